@@ -1,0 +1,72 @@
+/* include/ditto/status.h - what every call returns, and the one message that explains it.
+ *
+ * A call returns DITTO_OK (0), news (> 0: nothing went wrong) or an error (< 0). Outputs are set only on DITTO_OK;
+ * errno is left as it was. An error's message is written once, where the cause is known, into the calling thread's
+ * record: what was asked, what was found, what to do. The library itself never prints, exits or aborts. */
+#ifndef DITTO_STATUS_H
+#define DITTO_STATUS_H
+
+#include <ditto/api.h>
+
+DITTO_BEGIN
+
+/** Every status: name, value, sentence. One list makes the enum and the texts, so that they cannot drift apart. */
+#define DITTO_STATUS_LIST(X)                                                                       \
+    X(DITTO_OK, 0, "done")                                                                         \
+    X(DITTO_END_OF_INPUT, 1, "the input has no more batches")                                      \
+    X(DITTO_PENDING, 2, "not finished yet")                                                        \
+    X(DITTO_ERR_INVALID, -1, "an argument makes no sense")                                         \
+    X(DITTO_ERR_RANGE, -2, "a number is outside its documented range")                             \
+    X(DITTO_ERR_SHAPE, -3, "dimensions do not fit")                                                \
+    X(DITTO_ERR_CONTEXT, -4, "called in the wrong context, on the wrong thread or strategy")       \
+    X(DITTO_ERR_DIVERGED, -5, "replicas called different things")                                  \
+    X(DITTO_ERR_PEER_STOPPED, -6, "another replica failed")                                        \
+    X(DITTO_ERR_TIMED_OUT, -7, "a replica did not come in time")                                   \
+    X(DITTO_ERR_POISONED, -8, "a replica never returned: only destroy is allowed")                 \
+    X(DITTO_ERR_BUSY, -9, "in use by another thread")                                              \
+    X(DITTO_ERR_CLOSED, -10, "already closed")                                                     \
+    X(DITTO_ERR_FORKED, -11, "made before fork: dead in the child process")                        \
+    X(DITTO_ERR_UNSUPPORTED, -12, "not supported")                                                 \
+    X(DITTO_ERR_NOT_FOUND, -13, "no such file or name")                                            \
+    X(DITTO_ERR_IO, -14, "a file or device failed")                                                \
+    X(DITTO_ERR_CORRUPT, -15, "data fails its check")                                              \
+    X(DITTO_ERR_NO_MEMORY, -16, "memory refused")                                                  \
+    X(DITTO_ERR_SYSTEM, -17, "the operating system refused")                                       \
+    X(DITTO_ERR_USER, -18, "the caller's own function failed")
+
+typedef enum ditto_status {
+#define DITTO_STATUS_MEMBER(name, value, sentence) name = value,
+    DITTO_STATUS_LIST(DITTO_STATUS_MEMBER)
+#undef DITTO_STATUS_MEMBER
+} ditto_status;
+
+/** One thread's last error. */
+typedef struct ditto_error {
+    ditto_status status;
+    int32_t replica;      /**< id of the replica that it happened on, -1: on none */
+    int32_t system_errno; /**< errno of the system call that failed, 0: none did */
+    int32_t user_code;    /**< with DITTO_ERR_USER: the code given to ditto_fail */
+    const char *function; /**< the public function that failed */
+    char message[512];    /**< one line, no newline; never empty in an error */
+} ditto_error;
+
+/** The calling thread's last error; after ditto_strategy_run, the error of the replica that failed first.
+ *  @return never NULL; status DITTO_OK and an empty message when nothing has failed yet. Owned by the library, valid on
+ *          this thread until its next call into ditto. A call that succeeds leaves it alone. */
+DITTO_API const ditto_error *ditto_last_error(void);
+
+/** "DITTO_ERR_RANGE" and the like; "unknown status" for a number that is none. Any thread, constant strings. */
+DITTO_API const char *ditto_status_name(ditto_status status);
+/** The sentence of DITTO_STATUS_LIST. Any thread, constant strings. */
+DITTO_API const char *ditto_status_sentence(ditto_status status);
+
+/** In a function that returns ditto_status: pass on anything but DITTO_OK. */
+#define DITTO_TRY(call)                                                                            \
+    do {                                                                                           \
+        ditto_status ditto_try_status_ = (call);                                                   \
+        if (ditto_try_status_ != DITTO_OK)                                                         \
+            return ditto_try_status_;                                                              \
+    } while (0)
+
+DITTO_END
+#endif

@@ -1,0 +1,138 @@
+/* include/ditto/strategy.h - the object that owns replicas: create, enter its scope, run functions, describe, destroy.
+ *
+ * All functions here: cross-replica context. On a replica's thread they are DITTO_ERR_CONTEXT; in another strategy's
+ * scope too ("mixing strategies"); in a child process after fork DITTO_ERR_FORKED. Calls on one strategy from several
+ * threads are served one after the other. */
+#ifndef DITTO_STRATEGY_H
+#define DITTO_STRATEGY_H
+
+#include <ditto/placement.h>
+#include <ditto/replica.h>
+
+DITTO_BEGIN
+
+typedef struct ditto_strategy ditto_strategy;
+
+typedef enum ditto_kind {
+    DITTO_MIRRORED = 1, /**< synchronous replicas; variables mirrored on all of them */
+} ditto_kind;
+
+typedef enum ditto_caller {
+    DITTO_CALLER_DEFAULT = 0,
+    DITTO_CALLER_IS_REPLICA_0 = 1, /**< the default: the thread that calls run works as replica 0, on its PU */
+    DITTO_CALLER_WAITS = 2,        /**< replica 0 has a thread of its own, the caller sleeps */
+} ditto_caller;
+
+typedef enum ditto_pin {
+    DITTO_PIN_DEFAULT = 0,
+    DITTO_PIN_PU = 1,   /**< the default: each replica's thread is bound to its PU */
+    DITTO_PIN_NONE = 2, /**< the host places threads itself; arenas still prefer the planned node */
+} ditto_pin;
+
+typedef enum ditto_memory {
+    DITTO_MEMORY_DEFAULT = 0,
+    DITTO_MEMORY_PREFERRED = 1, /**< the default: pages on the replica's node while it has room */
+    DITTO_MEMORY_STRICT = 2,    /**< pages on the replica's node or DITTO_ERR_NO_MEMORY */
+} ditto_memory;
+
+typedef struct ditto_strategy_options {
+    size_t struct_size;      /**< set by DITTO_STRATEGY_OPTIONS_INIT */
+    uint32_t replicas;       /**< 0: min(cores that the process may use, ceil(CPU quota)) */
+    ditto_policy policy;     /**< how replicas go to NUMA nodes */
+    const uint32_t *pus;     /**< explicit PUs, one a replica; NULL: by policy. Read only during create */
+    uint32_t num_pus;        /**< entries of `pus` */
+    uint32_t placement_flags; /**< DITTO_PLACEMENT_SHARE */
+    ditto_caller caller;
+    ditto_pin pin;
+    ditto_memory memory;
+    uint32_t timeout_ms;     /**< how long a replica waits for the others in a collective or for input. 0: the
+                                  environment variable DITTO_TIMEOUT_MS, else 600000; DITTO_FOREVER */
+    uint32_t run_timeout_ms; /**< how long run waits for functions to return. 0: for ever */
+    uint32_t spin_us;        /**< how long a waiting thread spins before it sleeps; 0: 50; not on shared PUs */
+    size_t stack_bytes;      /**< of the replicas' threads; 0: the system's default */
+    void (*thread_start)(uint32_t replica, void *user); /**< on each replica's own thread, first and last thing; */
+    void (*thread_stop)(uint32_t replica, void *user);  /**< not for a calling thread that works as replica 0 */
+    void *thread_user;
+} ditto_strategy_options;
+#define DITTO_STRATEGY_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_strategy_options)
+
+/** Reads the machine, places the replicas, starts their pinned threads, gives each an arena on its NUMA node, and reads
+ *  back where they really are.
+ *
+ *  @param kind     DITTO_MIRRORED
+ *  @param options  NULL: one replica per core
+ *  @param out      the caller's, to be given to ditto_strategy_destroy; set only on DITTO_OK
+ *  @retval DITTO_ERR_RANGE      an unknown kind or enum; more than DITTO_MAX_REPLICAS; a PU that the process may not use;
+ *                               an empty cpuset
+ *  @retval DITTO_ERR_INVALID    NULL out; contradicting options; DITTO_TIMEOUT_MS is set but no number
+ *  @retval DITTO_ERR_SYSTEM     a thread was refused (RLIMIT_NPROC, pids cgroup) or could not be pinned
+ *  @retval DITTO_ERR_NO_MEMORY  an arena was refused (RLIMIT_AS)
+ *  @retval DITTO_ERR_CONTEXT    on a replica's thread
+ *  On failure nothing is left behind: no thread, no memory.
+ *  Cost  a few milliseconds. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_kind kind, const ditto_strategy_options *options,
+                                                             ditto_strategy **out);
+
+/** Ends the threads and frees everything that belongs to the strategy. Its variables and iterators may be destroyed
+ *  before or after; used after, they give DITTO_ERR_CONTEXT. NULL is allowed.
+ *  @retval DITTO_ERR_BUSY      another thread is in a call on it; nothing was done
+ *  @retval DITTO_ERR_CONTEXT   inside its own run or scope; nothing was done
+ *  @retval DITTO_ERR_POISONED  it is destroyed, but the replicas that the message names never returned: their threads and
+ *                              memory had to be left
+ *  In a child process after fork it frees without joining and returns DITTO_OK. */
+DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
+
+/** Runs function(self, argument) once on every replica, ids 0 .. N-1, at the same time, and waits until all returned.
+ *
+ *  @param argument  given to all replicas as it is
+ *  @return DITTO_OK; the first news that the replica of lowest id returned; or the error of the replica that failed
+ *          first, with its message in ditto_last_error()
+ *  @retval DITTO_ERR_TIMED_OUT  run_timeout_ms passed, and the replicas named had not returned
+ *  @retval DITTO_ERR_POISONED   an earlier run left a replica that never returned
+ *  @retval DITTO_ERR_CONTEXT    on a replica's thread (runs do not nest), or in another strategy's scope
+ *  Ordering  what the caller wrote before, every replica sees; what replicas wrote, the caller sees afterwards.
+ *  Cost      two hand-overs of a cache line; outside a scope two system calls more, to pin the caller and restore it. */
+DITTO_API ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument);
+
+/** Makes the strategy current on this thread and pins the thread to replica 0's PU (unless the caller waits, or pin is
+ *  NONE). Entering again is counted.
+ *  @retval DITTO_ERR_CONTEXT  another strategy is current here, or this is a replica's thread */
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_scope_enter(ditto_strategy *strategy);
+/** Undoes the last enter; the outermost restores the thread's affinity.
+ *  @retval DITTO_ERR_CONTEXT  this strategy is not the one entered last on this thread */
+DITTO_API ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy);
+
+/** Replicas of the strategy; 0 for NULL. Any thread, any context. */
+DITTO_API uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy);
+
+/** How a replica's memory is tied to its NUMA node. */
+typedef enum ditto_binding {
+    DITTO_BINDING_UNKNOWN = 0,     /**< the kernel does not tell */
+    DITTO_BINDING_BOUND = 1,       /**< strict */
+    DITTO_BINDING_PREFERRED = 2,   /**< on the node while it has room */
+    DITTO_BINDING_FIRST_TOUCH = 3, /**< mbind was refused, as in default containers: pages are touched by the replica
+                                        before they are handed out */
+} ditto_binding;
+
+/** Where a replica is: planned, and read back from the kernel. */
+typedef struct ditto_replica_info {
+    ditto_place place;     /**< planned */
+    int32_t thread_id;     /**< as `top -H` shows it; replica 0 has the caller's in a run: -1 */
+    int32_t cpu;           /**< where the thread was last seen; -1 unknown or not pinned */
+    int32_t memory_node;   /**< of the arena's first page; -1 unknown */
+    ditto_binding binding;
+    uint64_t arena_bytes;  /**< mapped so far */
+    uint64_t pages_elsewhere; /**< of the arena's resident pages, those on another node */
+} ditto_replica_info;
+
+/** @retval DITTO_ERR_RANGE  no such replica.  Cost  system calls: for reports. */
+DITTO_API ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out);
+
+/** Writes a table of the replicas (replica, package, node, PU, thread, memory) and the limits that the process is under.
+ *  @param buffer  may be NULL when size is 0
+ *  @param length  NULL, or receives the length of the whole text without its terminator: a larger one than size - 1
+ *                 means that it was cut */
+DITTO_API ditto_status ditto_strategy_describe(ditto_strategy *strategy, char *buffer, size_t size, size_t *length);
+
+DITTO_END
+#endif

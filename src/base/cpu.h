@@ -1,0 +1,13 @@
+/* src/base/cpu.h - what the processor can do. */
+#ifndef DTI_CPU_H
+#define DTI_CPU_H
+
+#include <stdbool.h>
+
+struct dti_cpu {
+    bool avx2, avx512f, f16c, fma;
+};
+/* Any thread; asked of the processor (and of the operating system's saved state) at each call: cheap, no state. */
+struct dti_cpu dti_cpu_features(void);
+
+#endif

@@ -1,0 +1,67 @@
+/* src/base/dtype.c - element types and sizes. */
+#include "base/dtype.h"
+#include "base/status.h"
+
+static const struct {
+    size_t bytes;
+    const char *name;
+} dtypes[] = {
+    { 0, "unknown dtype" },
+#define ROW(name, value, bytes, text) [value] = { bytes, text },
+    DITTO_DTYPE_LIST(ROW)
+#undef ROW
+};
+
+bool dti_dtype_valid(ditto_dtype dtype)
+{
+    return (unsigned)dtype < sizeof dtypes / sizeof dtypes[0] && dtypes[dtype].bytes != 0;
+}
+
+bool dti_dtype_is_float(ditto_dtype dtype)
+{
+    return dtype >= DITTO_F16 && dtype <= DITTO_C128;
+}
+
+size_t ditto_dtype_bytes(ditto_dtype dtype)
+{
+    return dti_dtype_valid(dtype) ? dtypes[dtype].bytes : 0;
+}
+
+const char *ditto_dtype_name(ditto_dtype dtype)
+{
+    return dtypes[dti_dtype_valid(dtype) ? (unsigned)dtype : 0].name;
+}
+
+bool dti_multiply(size_t a, size_t b, size_t *product)
+{
+    return !__builtin_mul_overflow(a, b, product);
+}
+
+ditto_status dti_buffer_bytes(size_t count, ditto_dtype dtype, size_t *bytes)
+{
+    if (!dti_dtype_valid(dtype))
+        return DTI_FAIL(DITTO_ERR_INVALID, "%d is not a dtype: use one of DITTO_DTYPE_LIST", (int)dtype);
+    if (!dti_multiply(count, ditto_dtype_bytes(dtype), bytes))
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu elements of %s are more bytes than size_t can count", count,
+                        ditto_dtype_name(dtype));
+    return DITTO_OK;
+}
+
+/* Alignment of an element: complex numbers are aligned as their parts. */
+static size_t element_alignment(ditto_dtype dtype)
+{
+    size_t bytes = ditto_dtype_bytes(dtype);
+    return dtype == DITTO_C64 ? 4 : bytes > 8 ? 8 : bytes;
+}
+
+ditto_status dti_buffer_check(const void *buffer, size_t bytes, ditto_dtype dtype, const char *name)
+{
+    if (bytes == 0)
+        return DITTO_OK;
+    if (buffer == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s is NULL but should hold %zu bytes", name, bytes);
+    if ((uintptr_t)buffer % element_alignment(dtype) != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s = %p is not aligned for %s elements", name, buffer,
+                        ditto_dtype_name(dtype));
+    return DITTO_OK;
+}

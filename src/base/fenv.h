@@ -1,0 +1,54 @@
+/* src/base/fenv.h - the floating-point environment in which sums have the documented bits.
+ *
+ * Rounding to nearest, denormals kept, no traps. A caller may have set another one (flush-to-zero is common in numerical
+ * codes): entering costs one register read when nothing is to be done. */
+#ifndef DTI_FENV_H
+#define DTI_FENV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(__x86_64__)
+
+struct dti_fenv {
+    uint32_t mxcsr; /* of the caller */
+};
+#define DTI_MXCSR_DEFAULT 0x1f80u
+#define DTI_MXCSR_FLAGS 0x003fu /* exceptions that have happened: not a mode, left to the caller */
+
+static inline struct dti_fenv dti_fenv_enter(void)
+{
+    struct dti_fenv saved = { __builtin_ia32_stmxcsr() };
+    if ((saved.mxcsr & ~DTI_MXCSR_FLAGS) != DTI_MXCSR_DEFAULT)
+        __builtin_ia32_ldmxcsr(DTI_MXCSR_DEFAULT);
+    return saved;
+}
+
+static inline void dti_fenv_leave(struct dti_fenv saved)
+{
+    if ((saved.mxcsr & ~DTI_MXCSR_FLAGS) != DTI_MXCSR_DEFAULT)
+        __builtin_ia32_ldmxcsr(saved.mxcsr);
+}
+
+#else
+#include <fenv.h>
+
+struct dti_fenv {
+    fenv_t environment;
+};
+
+static inline struct dti_fenv dti_fenv_enter(void)
+{
+    struct dti_fenv saved;
+    fegetenv(&saved.environment);
+    fesetenv(FE_DFL_ENV);
+    return saved;
+}
+
+static inline void dti_fenv_leave(struct dti_fenv saved)
+{
+    fesetenv(&saved.environment);
+}
+
+#endif
+#endif

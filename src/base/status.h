@@ -1,0 +1,29 @@
+/* src/base/status.h - writing the calling thread's error record. */
+#ifndef DTI_STATUS_H
+#define DTI_STATUS_H
+
+#include <ditto/status.h>
+
+/* -- Any thread; each writes its own record only -- */
+
+/* Fill the record and return `status`, so that `return DTI_FAIL(...)` is one line. errno is kept as it is. */
+#define DTI_FAIL(status, ...) dti_fail((status), 0, __VA_ARGS__)
+/* The same when a system call failed: keeps its errno and adds its text to the message. */
+#define DTI_FAIL_ERRNO(status, error_number, ...) dti_fail((status), (error_number), __VA_ARGS__)
+ditto_status dti_fail(ditto_status status, int error_number, const char *format, ...) DITTO_PRINTF(3, 4);
+
+#define DTI_TRY(call) DITTO_TRY(call) /* forwards the status: the message was written where the cause is known */
+
+/* Says which public function the thread is in, for ditto_error.function. First line of each function in api_*.c. */
+#define DTI_ENTER() (dti_public_function = __func__)
+extern _Thread_local const char *dti_public_function;
+
+/* The replica whose function this thread runs, -1: none. Set by src/replicas alone. */
+extern _Thread_local int32_t dti_error_replica;
+
+const ditto_error *dti_error_get(void);
+void dti_error_set(const ditto_error *error); /* take over another thread's record */
+void dti_error_clear(void);
+void dti_error_set_user(int32_t code);        /* the code of a DITTO_ERR_USER just recorded */
+
+#endif

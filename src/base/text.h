@@ -1,0 +1,23 @@
+/* src/base/text.h - text that grows inside a buffer of fixed size, and numbers without locale. */
+#ifndef DTI_TEXT_H
+#define DTI_TEXT_H
+
+#include <ditto/status.h>
+
+#include <stdbool.h>
+
+/* A report under construction. `length` counts what was wanted, also past the end, so that a caller can size a buffer. */
+struct dti_text {
+    char *buffer; /* always terminated when size > 0 */
+    size_t size, length;
+};
+void dti_text_add(struct dti_text *text, const char *format, ...) DITTO_PRINTF(2, 3);
+
+/* Reads a whole small file (procfs, cgroupfs); false when it can't be read. The text is terminated, cut at size - 1. */
+bool dti_read_file(const char *path, char *buffer, size_t size);
+
+/* Number at text[0..length): decimal point and digits as in C, whatever the program's locale. False: not a number. */
+bool dti_parse_f64(const char *text, size_t length, double *value);
+bool dti_parse_i64(const char *text, size_t length, int64_t *value); /* false also when it does not fit */
+
+#endif

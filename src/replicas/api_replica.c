@@ -1,0 +1,55 @@
+/* src/replicas/api_replica.c - include/ditto/replica.h: check, then call. */
+#include "base/base.h"
+#include "replicas/replicas.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+uint32_t ditto_replica_id(const ditto_replica *self)
+{
+    const struct dti_replica *r = dti_self(self);
+    return r != NULL ? r->id : UINT32_MAX;
+}
+
+uint32_t ditto_num_replicas(const ditto_replica *self)
+{
+    const struct dti_replica *r = dti_self(self);
+    return r != NULL ? r->team->n : 0;
+}
+
+ditto_status ditto_alloc(ditto_replica *self, size_t bytes, size_t alignment, void **out)
+{
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    if (out == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "out is NULL: it receives the memory");
+    if ((alignment & (alignment - 1)) != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "alignment %zu is not a power of two", alignment);
+    return dti_replica_alloc(r, bytes, alignment, out);
+}
+
+ditto_status ditto_free(ditto_replica *self, void *memory)
+{
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    dti_arena_free(r->arena, memory);
+    return DITTO_OK;
+}
+
+ditto_status ditto_fail(ditto_replica *self, int32_t code, const char *format, ...)
+{
+    char message[sizeof dti_error_get()->message];
+    va_list arguments;
+    (void)self; /* the record belongs to the thread */
+    DTI_ENTER();
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    DTI_FAIL(DITTO_ERR_USER, "%s", message);
+    dti_error_set_user(code);
+    return DITTO_ERR_USER;
+}

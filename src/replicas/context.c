@@ -1,0 +1,54 @@
+/* src/replicas/context.c - the per-thread stack of contexts. */
+#include "replicas/context.h"
+#include "base/base.h"
+#include "replicas/team.h"
+
+_Thread_local struct dti_frame *dti_frame_top;
+
+void dti_frame_push(struct dti_frame *frame)
+{
+    frame->below = dti_frame_top;
+    dti_frame_top = frame;
+}
+
+void dti_frame_pop(struct dti_frame *frame)
+{
+    dti_frame_top = frame->below;
+}
+
+const struct dti_mask *dti_context_saved_mask(void)
+{
+    const struct dti_mask *lowest = NULL;
+    for (const struct dti_frame *frame = dti_frame_top; frame != NULL; frame = frame->below)
+        if (frame->pinned)
+            lowest = &frame->saved;
+    return lowest;
+}
+
+struct dti_replica *dti_self_refuse(const ditto_replica *self)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (self == NULL)
+        DTI_FAIL(DITTO_ERR_INVALID, "self is NULL: pass the handle that the replica's function was given");
+    else if (top == NULL || top->kind != DTI_CONTEXT_REPLICA)
+        DTI_FAIL(DITTO_ERR_CONTEXT, "this thread runs no replica: a handle is good only on the thread of the function "
+                                    "that was given it, until that function returns");
+    else if (dti_replica_owns_handle(top->replica, self))
+        DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is of an earlier run: use the one that this run's function was given");
+    else
+        DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is another replica's: this thread is replica %u and must pass its own",
+                 top->replica->id);
+    return NULL;
+}
+
+ditto_status dti_context_check_cross(const struct dti_team *team)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (top == NULL || (top->kind == DTI_CONTEXT_CROSS && top->team == team))
+        return DITTO_OK;
+    if (top->kind == DTI_CONTEXT_REPLICA)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "called on replica %u's thread, but this needs cross-replica context: "
+                                           "call it after run has returned (or in merge_call)",
+                        top->replica->id);
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: this thread is in the scope of another strategy; leave it first");
+}

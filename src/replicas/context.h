@@ -1,0 +1,48 @@
+/* src/replicas/context.h - which context a thread is in: a stack of frames per thread. */
+#ifndef DTI_CONTEXT_H
+#define DTI_CONTEXT_H
+
+#include <ditto/replica.h>
+
+#include "replicas/pin.h"
+
+struct dti_team;
+struct dti_replica;
+
+enum dti_context { DTI_CONTEXT_CROSS, DTI_CONTEXT_REPLICA };
+
+/* Lives where it was pushed (a stack, or a scope's allocation) until it is popped. */
+struct dti_frame {
+    enum dti_context kind;
+    struct dti_team *team;       /* whose scope or run this is; also the identity of its strategy */
+    struct dti_replica *replica; /* in replica context */
+    const ditto_replica *self;   /* in replica context: the handle that is good on this thread now */
+    uint32_t entries;            /* how often the scope was entered */
+    bool pinned;                 /* saved holds the affinity from before */
+    struct dti_mask saved;
+    struct dti_frame *below;
+};
+
+/* -- The calling thread's own stack -- */
+extern _Thread_local struct dti_frame *dti_frame_top; /* NULL: no scope, no run */
+void dti_frame_push(struct dti_frame *frame);
+void dti_frame_pop(struct dti_frame *frame); /* the top one */
+
+/* The affinity that the host gave this thread, if a scope or run has changed it; else NULL. */
+const struct dti_mask *dti_context_saved_mask(void);
+
+/* The replica behind a handle, or NULL with CONTEXT recorded: another replica's handle, one of an earlier run, one on a
+ * thread that runs no replica. `self` is compared, never followed, so a stale one can't crash. */
+struct dti_replica *dti_self_refuse(const ditto_replica *self);
+static inline struct dti_replica *dti_self(const ditto_replica *self)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (__builtin_expect(top != NULL && top->self == self && self != NULL, 1))
+        return top->replica;
+    return dti_self_refuse(self);
+}
+
+/* A cross call on `team`: refused on a replica's thread and in the scope of another strategy (CONTEXT). */
+ditto_status dti_context_check_cross(const struct dti_team *team);
+
+#endif

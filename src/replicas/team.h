@@ -1,0 +1,120 @@
+/* src/replicas/team.h - the team: N persistent, pinned threads that run one job at a time, as fork and join.
+ *
+ * Edges       G0 -> G1  the poster's job -> every replica that sees the new go number
+ *             D0 -> D1  a replica's job -> the poster that sees its done number
+ * Progress    run returns when every job has returned; with a run timeout it may give up on some (poisoned). */
+#ifndef DTI_TEAM_H
+#define DTI_TEAM_H
+
+#include <ditto/strategy.h>
+
+#include "base/base.h"
+#include "replicas/arena.h"
+#include "replicas/context.h"
+#include "replicas/placement.h"
+#include "replicas/stop.h"
+
+#include <pthread.h>
+
+#define DTI_HANDLES 4096 /* runs after which a stale `self` would look fresh again */
+
+struct dti_replica {
+    /* Written by the replica alone, watched by the poster and by peers that wait for it. */
+    alignas(DTI_LINE_PAIR) _Atomic uint32_t done; /* number of the last run that it finished */
+    ditto_status news;                            /* plain, published by done: > 0 if its function returned news */
+    /* Constant while the team runs, but for patience: written by the replica itself at the start of a run. */
+    alignas(DTI_LINE_PAIR) uint32_t id;
+    struct dti_team *team;
+    struct dti_arena *arena;
+    struct dti_pu pu;
+    struct dti_patience patience;
+    int32_t tid, cpu; /* read back; -1: unknown */
+    pthread_t thread;
+    char handles[DTI_HANDLES]; /* addresses only: run r's `self` is the address of handles[r % DTI_HANDLES] */
+};
+
+struct dti_team_options {
+    const ditto_placement *placement;
+    uint32_t pus;     /* that the process may use */
+    double cpu_quota; /* 0: none */
+    bool caller_waits, pin, strict_memory;
+    uint32_t timeout_ms, run_timeout_ms, spin_us; /* DITTO_FOREVER: no limit */
+    size_t stack_bytes;
+    void (*thread_start)(uint32_t replica, void *user);
+    void (*thread_stop)(uint32_t replica, void *user);
+    void *thread_user;
+};
+
+/* Something that lives on a team and must let go of it before it is destroyed: a variable, an iterator. */
+struct dti_dependent {
+    void (*orphan)(struct dti_dependent *self, bool threads_live); /* threads_live is false in a child after fork */
+    struct dti_dependent *next, **before;
+};
+
+typedef ditto_status (*dti_job)(struct dti_replica *replica, void *argument);
+
+struct dti_team {
+    uint32_t n;
+    struct dti_replica *replica; /* [n] */
+    struct dti_team_options options; /* .placement is not kept */
+    bool crowded;                /* by itself: PUs shared among its replicas, or a quota below their number */
+    struct dti_sync *sync;       /* src/sync's state for this team; opaque here */
+    struct dti_waitroom room;    /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
+    struct dti_stop stop;
+    const uint32_t *alive;       /* reads 0 in a child process (MADV_WIPEONFORK) */
+    bool poisoned;               /* under lock */
+    struct dti_dependent *dependents; /* under lock */
+    pthread_mutex_t lock;        /* one cross call at a time */
+    alignas(DTI_LINE_PAIR) _Atomic uint32_t go; /* number of the run posted last */
+    dti_job job;                 /* plain, published by go */
+    void *argument;
+    alignas(DTI_LINE_PAIR) _Atomic uint32_t returned; /* of the present run; counted in crowded teams alone */
+};
+
+/* What a seat of the room can await, beside the ids of replicas. */
+#define DTI_AWAITS_GO(team) ((team)->n)
+#define DTI_AWAITS_MEETING(team) ((team)->n + 1)
+#define DTI_AWAITS_INPUT(team) ((team)->n + 2)
+
+/* What the rooms below strategy see of a strategy. The struct of src/strategy begins with it. */
+struct dti_strategy_base {
+    struct dti_team *team;
+};
+static inline struct dti_team *dti_team_of(const ditto_strategy *strategy)
+{
+    return ((const struct dti_strategy_base *)(const void *)strategy)->team;
+}
+
+/* -- Cross context -- */
+ditto_status dti_team_create(const struct dti_team_options *options, struct dti_team **out);
+/* All threads that can be joined are. POISONED: some never returned, they and the team's memory are left. */
+ditto_status dti_team_destroy(struct dti_team *team);
+bool dti_team_forked(const struct dti_team *team);
+
+/* A cross call: checks context, fork and poison, takes the team's turn and, outside a scope, pins the caller to replica
+ * 0's PU. `frame` is the caller's, for leave. Errors: CONTEXT, FORKED, POISONED, SYSTEM; then there is nothing to leave. */
+ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame);
+void dti_cross_leave(struct dti_team *team, struct dti_frame *frame);
+
+/* Between enter and leave: job(replica, argument) on every replica's thread; the caller is replica 0 unless it waits.
+ * The first error, with its record in the caller's thread; else the news of the lowest id; else OK. The stop word is
+ * left set when a replica failed, so that rooms above can renew their state: then call dti_team_renew. */
+ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument);
+void dti_team_renew(struct dti_team *team);
+void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent);
+void dti_dependent_remove(struct dti_team *team, struct dti_dependent *dependent);
+uint32_t dti_team_run_number(const struct dti_team *team);
+
+/* -- The replica's own thread -- */
+const ditto_replica *dti_replica_handle(const struct dti_replica *replica); /* good for the present run */
+ditto_status dti_replica_alloc(struct dti_replica *replica, size_t bytes, size_t alignment, void **out);
+
+/* -- Any thread -- */
+/* Ends the present run with the calling thread's error record; the first one wins. Wakes every sleeper. */
+void dti_team_stop(struct dti_team *team);
+/* PEER_STOPPED with a message that names the failed replica; DIVERGED stays DIVERGED: it concerns all. */
+ditto_status dti_team_stop_status(const struct dti_team *team);
+bool dti_replica_returned(const struct dti_replica *replica); /* from the present run's function */
+bool dti_replica_owns_handle(const struct dti_replica *replica, const ditto_replica *self);
+
+#endif

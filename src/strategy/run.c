@@ -1,0 +1,42 @@
+/* src/strategy/run.c - a function on every replica, in replica context. */
+#include "strategy/strategy.h"
+
+struct call {
+    ditto_replica_fn function;
+    void *argument;
+};
+
+static ditto_status enter_function(struct dti_replica *r, void *argument)
+{
+    const struct call *call = argument;
+    ditto_replica *self = (ditto_replica *)(uintptr_t)dti_replica_handle(r);
+    struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
+    frame.kind = DTI_CONTEXT_REPLICA;
+    frame.team = r->team;
+    frame.replica = r;
+    frame.self = self;
+    frame.entries = 0;
+    frame.pinned = false;
+    dti_error_clear(); /* so that a record found afterwards is this function's */
+    dti_frame_push(&frame);
+    struct dti_fenv saved = dti_fenv_enter();
+    ditto_status status = call->function(self, call->argument);
+    dti_fenv_leave(saved);
+    dti_frame_pop(&frame);
+    return status;
+}
+
+ditto_status dti_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument)
+{
+    struct dti_team *team = strategy->base.team;
+    struct call call = { function, argument };
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(team, &frame));
+    ditto_status status = dti_team_run(team, enter_function, &call);
+    if (dti_stopped(&team->stop) && !team->poisoned) { /* all replicas are parked: the next run starts clean */
+        dti_sync_renew(team);
+        dti_team_renew(team);
+    }
+    dti_cross_leave(team, &frame);
+    return status;
+}

@@ -1,0 +1,137 @@
+/* src/strategy/strategy.c - making and ending a strategy. */
+#include "strategy/strategy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_TIMEOUT_MS 600000u
+#define DEFAULT_SPIN_US 50u
+
+static ditto_status check_enum(int value, int most, const char *field)
+{
+    if (value < 0 || value > most)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%s = %d is not a value of its enum", field, value);
+    return DITTO_OK;
+}
+
+static ditto_status default_timeout(uint32_t *timeout_ms)
+{
+    const char *text = getenv("DITTO_TIMEOUT_MS");
+    int64_t value = DEFAULT_TIMEOUT_MS;
+    if (text != NULL && (!dti_parse_i64(text, strlen(text), &value) || value < 1 || value > UINT32_MAX))
+        return DTI_FAIL(DITTO_ERR_INVALID, "the environment variable DITTO_TIMEOUT_MS is \"%s\": it must be milliseconds, "
+                                           "1 to 4294967295 (which means for ever)",
+                        text);
+    *timeout_ms = (uint32_t)value;
+    return DITTO_OK;
+}
+
+static ditto_status check(ditto_kind kind, const ditto_strategy_options *o)
+{
+    if (kind != DITTO_MIRRORED)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%d is not a kind of strategy: DITTO_MIRRORED", (int)kind);
+    DTI_TRY(check_enum((int)o->caller, DITTO_CALLER_WAITS, "caller"));
+    DTI_TRY(check_enum((int)o->pin, DITTO_PIN_NONE, "pin"));
+    return check_enum((int)o->memory, DITTO_MEMORY_STRICT, "memory");
+}
+
+static ditto_status place(const ditto_strategy_options *o, ditto_topology_counts *machine, ditto_placement **out)
+{
+    ditto_topology *topology;
+    ditto_topology_options here = DITTO_TOPOLOGY_OPTIONS_INIT;
+    ditto_placement_options options = { .replicas = o->replicas,
+                                        .policy = o->policy,
+                                        .pus = o->pus,
+                                        .num_pus = o->num_pus,
+                                        .flags = o->placement_flags };
+    DTI_TRY(dti_topology_read(&here, dti_context_saved_mask(), &topology));
+    *machine = topology->counts;
+    ditto_status status = dti_placement_make(topology, &options, out);
+    ditto_topology_destroy(topology);
+    return status;
+}
+
+static ditto_status make_team(const ditto_strategy_options *o, const ditto_topology_counts *machine,
+                              const ditto_placement *placement, struct dti_team **out)
+{
+    struct dti_team_options options = {
+        .placement = placement,
+        .pus = machine->pus,
+        .cpu_quota = machine->cpu_quota,
+        .caller_waits = o->caller == DITTO_CALLER_WAITS,
+        .pin = o->pin != DITTO_PIN_NONE,
+        .strict_memory = o->memory == DITTO_MEMORY_STRICT,
+        .timeout_ms = o->timeout_ms,
+        .run_timeout_ms = o->run_timeout_ms != 0 ? o->run_timeout_ms : DITTO_FOREVER,
+        .spin_us = o->spin_us != 0 ? o->spin_us : DEFAULT_SPIN_US,
+        .stack_bytes = o->stack_bytes,
+        .thread_start = o->thread_start,
+        .thread_stop = o->thread_stop,
+        .thread_user = o->thread_user,
+    };
+    if (options.timeout_ms == 0)
+        DTI_TRY(default_timeout(&options.timeout_ms));
+    return dti_team_create(&options, out);
+}
+
+static ditto_status make_sync(struct dti_team *team)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(team, &frame));
+    ditto_status status = dti_sync_create(team);
+    dti_cross_leave(team, &frame);
+    return status;
+}
+
+ditto_status dti_strategy_create(ditto_kind kind, const ditto_strategy_options *o, ditto_strategy **out)
+{
+    ditto_placement *placement;
+    struct dti_team *team;
+    DTI_TRY(check(kind, o));
+    ditto_strategy *strategy = calloc(1, sizeof *strategy);
+    if (strategy == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
+    strategy->kind = kind;
+    atomic_init(&strategy->scopes, 0);
+    ditto_status status = place(o, &strategy->machine, &placement);
+    if (status != DITTO_OK)
+        goto undo_strategy;
+    status = make_team(o, &strategy->machine, placement, &team);
+    ditto_placement_destroy(placement);
+    if (status != DITTO_OK)
+        goto undo_strategy;
+    status = make_sync(team);
+    if (status != DITTO_OK)
+        goto undo_team;
+    strategy->base.team = team;
+    *out = strategy;
+    return DITTO_OK;
+undo_team:;
+    ditto_error kept = *dti_error_get();
+    dti_sync_destroy(team);
+    dti_team_destroy(team);
+    dti_error_set(&kept);
+undo_strategy:
+    free(strategy);
+    return status;
+}
+
+ditto_status dti_strategy_destroy(ditto_strategy *strategy)
+{
+    struct dti_team *team = strategy->base.team;
+    bool forked = dti_team_forked(team);
+    DTI_TRY(dti_context_check_cross(team));
+    /* relaxed: a count; a thread that enters a scope while another destroys the strategy is beyond help */
+    if (!forked && atomic_load_explicit(&strategy->scopes, memory_order_relaxed) != 0)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy's scope is still entered (on this thread or another): leave it first");
+    if (!forked) { /* in a child the lock may be held by a thread that is not there */
+        if (pthread_mutex_trylock(&team->lock) != 0)
+            return DTI_FAIL(DITTO_ERR_BUSY, "another thread is in a call on the strategy: destroy it when that has returned");
+        pthread_mutex_unlock(&team->lock);
+    }
+    if (!team->poisoned || forked)
+        dti_sync_destroy(team);
+    ditto_status status = dti_team_destroy(team);
+    free(strategy);
+    return status;
+}

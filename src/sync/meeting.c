@@ -1,0 +1,208 @@
+/* src/sync/meeting.c - arriving, waiting, and what can go wrong meanwhile. The argument is in meeting.h. */
+#include "sync/meeting.h"
+
+#include <ditto/collective.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* -- words for messages -- */
+
+static void describe_call(char *text, size_t size, const struct dti_line *line, uint32_t seq)
+{
+    struct dti_text out = { text, size, 0 };
+    dti_text_add(&out, "%s #%u", line->name, seq);
+    if (line->dtype != 0)
+        dti_text_add(&out, " (%zu x %s, %s)", line->count, ditto_dtype_name((ditto_dtype)line->dtype),
+                     line->op != 0 ? ditto_op_name((ditto_op)line->op) : "no op");
+    if (line->object != NULL)
+        dti_text_add(&out, " on object %p", line->object);
+}
+
+static bool arrived_flat(const struct dti_sync *sync, uint32_t replica, uint32_t seq)
+{
+    /* acquire: M1 */
+    return atomic_load_explicit(&dti_line_of(sync, replica, seq)->seq, memory_order_acquire) == seq;
+}
+
+/* The replicas that have not come to `seq` (of those, if asked, only the ones that will not come any more), each with what
+ * it did last. Their words may change meanwhile: a diagnosis. */
+static void describe_missing(char *text, size_t size, const struct dti_sync *sync, uint32_t seq, bool returned_only)
+{
+    struct dti_text out = { text, size, 0 };
+    text[0] = '\0';
+    for (uint32_t i = 0; i < sync->team->n; i++) {
+        const struct dti_attendee *a = &sync->attendee[i];
+        bool returned = dti_replica_returned(&sync->team->replica[i]);
+        if (arrived_flat(sync, i, seq) || (returned_only && !returned))
+            continue;
+        const char *last = atomic_load_explicit(&a->last_name, memory_order_relaxed);
+        uint32_t last_seq = atomic_load_explicit(&a->last_seq, memory_order_relaxed);
+        dti_text_add(&out, "%sreplica %u (", out.length != 0 ? ", " : "", i);
+        if (returned)
+            dti_text_add(&out, "returned from its function; ");
+        if (last != NULL)
+            dti_text_add(&out, "last in %s #%u)", last, last_seq);
+        else
+            dti_text_add(&out, "in no collective yet)");
+    }
+}
+
+/* -- the ways a meeting fails; each stops the run -- */
+
+static ditto_status fail_left(struct dti_replica *self, uint32_t seq)
+{
+    const struct dti_sync *sync = self->team->sync;
+    char mine[160], missing[256];
+    describe_call(mine, sizeof mine, dti_line_of(sync, self->id, seq), seq);
+    describe_missing(missing, sizeof missing, sync, seq, true);
+    DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u waits in %s, but %s: every replica must make the same calls", self->id, mine,
+             missing);
+    dti_team_stop(self->team);
+    return dti_team_stop_status(self->team);
+}
+
+static ditto_status fail_late(struct dti_replica *self, uint32_t seq, const struct dti_deadline *deadline)
+{
+    const struct dti_sync *sync = self->team->sync;
+    char mine[160], missing[256];
+    describe_call(mine, sizeof mine, dti_line_of(sync, self->id, seq), seq);
+    describe_missing(missing, sizeof missing, sync, seq, false);
+    DTI_FAIL(DITTO_ERR_TIMED_OUT, "replica %u waited %u ms in %s for %s", self->id, deadline->timeout_ms, mine, missing);
+    ditto_error own = *dti_error_get();
+    dti_team_stop(self->team);
+    dti_error_set(&own); /* its own timeout, even if a peer's came first */
+    return DITTO_ERR_TIMED_OUT;
+}
+
+static bool same_call(const struct dti_line *a, const struct dti_line *b)
+{
+    return a->name == b->name && a->object == b->object && a->count == b->count && a->dtype == b->dtype &&
+           a->op == b->op;
+}
+
+static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_t b, uint32_t seq)
+{
+    const struct dti_sync *sync = self->team->sync;
+    char one[160], other[160];
+    describe_call(one, sizeof one, dti_line_of(sync, a, seq), seq);
+    describe_call(other, sizeof other, dti_line_of(sync, b, seq), seq);
+    DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u calls %s, but replica %u calls %s: every replica must make the same calls",
+             a, one, b, other);
+    dti_team_stop(self->team);
+    return dti_team_stop_status(self->team);
+}
+
+/* -- flat: everyone watches everyone -- */
+
+struct flat_wait {
+    const struct dti_sync *sync;
+    uint32_t peer, seq;
+};
+static bool flat_ready(void *argument)
+{
+    const struct flat_wait *w = argument;
+    const struct dti_team *team = w->sync->team;
+    return arrived_flat(w->sync, w->peer, w->seq) || dti_stopped(&team->stop) ||
+           dti_replica_returned(&team->replica[w->peer]);
+}
+
+static ditto_status meet_flat(struct dti_replica *self, uint32_t seq, struct dti_deadline *deadline)
+{
+    struct dti_team *team = self->team;
+    struct dti_sync *sync = team->sync;
+    atomic_store_explicit(&sync->attendee[self->id].line[seq & 1].seq, seq, memory_order_release); /* M0 */
+    dti_waitroom_signal(&team->room, self->id);
+    for (uint32_t step = 1; step < team->n; step++) {
+        uint32_t peer = self->id + step < team->n ? self->id + step : self->id + step - team->n;
+        struct flat_wait w = { sync, peer, seq };
+        if (!dti_wait(&team->room, self->id, peer, &self->patience, deadline, flat_ready, &w))
+            return fail_late(self, seq, deadline);
+        /* Looked at again: the peer may have come, finished the meeting and returned between two looks. */
+        if (!arrived_flat(sync, peer, seq))
+            return dti_stopped(&team->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
+        if (!same_call(dti_line_of(sync, self->id, seq), dti_line_of(sync, peer, seq)))
+            return fail_different(self, self->id < peer ? self->id : peer, self->id < peer ? peer : self->id, seq);
+    }
+    return DITTO_OK;
+}
+
+/* -- crowded: one counter, one release -- */
+
+struct crowded_wait {
+    const struct dti_sync *sync;
+    uint32_t seq;
+};
+static bool released(const struct dti_sync *sync, uint32_t seq)
+{
+    return atomic_load_explicit(&sync->release, memory_order_acquire) == seq; /* C3 */
+}
+static bool crowded_ready(void *argument)
+{
+    const struct crowded_wait *w = argument;
+    const struct dti_team *team = w->sync->team;
+    /* acquire: whoever has returned after this meeting has seen its release, and then so do we in meet_crowded */
+    return released(w->sync, w->seq) || dti_stopped(&team->stop) ||
+           atomic_load_explicit(&team->returned, memory_order_acquire) != 0;
+}
+
+static ditto_status lead_crowded(struct dti_replica *self, void (*combine)(struct dti_sync *, uint32_t), uint32_t seq)
+{
+    struct dti_team *team = self->team;
+    struct dti_sync *sync = team->sync;
+    for (uint32_t i = 1; i < team->n; i++)
+        if (!same_call(dti_line_of(sync, 0, seq), dti_line_of(sync, i, seq)))
+            return fail_different(self, 0, i, seq);
+    if (combine != NULL)
+        combine(sync, seq);
+    /* relaxed: nobody touches arrived again before C3, and C3 comes after this store (I3) */
+    atomic_store_explicit(&sync->arrived, 0, memory_order_relaxed);
+    atomic_store_explicit(&sync->release, seq, memory_order_release); /* C2 */
+    dti_waitroom_signal(&team->room, DTI_AWAITS_MEETING(team));
+    return DITTO_OK;
+}
+
+static ditto_status meet_crowded(struct dti_replica *self, void (*combine)(struct dti_sync *, uint32_t), uint32_t seq,
+                                 struct dti_deadline *deadline)
+{
+    struct dti_team *team = self->team;
+    struct dti_sync *sync = team->sync;
+    struct crowded_wait w = { sync, seq };
+    /* release: for describe_missing, which looks at lines here too; the order of the meeting comes from C0 */
+    atomic_store_explicit(&sync->attendee[self->id].line[seq & 1].seq, seq, memory_order_release);
+    /* acq_rel: release is C0, acquire is C1 */
+    if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == team->n - 1)
+        return lead_crowded(self, combine, seq);
+    if (!dti_wait(&team->room, self->id, DTI_AWAITS_MEETING(team), &self->patience, deadline, crowded_ready, &w))
+        return fail_late(self, seq, deadline);
+    if (released(sync, seq))
+        return DITTO_OK;
+    return dti_stopped(&team->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
+}
+
+/* -- both -- */
+
+ditto_status dti_meet(struct dti_replica *self, const struct dti_call *call, const void *payload, size_t payload_bytes,
+                      void (*combine)(struct dti_sync *sync, uint32_t seq), struct dti_deadline *deadline, uint32_t *seq)
+{
+    struct dti_team *team = self->team;
+    struct dti_attendee *me = &team->sync->attendee[self->id];
+    if (dti_stopped(&team->stop)) /* before anything is written: lines of an unfinished meeting stay as they are */
+        return dti_team_stop_status(team);
+    uint32_t number = me->seq + 1;
+    struct dti_line *line = &me->line[number & 1];
+    me->seq = number;
+    atomic_store_explicit(&me->last_seq, number, memory_order_relaxed); /* read for diagnosis alone */
+    atomic_store_explicit(&me->last_name, call->name, memory_order_relaxed);
+    line->dtype = call->dtype;
+    line->op = call->op;
+    line->name = call->name;
+    line->object = call->object;
+    line->count = call->count;
+    line->src = call->src;
+    line->dst = call->dst;
+    if (payload_bytes != 0)
+        memcpy(line->payload, payload, payload_bytes);
+    *seq = number;
+    return team->crowded ? meet_crowded(self, combine, number, deadline) : meet_flat(self, number, deadline);
+}
