@@ -246,7 +246,7 @@ static bool in_scope(const struct dti_team *team)
     return dti_frame_top != NULL && dti_frame_top->team == team;
 }
 
-ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame)
+ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enum dti_caller_place place)
 {
     DTI_TRY(dti_context_check_cross(team));
     if (dti_team_forked(team))
@@ -256,7 +256,7 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame)
     frame->team = team;
     frame->replica = NULL;
     frame->self = NULL;
-    frame->pinned = !in_scope(team) && team->options.pin && !team->options.caller_waits;
+    frame->pinned = place == DTI_CALLER_PINNED && !in_scope(team) && team->options.pin && !team->options.caller_waits;
     pthread_mutex_lock(&team->lock);
     ditto_status status = DITTO_OK;
     if (team->poisoned)
@@ -448,7 +448,7 @@ ditto_status dti_team_create(const struct dti_team_options *options, struct dti_
     count_load(team, dti_load_add);
     ditto_status status = start_threads(team, &started);
     if (status == DITTO_OK)
-        status = dti_cross_enter(team, &frame);
+        status = dti_cross_enter(team, &frame, DTI_CALLER_PINNED);
     if (status == DITTO_OK) {
         status = dti_team_run(team, settle, NULL);
         dti_cross_leave(team, &frame);

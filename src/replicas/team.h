@@ -91,9 +91,11 @@ ditto_status dti_team_create(const struct dti_team_options *options, struct dti_
 ditto_status dti_team_destroy(struct dti_team *team);
 bool dti_team_forked(const struct dti_team *team);
 
-/* A cross call: checks context, fork and poison, takes the team's turn and, outside a scope, pins the caller to replica
- * 0's PU. `frame` is the caller's, for leave. Errors: CONTEXT, FORKED, POISONED, SYSTEM; then there is nothing to leave. */
-ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame);
+/* A cross call: checks context, fork and poison, takes the team's turn and, if it wants to run a job, pins the caller to
+ * replica 0's PU (in a scope it is there already). `frame` is the caller's, for leave.
+ * Errors: CONTEXT, FORKED, POISONED, SYSTEM; then there is nothing to leave. */
+enum dti_caller_place { DTI_CALLER_WHERE_IT_IS, DTI_CALLER_PINNED };
+ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enum dti_caller_place place);
 void dti_cross_leave(struct dti_team *team, struct dti_frame *frame);
 
 /* Between enter and leave: job(replica, argument) on every replica's thread; the caller is replica 0 unless it waits.

@@ -31,7 +31,7 @@ ditto_status dti_strategy_run(ditto_strategy *strategy, ditto_replica_fn functio
     struct dti_team *team = strategy->base.team;
     struct call call = { function, argument };
     struct dti_frame frame;
-    DTI_TRY(dti_cross_enter(team, &frame));
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
     ditto_status status = dti_team_run(team, enter_function, &call);
     if (dti_stopped(&team->stop) && !team->poisoned) { /* all replicas are parked: the next run starts clean */
         dti_sync_renew(team);

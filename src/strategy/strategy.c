@@ -77,7 +77,7 @@ static ditto_status make_team(const ditto_strategy_options *o, const ditto_topol
 static ditto_status make_sync(struct dti_team *team)
 {
     struct dti_frame frame;
-    DTI_TRY(dti_cross_enter(team, &frame));
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
     ditto_status status = dti_sync_create(team);
     dti_cross_leave(team, &frame);
     return status;

@@ -17,6 +17,7 @@
 
 #include "sync/kernel.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Bench rows all-reduce 256 .. 16K, 2 replicas: one meeting with payload beats two meetings up to about here. With more
@@ -206,7 +207,7 @@ ditto_status dti_all_reduce(struct dti_replica *self, const void *src, void *dst
 }
 
 ditto_status dti_reduce_into(struct dti_replica *self, const void *src, size_t count, ditto_dtype dtype, ditto_op op,
-                             const char *name, const void *object, const struct dti_sink *sink,
+                             const char *name, const char *object, const struct dti_sink *sink,
                              struct dti_deadline *deadline)
 {
     struct dti_call call = { .name = name, .object = object, .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op,
@@ -215,6 +216,29 @@ ditto_status dti_reduce_into(struct dti_replica *self, const void *src, size_t c
     ditto_status status = reduce_direct(self, &call, sink, deadline);
     dti_fenv_leave(saved);
     return status;
+}
+
+void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left, const void *right, size_t count)
+{
+    dti_kernel_of(dtype, op)->combine(out, left, right, count);
+}
+
+ditto_status dti_reduce_here(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n, size_t count, void *dst)
+{
+    const struct dti_kernel *kernel = dti_kernel_of(dtype, op);
+    size_t size = ditto_dtype_bytes(dtype), step = TILE_BYTES / size;
+    char *scratch = malloc(DTI_TREE_LEVELS * (size_t)TILE_BYTES);
+    if (scratch == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a reduction");
+    for (size_t first = 0; first < count; first += step) {
+        size_t part = count - first < step ? count - first : step;
+        char *out = (char *)dst + first * size;
+        dti_tree_reduce(kernel->combine, source, n, first * size, part, part * size, out, scratch);
+        if (kernel->divide != NULL)
+            kernel->divide(out, part, n);
+    }
+    free(scratch);
+    return DITTO_OK;
 }
 
 ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op)

@@ -16,7 +16,7 @@ static void describe_call(char *text, size_t size, const struct dti_line *line, 
         dti_text_add(&out, " (%zu x %s, %s)", line->count, ditto_dtype_name((ditto_dtype)line->dtype),
                      line->op != 0 ? ditto_op_name((ditto_op)line->op) : "no op");
     if (line->object != NULL)
-        dti_text_add(&out, " on object %p", line->object);
+        dti_text_add(&out, " on \"%s\"", line->object);
 }
 
 static bool arrived_flat(const struct dti_sync *sync, uint32_t replica, uint32_t seq)

@@ -26,7 +26,7 @@
 /* What a replica calls. Compared between replicas, but for src and dst. */
 struct dti_call {
     const char *name;   /* constant text, the public function's: "ditto_all_reduce" */
-    const void *object; /* the variable, or NULL */
+    const char *object; /* the variable's own name, or NULL; its address tells variables of one name apart */
     size_t count;
     uint8_t dtype, op;  /* 0 where there is none */
     const void *src;    /* this replica's own */
@@ -39,7 +39,7 @@ struct dti_line {
     alignas(DTI_LINE_PAIR) _Atomic uint32_t seq;
     uint8_t dtype, op;
     const char *name;
-    const void *object;
+    const char *object;
     size_t count;
     const void *src;
     void *dst;

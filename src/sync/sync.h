@@ -29,10 +29,17 @@ struct dti_sink {
     void *context;
 };
 /* Reduces src over all replicas into the sink; when it returns DITTO_OK all stores have happened and are seen. `name` and
- * `object` say whose operation it is. op 0: no reduction, replica 0's values are stored. */
+ * `object` (a variable's own name, or NULL) say whose operation it is. op 0: no reduction, replica 0's values are stored. */
 ditto_status dti_reduce_into(struct dti_replica *self, const void *src, size_t count, ditto_dtype dtype, ditto_op op,
-                             const char *name, const void *object, const struct dti_sink *sink,
+                             const char *name, const char *object, const struct dti_sink *sink,
                              struct dti_deadline *deadline);
+
+/* -- Pure: any thread, the caller in the default floating-point environment -- */
+
+/* out = left op right, elementwise; `out` may be either. */
+void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left, const void *right, size_t count);
+/* dst = the tree over source[0..n), by the calling thread alone. dst overlaps no source. NO_MEMORY. */
+ditto_status dti_reduce_here(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n, size_t count, void *dst);
 
 /* INVALID, RANGE or UNSUPPORTED when dtype and op do not go together in a collective. */
 ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op);

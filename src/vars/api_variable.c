@@ -1,0 +1,208 @@
+/* src/vars/api_variable.c - include/ditto/variable.h: check, then call. */
+#include "base/base.h"
+#include "vars/vars.h"
+
+#include <string.h>
+
+static ditto_status not_null(const void *pointer, const char *name)
+{
+    return pointer != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_INVALID, "%s is NULL", name);
+}
+
+/* -- creation -- */
+
+static ditto_status check_enums(const ditto_variable_options *o)
+{
+    bool aggregation_known = o->aggregation == DITTO_AGGREGATE_DEFAULT ||
+                             (o->aggregation >= DITTO_AGGREGATE_NONE &&
+                              o->aggregation <= DITTO_AGGREGATE_ONLY_FIRST_REPLICA);
+    if ((unsigned)o->synchronization > DITTO_SYNCHRONIZATION_NONE || !aggregation_known ||
+        (unsigned)o->copies > DITTO_COPIES_PER_REPLICA || (unsigned)o->trainable > DITTO_TRAINABLE_OFF)
+        return DTI_FAIL(DITTO_ERR_RANGE, "synchronization %d, aggregation %d, copies %d, trainable %d: one of them is not a "
+                                         "value of its enum (an op is no aggregation)",
+                        (int)o->synchronization, (int)o->aggregation, (int)o->copies, (int)o->trainable);
+    if (o->synchronization == DITTO_SYNCHRONIZATION_NONE)
+        return DTI_FAIL(DITTO_ERR_INVALID, "synchronization NONE: a variable is synchronized on write or on read");
+    return DITTO_OK;
+}
+
+static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_options *o)
+{
+    size_t bytes = 0, product = 1;
+    if (t->rank > DITTO_MAX_RANK)
+        return DTI_FAIL(DITTO_ERR_INVALID, "rank %u: at most %d", t->rank, DITTO_MAX_RANK);
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (!dti_multiply(product, t->shape[i], &product))
+            return DTI_FAIL(DITTO_ERR_RANGE, "the shape has more elements than size_t can count");
+    DTI_TRY(dti_buffer_bytes(product, t->dtype, &bytes));
+    if (t->data != NULL && o->initialize != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "both initial->data and options->initialize are given: a variable has one initial "
+                                           "value");
+    if (o->aggregation == DITTO_AGGREGATE_MEAN && !dti_dtype_is_float(t->dtype))
+        return DTI_FAIL(DITTO_ERR_INVALID, "MEAN of a variable of %s: its result is no integer; use a floating dtype or SUM",
+                        ditto_dtype_name(t->dtype));
+    if (o->aggregation == DITTO_AGGREGATE_SUM)
+        return dti_reduction_check(t->dtype, DITTO_SUM);
+    return o->aggregation == DITTO_AGGREGATE_MEAN ? dti_reduction_check(t->dtype, DITTO_MEAN) : DITTO_OK;
+}
+
+ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor *initial,
+                                   const ditto_variable_options *options, ditto_variable **out)
+{
+    ditto_variable_options known;
+    DTI_ENTER();
+    DTI_TRY(not_null(strategy, "strategy"));
+    DTI_TRY(not_null(initial, "initial"));
+    DTI_TRY(not_null(out, "out"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_variable_options"));
+    DTI_TRY(check_enums(&known));
+    DTI_TRY(check_spec(initial, &known));
+    DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
+    return dti_variable_create(dti_team_of(strategy), initial, &known, out);
+}
+
+void ditto_variable_destroy(ditto_variable *variable)
+{
+    if (variable != NULL)
+        dti_variable_destroy(variable);
+}
+
+const char *ditto_variable_name(const ditto_variable *variable)
+{
+    return variable != NULL ? variable->name : "";
+}
+
+int ditto_variable_is_trainable(const ditto_variable *variable)
+{
+    return variable != NULL && variable->trainable;
+}
+
+ditto_tensor ditto_variable_spec(const ditto_variable *variable)
+{
+    return variable != NULL ? variable->spec : (ditto_tensor){ 0 };
+}
+
+/* -- cross -- */
+
+static ditto_status check_alive(const ditto_variable *v)
+{
+    DTI_TRY(not_null(v, "variable"));
+    if (v->team == NULL)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of \"%s\" has been destroyed, and its value with it", v->name);
+    return DITTO_OK;
+}
+
+static ditto_status check_size(const ditto_variable *v, const void *buffer, size_t bytes, const char *name)
+{
+    if (bytes != v->bytes)
+        return DTI_FAIL(DITTO_ERR_SHAPE, "\"%s\" has %zu bytes, but %s has %zu", v->name, v->bytes, name, bytes);
+    return dti_buffer_check(buffer, bytes, v->spec.dtype, name);
+}
+
+ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
+{
+    struct dti_frame frame;
+    DTI_ENTER();
+    DTI_TRY(check_alive(v));
+    DTI_TRY(check_size(v, dst, bytes, "dst"));
+    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_WHERE_IT_IS));
+    struct dti_fenv saved = dti_fenv_enter();
+    ditto_status status = v->kind->cross_read(v, dst);
+    dti_fenv_leave(saved);
+    dti_cross_leave(v->team, &frame);
+    return status;
+}
+
+static ditto_status cross_write(ditto_variable *v, enum dti_rule rule, const void *value, size_t bytes)
+{
+    struct dti_frame frame;
+    DTI_TRY(check_alive(v));
+    DTI_TRY(check_size(v, value, bytes, "value"));
+    DTI_TRY(dti_rule_check(rule, v->spec.dtype));
+    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_WHERE_IT_IS));
+    struct dti_fenv saved = dti_fenv_enter();
+    ditto_status status = v->kind->cross_write(v, rule, value);
+    dti_fenv_leave(saved);
+    dti_cross_leave(v->team, &frame);
+    return status;
+}
+
+ditto_status ditto_variable_assign(ditto_variable *variable, const void *value, size_t bytes)
+{
+    DTI_ENTER();
+    return cross_write(variable, DTI_ASSIGN, value, bytes);
+}
+
+ditto_status ditto_variable_assign_add(ditto_variable *variable, const void *value, size_t bytes)
+{
+    DTI_ENTER();
+    return cross_write(variable, DTI_ADD, value, bytes);
+}
+
+ditto_status ditto_variable_assign_sub(ditto_variable *variable, const void *value, size_t bytes)
+{
+    DTI_ENTER();
+    return cross_write(variable, DTI_SUB, value, bytes);
+}
+
+ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const void **data)
+{
+    DTI_ENTER();
+    DTI_TRY(check_alive(v));
+    DTI_TRY(not_null(data, "data"));
+    DTI_TRY(dti_context_check_cross(v->team));
+    if (replica >= v->team->n)
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, v->team->n);
+    *data = dti_component(v, replica);
+    return DITTO_OK;
+}
+
+/* -- replica -- */
+
+static ditto_status check_own(const struct dti_replica *r, const ditto_variable *v)
+{
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(check_alive(v));
+    if (v->team != r->team)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another strategy than replica %u", v->name,
+                        r->id);
+    return DITTO_OK;
+}
+
+ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable, const void **data)
+{
+    DTI_ENTER();
+    const struct dti_replica *r = dti_self(self);
+    DTI_TRY(check_own(r, variable));
+    DTI_TRY(not_null(data, "data"));
+    *data = dti_component(variable, r->id);
+    return DITTO_OK;
+}
+
+static ditto_status replica_write(ditto_replica *self, ditto_variable *v, enum dti_rule rule, const void *value)
+{
+    struct dti_replica *r = dti_self(self);
+    DTI_TRY(check_own(r, v));
+    DTI_TRY(dti_buffer_check(value, v->bytes, v->spec.dtype, "value"));
+    DTI_TRY(dti_rule_check(rule, v->spec.dtype));
+    return v->kind->write(r, v, rule, value);
+}
+
+ditto_status ditto_assign(ditto_replica *self, ditto_variable *variable, const void *value)
+{
+    DTI_ENTER();
+    return replica_write(self, variable, DTI_ASSIGN, value);
+}
+
+ditto_status ditto_assign_add(ditto_replica *self, ditto_variable *variable, const void *value)
+{
+    DTI_ENTER();
+    return replica_write(self, variable, DTI_ADD, value);
+}
+
+ditto_status ditto_assign_sub(ditto_replica *self, ditto_variable *variable, const void *value)
+{
+    DTI_ENTER();
+    return replica_write(self, variable, DTI_SUB, value);
+}
