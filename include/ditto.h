@@ -43,5 +43,8 @@
 #include <ditto/strategy.h>   /* create, scope, run, describe, destroy */
 #include <ditto/replica.h>    /* id, memory, failing */
 #include <ditto/collective.h> /* barrier, all-reduce */
+#include <ditto/variable.h>   /* mirrored and sync-on-read variables */
+#include <ditto/dataset.h>    /* where rows come from */
+#include <ditto/distribute.h> /* per-replica batches */
 
 #endif

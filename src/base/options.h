@@ -10,6 +10,9 @@
  *   DITTO_ERR_UNSUPPORTED  the tail that this version does not know is not zero: the caller asks for something newer */
 ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given, const char *type_name);
 
+/* DITTO_ERR_INVALID when a pointer that is needed is NULL; `name` is the parameter's. */
+ditto_status dti_not_null(const void *pointer, const char *name);
+
 /* DITTO_ERR_INVALID when `flags` has a bit outside `known`: refused, never ignored. */
 ditto_status dti_flags_check(uint32_t flags, uint32_t known, const char *field_name);
 

@@ -8,22 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* One or two numbers from directory/name; how many there were. */
+static int read_numbers(const char *directory, const char *name, double *first, double *second)
+{
+    char path[PATH_MAX], text[128];
+    if (snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path ||
+        !dti_read_file(path, text, sizeof text))
+        return 0;
+    return sscanf(text, "%lf %lf", first, second);
+}
+
 /* quota / period of one group directory; 0: no limit. */
 static double group_quota(const char *directory, bool version_2)
 {
-    char path[PATH_MAX], text[128];
-    double quota = -1, period = 0;
+    double quota = -1, period = 0, none = 0;
     if (version_2) {
-        snprintf(path, sizeof path, "%s/cpu.max", directory);
-        if (!dti_read_file(path, text, sizeof text) || sscanf(text, "%lf %lf", &quota, &period) != 2)
-            return 0; /* "max 100000" does not start with a number */
-    } else {
-        snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", directory);
-        if (!dti_read_file(path, text, sizeof text) || sscanf(text, "%lf", &quota) != 1)
+        if (read_numbers(directory, "cpu.max", &quota, &period) != 2) /* "max 100000" does not start with a number */
             return 0;
-        snprintf(path, sizeof path, "%s/cpu.cfs_period_us", directory);
-        if (!dti_read_file(path, text, sizeof text) || sscanf(text, "%lf", &period) != 1)
-            return 0;
+    } else if (read_numbers(directory, "cpu.cfs_quota_us", &quota, &none) < 1 ||
+               read_numbers(directory, "cpu.cfs_period_us", &period, &none) < 1) {
+        return 0;
     }
     return quota > 0 && period > 0 ? quota / period : 0;
 }

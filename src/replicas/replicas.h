@@ -9,6 +9,7 @@
 #include "replicas/placement.h"
 #include "replicas/stop.h"
 #include "replicas/team.h"
+#include "replicas/thread.h"
 #include "replicas/topology.h"
 
 #endif

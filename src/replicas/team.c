@@ -2,9 +2,9 @@
 #include "replicas/team.h"
 #include "replicas/load.h"
 #include "replicas/pin.h"
+#include "replicas/thread.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,10 +73,7 @@ static void *thread_main(void *argument)
     struct dti_replica *r = argument;
     struct dti_team *team = r->team;
     struct go_wait wait = { team, GO_NONE };
-    char name[16];
-    snprintf(name, sizeof name, "ditto-r%u", r->id);
-    pthread_setname_np(pthread_self(), name);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    dti_thread_settle("ditto-r%u", r->id);
     r->tid = (int32_t)syscall(SYS_gettid);
     if (team->options.thread_start != NULL)
         team->options.thread_start(r->id, team->options.thread_user);
@@ -315,40 +312,19 @@ static ditto_status settle(struct dti_replica *r, void *unused)
     return dti_arena_create(r->pu.node_os, team->options.strict_memory, &r->arena);
 }
 
-/* Replica threads leave the host's signals to the host's threads; faults and SIGPROF stay open. */
-static void block_host_signals(sigset_t *before)
-{
-    static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGCHLD, SIGUSR1, SIGUSR2, SIGPIPE };
-    sigset_t blocked;
-    sigemptyset(&blocked);
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        sigaddset(&blocked, signals[i]);
-    pthread_sigmask(SIG_BLOCK, &blocked, before);
-}
-
 static ditto_status start_threads(struct dti_team *team, uint32_t *started)
 {
-    sigset_t before;
-    pthread_attr_t attributes;
-    int failed = pthread_attr_init(&attributes);
-    if (failed == 0 && team->options.stack_bytes != 0)
-        failed = pthread_attr_setstacksize(&attributes, team->options.stack_bytes);
-    if (failed != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_RANGE, failed, "stack_bytes = %zu", team->options.stack_bytes);
-    block_host_signals(&before);
-    uint32_t first = team->options.caller_waits ? 0 : 1;
-    for (*started = first; *started < team->n && failed == 0; ++*started) {
-        failed = pthread_create(&team->replica[*started].thread, &attributes, thread_main, &team->replica[*started]);
+    for (*started = team->options.caller_waits ? 0 : 1; *started < team->n; ++*started) {
+        struct dti_replica *r = &team->replica[*started];
+        int failed = dti_thread_start(&r->thread, team->options.stack_bytes, thread_main, r);
+        if (failed == EINVAL)
+            return DTI_FAIL_ERRNO(DITTO_ERR_RANGE, failed, "stack_bytes = %zu", team->options.stack_bytes);
         if (failed != 0)
-            break;
+            return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed,
+                                  "the thread of replica %u of %u was refused (RLIMIT_NPROC, pids cgroup, or memory for "
+                                  "its stack: fewer replicas or a smaller stack_bytes)",
+                                  *started, team->n);
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (failed != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed,
-                              "the thread of replica %u of %u was refused (RLIMIT_NPROC, pids cgroup, or memory for its "
-                              "stack: fewer replicas or a smaller stack_bytes)",
-                              *started, team->n);
     return DITTO_OK;
 }
 

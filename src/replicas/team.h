@@ -74,7 +74,7 @@ struct dti_team {
 /* What a seat of the room can await, beside the ids of replicas. */
 #define DTI_AWAITS_GO(team) ((team)->n)
 #define DTI_AWAITS_MEETING(team) ((team)->n + 1)
-#define DTI_AWAITS_INPUT(team) ((team)->n + 2)
+#define DTI_AWAITS_INPUT(team) ((team)->n + 2) /* signalled by producers; consumers await everyone */
 
 /* What the rooms below strategy see of a strategy. The struct of src/strategy begins with it. */
 struct dti_strategy_base {

@@ -1,16 +1,11 @@
 /* src/strategy/api_strategy.c - include/ditto/strategy.h: check, then call. */
 #include "strategy/strategy.h"
 
-static ditto_status not_null(const void *pointer, const char *name)
-{
-    return pointer != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_INVALID, "%s is NULL", name);
-}
-
 ditto_status ditto_strategy_create(ditto_kind kind, const ditto_strategy_options *options, ditto_strategy **out)
 {
     ditto_strategy_options known;
     DTI_ENTER();
-    DTI_TRY(not_null(out, "out"));
+    DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_strategy_options"));
     return dti_strategy_create(kind, &known, out);
 }
@@ -24,7 +19,7 @@ ditto_status ditto_strategy_destroy(ditto_strategy *strategy)
 ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument)
 {
     DTI_ENTER();
-    DTI_TRY(not_null(strategy, "strategy"));
+    DTI_TRY(dti_not_null(strategy, "strategy"));
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what every replica runs");
     return dti_strategy_run(strategy, function, argument);
@@ -33,14 +28,14 @@ ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn funct
 ditto_status ditto_strategy_scope_enter(ditto_strategy *strategy)
 {
     DTI_ENTER();
-    DTI_TRY(not_null(strategy, "strategy"));
+    DTI_TRY(dti_not_null(strategy, "strategy"));
     return dti_scope_enter(strategy);
 }
 
 ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy)
 {
     DTI_ENTER();
-    DTI_TRY(not_null(strategy, "strategy"));
+    DTI_TRY(dti_not_null(strategy, "strategy"));
     return dti_scope_leave(strategy);
 }
 
@@ -52,8 +47,8 @@ uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy)
 ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
 {
     DTI_ENTER();
-    DTI_TRY(not_null(strategy, "strategy"));
-    DTI_TRY(not_null(out, "out"));
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_TRY(dti_not_null(out, "out"));
     return dti_strategy_info(strategy, replica, out);
 }
 
@@ -61,9 +56,9 @@ ditto_status ditto_strategy_describe(ditto_strategy *strategy, char *buffer, siz
 {
     struct dti_text text = { buffer, size, 0 };
     DTI_ENTER();
-    DTI_TRY(not_null(strategy, "strategy"));
+    DTI_TRY(dti_not_null(strategy, "strategy"));
     if (size > 0)
-        DTI_TRY(not_null(buffer, "buffer"));
+        DTI_TRY(dti_not_null(buffer, "buffer"));
     DTI_TRY(dti_strategy_describe(strategy, &text));
     if (length != NULL)
         *length = text.length;

@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static ditto_status not_null(const void *pointer, const char *name)
-{
-    return pointer != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_INVALID, "%s is NULL", name);
-}
-
 /* -- creation -- */
 
 static ditto_status check_enums(const ditto_variable_options *o)
@@ -51,9 +46,9 @@ ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor 
 {
     ditto_variable_options known;
     DTI_ENTER();
-    DTI_TRY(not_null(strategy, "strategy"));
-    DTI_TRY(not_null(initial, "initial"));
-    DTI_TRY(not_null(out, "out"));
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_TRY(dti_not_null(initial, "initial"));
+    DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_variable_options"));
     DTI_TRY(check_enums(&known));
     DTI_TRY(check_spec(initial, &known));
@@ -86,7 +81,7 @@ ditto_tensor ditto_variable_spec(const ditto_variable *variable)
 
 static ditto_status check_alive(const ditto_variable *v)
 {
-    DTI_TRY(not_null(v, "variable"));
+    DTI_TRY(dti_not_null(v, "variable"));
     if (v->team == NULL)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of \"%s\" has been destroyed, and its value with it", v->name);
     return DITTO_OK;
@@ -149,7 +144,7 @@ ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const
 {
     DTI_ENTER();
     DTI_TRY(check_alive(v));
-    DTI_TRY(not_null(data, "data"));
+    DTI_TRY(dti_not_null(data, "data"));
     DTI_TRY(dti_context_check_cross(v->team));
     if (replica >= v->team->n)
         return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, v->team->n);
@@ -175,7 +170,7 @@ ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable, con
     DTI_ENTER();
     const struct dti_replica *r = dti_self(self);
     DTI_TRY(check_own(r, variable));
-    DTI_TRY(not_null(data, "data"));
+    DTI_TRY(dti_not_null(data, "data"));
     *data = dti_component(variable, r->id);
     return DITTO_OK;
 }
