@@ -1,0 +1,188 @@
+/* tests/base/test_base.c - the claims of src/base: statuses, options, numbers, sizes. */
+#include "support.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <pthread.h>
+
+static void every_status_has_a_name_and_a_sentence(void **state)
+{
+    (void)state;
+    assert_string_equal(ditto_status_name(DITTO_ERR_RANGE), "DITTO_ERR_RANGE");
+    assert_string_equal(ditto_status_sentence(DITTO_OK), "done");
+    assert_string_equal(ditto_status_name((ditto_status)-1000), "unknown status");
+    assert_string_equal(ditto_version(), "0.1.0");
+}
+
+static void a_failure_is_recorded_with_errno_kept(void **state)
+{
+    (void)state;
+    errno = 77;
+    assert_int_equal(DTI_FAIL_ERRNO(DITTO_ERR_IO, ENOENT, "file %s", "x"), DITTO_ERR_IO);
+    assert_int_equal(errno, 77);
+    assert_int_equal(ditto_last_error()->system_errno, ENOENT);
+    assert_int_equal(ditto_last_error()->replica, -1);
+    assert_string_equal(ditto_last_error()->message, "file x: No such file or directory");
+}
+
+static void a_long_message_is_cut_not_overrun(void **state)
+{
+    char text[2000];
+    (void)state;
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    DTI_FAIL_ERRNO(DITTO_ERR_IO, ENOENT, "%s", text);
+    assert_int_equal(strlen(ditto_last_error()->message), sizeof ditto_last_error()->message - 1);
+}
+
+static void *fail_elsewhere(void *unused)
+{
+    (void)unused;
+    DTI_FAIL(DITTO_ERR_BUSY, "elsewhere");
+    return NULL;
+}
+
+static void each_thread_has_its_own_record(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    DTI_FAIL(DITTO_ERR_RANGE, "here");
+    pthread_create(&thread, NULL, fail_elsewhere, NULL);
+    pthread_join(thread, NULL);
+    assert_int_equal(ditto_last_error()->status, DITTO_ERR_RANGE);
+}
+
+struct new_options {
+    size_t struct_size;
+    uint32_t known;
+    uint32_t newer;
+};
+struct old_options {
+    size_t struct_size;
+    uint32_t known;
+    uint32_t padding;
+};
+
+static void a_shorter_option_struct_is_padded_with_zeros(void **state)
+{
+    struct new_options known = { 1, 2, 3 };
+    uint64_t given[1] = { sizeof given };
+    (void)state;
+    assert_ok(dti_options_copy(&known, sizeof known, given, "options"));
+    assert_int_equal(known.struct_size, sizeof known);
+    assert_int_equal(known.known, 0);
+    assert_int_equal(known.newer, 0);
+}
+
+static void an_unknown_tail_must_be_zero(void **state)
+{
+    struct {
+        struct old_options known;
+        uint32_t tail[4];
+    } given = { .known = { .struct_size = sizeof given, .known = 5 } };
+    struct old_options known;
+    (void)state;
+    assert_ok(dti_options_copy(&known, sizeof known, &given, "options"));
+    assert_int_equal(known.known, 5);
+    given.tail[3] = 1;
+    assert_status(dti_options_copy(&known, sizeof known, &given, "options"), DITTO_ERR_UNSUPPORTED);
+    assert_message("byte 28 is set");
+}
+
+static void a_forgotten_size_is_refused(void **state)
+{
+    struct old_options given = { 0 }, known;
+    (void)state;
+    assert_status(dti_options_copy(&known, sizeof known, &given, "options"), DITTO_ERR_INVALID);
+    assert_message("INIT macro");
+}
+
+static void sizes_that_overflow_are_found(void **state)
+{
+    ditto_tensor t = { .dtype = DITTO_F64, .rank = 2, .shape = { SIZE_MAX / 2, 3 } };
+    size_t bytes;
+    (void)state;
+    assert_int_equal(ditto_tensor_count(&t), 0);
+    t.shape[1] = 0;
+    assert_int_equal(ditto_tensor_count(&t), 0);
+    t = (ditto_tensor){ .dtype = DITTO_F64, .rank = 2, .shape = { 3, 5 } };
+    assert_int_equal(ditto_tensor_bytes(&t), 120);
+    assert_status(dti_buffer_bytes(SIZE_MAX / 4, DITTO_F64, &bytes), DITTO_ERR_RANGE);
+    assert_status(dti_buffer_bytes(1, (ditto_dtype)99, &bytes), DITTO_ERR_INVALID);
+    assert_status(dti_buffer_check((void *)3, 8, DITTO_F32, "src"), DITTO_ERR_INVALID);
+    assert_message("not aligned");
+    assert_ok(dti_buffer_check(NULL, 0, DITTO_F32, "src"));
+}
+
+static void numbers_are_read_without_locale(void **state)
+{
+    double value;
+    (void)state;
+    setlocale(LC_ALL, "de_DE.UTF-8"); /* where it is installed, "1,5" is a number to strtod */
+    assert_true(dti_parse_f64("1.5", 3, &value));
+    assert_true(value == 1.5);
+    assert_false(dti_parse_f64("1,5", 3, &value));
+    setlocale(LC_ALL, "C");
+}
+
+static void only_whole_numbers_pass(void **state)
+{
+    static const char *const bad[] = { "", "-", "1x", " 1", "1 ", "abc", "--1", "1e", "0x", "1.2.3" };
+    double real;
+    int64_t whole;
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (dti_parse_f64(bad[i], strlen(bad[i]), &real))
+            fail_msg("\"%s\" passed as a number", bad[i]);
+    assert_true(dti_parse_f64("-0", 2, &real) && real == 0 && __builtin_signbit(real));
+    assert_true(dti_parse_f64("-12345678901234567890", 21, &real) && real == -12345678901234567890.0);
+    assert_true(dti_parse_i64("-9223372036854775808", 20, &whole) && whole == INT64_MIN);
+    assert_false(dti_parse_i64("9223372036854775808", 19, &whole));
+    assert_false(dti_parse_i64("1.0", 3, &whole));
+}
+
+static void text_counts_what_it_could_not_hold(void **state)
+{
+    char buffer[8];
+    struct dti_text text = { buffer, sizeof buffer, 0 };
+    (void)state;
+    dti_text_add(&text, "%s", "12345");
+    dti_text_add(&text, "%s", "67890");
+    assert_string_equal(buffer, "1234567");
+    assert_int_equal(text.length, 10);
+}
+
+static void the_floating_point_environment_is_put_right_and_back(void **state)
+{
+    (void)state;
+#if defined(__x86_64__)
+    uint32_t before = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(before | 0x8040u); /* flush to zero, denormals are zero */
+    struct dti_fenv saved = dti_fenv_enter();
+    assert_int_equal(__builtin_ia32_stmxcsr() & ~DTI_MXCSR_FLAGS, DTI_MXCSR_DEFAULT);
+    dti_fenv_leave(saved);
+    assert_int_equal(__builtin_ia32_stmxcsr() & 0x8040u, 0x8040u);
+    __builtin_ia32_ldmxcsr(before);
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_status_has_a_name_and_a_sentence),
+        cmocka_unit_test(a_failure_is_recorded_with_errno_kept),
+        cmocka_unit_test(a_long_message_is_cut_not_overrun),
+        cmocka_unit_test(each_thread_has_its_own_record),
+        cmocka_unit_test(a_shorter_option_struct_is_padded_with_zeros),
+        cmocka_unit_test(an_unknown_tail_must_be_zero),
+        cmocka_unit_test(a_forgotten_size_is_refused),
+        cmocka_unit_test(sizes_that_overflow_are_found),
+        cmocka_unit_test(numbers_are_read_without_locale),
+        cmocka_unit_test(only_whole_numbers_pass),
+        cmocka_unit_test(text_counts_what_it_could_not_hold),
+        cmocka_unit_test(the_floating_point_environment_is_put_right_and_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

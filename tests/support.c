@@ -1,0 +1,142 @@
+/* tests/support.c - what tests share. */
+#include "support.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+void report_failure(struct report *report, const char *file, int line, const char *format, ...)
+{
+    char text[600];
+    va_list arguments;
+    if (atomic_exchange(&report->claimed, 1) != 0)
+        return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    snprintf(report->first_failure, sizeof report->first_failure, "%s:%d: %s", file, line, text);
+}
+
+ditto_strategy *make_strategy(uint32_t n, const ditto_strategy_options *options)
+{
+    ditto_strategy_options own = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    if (options != NULL)
+        own = *options;
+    own.replicas = n;
+    if (ditto_strategy_create(DITTO_MIRRORED, &own, &strategy) != DITTO_OK)
+        fail_msg("no strategy of %u replicas: %s", n, ditto_last_error()->message);
+    return strategy;
+}
+
+void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument, struct report *report)
+{
+    ditto_status status = ditto_strategy_run(strategy, function, argument);
+    if (report->first_failure[0] != '\0')
+        fail_msg("%s", report->first_failure);
+    if (status != DITTO_OK)
+        fail_msg("run: %s: %s", ditto_status_name(status), ditto_last_error()->message);
+}
+
+const uint32_t replica_counts[] = { 1, 2, 3, 8, 64 };
+const size_t replica_counts_length = sizeof replica_counts / sizeof replica_counts[0];
+
+void assert_status_(ditto_status found, ditto_status expected, const char *call, const char *file, int line)
+{
+    if (found == expected)
+        return;
+    print_error("%s gave %s, expected %s; the last error is: %s\n", call, ditto_status_name(found),
+                ditto_status_name(expected), ditto_last_error()->message);
+    _fail(file, line);
+}
+
+void assert_message_(const char *text, const char *file, int line)
+{
+    if (strstr(ditto_last_error()->message, text) != NULL)
+        return;
+    print_error("the message is \"%s\", expected \"%s\" in it\n", ditto_last_error()->message, text);
+    _fail(file, line);
+}
+
+uint64_t test_seed(uint64_t otherwise)
+{
+    const char *text = getenv("DITTO_TEST_SEED");
+    uint64_t seed = text != NULL ? strtoull(text, NULL, 0) : otherwise;
+    print_message("seed %llu (DITTO_TEST_SEED sets another)\n", (unsigned long long)seed);
+    return seed;
+}
+
+uint64_t test_random(uint64_t *state)
+{
+    uint64_t x = *state += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+int in_child(int (*body)(void *argument), void *argument, unsigned seconds)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        int code = body(argument);
+        fflush(NULL);
+        _exit(code);
+    }
+    for (unsigned long waited = 0;; waited++) {
+        int status;
+        if (waitpid(child, &status, WNOHANG) == child)
+            return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        if (waited >= seconds * 100ul) {
+            kill(child, SIGKILL);
+            waitpid(child, &status, 0);
+            return 124;
+        }
+        nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+    }
+}
+
+char *temporary_file(const char *text)
+{
+    char *name = strdup("/tmp/ditto-test-XXXXXX");
+    int file = mkstemp(name);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    close(file);
+    return name;
+}
+
+long count_threads(void)
+{
+    long count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *entry; (entry = readdir(tasks)) != NULL;)
+        count += entry->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
+long count_mappings(void)
+{
+    long count = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    for (int c; (c = fgetc(maps)) != EOF;)
+        count += c == '\n';
+    fclose(maps);
+    return count;
+}
+
+long resident_kib(void)
+{
+    char line[128];
+    long kib = -1;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (fgets(line, sizeof line, status) != NULL)
+        if (sscanf(line, "VmRSS: %ld", &kib) == 1)
+            break;
+    fclose(status);
+    return kib;
+}

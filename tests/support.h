@@ -1,0 +1,67 @@
+/* tests/support.h - what tests share: running on replicas, recording what went wrong there, and reporting it here. */
+#ifndef SUPPORT_H
+#define SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <ditto.h>
+
+/* Replicas record, they never assert: a cmocka assertion off the main thread would end the whole program. The first
+ * failure of any replica is kept. */
+struct report {
+    _Atomic int claimed;
+    char first_failure[700];
+};
+void report_failure(struct report *report, const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* In a replica's function: records and returns. */
+#define EXPECT(report, condition)                                                                                      \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            report_failure((report), __FILE__, __LINE__, "%s (last error: %s)", #condition, ditto_last_error()->message); \
+            return DITTO_ERR_USER;                                                                                     \
+        }                                                                                                              \
+    } while (0)
+
+/* A strategy with n replicas, sharing PUs as they must; NULL options: defaults. Fails the test if it can't be made. */
+ditto_strategy *make_strategy(uint32_t n, const ditto_strategy_options *options);
+/* Runs and fails the test with the replica's own report or the run's error. */
+void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument, struct report *report);
+
+/* The numbers of replicas that every feature is tried with. */
+extern const uint32_t replica_counts[];
+extern const size_t replica_counts_length;
+
+#define assert_status(call, expected) assert_status_((call), (expected), #call, __FILE__, __LINE__)
+void assert_status_(ditto_status found, ditto_status expected, const char *call, const char *file, int line);
+#define assert_ok(call) assert_status((call), DITTO_OK)
+/* The last error's message contains `text`. */
+#define assert_message(text) assert_message_((text), __FILE__, __LINE__)
+void assert_message_(const char *text, const char *file, int line);
+
+/* Deterministic random numbers; the seed comes from DITTO_TEST_SEED, or is the given one. */
+uint64_t test_seed(uint64_t otherwise);
+uint64_t test_random(uint64_t *state);
+
+/* Runs `body` in a child process and returns its exit status (128 + signal when it was killed), 124 after `seconds`. What a
+ * process can't take back (limits, seccomp, another user) is tried there. */
+int in_child(int (*body)(void *argument), void *argument, unsigned seconds);
+
+/* A new file under a temporary directory with this text; its name is malloced. */
+char *temporary_file(const char *text);
+
+/* Numbers of this process from /proc: how many threads, mappings, and KiB of resident memory it has. */
+long count_threads(void);
+long count_mappings(void);
+long resident_kib(void);
+
+#endif

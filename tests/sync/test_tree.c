@@ -1,0 +1,109 @@
+/* tests/sync/test_tree.c - the claims of src/sync/tree.h and kernel.h: order, parts, arithmetic. */
+#include "support.h"
+
+#include "reference.h"
+#include "sync/kernel.h"
+
+#include <math.h>
+
+/* A combine that writes down what it is asked: "(left right)". */
+struct word {
+    char text[4000];
+};
+static void write_down(void *out, const void *left, const void *right, size_t count)
+{
+    struct word w;
+    (void)count;
+    snprintf(w.text, sizeof w.text, "(%.1900s %.1900s)", ((const struct word *)left)->text, ((const struct word *)right)->text);
+    memcpy(out, &w, sizeof w);
+}
+
+static void expect_tree(uint32_t n, const char *expected)
+{
+    static struct word leaf[16], out, scratch[DTI_TREE_LEVELS];
+    const void *source[16];
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(leaf[i].text, sizeof leaf[i].text, "%u", i);
+        source[i] = &leaf[i];
+    }
+    dti_tree_reduce(write_down, source, n, 0, 1, sizeof out, &out, scratch);
+    assert_string_equal(out.text, expected);
+}
+
+static void the_tree_splits_at_the_upper_half(void **state)
+{
+    (void)state;
+    expect_tree(1, "0");
+    expect_tree(2, "(0 1)");
+    expect_tree(3, "((0 1) 2)");
+    expect_tree(4, "((0 1) (2 3))");
+    expect_tree(5, "(((0 1) 2) (3 4))");
+    expect_tree(6, "(((0 1) 2) ((3 4) 5))");
+    expect_tree(7, "(((0 1) (2 3)) ((4 5) 6))");
+    expect_tree(8, "(((0 1) (2 3)) ((4 5) (6 7)))");
+}
+
+static void parts_are_disjoint_complete_and_even(void **state)
+{
+    static const size_t counts[] = { 0, 1, 15, 16, 17, 1000, 4096, 100003 };
+    (void)state;
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
+        for (uint32_t n = 1; n <= 70; n++) {
+            size_t next = 0, largest = 0, smallest = SIZE_MAX;
+            for (uint32_t i = 0; i < n; i++) {
+                size_t first, end;
+                dti_tree_part(counts[c], n, i, 16, &first, &end);
+                assert_int_equal(first, next);
+                assert_true(first <= end);
+                assert_true(first == counts[c] || first % 16 == 0);
+                largest = end - first > largest ? end - first : largest;
+                smallest = end - first < smallest ? end - first : smallest;
+                next = end;
+            }
+            assert_int_equal(next, counts[c]);
+            assert_true(largest - smallest <= 32);
+        }
+}
+
+static void minimum_and_maximum_follow_ieee_754_2019(void **state)
+{
+    static const float special[] = { NAN, -INFINITY, -1.0f, -1e-42f, -0.0f, 0.0f, 1e-42f, 1.0f, INFINITY };
+    enum { N = sizeof special / sizeof special[0] };
+    (void)state;
+    for (int op = DITTO_MIN; op <= DITTO_MAX; op++)
+        for (size_t i = 0; i < N; i++)
+            for (size_t k = 0; k < N; k++) {
+                float pair[2] = { special[i], special[k] }, expected = reference_f32(pair, 0, 2, (ditto_op)op), found;
+                double wide[2] = { (double)pair[0], (double)pair[1] }, found_wide;
+                dti_kernel_of(DITTO_F32, (ditto_op)op)->combine(&found, &pair[0], &pair[1], 1);
+                dti_kernel_of(DITTO_F64, (ditto_op)op)->combine(&found_wide, &wide[0], &wide[1], 1);
+                if (isnan(expected))
+                    assert_true(isnan(found) && isnan(found_wide));
+                else {
+                    assert_memory_equal(&found, &expected, sizeof found);
+                    assert_true((double)found == found_wide && !!signbit(found) == !!signbit(found_wide));
+                }
+            }
+}
+
+static void integers_wrap_around(void **state)
+{
+    int32_t a = INT32_MAX, b = 1, sum;
+    int64_t wide_a = INT64_MIN, wide_b = -1, wide_sum;
+    (void)state;
+    dti_kernel_of(DITTO_I32, DITTO_SUM)->combine(&sum, &a, &b, 1);
+    assert_int_equal(sum, INT32_MIN);
+    dti_kernel_of(DITTO_I64, DITTO_SUM)->combine(&wide_sum, &wide_a, &wide_b, 1);
+    assert_true(wide_sum == INT64_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_tree_splits_at_the_upper_half),
+        cmocka_unit_test(parts_are_disjoint_complete_and_even),
+        cmocka_unit_test(minimum_and_maximum_follow_ieee_754_2019),
+        cmocka_unit_test(integers_wrap_around),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
