@@ -1,0 +1,291 @@
+/* tests/fault/test_limits.c - an operating system that refuses: threads, address space, mbind; fork; coming and going. */
+#include "support.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdatomic.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "replicas/replicas.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0 /* a sanitizer's shadow memory and threads do not fit under the limits below */
+#endif
+
+/* In a child process there is no cmocka: a number tells which line failed. */
+#define REQUIRE(condition)                                                                                             \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s (last error: %s)\n", __FILE__, __LINE__, #condition, ditto_last_error()->message); \
+            return 1;                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+static ditto_status sum_a_block(ditto_replica *self, void *argument)
+{
+    size_t count = *(size_t *)argument;
+    void *memory;
+    DITTO_TRY(ditto_alloc(self, count * sizeof(float), 0, &memory));
+    for (size_t i = 0; i < count; i++)
+        ((float *)memory)[i] = 1.0f;
+    DITTO_TRY(ditto_all_reduce(self, memory, memory, count, DITTO_F32, DITTO_SUM, NULL));
+    if (((float *)memory)[count - 1] != (float)ditto_num_replicas(self))
+        return ditto_fail(self, 1, "wrong sum");
+    return ditto_free(self, memory);
+}
+
+/* -- threads refused -- */
+
+static int threads_refused(void *unused)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy = NULL;
+    struct rlimit few = { 6, 6 };
+    (void)unused;
+    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) /* root is above RLIMIT_NPROC */
+        return 77;
+    REQUIRE(setrlimit(RLIMIT_NPROC, &few) == 0);
+    options.replicas = 64;
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_ERR_SYSTEM);
+    REQUIRE(ditto_last_error()->system_errno == EAGAIN);
+    REQUIRE(strstr(ditto_last_error()->message, "RLIMIT_NPROC") != NULL);
+    REQUIRE(strategy == NULL && count_threads() == 1);
+    return 0;
+}
+
+static void refused_threads_are_an_error_and_none_is_left(void **state)
+{
+    (void)state;
+    if (SANITIZED)
+        skip();
+    int code = in_child(threads_refused, NULL, 60);
+    if (code == 77)
+        skip();
+    assert_int_equal(code, 0);
+}
+
+/* -- address space refused -- */
+
+static size_t mapped_bytes(void)
+{
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (fscanf(file, "%lu", &pages) != 1)
+        pages = 0;
+    fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static int address_space_refused(void *unused)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    size_t huge = (size_t)1 << 28;
+    (void)unused;
+    /* Room for one strategy of two replicas and their stacks, not for two blocks of 1 GiB. */
+    struct rlimit limit = { mapped_bytes() + ((size_t)200 << 20), RLIM_INFINITY };
+    options.replicas = 2;
+    REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(strategy, sum_a_block, &huge) == DITTO_ERR_NO_MEMORY);
+    REQUIRE(strstr(ditto_last_error()->message, "RLIMIT_AS") != NULL);
+    size_t small = 1000;
+    REQUIRE(ditto_strategy_run(strategy, sum_a_block, &small) == DITTO_OK); /* it still works */
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    long threads = count_threads();
+    options.replicas = 500; /* more stacks and arenas than there is room for */
+    ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &strategy);
+    REQUIRE(status == DITTO_ERR_NO_MEMORY || status == DITTO_ERR_SYSTEM);
+    REQUIRE(count_threads() == threads);
+    return 0;
+}
+
+static void refused_address_space_is_an_error_and_nothing_is_left(void **state)
+{
+    (void)state;
+    if (SANITIZED)
+        skip();
+    assert_int_equal(in_child(address_space_refused, NULL, 60), 0);
+}
+
+/* -- mbind refused, as in default containers -- */
+
+static bool refuse_system_calls(const uint32_t *numbers, size_t count)
+{
+    struct sock_filter filter[32] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)) };
+    unsigned short length = 1;
+    for (size_t i = 0; i < count; i++) {
+        filter[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, numbers[i], 0, 1);
+        filter[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    }
+    filter[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = { length, filter };
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static int mbind_refused(void *unused)
+{
+    static const uint32_t container[] = { SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy, SYS_move_pages, SYS_membarrier };
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    ditto_replica_info info;
+    size_t count = 100000;
+    (void)unused;
+    if (!refuse_system_calls(container, sizeof container / sizeof container[0]))
+        return 77;
+    options.replicas = 3;
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(strategy, sum_a_block, &count) == DITTO_OK);
+    REQUIRE(ditto_strategy_replica_info(strategy, 1, &info) == DITTO_OK);
+    REQUIRE(info.binding == DITTO_BINDING_FIRST_TOUCH);
+    REQUIRE(info.memory_node == -1); /* move_pages is refused too: unknown, and said so */
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    return 0;
+}
+
+static void refused_mbind_becomes_first_touch_and_is_reported(void **state)
+{
+    (void)state;
+    int code = in_child(mbind_refused, NULL, 60);
+    if (code == 77)
+        skip();
+    assert_int_equal(code, 0);
+}
+
+/* -- fork -- */
+
+static ditto_strategy *before_fork;
+static ditto_variable *variable_before_fork;
+static ditto_iterator *iterator_before_fork;
+
+static int use_after_fork(void *unused)
+{
+    ditto_strategy *own;
+    size_t count = 10000;
+    double value;
+    (void)unused;
+    REQUIRE(ditto_strategy_run(before_fork, sum_a_block, &count) == DITTO_ERR_FORKED);
+    REQUIRE(ditto_strategy_scope_enter(before_fork) == DITTO_ERR_FORKED);
+    REQUIRE(ditto_variable_read(variable_before_fork, &value, sizeof value) == DITTO_ERR_FORKED);
+    ditto_iterator_destroy(iterator_before_fork);
+    REQUIRE(ditto_strategy_destroy(before_fork) == DITTO_OK); /* frees without joining */
+    ditto_variable_destroy(variable_before_fork);
+    if (SANITIZED)
+        return 0; /* a sanitizer allows no thread in a child of a process with threads */
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, NULL, &own) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(own, sum_a_block, &count) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(own) == DITTO_OK);
+    return 0;
+}
+
+static void a_strategy_is_dead_in_a_child_process(void **state)
+{
+    size_t count = 10000;
+    ditto_tensor scalar = { .dtype = DITTO_F64 };
+    float row[4] = { 0 };
+    ditto_tensor rows = { .data = row, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
+    ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *dataset, *forever;
+    (void)state;
+    before_fork = make_strategy(3, NULL);
+    assert_ok(ditto_variable_create(before_fork, &scalar, NULL, &variable_before_fork));
+    assert_ok(ditto_dataset_from_arrays(&rows, 1, &dataset));
+    assert_ok(ditto_dataset_repeat(dataset, DITTO_REPEAT_FOREVER, &forever));
+    input.global_batch = 2;
+    assert_ok(ditto_strategy_iterate(before_fork, forever, &input, &iterator_before_fork));
+    assert_int_equal(in_child(use_after_fork, NULL, 60), 0);
+    assert_ok(ditto_strategy_run(before_fork, sum_a_block, &count)); /* the parent's goes on */
+    ditto_iterator_destroy(iterator_before_fork);
+    ditto_variable_destroy(variable_before_fork);
+    ditto_dataset_destroy(forever);
+    ditto_dataset_destroy(dataset);
+    assert_ok(ditto_strategy_destroy(before_fork));
+}
+
+/* -- coming and going -- */
+
+static void strategies_come_and_go_without_growth(void **state)
+{
+    int rounds = SANITIZED ? 100 : 1000;
+    long threads = 0, mappings = 0, resident = 0;
+    size_t count = 5000;
+    (void)state;
+    for (int i = 0; i < rounds; i++) {
+        ditto_strategy *strategy = make_strategy(8, NULL);
+        if (i % 10 == 0)
+            assert_ok(ditto_strategy_run(strategy, sum_a_block, &count));
+        assert_ok(ditto_strategy_destroy(strategy));
+        if (i == rounds / 10) { /* jemalloc and libc have what they keep */
+            threads = count_threads();
+            mappings = count_mappings();
+            resident = resident_kib();
+        }
+    }
+    print_message("  before: %ld threads, %ld mappings, %ld KiB; after %d strategies: %ld, %ld, %ld KiB\n", threads, mappings,
+                  resident, rounds - rounds / 10, count_threads(), count_mappings(), resident_kib());
+    assert_int_equal(count_threads(), threads);
+    if (!SANITIZED) {
+        assert_true(count_mappings() <= mappings + 2);
+        assert_true(resident_kib() <= resident + 512);
+    }
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy = NULL;
+    uint32_t nowhere[] = { 100000 };
+    (void)state;
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, NULL, NULL), DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_create((ditto_kind)9, NULL, &strategy), DITTO_ERR_RANGE);
+    options.replicas = 1025;
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_RANGE);
+    options.replicas = 0;
+    options.caller = (ditto_caller)7;
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_RANGE);
+    options.caller = DITTO_CALLER_DEFAULT;
+    options.pus = nowhere;
+    options.num_pus = 1;
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_RANGE);
+    options.pus = NULL;
+    options.num_pus = 0;
+    options.replicas = 2;
+    options.stack_bytes = 1;
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_RANGE);
+    options.stack_bytes = 0;
+    options.struct_size = 1;
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_INVALID);
+    setenv("DITTO_TIMEOUT_MS", "soon", 1);
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, NULL, &strategy), DITTO_ERR_INVALID);
+    assert_message("DITTO_TIMEOUT_MS");
+    unsetenv("DITTO_TIMEOUT_MS");
+    assert_null(strategy);
+    assert_status(ditto_strategy_run(NULL, sum_a_block, NULL), DITTO_ERR_INVALID);
+    assert_ok(ditto_strategy_destroy(NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refused_threads_are_an_error_and_none_is_left),
+        cmocka_unit_test(refused_address_space_is_an_error_and_nothing_is_left),
+        cmocka_unit_test(refused_mbind_becomes_first_touch_and_is_reported),
+        cmocka_unit_test(a_strategy_is_dead_in_a_child_process),
+        cmocka_unit_test(strategies_come_and_go_without_growth),
+        cmocka_unit_test(wrong_options_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,320 @@
+/* tests/fault/test_stop.c - replicas that fail, return early, diverge or sleep: every one ends in the documented error, names
+ * who and what, and leaves a strategy that works. The messages are printed as a user would read them. */
+#include "support.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+#include "replicas/replicas.h"
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
+}
+
+struct fault {
+    struct report report;
+    size_t count;             /* of the all-reduce that the others are in */
+    uint32_t culprit;
+    _Atomic int peer_stopped, diverged, timed_out;
+};
+
+/* The others: a few rounds of a collective, until it fails; then they say how. */
+static ditto_status work_until_stopped(ditto_replica *self, struct fault *f)
+{
+    ditto_status status = DITTO_OK;
+    void *memory;
+    DITTO_TRY(ditto_alloc(self, f->count * sizeof(float) + 1, 0, &memory));
+    memset(memory, 0, f->count * sizeof(float));
+    for (int i = 0; i < 1000000 && status == DITTO_OK; i++)
+        status = ditto_all_reduce(self, memory, memory, f->count, DITTO_F32, DITTO_SUM, NULL);
+    EXPECT(&f->report, ditto_all_reduce(self, memory, memory, f->count, DITTO_F32, DITTO_SUM, NULL) == status ||
+                           status == DITTO_ERR_TIMED_OUT); /* and every later one too */
+    EXPECT(&f->report, ditto_barrier(self, NULL) < 0);
+    atomic_fetch_add(status == DITTO_ERR_PEER_STOPPED ? &f->peer_stopped
+                     : status == DITTO_ERR_DIVERGED   ? &f->diverged
+                                                      : &f->timed_out, 1);
+    memset(memory, 0xff, f->count * sizeof(float)); /* nobody may still be reading it */
+    DITTO_TRY(ditto_free(self, memory));
+    return status;
+}
+
+static ditto_status one_fails(ditto_replica *self, void *argument)
+{
+    struct fault *f = argument;
+    if (ditto_replica_id(self) != f->culprit)
+        return work_until_stopped(self, f);
+    float *own = calloc(f->count + 1, sizeof *own);
+    ditto_status status = DITTO_OK;
+    for (int i = 0; i < 50 && status == DITTO_OK; i++)
+        status = ditto_all_reduce(self, own, own, f->count, DITTO_F32, DITTO_SUM, NULL);
+    free(own);
+    return status != DITTO_OK ? status : ditto_fail(self, 42, "the disk of replica %u is full", ditto_replica_id(self));
+}
+
+static ditto_status one_returns(ditto_replica *self, void *argument)
+{
+    struct fault *f = argument;
+    float *own;
+    if (ditto_replica_id(self) != f->culprit)
+        return work_until_stopped(self, f);
+    own = calloc(f->count + 1, sizeof *own);
+    ditto_status status = ditto_all_reduce(self, own, own, f->count, DITTO_F32, DITTO_SUM, NULL);
+    free(own);
+    return status;
+}
+
+static ditto_status one_diverges(ditto_replica *self, void *argument)
+{
+    struct fault *f = argument;
+    double other = 1;
+    if (ditto_replica_id(self) != f->culprit)
+        return work_until_stopped(self, f);
+    ditto_status status = ditto_all_reduce(self, &other, &other, 1, DITTO_F64, DITTO_MAX, NULL);
+    EXPECT(&f->report, status == DITTO_ERR_DIVERGED);
+    return status;
+}
+
+static ditto_status one_sleeps(ditto_replica *self, void *argument)
+{
+    struct fault *f = argument;
+    if (ditto_replica_id(self) != f->culprit)
+        return work_until_stopped(self, f);
+    sleep_ms(400);
+    return ditto_barrier(self, NULL) < 0 ? DITTO_OK : ditto_fail(self, 1, "the barrier should have failed");
+}
+
+static ditto_status count_up(ditto_replica *self, void *argument)
+{
+    struct report *report = argument;
+    int64_t one = 1;
+    DITTO_TRY(ditto_all_reduce(self, &one, &one, 1, DITTO_I64, DITTO_SUM, NULL));
+    EXPECT(report, one == ditto_num_replicas(self));
+    return DITTO_OK;
+}
+
+/* Tries one way to fail with small and large messages and 2 .. 64 replicas; the next run must work each time. */
+static void try_fault(ditto_replica_fn function, ditto_status expected, uint32_t timeout_ms, uint32_t most_replicas,
+                      const char *text, ditto_caller caller)
+{
+    static const size_t counts[] = { 1, 20000 };
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.timeout_ms = timeout_ms;
+    options.caller = caller;
+    for (size_t k = 1; k < replica_counts_length && replica_counts[k] <= most_replicas; k++) {
+        uint32_t n = replica_counts[k];
+        ditto_strategy *strategy = make_strategy(n, &options);
+        for (size_t c = 0; c < 2; c++)
+            for (uint32_t culprit = 0; culprit < n; culprit += n - 1) {
+                struct fault f = { .count = counts[c], .culprit = culprit };
+                ditto_status status = ditto_strategy_run(strategy, function, &f);
+                if (f.report.first_failure[0] != '\0')
+                    fail_msg("%s", f.report.first_failure);
+                assert_status(status, expected);
+                assert_message(text);
+                if (n == 3 && c == 1 && culprit == n - 1)
+                    print_message("  %s: %s\n", ditto_status_name(status), ditto_last_error()->message);
+                if (expected == DITTO_ERR_DIVERGED)
+                    assert_true(f.diverged == (int)n - 1); /* on all of them, never PEER_STOPPED */
+                if (expected == DITTO_ERR_USER) {
+                    assert_true(f.peer_stopped == (int)n - 1);
+                    assert_int_equal(ditto_last_error()->replica, culprit);
+                    assert_int_equal(ditto_last_error()->user_code, 42);
+                }
+                struct report next = { 0 };
+                run_all(strategy, count_up, &next, &next);
+            }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+static void a_replica_that_fails_stops_the_others_and_run_returns_its_error(void **state)
+{
+    (void)state;
+    try_fault(one_fails, DITTO_ERR_USER, 0, 64, "the disk of replica", DITTO_CALLER_DEFAULT);
+    try_fault(one_fails, DITTO_ERR_USER, 0, 8, "the disk of replica", DITTO_CALLER_WAITS);
+}
+
+static void a_replica_that_returns_while_others_wait_has_diverged(void **state)
+{
+    (void)state;
+    try_fault(one_returns, DITTO_ERR_DIVERGED, 0, 64, "returned from its function", DITTO_CALLER_DEFAULT);
+    try_fault(one_returns, DITTO_ERR_DIVERGED, 0, 8, "returned from its function", DITTO_CALLER_WAITS);
+}
+
+static void replicas_that_call_different_things_have_diverged(void **state)
+{
+    (void)state;
+    try_fault(one_diverges, DITTO_ERR_DIVERGED, 0, 64, "(1 x f64, MAX)", DITTO_CALLER_DEFAULT);
+}
+
+static void a_replica_that_comes_too_late_is_named(void **state)
+{
+    (void)state;
+    try_fault(one_sleeps, DITTO_ERR_TIMED_OUT, 50, 3, "waited 50 ms in ditto_all_reduce", DITTO_CALLER_DEFAULT);
+}
+
+static ditto_status wrong_status(ditto_replica *self, void *argument)
+{
+    (void)argument;
+    return ditto_replica_id(self) == 1 ? DITTO_ERR_IO : DITTO_OK;
+}
+
+static void an_error_without_a_message_gets_one(void **state)
+{
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    (void)state;
+    assert_status(ditto_strategy_run(strategy, wrong_status, NULL), DITTO_ERR_IO);
+    assert_message("replica 1's function returned DITTO_ERR_IO");
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static ditto_status news(ditto_replica *self, void *argument)
+{
+    (void)argument;
+    return ditto_replica_id(self) == 0 ? DITTO_OK : DITTO_END_OF_INPUT;
+}
+
+static void news_is_no_error(void **state)
+{
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    (void)state;
+    assert_int_equal(ditto_strategy_run(strategy, news, NULL), DITTO_END_OF_INPUT);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* -- run timeout -- */
+
+static _Atomic int release_stuck;
+
+static ditto_status one_is_stuck(ditto_replica *self, void *argument)
+{
+    (void)argument;
+    if (ditto_replica_id(self) == 1)
+        while (atomic_load(&release_stuck) == 0)
+            sleep_ms(1);
+    return ditto_replica_id(self) == 1 ? DITTO_OK : ditto_barrier(self, NULL);
+}
+
+static void a_replica_that_never_returns_poisons_the_strategy(void **state)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    struct report report = { 0 };
+    (void)state;
+    options.run_timeout_ms = 50;
+    options.caller = DITTO_CALLER_WAITS;
+    ditto_strategy *strategy = make_strategy(3, &options);
+    atomic_store(&release_stuck, 0);
+    assert_status(ditto_strategy_run(strategy, one_is_stuck, NULL), DITTO_ERR_TIMED_OUT);
+    assert_message("1 still run: the strategy is poisoned");
+    print_message("  %s\n", ditto_last_error()->message);
+    assert_status(ditto_strategy_run(strategy, count_up, &report), DITTO_ERR_POISONED);
+    assert_status(ditto_strategy_destroy(strategy), DITTO_ERR_POISONED);
+    assert_message("replicas 1 never returned");
+    print_message("  %s\n", ditto_last_error()->message);
+    atomic_store(&release_stuck, 1);
+    for (int i = 0; i < 1000 && count_threads() > 1; i++) /* the stuck thread ends once it returns after all */
+        sleep_ms(10);
+    assert_true(count_threads() <= 2); /* a sanitizer may have one of its own */
+}
+
+static ditto_status late_but_comes(ditto_replica *self, void *argument)
+{
+    (void)argument;
+    if (ditto_replica_id(self) == 1)
+        sleep_ms(200);
+    return DITTO_OK;
+}
+
+static void a_run_that_is_late_but_returns_is_timed_out_and_not_poisoned(void **state)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    struct report report = { 0 };
+    (void)state;
+    options.run_timeout_ms = 50;
+    ditto_strategy *strategy = make_strategy(2, &options);
+    assert_status(ditto_strategy_run(strategy, late_but_comes, NULL), DITTO_ERR_TIMED_OUT);
+    run_all(strategy, count_up, &report, &report);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* -- wrong places -- */
+
+static ditto_status misuse(ditto_replica *self, void *argument)
+{
+    void **both = argument;
+    ditto_strategy *strategy = both[0];
+    struct report *report = both[1];
+    EXPECT(report, ditto_strategy_run(strategy, count_up, report) == DITTO_ERR_CONTEXT);
+    EXPECT(report, strstr(ditto_last_error()->message, "cross-replica context") != NULL);
+    EXPECT(report, ditto_strategy_destroy(strategy) == DITTO_ERR_CONTEXT);
+    EXPECT(report, ditto_strategy_scope_enter(strategy) == DITTO_ERR_CONTEXT);
+    return ditto_barrier(self, NULL);
+}
+
+static void run_and_destroy_inside_run_are_refused(void **state)
+{
+    struct report report = { 0 };
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    void *both[] = { strategy, &report };
+    (void)state;
+    run_all(strategy, misuse, both, &report);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void *destroy_from_outside(void *strategy)
+{
+    ditto_status status = ditto_strategy_destroy(strategy);
+    return (void *)(intptr_t)status;
+}
+
+static _Atomic int inside_run, may_end;
+
+static ditto_status wait_inside(ditto_replica *self, void *argument)
+{
+    (void)self, (void)argument;
+    atomic_store(&inside_run, 1);
+    while (atomic_load(&may_end) == 0)
+        sleep_ms(1);
+    return DITTO_OK;
+}
+
+static void *run_elsewhere(void *strategy)
+{
+    return (void *)(intptr_t)ditto_strategy_run(strategy, wait_inside, NULL);
+}
+
+static void destroy_during_a_run_is_busy_and_changes_nothing(void **state)
+{
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    pthread_t runner, destroyer;
+    void *result;
+    (void)state;
+    pthread_create(&runner, NULL, run_elsewhere, strategy);
+    while (atomic_load(&inside_run) == 0)
+        sleep_ms(1);
+    pthread_create(&destroyer, NULL, destroy_from_outside, strategy);
+    pthread_join(destroyer, &result);
+    assert_int_equal((intptr_t)result, DITTO_ERR_BUSY);
+    atomic_store(&may_end, 1);
+    pthread_join(runner, &result);
+    assert_int_equal((intptr_t)result, DITTO_OK);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_replica_that_fails_stops_the_others_and_run_returns_its_error),
+        cmocka_unit_test(a_replica_that_returns_while_others_wait_has_diverged),
+        cmocka_unit_test(replicas_that_call_different_things_have_diverged),
+        cmocka_unit_test(a_replica_that_comes_too_late_is_named),
+        cmocka_unit_test(an_error_without_a_message_gets_one),
+        cmocka_unit_test(news_is_no_error),
+        cmocka_unit_test(a_replica_that_never_returns_poisons_the_strategy),
+        cmocka_unit_test(a_run_that_is_late_but_returns_is_timed_out_and_not_poisoned),
+        cmocka_unit_test(run_and_destroy_inside_run_are_refused),
+        cmocka_unit_test(destroy_during_a_run_is_busy_and_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,380 @@
+/* tests/semantics/test_contexts.c - semantics.md, section 1: contexts and scope; and of section 2 what run has today.
+ * Each test carries its rule's number. */
+#include "support.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+static ditto_status nothing(ditto_replica *self, void *argument)
+{
+    (void)self, (void)argument;
+    return DITTO_OK;
+}
+
+static void rule_1_2_the_same_scope_may_be_entered_again(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    (void)state;
+    assert_ok(ditto_strategy_scope_enter(s));
+    assert_ok(ditto_strategy_scope_enter(s));
+    assert_ok(ditto_strategy_scope_leave(s));
+    assert_status(ditto_strategy_destroy(s), DITTO_ERR_CONTEXT); /* still entered once */
+    assert_ok(ditto_strategy_scope_leave(s));
+    assert_status(ditto_strategy_scope_leave(s), DITTO_ERR_CONTEXT);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_1_2_another_strategys_scope_is_refused_and_the_state_stays(void **state)
+{
+    ditto_strategy *a = make_strategy(2, NULL), *b = make_strategy(2, NULL);
+    (void)state;
+    assert_ok(ditto_strategy_scope_enter(a));
+    assert_status(ditto_strategy_scope_enter(b), DITTO_ERR_CONTEXT);
+    assert_status(ditto_strategy_scope_leave(b), DITTO_ERR_CONTEXT);
+    assert_ok(ditto_strategy_run(a, nothing, NULL));
+    assert_ok(ditto_strategy_scope_leave(a));
+    assert_ok(ditto_strategy_scope_enter(b));
+    assert_ok(ditto_strategy_scope_leave(b));
+    assert_ok(ditto_strategy_destroy(a));
+    assert_ok(ditto_strategy_destroy(b));
+}
+
+static void rule_1_2_leaving_restores_the_affinity_of_before(void **state)
+{
+    cpu_set_t before, inside, after;
+    ditto_strategy *s = make_strategy(2, NULL);
+    (void)state;
+    sched_getaffinity(0, sizeof before, &before);
+    assert_ok(ditto_strategy_scope_enter(s));
+    sched_getaffinity(0, sizeof inside, &inside);
+    assert_ok(ditto_strategy_scope_leave(s));
+    sched_getaffinity(0, sizeof after, &after);
+    assert_int_equal(CPU_COUNT(&inside), 1);
+    assert_true(CPU_EQUAL(&before, &after));
+    assert_ok(ditto_strategy_run(s, nothing, NULL)); /* and so does a run outside a scope */
+    sched_getaffinity(0, sizeof after, &after);
+    assert_true(CPU_EQUAL(&before, &after));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_1_4_a_cross_call_in_another_strategys_scope_is_mixing(void **state)
+{
+    ditto_strategy *a = make_strategy(1, NULL), *b = make_strategy(1, NULL);
+    ditto_tensor scalar = { .dtype = DITTO_F32 };
+    ditto_variable *v;
+    float value;
+    (void)state;
+    assert_ok(ditto_variable_create(b, &scalar, NULL, &v));
+    assert_ok(ditto_strategy_scope_enter(a));
+    assert_status(ditto_strategy_run(b, nothing, NULL), DITTO_ERR_CONTEXT);
+    assert_message("mixing strategies");
+    assert_status(ditto_variable_read(v, &value, sizeof value), DITTO_ERR_CONTEXT);
+    assert_status(ditto_variable_create(b, &scalar, NULL, &v), DITTO_ERR_CONTEXT);
+    assert_ok(ditto_strategy_scope_leave(a));
+    ditto_variable_destroy(v);
+    assert_ok(ditto_strategy_destroy(a));
+    assert_ok(ditto_strategy_destroy(b));
+}
+
+struct cross {
+    struct report report;
+    ditto_strategy *strategy;
+    ditto_variable *variable;
+};
+static ditto_status make_cross_calls(ditto_replica *self, void *argument)
+{
+    struct cross *c = argument;
+    ditto_tensor scalar = { .dtype = DITTO_F32 };
+    ditto_variable *v;
+    float value = 0;
+    EXPECT(&c->report, ditto_variable_create(c->strategy, &scalar, NULL, &v) == DITTO_ERR_CONTEXT);
+    EXPECT(&c->report, strstr(ditto_last_error()->message, "merge_call") != NULL);
+    EXPECT(&c->report, ditto_variable_read(c->variable, &value, sizeof value) == DITTO_ERR_CONTEXT);
+    EXPECT(&c->report, ditto_variable_assign(c->variable, &value, sizeof value) == DITTO_ERR_CONTEXT);
+    return ditto_barrier(self, NULL);
+}
+
+static void rule_1_4_a_cross_call_on_a_replicas_thread_names_merge_call(void **state)
+{
+    struct cross c = { .strategy = make_strategy(3, NULL) };
+    ditto_tensor scalar = { .dtype = DITTO_F32 };
+    (void)state;
+    assert_ok(ditto_variable_create(c.strategy, &scalar, NULL, &c.variable));
+    run_all(c.strategy, make_cross_calls, &c, &c.report);
+    ditto_variable_destroy(c.variable);
+    assert_ok(ditto_strategy_destroy(c.strategy));
+}
+
+struct handles {
+    struct report report;
+    ditto_replica *_Atomic kept[8];
+};
+static ditto_status keep_handle(ditto_replica *self, void *argument)
+{
+    ((struct handles *)argument)->kept[ditto_replica_id(self)] = self;
+    return DITTO_OK;
+}
+static ditto_status use_kept_handle(ditto_replica *self, void *argument)
+{
+    struct handles *h = argument;
+    EXPECT(&h->report, ditto_barrier(h->kept[ditto_replica_id(self)], NULL) == DITTO_ERR_CONTEXT);
+    EXPECT(&h->report, strstr(ditto_last_error()->message, "earlier run") != NULL);
+    EXPECT(&h->report, ditto_num_replicas(h->kept[ditto_replica_id(self)]) == 0);
+    return DITTO_OK;
+}
+static ditto_status use_neighbours_handle(ditto_replica *self, void *argument)
+{
+    struct handles *h = argument;
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    h->kept[id] = self;
+    DITTO_TRY(ditto_barrier(self, NULL));
+    EXPECT(&h->report, ditto_barrier(h->kept[(id + 1) % n], NULL) == DITTO_ERR_CONTEXT);
+    EXPECT(&h->report, strstr(ditto_last_error()->message, "another replica's") != NULL);
+    return ditto_barrier(self, NULL);
+}
+
+static void rule_1_5_a_replica_call_needs_the_threads_own_self(void **state)
+{
+    struct handles h = { 0 };
+    ditto_strategy *s = make_strategy(3, NULL);
+    (void)state;
+    run_all(s, keep_handle, &h, &h.report);
+    assert_status(ditto_barrier(h.kept[0], NULL), DITTO_ERR_CONTEXT); /* a foreign thread: it runs no replica now */
+    assert_message("this thread runs no replica");
+    assert_status(ditto_barrier(NULL, NULL), DITTO_ERR_INVALID);
+    run_all(s, use_kept_handle, &h, &h.report);
+    run_all(s, use_neighbours_handle, &h, &h.report);
+    assert_ok(ditto_strategy_destroy(s));
+    assert_status(ditto_barrier(h.kept[1], NULL), DITTO_ERR_CONTEXT); /* of a destroyed strategy: no crash */
+}
+
+static void rule_1_6_variables_remember_their_strategy(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_tensor scalar = { .dtype = DITTO_F32 };
+    ditto_variable *v;
+    float value = 3;
+    (void)state;
+    assert_ok(ditto_strategy_scope_enter(s));
+    assert_ok(ditto_variable_create(s, &scalar, NULL, &v));
+    assert_ok(ditto_strategy_scope_leave(s));
+    assert_ok(ditto_variable_assign(v, &value, sizeof value)); /* usable outside the scope */
+    assert_ok(ditto_strategy_destroy(s));
+    assert_status(ditto_variable_read(v, &value, sizeof value), DITTO_ERR_CONTEXT); /* not after its strategy */
+    assert_message("destroyed");
+    ditto_variable_destroy(v);
+}
+
+/* -- section 2 -- */
+
+struct once {
+    struct report report;
+    _Atomic uint32_t calls[DITTO_MAX_REPLICAS], together;
+    pthread_t thread[DITTO_MAX_REPLICAS];
+};
+static ditto_status count_call(ditto_replica *self, void *argument)
+{
+    struct once *o = argument;
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    o->thread[id] = pthread_self();
+    atomic_fetch_add(&o->calls[id], 1);
+    atomic_fetch_add(&o->together, 1);
+    while (atomic_load(&o->together) < n) /* would never end if replicas ran in turn */
+        sched_yield();
+    return DITTO_OK;
+}
+
+static void rule_2_1_fn_is_called_once_per_replica_at_the_same_time(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++)
+        for (int caller = DITTO_CALLER_IS_REPLICA_0; caller <= DITTO_CALLER_WAITS; caller++) {
+            static struct once o;
+            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+            uint32_t n = replica_counts[k];
+            memset(&o, 0, sizeof o);
+            options.caller = (ditto_caller)caller;
+            ditto_strategy *s = make_strategy(n, &options);
+            assert_int_equal(ditto_strategy_num_replicas(s), n);
+            run_all(s, count_call, &o, &o.report);
+            for (uint32_t i = 0; i < n; i++) {
+                assert_int_equal(o.calls[i], 1);
+                for (uint32_t j = 0; j < i; j++)
+                    assert_false(pthread_equal(o.thread[i], o.thread[j]));
+            }
+            assert_true(!!pthread_equal(o.thread[0], pthread_self()) == (caller == DITTO_CALLER_IS_REPLICA_0));
+            assert_ok(ditto_strategy_destroy(s));
+        }
+}
+
+static void *run_many(void *strategy)
+{
+    for (int i = 0; i < 200; i++)
+        if (ditto_strategy_run(strategy, nothing, NULL) != DITTO_OK)
+            return (void *)1;
+    return NULL;
+}
+
+static void rule_6_4_calls_from_several_host_threads_take_turns(void **state)
+{
+    pthread_t threads[4];
+    ditto_strategy *s = make_strategy(3, NULL);
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, run_many, s);
+    for (int i = 0; i < 4; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static ditto_status use_both(ditto_replica *self, void *argument)
+{
+    struct report *report = argument;
+    for (int i = 0; i < 300; i++) {
+        double one = 1;
+        DITTO_TRY(ditto_all_reduce(self, &one, &one, 1, DITTO_F64, DITTO_SUM, NULL));
+        EXPECT(report, one == ditto_num_replicas(self));
+    }
+    return DITTO_OK;
+}
+static struct report side_report;
+static void *run_second(void *strategy)
+{
+    return (void *)(intptr_t)ditto_strategy_run(strategy, use_both, &side_report);
+}
+
+static void rule_6_4_two_strategies_at_once_never_mix_up_their_messages(void **state)
+{
+    struct report report = { 0 };
+    ditto_strategy *a = make_strategy(2, NULL), *b = make_strategy(5, NULL);
+    pthread_t other;
+    void *status;
+    (void)state;
+    pthread_create(&other, NULL, run_second, b);
+    run_all(a, use_both, &report, &report);
+    pthread_join(other, &status);
+    assert_string_equal(side_report.first_failure, "");
+    assert_int_equal((intptr_t)status, DITTO_OK);
+    assert_ok(ditto_strategy_destroy(a));
+    assert_ok(ditto_strategy_destroy(b));
+}
+
+/* -- design: what a replica's thread is -- */
+
+struct threads {
+    struct report report;
+    _Atomic int started, stopped;
+};
+static void on_start(uint32_t replica, void *user)
+{
+    (void)replica;
+    atomic_fetch_add(&((struct threads *)user)->started, 1);
+}
+static void on_stop(uint32_t replica, void *user)
+{
+    (void)replica;
+    atomic_fetch_add(&((struct threads *)user)->stopped, 1);
+}
+static ditto_status look_at_thread(ditto_replica *self, void *argument)
+{
+    struct threads *t = argument;
+    uint32_t id = ditto_replica_id(self);
+    char name[16], expected[24];
+    sigset_t blocked;
+    cpu_set_t cpus;
+    EXPECT(&t->report, sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) == 1);
+    EXPECT(&t->report, CPU_ISSET((size_t)sched_getcpu(), &cpus));
+    if (id == 0)
+        return DITTO_OK;
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    snprintf(expected, sizeof expected, "ditto-r%u", id);
+    EXPECT(&t->report, strcmp(name, expected) == 0);
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    EXPECT(&t->report, sigismember(&blocked, SIGTERM) && sigismember(&blocked, SIGINT) && sigismember(&blocked, SIGUSR1));
+    EXPECT(&t->report, !sigismember(&blocked, SIGSEGV) && !sigismember(&blocked, SIGPROF));
+    return DITTO_OK;
+}
+
+static void replicas_are_pinned_named_and_leave_signals_alone(void **state)
+{
+    struct threads t = { 0 };
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    (void)state;
+    options.thread_start = on_start;
+    options.thread_stop = on_stop;
+    options.thread_user = &t;
+    options.stack_bytes = (size_t)1 << 20;
+    ditto_strategy *s = make_strategy(4, &options);
+    run_all(s, look_at_thread, &t, &t.report);
+    assert_int_equal(t.started, 3);
+    assert_ok(ditto_strategy_destroy(s));
+    assert_int_equal(t.stopped, 3);
+}
+
+static ditto_status count_cpus(ditto_replica *self, void *argument)
+{
+    cpu_set_t cpus;
+    EXPECT((struct report *)argument, sched_getaffinity(0, sizeof cpus, &cpus) == 0);
+    EXPECT((struct report *)argument, CPU_COUNT(&cpus) == (int)sysconf(_SC_NPROCESSORS_ONLN) || CPU_COUNT(&cpus) > 1);
+    return ditto_barrier(self, NULL);
+}
+
+static void a_host_that_places_threads_itself_is_left_alone(void **state)
+{
+    struct report report = { 0 };
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    (void)state;
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+        skip();
+    options.pin = DITTO_PIN_NONE;
+    ditto_strategy *s = make_strategy(3, &options);
+    run_all(s, count_cpus, &report, &report);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void a_description_tells_where_replicas_are(void **state)
+{
+    char text[4096], cut[20];
+    size_t length, same;
+    ditto_replica_info info;
+    ditto_strategy *s = make_strategy(3, NULL);
+    (void)state;
+    assert_ok(ditto_strategy_describe(s, text, sizeof text, &length));
+    assert_int_equal(length, strlen(text));
+    assert_non_null(strstr(text, "replica  package  node"));
+    assert_ok(ditto_strategy_describe(s, cut, sizeof cut, &same));
+    assert_int_equal(strlen(cut), sizeof cut - 1);
+    assert_int_equal(same, length);
+    assert_ok(ditto_strategy_describe(s, NULL, 0, &same));
+    assert_ok(ditto_strategy_replica_info(s, 2, &info));
+    assert_true(info.thread_id > 0);
+    assert_int_equal(info.cpu, info.place.pu);
+    assert_status(ditto_strategy_replica_info(s, 3, &info), DITTO_ERR_RANGE);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_1_2_the_same_scope_may_be_entered_again),
+        cmocka_unit_test(rule_1_2_another_strategys_scope_is_refused_and_the_state_stays),
+        cmocka_unit_test(rule_1_2_leaving_restores_the_affinity_of_before),
+        cmocka_unit_test(rule_1_4_a_cross_call_in_another_strategys_scope_is_mixing),
+        cmocka_unit_test(rule_1_4_a_cross_call_on_a_replicas_thread_names_merge_call),
+        cmocka_unit_test(rule_1_5_a_replica_call_needs_the_threads_own_self),
+        cmocka_unit_test(rule_1_6_variables_remember_their_strategy),
+        cmocka_unit_test(rule_2_1_fn_is_called_once_per_replica_at_the_same_time),
+        cmocka_unit_test(rule_6_4_calls_from_several_host_threads_take_turns),
+        cmocka_unit_test(rule_6_4_two_strategies_at_once_never_mix_up_their_messages),
+        cmocka_unit_test(replicas_are_pinned_named_and_leave_signals_alone),
+        cmocka_unit_test(a_host_that_places_threads_itself_is_left_alone),
+        cmocka_unit_test(a_description_tells_where_replicas_are),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

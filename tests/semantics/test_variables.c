@@ -1,0 +1,455 @@
+/* tests/semantics/test_variables.c - semantics.md, section 8, rules 1, 2 and 6 to 12. Each test carries its rule's number. */
+#include "support.h"
+
+#include <stdatomic.h>
+
+#define FOR_EACH_COUNT(n) for (size_t k_ = 0; k_ < replica_counts_length; k_++) for (uint32_t n = replica_counts[k_], o_ = 1; o_; o_ = 0)
+
+static const ditto_tensor f32_scalar = { .dtype = DITTO_F32 }, i64_scalar = { .dtype = DITTO_I64 };
+
+static ditto_variable *make(ditto_strategy *s, ditto_tensor initial, ditto_synchronization sync, ditto_aggregation how)
+{
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable *v;
+    options.synchronization = sync;
+    options.aggregation = how;
+    options.name = "v";
+    assert_ok(ditto_variable_create(s, &initial, &options, &v));
+    return v;
+}
+
+static float read_f32(ditto_variable *v)
+{
+    float value;
+    assert_ok(ditto_variable_read(v, &value, sizeof value));
+    return value;
+}
+
+static int64_t read_i64(ditto_variable *v)
+{
+    int64_t value;
+    assert_ok(ditto_variable_read(v, &value, sizeof value));
+    return value;
+}
+
+static void rule_8_1_auto_and_on_write_are_mirrored_on_read_is_not_trainable(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    (void)state;
+    ditto_variable *a = make(s, f32_scalar, DITTO_SYNCHRONIZATION_AUTO, DITTO_AGGREGATE_SUM);
+    ditto_variable *b = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
+    assert_true(ditto_variable_is_trainable(a));
+    assert_false(ditto_variable_is_trainable(b));
+    ditto_variable_destroy(a);
+    ditto_variable_destroy(b);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_8_1_none_and_mean_of_integers_are_refused_at_creation(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor bad = f32_scalar;
+    ditto_variable *v;
+    (void)state;
+    options.synchronization = DITTO_SYNCHRONIZATION_NONE;
+    assert_status(ditto_variable_create(s, &f32_scalar, &options, &v), DITTO_ERR_INVALID);
+    options.synchronization = DITTO_ON_READ;
+    options.aggregation = DITTO_AGGREGATE_MEAN;
+    assert_status(ditto_variable_create(s, &i64_scalar, &options, &v), DITTO_ERR_INVALID);
+    options.aggregation = (ditto_aggregation)DITTO_SUM; /* an op is no aggregation */
+    assert_status(ditto_variable_create(s, &f32_scalar, &options, &v), DITTO_ERR_RANGE);
+    assert_status(ditto_variable_create(s, NULL, NULL, &v), DITTO_ERR_INVALID);
+    bad.dtype = (ditto_dtype)0;
+    assert_status(ditto_variable_create(s, &bad, NULL, &v), DITTO_ERR_INVALID);
+    bad = (ditto_tensor){ .dtype = DITTO_F64, .rank = 2, .shape = { SIZE_MAX / 2, 4 } };
+    assert_status(ditto_variable_create(s, &bad, NULL, &v), DITTO_ERR_RANGE);
+    bad = (ditto_tensor){ .dtype = DITTO_F64, .rank = 1, .shape = { (size_t)1 << 50 } };
+    assert_status(ditto_variable_create(s, &bad, NULL, &v), DITTO_ERR_NO_MEMORY);
+    v = make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE); /* the strategy still works */
+    ditto_variable_destroy(v);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static _Atomic int evaluations;
+static ditto_status fill_with_seven(const ditto_tensor *value, void *user)
+{
+    atomic_fetch_add(&evaluations, 1);
+    for (size_t i = 0; i < ditto_tensor_count(value); i++)
+        ((float *)value->data)[i] = 7;
+    return *(ditto_status *)user;
+}
+
+static void rule_8_2_one_initial_value_is_evaluated_once_and_copied_to_all(void **state)
+{
+    float one = 1;
+    ditto_tensor initial = f32_scalar;
+    (void)state;
+    initial.data = &one;
+    FOR_EACH_COUNT(n) {
+        ditto_strategy *s = make_strategy(n, NULL);
+        ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+        ditto_status result = DITTO_OK;
+        ditto_variable *v;
+        options.initialize = fill_with_seven;
+        options.initialize_user = &result;
+        options.synchronization = DITTO_ON_READ;
+        atomic_store(&evaluations, 0);
+        assert_ok(ditto_variable_create(s, &f32_scalar, &options, &v));
+        assert_int_equal(evaluations, 1);
+        for (uint32_t r = 0; r < n; r++) {
+            const void *component;
+            assert_ok(ditto_variable_component(v, r, &component));
+            assert_true(*(const float *)component == 7);
+        }
+        ditto_variable_destroy(v);
+        result = DITTO_ERR_IO;
+        assert_status(ditto_variable_create(s, &f32_scalar, &options, &v), DITTO_ERR_IO);
+        v = make(s, initial, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
+        assert_true(read_f32(v) == (float)n); /* so an ON_READ SUM variable created with 1.0 reads N */
+        ditto_variable_destroy(v);
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+static void components_that_cannot_differ_share_a_copy(void **state)
+{
+    ditto_strategy *s = make_strategy(3, NULL);
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    const void *first, *second;
+    ditto_variable *v = make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM);
+    (void)state;
+    assert_ok(ditto_variable_component(v, 0, &first));
+    assert_ok(ditto_variable_component(v, 1, &second)); /* on a machine of one node; the numa suite tries two */
+    assert_int_equal(first == second, 1);
+    assert_status(ditto_variable_component(v, 3, &second), DITTO_ERR_RANGE);
+    ditto_variable_destroy(v);
+    options.copies = DITTO_COPIES_PER_REPLICA;
+    options.aggregation = DITTO_AGGREGATE_SUM;
+    assert_ok(ditto_variable_create(s, &f32_scalar, &options, &v));
+    assert_ok(ditto_variable_component(v, 0, &first));
+    assert_ok(ditto_variable_component(v, 1, &second));
+    assert_ptr_not_equal(first, second);
+    ditto_variable_destroy(v);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* -- ON_WRITE -- */
+
+static void rule_8_6_a_cross_write_goes_to_every_component(void **state)
+{
+    float two = 2, three = 3;
+    (void)state;
+    FOR_EACH_COUNT(n) {
+        ditto_strategy *s = make_strategy(n, NULL);
+        ditto_variable *v = make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE); /* NONE: one copy per replica */
+        assert_ok(ditto_variable_assign(v, &three, sizeof three));
+        assert_ok(ditto_variable_assign_add(v, &three, sizeof three));
+        assert_ok(ditto_variable_assign_sub(v, &two, sizeof two));
+        for (uint32_t r = 0; r < n; r++) {
+            const void *component;
+            assert_ok(ditto_variable_component(v, r, &component));
+            assert_true(*(const float *)component == 4);
+        }
+        assert_status(ditto_variable_assign(v, &three, 8), DITTO_ERR_SHAPE);
+        assert_status(ditto_variable_read(v, NULL, 4), DITTO_ERR_INVALID);
+        ditto_variable_destroy(v);
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+struct writing {
+    struct report report;
+    ditto_variable *v;
+    int what; /* 0 assign, 1 add, 2 sub */
+    ditto_status expected;
+};
+static ditto_status write_id(ditto_replica *self, void *argument)
+{
+    struct writing *w = argument;
+    float id = (float)ditto_replica_id(self);
+    const void *data;
+    ditto_status status = w->what == 0   ? ditto_assign(self, w->v, &id)
+                          : w->what == 1 ? ditto_assign_add(self, w->v, &id)
+                                         : ditto_assign_sub(self, w->v, &id);
+    EXPECT(&w->report, status == w->expected);
+    if (status == DITTO_OK) { /* seen by all replicas when the call returns */
+        DITTO_TRY(ditto_read(self, w->v, &data));
+        float seen = *(const float *)data, least = seen, most = seen;
+        DITTO_TRY(ditto_all_reduce(self, &least, &least, 1, DITTO_F32, DITTO_MIN, NULL));
+        DITTO_TRY(ditto_all_reduce(self, &most, &most, 1, DITTO_F32, DITTO_MAX, NULL));
+        EXPECT(&w->report, least == most);
+    }
+    return DITTO_OK;
+}
+
+static float written(ditto_strategy *s, ditto_aggregation how, int what, ditto_status expected)
+{
+    float one = 1;
+    ditto_tensor initial = f32_scalar;
+    initial.data = &one;
+    struct writing w = { .v = make(s, initial, DITTO_ON_WRITE, how), .what = what, .expected = expected };
+    run_all(s, write_id, &w, &w.report);
+    float value = read_f32(w.v);
+    ditto_variable_destroy(w.v);
+    return value;
+}
+
+static void rule_8_7_replicas_values_are_reduced_and_applied_once(void **state)
+{
+    (void)state;
+    FOR_EACH_COUNT(n) {
+        ditto_strategy *s = make_strategy(n, NULL);
+        float sum = (float)(n * (n - 1) / 2), mean = sum / (float)n;
+        assert_true(written(s, DITTO_AGGREGATE_MEAN, 1, DITTO_OK) == 1 + mean); /* N = 2: 1.5 */
+        assert_true(written(s, DITTO_AGGREGATE_SUM, 1, DITTO_OK) == 1 + sum);
+        assert_true(written(s, DITTO_AGGREGATE_SUM, 2, DITTO_OK) == 1 - sum);
+        assert_true(written(s, DITTO_AGGREGATE_SUM, 0, DITTO_OK) == sum);
+        assert_true(written(s, DITTO_AGGREGATE_MEAN, 0, DITTO_OK) == mean);
+        assert_true(written(s, DITTO_AGGREGATE_ONLY_FIRST_REPLICA, 0, DITTO_OK) == 0);
+        assert_true(written(s, DITTO_AGGREGATE_ONLY_FIRST_REPLICA, 1, DITTO_OK) == 1);
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+static void rule_8_7_without_aggregation_a_replicas_write_is_refused(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    (void)state;
+    assert_true(written(s, DITTO_AGGREGATE_NONE, 1, DITTO_ERR_INVALID) == 1);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+enum { LARGE = 30011 };
+struct large {
+    struct report report;
+    ditto_variable *v;
+};
+static ditto_status add_large(ditto_replica *self, void *argument)
+{
+    struct large *l = argument;
+    void *memory;
+    const void *data;
+    DITTO_TRY(ditto_alloc(self, LARGE * sizeof(int64_t), 0, &memory));
+    int64_t *value = memory;
+    for (int i = 0; i < LARGE; i++)
+        value[i] = i * (int64_t)(ditto_replica_id(self) + 1);
+    DITTO_TRY(ditto_assign_add(self, l->v, value));
+    DITTO_TRY(ditto_assign_sub(self, l->v, value));
+    DITTO_TRY(ditto_assign_add(self, l->v, value));
+    int64_t n = ditto_num_replicas(self);
+    DITTO_TRY(ditto_read(self, l->v, &data));
+    for (int i = 0; i < LARGE; i++)
+        EXPECT(&l->report, ((const int64_t *)data)[i] == i * (n * (n + 1) / 2));
+    return ditto_free(self, memory);
+}
+
+static void rule_8_7_holds_for_large_variables_and_every_copy(void **state)
+{
+    (void)state;
+    FOR_EACH_COUNT(n)
+        for (int copies = DITTO_COPIES_DEFAULT; copies <= DITTO_COPIES_PER_REPLICA; copies++) {
+            ditto_strategy *s = make_strategy(n, NULL);
+            ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+            ditto_tensor spec = { .dtype = DITTO_I64, .rank = 1, .shape = { LARGE } };
+            struct large l = { 0 };
+            options.aggregation = DITTO_AGGREGATE_SUM;
+            options.copies = (ditto_copies)copies;
+            assert_ok(ditto_variable_create(s, &spec, &options, &l.v));
+            run_all(s, add_large, &l, &l.report);
+            ditto_variable_destroy(l.v);
+            assert_ok(ditto_strategy_destroy(s));
+        }
+}
+
+static ditto_status write_different_variables(ditto_replica *self, void *argument)
+{
+    ditto_variable **v = argument;
+    float one = 1;
+    return ditto_assign_add(self, v[ditto_replica_id(self) % 2], &one);
+}
+
+static void writing_different_variables_is_divergence(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_variable *v[2] = { make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM),
+                             make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM) };
+    (void)state;
+    assert_status(ditto_strategy_run(s, write_different_variables, v), DITTO_ERR_DIVERGED);
+    assert_message("ditto_assign_add");
+    ditto_variable_destroy(v[0]);
+    ditto_variable_destroy(v[1]);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* -- ON_READ -- */
+
+static ditto_status count_locally(ditto_replica *self, void *argument)
+{
+    struct writing *w = argument;
+    int64_t id = ditto_replica_id(self), one = 1;
+    const void *data;
+    EXPECT(&w->report, ditto_assign(self, w->v, &id) == DITTO_OK);
+    EXPECT(&w->report, ditto_assign_add(self, w->v, &one) == DITTO_OK);
+    EXPECT(&w->report, ditto_assign_add(self, w->v, &one) == DITTO_OK);
+    EXPECT(&w->report, ditto_assign_sub(self, w->v, &one) == DITTO_OK);
+    EXPECT(&w->report, ditto_read(self, w->v, &data) == DITTO_OK);
+    EXPECT(&w->report, *(const int64_t *)data == id + 1);
+    return DITTO_OK;
+}
+
+static void rule_8_9_a_replica_touches_its_own_component_alone(void **state)
+{
+    (void)state;
+    FOR_EACH_COUNT(n) {
+        ditto_strategy *s = make_strategy(n, NULL);
+        struct writing w = { .v = make(s, i64_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM) };
+        run_all(s, count_locally, &w, &w.report);
+        assert_int_equal(read_i64(w.v), n * (n + 1) / 2); /* 8.10: a cross read aggregates */
+        ditto_variable_destroy(w.v);
+        w.v = make(s, i64_scalar, DITTO_ON_READ, DITTO_AGGREGATE_NONE); /* whatever the aggregation */
+        run_all(s, count_locally, &w, &w.report);
+        ditto_variable_destroy(w.v);
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+static void rule_8_10_a_cross_read_is_sum_mean_or_the_first_replicas(void **state)
+{
+    (void)state;
+    FOR_EACH_COUNT(n) {
+        ditto_strategy *s = make_strategy(n, NULL);
+        struct writing w = { .expected = DITTO_OK };
+        w.v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_NONE);
+        float value;
+        assert_status(ditto_variable_read(w.v, &value, sizeof value), DITTO_ERR_INVALID);
+        assert_status(ditto_variable_assign(w.v, &value, sizeof value), DITTO_ERR_INVALID);
+        ditto_variable_destroy(w.v);
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+static ditto_status put_id(ditto_replica *self, void *argument)
+{
+    float id = (float)ditto_replica_id(self);
+    return ditto_assign(self, argument, &id);
+}
+
+static void rule_8_10_mean_divides_the_sum_of_components(void **state)
+{
+    (void)state;
+    FOR_EACH_COUNT(n) {
+        ditto_strategy *s = make_strategy(n, NULL);
+        struct report report = { 0 };
+        ditto_variable *mean = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_MEAN);
+        ditto_variable *first = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_ONLY_FIRST_REPLICA);
+        run_all(s, put_id, mean, &report);
+        run_all(s, put_id, first, &report);
+        assert_true(read_f32(mean) == (float)(n * (n - 1) / 2) / (float)n);
+        assert_true(read_f32(first) == 0);
+        ditto_variable_destroy(mean);
+        ditto_variable_destroy(first);
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+static void rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up(void **state)
+{
+    static const int64_t values[] = { 0, 1, 7, -7, 1000003, INT64_MIN, INT64_MAX };
+    (void)state;
+    FOR_EACH_COUNT(n) {
+        ditto_strategy *s = make_strategy(n, NULL);
+        ditto_variable *v = make(s, i64_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
+        for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+            const void *first, *last;
+            assert_ok(ditto_variable_assign(v, &values[i], sizeof values[i]));
+            assert_true(read_i64(v) == values[i]);
+            assert_ok(ditto_variable_component(v, 0, &first));
+            assert_ok(ditto_variable_component(v, n - 1, &last));
+            int64_t difference = *(const int64_t *)first - *(const int64_t *)last;
+            assert_true(difference * (values[i] < 0 ? -1 : 1) == (values[i] % n != 0)); /* the first get the remainder */
+        }
+        ditto_variable_destroy(v);
+        float value = 6;
+        v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
+        assert_ok(ditto_variable_assign(v, &value, sizeof value));
+        const void *component;
+        assert_ok(ditto_variable_component(v, n - 1, &component));
+        assert_true(*(const float *)component == 6 / (float)n);
+        ditto_variable_destroy(v);
+        v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_MEAN);
+        assert_ok(ditto_variable_assign(v, &value, sizeof value));
+        assert_ok(ditto_variable_component(v, n - 1, &component));
+        assert_true(*(const float *)component == 6);
+        ditto_variable_destroy(v);
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+static void rule_8_12_a_cross_add_needs_mean_or_first(void **state)
+{
+    ditto_strategy *s = make_strategy(3, NULL);
+    float one = 1;
+    (void)state;
+    ditto_variable *v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
+    assert_status(ditto_variable_assign_add(v, &one, sizeof one), DITTO_ERR_INVALID);
+    assert_message("count it 3 times");
+    assert_status(ditto_variable_assign_sub(v, &one, sizeof one), DITTO_ERR_INVALID);
+    ditto_variable_destroy(v);
+    v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_NONE);
+    assert_status(ditto_variable_assign_add(v, &one, sizeof one), DITTO_ERR_INVALID);
+    ditto_variable_destroy(v);
+    v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_MEAN);
+    assert_ok(ditto_variable_assign_add(v, &one, sizeof one));
+    assert_true(read_f32(v) == 1);
+    ditto_variable_destroy(v);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+struct foreign {
+    struct report report;
+    ditto_variable *v;
+};
+static ditto_status touch_foreign(ditto_replica *self, void *argument)
+{
+    struct foreign *f = argument;
+    float one = 1;
+    const void *data;
+    EXPECT(&f->report, ditto_assign_add(self, f->v, &one) == DITTO_ERR_CONTEXT);
+    EXPECT(&f->report, ditto_read(self, f->v, &data) == DITTO_ERR_CONTEXT);
+    EXPECT(&f->report, ditto_read(self, NULL, &data) == DITTO_ERR_INVALID);
+    return DITTO_OK;
+}
+
+static void a_variable_of_another_strategy_is_refused(void **state)
+{
+    ditto_strategy *a = make_strategy(2, NULL), *b = make_strategy(2, NULL);
+    struct foreign f = { .v = make(b, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM) };
+    (void)state;
+    run_all(a, touch_foreign, &f, &f.report);
+    ditto_variable_destroy(f.v);
+    assert_ok(ditto_strategy_destroy(a));
+    assert_ok(ditto_strategy_destroy(b));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_8_1_auto_and_on_write_are_mirrored_on_read_is_not_trainable),
+        cmocka_unit_test(rule_8_1_none_and_mean_of_integers_are_refused_at_creation),
+        cmocka_unit_test(rule_8_2_one_initial_value_is_evaluated_once_and_copied_to_all),
+        cmocka_unit_test(components_that_cannot_differ_share_a_copy),
+        cmocka_unit_test(rule_8_6_a_cross_write_goes_to_every_component),
+        cmocka_unit_test(rule_8_7_replicas_values_are_reduced_and_applied_once),
+        cmocka_unit_test(rule_8_7_without_aggregation_a_replicas_write_is_refused),
+        cmocka_unit_test(rule_8_7_holds_for_large_variables_and_every_copy),
+        cmocka_unit_test(writing_different_variables_is_divergence),
+        cmocka_unit_test(rule_8_9_a_replica_touches_its_own_component_alone),
+        cmocka_unit_test(rule_8_10_a_cross_read_is_sum_mean_or_the_first_replicas),
+        cmocka_unit_test(rule_8_10_mean_divides_the_sum_of_components),
+        cmocka_unit_test(rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up),
+        cmocka_unit_test(rule_8_12_a_cross_add_needs_mean_or_first),
+        cmocka_unit_test(a_variable_of_another_strategy_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
