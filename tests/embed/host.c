@@ -1,0 +1,56 @@
+/* tests/embed/host.c - a host program around ditto: after a strategy has run, malloc must still be the host's.
+ * Built as C with the shared and the static library, and beside a host that brings jemalloc itself (HOST_JEMALLOC). */
+#include <ditto.h>
+
+#include <dlfcn.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static ditto_status work(ditto_replica *self, void *unused)
+{
+    double one = 1;
+    void *memory;
+    (void)unused;
+    DITTO_TRY(ditto_alloc(self, 100000, 0, &memory));
+    DITTO_TRY(ditto_all_reduce(self, &one, &one, 1, DITTO_F64, DITTO_SUM, NULL));
+    DITTO_TRY(ditto_free(self, memory));
+    return one == ditto_num_replicas(self) ? DITTO_OK : ditto_fail(self, 1, "wrong sum");
+}
+
+/* The file that defines a function. */
+static const char *home_of(void *function)
+{
+    Dl_info info;
+    return dladdr(function, &info) != 0 ? info.dli_fname : "nowhere";
+}
+
+int main(void)
+{
+    const char *expected = HOST_JEMALLOC ? "libjemalloc" : "libc";
+    ditto_strategy *strategy;
+    void *before = malloc(1000);
+    if (ditto_strategy_create(DITTO_MIRRORED, NULL, &strategy) != DITTO_OK ||
+        ditto_strategy_run(strategy, work, NULL) != DITTO_OK) {
+        printf("%s\n", ditto_last_error()->message);
+        return 1;
+    }
+    void *after = malloc(1000);
+    free(before); /* would crash if after belonged to another allocator than before */
+    free(after);
+    ditto_strategy_destroy(strategy);
+    printf("malloc %s, free %s, calloc %s\n", home_of(dlsym(RTLD_DEFAULT, "malloc")), home_of(dlsym(RTLD_DEFAULT, "free")),
+           home_of(dlsym(RTLD_DEFAULT, "calloc")));
+    if (strstr(home_of(dlsym(RTLD_DEFAULT, "malloc")), expected) == NULL)
+        return printf("malloc is not %s's any more\n", expected), 1;
+    /* glibc's own heap must have served the host: its statistics know the blocks. */
+    void *volatile large = malloc(50000); /* volatile: the compiler may leave out a malloc that nobody looks at */
+    size_t in_use = mallinfo2().uordblks;
+    void *volatile larger = malloc(90000);
+    if (!HOST_JEMALLOC && mallinfo2().uordblks < in_use + 90000)
+        return printf("glibc did not see the host's malloc\n"), 1;
+    free(large);
+    free(larger);
+    return 0;
+}

@@ -1,0 +1,91 @@
+/* tests/semantics/test_gradients.c - the lesson's first gradients are those of a plain serial program that adds the replicas'
+ * parts in the tree's order: bit by bit. */
+#include "support.h"
+
+#include "network.h"
+#include "reference.h"
+
+enum { BATCH = 50 };
+
+struct step {
+    struct report report;
+    struct network network;
+    ditto_iterator *iterator;
+    struct network gradient[8];       /* what each replica has after the all-reduce */
+    float pixel[BATCH * INPUTS];      /* the step's rows, put together again */
+    int32_t label[BATCH];
+    uint64_t first[8], rows[8];
+};
+
+static ditto_status first_step(ditto_replica *self, void *argument)
+{
+    struct step *s = argument;
+    uint32_t id = ditto_replica_id(self);
+    ditto_batch batch;
+    int64_t hits = 0;
+    DITTO_TRY(ditto_next(self, s->iterator, &batch));
+    s->rows[id] = batch.rows;
+    DITTO_TRY(ditto_barrier(self, NULL));
+    for (uint32_t i = 0; i < id; i++)
+        s->first[id] += s->rows[i];
+    memcpy(s->pixel + s->first[id] * INPUTS, batch.component[0].data, batch.rows * INPUTS * sizeof(float));
+    memcpy(s->label + s->first[id], batch.component[1].data, batch.rows * sizeof(int32_t));
+    network_learn(&s->network, batch.component[0].data, batch.component[1].data, batch.rows, 1.0f / BATCH, &s->gradient[id],
+                  &hits);
+    return ditto_all_reduce(self, &s->gradient[id], &s->gradient[id], PARAMETERS, DITTO_F32, DITTO_SUM, NULL);
+}
+
+static void compare_with_serial(uint32_t n)
+{
+    static const ditto_csv_component columns[] = { { 0, INPUTS, DITTO_F32 }, { INPUTS, 1, DITTO_I32 } };
+    static struct step s;
+    static struct network part[8];
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_strategy *strategy = make_strategy(n, NULL);
+    ditto_dataset *data;
+    size_t unlike_fold = 0;
+    memset(&s, 0, sizeof s);
+    memset(part, 0, sizeof part);
+    network_initialize(&s.network, 1);
+    options.global_batch = BATCH;
+    assert_ok(ditto_dataset_from_csv("examples/data/digits.csv", columns, 2, NULL, &data));
+    assert_ok(ditto_strategy_iterate(strategy, data, &options, &s.iterator));
+    run_all(strategy, first_step, &s, &s.report);
+    ditto_iterator_destroy(s.iterator);
+    ditto_dataset_destroy(data);
+    assert_ok(ditto_strategy_destroy(strategy));
+
+    for (uint32_t r = 0; r < n; r++) { /* one thread, no ditto */
+        int64_t hits = 0;
+        network_learn(&s.network, s.pixel + s.first[r] * INPUTS, s.label + s.first[r], s.rows[r], 1.0f / BATCH, &part[r],
+                      &hits);
+    }
+    for (size_t i = 0; i < PARAMETERS; i++) {
+        float parts[8], expected, fold = ((float *)&part[0])[i];
+        for (uint32_t r = 0; r < n; r++)
+            parts[r] = ((float *)&part[r])[i];
+        for (uint32_t r = 1; r < n; r++)
+            fold += parts[r];
+        expected = reference_f32(parts, 0, n, DITTO_SUM);
+        unlike_fold += memcmp(&expected, &fold, sizeof fold) != 0;
+        for (uint32_t r = 0; r < n; r++)
+            if (memcmp(&((float *)&s.gradient[r])[i], &expected, sizeof expected) != 0)
+                fail_msg("%u replicas: parameter %zu on replica %u differs from the serial tree", n, i, r);
+    }
+    print_message("  %u replicas: %d parameters equal; %zu of them would differ in a left fold\n", n, (int)PARAMETERS,
+                  unlike_fold);
+}
+
+static void gradients_equal_a_serial_reference_bit_by_bit(void **state)
+{
+    (void)state;
+    compare_with_serial(2);
+    compare_with_serial(3);
+    compare_with_serial(8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(gradients_equal_a_serial_reference_bit_by_bit) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,158 @@
+/* tests/stress/test_stress.c - random programs on many replicas: mixed collectives, naps, failures, with a printed seed.
+ * DITTO_STRESS_SECONDS sets how long (default 6). */
+#include "support.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* A program is drawn from a seed that all replicas share, so they make the same calls; what each does between them (naps of
+ * its own length, or failing at some place) comes from a seed of its own. */
+struct program {
+    struct report report;
+    uint64_t seed;
+    int length;
+    int64_t failer, fails_at; /* -1: nobody */
+    ditto_variable *shared, *local;
+    _Atomic uint64_t calls;
+};
+
+enum { MOST = 6000 };
+
+static void nap(uint64_t *own)
+{
+    switch (test_random(own) % 40) {
+    case 0:
+        nanosleep(&(struct timespec){ .tv_nsec = (long)(test_random(own) % 200000) }, NULL); /* past spinning: peers sleep */
+        break;
+    case 1:
+    case 2:
+        sched_yield();
+        break;
+    default:
+        break;
+    }
+}
+
+static ditto_status sum_numbers(ditto_replica *self, struct program *p, float *buffer, size_t count, bool in_place)
+{
+    float n = (float)ditto_num_replicas(self), id = (float)ditto_replica_id(self);
+    float *dst = in_place ? buffer : buffer + MOST;
+    for (size_t i = 0; i < count; i++)
+        buffer[i] = (float)(i % 100) + id;
+    DITTO_TRY(ditto_all_reduce(self, buffer, dst, count, DITTO_F32, DITTO_SUM, NULL));
+    for (size_t i = 0; i < count; i++)
+        EXPECT(&p->report, dst[i] == n * (float)(i % 100) + n * (n - 1) / 2);
+    return DITTO_OK;
+}
+
+static ditto_status add_to_shared(ditto_replica *self, struct program *p)
+{
+    const void *before, *after;
+    int64_t one = 1;
+    DITTO_TRY(ditto_read(self, p->shared, &before));
+    int64_t old = *(const int64_t *)before;
+    DITTO_TRY(ditto_assign_add(self, p->shared, &one));
+    DITTO_TRY(ditto_read(self, p->shared, &after));
+    EXPECT(&p->report, *(const int64_t *)after == old + ditto_num_replicas(self));
+    return ditto_assign_add(self, p->local, &one);
+}
+
+static ditto_status play(ditto_replica *self, void *argument)
+{
+    struct program *p = argument;
+    uint64_t common = p->seed, own = p->seed ^ (ditto_replica_id(self) + 1) * 0x1234567u;
+    void *memory;
+    DITTO_TRY(ditto_alloc(self, 2 * MOST * sizeof(float), 64, &memory));
+    for (int i = 0; i < p->length; i++) {
+        if (p->failer == (int64_t)ditto_replica_id(self) && p->fails_at == i) {
+            memset(memory, 0xee, 2 * MOST * sizeof(float)); /* nobody may be at it */
+            DITTO_TRY(ditto_free(self, memory));
+            return ditto_fail(self, i, "planned");
+        }
+        nap(&own);
+        uint64_t draw = test_random(&common);
+        ditto_status status = draw % 5 == 0   ? ditto_barrier(self, NULL)
+                              : draw % 5 == 1 ? add_to_shared(self, p)
+                                              : sum_numbers(self, p, memory, (size_t)(draw >> 8) % (draw & 64 ? 20 : MOST),
+                                                            draw & 128);
+        if (status != DITTO_OK) {
+            memset(memory, 0xee, 2 * MOST * sizeof(float));
+            DITTO_TRY(ditto_free(self, memory));
+            return status;
+        }
+        atomic_fetch_add(&p->calls, 1);
+    }
+    return ditto_free(self, memory);
+}
+
+static void stress(uint32_t n, double seconds, bool failing, ditto_caller caller)
+{
+    uint64_t seed = test_seed(n * 1000003u + failing);
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_variable_options on_read = DITTO_VARIABLE_OPTIONS_INIT, on_write = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor scalar = { .dtype = DITTO_I64 };
+    struct program p = { .failer = -1, .fails_at = -1 };
+    uint64_t runs = 0, stopped = 0;
+    options.caller = caller;
+    options.timeout_ms = 120000; /* a lost wake-up ends the test with names, not the machine's patience */
+    ditto_strategy *s = make_strategy(n, &options);
+    on_read.synchronization = DITTO_ON_READ;
+    on_read.aggregation = on_write.aggregation = DITTO_AGGREGATE_SUM;
+    assert_ok(ditto_variable_create(s, &scalar, &on_write, &p.shared));
+    assert_ok(ditto_variable_create(s, &scalar, &on_read, &p.local));
+    for (double end = now() + seconds; now() < end; runs++) {
+        p.seed = test_random(&seed);
+        p.length = 1 + (int)(test_random(&seed) % 60);
+        p.failer = failing ? (int64_t)(test_random(&seed) % n) : -1;
+        p.fails_at = (int64_t)(test_random(&seed) % (uint64_t)p.length);
+        ditto_status status = ditto_strategy_run(s, play, &p);
+        if (p.report.first_failure[0] != '\0')
+            fail_msg("%s", p.report.first_failure);
+        assert_status(status, failing ? DITTO_ERR_USER : DITTO_OK);
+        stopped += failing;
+    }
+    print_message("  %u replicas: %llu runs (%llu stopped), %llu calls\n", n, (unsigned long long)runs,
+                  (unsigned long long)stopped, (unsigned long long)p.calls);
+    ditto_variable_destroy(p.shared);
+    ditto_variable_destroy(p.local);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static double seconds_each(void)
+{
+    const char *text = getenv("DITTO_STRESS_SECONDS");
+    return (text != NULL ? strtod(text, NULL) : 6.0) / 12.0;
+}
+
+static void random_programs_give_right_results(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++)
+        stress(replica_counts[k], seconds_each(), false, DITTO_CALLER_DEFAULT);
+    stress(3, seconds_each(), false, DITTO_CALLER_WAITS);
+}
+
+static void random_failures_stop_everyone_and_touch_nothing(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++)
+        stress(replica_counts[k], seconds_each(), true, DITTO_CALLER_DEFAULT);
+    stress(3, seconds_each(), true, DITTO_CALLER_WAITS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_programs_give_right_results),
+        cmocka_unit_test(random_failures_stop_everyone_and_touch_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
