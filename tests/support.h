@@ -54,6 +54,14 @@ uint64_t test_random(uint64_t *state);
 
 /* Runs `body` in a child process and returns its exit status (128 + signal when it was killed), 124 after `seconds`. What a
  * process can't take back (limits, seccomp, another user) is tried there. */
+/* In a child process there is no cmocka: REQUIRE prints and returns 1. */
+#define REQUIRE(condition)                                                                                             \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s:%d: %s (last error: %s)\n", __FILE__, __LINE__, #condition, ditto_last_error()->message); \
+            return 1;                                                                                                  \
+        }                                                                                                              \
+    } while (0)
 int in_child(int (*body)(void *argument), void *argument, unsigned seconds);
 
 /* A new file under a temporary directory with this text; its name is malloced. */

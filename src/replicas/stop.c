@@ -1,6 +1,8 @@
 /* src/replicas/stop.c - ending a run early. */
 #include "replicas/stop.h"
 
+#include <sched.h>
+
 void dti_stop_init(struct dti_stop *stop)
 {
     atomic_init(&stop->stopped, 0);
@@ -10,8 +12,11 @@ void dti_stop_init(struct dti_stop *stop)
 bool dti_stop_now(struct dti_stop *stop, const ditto_error *error)
 {
     /* relaxed: only decides who writes; the record is published by stopped */
-    if (atomic_exchange_explicit(&stop->claimed, 1, memory_order_relaxed) != 0)
+    if (atomic_exchange_explicit(&stop->claimed, 1, memory_order_relaxed) != 0) {
+        while (!dti_stopped(stop)) /* the winner is writing: its error is what this caller will tell */
+            sched_yield();
         return false;
+    }
     stop->error = *error;
     atomic_store_explicit(&stop->stopped, 1, memory_order_release); /* X0 */
     return true;

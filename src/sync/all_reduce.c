@@ -50,7 +50,9 @@ static ditto_status reduce_small(struct dti_replica *self, const struct dti_call
 {
     struct dti_sync *sync = self->team->sync;
     uint32_t seq;
-    DTI_TRY(dti_meet(self, call, call->src, bytes, combine_once, deadline, &seq));
+    DTI_TRY(dti_meet(self, call, call->src, bytes, bytes != 0 ? combine_once : NULL, deadline, &seq));
+    if (bytes == 0)
+        return DITTO_OK;
     if (self->team->crowded)
         memcpy(call->dst, sync->result[seq & 1], bytes);
     else

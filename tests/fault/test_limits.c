@@ -25,15 +25,6 @@
 #define SANITIZED 0 /* a sanitizer's shadow memory and threads do not fit under the limits below */
 #endif
 
-/* In a child process there is no cmocka: a number tells which line failed. */
-#define REQUIRE(condition)                                                                                             \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s (last error: %s)\n", __FILE__, __LINE__, #condition, ditto_last_error()->message); \
-            return 1;                                                                                                  \
-        }                                                                                                              \
-    } while (0)
-
 static ditto_status sum_a_block(ditto_replica *self, void *argument)
 {
     size_t count = *(size_t *)argument;

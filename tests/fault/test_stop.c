@@ -196,26 +196,36 @@ static ditto_status one_is_stuck(ditto_replica *self, void *argument)
     return ditto_replica_id(self) == 1 ? DITTO_OK : ditto_barrier(self, NULL);
 }
 
-static void a_replica_that_never_returns_poisons_the_strategy(void **state)
+/* In a child: what a poisoned strategy leaves behind is left on purpose, and a leak checker need not hear of it. */
+static int poison(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
     struct report report = { 0 };
-    (void)state;
+    (void)unused;
+    options.replicas = 3;
     options.run_timeout_ms = 50;
     options.caller = DITTO_CALLER_WAITS;
-    ditto_strategy *strategy = make_strategy(3, &options);
-    atomic_store(&release_stuck, 0);
-    assert_status(ditto_strategy_run(strategy, one_is_stuck, NULL), DITTO_ERR_TIMED_OUT);
-    assert_message("1 still run: the strategy is poisoned");
-    print_message("  %s\n", ditto_last_error()->message);
-    assert_status(ditto_strategy_run(strategy, count_up, &report), DITTO_ERR_POISONED);
-    assert_status(ditto_strategy_destroy(strategy), DITTO_ERR_POISONED);
-    assert_message("replicas 1 never returned");
-    print_message("  %s\n", ditto_last_error()->message);
+    long threads = count_threads();
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(strategy, one_is_stuck, NULL) == DITTO_ERR_TIMED_OUT);
+    printf("  %s\n", ditto_last_error()->message);
+    REQUIRE(strstr(ditto_last_error()->message, "1 still run: the strategy is poisoned") != NULL);
+    REQUIRE(ditto_strategy_run(strategy, count_up, &report) == DITTO_ERR_POISONED);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
+    printf("  %s\n", ditto_last_error()->message);
+    REQUIRE(strstr(ditto_last_error()->message, "replicas 1 never returned") != NULL);
     atomic_store(&release_stuck, 1);
-    for (int i = 0; i < 1000 && count_threads() > 1; i++) /* the stuck thread ends once it returns after all */
+    for (int i = 0; i < 1000 && count_threads() > threads; i++) /* the stuck thread ends once it returns after all */
         sleep_ms(10);
-    assert_true(count_threads() <= 2); /* a sanitizer may have one of its own */
+    REQUIRE(count_threads() <= threads + 1); /* a sanitizer may have one of its own */
+    return 0;
+}
+
+static void a_replica_that_never_returns_poisons_the_strategy(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(poison, NULL, 60), 0);
 }
 
 static ditto_status late_but_comes(ditto_replica *self, void *argument)
