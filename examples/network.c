@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* e^x for x <= 0. The C library's own expf may round differently from one processor to another; this one uses nothing but
- * IEEE additions and multiplications, so that the trained weights have the same bits everywhere. */
+/* e^x for x <= 0. The C library's own expf may round differently from one processor to another; this one uses nothing
+ * but IEEE additions and multiplications, so that the trained weights have the same bits everywhere. */
 static float exp_of_negative(float x)
 {
     if (x < -80.0f)
@@ -76,7 +76,8 @@ static int softmax(float *output)
 }
 
 /* `slope` is d loss / d output. */
-static void backward(const struct network *n, const float *x, const float *hidden, const float *slope, struct network *g)
+static void backward(const struct network *n, const float *x, const float *hidden, const float *slope,
+                     struct network *g)
 {
     float hidden_slope[HIDDEN] = { 0 };
     for (int c = 0; c < CLASSES; c++) {

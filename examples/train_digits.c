@@ -2,10 +2,10 @@
  *
  * Read it from main at the end upwards. What ditto does here:
  *   a strategy      places replicas on cores, each a pinned thread with memory of its own NUMA node
- *   a dataset       reads, shuffles and batches the rows; every replica gets its part of each global batch, ahead of time
- *   an all-reduce   adds up the replicas' gradients: the same bits on all of them
- *   mirrored        variables hold the weights and their momentum: written together, equal everywhere
- *   sync-on-read    variables hold loss and hits: each replica counts alone, the sum is made when somebody reads it
+ *   a dataset       reads, shuffles and batches the rows; every replica gets its part of each global batch, ahead of
+ * time an all-reduce   adds up the replicas' gradients: the same bits on all of them mirrored        variables hold the
+ * weights and their momentum: written together, equal everywhere sync-on-read    variables hold loss and hits: each
+ * replica counts alone, the sum is made when somebody reads it
  *
  * One step of training is in train_step(), one pass over the data in train_epoch(). */
 #include <ditto.h>
@@ -21,9 +21,9 @@
 #include "network.h"
 
 #define LEARNING_RATE 0.1f
-#define MOMENTUM 0.9f
+#define MOMENTUM      0.9f
 #define TRAINING_ROWS 1438 /* of 1797: 80 %, the same ones in every run */
-#define SPLIT_SEED 1797
+#define SPLIT_SEED    1797
 #define GOOD_ACCURACY 0.93 /* with the default options anything below is a defect */
 
 struct options {
@@ -161,8 +161,8 @@ static ditto_status test_epoch(ditto_replica *self, void *argument)
     DITTO_TRY(ditto_read(self, t->weights, &weights));
     while ((status = ditto_next(self, t->batches, &batch)) == DITTO_OK) {
         int64_t hits = 0;
-        double loss = network_learn(weights, batch.component[0].data, batch.component[1].data, batch.rows, 0.0f, NULL,
-                                    &hits);
+        double loss =
+            network_learn(weights, batch.component[0].data, batch.component[1].data, batch.rows, 0.0f, NULL, &hits);
         DITTO_TRY(count_rows(self, t, loss, hits, batch.rows));
     }
     t->weight_hash[ditto_replica_id(self)] = hash_bytes(weights, sizeof(struct network));
@@ -220,7 +220,8 @@ static void create_variables(struct training *t)
     ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { PARAMETERS } };
     ditto_tensor real = { .dtype = DITTO_F64 }, count = { .dtype = DITTO_I64 };
     network_initialize(&first, t->options.seed);
-    t->weights = create_variable(t->strategy, "weights", parameters, DITTO_ON_WRITE, DITTO_AGGREGATE_ONLY_FIRST_REPLICA);
+    t->weights =
+        create_variable(t->strategy, "weights", parameters, DITTO_ON_WRITE, DITTO_AGGREGATE_ONLY_FIRST_REPLICA);
     t->velocity = create_variable(t->strategy, "velocity", zeros, DITTO_ON_WRITE, DITTO_AGGREGATE_ONLY_FIRST_REPLICA);
     t->loss = create_variable(t->strategy, "loss", real, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
     t->hits = create_variable(t->strategy, "hits", count, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
@@ -278,8 +279,8 @@ static bool all_equal(const uint64_t *hash, uint32_t replicas, const char *what)
     bool equal = true;
     for (uint32_t i = 1; i < replicas; i++)
         if (hash[i] != hash[0]) {
-            fprintf(stderr, "replica %" PRIu32 " has other %s than replica 0: %016" PRIx64 ", not %016" PRIx64 "\n", i, what,
-                    hash[i], hash[0]);
+            fprintf(stderr, "replica %" PRIu32 " has other %s than replica 0: %016" PRIx64 ", not %016" PRIx64 "\n", i,
+                    what, hash[i], hash[0]);
             equal = false;
         }
     return equal;
@@ -318,8 +319,9 @@ static struct options parse(int count, char **word)
         else if (strcmp(word[i], "--seed") == 0 && is_number)
             o.seed = number;
         else {
-            fprintf(stderr, "usage: train_digits [--replicas 1..%d] [--epochs 1..100000] [--batch 1..%d] [--seed S] "
-                            "[--data digits.csv]\n",
+            fprintf(stderr,
+                    "usage: train_digits [--replicas 1..%d] [--epochs 1..100000] [--batch 1..%d] [--seed S] "
+                    "[--data digits.csv]\n",
                     DITTO_MAX_REPLICAS, TRAINING_ROWS);
             exit(2);
         }
@@ -345,8 +347,8 @@ int main(int count, char **word)
         m = run_pass(&t, learn, train_epoch);
         double took = seconds() - began;
         wall += took;
-        printf("%sepoch %2d  loss %.4f  accuracy %.3f  %.0f rows/s\n", t.terminal ? "\r" : "", t.epoch + 1, m.loss, m.accuracy,
-               (double)m.rows / took);
+        printf("%sepoch %2d  loss %.4f  accuracy %.3f  %.0f rows/s\n", t.terminal ? "\r" : "", t.epoch + 1, m.loss,
+               m.accuracy, (double)m.rows / took);
         fflush(stdout);
     }
     m = run_pass(&t, test, test_epoch);

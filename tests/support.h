@@ -24,12 +24,13 @@ struct report {
 void report_failure(struct report *report, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* In a replica's function: records and returns. */
-#define EXPECT(report, condition)                                                                                      \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            report_failure((report), __FILE__, __LINE__, "%s (last error: %s)", #condition, ditto_last_error()->message); \
-            return DITTO_ERR_USER;                                                                                     \
-        }                                                                                                              \
+#define EXPECT(report, condition)                                                           \
+    do {                                                                                    \
+        if (!(condition)) {                                                                 \
+            report_failure((report), __FILE__, __LINE__, "%s (last error: %s)", #condition, \
+                           ditto_last_error()->message);                                    \
+            return DITTO_ERR_USER;                                                          \
+        }                                                                                   \
     } while (0)
 
 /* A strategy with n replicas, sharing PUs as they must; NULL options: defaults. Fails the test if it can't be made. */
@@ -52,15 +53,16 @@ void assert_message_(const char *text, const char *file, int line);
 uint64_t test_seed(uint64_t otherwise);
 uint64_t test_random(uint64_t *state);
 
-/* Runs `body` in a child process and returns its exit status (128 + signal when it was killed), 124 after `seconds`. What a
- * process can't take back (limits, seccomp, another user) is tried there. */
+/* Runs `body` in a child process and returns its exit status (128 + signal when it was killed), 124 after `seconds`.
+ * What a process can't take back (limits, seccomp, another user) is tried there. */
 /* In a child process there is no cmocka: REQUIRE prints and returns 1. */
-#define REQUIRE(condition)                                                                                             \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s (last error: %s)\n", __FILE__, __LINE__, #condition, ditto_last_error()->message); \
-            return 1;                                                                                                  \
-        }                                                                                                              \
+#define REQUIRE(condition)                                                                  \
+    do {                                                                                    \
+        if (!(condition)) {                                                                 \
+            fprintf(stderr, "%s:%d: %s (last error: %s)\n", __FILE__, __LINE__, #condition, \
+                    ditto_last_error()->message);                                           \
+            return 1;                                                                       \
+        }                                                                                   \
     } while (0)
 int in_child(int (*body)(void *argument), void *argument, unsigned seconds);
 

@@ -9,14 +9,14 @@
 #define DITTO_VERSION_MINOR 1
 #define DITTO_VERSION_PATCH 0
 
-#define DITTO_API __attribute__((visibility("default")))
-#define DITTO_NODISCARD __attribute__((warn_unused_result))
+#define DITTO_API                   __attribute__((visibility("default")))
+#define DITTO_NODISCARD             __attribute__((warn_unused_result))
 #define DITTO_PRINTF(text_, first_) __attribute__((__format__(__printf__, text_, first_)))
 
 /* An option struct starts zeroed but for its size: `ditto_strategy_options o = DITTO_STRATEGY_OPTIONS_INIT;` */
 #ifdef __cplusplus
 #define DITTO_BEGIN extern "C" {
-#define DITTO_END }
+#define DITTO_END   }
 template <class Options> inline Options ditto_options_init()
 {
     Options options = Options();
@@ -27,7 +27,10 @@ template <class Options> inline Options ditto_options_init()
 #else
 #define DITTO_BEGIN
 #define DITTO_END
-#define DITTO_OPTIONS_INIT(type) { .struct_size = sizeof(type) }
+#define DITTO_OPTIONS_INIT(type)    \
+    {                               \
+        .struct_size = sizeof(type) \
+    }
 #endif
 
 DITTO_BEGIN

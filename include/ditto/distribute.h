@@ -1,4 +1,5 @@
-/* include/ditto/distribute.h - a dataset cut into per-replica batches, delivered ahead of time into each replica's queue. */
+/* include/ditto/distribute.h - a dataset cut into per-replica batches, delivered ahead of time into each replica's
+ * queue. */
 #ifndef DITTO_DISTRIBUTE_H
 #define DITTO_DISTRIBUTE_H
 
@@ -12,23 +13,24 @@ typedef struct ditto_iterator ditto_iterator;
 
 typedef enum ditto_partial {
     DITTO_PARTIAL_DEFAULT = 0, /**< FILL */
-    DITTO_PARTIAL_FILL = 1,    /**< the last, smaller global batch fills replica 0 first: 6 rows, G = 8, N = 2: 4 and 2 */
-    DITTO_PARTIAL_EVEN = 2,    /**< it is shared out evenly: 3 and 3 */
+    DITTO_PARTIAL_FILL = 1, /**< the last, smaller global batch fills replica 0 first: 6 rows, G = 8, N = 2: 4 and 2 */
+    DITTO_PARTIAL_EVEN = 2, /**< it is shared out evenly: 3 and 3 */
 } ditto_partial;
 
 typedef struct ditto_input_options {
     size_t struct_size;    /**< set by DITTO_INPUT_OPTIONS_INIT */
     uint64_t global_batch; /**< G for a dataset that was not batched; 0: the dataset's own */
     uint32_t buffer;       /**< batches that wait ready for each replica, beside the one in use; 0: 2 */
-    uint32_t producers;    /**< threads that read, parse and copy; 0: 1. Any number gives the same rows in the same order */
+    uint32_t
+        producers; /**< threads that read, parse and copy; 0: 1. Any number gives the same rows in the same order */
     ditto_partial partial;
-    uint64_t pass;         /**< which pass a reshuffling dataset begins with: an epoch's number */
+    uint64_t pass; /**< which pass a reshuffling dataset begins with: an epoch's number */
 } ditto_input_options;
 #define DITTO_INPUT_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_input_options)
 
-/** Starts a pass. A global batch of G rows gives replica r floor(G/N) rows, the first G mod N replicas one more; a step's
- *  rows go to the replicas in replica order. Rows flow across the borders of repetitions; the last step may be partial.
- *  Cross-replica context; errors as in strategy.h, and:
+/** Starts a pass. A global batch of G rows gives replica r floor(G/N) rows, the first G mod N replicas one more; a
+ * step's rows go to the replicas in replica order. Rows flow across the borders of repetitions; the last step may be
+ * partial. Cross-replica context; errors as in strategy.h, and:
  *  @param dataset  kept alive until the iterator is destroyed
  *  @param options  NULL for the defaults
  *  @param out      the caller's, to be given to ditto_iterator_destroy
@@ -44,8 +46,8 @@ DITTO_API void ditto_iterator_destroy(ditto_iterator *iterator);
 
 /** A per-replica batch: a view into the queue, valid until the replica's next ditto_next on the same iterator. */
 typedef struct ditto_batch {
-    uint64_t rows;       /**< 0: this replica has none in this step, but takes part in it */
-    uint64_t step;       /**< from 0 */
+    uint64_t rows; /**< 0: this replica has none in this step, but takes part in it */
+    uint64_t step; /**< from 0 */
     uint32_t components;
     ditto_tensor component[DITTO_MAX_COMPONENTS]; /**< shape [rows, row's shape...], 64-byte aligned */
 } ditto_batch;

@@ -7,21 +7,21 @@
 DITTO_BEGIN
 
 /** Every element type: name, value, bytes of one element, short name. 0 is none of them: a forgotten field is found. */
-#define DITTO_DTYPE_LIST(X)                                                                        \
-    X(DITTO_F16, 1, 2, "f16")                                                                      \
-    X(DITTO_BF16, 2, 2, "bf16")                                                                    \
-    X(DITTO_F32, 3, 4, "f32")                                                                      \
-    X(DITTO_F64, 4, 8, "f64")                                                                      \
-    X(DITTO_C64, 5, 8, "c64")                                                                      \
-    X(DITTO_C128, 6, 16, "c128")                                                                   \
-    X(DITTO_I8, 7, 1, "i8")                                                                        \
-    X(DITTO_I16, 8, 2, "i16")                                                                      \
-    X(DITTO_I32, 9, 4, "i32")                                                                      \
-    X(DITTO_I64, 10, 8, "i64")                                                                     \
-    X(DITTO_U8, 11, 1, "u8")                                                                       \
-    X(DITTO_U16, 12, 2, "u16")                                                                     \
-    X(DITTO_U32, 13, 4, "u32")                                                                     \
-    X(DITTO_U64, 14, 8, "u64")                                                                     \
+#define DITTO_DTYPE_LIST(X)      \
+    X(DITTO_F16, 1, 2, "f16")    \
+    X(DITTO_BF16, 2, 2, "bf16")  \
+    X(DITTO_F32, 3, 4, "f32")    \
+    X(DITTO_F64, 4, 8, "f64")    \
+    X(DITTO_C64, 5, 8, "c64")    \
+    X(DITTO_C128, 6, 16, "c128") \
+    X(DITTO_I8, 7, 1, "i8")      \
+    X(DITTO_I16, 8, 2, "i16")    \
+    X(DITTO_I32, 9, 4, "i32")    \
+    X(DITTO_I64, 10, 8, "i64")   \
+    X(DITTO_U8, 11, 1, "u8")     \
+    X(DITTO_U16, 12, 2, "u16")   \
+    X(DITTO_U32, 13, 4, "u32")   \
+    X(DITTO_U64, 14, 8, "u64")   \
     X(DITTO_BOOL, 15, 1, "bool")
 
 typedef enum ditto_dtype {

@@ -8,8 +8,8 @@ DITTO_BEGIN
 
 #define DITTO_MAX_REPLICAS 1024 /* of one strategy */
 
-/** How many replicas each NUMA node gets. Ids are numbered node by node either way, so the order of reduction, and with it
- *  every bit, does not depend on the policy. */
+/** How many replicas each NUMA node gets. Ids are numbered node by node either way, so the order of reduction, and with
+ * it every bit, does not depend on the policy. */
 typedef enum ditto_policy {
     DITTO_SPREAD = 0,  /**< the default: nodes get equal numbers, as far as they have cores */
     DITTO_COMPACT = 1, /**< fill a node before the next is used */
@@ -24,7 +24,7 @@ typedef struct ditto_placement_options {
     uint32_t flags;      /**< DITTO_PLACEMENT_* */
 } ditto_placement_options;
 #define DITTO_PLACEMENT_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_placement_options)
-#define DITTO_PLACEMENT_SHARE 1u /**< a PU may stand in `pus` more than once */
+#define DITTO_PLACEMENT_SHARE        1u /**< a PU may stand in `pus` more than once */
 
 /** Where one replica goes. */
 typedef struct ditto_place {

@@ -11,27 +11,27 @@
 DITTO_BEGIN
 
 /** Every status: name, value, sentence. One list makes the enum and the texts, so that they cannot drift apart. */
-#define DITTO_STATUS_LIST(X)                                                                       \
-    X(DITTO_OK, 0, "done")                                                                         \
-    X(DITTO_END_OF_INPUT, 1, "the input has no more batches")                                      \
-    X(DITTO_PENDING, 2, "not finished yet")                                                        \
-    X(DITTO_ERR_INVALID, -1, "an argument makes no sense")                                         \
-    X(DITTO_ERR_RANGE, -2, "a number is outside its documented range")                             \
-    X(DITTO_ERR_SHAPE, -3, "dimensions do not fit")                                                \
-    X(DITTO_ERR_CONTEXT, -4, "called in the wrong context, on the wrong thread or strategy")       \
-    X(DITTO_ERR_DIVERGED, -5, "replicas called different things")                                  \
-    X(DITTO_ERR_PEER_STOPPED, -6, "another replica failed")                                        \
-    X(DITTO_ERR_TIMED_OUT, -7, "a replica did not come in time")                                   \
-    X(DITTO_ERR_POISONED, -8, "a replica never returned: only destroy is allowed")                 \
-    X(DITTO_ERR_BUSY, -9, "in use by another thread")                                              \
-    X(DITTO_ERR_CLOSED, -10, "already closed")                                                     \
-    X(DITTO_ERR_FORKED, -11, "made before fork: dead in the child process")                        \
-    X(DITTO_ERR_UNSUPPORTED, -12, "not supported")                                                 \
-    X(DITTO_ERR_NOT_FOUND, -13, "no such file or name")                                            \
-    X(DITTO_ERR_IO, -14, "a file or device failed")                                                \
-    X(DITTO_ERR_CORRUPT, -15, "data fails its check")                                              \
-    X(DITTO_ERR_NO_MEMORY, -16, "memory refused")                                                  \
-    X(DITTO_ERR_SYSTEM, -17, "the operating system refused")                                       \
+#define DITTO_STATUS_LIST(X)                                                                 \
+    X(DITTO_OK, 0, "done")                                                                   \
+    X(DITTO_END_OF_INPUT, 1, "the input has no more batches")                                \
+    X(DITTO_PENDING, 2, "not finished yet")                                                  \
+    X(DITTO_ERR_INVALID, -1, "an argument makes no sense")                                   \
+    X(DITTO_ERR_RANGE, -2, "a number is outside its documented range")                       \
+    X(DITTO_ERR_SHAPE, -3, "dimensions do not fit")                                          \
+    X(DITTO_ERR_CONTEXT, -4, "called in the wrong context, on the wrong thread or strategy") \
+    X(DITTO_ERR_DIVERGED, -5, "replicas called different things")                            \
+    X(DITTO_ERR_PEER_STOPPED, -6, "another replica failed")                                  \
+    X(DITTO_ERR_TIMED_OUT, -7, "a replica did not come in time")                             \
+    X(DITTO_ERR_POISONED, -8, "a replica never returned: only destroy is allowed")           \
+    X(DITTO_ERR_BUSY, -9, "in use by another thread")                                        \
+    X(DITTO_ERR_CLOSED, -10, "already closed")                                               \
+    X(DITTO_ERR_FORKED, -11, "made before fork: dead in the child process")                  \
+    X(DITTO_ERR_UNSUPPORTED, -12, "not supported")                                           \
+    X(DITTO_ERR_NOT_FOUND, -13, "no such file or name")                                      \
+    X(DITTO_ERR_IO, -14, "a file or device failed")                                          \
+    X(DITTO_ERR_CORRUPT, -15, "data fails its check")                                        \
+    X(DITTO_ERR_NO_MEMORY, -16, "memory refused")                                            \
+    X(DITTO_ERR_SYSTEM, -17, "the operating system refused")                                 \
     X(DITTO_ERR_USER, -18, "the caller's own function failed")
 
 typedef enum ditto_status {
@@ -61,11 +61,11 @@ DITTO_API const char *ditto_status_name(ditto_status status);
 DITTO_API const char *ditto_status_sentence(ditto_status status);
 
 /** In a function that returns ditto_status: pass on anything but DITTO_OK. */
-#define DITTO_TRY(call)                                                                            \
-    do {                                                                                           \
-        ditto_status ditto_try_status_ = (call);                                                   \
-        if (ditto_try_status_ != DITTO_OK)                                                         \
-            return ditto_try_status_;                                                              \
+#define DITTO_TRY(call)                          \
+    do {                                         \
+        ditto_status ditto_try_status_ = (call); \
+        if (ditto_try_status_ != DITTO_OK)       \
+            return ditto_try_status_;            \
     } while (0)
 
 DITTO_END

@@ -10,7 +10,7 @@ DITTO_BEGIN
 
 /** A view: it owns nothing, copying it is cheap, its memory's owner is told where the view is handed out. */
 typedef struct ditto_tensor {
-    void *data;                   /**< row-major, aligned for its dtype; may be NULL when a dimension is 0 */
+    void *data; /**< row-major, aligned for its dtype; may be NULL when a dimension is 0 */
     ditto_dtype dtype;
     uint32_t rank;                /**< 0: a scalar; at most DITTO_MAX_RANK */
     size_t shape[DITTO_MAX_RANK]; /**< in elements; entries from `rank` on are 0 */

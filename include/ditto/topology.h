@@ -18,7 +18,8 @@ typedef struct ditto_topology_options {
 
 typedef struct ditto_topology_counts {
     uint32_t packages, numa_nodes, cores, pus; /**< that the process may use */
-    double cpu_quota; /**< CPUs that cgroups grant (v1 cfs quota or v2 cpu.max, the least of all ancestors); 0: no limit */
+    double
+        cpu_quota; /**< CPUs that cgroups grant (v1 cfs quota or v2 cpu.max, the least of all ancestors); 0: no limit */
 } ditto_topology_counts;
 
 /** Reads the machine (or the one that the options describe). On this machine the result is cut to the calling thread's

@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DTI_LINE 64      /* bytes that move between cores together */
-#define DTI_LINE_PAIR 128 /* the adjacent-line prefetcher fetches pairs: words of different writers stay this far apart */
+#define DTI_LINE 64 /* bytes that move between cores together */
+#define DTI_LINE_PAIR \
+    128 /* the adjacent-line prefetcher fetches pairs: words of different writers stay this far apart */
 
 static inline void dti_pause(void)
 {

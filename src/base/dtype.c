@@ -5,10 +5,9 @@
 static const struct {
     size_t bytes;
     const char *name;
-} dtypes[] = {
-    { 0, "unknown dtype" },
+} dtypes[] = { { 0, "unknown dtype" },
 #define ROW(name, value, bytes, text) [value] = { bytes, text },
-    DITTO_DTYPE_LIST(ROW)
+               DITTO_DTYPE_LIST(ROW)
 #undef ROW
 };
 

@@ -1,7 +1,7 @@
 /* src/base/fenv.h - the floating-point environment in which sums have the documented bits.
  *
- * Rounding to nearest, denormals kept, no traps. A caller may have set another one (flush-to-zero is common in numerical
- * codes): entering costs one register read when nothing is to be done. */
+ * Rounding to nearest, denormals kept, no traps. A caller may have set another one (flush-to-zero is common in
+ * numerical codes): entering costs one register read when nothing is to be done. */
 #ifndef DTI_FENV_H
 #define DTI_FENV_H
 
@@ -14,7 +14,7 @@ struct dti_fenv {
     uint32_t mxcsr; /* of the caller */
 };
 #define DTI_MXCSR_DEFAULT 0x1f80u
-#define DTI_MXCSR_FLAGS 0x003fu /* exceptions that have happened: not a mode, left to the caller */
+#define DTI_MXCSR_FLAGS   0x003fu /* exceptions that have happened: not a mode, left to the caller */
 
 static inline struct dti_fenv dti_fenv_enter(void)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define STRING_(x) #x
-#define STRING(x) STRING_(x)
+#define STRING(x)  STRING_(x)
 
 _Thread_local const char *dti_public_function = "";
 _Thread_local int32_t dti_error_replica = -1;

@@ -24,6 +24,6 @@ extern _Thread_local int32_t dti_error_replica;
 const ditto_error *dti_error_get(void);
 void dti_error_set(const ditto_error *error); /* take over another thread's record */
 void dti_error_clear(void);
-void dti_error_set_user(int32_t code);        /* the code of a DITTO_ERR_USER just recorded */
+void dti_error_set_user(int32_t code); /* the code of a DITTO_ERR_USER just recorded */
 
 #endif

@@ -53,8 +53,8 @@ bool dti_waitroom_sleep(struct dti_waitroom *room, uint32_t seat_index, uint32_t
     atomic_fetch_add_explicit(&room->parked, 1, memory_order_relaxed); /* ordered by the heavy fence below */
     for (;;) {
         atomic_store_explicit(&seat->state, SLEEPING, memory_order_release); /* S0; release: see dti_waitroom_wake */
-        dti_fence_heavy();                                                  /* pairs with dti_fence_light of a signaller */
-        holds = condition(argument);                                        /* S1 */
+        dti_fence_heavy();           /* pairs with dti_fence_light of a signaller */
+        holds = condition(argument); /* S1 */
         if (holds || dti_now_ns() >= deadline_ns)
             break;
         dti_futex_sleep(&seat->state, SLEEPING, deadline_ns);

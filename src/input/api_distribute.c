@@ -2,8 +2,8 @@
 #include "base/base.h"
 #include "input/input.h"
 
-ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dataset, const ditto_input_options *options,
-                                    ditto_iterator **out)
+ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dataset,
+                                    const ditto_input_options *options, ditto_iterator **out)
 {
     ditto_input_options known;
     DTI_ENTER();
@@ -36,8 +36,9 @@ static ditto_status check_own(const struct dti_replica *r, const ditto_iterator 
     DTI_TRY(dti_not_null(iterator, "iterator"));
     DTI_TRY(dti_not_null(out, "out"));
     if (dti_iterator_team(iterator) != r->team)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: the iterator belongs to another (or a destroyed) strategy than "
-                                           "replica %u",
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "mixing strategies: the iterator belongs to another (or a destroyed) strategy than "
+                        "replica %u",
                         r->id);
     return DITTO_OK;
 }

@@ -1,8 +1,8 @@
 /* src/input/csv.c - rows from the lines of a file of numbers.
  *
  * The sequencer only looks for line ends, in large sequential reads; a row is the place of its line. The producers read
- * (pread: no shared position) and parse the lines of their batch, in parallel. Nothing is mapped, so a file that shrinks
- * meanwhile gives an error, not a fault; and nothing is kept, so a file may be larger than memory. */
+ * (pread: no shared position) and parse the lines of their batch, in parallel. Nothing is mapped, so a file that
+ * shrinks meanwhile gives an error, not a fault; and nothing is kept, so a file may be larger than memory. */
 #include "input/input.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READ_BYTES ((size_t)256 << 10)  /* per sequential read */
-#define LINE_MAX_BYTES ((size_t)16 << 20) /* longer: surely not a table of numbers */
+#define READ_BYTES     ((size_t)256 << 10) /* per sequential read */
+#define LINE_MAX_BYTES ((size_t)16 << 20)  /* longer: surely not a table of numbers */
 
 struct csv_dataset {
     ditto_dataset base; /* first */
@@ -33,7 +33,7 @@ struct csv_cursor {
     uint64_t offset; /* in the file, of the next byte in buffer[used..] */
     uint64_t line;   /* number of the next line, from 1 */
     size_t used, filled;
-    bool end;        /* of the file has been read */
+    bool end; /* of the file has been read */
     char *buffer;
     size_t room;
 };
@@ -50,7 +50,8 @@ static ditto_status read_more(struct csv_cursor *c)
                             (unsigned long long)c->line, LINE_MAX_BYTES);
         char *grown = realloc(c->buffer, 2 * c->room);
         if (grown == NULL)
-            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for line %llu of %s", (unsigned long long)c->line, c->csv->path);
+            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for line %llu of %s", (unsigned long long)c->line,
+                            c->csv->path);
         c->buffer = grown;
         c->room *= 2;
     }
@@ -71,7 +72,8 @@ static ditto_status next_line(struct csv_cursor *c, struct dti_row *out)
     size_t searched = 0;
     for (;;) {
         char *start = c->buffer + c->used, *stop = c->filled - c->used > searched
-                          ? memchr(start + searched, '\n', c->filled - c->used - searched) : NULL;
+                                                       ? memchr(start + searched, '\n', c->filled - c->used - searched)
+                                                       : NULL;
         size_t length = stop != NULL ? (size_t)(stop - start) : c->filled - c->used;
         if (stop == NULL && !c->end) {
             searched = length;
@@ -152,7 +154,8 @@ static ditto_status store(const struct csv_dataset *csv, const struct dti_row *r
 }
 
 /* Cuts the line at its delimiters: start[i] .. start[i + 1] - 2 is column i. */
-static ditto_status split(const struct csv_dataset *csv, const struct dti_row *row, const char *line, const char **start)
+static ditto_status split(const struct csv_dataset *csv, const struct dti_row *row, const char *line,
+                          const char **start)
 {
     const char *end = line + row->length, *at = line;
     uint32_t found = 1;
@@ -212,8 +215,8 @@ static ditto_status fill_csv(const ditto_dataset *source, const struct dti_row *
         longest = rows[i].length > longest ? rows[i].length : longest;
     char *line = malloc(longest);
     const char **start = malloc((csv->columns + 1) * sizeof *start);
-    ditto_status status = line != NULL && start != NULL ? DITTO_OK
-                                                        : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to parse %s", csv->path);
+    ditto_status status =
+        line != NULL && start != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to parse %s", csv->path);
     for (size_t i = 0; i < count && status == DITTO_OK; i++) {
         status = read_line(csv, &rows[i], line);
         if (status == DITTO_OK)
@@ -243,17 +246,20 @@ static ditto_status set_components(struct csv_dataset *csv, const ditto_csv_comp
     uint32_t used = 0;
     for (uint32_t k = 0; k < count; k++) {
         if (c[k].dtype != DITTO_F32 && c[k].dtype != DITTO_F64 && c[k].dtype != DITTO_I32 && c[k].dtype != DITTO_I64)
-            return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "components[%u] has dtype %s: columns are read as f32, f64, i32 or i64", k,
+            return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                            "components[%u] has dtype %s: columns are read as f32, f64, i32 or i64", k,
                             ditto_dtype_name(c[k].dtype));
         uint64_t end = (uint64_t)c[k].first_column + c[k].count;
         if (c[k].count == 0 || end >= UINT32_MAX / 16 || (csv->columns != 0 && end > csv->columns))
-            return DTI_FAIL(DITTO_ERR_INVALID, "components[%u] has %u columns from %u on: it needs at least one, and the file "
-                                               "has %u",
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "components[%u] has %u columns from %u on: it needs at least one, and the file "
+                            "has %u",
                             k, c[k].count, c[k].first_column, csv->columns);
         used = end > used ? (uint32_t)end : used;
         csv->range[k].first = c[k].first_column;
         csv->range[k].count = c[k].count;
-        csv->base.component[k] = (struct dti_component_spec){ .dtype = c[k].dtype, .rank = c[k].count > 1,
+        csv->base.component[k] = (struct dti_component_spec){ .dtype = c[k].dtype,
+                                                              .rank = c[k].count > 1,
                                                               .shape = { c[k].count > 1 ? c[k].count : 0 },
                                                               .bytes = c[k].count * ditto_dtype_bytes(c[k].dtype) };
     }
@@ -280,9 +286,9 @@ static ditto_status require_row(const struct csv_dataset *csv)
     DTI_TRY(open_csv(&csv->base, 0, &cursor));
     ditto_status status = next_csv(cursor, &row);
     close_csv(cursor);
-    return status == DITTO_END_OF_INPUT ? DTI_FAIL(DITTO_ERR_INVALID, "%s has no row after %u skipped lines", csv->path,
-                                                   csv->skip_lines)
-                                        : status;
+    return status == DITTO_END_OF_INPUT
+               ? DTI_FAIL(DITTO_ERR_INVALID, "%s has no row after %u skipped lines", csv->path, csv->skip_lines)
+               : status;
 }
 
 ditto_status dti_csv_create(const char *path, const ditto_csv_component *components, uint32_t count,

@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_BUFFER 2u
+#define DEFAULT_BUFFER    2u
 #define DEFAULT_PRODUCERS 1u
-#define NOT_BLOCKED UINT32_MAX
+#define NOT_BLOCKED       UINT32_MAX
 
 struct producer {
     struct ditto_iterator *iterator;
     pthread_t thread;
     uint32_t index;
-    struct dti_row *rows;              /* [most_rows] of the batch in hand */
+    struct dti_row *rows;                               /* [most_rows] of the batch in hand */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t blocked_on; /* the replica whose full queue it waits for, or NOT_BLOCKED */
 };
 
@@ -31,15 +31,15 @@ struct ditto_iterator {
     struct dti_team *team;          /* NULL: the strategy is destroyed */
     ditto_dataset *dataset;         /* referenced */
     struct dti_sequencer sequencer;
-    struct dti_waitroom room;       /* seats: producers; they await replicas' ids */
+    struct dti_waitroom room; /* seats: producers; they await replicas' ids */
     _Atomic uint32_t closing;
     uint32_t slots, producers, started;
-    struct producer *producer;      /* [producers] */
-    struct consumer *consumer;      /* [replicas] */
-    struct dti_mask affinity;       /* of the producers: the host's own, not replica 0's PU */
+    struct producer *producer; /* [producers] */
+    struct consumer *consumer; /* [replicas] */
+    struct dti_mask affinity;  /* of the producers: the host's own, not replica 0's PU */
     bool has_affinity;
     size_t offset[DITTO_MAX_COMPONENTS], payload_bytes;
-    uint64_t most_rows;             /* of one batch */
+    uint64_t most_rows; /* of one batch */
 };
 
 /* -- producers -- */
@@ -143,8 +143,9 @@ static bool batch_ready(void *argument)
 
 static ditto_status fail_starved(struct dti_replica *self, uint32_t left)
 {
-    DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u waits in ditto_next, but replica %u has returned from its function and does not "
-                                 "empty its queue, so no row can come: every replica must take the same number of batches",
+    DTI_FAIL(DITTO_ERR_DIVERGED,
+             "replica %u waits in ditto_next, but replica %u has returned from its function and does not "
+             "empty its queue, so no row can come: every replica must take the same number of batches",
              self->id, left);
     dti_team_stop(self->team);
     return dti_team_stop_status(self->team);
@@ -159,8 +160,9 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
     bool ready = dti_wait(&self->team->room, self->id, DTI_EVERYONE, &self->patience, &deadline, batch_ready, &w);
     it->consumer[self->id].wait_ns += dti_now_ns() - begin;
     if (!ready) {
-        DTI_FAIL(DITTO_ERR_TIMED_OUT, "replica %u waited %u ms in ditto_next for batch %llu: the producers are too slow, or "
-                                      "another replica does not take its batches",
+        DTI_FAIL(DITTO_ERR_TIMED_OUT,
+                 "replica %u waited %u ms in ditto_next for batch %llu: the producers are too slow, or "
+                 "another replica does not take its batches",
                  self->id, deadline.timeout_ms, (unsigned long long)w.queue->next);
         dti_team_stop(self->team);
         return DITTO_ERR_TIMED_OUT;
@@ -281,7 +283,7 @@ static ditto_status start(struct ditto_iterator *it)
     it->has_affinity = host != NULL;
     if (host != NULL)
         it->affinity = *host;
-    ditto_status status = dti_team_run(it->team, place_queue, it);
+    ditto_status status = dti_team_run(it->team, place_queue, it, DITTO_FOREVER);
     dti_team_renew(it->team); /* placing uses no collective: nothing else has to be renewed */
     if (status == DITTO_OK)
         status = start_producers(it);
@@ -354,7 +356,8 @@ ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset *dataset, 
     it->most_rows = dti_rebatch_full(global, team->n, 0);
     ditto_status status = lay_out(it);
     if (status == DITTO_OK)
-        status = dti_sequencer_init(&it->sequencer, dataset, team->n, global, o->partial == DITTO_PARTIAL_EVEN, o->pass);
+        status =
+            dti_sequencer_init(&it->sequencer, dataset, team->n, global, o->partial == DITTO_PARTIAL_EVEN, o->pass);
     if (status == DITTO_OK)
         status = start(it);
     if (status != DITTO_OK) {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-ditto_status dti_sequencer_init(struct dti_sequencer *s, const ditto_dataset *dataset, uint32_t replicas, uint64_t global,
-                                bool even, uint64_t pass)
+ditto_status dti_sequencer_init(struct dti_sequencer *s, const ditto_dataset *dataset, uint32_t replicas,
+                                uint64_t global, bool even, uint64_t pass)
 {
     size_t bytes;
     pthread_mutex_init(&s->lock, NULL);

@@ -9,18 +9,18 @@
 #include "input/input.h"
 
 struct dti_sequencer {
-    pthread_mutex_t lock; /* guards all below, but what is constant */
+    pthread_mutex_t lock;         /* guards all below, but what is constant */
     const ditto_dataset *dataset; /* constant, with the next three */
     uint32_t replicas;
     uint64_t global;
     bool even;
     struct dti_cursor *cursor;
-    struct dti_row *rows;  /* [global] of the step being given out */
+    struct dti_row *rows; /* [global] of the step being given out */
     uint64_t row_count, step, given_rows;
     uint32_t next_replica;
-    uint64_t *ticket;      /* [replicas] the next one of each queue */
-    bool *ended;           /* [replicas] its last ticket, with the end or the error, was given out */
-    ditto_status end;      /* OK while rows may come; then END_OF_INPUT or an error, the first one */
+    uint64_t *ticket; /* [replicas] the next one of each queue */
+    bool *ended;      /* [replicas] its last ticket, with the end or the error, was given out */
+    ditto_status end; /* OK while rows may come; then END_OF_INPUT or an error, the first one */
     ditto_error error;
 };
 
@@ -31,8 +31,8 @@ struct dti_ticket {
     ditto_status status;
 };
 
-ditto_status dti_sequencer_init(struct dti_sequencer *s, const ditto_dataset *dataset, uint32_t replicas, uint64_t global,
-                                bool even, uint64_t pass);
+ditto_status dti_sequencer_init(struct dti_sequencer *s, const ditto_dataset *dataset, uint32_t replicas,
+                                uint64_t global, bool even, uint64_t pass);
 void dti_sequencer_free(struct dti_sequencer *s); /* zeroed is allowed */
 
 /* -- Any producer -- */

@@ -1,7 +1,8 @@
 /* src/input/shuffle.c - rows in a random order that depends on seed and pass alone.
  *
  * A buffer of rows is kept full; each row given out is drawn from it and replaced by the next one of the input. With a
- * buffer of all rows that is Knuth's algorithm P. It runs in the one sequencer, so producers cannot change the order. */
+ * buffer of all rows that is Knuth's algorithm P. It runs in the one sequencer, so producers cannot change the order.
+ */
 #include "input/input.h"
 
 #include <stdlib.h>
@@ -102,7 +103,9 @@ static void close_shuffle(struct dti_cursor *cursor)
     free(c);
 }
 
-static const struct dti_dataset_kind shuffle_kind = { .open = open_shuffle, .next = next_shuffle, .close = close_shuffle };
+static const struct dti_dataset_kind shuffle_kind = { .open = open_shuffle,
+                                                      .next = next_shuffle,
+                                                      .close = close_shuffle };
 
 ditto_status dti_shuffle_create(ditto_dataset *input, const ditto_shuffle_options *options, ditto_dataset **out)
 {

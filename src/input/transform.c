@@ -22,8 +22,9 @@ static ditto_status open_count(const ditto_dataset *dataset, uint64_t pass, stru
     struct count_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
-    *c = (struct count_cursor){ .input = dataset->input, .pass = pass, .passes_left = d->passes, .skip_left = d->skip,
-                                .take_left = d->take };
+    *c = (struct count_cursor){
+        .input = dataset->input, .pass = pass, .passes_left = d->passes, .skip_left = d->skip, .take_left = d->take
+    };
     ditto_status status = c->input->kind->open(c->input, pass, &c->from);
     if (status != DITTO_OK) {
         free(c);
@@ -74,7 +75,8 @@ static void close_count(struct dti_cursor *cursor)
 
 static const struct dti_dataset_kind count_kind = { .open = open_count, .next = next_count, .close = close_count };
 
-static ditto_status create(ditto_dataset *input, uint64_t passes, uint64_t skip, uint64_t take, struct count_dataset **out)
+static ditto_status create(ditto_dataset *input, uint64_t passes, uint64_t skip, uint64_t take,
+                           struct count_dataset **out)
 {
     struct count_dataset *d = dti_dataset_new(sizeof *d, &count_kind, input);
     if (d == NULL)

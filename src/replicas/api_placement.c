@@ -40,7 +40,11 @@ ditto_status ditto_placement_get(const ditto_placement *placement, uint32_t repl
     uint32_t sharers = 0;
     for (uint32_t i = 0; i < placement->replicas; i++)
         sharers += dti_placement_leader(placement, i)->os == pu->os;
-    *out = (ditto_place){ .replica = replica, .package = pu->package, .numa_node = pu->node_os, .core = pu->core,
-                          .pu = pu->os, .sharers = sharers };
+    *out = (ditto_place){ .replica = replica,
+                          .package = pu->package,
+                          .numa_node = pu->node_os,
+                          .core = pu->core,
+                          .pu = pu->os,
+                          .sharers = sharers };
     return DITTO_OK;
 }

@@ -1,13 +1,14 @@
 /* src/replicas/arena.c - one jemalloc arena per replica, with extent hooks that tie its ranges to a NUMA node.
  *
- * Ranges: jemalloc asks for extents in growing steps and keeps what it gets until the arena is destroyed (opt.retain), so
- * each step is one mapping with one mbind: few mappings, however many allocations. A step that the address-space limit
- * refuses is asked again by jemalloc at the size that is really needed. We map with MAP_NORESERVE: address space is
- * reserved, pages come when they are touched.
+ * Ranges: jemalloc asks for extents in growing steps and keeps what it gets until the arena is destroyed (opt.retain),
+ * so each step is one mapping with one mbind: few mappings, however many allocations. A step that the address-space
+ * limit refuses is asked again by jemalloc at the size that is really needed. We map with MAP_NORESERVE: address space
+ * is reserved, pages come when they are touched.
  *
- * Where mbind is refused (default seccomp profile of containers) the kernel places a page on the node of the thread that
- * touches it first. Then the owner, who is pinned, touches each range before jemalloc hands out any of it; steps are kept
- * small, and pages are never given back, because a page that returned would be placed anew by whoever touches it next. */
+ * Where mbind is refused (default seccomp profile of containers) the kernel places a page on the node of the thread
+ * that touches it first. Then the owner, who is pinned, touches each range before jemalloc hands out any of it; steps
+ * are kept small, and pages are never given back, because a page that returned would be placed anew by whoever touches
+ * it next. */
 #include "replicas/arena.h"
 #include "base/base.h"
 #include "replicas/pages.h"
@@ -43,7 +44,7 @@ struct dti_arena {
     uint32_t node_os;
     bool strict;
     unsigned index, tcache;
-    _Atomic int binding; /* ditto_binding; falls once from wished to FIRST_TOUCH, read by reports */
+    _Atomic int binding;  /* ditto_binding; falls once from wished to FIRST_TOUCH, read by reports */
     pthread_mutex_t lock; /* of ranges: extents may be mapped by a remote free's bookkeeping too */
     struct dti_range *ranges;
     size_t ranges_count, ranges_room;
@@ -168,8 +169,12 @@ static bool hook_merge(extent_hooks_t *hooks, void *a, size_t a_bytes, void *b, 
 }
 
 static const extent_hooks_t hooks_table = {
-    .alloc = hook_alloc, .dalloc = hook_dalloc, .destroy = hook_destroy, .purge_forced = hook_purge,
-    .split = hook_split, .merge = hook_merge, /* no commit, decommit, lazy purge: NULL means not offered */
+    .alloc = hook_alloc,
+    .dalloc = hook_dalloc,
+    .destroy = hook_destroy,
+    .purge_forced = hook_purge,
+    .split = hook_split,
+    .merge = hook_merge, /* no commit, decommit, lazy purge: NULL means not offered */
 };
 
 /* -- arena -- */
@@ -217,8 +222,9 @@ undo_arena:
     pthread_mutex_destroy(&a->lock);
     free(a->ranges);
     free(a);
-    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no arena on NUMA node %u: the system refused the address space; "
-                                         "is RLIMIT_AS (ulimit -v) too low?",
+    return DTI_FAIL(DITTO_ERR_NO_MEMORY,
+                    "no arena on NUMA node %u: the system refused the address space; "
+                    "is RLIMIT_AS (ulimit -v) too low?",
                     node_os);
 }
 
@@ -242,8 +248,9 @@ ditto_status dti_arena_alloc(struct dti_arena *a, size_t bytes, size_t alignment
         flags |= MALLOCX_LG_ALIGN(__builtin_ctzll(alignment));
     void *memory = bytes < PTRDIFF_MAX ? dti_je_mallocx(bytes != 0 ? bytes : 1, flags) : NULL;
     if (memory == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "%zu bytes on NUMA node %u: the system gives no more (RLIMIT_AS, memory "
-                                             "cgroup, or a strict node that is full)",
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY,
+                        "%zu bytes on NUMA node %u: the system gives no more (RLIMIT_AS, memory "
+                        "cgroup, or a strict node that is full)",
                         bytes, a->node_os);
     *out = memory;
     return DITTO_OK;

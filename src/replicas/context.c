@@ -47,8 +47,10 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
     if (top == NULL || (top->kind == DTI_CONTEXT_CROSS && top->team == team))
         return DITTO_OK;
     if (top->kind == DTI_CONTEXT_REPLICA)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "called on replica %u's thread, but this needs cross-replica context: "
-                                           "call it after run has returned (or in merge_call)",
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "called on replica %u's thread, but this needs cross-replica context: "
+                        "call it after run has returned (or in merge_call)",
                         top->replica->id);
-    return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: this thread is in the scope of another strategy; leave it first");
+    return DTI_FAIL(DITTO_ERR_CONTEXT,
+                    "mixing strategies: this thread is in the scope of another strategy; leave it first");
 }

@@ -1,9 +1,9 @@
 /* src/replicas/placement.c - which PU each replica gets. Pure: no thread, no system call.
  *
- * A candidate PU has a tier: 0 the first PU of a core, 1 its SMT sibling, and so on; when all are taken, they are shared
- * round robin. Tiers are filled one after the other, so that SMT siblings come last and sharing comes after them.
- * Within a tier SPREAD takes nodes in turn, COMPACT one after the other. The places are then sorted node by node: ids, and
- * with them the order of reduction, follow the mesh, whatever the policy. */
+ * A candidate PU has a tier: 0 the first PU of a core, 1 its SMT sibling, and so on; when all are taken, they are
+ * shared round robin. Tiers are filled one after the other, so that SMT siblings come last and sharing comes after
+ * them. Within a tier SPREAD takes nodes in turn, COMPACT one after the other. The places are then sorted node by node:
+ * ids, and with them the order of reduction, follow the mesh, whatever the policy. */
 #include "replicas/placement.h"
 #include "base/base.h"
 
@@ -83,8 +83,9 @@ static ditto_status by_list(const ditto_topology *t, const ditto_placement_optio
                             "widen the affinity or cpuset, or choose another",
                             i, options->pus[i], t->counts.pus, t->pus[0].os);
         if (tally->replicas_on[pu]++ > 0 && (options->flags & DITTO_PLACEMENT_SHARE) == 0)
-            return DTI_FAIL(DITTO_ERR_RANGE, "pus[%u] names PU %u again: set DITTO_PLACEMENT_SHARE if replicas shall share",
-                            i, options->pus[i]);
+            return DTI_FAIL(DITTO_ERR_RANGE,
+                            "pus[%u] names PU %u again: set DITTO_PLACEMENT_SHARE if replicas shall share", i,
+                            options->pus[i]);
     }
     return DITTO_OK;
 }
@@ -129,7 +130,7 @@ static ditto_status check(const ditto_placement_options *o, uint32_t wanted)
 
 ditto_status dti_placement_make(const ditto_topology *topology, const ditto_placement_options *o, ditto_placement **out)
 {
-    struct tally tally = { .wanted = o->num_pus > 0     ? o->num_pus
+    struct tally tally = { .wanted = o->num_pus > 0    ? o->num_pus
                                      : o->replicas > 0 ? o->replicas
                                                        : default_replicas(&topology->counts) };
     DTI_TRY(check(o, tally.wanted));

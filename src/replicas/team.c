@@ -12,11 +12,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define GO_EXIT 0u            /* the run number that ends the threads */
-#define GO_NONE 1u            /* before the first run */
-#define GRACE_MS 1000u        /* after a run timeout: for those who only wait for the ones that are missing */
-#define YIELD_NS 50000u       /* how long a crowded thread yields before it sleeps, */
-#define YIELD_SHARER_NS 5000u /* and more for each thread it shares its PU with: each has its turn once */
+#define GO_EXIT         0u     /* the run number that ends the threads */
+#define GO_NONE         1u     /* before the first run */
+#define GRACE_MS        1000u  /* after a run timeout: for those who only wait for the ones that are missing */
+#define YIELD_NS        50000u /* how long a crowded thread yields before it sleeps, */
+#define YIELD_SHARER_NS 5000u  /* and more for each thread it shares its PU with: each has its turn once */
 
 /* -- the run of one replica -- */
 
@@ -79,8 +79,8 @@ static void *thread_main(void *argument)
         team->options.thread_start(r->id, team->options.thread_user);
     set_patience(r);
     for (;;) {
-        dti_wait(&team->room, r->id, DTI_AWAITS_GO(team), &r->patience, &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER },
-                 go_changed, &wait);
+        dti_wait(&team->room, r->id, DTI_AWAITS_GO(team), &r->patience,
+                 &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, go_changed, &wait);
         wait.last = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
         if (wait.last == GO_EXIT)
             break;
@@ -121,8 +121,8 @@ static bool join(struct dti_team *team, uint32_t number, struct dti_deadline *de
     bool waits = team->options.caller_waits;
     for (uint32_t i = waits ? 0 : 1; i < team->n; i++) {
         struct done_wait w = { &team->replica[i], number };
-        if (!dti_wait(&team->room, poster_seat(team), i, waits ? &asleep : &team->replica[0].patience, deadline, is_done,
-                      &w))
+        if (!dti_wait(&team->room, poster_seat(team), i, waits ? &asleep : &team->replica[0].patience, deadline,
+                      is_done, &w))
             return false;
     }
     return true;
@@ -157,11 +157,11 @@ static void give_up(struct dti_team *team, uint32_t number)
                  "; %s still run: the strategy is poisoned, only destroy is allowed", missing);
 }
 
-ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument)
+ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, uint32_t timeout_ms)
 {
     uint32_t number = dti_team_run_number(team) + 1;
     number += number == GO_EXIT;
-    struct dti_deadline deadline = { .timeout_ms = team->options.run_timeout_ms };
+    struct dti_deadline deadline = { .timeout_ms = timeout_ms };
     if (deadline.timeout_ms != DITTO_FOREVER)
         dti_deadline_at(&deadline); /* the clock runs from here */
     team->job = job;
@@ -257,7 +257,8 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
     pthread_mutex_lock(&team->lock);
     ditto_status status = DITTO_OK;
     if (team->poisoned)
-        status = DTI_FAIL(DITTO_ERR_POISONED, "an earlier run left a replica that never returned: destroy the strategy");
+        status =
+            DTI_FAIL(DITTO_ERR_POISONED, "an earlier run left a replica that never returned: destroy the strategy");
     else if (frame->pinned) {
         status = dti_affinity_get(&frame->saved);
         if (status == DITTO_OK)
@@ -320,10 +321,11 @@ static ditto_status start_threads(struct dti_team *team, uint32_t *started)
         if (failed == EINVAL)
             return DTI_FAIL_ERRNO(DITTO_ERR_RANGE, failed, "stack_bytes = %zu", team->options.stack_bytes);
         if (failed != 0)
-            return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed,
-                                  "the thread of replica %u of %u was refused (RLIMIT_NPROC, pids cgroup, or memory for "
-                                  "its stack: fewer replicas or a smaller stack_bytes)",
-                                  *started, team->n);
+            return DTI_FAIL_ERRNO(
+                DITTO_ERR_SYSTEM, failed,
+                "the thread of replica %u of %u was refused (RLIMIT_NPROC, pids cgroup, or memory for "
+                "its stack: fewer replicas or a smaller stack_bytes)",
+                *started, team->n);
     }
     return DITTO_OK;
 }
@@ -426,7 +428,7 @@ ditto_status dti_team_create(const struct dti_team_options *options, struct dti_
     if (status == DITTO_OK)
         status = dti_cross_enter(team, &frame, DTI_CALLER_PINNED);
     if (status == DITTO_OK) {
-        status = dti_team_run(team, settle, NULL);
+        status = dti_team_run(team, settle, NULL, DITTO_FOREVER);
         dti_cross_leave(team, &frame);
     }
     if (status != DITTO_OK) {
@@ -454,8 +456,9 @@ static ditto_status abandon(struct dti_team *team)
             pthread_join(team->replica[i].thread, NULL);
         else
             pthread_detach(team->replica[i].thread);
-    return DTI_FAIL(DITTO_ERR_POISONED, "destroyed, but replicas %s never returned: their threads and the strategy's memory "
-                                        "are left to them",
+    return DTI_FAIL(DITTO_ERR_POISONED,
+                    "destroyed, but replicas %s never returned: their threads and the strategy's memory "
+                    "are left to them",
                     missing);
 }
 

@@ -55,26 +55,26 @@ typedef ditto_status (*dti_job)(struct dti_replica *replica, void *argument);
 
 struct dti_team {
     uint32_t n;
-    struct dti_replica *replica; /* [n] */
+    struct dti_replica *replica;     /* [n] */
     struct dti_team_options options; /* .placement is not kept */
-    bool crowded;                /* by itself: PUs shared among its replicas, or a quota below their number */
-    struct dti_sync *sync;       /* src/sync's state for this team; opaque here */
-    struct dti_waitroom room;    /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
+    bool crowded;                    /* by itself: PUs shared among its replicas, or a quota below their number */
+    struct dti_sync *sync;           /* src/sync's state for this team; opaque here */
+    struct dti_waitroom room;        /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
     struct dti_stop stop;
-    const uint32_t *alive;       /* reads 0 in a child process (MADV_WIPEONFORK) */
-    bool poisoned;               /* under lock */
-    struct dti_dependent *dependents; /* under lock */
-    pthread_mutex_t lock;        /* one cross call at a time */
+    const uint32_t *alive;                      /* reads 0 in a child process (MADV_WIPEONFORK) */
+    bool poisoned;                              /* under lock */
+    struct dti_dependent *dependents;           /* under lock */
+    pthread_mutex_t lock;                       /* one cross call at a time */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t go; /* number of the run posted last */
-    dti_job job;                 /* plain, published by go */
+    dti_job job;                                /* plain, published by go */
     void *argument;
     alignas(DTI_LINE_PAIR) _Atomic uint32_t returned; /* of the present run; counted in crowded teams alone */
 };
 
 /* What a seat of the room can await, beside the ids of replicas. */
-#define DTI_AWAITS_GO(team) ((team)->n)
+#define DTI_AWAITS_GO(team)      ((team)->n)
 #define DTI_AWAITS_MEETING(team) ((team)->n + 1)
-#define DTI_AWAITS_INPUT(team) ((team)->n + 2) /* signalled by producers; consumers await everyone */
+#define DTI_AWAITS_INPUT(team)   ((team)->n + 2) /* signalled by producers; consumers await everyone */
 
 /* What the rooms below strategy see of a strategy. The struct of src/strategy begins with it. */
 struct dti_strategy_base {
@@ -91,17 +91,18 @@ ditto_status dti_team_create(const struct dti_team_options *options, struct dti_
 ditto_status dti_team_destroy(struct dti_team *team);
 bool dti_team_forked(const struct dti_team *team);
 
-/* A cross call: checks context, fork and poison, takes the team's turn and, if it wants to run a job, pins the caller to
- * replica 0's PU (in a scope it is there already). `frame` is the caller's, for leave.
- * Errors: CONTEXT, FORKED, POISONED, SYSTEM; then there is nothing to leave. */
+/* A cross call: checks context, fork and poison, takes the team's turn and, if it wants to run a job, pins the caller
+ * to replica 0's PU (in a scope it is there already). `frame` is the caller's, for leave. Errors: CONTEXT, FORKED,
+ * POISONED, SYSTEM; then there is nothing to leave. */
 enum dti_caller_place { DTI_CALLER_WHERE_IT_IS, DTI_CALLER_PINNED };
 ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enum dti_caller_place place);
 void dti_cross_leave(struct dti_team *team, struct dti_frame *frame);
 
 /* Between enter and leave: job(replica, argument) on every replica's thread; the caller is replica 0 unless it waits.
  * The first error, with its record in the caller's thread; else the news of the lowest id; else OK. The stop word is
- * left set when a replica failed, so that rooms above can renew their state: then call dti_team_renew. */
-ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument);
+ * left set when a replica failed, so that rooms above can renew their state: then call dti_team_renew.
+ * timeout_ms (DITTO_FOREVER: none; the library's own jobs always end): see dti_team_destroy. */
+ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, uint32_t timeout_ms);
 void dti_team_renew(struct dti_team *team);
 void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent);
 void dti_dependent_remove(struct dti_team *team, struct dti_dependent *dependent);

@@ -33,7 +33,8 @@ static ditto_status cut(hwloc_topology_t hw, const struct dti_mask *allowed)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
     ditto_status status = DITTO_OK;
-    if (set == NULL || hwloc_bitmap_from_ulongs(set, sizeof allowed->bits / sizeof allowed->bits[0], allowed->bits) != 0)
+    if (set == NULL ||
+        hwloc_bitmap_from_ulongs(set, sizeof allowed->bits / sizeof allowed->bits[0], allowed->bits) != 0)
         status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
     else if (!hwloc_bitmap_intersects(set, hwloc_topology_get_topology_cpuset(hw)))
         status = DTI_FAIL(DITTO_ERR_RANGE, "no PU is left: affinity and cpuset of the process have none in common; "
@@ -127,10 +128,9 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
     topology->live = options->xml_path == NULL && options->synthetic == NULL;
     DTI_TRY(choose_source(hw, options));
     if (hwloc_topology_load(hw) != 0)
-        return topology->live
-                   ? DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, errno, "hwloc could not read this machine")
-                   : DTI_FAIL(DITTO_ERR_CORRUPT, "%s does not describe a machine",
-                              options->xml_path != NULL ? options->xml_path : options->synthetic);
+        return topology->live ? DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, errno, "hwloc could not read this machine")
+                              : DTI_FAIL(DITTO_ERR_CORRUPT, "%s does not describe a machine",
+                                         options->xml_path != NULL ? options->xml_path : options->synthetic);
     if (topology->live) {
         struct dti_mask own;
         if (allowed == NULL)

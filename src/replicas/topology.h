@@ -19,7 +19,7 @@ struct dti_pu {
 struct ditto_topology {
     struct dti_pu *pus; /* sorted by package, node, core, smt: the mesh, flattened */
     ditto_topology_counts counts;
-    bool live;          /* this machine, so that threads can be bound to it */
+    bool live; /* this machine, so that threads can be bound to it */
 };
 
 /* -- Any thread -- */

@@ -13,10 +13,17 @@ ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, ditto
     uint32_t sharers = 0;
     for (uint32_t i = 0; i < team->n; i++)
         sharers += team->replica[i].pu.os == r->pu.os;
-    *out = (ditto_replica_info){ .place = { .replica = replica, .package = r->pu.package, .numa_node = r->pu.node_os,
-                                            .core = r->pu.core, .pu = r->pu.os, .sharers = sharers },
-                                 .thread_id = r->tid, .cpu = r->cpu, .memory_node = memory.first_page_node,
-                                 .binding = dti_arena_binding(r->arena), .arena_bytes = memory.mapped_bytes,
+    *out = (ditto_replica_info){ .place = { .replica = replica,
+                                            .package = r->pu.package,
+                                            .numa_node = r->pu.node_os,
+                                            .core = r->pu.core,
+                                            .pu = r->pu.os,
+                                            .sharers = sharers },
+                                 .thread_id = r->tid,
+                                 .cpu = r->cpu,
+                                 .memory_node = memory.first_page_node,
+                                 .binding = dti_arena_binding(r->arena),
+                                 .arena_bytes = memory.mapped_bytes,
                                  .pages_elsewhere = memory.pages_elsewhere };
     return DITTO_OK;
 }
@@ -45,8 +52,8 @@ ditto_status dti_strategy_describe(ditto_strategy *strategy, struct dti_text *te
 {
     const struct dti_team *team = strategy->base.team;
     const ditto_topology_counts *m = &strategy->machine;
-    dti_text_add(text, "mirrored strategy, %u replica%s on %u package%s, %u NUMA node%s, %u core%s, %u PU%s%s\n", team->n,
-                 team->n == 1 ? "" : "s", m->packages, m->packages == 1 ? "" : "s", m->numa_nodes,
+    dti_text_add(text, "mirrored strategy, %u replica%s on %u package%s, %u NUMA node%s, %u core%s, %u PU%s%s\n",
+                 team->n, team->n == 1 ? "" : "s", m->packages, m->packages == 1 ? "" : "s", m->numa_nodes,
                  m->numa_nodes == 1 ? "" : "s", m->cores, m->cores == 1 ? "" : "s", m->pus, m->pus == 1 ? "" : "s",
                  team->crowded ? "; more threads than PUs: waiting threads yield" : "");
     if (m->cpu_quota > 0)

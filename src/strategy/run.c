@@ -1,14 +1,9 @@
 /* src/strategy/run.c - a function on every replica, in replica context. */
 #include "strategy/strategy.h"
 
-struct call {
-    ditto_replica_fn function;
-    void *argument;
-};
-
 static ditto_status enter_function(struct dti_replica *r, void *argument)
 {
-    const struct call *call = argument;
+    const struct dti_run_call *call = argument;
     ditto_replica *self = (ditto_replica *)(uintptr_t)dti_replica_handle(r);
     struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
     frame.kind = DTI_CONTEXT_REPLICA;
@@ -29,10 +24,10 @@ static ditto_status enter_function(struct dti_replica *r, void *argument)
 ditto_status dti_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument)
 {
     struct dti_team *team = strategy->base.team;
-    struct call call = { function, argument };
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = dti_team_run(team, enter_function, &call);
+    strategy->call = (struct dti_run_call){ function, argument };
+    ditto_status status = dti_team_run(team, enter_function, &strategy->call, team->options.run_timeout_ms);
     if (dti_stopped(&team->stop) && !team->poisoned) { /* all replicas are parked: the next run starts clean */
         dti_sync_renew(team);
         dti_team_renew(team);

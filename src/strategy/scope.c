@@ -42,8 +42,9 @@ ditto_status dti_scope_leave(ditto_strategy *strategy)
 {
     struct dti_frame *top = dti_frame_top;
     if (!is_own_scope(top, strategy->base.team))
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "this strategy's scope is not the one entered last on this thread: leave scopes in "
-                                           "the opposite order of entering, on the same thread");
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "this strategy's scope is not the one entered last on this thread: leave scopes in "
+                        "the opposite order of entering, on the same thread");
     if (--top->entries > 0)
         return DITTO_OK;
     dti_frame_pop(top);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define DEFAULT_TIMEOUT_MS 600000u
-#define DEFAULT_SPIN_US 50u
+#define DEFAULT_SPIN_US    50u
 
 static ditto_status check_enum(int value, int most, const char *field)
 {
@@ -19,8 +19,9 @@ static ditto_status default_timeout(uint32_t *timeout_ms)
     const char *text = getenv("DITTO_TIMEOUT_MS");
     int64_t value = DEFAULT_TIMEOUT_MS;
     if (text != NULL && (!dti_parse_i64(text, strlen(text), &value) || value < 1 || value > UINT32_MAX))
-        return DTI_FAIL(DITTO_ERR_INVALID, "the environment variable DITTO_TIMEOUT_MS is \"%s\": it must be milliseconds, "
-                                           "1 to 4294967295 (which means for ever)",
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the environment variable DITTO_TIMEOUT_MS is \"%s\": it must be milliseconds, "
+                        "1 to 4294967295 (which means for ever)",
                         text);
     *timeout_ms = (uint32_t)value;
     return DITTO_OK;
@@ -39,11 +40,9 @@ static ditto_status place(const ditto_strategy_options *o, ditto_topology_counts
 {
     ditto_topology *topology;
     ditto_topology_options here = DITTO_TOPOLOGY_OPTIONS_INIT;
-    ditto_placement_options options = { .replicas = o->replicas,
-                                        .policy = o->policy,
-                                        .pus = o->pus,
-                                        .num_pus = o->num_pus,
-                                        .flags = o->placement_flags };
+    ditto_placement_options options = {
+        .replicas = o->replicas, .policy = o->policy, .pus = o->pus, .num_pus = o->num_pus, .flags = o->placement_flags
+    };
     DTI_TRY(dti_topology_read(&here, dti_context_saved_mask(), &topology));
     *machine = topology->counts;
     ditto_status status = dti_placement_make(topology, &options, out);
@@ -123,14 +122,17 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
     DTI_TRY(dti_context_check_cross(team));
     /* relaxed: a count; a thread that enters a scope while another destroys the strategy is beyond help */
     if (!forked && atomic_load_explicit(&strategy->scopes, memory_order_relaxed) != 0)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy's scope is still entered (on this thread or another): leave it first");
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "the strategy's scope is still entered (on this thread or another): leave it first");
     if (!forked) { /* in a child the lock may be held by a thread that is not there */
         if (pthread_mutex_trylock(&team->lock) != 0)
-            return DTI_FAIL(DITTO_ERR_BUSY, "another thread is in a call on the strategy: destroy it when that has returned");
+            return DTI_FAIL(DITTO_ERR_BUSY,
+                            "another thread is in a call on the strategy: destroy it when that has returned");
         pthread_mutex_unlock(&team->lock);
     }
-    if (!team->poisoned || forked)
-        dti_sync_destroy(team);
+    if (team->poisoned && !forked)
+        return dti_team_destroy(team); /* the strategy's memory is left, too, to those who may still come for it */
+    dti_sync_destroy(team);
     ditto_status status = dti_team_destroy(team);
     free(strategy);
     return status;

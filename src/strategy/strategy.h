@@ -7,11 +7,19 @@
 #include "replicas/replicas.h"
 #include "sync/sync.h"
 
+/* What a run calls. In the strategy, not on the caller's stack: a replica that a poisoned run has left may still come
+ * for it. */
+struct dti_run_call {
+    ditto_replica_fn function;
+    void *argument;
+};
+
 struct ditto_strategy {
     struct dti_strategy_base base; /* first: see replicas/team.h */
     ditto_kind kind;
     ditto_topology_counts machine; /* what the process could use when the strategy was made */
     _Atomic uint32_t scopes;       /* entered on any thread and not left */
+    struct dti_run_call call;      /* of the present run; under the team's turn */
 };
 
 ditto_status dti_strategy_create(ditto_kind kind, const ditto_strategy_options *options, ditto_strategy **out);

@@ -1,17 +1,16 @@
 /* src/sync/all_reduce.c - combining buffers over all replicas.
  *
- * Small messages ride in the lines of one meeting. Larger ones go straight between the callers' buffers: a first meeting
- * tells all addresses; then the owner of each index range combines it from all sources, tile by tile, and writes all
- * destinations; a last meeting tells that everything is written.
+ * Small messages ride in the lines of one meeting. Larger ones go straight between the callers' buffers: a first
+ * meeting tells all addresses; then the owner of each index range combines it from all sources, tile by tile, and
+ * writes all destinations; a last meeting tells that everything is written.
  *
  * Nobody touches a buffer after its owner has left:
  * Invariants  N1  a replica touches others' buffers only while its inside word is 1.
  *             N2  a replica whose buffers peers know leaves a stopped meeting only when every inside word is 0.
  * Edges       I0 -> I1  inside = 1, then (dti_fence_light) a look at the stop word | the stop word seen, then
- *             I2 -> I3  (dti_fence_heavy) a look at every inside word: of the two looks at least one sees the other side.
- *                       So either the worker sees the stop and touches nothing, or the leaver sees it inside and waits.
- *             O0 -> O1  inside = 0 (release, after the last touch) -> the leaver's acquire.
- * Model       tests/model/leave.pml */
+ *             I2 -> I3  (dti_fence_heavy) a look at every inside word: of the two looks at least one sees the other
+ * side. So either the worker sees the stop and touches nothing, or the leaver sees it inside and waits. O0 -> O1 inside
+ * = 0 (release, after the last touch) -> the leaver's acquire. Model       tests/model/leave.pml */
 #include "sync/meeting.h"
 #include "sync/sync.h"
 
@@ -23,7 +22,7 @@
 /* Bench rows all-reduce 256 .. 16K, 2 replicas: one meeting with payload beats two meetings up to about here. With more
  * replicas everyone reads every payload, so the limit holds for all payloads together. */
 #define SMALL_TOTAL_BYTES 4096
-#define TILE_BYTES 4096 /* one result and one scratch level stay in the first-level cache */
+#define TILE_BYTES        4096 /* one result and one scratch level stay in the first-level cache */
 
 /* -- small -- */
 
@@ -34,7 +33,8 @@ static void combine_lines(struct dti_sync *sync, uint32_t seq, struct dti_attend
     size_t bytes = any->count * ditto_dtype_bytes((ditto_dtype)any->dtype);
     for (uint32_t i = 0; i < sync->team->n; i++)
         scratch_of->sources[i] = dti_line_of(sync, i, seq)->payload;
-    dti_tree_reduce(kernel->combine, scratch_of->sources, sync->team->n, 0, any->count, bytes, out, scratch_of->scratch);
+    dti_tree_reduce(kernel->combine, scratch_of->sources, sync->team->n, 0, any->count, bytes, out,
+                    scratch_of->scratch);
     if (kernel->divide != NULL)
         kernel->divide(out, any->count, sync->team->n);
 }
@@ -106,7 +106,8 @@ static void reduce_range(struct dti_replica *self, const struct dti_call *call, 
 {
     uint32_t n = self->team->n;
     struct dti_attendee *me = &self->team->sync->attendee[self->id];
-    const struct dti_kernel *kernel = call->op != 0 ? dti_kernel_of((ditto_dtype)call->dtype, (ditto_op)call->op) : NULL;
+    const struct dti_kernel *kernel =
+        call->op != 0 ? dti_kernel_of((ditto_dtype)call->dtype, (ditto_op)call->op) : NULL;
     size_t size = ditto_dtype_bytes((ditto_dtype)call->dtype), step = TILE_BYTES / size, first, end;
     char *tile = me->scratch, *below = tile + TILE_BYTES;
     dti_tree_part(call->count, n, self->id, DTI_LINE / size, &first, &end);
@@ -152,7 +153,8 @@ static void store_to_all(void *context, size_t first, size_t count, const void *
 }
 
 /* The body between the two meetings. */
-static void work_inside(struct dti_replica *self, const struct dti_call *call, const struct dti_sink *sink, uint32_t seq)
+static void work_inside(struct dti_replica *self, const struct dti_call *call, const struct dti_sink *sink,
+                        uint32_t seq)
 {
     const struct dti_sync *sync = self->team->sync;
     uint32_t n = self->team->n;
@@ -196,8 +198,9 @@ ditto_status dti_barrier(struct dti_replica *self, const char *name, struct dti_
 ditto_status dti_all_reduce(struct dti_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
                             ditto_op op, struct dti_deadline *deadline)
 {
-    struct dti_call call = { .name = "ditto_all_reduce", .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op,
-                             .src = src, .dst = dst };
+    struct dti_call call = {
+        .name = "ditto_all_reduce", .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .src = src, .dst = dst
+    };
     size_t bytes = count * ditto_dtype_bytes(dtype); /* the caller has checked the product */
     uint32_t others = self->team->n > 1 ? self->team->n - 1 : 1;
     struct dti_fenv saved = dti_fenv_enter();
@@ -212,8 +215,9 @@ ditto_status dti_reduce_into(struct dti_replica *self, const void *src, size_t c
                              const char *name, const char *object, const struct dti_sink *sink,
                              struct dti_deadline *deadline)
 {
-    struct dti_call call = { .name = name, .object = object, .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op,
-                             .src = src };
+    struct dti_call call = {
+        .name = name, .object = object, .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .src = src
+    };
     struct dti_fenv saved = dti_fenv_enter();
     ditto_status status = reduce_direct(self, &call, sink, deadline);
     dti_fenv_leave(saved);
@@ -225,7 +229,8 @@ void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left
     dti_kernel_of(dtype, op)->combine(out, left, right, count);
 }
 
-ditto_status dti_reduce_here(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n, size_t count, void *dst)
+ditto_status dti_reduce_here(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n, size_t count,
+                             void *dst)
 {
     const struct dti_kernel *kernel = dti_kernel_of(dtype, op);
     size_t size = ditto_dtype_bytes(dtype), step = TILE_BYTES / size;
@@ -250,11 +255,12 @@ ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op)
     if (op < DITTO_SUM || op > DITTO_MAX)
         return DTI_FAIL(DITTO_ERR_RANGE, "%d is not an op: SUM, MEAN, MIN or MAX", (int)op);
     if (op == DITTO_MEAN && !dti_dtype_is_float(dtype))
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "MEAN of %s: its result is no integer; SUM it and divide, or use a "
-                                               "floating dtype",
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "MEAN of %s: its result is no integer; SUM it and divide, or use a "
+                        "floating dtype",
                         ditto_dtype_name(dtype));
     if (dti_kernel_of(dtype, op)->combine == NULL)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of %s: this version reduces f32, f64, i32 and i64", ditto_op_name(op),
-                        ditto_dtype_name(dtype));
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of %s: this version reduces f32, f64, i32 and i64",
+                        ditto_op_name(op), ditto_dtype_name(dtype));
     return DITTO_OK;
 }

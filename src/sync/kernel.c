@@ -14,34 +14,34 @@
 #endif
 
 /* One kernel pair: `value` is an expression of x and y. */
-#define KERNEL(name, type, value)                                                                                      \
-    static void name(void *out, const void *left, const void *right, size_t count)                                     \
-    {                                                                                                                  \
-        type *o = out;                                                                                                 \
-        const type *a = left, *b = right;                                                                              \
-        INDEPENDENT for (size_t i = 0; i < count; i++)                                                                 \
-        {                                                                                                              \
-            type x = a[i], y = b[i];                                                                                   \
-            o[i] = (value);                                                                                            \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void name##_into_two(void *out0, void *out1, const void *left, const void *right, size_t count)             \
-    {                                                                                                                  \
-        type *o0 = out0, *o1 = out1;                                                                                   \
-        const type *a = left, *b = right;                                                                              \
-        INDEPENDENT for (size_t i = 0; i < count; i++)                                                                 \
-        {                                                                                                              \
-            type x = a[i], y = b[i];                                                                                   \
-            o0[i] = o1[i] = (value);                                                                                   \
-        }                                                                                                              \
+#define KERNEL(name, type, value)                                                                          \
+    static void name(void *out, const void *left, const void *right, size_t count)                         \
+    {                                                                                                      \
+        type *o = out;                                                                                     \
+        const type *a = left, *b = right;                                                                  \
+        INDEPENDENT for (size_t i = 0; i < count; i++)                                                     \
+        {                                                                                                  \
+            type x = a[i], y = b[i];                                                                       \
+            o[i] = (value);                                                                                \
+        }                                                                                                  \
+    }                                                                                                      \
+    static void name##_into_two(void *out0, void *out1, const void *left, const void *right, size_t count) \
+    {                                                                                                      \
+        type *o0 = out0, *o1 = out1;                                                                       \
+        const type *a = left, *b = right;                                                                  \
+        INDEPENDENT for (size_t i = 0; i < count; i++)                                                     \
+        {                                                                                                  \
+            type x = a[i], y = b[i];                                                                       \
+            o0[i] = o1[i] = (value);                                                                       \
+        }                                                                                                  \
     }
 
-#define DIVIDE(name, type)                                                                                             \
-    static void name(void *values, size_t count, uint32_t divisor)                                                     \
-    {                                                                                                                  \
-        type *v = values, d = (type)divisor;                                                                           \
-        for (size_t i = 0; i < count; i++)                                                                             \
-            v[i] /= d;                                                                                                 \
+#define DIVIDE(name, type)                                         \
+    static void name(void *values, size_t count, uint32_t divisor) \
+    {                                                              \
+        type *v = values, d = (type)divisor;                       \
+        for (size_t i = 0; i < count; i++)                         \
+            v[i] /= d;                                             \
     }
 
 /* IEEE 754-2019 minimum and maximum: a NaN on either side gives a NaN (x + y), and -0 is less than +0. */
@@ -64,7 +64,10 @@ KERNEL(sum_i64, int64_t, (int64_t)((uint64_t)x + (uint64_t)y))
 KERNEL(min_i64, int64_t, x < y ? x : y)
 KERNEL(max_i64, int64_t, x > y ? x : y)
 
-#define ROW(name, divide) { name, name##_into_two, divide }
+#define ROW(name, divide)             \
+    {                                 \
+        name, name##_into_two, divide \
+    }
 static const struct dti_kernel kernels[DITTO_BOOL + 1][DITTO_MAX + 1] = {
     [DITTO_F32] = { [DITTO_SUM] = ROW(sum_f32, NULL),
                     [DITTO_MEAN] = ROW(sum_f32, divide_f32),

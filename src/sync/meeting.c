@@ -25,8 +25,8 @@ static bool arrived_flat(const struct dti_sync *sync, uint32_t replica, uint32_t
     return atomic_load_explicit(&dti_line_of(sync, replica, seq)->seq, memory_order_acquire) == seq;
 }
 
-/* The replicas that have not come to `seq` (of those, if asked, only the ones that will not come any more), each with what
- * it did last. Their words may change meanwhile: a diagnosis. */
+/* The replicas that have not come to `seq` (of those, if asked, only the ones that will not come any more), each with
+ * what it did last. Their words may change meanwhile: a diagnosis. */
 static void describe_missing(char *text, size_t size, const struct dti_sync *sync, uint32_t seq, bool returned_only)
 {
     struct dti_text out = { text, size, 0 };
@@ -56,8 +56,8 @@ static ditto_status fail_left(struct dti_replica *self, uint32_t seq)
     char mine[160], missing[256];
     describe_call(mine, sizeof mine, dti_line_of(sync, self->id, seq), seq);
     describe_missing(missing, sizeof missing, sync, seq, true);
-    DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u waits in %s, but %s: every replica must make the same calls", self->id, mine,
-             missing);
+    DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u waits in %s, but %s: every replica must make the same calls", self->id,
+             mine, missing);
     dti_team_stop(self->team);
     return dti_team_stop_status(self->team);
 }
@@ -68,7 +68,8 @@ static ditto_status fail_late(struct dti_replica *self, uint32_t seq, const stru
     char mine[160], missing[256];
     describe_call(mine, sizeof mine, dti_line_of(sync, self->id, seq), seq);
     describe_missing(missing, sizeof missing, sync, seq, false);
-    DTI_FAIL(DITTO_ERR_TIMED_OUT, "replica %u waited %u ms in %s for %s", self->id, deadline->timeout_ms, mine, missing);
+    DTI_FAIL(DITTO_ERR_TIMED_OUT, "replica %u waited %u ms in %s for %s", self->id, deadline->timeout_ms, mine,
+             missing);
     ditto_error own = *dti_error_get();
     dti_team_stop(self->team);
     dti_error_set(&own); /* its own timeout, even if a peer's came first */
@@ -183,7 +184,8 @@ static ditto_status meet_crowded(struct dti_replica *self, void (*combine)(struc
 /* -- both -- */
 
 ditto_status dti_meet(struct dti_replica *self, const struct dti_call *call, const void *payload, size_t payload_bytes,
-                      void (*combine)(struct dti_sync *sync, uint32_t seq), struct dti_deadline *deadline, uint32_t *seq)
+                      void (*combine)(struct dti_sync *sync, uint32_t seq), struct dti_deadline *deadline,
+                      uint32_t *seq)
 {
     struct dti_team *team = self->team;
     struct dti_attendee *me = &team->sync->attendee[self->id];

@@ -3,8 +3,8 @@
  * A meeting has a sequence number e. Each replica owns two lines, one per parity of e, with its sequence word, its call
  * and, for small messages, its payload. There are two ways to wait, one per team, chosen when it is made:
  *   flat     everyone watches everyone's line. For replicas with PUs of their own.
- *   crowded  a shared counter; the last to arrive compares all calls, may combine the payloads, and releases the others.
- *            For replicas that share PUs: each has to be scheduled once, not once per peer.
+ *   crowded  a shared counter; the last to arrive compares all calls, may combine the payloads, and releases the
+ * others. For replicas that share PUs: each has to be scheduled once, not once per peer.
  *
  * Invariants  I1  line[r][e % 2] is written by r only, and not before r has finished meeting e - 1.
  *             I2  nobody finishes e before all have arrived at e.
@@ -28,8 +28,8 @@ struct dti_call {
     const char *name;   /* constant text, the public function's: "ditto_all_reduce" */
     const char *object; /* the variable's own name, or NULL; its address tells variables of one name apart */
     size_t count;
-    uint8_t dtype, op;  /* 0 where there is none */
-    const void *src;    /* this replica's own */
+    uint8_t dtype, op; /* 0 where there is none */
+    const void *src;   /* this replica's own */
     void *dst;
 };
 
@@ -48,13 +48,13 @@ struct dti_line {
 
 /* What one replica keeps to itself. */
 struct dti_attendee {
-    alignas(DTI_LINE_PAIR) uint32_t seq;  /* of the last meeting it went to; plain, its own */
-    _Atomic uint32_t last_seq;            /* the same two for diagnosis by others, relaxed */
+    alignas(DTI_LINE_PAIR) uint32_t seq; /* of the last meeting it went to; plain, its own */
+    _Atomic uint32_t last_seq;           /* the same two for diagnosis by others, relaxed */
     _Atomic(const char *) last_name;
     alignas(DTI_LINE_PAIR) _Atomic uint32_t inside; /* 1 while it may touch other replicas' buffers (all_reduce.c) */
-    struct dti_line *line;                /* [2], in its own arena */
-    const void **sources;                 /* [n], for one reduction */
-    void *scratch;                        /* DTI_TREE_LEVELS + 1 tiles */
+    struct dti_line *line;                          /* [2], in its own arena */
+    const void **sources;                           /* [n], for one reduction */
+    void *scratch;                                  /* DTI_TREE_LEVELS + 1 tiles */
 };
 
 struct dti_sync {
@@ -62,7 +62,7 @@ struct dti_sync {
     struct dti_attendee *attendee; /* [n] */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t arrived;
     alignas(DTI_LINE_PAIR) _Atomic uint32_t release;
-    unsigned char *result[2];      /* what the last arrival combined, per parity */
+    unsigned char *result[2]; /* what the last arrival combined, per parity */
 };
 
 static inline const struct dti_line *dti_line_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq)
@@ -74,6 +74,7 @@ static inline const struct dti_line *dti_line_of(const struct dti_sync *sync, ui
  * On DITTO_OK all lines of the returned *seq can be read until the replica enters its next meeting but one.
  * Errors: DIVERGED, TIMED_OUT, PEER_STOPPED; the run is stopping then. */
 ditto_status dti_meet(struct dti_replica *self, const struct dti_call *call, const void *payload, size_t payload_bytes,
-                      void (*combine)(struct dti_sync *sync, uint32_t seq), struct dti_deadline *deadline, uint32_t *seq);
+                      void (*combine)(struct dti_sync *sync, uint32_t seq), struct dti_deadline *deadline,
+                      uint32_t *seq);
 
 #endif

@@ -56,7 +56,8 @@ ditto_status dti_sync_create(struct dti_team *team)
     sync->result[0] = result;
     sync->result[1] = result + DTI_SMALL_BYTES;
     team->sync = sync;
-    DTI_TRY(dti_team_run(team, settle, sync)); /* on failure the strategy destroys the team, and us with it */
+    DTI_TRY(dti_team_run(team, settle, sync,
+                         DITTO_FOREVER)); /* on failure the strategy destroys the team, and us with it */
     begin(sync);
     return DITTO_OK;
 }

@@ -8,13 +8,14 @@
 
 static ditto_status check_enums(const ditto_variable_options *o)
 {
-    bool aggregation_known = o->aggregation == DITTO_AGGREGATE_DEFAULT ||
-                             (o->aggregation >= DITTO_AGGREGATE_NONE &&
-                              o->aggregation <= DITTO_AGGREGATE_ONLY_FIRST_REPLICA);
+    bool aggregation_known =
+        o->aggregation == DITTO_AGGREGATE_DEFAULT ||
+        (o->aggregation >= DITTO_AGGREGATE_NONE && o->aggregation <= DITTO_AGGREGATE_ONLY_FIRST_REPLICA);
     if ((unsigned)o->synchronization > DITTO_SYNCHRONIZATION_NONE || !aggregation_known ||
         (unsigned)o->copies > DITTO_COPIES_PER_REPLICA || (unsigned)o->trainable > DITTO_TRAINABLE_OFF)
-        return DTI_FAIL(DITTO_ERR_RANGE, "synchronization %d, aggregation %d, copies %d, trainable %d: one of them is not a "
-                                         "value of its enum (an op is no aggregation)",
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "synchronization %d, aggregation %d, copies %d, trainable %d: one of them is not a "
+                        "value of its enum (an op is no aggregation)",
                         (int)o->synchronization, (int)o->aggregation, (int)o->copies, (int)o->trainable);
     if (o->synchronization == DITTO_SYNCHRONIZATION_NONE)
         return DTI_FAIL(DITTO_ERR_INVALID, "synchronization NONE: a variable is synchronized on write or on read");
@@ -31,10 +32,12 @@ static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_optio
             return DTI_FAIL(DITTO_ERR_RANGE, "the shape has more elements than size_t can count");
     DTI_TRY(dti_buffer_bytes(product, t->dtype, &bytes));
     if (t->data != NULL && o->initialize != NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "both initial->data and options->initialize are given: a variable has one initial "
-                                           "value");
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "both initial->data and options->initialize are given: a variable has one initial "
+                        "value");
     if (o->aggregation == DITTO_AGGREGATE_MEAN && !dti_dtype_is_float(t->dtype))
-        return DTI_FAIL(DITTO_ERR_INVALID, "MEAN of a variable of %s: its result is no integer; use a floating dtype or SUM",
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "MEAN of a variable of %s: its result is no integer; use a floating dtype or SUM",
                         ditto_dtype_name(t->dtype));
     if (o->aggregation == DITTO_AGGREGATE_SUM)
         return dti_reduction_check(t->dtype, DITTO_SUM);
@@ -160,8 +163,8 @@ static ditto_status check_own(const struct dti_replica *r, const ditto_variable 
         return dti_error_get()->status;
     DTI_TRY(check_alive(v));
     if (v->team != r->team)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another strategy than replica %u", v->name,
-                        r->id);
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another strategy than replica %u",
+                        v->name, r->id);
     return DITTO_OK;
 }
 

@@ -28,8 +28,9 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
     struct dti_deadline deadline = { .timeout_ms = self->team->options.timeout_ms };
     ditto_op op = v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM : DITTO_MEAN;
     if (v->aggregation == DITTO_AGGREGATE_NONE)
-        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" has no aggregation, so the replicas' values cannot become one: create it "
-                                           "with DITTO_AGGREGATE_SUM, MEAN or ONLY_FIRST_REPLICA to say how to aggregate",
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" has no aggregation, so the replicas' values cannot become one: create it "
+                        "with DITTO_AGGREGATE_SUM, MEAN or ONLY_FIRST_REPLICA to say how to aggregate",
                         v->name);
     if (v->aggregation == DITTO_AGGREGATE_ONLY_FIRST_REPLICA)
         op = (ditto_op)0; /* no reduction: replica 0's values */

@@ -5,15 +5,15 @@
 
 #include <string.h>
 
-#define SUBTRACT(name, type, value)                                                                                    \
-    static void name(void *out, const void *left, const void *right, size_t count)                                     \
-    {                                                                                                                  \
-        type *o = out;                                                                                                 \
-        const type *a = left, *b = right;                                                                              \
-        for (size_t i = 0; i < count; i++) {                                                                           \
-            type x = a[i], y = b[i];                                                                                   \
-            o[i] = (value);                                                                                            \
-        }                                                                                                              \
+#define SUBTRACT(name, type, value)                                                \
+    static void name(void *out, const void *left, const void *right, size_t count) \
+    {                                                                              \
+        type *o = out;                                                             \
+        const type *a = left, *b = right;                                          \
+        for (size_t i = 0; i < count; i++) {                                       \
+            type x = a[i], y = b[i];                                               \
+            o[i] = (value);                                                        \
+        }                                                                          \
     }
 SUBTRACT(subtract_f32, float, x - y)
 SUBTRACT(subtract_f64, double, x - y)

@@ -13,8 +13,9 @@ static ditto_status write_own(struct dti_replica *self, ditto_variable *v, enum 
 
 static ditto_status refuse_none(const ditto_variable *v, const char *what)
 {
-    return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" has no aggregation, so %s across replicas has no meaning: create it with "
-                                       "DITTO_AGGREGATE_SUM, MEAN or ONLY_FIRST_REPLICA",
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "\"%s\" has no aggregation, so %s across replicas has no meaning: create it with "
+                    "DITTO_AGGREGATE_SUM, MEAN or ONLY_FIRST_REPLICA",
                     v->name, what);
 }
 
@@ -68,8 +69,9 @@ static ditto_status write_across(ditto_variable *v, enum dti_rule rule, const vo
     if (v->aggregation == DITTO_AGGREGATE_NONE)
         return refuse_none(v, "a write");
     if (sum && rule != DTI_ASSIGN)
-        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" aggregates by SUM: adding the same value to every component would count "
-                                           "it %u times; assign it, or add inside run",
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" aggregates by SUM: adding the same value to every component would count "
+                        "it %u times; assign it, or add inside run",
                         v->name, v->team->n);
     for (uint32_t i = 0; i < v->team->n; i++)
         if (sum)

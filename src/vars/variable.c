@@ -78,7 +78,7 @@ static ditto_status fill_in(ditto_variable *v, const ditto_tensor *initial, cons
     if (status == DITTO_OK) {
         plan_copies(v, v->mirrored && v->aggregation != DITTO_AGGREGATE_NONE && o->copies == DITTO_COPIES_DEFAULT);
         struct placing placing = { v, value };
-        status = dti_team_run(v->team, place_copy, &placing);
+        status = dti_team_run(v->team, place_copy, &placing, DITTO_FOREVER);
         dti_team_renew(v->team); /* placing uses no collective: nothing else has to be renewed */
         if (status == DITTO_OK)
             dti_dependent_add(v->team, &v->dependent);

@@ -39,8 +39,8 @@ struct ditto_variable {
 
 extern const struct dti_variable_kind dti_mirrored_kind, dti_sync_on_read_kind;
 
-ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *initial, const ditto_variable_options *options,
-                                 ditto_variable **out);
+ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *initial,
+                                 const ditto_variable_options *options, ditto_variable **out);
 void dti_variable_destroy(ditto_variable *v);
 static inline void *dti_component(const ditto_variable *v, uint32_t replica)
 {

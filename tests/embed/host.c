@@ -40,8 +40,8 @@ int main(void)
     free(before); /* would crash if after belonged to another allocator than before */
     free(after);
     ditto_strategy_destroy(strategy);
-    printf("malloc %s, free %s, calloc %s\n", home_of(dlsym(RTLD_DEFAULT, "malloc")), home_of(dlsym(RTLD_DEFAULT, "free")),
-           home_of(dlsym(RTLD_DEFAULT, "calloc")));
+    printf("malloc %s, free %s, calloc %s\n", home_of(dlsym(RTLD_DEFAULT, "malloc")),
+           home_of(dlsym(RTLD_DEFAULT, "free")), home_of(dlsym(RTLD_DEFAULT, "calloc")));
     if (strstr(home_of(dlsym(RTLD_DEFAULT, "malloc")), expected) == NULL)
         return printf("malloc is not %s's any more\n", expected), 1;
     /* glibc's own heap must have served the host: its statistics know the blocks. */

@@ -1,4 +1,5 @@
-/* tests/fault/test_limits.c - an operating system that refuses: threads, address space, mbind; fork; coming and going. */
+/* tests/fault/test_limits.c - an operating system that refuses: threads, address space, mbind; fork; coming and going.
+ */
 #include "support.h"
 
 #include <errno.h>
@@ -129,7 +130,8 @@ static bool refuse_system_calls(const uint32_t *numbers, size_t count)
 
 static int mbind_refused(void *unused)
 {
-    static const uint32_t container[] = { SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy, SYS_move_pages, SYS_membarrier };
+    static const uint32_t container[] = { SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy, SYS_move_pages,
+                                          SYS_membarrier };
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     ditto_replica_info info;
@@ -225,8 +227,8 @@ static void strategies_come_and_go_without_growth(void **state)
             resident = resident_kib();
         }
     }
-    print_message("  before: %ld threads, %ld mappings, %ld KiB; after %d strategies: %ld, %ld, %ld KiB\n", threads, mappings,
-                  resident, rounds - rounds / 10, count_threads(), count_mappings(), resident_kib());
+    print_message("  before: %ld threads, %ld mappings, %ld KiB; after %d strategies: %ld, %ld, %ld KiB\n", threads,
+                  mappings, resident, rounds - rounds / 10, count_threads(), count_mappings(), resident_kib());
     assert_int_equal(count_threads(), threads);
     if (!SANITIZED) {
         assert_true(count_mappings() <= mappings + 2);

@@ -1,5 +1,5 @@
-/* tests/fault/test_stop.c - replicas that fail, return early, diverge or sleep: every one ends in the documented error, names
- * who and what, and leaves a strategy that works. The messages are printed as a user would read them. */
+/* tests/fault/test_stop.c - replicas that fail, return early, diverge or sleep: every one ends in the documented error,
+ * names who and what, and leaves a strategy that works. The messages are printed as a user would read them. */
 #include "support.h"
 
 #include <stdatomic.h>
@@ -14,7 +14,7 @@ static void sleep_ms(long ms)
 
 struct fault {
     struct report report;
-    size_t count;             /* of the all-reduce that the others are in */
+    size_t count; /* of the all-reduce that the others are in */
     uint32_t culprit;
     _Atomic int peer_stopped, diverged, timed_out;
 };
@@ -33,7 +33,8 @@ static ditto_status work_until_stopped(ditto_replica *self, struct fault *f)
     EXPECT(&f->report, ditto_barrier(self, NULL) < 0);
     atomic_fetch_add(status == DITTO_ERR_PEER_STOPPED ? &f->peer_stopped
                      : status == DITTO_ERR_DIVERGED   ? &f->diverged
-                                                      : &f->timed_out, 1);
+                                                      : &f->timed_out,
+                     1);
     memset(memory, 0xff, f->count * sizeof(float)); /* nobody may still be reading it */
     DITTO_TRY(ditto_free(self, memory));
     return status;

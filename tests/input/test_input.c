@@ -1,4 +1,5 @@
-/* tests/input/test_input.c - the claims of dataset.h and distribute.h, and semantics.md section 9, rules 1 to 5 and 10. */
+/* tests/input/test_input.c - the claims of dataset.h and distribute.h, and semantics.md section 9, rules 1 to 5 and 10.
+ */
 #include "support.h"
 
 #include <pthread.h>
@@ -58,11 +59,11 @@ struct pass {
     struct report report;
     ditto_iterator *iterator;
     uint64_t global, expected_steps;
-    _Atomic uint32_t seen[MOST_ROWS];               /* how often each row was delivered */
-    uint32_t order[MOST_ROWS * 4];                  /* row at each place of the stream, by (step, replica, index) */
+    _Atomic uint32_t seen[MOST_ROWS]; /* how often each row was delivered */
+    uint32_t order[MOST_ROWS * 4];    /* row at each place of the stream, by (step, replica, index) */
     _Atomic uint64_t steps, rows;
-    uint64_t sizes[64][DITTO_MAX_REPLICAS];         /* of the first 64 steps */
-    unsigned slow;                                  /* replicas dawdle, to shake the timing */
+    uint64_t sizes[64][DITTO_MAX_REPLICAS]; /* of the first 64 steps */
+    unsigned slow;                          /* replicas dawdle, to shake the timing */
 };
 
 /* Every row has x = its number, y = 2 x, 2 x + 1: components must be cut at the same rows. */

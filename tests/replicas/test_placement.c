@@ -26,7 +26,8 @@ static void expect_pus(const char *machine, uint32_t replicas, ditto_policy poli
         ditto_place place;
         assert_ok(ditto_placement_get(placement, i, &place));
         if ((int)place.pu != expected[i])
-            fail_msg("%s, %u replicas: replica %u is on PU %u, expected %d", machine, replicas, i, place.pu, expected[i]);
+            fail_msg("%s, %u replicas: replica %u is on PU %u, expected %d", machine, replicas, i, place.pu,
+                     expected[i]);
     }
     assert_int_equal(expected[count], -1);
     ditto_placement_destroy(placement);

@@ -296,7 +296,8 @@ static ditto_status look_at_thread(ditto_replica *self, void *argument)
     snprintf(expected, sizeof expected, "ditto-r%u", id);
     EXPECT(&t->report, strcmp(name, expected) == 0);
     pthread_sigmask(SIG_SETMASK, NULL, &blocked);
-    EXPECT(&t->report, sigismember(&blocked, SIGTERM) && sigismember(&blocked, SIGINT) && sigismember(&blocked, SIGUSR1));
+    EXPECT(&t->report,
+           sigismember(&blocked, SIGTERM) && sigismember(&blocked, SIGINT) && sigismember(&blocked, SIGUSR1));
     EXPECT(&t->report, !sigismember(&blocked, SIGSEGV) && !sigismember(&blocked, SIGPROF));
     return DITTO_OK;
 }

@@ -1,5 +1,5 @@
-/* tests/semantics/test_gradients.c - the lesson's first gradients are those of a plain serial program that adds the replicas'
- * parts in the tree's order: bit by bit. */
+/* tests/semantics/test_gradients.c - the lesson's first gradients are those of a plain serial program that adds the
+ * replicas' parts in the tree's order: bit by bit. */
 #include "support.h"
 
 #include "network.h"
@@ -11,8 +11,8 @@ struct step {
     struct report report;
     struct network network;
     ditto_iterator *iterator;
-    struct network gradient[8];       /* what each replica has after the all-reduce */
-    float pixel[BATCH * INPUTS];      /* the step's rows, put together again */
+    struct network gradient[8];  /* what each replica has after the all-reduce */
+    float pixel[BATCH * INPUTS]; /* the step's rows, put together again */
     int32_t label[BATCH];
     uint64_t first[8], rows[8];
 };
@@ -30,8 +30,8 @@ static ditto_status first_step(ditto_replica *self, void *argument)
         s->first[id] += s->rows[i];
     memcpy(s->pixel + s->first[id] * INPUTS, batch.component[0].data, batch.rows * INPUTS * sizeof(float));
     memcpy(s->label + s->first[id], batch.component[1].data, batch.rows * sizeof(int32_t));
-    network_learn(&s->network, batch.component[0].data, batch.component[1].data, batch.rows, 1.0f / BATCH, &s->gradient[id],
-                  &hits);
+    network_learn(&s->network, batch.component[0].data, batch.component[1].data, batch.rows, 1.0f / BATCH,
+                  &s->gradient[id], &hits);
     return ditto_all_reduce(self, &s->gradient[id], &s->gradient[id], PARAMETERS, DITTO_F32, DITTO_SUM, NULL);
 }
 
@@ -57,8 +57,8 @@ static void compare_with_serial(uint32_t n)
 
     for (uint32_t r = 0; r < n; r++) { /* one thread, no ditto */
         int64_t hits = 0;
-        network_learn(&s.network, s.pixel + s.first[r] * INPUTS, s.label + s.first[r], s.rows[r], 1.0f / BATCH, &part[r],
-                      &hits);
+        network_learn(&s.network, s.pixel + s.first[r] * INPUTS, s.label + s.first[r], s.rows[r], 1.0f / BATCH,
+                      &part[r], &hits);
     }
     for (size_t i = 0; i < PARAMETERS; i++) {
         float parts[8], expected, fold = ((float *)&part[0])[i];

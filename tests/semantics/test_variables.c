@@ -1,9 +1,12 @@
-/* tests/semantics/test_variables.c - semantics.md, section 8, rules 1, 2 and 6 to 12. Each test carries its rule's number. */
+/* tests/semantics/test_variables.c - semantics.md, section 8, rules 1, 2 and 6 to 12. Each test carries its rule's
+ * number. */
 #include "support.h"
 
 #include <stdatomic.h>
 
-#define FOR_EACH_COUNT(n) for (size_t k_ = 0; k_ < replica_counts_length; k_++) for (uint32_t n = replica_counts[k_], o_ = 1; o_; o_ = 0)
+#define FOR_EACH_COUNT(n)                                 \
+    for (size_t k_ = 0; k_ < replica_counts_length; k_++) \
+        for (uint32_t n = replica_counts[k_], o_ = 1; o_; o_ = 0)
 
 static const ditto_tensor f32_scalar = { .dtype = DITTO_F32 }, i64_scalar = { .dtype = DITTO_I64 };
 
@@ -86,7 +89,8 @@ static void rule_8_2_one_initial_value_is_evaluated_once_and_copied_to_all(void 
     ditto_tensor initial = f32_scalar;
     (void)state;
     initial.data = &one;
-    FOR_EACH_COUNT(n) {
+    FOR_EACH_COUNT(n)
+    {
         ditto_strategy *s = make_strategy(n, NULL);
         ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
         ditto_status result = DITTO_OK;
@@ -140,7 +144,8 @@ static void rule_8_6_a_cross_write_goes_to_every_component(void **state)
 {
     float two = 2, three = 3;
     (void)state;
-    FOR_EACH_COUNT(n) {
+    FOR_EACH_COUNT(n)
+    {
         ditto_strategy *s = make_strategy(n, NULL);
         ditto_variable *v = make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE); /* NONE: one copy per replica */
         assert_ok(ditto_variable_assign(v, &three, sizeof three));
@@ -198,7 +203,8 @@ static float written(ditto_strategy *s, ditto_aggregation how, int what, ditto_s
 static void rule_8_7_replicas_values_are_reduced_and_applied_once(void **state)
 {
     (void)state;
-    FOR_EACH_COUNT(n) {
+    FOR_EACH_COUNT(n)
+    {
         ditto_strategy *s = make_strategy(n, NULL);
         float sum = (float)(n * (n - 1) / 2), mean = sum / (float)n;
         assert_true(written(s, DITTO_AGGREGATE_MEAN, 1, DITTO_OK) == 1 + mean); /* N = 2: 1.5 */
@@ -248,18 +254,18 @@ static void rule_8_7_holds_for_large_variables_and_every_copy(void **state)
 {
     (void)state;
     FOR_EACH_COUNT(n)
-        for (int copies = DITTO_COPIES_DEFAULT; copies <= DITTO_COPIES_PER_REPLICA; copies++) {
-            ditto_strategy *s = make_strategy(n, NULL);
-            ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-            ditto_tensor spec = { .dtype = DITTO_I64, .rank = 1, .shape = { LARGE } };
-            struct large l = { 0 };
-            options.aggregation = DITTO_AGGREGATE_SUM;
-            options.copies = (ditto_copies)copies;
-            assert_ok(ditto_variable_create(s, &spec, &options, &l.v));
-            run_all(s, add_large, &l, &l.report);
-            ditto_variable_destroy(l.v);
-            assert_ok(ditto_strategy_destroy(s));
-        }
+    for (int copies = DITTO_COPIES_DEFAULT; copies <= DITTO_COPIES_PER_REPLICA; copies++) {
+        ditto_strategy *s = make_strategy(n, NULL);
+        ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+        ditto_tensor spec = { .dtype = DITTO_I64, .rank = 1, .shape = { LARGE } };
+        struct large l = { 0 };
+        options.aggregation = DITTO_AGGREGATE_SUM;
+        options.copies = (ditto_copies)copies;
+        assert_ok(ditto_variable_create(s, &spec, &options, &l.v));
+        run_all(s, add_large, &l, &l.report);
+        ditto_variable_destroy(l.v);
+        assert_ok(ditto_strategy_destroy(s));
+    }
 }
 
 static ditto_status write_different_variables(ditto_replica *self, void *argument)
@@ -301,7 +307,8 @@ static ditto_status count_locally(ditto_replica *self, void *argument)
 static void rule_8_9_a_replica_touches_its_own_component_alone(void **state)
 {
     (void)state;
-    FOR_EACH_COUNT(n) {
+    FOR_EACH_COUNT(n)
+    {
         ditto_strategy *s = make_strategy(n, NULL);
         struct writing w = { .v = make(s, i64_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM) };
         run_all(s, count_locally, &w, &w.report);
@@ -317,7 +324,8 @@ static void rule_8_9_a_replica_touches_its_own_component_alone(void **state)
 static void rule_8_10_a_cross_read_is_sum_mean_or_the_first_replicas(void **state)
 {
     (void)state;
-    FOR_EACH_COUNT(n) {
+    FOR_EACH_COUNT(n)
+    {
         ditto_strategy *s = make_strategy(n, NULL);
         struct writing w = { .expected = DITTO_OK };
         w.v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_NONE);
@@ -338,7 +346,8 @@ static ditto_status put_id(ditto_replica *self, void *argument)
 static void rule_8_10_mean_divides_the_sum_of_components(void **state)
 {
     (void)state;
-    FOR_EACH_COUNT(n) {
+    FOR_EACH_COUNT(n)
+    {
         ditto_strategy *s = make_strategy(n, NULL);
         struct report report = { 0 };
         ditto_variable *mean = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_MEAN);
@@ -357,7 +366,8 @@ static void rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up(vo
 {
     static const int64_t values[] = { 0, 1, 7, -7, 1000003, INT64_MIN, INT64_MAX };
     (void)state;
-    FOR_EACH_COUNT(n) {
+    FOR_EACH_COUNT(n)
+    {
         ditto_strategy *s = make_strategy(n, NULL);
         ditto_variable *v = make(s, i64_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
         for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
@@ -367,7 +377,8 @@ static void rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up(vo
             assert_ok(ditto_variable_component(v, 0, &first));
             assert_ok(ditto_variable_component(v, n - 1, &last));
             int64_t difference = *(const int64_t *)first - *(const int64_t *)last;
-            assert_true(difference * (values[i] < 0 ? -1 : 1) == (values[i] % n != 0)); /* the first get the remainder */
+            assert_true(difference * (values[i] < 0 ? -1 : 1) ==
+                        (values[i] % n != 0)); /* the first get the remainder */
         }
         ditto_variable_destroy(v);
         float value = 6;

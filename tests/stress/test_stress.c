@@ -1,5 +1,5 @@
-/* tests/stress/test_stress.c - random programs on many replicas: mixed collectives, naps, failures, with a printed seed.
- * DITTO_STRESS_SECONDS sets how long (default 6). */
+/* tests/stress/test_stress.c - random programs on many replicas: mixed collectives, naps, failures, with a printed
+ * seed. DITTO_STRESS_SECONDS sets how long (default 6). */
 #include "support.h"
 
 #include <sched.h>
@@ -13,8 +13,8 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A program is drawn from a seed that all replicas share, so they make the same calls; what each does between them (naps of
- * its own length, or failing at some place) comes from a seed of its own. */
+/* A program is drawn from a seed that all replicas share, so they make the same calls; what each does between them
+ * (naps of its own length, or failing at some place) comes from a seed of its own. */
 struct program {
     struct report report;
     uint64_t seed;
@@ -30,7 +30,8 @@ static void nap(uint64_t *own)
 {
     switch (test_random(own) % 40) {
     case 0:
-        nanosleep(&(struct timespec){ .tv_nsec = (long)(test_random(own) % 200000) }, NULL); /* past spinning: peers sleep */
+        nanosleep(&(struct timespec){ .tv_nsec = (long)(test_random(own) % 200000) },
+                  NULL); /* past spinning: peers sleep */
         break;
     case 1:
     case 2:
@@ -79,10 +80,10 @@ static ditto_status play(ditto_replica *self, void *argument)
         }
         nap(&own);
         uint64_t draw = test_random(&common);
-        ditto_status status = draw % 5 == 0   ? ditto_barrier(self, NULL)
-                              : draw % 5 == 1 ? add_to_shared(self, p)
-                                              : sum_numbers(self, p, memory, (size_t)(draw >> 8) % (draw & 64 ? 20 : MOST),
-                                                            draw & 128);
+        ditto_status status =
+            draw % 5 == 0   ? ditto_barrier(self, NULL)
+            : draw % 5 == 1 ? add_to_shared(self, p)
+                            : sum_numbers(self, p, memory, (size_t)(draw >> 8) % (draw & 64 ? 20 : MOST), draw & 128);
         if (status != DITTO_OK) {
             memset(memory, 0xee, 2 * MOST * sizeof(float));
             DITTO_TRY(ditto_free(self, memory));

@@ -1,4 +1,5 @@
-/* tests/sync/test_all_reduce.c - the claims of include/ditto/collective.h: the tree's bits, on every replica, everywhere. */
+/* tests/sync/test_all_reduce.c - the claims of include/ditto/collective.h: the tree's bits, on every replica,
+ * everywhere. */
 #include "support.h"
 
 #include "reference.h"
@@ -161,8 +162,11 @@ static void every_replica_has_the_bits_of_the_tree(void **state)
                     bool floating = dtypes[d] == DITTO_F32 || dtypes[d] == DITTO_F64;
                     if (op == DITTO_MEAN && !floating)
                         continue;
-                    struct task t = { .count = counts[c], .dtype = dtypes[d], .op = (ditto_op)op,
-                                      .in_place = (c + d) % 2 == 0, .seed = seed++ };
+                    struct task t = { .count = counts[c],
+                                      .dtype = dtypes[d],
+                                      .op = (ditto_op)op,
+                                      .in_place = (c + d) % 2 == 0,
+                                      .seed = seed++ };
                     reduce_and_compare(strategy, &t, &tally);
                     t.in_place = !t.in_place;
                     t.flush_to_zero = floating;
@@ -193,8 +197,9 @@ static ditto_status reduce_guarded(ditto_replica *self, void *argument)
         own[i] = (float)i;
     DITTO_TRY(ditto_all_reduce(self, own, own, g->count, DITTO_F32, DITTO_SUM, NULL));
     for (size_t i = 0; i < g->count + 64; i++) {
-        float expected = i < g->offset || i >= g->offset + g->count ? -7.0f
-                                                                    : (float)(i - g->offset) * (float)ditto_num_replicas(self);
+        float expected = i < g->offset || i >= g->offset + g->count
+                             ? -7.0f
+                             : (float)(i - g->offset) * (float)ditto_num_replicas(self);
         EXPECT(&g->report, all[i] == expected);
     }
     return ditto_free(self, memory);

@@ -14,7 +14,8 @@ static void write_down(void *out, const void *left, const void *right, size_t co
 {
     struct word w;
     (void)count;
-    snprintf(w.text, sizeof w.text, "(%.1900s %.1900s)", ((const struct word *)left)->text, ((const struct word *)right)->text);
+    snprintf(w.text, sizeof w.text, "(%.1900s %.1900s)", ((const struct word *)left)->text,
+             ((const struct word *)right)->text);
     memcpy(out, &w, sizeof w);
 }
 
