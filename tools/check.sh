@@ -1,0 +1,56 @@
+#!/bin/sh
+# Everything that CI runs, called by `./run check`: each part with a time budget in seconds (2 cores), 25 minutes in all.
+#   --long: hours of stress instead of seconds
+set -eu
+cd "$(dirname "$0")/.."
+[ "${1:-}" = --long ] && stress=3600 || stress=6
+case ${1:-} in "" | --long) ;; *) echo "check: unknown word $1" >&2; exit 2 ;; esac
+
+# part BUDGET NAME COMMAND...: runs it, says how long it took, fails when it failed or took longer than it may.
+part() {
+    budget=$1 name=$2; shift 2
+    begin=$(date +%s)
+    echo "== $name"
+    [ "$stress" = 6 ] || budget=$((budget + 20 * stress))
+    timeout "$budget" "$@" || { code=$?; echo "check: $name failed (exit $code; budget ${budget}s)" >&2; exit 1; }
+    echo "== $name: $(($(date +%s) - begin)) s of $budget"
+}
+
+# tests BUDGET DIRECTORY SUITES... [-- meson options]: configures, builds without warnings, runs.
+build_in() {
+    directory=$1; shift
+    [ -f "$directory/build.ninja" ] || meson setup "$directory" -Dwerror=true "$@" >"$directory.setup.log" 2>&1 ||
+        { cat "$directory.setup.log"; return 1; }
+    rm -f "$directory.setup.log"
+    ninja -C "$directory" >"$directory/compile.log" 2>&1 || { grep -v '^\[' "$directory/compile.log"; return 1; }
+}
+test_in() {
+    directory=$1; shift
+    DITTO_STRESS_SECONDS=$stress meson test -C "$directory" --no-rebuild --print-errorlogs -t "$(( stress / 6 ))" "$@"
+}
+run_sanitized() {
+    directory=$1; shift
+    build_in "$directory" -Dbench=false -Dbuildtype=debugoptimized -Db_lundef=false "$@"
+    test_in "$directory" --no-suite numa
+}
+
+export ASAN_OPTIONS=allocator_may_return_null=1
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+# Its deadlock detector holds 64 locks at most; jemalloc takes all of its own at fork.
+export TSAN_OPTIONS=allocator_may_return_null=1:detect_deadlocks=0:suppressions=$PWD/tests/tsan.supp
+
+case ${DITTO_CHECK_PART:-} in # a part of this script that `part` calls
+plain) build_in build-check && test_in build-check && exit ;;
+clang) CC=clang build_in build-check-clang -Dbench=false && test_in build-check-clang --suite unit && exit ;;
+asan) run_sanitized build-check-asan -Db_sanitize=address,undefined && exit ;;
+tsan) run_sanitized build-check-tsan -Db_sanitize=thread && exit ;;
+esac
+
+part 300 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
+part 120 "clang build" env DITTO_CHECK_PART=clang sh "$0" "$@"
+part 300 "address and undefined behaviour sanitizers" env DITTO_CHECK_PART=asan sh "$0" "$@"
+part 420 "thread sanitizer" env DITTO_CHECK_PART=tsan sh "$0" "$@"
+part 240 "lint" ./run lint
+part 60 "models" sh tests/model/check.sh
+part 60 "install" sh tests/embed/install.sh
+echo "check: all parts passed"

@@ -1,0 +1,54 @@
+#!/bin/sh
+# Format, static analysis, layering and headers; called by `./run lint` in a configured build/.
+set -eu
+cd "$(dirname "$0")/.."
+failed=0
+complain() { echo "lint: $*" >&2; failed=1; }
+
+ours=$(git ls-files --cached --others --exclude-standard 'include/*.h' 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' 'examples/*.[ch]' 'tools/*.[ch]')
+
+echo "lint: clang-format"
+# shellcheck disable=SC2086 # a list of words
+clang-format --dry-run -Werror $ours || complain "clang-format: run clang-format -i on the files above"
+
+echo "lint: public headers alone, as C11 and as C++17"
+for header in $(git ls-files --cached --others --exclude-standard 'include/*.h'); do
+    gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x c "$header" 2>/dev/null ||
+        complain "$header does not compile alone as C11"
+    g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -Iinclude -fsyntax-only -x c++ "$header" 2>/dev/null ||
+        complain "$header does not compile alone as C++17"
+done
+
+echo "lint: rooms are entered through their doors, from above"
+# room -> the rooms that it may enter
+may_enter() {
+    case $1 in
+    base) echo base ;;
+    replicas) echo base replicas ;;
+    sync) echo base replicas sync ;;
+    vars) echo base replicas sync vars ;;
+    input) echo base replicas input ;;
+    strategy) echo base replicas sync vars input strategy ;;
+    esac
+}
+for file in $(git ls-files --cached --others --exclude-standard 'src/*.[ch]'); do
+    room=$(echo "$file" | cut -d/ -f2)
+    for included in $(sed -n 's/^#include "\(.*\)".*/\1/p' "$file"); do
+        target=$(echo "$included" | cut -d/ -f1)
+        echo " $(may_enter "$room") " | grep -q " $target " || complain "$file: $room may not enter $target ($included)"
+        [ "$target" = "$room" ] || [ "$included" = "$target/$target.h" ] ||
+            complain "$file: enter $target through $target/$target.h, not $included"
+    done
+done
+
+echo "lint: cppcheck"
+cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
+    --suppress=missingIncludeSystem -Iinclude -Isrc src || complain "cppcheck"
+
+echo "lint: clang-tidy"
+# shellcheck disable=SC2046
+clang-tidy -p build --quiet --warnings-as-errors='*' $(git ls-files --cached --others --exclude-standard 'src/*.c') 2>/dev/null ||
+    complain "clang-tidy"
+
+[ $failed = 0 ] && echo "lint: clean"
+exit $failed
