@@ -50,7 +50,7 @@ ditto_status dti_buffer_bytes(size_t count, ditto_dtype dtype, size_t *bytes)
 static size_t element_alignment(ditto_dtype dtype)
 {
     size_t bytes = ditto_dtype_bytes(dtype);
-    return dtype == DITTO_C64 ? 4 : bytes > 8 ? 8 : bytes;
+    return dtype == DITTO_C64 ? 4 : bytes > 8 ? 8 : bytes > 0 ? bytes : 1;
 }
 
 ditto_status dti_buffer_check(const void *buffer, size_t bytes, ditto_dtype dtype, const char *name)

@@ -13,7 +13,7 @@ _Thread_local const char *dti_public_function = "";
 _Thread_local int32_t dti_error_replica = -1;
 static _Thread_local ditto_error last_error = { .replica = -1, .function = "" };
 
-ditto_status dti_fail(ditto_status status, int error_number, const char *format, ...)
+void dti_fail(ditto_status status, int error_number, const char *format, ...)
 {
     int kept_errno = errno;
     va_list arguments;
@@ -31,7 +31,6 @@ ditto_status dti_fail(ditto_status status, int error_number, const char *format,
                  strerror_r(error_number, text, sizeof text));
     }
     errno = kept_errno;
-    return status;
 }
 
 const ditto_error *dti_error_get(void)

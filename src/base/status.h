@@ -7,10 +7,14 @@
 /* -- Any thread; each writes its own record only -- */
 
 /* Fill the record and return `status`, so that `return DTI_FAIL(...)` is one line. errno is kept as it is. */
-#define DTI_FAIL(status, ...) dti_fail((status), 0, __VA_ARGS__)
+#define DTI_FAIL(status, ...) (dti_fail((status), 0, __VA_ARGS__), dti_same(status))
 /* The same when a system call failed: keeps its errno and adds its text to the message. */
-#define DTI_FAIL_ERRNO(status, error_number, ...) dti_fail((status), (error_number), __VA_ARGS__)
-ditto_status dti_fail(ditto_status status, int error_number, const char *format, ...) DITTO_PRINTF(3, 4);
+#define DTI_FAIL_ERRNO(status, error_number, ...) (dti_fail((status), (error_number), __VA_ARGS__), dti_same(status))
+static inline ditto_status dti_same(ditto_status status) /* so that a reader, and an analyser, sees what is returned */
+{
+    return status;
+}
+void dti_fail(ditto_status status, int error_number, const char *format, ...) DITTO_PRINTF(3, 4);
 
 #define DTI_TRY(call) DITTO_TRY(call) /* forwards the status: the message was written where the cause is known */
 

@@ -179,11 +179,11 @@ static const extent_hooks_t hooks_table = {
 
 /* -- arena -- */
 
-static int control(const char *format, unsigned index, void *new, size_t new_bytes)
+static void control(unsigned index, const char *what, void *new, size_t new_bytes)
 {
     char name[64];
-    snprintf(name, sizeof name, format, index);
-    return dti_je_mallctl(name, NULL, NULL, new, new_bytes);
+    snprintf(name, sizeof name, "arena.%u.%s", index, what);
+    dti_je_mallctl(name, NULL, NULL, new, new_bytes); /* fails for an arena that is not there only */
 }
 
 /* A refused mbind shows at the first range, which jemalloc's bookkeeping takes while the arena is made. */
@@ -191,7 +191,7 @@ static void limit_growth(struct dti_arena *a)
 {
     size_t most = TOUCH_STEP_BYTES;
     if (dti_arena_binding(a) == DITTO_BINDING_FIRST_TOUCH)
-        control("arena.%u.retain_grow_limit", a->index, &most, sizeof most);
+        control(a->index, "retain_grow_limit", &most, sizeof most);
 }
 
 ditto_status dti_arena_create(uint32_t node_os, bool strict, struct dti_arena **out)
@@ -206,7 +206,7 @@ ditto_status dti_arena_create(uint32_t node_os, bool strict, struct dti_arena **
     pthread_mutex_init(&a->lock, NULL);
     extent_hooks_t *hooks = &a->hooks;
     size_t length = sizeof a->index;
-    if (dti_je_mallctl("arenas.create", &a->index, &length, &hooks, sizeof hooks) != 0)
+    if (dti_je_mallctl("arenas.create", &a->index, &length, &hooks, sizeof(void *)) != 0)
         goto undo_arena;
     length = sizeof a->tcache;
     if (dti_je_mallctl("tcache.create", &a->tcache, &length, NULL, 0) != 0)
@@ -215,7 +215,7 @@ ditto_status dti_arena_create(uint32_t node_os, bool strict, struct dti_arena **
     *out = a;
     return DITTO_OK;
 undo_index:
-    control("arena.%u.destroy", a->index, NULL, 0);
+    control(a->index, "destroy", NULL, 0);
 undo_arena:
     for (size_t i = 0; i < a->ranges_count; i++)
         munmap(a->ranges[i].start, a->ranges[i].bytes);
@@ -232,8 +232,8 @@ void dti_arena_destroy(struct dti_arena *a)
 {
     if (a == NULL)
         return;
-    control("tcache.destroy", 0, &a->tcache, sizeof a->tcache);
-    control("arena.%u.destroy", a->index, NULL, 0);
+    dti_je_mallctl("tcache.destroy", NULL, NULL, &a->tcache, sizeof a->tcache);
+    control(a->index, "destroy", NULL, 0);
     for (size_t i = 0; i < a->ranges_count; i++)
         munmap(a->ranges[i].start, a->ranges[i].bytes);
     pthread_mutex_destroy(&a->lock);
