@@ -1,0 +1,311 @@
+/* bench/bound.c - how fast it can be: loops written for the case at hand, without ditto, without errors, without stop.
+ *
+ * One pool of pinned threads; several forms of barrier and of all-reduce. The fastest form of a row is its bound. Every form
+ * that is worth a thought belongs here: a ditto row that beats them all means that one is missing. */
+#include "harness.h"
+
+#include <immintrin.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST = 1024 };
+
+/* -- barriers -- */
+
+struct line {
+    alignas(128) _Atomic uint32_t word;
+    float payload[8];
+};
+static struct line arrival[MOST][2];
+static struct line counter, sense;
+static uint32_t episode[MOST][32]; /* plain, each thread its own line */
+static uint32_t team;
+static bool crowded; /* more threads than PUs */
+
+/* Everyone watches everyone's line, two parities. */
+static void flags_barrier(void *context, uint32_t id)
+{
+    uint32_t e = ++episode[id][0];
+    (void)context;
+    atomic_store_explicit(&arrival[id][e & 1].word, e, memory_order_release);
+    for (uint32_t i = 1; i < team; i++) {
+        uint32_t peer = id + i < team ? id + i : id + i - team;
+        while (atomic_load_explicit(&arrival[peer][e & 1].word, memory_order_acquire) != e)
+            _mm_pause();
+    }
+}
+
+/* The same without the pause: on two cores that have nothing else to do. */
+static void eager_barrier(void *context, uint32_t id)
+{
+    uint32_t e = ++episode[id][0];
+    (void)context;
+    atomic_store_explicit(&arrival[id][e & 1].word, e, memory_order_release);
+    for (uint32_t i = 1; i < team; i++) {
+        uint32_t peer = id + i < team ? id + i : id + i - team;
+        while (atomic_load_explicit(&arrival[peer][e & 1].word, memory_order_acquire) != e)
+            continue;
+    }
+}
+
+/* One counter, one sense word; waiting threads yield. */
+static void yield_barrier(void *context, uint32_t id)
+{
+    uint32_t e = ++episode[id][0];
+    (void)context;
+    if (atomic_fetch_add_explicit(&counter.word, 1, memory_order_acq_rel) == team - 1) {
+        atomic_store_explicit(&counter.word, 0, memory_order_relaxed);
+        atomic_store_explicit(&sense.word, e, memory_order_release);
+        return;
+    }
+    while (atomic_load_explicit(&sense.word, memory_order_acquire) != e)
+        sched_yield();
+}
+
+/* -- all-reduce, f32 SUM -- */
+
+static void my_part(size_t count, uint32_t id, size_t *first, size_t *end)
+{
+    size_t lines = (count + 15) / 16, each = lines / team, more = lines % team;
+    *first = (id * each + (id < more ? id : more)) * 16;
+    *end = *first + (each + (id < more)) * 16;
+    *end = *end < count ? *end : count;
+}
+
+/* Owners add their part from all and write it to all; two barriers. */
+static void owners(const struct work *work, struct worker *w, uint32_t id)
+{
+    size_t first, end;
+    my_part(work->bytes / 4, id, &first, &end);
+    if (team == 2) {
+        const float *a = w[0].src, *b = w[1].src;
+        float *x = w[0].dst, *y = w[1].dst;
+#pragma GCC ivdep
+        for (size_t i = first; i < end; i++)
+            x[i] = y[i] = a[i] + b[i];
+        return;
+    }
+    for (size_t i = first; i < end; i++) {
+        float sum = w[0].src[i];
+        for (uint32_t r = 1; r < team; r++)
+            sum += w[r].src[i];
+        for (uint32_t r = 0; r < team; r++)
+            w[r].dst[i] = sum;
+    }
+}
+
+static void owners_form(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    const struct contender_ops *barrier = context;
+    barrier->barrier(NULL, id);
+    owners(work, w, id);
+    barrier->barrier(NULL, id);
+}
+
+/* The same with non-temporal stores, for results that no cache can hold. Two threads, whole lines. */
+static void streaming_form(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    const struct contender_ops *barrier = context;
+    size_t first, end;
+    my_part(work->bytes / 4, id, &first, &end);
+    barrier->barrier(NULL, id);
+    const float *a = w[0].src, *b = w[1].src;
+    size_t i = first;
+    for (; i + 4 <= end; i += 4) {
+        __m128 sum = _mm_add_ps(_mm_load_ps(a + i), _mm_load_ps(b + i));
+        _mm_stream_ps(w[0].dst + i, sum);
+        _mm_stream_ps(w[1].dst + i, sum);
+    }
+    for (; i < end; i++)
+        w[0].dst[i] = w[1].dst[i] = a[i] + b[i];
+    _mm_sfence();
+    barrier->barrier(NULL, id);
+}
+
+/* Small messages: copied to a line beside the flag; everyone adds everything; one meeting. */
+enum { COPY_BYTES = 8192 };
+static alignas(128) char copies[64][2][COPY_BYTES];
+static void copies_form(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    const struct contender_ops *barrier = context;
+    uint32_t parity = (episode[id][0] + 1) & 1;
+    size_t count = work->bytes / 4;
+    memcpy(copies[id][parity], w[id].src, work->bytes);
+    barrier->barrier(NULL, id);
+    const float *a = (const float *)copies[0][parity];
+    float *out = w[id].dst;
+    if (team == 1) {
+        memcpy(out, a, work->bytes);
+        return;
+    }
+    for (uint32_t r = 1; r < team; r++) {
+        const float *b = (const float *)copies[r][parity];
+        for (size_t i = 0; i < count; i++)
+            out[i] = (r == 1 ? a[i] : out[i]) + b[i];
+    }
+}
+
+/* -- the pool -- */
+
+struct pool {
+    pthread_t thread[MOST];
+    struct line go, done[MOST];
+    const struct work *work;
+    struct worker *workers;
+    const struct contender_ops *ops;
+    bool baseline, touch, end;
+};
+static struct pool pool;
+
+/* Spins (or yields) for a while; at rest it naps, so that others are not disturbed. */
+static void pool_wait(_Atomic uint32_t *word, uint32_t value)
+{
+    for (uint64_t looks = 0; atomic_load_explicit(word, memory_order_acquire) != value; looks++) {
+        if (looks > 5000)
+            nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
+        else if (crowded)
+            sched_yield();
+        else
+            _mm_pause();
+    }
+}
+
+static void pool_work(uint32_t id)
+{
+    if (pool.touch)
+        work_touch(pool.work, pool.workers, id);
+    else if (pool.work != NULL)
+        work_batch(pool.work, pool.workers, id, pool.ops, (void *)(uintptr_t)pool.ops, pool.baseline);
+}
+
+static void *pool_thread(void *argument)
+{
+    uint32_t id = (uint32_t)(uintptr_t)argument;
+    pin_to_nth(id);
+    for (uint32_t round = 1;; round++) {
+        pool_wait(&pool.go.word, round);
+        if (pool.end)
+            return NULL;
+        pool_work(id);
+        atomic_store_explicit(&pool.done[id].word, round, memory_order_release);
+    }
+}
+
+/* Fork and join with nothing around it: one go line, one done line per thread. */
+static void fork_join(void)
+{
+    uint32_t round = atomic_load_explicit(&pool.go.word, memory_order_relaxed) + 1;
+    atomic_store_explicit(&pool.go.word, round, memory_order_release);
+    if (pool.end)
+        return;
+    pool_work(0);
+    for (uint32_t i = 1; i < team; i++)
+        pool_wait(&pool.done[i].word, round);
+}
+
+static double slowest(uint32_t replicas, const struct worker *w)
+{
+    double most = 0;
+    for (uint32_t i = 0; i < replicas; i++)
+        most = w[i].seconds > most ? w[i].seconds : most;
+    return most;
+}
+
+/* -- contenders: each form is one -- */
+
+struct form {
+    const char *name;
+    struct contender_ops ops;
+    size_t most_bytes;
+    bool pairs_only, for_crowds, for_the_rest;
+};
+static const struct form forms[] = {
+    { "flags", { flags_barrier, owners_form }, SIZE_MAX, false, false, true },
+    { "eager", { eager_barrier, owners_form }, SIZE_MAX, false, false, true },
+    { "yield", { yield_barrier, owners_form }, SIZE_MAX, false, true, false },
+    { "copies", { eager_barrier, copies_form }, COPY_BYTES, false, false, true },
+    { "copies-yield", { yield_barrier, copies_form }, COPY_BYTES, false, true, false },
+    { "streaming", { eager_barrier, streaming_form }, SIZE_MAX, true, false, true },
+};
+static struct worker *shared_workers; /* one set of buffers for all forms */
+static uint32_t users;
+
+static double bound_batch(void *state, const struct work *work, bool baseline)
+{
+    const struct form *form = state;
+    static struct worker clocks[MOST];
+    if (work->bytes > form->most_bytes || (work->kind == BENCH_RUN && form != &forms[crowded ? 2 : 0]))
+        return -1;
+    cpu_set_t before;
+    sched_getaffinity(0, sizeof before, &before);
+    pin_to_nth(0);
+    pool.work = work->kind == BENCH_RUN ? NULL : work;
+    pool.workers = work->kind == BENCH_BARRIER ? clocks : shared_workers;
+    pool.ops = &form->ops;
+    pool.baseline = baseline;
+    fork_join(); /* for BENCH_RUN: wakes the pool */
+    double seconds = work->kind == BENCH_RUN ? 0 : slowest(work->replicas, pool.workers);
+    if (work->kind == BENCH_RUN) {
+        double begin = now_seconds();
+        for (uint64_t rep = 0; rep < work->reps; rep++)
+            fork_join();
+        seconds = now_seconds() - begin;
+    }
+    sched_setaffinity(0, sizeof before, &before);
+    return seconds;
+}
+
+static void bound_prepare(void *state, const struct work *work)
+{
+    (void)state;
+    if (users++ > 0)
+        return;
+    shared_workers = work_allocate(work);
+    pool.work = work;
+    pool.workers = shared_workers;
+    pool.touch = true;
+    fork_join();
+    pool.touch = false;
+}
+
+static void bound_finish(void *state, const struct work *work)
+{
+    (void)state;
+    if (--users == 0)
+        work_free(work, shared_workers);
+}
+
+uint32_t bound_open(struct contender *out, uint32_t replicas)
+{
+    uint32_t count = 0;
+    cpu_set_t before;
+    sched_getaffinity(0, sizeof before, &before);
+    pin_to_nth(0); /* learns the process's PUs */
+    sched_setaffinity(0, sizeof before, &before);
+    team = replicas;
+    crowded = replicas > (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    for (uint32_t i = 1; i < replicas; i++)
+        if (pthread_create(&pool.thread[i], NULL, pool_thread, (void *)(uintptr_t)i) != 0)
+            exit(1);
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if ((crowded ? forms[i].for_crowds : forms[i].for_the_rest) && (!forms[i].pairs_only || replicas == 2) &&
+            !(forms[i].most_bytes == COPY_BYTES && replicas > 64))
+            out[count++] = (struct contender){ .name = forms[i].name, .is_bound = true, .state = (void *)(uintptr_t)&forms[i],
+                                               .batch = bound_batch, .prepare = bound_prepare, .finish = bound_finish };
+    return count;
+}
+
+void bound_close(void)
+{
+    pool.end = true;
+    fork_join();
+    for (uint32_t i = 1; i < team; i++)
+        pthread_join(pool.thread[i], NULL);
+}

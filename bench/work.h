@@ -1,0 +1,53 @@
+/* bench/work.h - what is measured, the same for ditto, for bounds and for peers: fresh data, the collective, a look at the
+ * result.
+ *
+ * In every repetition each replica rewrites its whole input, the collective runs, and each replica reads one word of every
+ * line of its result. Without the rewriting every core would keep its half of all buffers in its own cache, and nothing
+ * would have to move. A second batch does the same with a barrier in place of the collective; the figure is
+ *     median(rewrite + collective + read) - median(rewrite + barrier + read) + barrier. */
+#ifndef WORK_H
+#define WORK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum bench_kind { BENCH_BARRIER, BENCH_RUN, BENCH_ALL_REDUCE };
+
+struct work {
+    enum bench_kind kind;
+    uint32_t replicas;
+    size_t bytes; /* of f32 per replica */
+    bool in_place;
+    uint64_t reps; /* per batch */
+};
+
+/* One replica's buffers and clock, on lines of its own. */
+struct worker {
+    float *src, *dst; /* equal in place */
+    double seconds;   /* of the last batch */
+    float seen;       /* keeps the reading alive */
+    char apart[128];
+};
+
+/* What a contender does in one replica. */
+struct contender_ops {
+    void (*barrier)(void *context, uint32_t id);
+    void (*all_reduce)(void *context, uint32_t id, const struct work *work, struct worker *workers);
+};
+
+/* A batch on replica `id`: `reps` repetitions, with the collective or, if `baseline`, with a barrier in its place. */
+void work_batch(const struct work *work, struct worker *workers, uint32_t id, const struct contender_ops *ops,
+                void *context, bool baseline);
+
+/* Buffers for all replicas, untouched: work_touch, on each replica's own thread, puts them on its node. */
+struct worker *work_allocate(const struct work *work);
+void work_touch(const struct work *work, struct worker *workers, uint32_t id);
+void work_free(const struct work *work, struct worker *workers);
+
+double now_seconds(void);
+
+/* Binds the calling thread to the id-th PU that the process may use (round robin). */
+void pin_to_nth(uint32_t id);
+
+#endif
