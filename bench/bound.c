@@ -1,7 +1,7 @@
 /* bench/bound.c - how fast it can be: loops written for the case at hand, without ditto, without errors, without stop.
  *
- * One pool of pinned threads; several forms of barrier and of all-reduce. The fastest form of a row is its bound. Every form
- * that is worth a thought belongs here: a ditto row that beats them all means that one is missing. */
+ * One pool of pinned threads; several forms of barrier and of all-reduce. The fastest form of a row is its bound. Every
+ * form that is worth a thought belongs here: a ditto row that beats them all means that one is missing. */
 #include "harness.h"
 
 #include <immintrin.h>
@@ -21,8 +21,11 @@ enum { MOST = 1024 };
 
 struct line {
     alignas(128) _Atomic uint32_t word;
-    float payload[8];
 };
+static struct rider {
+    alignas(128) _Atomic uint32_t word;
+    float payload[12];
+} rider[2][2];
 static struct line arrival[MOST][2];
 static struct line counter, sense;
 static uint32_t episode[MOST][32]; /* plain, each thread its own line */
@@ -152,6 +155,21 @@ static void copies_form(void *context, uint32_t id, const struct work *work, str
     }
 }
 
+/* Up to 48 bytes: the message rides in the line of the flag; one line each way is all that moves. Two threads. */
+static void rider_form(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    uint32_t e = ++episode[id][0], other = 1 - id;
+    struct rider *mine = &rider[id][e & 1], *theirs = &rider[other][e & 1];
+    (void)context;
+    memcpy(mine->payload, w[id].src, work->bytes);
+    atomic_store_explicit(&mine->word, e, memory_order_release);
+    while (atomic_load_explicit(&theirs->word, memory_order_acquire) != e)
+        _mm_pause();
+    const float *a = id == 0 ? mine->payload : theirs->payload, *b = id == 0 ? theirs->payload : mine->payload;
+    for (size_t i = 0; i < work->bytes / 4; i++)
+        w[id].dst[i] = a[i] + b[i];
+}
+
 /* -- the pool -- */
 
 struct pool {
@@ -230,6 +248,7 @@ static const struct form forms[] = {
     { "flags", { flags_barrier, owners_form }, SIZE_MAX, false, false, true },
     { "eager", { eager_barrier, owners_form }, SIZE_MAX, false, false, true },
     { "yield", { yield_barrier, owners_form }, SIZE_MAX, false, true, false },
+    { "rider", { flags_barrier, rider_form }, 48, true, false, true },
     { "copies", { eager_barrier, copies_form }, COPY_BYTES, false, false, true },
     { "copies-yield", { yield_barrier, copies_form }, COPY_BYTES, false, true, false },
     { "streaming", { eager_barrier, streaming_form }, SIZE_MAX, true, false, true },
@@ -297,8 +316,12 @@ uint32_t bound_open(struct contender *out, uint32_t replicas)
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if ((crowded ? forms[i].for_crowds : forms[i].for_the_rest) && (!forms[i].pairs_only || replicas == 2) &&
             !(forms[i].most_bytes == COPY_BYTES && replicas > 64))
-            out[count++] = (struct contender){ .name = forms[i].name, .is_bound = true, .state = (void *)(uintptr_t)&forms[i],
-                                               .batch = bound_batch, .prepare = bound_prepare, .finish = bound_finish };
+            out[count++] = (struct contender){ .name = forms[i].name,
+                                               .is_bound = true,
+                                               .state = (void *)(uintptr_t)&forms[i],
+                                               .batch = bound_batch,
+                                               .prepare = bound_prepare,
+                                               .finish = bound_finish };
     return count;
 }
 

@@ -33,7 +33,8 @@ static void barrier(void *context, uint32_t id)
 static void all_reduce(void *context, uint32_t id, const struct work *work, struct worker *workers)
 {
     (void)context;
-    must(ditto_all_reduce(own, workers[id].src, workers[id].dst, work->bytes / sizeof(float), DITTO_F32, DITTO_SUM, NULL));
+    must(ditto_all_reduce(own, workers[id].src, workers[id].dst, work->bytes / sizeof(float), DITTO_F32, DITTO_SUM,
+                          NULL));
 }
 
 static const struct contender_ops ops = { barrier, all_reduce };

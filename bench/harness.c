@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAMPLES 31             /* batches of each contender and of its baseline */
-#define BATCH_SECONDS 0.004    /* long against the clock and against a wake-up */
-#define ENOUGH_SECONDS 12.0    /* for one row: large sizes get fewer samples */
+#define SAMPLES        31    /* batches of each contender and of its baseline */
+#define BATCH_SECONDS  0.004 /* long against the clock and against a wake-up */
+#define ENOUGH_SECONDS 12.0  /* for one row: large sizes get fewer samples */
 
 static int compare(const void *left, const void *right)
 {

@@ -24,8 +24,9 @@ struct request {
 
 static void usage(void)
 {
-    fprintf(stderr, "usage: ditto-bench barrier|run|all-reduce [--replicas N] [--bytes 8,4K,1M or 8..128M] [--dtype f32] "
-                    "[--op SUM] [--in-place] [--csv]\n");
+    fprintf(stderr,
+            "usage: ditto-bench barrier|run|all-reduce [--replicas N] [--bytes 8,4K,1M or 8..128M] [--dtype f32] "
+            "[--op SUM] [--in-place] [--csv]\n");
     exit(2);
 }
 
@@ -110,7 +111,8 @@ static void print_machine(void)
     uname(&kernel);
     printf("# ditto %s, %s, Linux %s, %s, %ld PUs\n", ditto_version(), __VERSION__, kernel.release, cpu,
            sysconf(_SC_NPROCESSORS_ONLN));
-    printf("# fresh data: each replica rewrites its input, runs the collective, reads its result; a barrier is taken off\n");
+    printf("# fresh data: each replica rewrites its input, runs the collective, reads its result; a barrier is taken "
+           "off\n");
 }
 
 /* The fastest of the bound's forms; -1: none does this work. */
@@ -172,8 +174,8 @@ int main(int count, char **word)
                "peer_ratio,bound_form\n");
     else {
         print_machine();
-        printf("%-10s %3s %9s %-4s %11s %11s %-12s %9s %11s %9s\n", "bench", "N", "bytes", "", "ditto ns", "bound ns", "form",
-               "of bound", "openmp ns", "of openmp");
+        printf("%-10s %3s %9s %-4s %11s %11s %-12s %9s %11s %9s\n", "bench", "N", "bytes", "", "ditto ns", "bound ns",
+               "form", "of bound", "openmp ns", "of openmp");
     }
     for (uint32_t i = 0; i < q.sizes; i++) {
         struct work work = { .kind = q.kind, .replicas = q.replicas, .bytes = q.bytes[i], .in_place = q.in_place };

@@ -1,4 +1,5 @@
-/* bench/peer.c - a peer in a process of its own: told what to do over a pipe, stopped (SIGSTOP) while others are measured. */
+/* bench/peer.c - a peer in a process of its own: told what to do over a pipe, stopped (SIGSTOP) while others are
+ * measured. */
 #include "harness.h"
 
 #include <signal.h>

@@ -53,24 +53,36 @@ void work_batch(const struct work *work, struct worker *workers, uint32_t id, co
     ops->barrier(context, id);
 }
 
-static float *map_floats(size_t bytes)
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* Whole huge pages, the same for everyone: else who allocates first gets the better pages, and is faster for it. */
+static size_t padded_bytes(const struct work *work)
 {
-    size_t padded = (bytes + 4095) / 4096 * 4096 + 4096;
-    float *memory = mmap(NULL, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
+    return (work->bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+}
+
+static float *map_floats(const struct work *work)
+{
+    size_t bytes = padded_bytes(work);
+    char *raw = mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (raw == MAP_FAILED) {
         perror("bench: mmap");
         exit(1);
     }
-    madvise(memory, padded, MADV_HUGEPAGE); /* the same for everyone */
-    return memory;
+    char *start = (char *)(((uintptr_t)raw + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+    if (start > raw)
+        munmap(raw, (size_t)(start - raw));
+    munmap(start + bytes, (size_t)(raw + HUGE_PAGE - start));
+    madvise(start, bytes, MADV_HUGEPAGE);
+    return (float *)start;
 }
 
 struct worker *work_allocate(const struct work *work)
 {
     struct worker *workers = aligned_alloc(128, work->replicas * sizeof *workers);
     for (uint32_t i = 0; i < work->replicas; i++) {
-        workers[i] = (struct worker){ .src = map_floats(work->bytes) };
-        workers[i].dst = work->in_place ? workers[i].src : map_floats(work->bytes);
+        workers[i] = (struct worker){ .src = map_floats(work) };
+        workers[i].dst = work->in_place ? workers[i].src : map_floats(work);
     }
     return workers;
 }
@@ -83,11 +95,10 @@ void work_touch(const struct work *work, struct worker *workers, uint32_t id)
 
 void work_free(const struct work *work, struct worker *workers)
 {
-    size_t padded = (work->bytes + 4095) / 4096 * 4096 + 4096;
     for (uint32_t i = 0; i < work->replicas; i++) {
-        munmap(workers[i].src, padded);
+        munmap(workers[i].src, padded_bytes(work));
         if (!work->in_place)
-            munmap(workers[i].dst, padded);
+            munmap(workers[i].dst, padded_bytes(work));
     }
     free(workers);
 }

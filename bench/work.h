@@ -1,9 +1,9 @@
-/* bench/work.h - what is measured, the same for ditto, for bounds and for peers: fresh data, the collective, a look at the
- * result.
+/* bench/work.h - what is measured, the same for ditto, for bounds and for peers: fresh data, the collective, a look at
+ * the result.
  *
- * In every repetition each replica rewrites its whole input, the collective runs, and each replica reads one word of every
- * line of its result. Without the rewriting every core would keep its half of all buffers in its own cache, and nothing
- * would have to move. A second batch does the same with a barrier in place of the collective; the figure is
+ * In every repetition each replica rewrites its whole input, the collective runs, and each replica reads one word of
+ * every line of its result. Without the rewriting every core would keep its half of all buffers in its own cache, and
+ * nothing would have to move. A second batch does the same with a barrier in place of the collective; the figure is
  *     median(rewrite + collective + read) - median(rewrite + barrier + read) + barrier. */
 #ifndef WORK_H
 #define WORK_H

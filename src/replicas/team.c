@@ -44,7 +44,9 @@ static void work(struct dti_replica *r, uint32_t number)
     set_patience(r);
     dti_error_replica = (int32_t)r->id;
     ditto_status status = team->job(r, team->argument);
-    r->news = status > 0 ? status : DITTO_OK;
+    ditto_status news = status > 0 ? status : DITTO_OK;
+    if (r->news != news) /* the poster watches this line: it is written as seldom as can be */
+        r->news = news;
     if (status < 0) {
         ensure_record(r, status);
         dti_team_stop(team);
@@ -164,10 +166,13 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
     struct dti_deadline deadline = { .timeout_ms = timeout_ms };
     if (deadline.timeout_ms != DITTO_FOREVER)
         dti_deadline_at(&deadline); /* the clock runs from here */
-    team->job = job;
-    team->argument = argument;
-    /* relaxed: all are parked, and go publishes it */
-    atomic_store_explicit(&team->returned, 0, memory_order_relaxed);
+    if (team->job != job ||
+        team->argument != argument) { /* the replicas watch this line: mostly only go changes in it */
+        team->job = job;
+        team->argument = argument;
+    }
+    if (team->crowded) /* relaxed: all are parked, and go publishes it */
+        atomic_store_explicit(&team->returned, 0, memory_order_relaxed);
     post(team, number);
     if (!team->options.caller_waits)
         work(&team->replica[0], number);

@@ -26,7 +26,9 @@ ditto_status dti_strategy_run(ditto_strategy *strategy, ditto_replica_fn functio
     struct dti_team *team = strategy->base.team;
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
-    strategy->call = (struct dti_run_call){ function, argument };
+    if (strategy->call.function != function ||
+        strategy->call.argument != argument) /* else the line stays with the replicas */
+        strategy->call = (struct dti_run_call){ function, argument };
     ditto_status status = dti_team_run(team, enter_function, &strategy->call, team->options.run_timeout_ms);
     if (dti_stopped(&team->stop) && !team->poisoned) { /* all replicas are parked: the next run starts clean */
         dti_sync_renew(team);

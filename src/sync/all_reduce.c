@@ -28,11 +28,11 @@
 
 static void combine_lines(struct dti_sync *sync, uint32_t seq, struct dti_attendee *scratch_of, void *out)
 {
-    const struct dti_line *any = dti_line_of(sync, 0, seq);
+    const struct dti_call *any = &dti_line_of(sync, 0, seq)->call;
     const struct dti_kernel *kernel = dti_kernel_of((ditto_dtype)any->dtype, (ditto_op)any->op);
     size_t bytes = any->count * ditto_dtype_bytes((ditto_dtype)any->dtype);
     for (uint32_t i = 0; i < sync->team->n; i++)
-        scratch_of->sources[i] = dti_line_of(sync, i, seq)->payload;
+        scratch_of->sources[i] = dti_line_payload(dti_line_of(sync, i, seq), bytes);
     dti_tree_reduce(kernel->combine, scratch_of->sources, sync->team->n, 0, any->count, bytes, out,
                     scratch_of->scratch);
     if (kernel->divide != NULL)
@@ -148,7 +148,7 @@ static void store_to_all(void *context, size_t first, size_t count, const void *
     uint32_t n = to->sync->team->n;
     for (uint32_t step = 0; step < n; step++) { /* starting at its own, so that writers spread over the buffers */
         uint32_t i = (to->self + step) % n;
-        memcpy((char *)dti_line_of(to->sync, i, to->seq)->dst + first * to->size, reduced, count * to->size);
+        memcpy((char *)dti_line_of(to->sync, i, to->seq)->call.dst + first * to->size, reduced, count * to->size);
     }
 }
 
@@ -159,11 +159,11 @@ static void work_inside(struct dti_replica *self, const struct dti_call *call, c
     const struct dti_sync *sync = self->team->sync;
     uint32_t n = self->team->n;
     for (uint32_t i = 0; i < n; i++)
-        sync->attendee[self->id].sources[i] = dti_line_of(sync, i, seq)->src;
+        sync->attendee[self->id].sources[i] = dti_line_of(sync, i, seq)->call.src;
     if (sink != NULL) {
         reduce_range(self, call, sink);
     } else if (n == 2 && call->op != DITTO_MEAN) {
-        reduce_pair(self, call, (void *[]){ dti_line_of(sync, 0, seq)->dst, dti_line_of(sync, 1, seq)->dst });
+        reduce_pair(self, call, (void *[]){ dti_line_of(sync, 0, seq)->call.dst, dti_line_of(sync, 1, seq)->call.dst });
     } else {
         struct all_destinations to = { sync, seq, self->id, ditto_dtype_bytes((ditto_dtype)call->dtype) };
         reduce_range(self, call, &(struct dti_sink){ store_to_all, &to });
@@ -176,6 +176,8 @@ static ditto_status reduce_direct(struct dti_replica *self, const struct dti_cal
 {
     uint32_t seq, last;
     ditto_status status = dti_meet(self, call, NULL, 0, NULL, deadline, &seq);
+    if (status == DITTO_OK)
+        status = dti_meeting_compare(self, seq);
     if (status != DITTO_OK)
         return leave(self, status);
     if (!go_inside(self))

@@ -11,18 +11,23 @@
 static void describe_call(char *text, size_t size, const struct dti_line *line, uint32_t seq)
 {
     struct dti_text out = { text, size, 0 };
-    dti_text_add(&out, "%s #%u", line->name, seq);
-    if (line->dtype != 0)
-        dti_text_add(&out, " (%zu x %s, %s)", line->count, ditto_dtype_name((ditto_dtype)line->dtype),
-                     line->op != 0 ? ditto_op_name((ditto_op)line->op) : "no op");
-    if (line->object != NULL)
-        dti_text_add(&out, " on \"%s\"", line->object);
+    const struct dti_call *call = &line->call;
+    dti_text_add(&out, "%s #%u", call->name, seq);
+    if (call->dtype != 0)
+        dti_text_add(&out, " (%zu x %s, %s)", call->count, ditto_dtype_name((ditto_dtype)call->dtype),
+                     call->op != 0 ? ditto_op_name((ditto_op)call->op) : "no op");
+    if (call->object != NULL)
+        dti_text_add(&out, " on \"%s\"", call->object);
+}
+
+static uint64_t word_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq)
+{
+    return atomic_load_explicit(&dti_line_of(sync, replica, seq)->word, memory_order_acquire); /* M1 */
 }
 
 static bool arrived_flat(const struct dti_sync *sync, uint32_t replica, uint32_t seq)
 {
-    /* acquire: M1 */
-    return atomic_load_explicit(&dti_line_of(sync, replica, seq)->seq, memory_order_acquire) == seq;
+    return word_of(sync, replica, seq) >> 32 == seq;
 }
 
 /* The replicas that have not come to `seq` (of those, if asked, only the ones that will not come any more), each with
@@ -76,12 +81,6 @@ static ditto_status fail_late(struct dti_replica *self, uint32_t seq, const stru
     return DITTO_ERR_TIMED_OUT;
 }
 
-static bool same_call(const struct dti_line *a, const struct dti_line *b)
-{
-    return a->name == b->name && a->object == b->object && a->count == b->count && a->dtype == b->dtype &&
-           a->op == b->op;
-}
-
 static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_t b, uint32_t seq)
 {
     const struct dti_sync *sync = self->team->sync;
@@ -92,6 +91,21 @@ static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_
              a, one, b, other);
     dti_team_stop(self->team);
     return dti_team_stop_status(self->team);
+}
+
+static bool same_call(const struct dti_call *a, const struct dti_call *b)
+{
+    return a->name == b->name && a->object == b->object && a->count == b->count && a->dtype == b->dtype &&
+           a->op == b->op;
+}
+
+ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq)
+{
+    const struct dti_sync *sync = self->team->sync;
+    for (uint32_t i = 1; i < self->team->n; i++)
+        if (!same_call(&dti_line_of(sync, 0, seq)->call, &dti_line_of(sync, i, seq)->call))
+            return fail_different(self, 0, i, seq);
+    return DITTO_OK;
 }
 
 /* -- flat: everyone watches everyone -- */
@@ -108,11 +122,12 @@ static bool flat_ready(void *argument)
            dti_replica_returned(&team->replica[w->peer]);
 }
 
-static ditto_status meet_flat(struct dti_replica *self, uint32_t seq, struct dti_deadline *deadline)
+static ditto_status meet_flat(struct dti_replica *self, uint64_t word, struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
     struct dti_sync *sync = team->sync;
-    atomic_store_explicit(&sync->attendee[self->id].line[seq & 1].seq, seq, memory_order_release); /* M0 */
+    uint32_t seq = (uint32_t)(word >> 32);
+    atomic_store_explicit(&sync->attendee[self->id].line[seq & 1].word, word, memory_order_release); /* M0 */
     dti_waitroom_signal(&team->room, self->id);
     for (uint32_t step = 1; step < team->n; step++) {
         uint32_t peer = self->id + step < team->n ? self->id + step : self->id + step - team->n;
@@ -120,10 +135,12 @@ static ditto_status meet_flat(struct dti_replica *self, uint32_t seq, struct dti
         if (!dti_wait(&team->room, self->id, peer, &self->patience, deadline, flat_ready, &w))
             return fail_late(self, seq, deadline);
         /* Looked at again: the peer may have come, finished the meeting and returned between two looks. */
-        if (!arrived_flat(sync, peer, seq))
-            return dti_stopped(&team->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
-        if (!same_call(dti_line_of(sync, self->id, seq), dti_line_of(sync, peer, seq)))
+        uint64_t theirs = word_of(sync, peer, seq);
+        if (theirs == word)
+            continue;
+        if (theirs >> 32 == seq)
             return fail_different(self, self->id < peer ? self->id : peer, self->id < peer ? peer : self->id, seq);
+        return dti_stopped(&team->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
     }
     return DITTO_OK;
 }
@@ -152,7 +169,7 @@ static ditto_status lead_crowded(struct dti_replica *self, void (*combine)(struc
     struct dti_team *team = self->team;
     struct dti_sync *sync = team->sync;
     for (uint32_t i = 1; i < team->n; i++)
-        if (!same_call(dti_line_of(sync, 0, seq), dti_line_of(sync, i, seq)))
+        if (word_of(sync, i, seq) != word_of(sync, 0, seq))
             return fail_different(self, 0, i, seq);
     if (combine != NULL)
         combine(sync, seq);
@@ -163,14 +180,15 @@ static ditto_status lead_crowded(struct dti_replica *self, void (*combine)(struc
     return DITTO_OK;
 }
 
-static ditto_status meet_crowded(struct dti_replica *self, void (*combine)(struct dti_sync *, uint32_t), uint32_t seq,
+static ditto_status meet_crowded(struct dti_replica *self, void (*combine)(struct dti_sync *, uint32_t), uint64_t word,
                                  struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
     struct dti_sync *sync = team->sync;
+    uint32_t seq = (uint32_t)(word >> 32);
     struct crowded_wait w = { sync, seq };
     /* release: for describe_missing, which looks at lines here too; the order of the meeting comes from C0 */
-    atomic_store_explicit(&sync->attendee[self->id].line[seq & 1].seq, seq, memory_order_release);
+    atomic_store_explicit(&sync->attendee[self->id].line[seq & 1].word, word, memory_order_release);
     /* acq_rel: release is C0, acquire is C1 */
     if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == team->n - 1)
         return lead_crowded(self, combine, seq);
@@ -182,6 +200,22 @@ static ditto_status meet_crowded(struct dti_replica *self, void (*combine)(struc
 }
 
 /* -- both -- */
+
+/* 32 bits of all that must be equal. Multiplication by odd constants, folded: every field reaches every bit. */
+static uint32_t digest(const struct dti_call *c)
+{
+    uint64_t d = (uint64_t)(uintptr_t)c->name * 0x9e3779b97f4a7c15u;
+    d ^= ((uint64_t)(uintptr_t)c->object + c->count) * 0xc2b2ae3d27d4eb4fu;
+    d = (d ^ d >> 29 ^ (uint64_t)c->dtype << 8 ^ c->op) * 0x165667b19e3779f9u;
+    return (uint32_t)(d >> 32);
+}
+
+/* Writes only what has changed: in a loop of equal calls the line stays clean, and with the peers. */
+static void announce(struct dti_call *there, const struct dti_call *call)
+{
+    if (!same_call(there, call) || there->src != call->src || there->dst != call->dst)
+        *there = *call;
+}
 
 ditto_status dti_meet(struct dti_replica *self, const struct dti_call *call, const void *payload, size_t payload_bytes,
                       void (*combine)(struct dti_sync *sync, uint32_t seq), struct dti_deadline *deadline,
@@ -196,15 +230,10 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_call *call, con
     me->seq = number;
     atomic_store_explicit(&me->last_seq, number, memory_order_relaxed); /* read for diagnosis alone */
     atomic_store_explicit(&me->last_name, call->name, memory_order_relaxed);
-    line->dtype = call->dtype;
-    line->op = call->op;
-    line->name = call->name;
-    line->object = call->object;
-    line->count = call->count;
-    line->src = call->src;
-    line->dst = call->dst;
+    announce(&line->call, call);
     if (payload_bytes != 0)
-        memcpy(line->payload, payload, payload_bytes);
+        memcpy(payload_bytes <= DTI_INLINE_BYTES ? line->brief : line->payload, payload, payload_bytes);
     *seq = number;
-    return team->crowded ? meet_crowded(self, combine, number, deadline) : meet_flat(self, number, deadline);
+    uint64_t word = (uint64_t)number << 32 | digest(call);
+    return team->crowded ? meet_crowded(self, combine, word, deadline) : meet_flat(self, word, deadline);
 }

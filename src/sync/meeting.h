@@ -33,17 +33,16 @@ struct dti_call {
     void *dst;
 };
 
-#define DTI_SMALL_BYTES 4096 /* room for payload per line; which messages use it: all_reduce.c */
+#define DTI_INLINE_BYTES 56   /* of payload that ride in the sequence word's own cache line */
+#define DTI_SMALL_BYTES  4096 /* room for payload per line; which messages use it: all_reduce.c */
 
+/* The sequence word carries a digest of the call, so that comparing calls costs no second cache line, and announcing
+ * one is a single store: peers watch that line, and each store to it may have to win it back from them. */
 struct dti_line {
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t seq;
-    uint8_t dtype, op;
-    const char *name;
-    const char *object;
-    size_t count;
-    const void *src;
-    void *dst;
-    alignas(16) unsigned char payload[DTI_SMALL_BYTES]; /* its first 16 bytes share the sequence word's line */
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t word; /* sequence number << 32 | digest */
+    unsigned char brief[DTI_INLINE_BYTES];
+    alignas(DTI_LINE_PAIR) struct dti_call call; /* in full: read for buffers' addresses, and for messages */
+    alignas(DTI_LINE_PAIR) unsigned char payload[DTI_SMALL_BYTES];
 };
 
 /* What one replica keeps to itself. */
@@ -70,9 +69,19 @@ static inline const struct dti_line *dti_line_of(const struct dti_sync *sync, ui
     return &sync->attendee[replica].line[seq & 1];
 }
 
+/* The replica's own thread, after a meeting: DIVERGED unless all calls are equal, field by field. A digest may collide
+ * once in 2^32; before anyone touches another one's buffer that is not good enough. */
+ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq);
+
 /* The replica's own thread. `combine` (crowded only; may be NULL) is run by the last to arrive, before the release.
  * On DITTO_OK all lines of the returned *seq can be read until the replica enters its next meeting but one.
  * Errors: DIVERGED, TIMED_OUT, PEER_STOPPED; the run is stopping then. */
+/* The payload that a replica came with to a meeting. */
+static inline const void *dti_line_payload(const struct dti_line *line, size_t bytes)
+{
+    return bytes <= DTI_INLINE_BYTES ? line->brief : line->payload;
+}
+
 ditto_status dti_meet(struct dti_replica *self, const struct dti_call *call, const void *payload, size_t payload_bytes,
                       void (*combine)(struct dti_sync *sync, uint32_t seq), struct dti_deadline *deadline,
                       uint32_t *seq);

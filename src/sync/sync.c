@@ -34,7 +34,7 @@ static void begin(struct dti_sync *sync)
         atomic_store_explicit(&a->last_name, NULL, memory_order_relaxed);
         atomic_store_explicit(&a->inside, 0, memory_order_relaxed);
         for (int parity = 0; parity < 2; parity++)
-            atomic_store_explicit(&a->line[parity].seq, 0, memory_order_relaxed);
+            atomic_store_explicit(&a->line[parity].word, 0, memory_order_relaxed);
     }
 }
 
