@@ -7,6 +7,7 @@
 #include <immintrin.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -28,14 +29,20 @@ static struct rider {
 } rider[2][2];
 static struct line arrival[MOST][2];
 static struct line counter, sense;
-static uint32_t episode[MOST][32]; /* plain, each thread its own line */
-static uint32_t team;
-static bool crowded; /* more threads than PUs */
+static struct {
+    alignas(128) uint32_t count; /* plain, each thread its own line */
+} episode[MOST];
+static struct {
+    alignas(128) uint32_t team;
+    bool crowded; /* more threads than PUs */
+} constant;       /* on a line that nobody writes */
+#define team    constant.team
+#define crowded constant.crowded
 
 /* Everyone watches everyone's line, two parities. */
 static void flags_barrier(void *context, uint32_t id)
 {
-    uint32_t e = ++episode[id][0];
+    uint32_t e = ++episode[id].count;
     (void)context;
     atomic_store_explicit(&arrival[id][e & 1].word, e, memory_order_release);
     for (uint32_t i = 1; i < team; i++) {
@@ -48,7 +55,7 @@ static void flags_barrier(void *context, uint32_t id)
 /* The same without the pause: on two cores that have nothing else to do. */
 static void eager_barrier(void *context, uint32_t id)
 {
-    uint32_t e = ++episode[id][0];
+    uint32_t e = ++episode[id].count;
     (void)context;
     atomic_store_explicit(&arrival[id][e & 1].word, e, memory_order_release);
     for (uint32_t i = 1; i < team; i++) {
@@ -61,7 +68,7 @@ static void eager_barrier(void *context, uint32_t id)
 /* One counter, one sense word; waiting threads yield. */
 static void yield_barrier(void *context, uint32_t id)
 {
-    uint32_t e = ++episode[id][0];
+    uint32_t e = ++episode[id].count;
     (void)context;
     if (atomic_fetch_add_explicit(&counter.word, 1, memory_order_acq_rel) == team - 1) {
         atomic_store_explicit(&counter.word, 0, memory_order_relaxed);
@@ -82,33 +89,12 @@ static void my_part(size_t count, uint32_t id, size_t *first, size_t *end)
     *end = *end < count ? *end : count;
 }
 
-/* Owners add their part from all and write it to all; two barriers. */
-static void owners(const struct work *work, struct worker *w, uint32_t id)
-{
-    size_t first, end;
-    my_part(work->bytes / 4, id, &first, &end);
-    if (team == 2) {
-        const float *a = w[0].src, *b = w[1].src;
-        float *x = w[0].dst, *y = w[1].dst;
-#pragma GCC ivdep
-        for (size_t i = first; i < end; i++)
-            x[i] = y[i] = a[i] + b[i];
-        return;
-    }
-    for (size_t i = first; i < end; i++) {
-        float sum = w[0].src[i];
-        for (uint32_t r = 1; r < team; r++)
-            sum += w[r].src[i];
-        for (uint32_t r = 0; r < team; r++)
-            w[r].dst[i] = sum;
-    }
-}
-
+/* Owners between two barriers. */
 static void owners_form(void *context, uint32_t id, const struct work *work, struct worker *w)
 {
     const struct contender_ops *barrier = context;
     barrier->barrier(NULL, id);
-    owners(work, w, id);
+    work_owners_loop(work, w, id);
     barrier->barrier(NULL, id);
 }
 
@@ -138,7 +124,7 @@ static alignas(128) char copies[64][2][COPY_BYTES];
 static void copies_form(void *context, uint32_t id, const struct work *work, struct worker *w)
 {
     const struct contender_ops *barrier = context;
-    uint32_t parity = (episode[id][0] + 1) & 1;
+    uint32_t parity = (episode[id].count + 1) & 1;
     size_t count = work->bytes / 4;
     memcpy(copies[id][parity], w[id].src, work->bytes);
     barrier->barrier(NULL, id);
@@ -158,7 +144,7 @@ static void copies_form(void *context, uint32_t id, const struct work *work, str
 /* Up to 48 bytes: the message rides in the line of the flag; one line each way is all that moves. Two threads. */
 static void rider_form(void *context, uint32_t id, const struct work *work, struct worker *w)
 {
-    uint32_t e = ++episode[id][0], other = 1 - id;
+    uint32_t e = ++episode[id].count, other = 1 - id;
     struct rider *mine = &rider[id][e & 1], *theirs = &rider[other][e & 1];
     (void)context;
     memcpy(mine->payload, w[id].src, work->bytes);
@@ -178,21 +164,19 @@ struct pool {
     const struct work *work;
     struct worker *workers;
     const struct contender_ops *ops;
-    bool baseline, touch, end;
+    bool baseline, touch, rest, end;
+    sem_t awake[MOST]; /* at rest the threads sleep here, so that others are not disturbed */
 };
 static struct pool pool;
 
-/* Spins (or yields) for a while; at rest it naps, so that others are not disturbed. */
+/* Spins (or yields): within a batch nobody sleeps. */
 static void pool_wait(_Atomic uint32_t *word, uint32_t value)
 {
-    for (uint64_t looks = 0; atomic_load_explicit(word, memory_order_acquire) != value; looks++) {
-        if (looks > 5000)
-            nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
-        else if (crowded)
+    while (atomic_load_explicit(word, memory_order_acquire) != value)
+        if (crowded)
             sched_yield();
         else
             _mm_pause();
-    }
 }
 
 static void pool_work(uint32_t id)
@@ -207,12 +191,17 @@ static void *pool_thread(void *argument)
 {
     uint32_t id = (uint32_t)(uintptr_t)argument;
     pin_to_nth(id);
+    sem_wait(&pool.awake[id]);
     for (uint32_t round = 1;; round++) {
         pool_wait(&pool.go.word, round);
         if (pool.end)
             return NULL;
-        pool_work(id);
+        bool rest = pool.rest; /* read before done is told: the master then may change it */
+        if (!rest)
+            pool_work(id);
         atomic_store_explicit(&pool.done[id].word, round, memory_order_release);
+        if (rest)
+            sem_wait(&pool.awake[id]);
     }
 }
 
@@ -223,9 +212,23 @@ static void fork_join(void)
     atomic_store_explicit(&pool.go.word, round, memory_order_release);
     if (pool.end)
         return;
-    pool_work(0);
+    if (!pool.rest)
+        pool_work(0);
     for (uint32_t i = 1; i < team; i++)
         pool_wait(&pool.done[i].word, round);
+}
+
+static void wake_pool(void)
+{
+    for (uint32_t i = 1; i < team; i++)
+        sem_post(&pool.awake[i]);
+}
+
+static void rest_pool(void)
+{
+    pool.rest = true;
+    fork_join();
+    pool.rest = false;
 }
 
 static double slowest(uint32_t replicas, const struct worker *w)
@@ -269,7 +272,8 @@ static double bound_batch(void *state, const struct work *work, bool baseline)
     pool.workers = work->kind == BENCH_BARRIER ? clocks : shared_workers;
     pool.ops = &form->ops;
     pool.baseline = baseline;
-    fork_join(); /* for BENCH_RUN: wakes the pool */
+    wake_pool();
+    fork_join();
     double seconds = work->kind == BENCH_RUN ? 0 : slowest(work->replicas, pool.workers);
     if (work->kind == BENCH_RUN) {
         double begin = now_seconds();
@@ -277,6 +281,7 @@ static double bound_batch(void *state, const struct work *work, bool baseline)
             fork_join();
         seconds = now_seconds() - begin;
     }
+    rest_pool();
     sched_setaffinity(0, sizeof before, &before);
     return seconds;
 }
@@ -290,7 +295,9 @@ static void bound_prepare(void *state, const struct work *work)
     pool.work = work;
     pool.workers = shared_workers;
     pool.touch = true;
+    wake_pool();
     fork_join();
+    rest_pool();
     pool.touch = false;
 }
 
@@ -311,7 +318,8 @@ uint32_t bound_open(struct contender *out, uint32_t replicas)
     team = replicas;
     crowded = replicas > (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     for (uint32_t i = 1; i < replicas; i++)
-        if (pthread_create(&pool.thread[i], NULL, pool_thread, (void *)(uintptr_t)i) != 0)
+        if (sem_init(&pool.awake[i], 0, 0) != 0 ||
+            pthread_create(&pool.thread[i], NULL, pool_thread, (void *)(uintptr_t)i) != 0)
             exit(1);
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if ((crowded ? forms[i].for_crowds : forms[i].for_the_rest) && (!forms[i].pairs_only || replicas == 2) &&
@@ -328,6 +336,7 @@ uint32_t bound_open(struct contender *out, uint32_t replicas)
 void bound_close(void)
 {
     pool.end = true;
+    wake_pool();
     fork_join();
     for (uint32_t i = 1; i < team; i++)
         pthread_join(pool.thread[i], NULL);

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -51,6 +52,38 @@ void work_batch(const struct work *work, struct worker *workers, uint32_t id, co
     }
     w->seconds = now_seconds() - begin;
     ops->barrier(context, id);
+}
+
+static void add_block(float *restrict sum, const float *restrict more, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        sum[i] += more[i];
+}
+
+void work_owners_loop(const struct work *work, struct worker *w, uint32_t id)
+{
+    enum { BLOCK = 1024 };
+    uint32_t n = work->replicas;
+    size_t count = work->bytes / 4, lines = (count + 15) / 16, each = lines / n, more = lines % n;
+    size_t first = (id * each + (id < more ? id : more)) * 16, end = first + (each + (id < more)) * 16;
+    end = end < count ? end : count;
+    if (n == 2) {
+        const float *a = w[0].src, *b = w[1].src;
+        float *x = w[0].dst, *y = w[1].dst;
+#pragma GCC ivdep
+        for (size_t i = first; i < end; i++)
+            x[i] = y[i] = a[i] + b[i];
+        return;
+    }
+    for (; first < end; first += BLOCK) {
+        float sum[BLOCK];
+        size_t block = end - first < BLOCK ? end - first : BLOCK;
+        memcpy(sum, w[0].src + first, block * sizeof *sum);
+        for (uint32_t r = 1; r < n; r++)
+            add_block(sum, w[r].src + first, block);
+        for (uint32_t r = 0; r < n; r++)
+            memcpy(w[(id + r) % n].dst + first, sum, block * sizeof *sum);
+    }
 }
 
 #define HUGE_PAGE ((size_t)2 << 20)

@@ -45,6 +45,10 @@ struct worker *work_allocate(const struct work *work);
 void work_touch(const struct work *work, struct worker *workers, uint32_t id);
 void work_free(const struct work *work, struct worker *workers);
 
+/* The hand-written direct loop of bounds and of peers: the owner of an index range adds it up from all inputs and
+ * writes it to all results, in blocks that stay in the first-level cache. */
+void work_owners_loop(const struct work *work, struct worker *workers, uint32_t id);
+
 double now_seconds(void);
 
 /* Binds the calling thread to the id-th PU that the process may use (round robin). */

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-/* e^x for x <= 0. The C library's own expf may round differently from one processor to another; this one uses nothing
- * but IEEE additions and multiplications, so that the trained weights have the same bits everywhere. */
+/* e^x for x <= 0. The C library's own expf may round differently from one processor to another; this one uses nothing but
+ * IEEE additions and multiplications, so that the trained weights have the same bits everywhere. */
 static float exp_of_negative(float x)
 {
     if (x < -80.0f)

@@ -19,8 +19,8 @@ enum { PARAMETERS = sizeof(struct network) / sizeof(float) };
 void network_initialize(struct network *network, uint64_t seed);
 
 /* Adds to *gradient the gradient of `scale` * cross-entropy over the rows; returns the sum of their (unscaled) losses.
- * pixel: [rows][INPUTS] in 0..16; label: [rows] in 0..CLASSES-1. gradient may be NULL: then only the losses and
- * *correct, the number of rows whose largest output is their label. */
+ * pixel: [rows][INPUTS] in 0..16; label: [rows] in 0..CLASSES-1. gradient may be NULL: then only the losses and *correct,
+ * the number of rows whose largest output is their label. */
 double network_learn(const struct network *network, const float *pixel, const int32_t *label, size_t rows, float scale,
                      struct network *gradient, int64_t *correct);
 

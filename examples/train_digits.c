@@ -2,10 +2,10 @@
  *
  * Read it from main at the end upwards. What ditto does here:
  *   a strategy      places replicas on cores, each a pinned thread with memory of its own NUMA node
- *   a dataset       reads, shuffles and batches the rows; every replica gets its part of each global batch, ahead of
- * time an all-reduce   adds up the replicas' gradients: the same bits on all of them mirrored        variables hold the
- * weights and their momentum: written together, equal everywhere sync-on-read    variables hold loss and hits: each
- * replica counts alone, the sum is made when somebody reads it
+ *   a dataset       reads, shuffles and batches the rows; every replica gets its part of each global batch, ahead of time
+ *   an all-reduce   adds up the replicas' gradients: the same bits on all of them
+ *   mirrored        variables hold the weights and their momentum: written together, equal everywhere
+ *   sync-on-read    variables hold loss and hits: each replica counts alone, the sum is made when somebody reads it
  *
  * One step of training is in train_step(), one pass over the data in train_epoch(). */
 #include <ditto.h>

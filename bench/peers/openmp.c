@@ -18,27 +18,9 @@ static void barrier(void *context, uint32_t id)
 
 static void all_reduce(void *context, uint32_t id, const struct work *work, struct worker *w)
 {
-    uint32_t n = work->replicas;
-    size_t count = work->bytes / 4, lines = (count + 15) / 16, each = lines / n, more = lines % n;
-    size_t first = (id * each + (id < more ? id : more)) * 16, end = first + (each + (id < more)) * 16;
-    end = end < count ? end : count;
     (void)context;
 #pragma omp barrier
-    if (n == 2) {
-        const float *a = w[0].src, *b = w[1].src;
-        float *x = w[0].dst, *y = w[1].dst;
-#pragma GCC ivdep
-        for (size_t i = first; i < end; i++)
-            x[i] = y[i] = a[i] + b[i];
-    } else {
-        for (size_t i = first; i < end; i++) {
-            float sum = w[0].src[i];
-            for (uint32_t r = 1; r < n; r++)
-                sum += w[r].src[i];
-            for (uint32_t r = 0; r < n; r++)
-                w[r].dst[i] = sum;
-        }
-    }
+    work_owners_loop(work, w, id);
 #pragma omp barrier
 }
 

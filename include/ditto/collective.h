@@ -1,8 +1,8 @@
 /* include/ditto/collective.h - operations in which every replica of a strategy takes part.
  *
- * All functions here: replica context, called by each replica once, in the same order on every replica. Replicas that
- * call different things, or leave while others wait, get DITTO_ERR_DIVERGED; nobody hangs. After an error the run is
- * stopping: every later collective of it returns an error at once. */
+ * All functions here: replica context, called by each replica once, in the same order on every replica. Replicas that call
+ * different things, or leave while others wait, get DITTO_ERR_DIVERGED; nobody hangs. After an error the run is stopping:
+ * every later collective of it returns an error at once. */
 #ifndef DITTO_COLLECTIVE_H
 #define DITTO_COLLECTIVE_H
 
@@ -63,8 +63,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self, const 
  *  Result     the same bits on every replica, in every run, for every placement and algorithm.
  *  Cost       small: one meeting, and each replica reads n-1 payloads. Larger: two meetings; each replica reads
  *             2(n-1)/n * count elements from, or writes them to, other replicas' memory.
- *  Source     reduce-scatter, then all-gather: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, done by the owner of
- * each index range straight between the callers' buffers.  Since 0.1 */
+ *  Source     reduce-scatter, then all-gather: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, done by the owner of each
+ *             index range straight between the callers' buffers.  Since 0.1 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce(ditto_replica *self, const void *src, void *dst, size_t count,
                                                         ditto_dtype dtype, ditto_op op,
                                                         const ditto_reduce_options *options);

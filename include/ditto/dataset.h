@@ -4,9 +4,9 @@
  * transformations change their order or number, batch() says how many make one global batch. Nothing is read until an
  * iterator (distribute.h) asks. A dataset can be iterated many times and by several iterators at once.
  *
- * All functions here: any thread, any context. A transformation keeps its input alive: destroy each handle when it is
- * no longer needed by you. Outputs are set only on DITTO_OK. All can fail with DITTO_ERR_NO_MEMORY and, for NULL
- * arguments, DITTO_ERR_INVALID. */
+ * All functions here: any thread, any context. A transformation keeps its input alive: destroy each handle when it is no
+ * longer needed by you. Outputs are set only on DITTO_OK. All can fail with DITTO_ERR_NO_MEMORY and, for NULL arguments,
+ * DITTO_ERR_INVALID. */
 #ifndef DITTO_DATASET_H
 #define DITTO_DATASET_H
 
@@ -41,9 +41,9 @@ typedef struct ditto_csv_options {
 } ditto_csv_options;
 #define DITTO_CSV_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_csv_options)
 
-/** Rows from the lines of a file of numbers (no quoting). Blank lines are passed over. Lines are read and parsed while
- * the dataset is iterated; one that is ragged or holds something else than a number is DITTO_ERR_CORRUPT then, naming
- * file, line and column. Numbers are read without locale.
+/** Rows from the lines of a file of numbers (no quoting). Blank lines are passed over. Lines are read and parsed while the
+ *  dataset is iterated; one that is ragged or holds something else than a number is DITTO_ERR_CORRUPT then, naming file,
+ *  line and column. Numbers are read without locale.
  *  @retval DITTO_ERR_NOT_FOUND    there is no such file
  *  @retval DITTO_ERR_IO           it cannot be read (errno kept); it is no regular file
  *  @retval DITTO_ERR_INVALID      it holds no row; a component without columns or beyond options->columns
@@ -70,8 +70,7 @@ typedef struct ditto_shuffle_options {
  *  @param options  NULL: seed 0, all rows
  *  @retval DITTO_ERR_UNSUPPORTED  after batch: shuffle rows, then batch them
  *  Cost    24 bytes for each row of the buffer.
- *  Source  D. E. Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P; SplitMix64: Steele, Lea, Flood, OOPSLA
- * 2014. */
+ *  Source  D. E. Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P; SplitMix64: Steele, Lea, Flood, OOPSLA 2014. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shuffle(ditto_dataset *input, const ditto_shuffle_options *options,
                                                              ditto_dataset **out);
 

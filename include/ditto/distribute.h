@@ -1,5 +1,4 @@
-/* include/ditto/distribute.h - a dataset cut into per-replica batches, delivered ahead of time into each replica's
- * queue. */
+/* include/ditto/distribute.h - a dataset cut into per-replica batches, delivered ahead of time into each replica's queue. */
 #ifndef DITTO_DISTRIBUTE_H
 #define DITTO_DISTRIBUTE_H
 
@@ -28,9 +27,9 @@ typedef struct ditto_input_options {
 } ditto_input_options;
 #define DITTO_INPUT_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_input_options)
 
-/** Starts a pass. A global batch of G rows gives replica r floor(G/N) rows, the first G mod N replicas one more; a
- * step's rows go to the replicas in replica order. Rows flow across the borders of repetitions; the last step may be
- * partial. Cross-replica context; errors as in strategy.h, and:
+/** Starts a pass. A global batch of G rows gives replica r floor(G/N) rows, the first G mod N replicas one more; a step's
+ *  rows go to the replicas in replica order. Rows flow across the borders of repetitions; the last step may be partial.
+ *  Cross-replica context; errors as in strategy.h, and:
  *  @param dataset  kept alive until the iterator is destroyed
  *  @param options  NULL for the defaults
  *  @param out      the caller's, to be given to ditto_iterator_destroy

@@ -8,8 +8,8 @@ DITTO_BEGIN
 
 #define DITTO_MAX_REPLICAS 1024 /* of one strategy */
 
-/** How many replicas each NUMA node gets. Ids are numbered node by node either way, so the order of reduction, and with
- * it every bit, does not depend on the policy. */
+/** How many replicas each NUMA node gets. Ids are numbered node by node either way, so the order of reduction, and with it
+ *  every bit, does not depend on the policy. */
 typedef enum ditto_policy {
     DITTO_SPREAD = 0,  /**< the default: nodes get equal numbers, as far as they have cores */
     DITTO_COMPACT = 1, /**< fill a node before the next is used */

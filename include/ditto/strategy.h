@@ -62,8 +62,8 @@ typedef struct ditto_strategy_options {
  *  @param kind     DITTO_MIRRORED
  *  @param options  NULL: one replica per core
  *  @param out      the caller's, to be given to ditto_strategy_destroy; set only on DITTO_OK
- *  @retval DITTO_ERR_RANGE      an unknown kind or enum; more than DITTO_MAX_REPLICAS; a PU that the process may not
- * use; an empty cpuset
+ *  @retval DITTO_ERR_RANGE      an unknown kind or enum; more than DITTO_MAX_REPLICAS; a PU that the process may not use;
+ *                               an empty cpuset
  *  @retval DITTO_ERR_INVALID    NULL out; contradicting options; DITTO_TIMEOUT_MS is set but no number
  *  @retval DITTO_ERR_SYSTEM     a thread was refused (RLIMIT_NPROC, pids cgroup) or could not be pinned
  *  @retval DITTO_ERR_NO_MEMORY  an arena was refused (RLIMIT_AS)
@@ -77,8 +77,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_kind kind, co
  *  before or after; used after, they give DITTO_ERR_CONTEXT. NULL is allowed.
  *  @retval DITTO_ERR_BUSY      another thread is in a call on it; nothing was done
  *  @retval DITTO_ERR_CONTEXT   inside its own run or scope; nothing was done
- *  @retval DITTO_ERR_POISONED  it is destroyed, but the replicas that the message names never returned: their threads
- * and memory had to be left In a child process after fork it frees without joining and returns DITTO_OK. */
+ *  @retval DITTO_ERR_POISONED  it is destroyed, but the replicas that the message names never returned: their threads and
+ *                              memory had to be left
+ *  In a child process after fork it frees without joining and returns DITTO_OK. */
 DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
 
 /** Runs function(self, argument) once on every replica, ids 0 .. N-1, at the same time, and waits until all returned.
@@ -90,8 +91,7 @@ DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
  *  @retval DITTO_ERR_POISONED   an earlier run left a replica that never returned
  *  @retval DITTO_ERR_CONTEXT    on a replica's thread (runs do not nest), or in another strategy's scope
  *  Ordering  what the caller wrote before, every replica sees; what replicas wrote, the caller sees afterwards.
- *  Cost      two hand-overs of a cache line; outside a scope two system calls more, to pin the caller and restore it.
- */
+ *  Cost      two hand-overs of a cache line; outside a scope two system calls more, to pin the caller and restore it. */
 DITTO_API ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument);
 
 /** Makes the strategy current on this thread and pins the thread to replica 0's PU (unless the caller waits, or pin is
@@ -128,8 +128,7 @@ typedef struct ditto_replica_info {
 /** @retval DITTO_ERR_RANGE  no such replica.  Cost  system calls: for reports. */
 DITTO_API ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out);
 
-/** Writes a table of the replicas (replica, package, node, PU, thread, memory) and the limits that the process is
- * under.
+/** Writes a table of the replicas (replica, package, node, PU, thread, memory) and the limits that the process is under.
  *  @param buffer  may be NULL when size is 0
  *  @param length  NULL, or receives the length of the whole text without its terminator: a larger one than size - 1
  *                 means that it was cut */

@@ -1,9 +1,9 @@
 /* include/ditto/variable.h - values that exist once per replica and stay consistent.
  *
- * A variable has one component per replica. A *mirrored* variable (ON_WRITE) keeps them equal: replicas give their
- * values to a write, which aggregates them and writes the result everywhere. A *sync-on-read* variable (ON_READ) lets
- * each replica write its own component freely and aggregates when it is read across replicas. Components that cannot
- * differ share one physical copy per NUMA node. docs/semantics.md, section 8. */
+ * A variable has one component per replica. A *mirrored* variable (ON_WRITE) keeps them equal: replicas give their values
+ * to a write, which aggregates them and writes the result everywhere. A *sync-on-read* variable (ON_READ) lets each
+ * replica write its own component freely and aggregates when it is read across replicas. Components that cannot differ
+ * share one physical copy per NUMA node. docs/semantics.md, section 8. */
 #ifndef DITTO_VARIABLE_H
 #define DITTO_VARIABLE_H
 
@@ -61,8 +61,8 @@ typedef struct ditto_variable_options {
  *  @param initial  dtype, rank and shape; data is copied, NULL: zeros, or what options->initialize fills in
  *  @param options  NULL: a mirrored variable without aggregation
  *  @param out      the caller's, to be given to ditto_variable_destroy; set only on DITTO_OK
- *  @retval DITTO_ERR_INVALID      NULL; synchronization NONE; MEAN with an integer dtype; both data and initialize
- * given; no dtype; rank above DITTO_MAX_RANK
+ *  @retval DITTO_ERR_INVALID      NULL; synchronization NONE; MEAN with an integer dtype; both data and initialize given;
+ *                                 no dtype; rank above DITTO_MAX_RANK
  *  @retval DITTO_ERR_RANGE        an unknown enum; the size overflows
  *  @retval DITTO_ERR_UNSUPPORTED  SUM or MEAN of a dtype that ditto_all_reduce does not have
  *  @retval DITTO_ERR_USER         initialize failed (or the status that it returned)
@@ -84,9 +84,9 @@ DITTO_API ditto_tensor ditto_variable_spec(const ditto_variable *variable);
  *  @retval DITTO_ERR_INVALID  a sync-on-read variable without aggregation */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_read(ditto_variable *variable, void *dst, size_t bytes);
 
-/** Writes one value: to every component of a mirrored variable; of a sync-on-read one with SUM in parts (value / N
- * each; of integers the remainder one each to the first replicas, so that the sum is exact), with MEAN or
- * ONLY_FIRST_REPLICA to every component.
+/** Writes one value: to every component of a mirrored variable; of a sync-on-read one with SUM in parts (value / N each;
+ *  of integers the remainder one each to the first replicas, so that the sum is exact), with MEAN or ONLY_FIRST_REPLICA
+ *  to every component.
  *  @retval DITTO_ERR_INVALID  a sync-on-read variable without aggregation */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign(ditto_variable *variable, const void *value, size_t bytes);
 /** value added to (subtracted from) every component.

@@ -1,7 +1,7 @@
 /* src/base/fenv.h - the floating-point environment in which sums have the documented bits.
  *
- * Rounding to nearest, denormals kept, no traps. A caller may have set another one (flush-to-zero is common in
- * numerical codes): entering costs one register read when nothing is to be done. */
+ * Rounding to nearest, denormals kept, no traps. A caller may have set another one (flush-to-zero is common in numerical
+ * codes): entering costs one register read when nothing is to be done. */
 #ifndef DTI_FENV_H
 #define DTI_FENV_H
 

@@ -7,8 +7,8 @@
 #define DTI_NEVER UINT64_MAX /* a deadline that does not come */
 
 uint64_t dti_now_ns(void); /* CLOCK_MONOTONIC */
-/* A limit on waiting whose clock is read only once somebody really waits: a look at the clock costs as much as a tenth
- * of a barrier. */
+/* A limit on waiting whose clock is read only once somebody really waits: a look at the clock costs as much as a tenth of
+ * a barrier. */
 struct dti_deadline {
     uint32_t timeout_ms; /* UINT32_MAX (DITTO_FOREVER): none */
     uint64_t at_ns;      /* 0: not asked yet */
@@ -22,10 +22,9 @@ void dti_futex_wake(_Atomic uint32_t *word);
 /* The two sides of a store-then-load race between one that sleeps and one that wakes (Dekker's pattern):
  *     waker    store condition; dti_fence_light(); load "does anyone sleep?"
  *     sleeper  store "I sleep";  dti_fence_heavy(); load condition
- * At least one of the two loads sees the other's store. The waker's side is on every hot path, the sleeper's is about
- * to make a system call anyway: membarrier(2) puts the whole price on the sleeper. Where the kernel refuses it, the
- * light side is a full fence too. Source: asymmetric fences, P1202R5; membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED.
- */
+ * At least one of the two loads sees the other's store. The waker's side is on every hot path, the sleeper's is about to
+ * make a system call anyway: membarrier(2) puts the whole price on the sleeper. Where the kernel refuses it, the light
+ * side is a full fence too. Source: asymmetric fences, P1202R5; membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED. */
 void dti_fence_init(void); /* once before the first use; any thread, any number of times */
 extern _Atomic bool dti_fence_is_asymmetric;
 static inline void dti_fence_light(void)

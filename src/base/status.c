@@ -45,6 +45,8 @@ void dti_error_set(const ditto_error *error)
 
 void dti_error_clear(void)
 {
+    if (last_error.status == DITTO_OK) /* once a run: mostly there is nothing to clear */
+        return;
     last_error.status = DITTO_OK;
     last_error.replica = -1;
     last_error.system_errno = 0;

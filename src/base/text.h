@@ -6,8 +6,7 @@
 
 #include <stdbool.h>
 
-/* A report under construction. `length` counts what was wanted, also past the end, so that a caller can size a buffer.
- */
+/* A report under construction. `length` counts what was wanted, also past the end, so that a caller can size a buffer. */
 struct dti_text {
     char *buffer; /* always terminated when size > 0 */
     size_t size, length;

@@ -1,19 +1,18 @@
 /* src/base/wait.h - waiting for one another: spin or yield for a while, then sleep on a futex of one's own.
  *
- * A waiting room has one seat per thread that may wait. Whoever changes something that others may be waiting for
- * signals the room; when nobody sleeps, that is one load of a line that all share. A sleeper says whom it awaits, so
- * that a signal wakes those alone whom it concerns, and each on its own word: no herd, no wake-up system call for the
- * awake.
+ * A waiting room has one seat per thread that may wait. Whoever changes something that others may be waiting for signals
+ * the room; when nobody sleeps, that is one load of a line that all share. A sleeper says whom it awaits, so that a
+ * signal wakes those alone whom it concerns, and each on its own word: no herd, no wake-up system call for the awake.
  *
  * Invariants  I1  parked counts the seats between "took a seat" and "left it"; 0 means that nobody needs a wake-up.
  *             I2  a seat's state is SLEEPING only between the sleeper's store S0 and the first of: its own leaving, a
  *                 waker's exchange W2.
  * Edges       S0 -> W1  sleeper's (parked, state), dti_fence_heavy | signaller's condition, dti_fence_light: of the
- *             W0 -> S1  sleeper's look at the condition (S1) and the signaller's at parked (W1), one sees the other
- * side. Therefore   no wake-up is lost: either S1 sees the condition and nobody sleeps, or W1 sees parked > 0 and the
- * waker finds the seat. If it finds it already re-armed, the futex word differs from what the kernel compares. What the
- * condition guards is ordered by the condition's own acquire and release, not by this room. Model tests/model/wait.pml
- * (spin): three threads, every interleaving; mutants without S1 or W1 are rejected. */
+ *             W0 -> S1  sleeper's look at the condition (S1) and the signaller's at parked (W1), one sees the other side.
+ * Therefore   no wake-up is lost: either S1 sees the condition and nobody sleeps, or W1 sees parked > 0 and the waker
+ *             finds the seat. If it finds it already re-armed, the futex word differs from what the kernel compares.
+ *             What the condition guards is ordered by the condition's own acquire and release, not by this room.
+ * Model       tests/model/wait.pml (spin): three threads, every interleaving; mutants without S1 or W1 are rejected. */
 #ifndef DTI_WAIT_H
 #define DTI_WAIT_H
 

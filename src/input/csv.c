@@ -1,8 +1,8 @@
 /* src/input/csv.c - rows from the lines of a file of numbers.
  *
  * The sequencer only looks for line ends, in large sequential reads; a row is the place of its line. The producers read
- * (pread: no shared position) and parse the lines of their batch, in parallel. Nothing is mapped, so a file that
- * shrinks meanwhile gives an error, not a fault; and nothing is kept, so a file may be larger than memory. */
+ * (pread: no shared position) and parse the lines of their batch, in parallel. Nothing is mapped, so a file that shrinks
+ * meanwhile gives an error, not a fault; and nothing is kept, so a file may be larger than memory. */
 #include "input/input.h"
 
 #include <errno.h>

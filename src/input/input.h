@@ -26,8 +26,7 @@ struct dti_dataset_kind {
     ditto_status (*open)(const ditto_dataset *dataset, uint64_t pass, struct dti_cursor **out);
     ditto_status (*next)(struct dti_cursor *cursor, struct dti_row *out); /* DITTO_END_OF_INPUT: no more */
     void (*close)(struct dti_cursor *cursor);
-    /* Reads rows into components: destination[k] is the first of `count` consecutive rows of component k. Thread-safe.
-     */
+    /* Reads rows into components: destination[k] is the first of `count` consecutive rows of component k. Thread-safe. */
     ditto_status (*fill)(const ditto_dataset *source, const struct dti_row *rows, size_t count,
                          void *const *destination);
     void (*free)(ditto_dataset *dataset); /* what open and the constructor made, but not the dataset itself */

@@ -1,8 +1,7 @@
 /* src/input/shuffle.c - rows in a random order that depends on seed and pass alone.
  *
  * A buffer of rows is kept full; each row given out is drawn from it and replaced by the next one of the input. With a
- * buffer of all rows that is Knuth's algorithm P. It runs in the one sequencer, so producers cannot change the order.
- */
+ * buffer of all rows that is Knuth's algorithm P. It runs in the one sequencer, so producers cannot change the order. */
 #include "input/input.h"
 
 #include <stdlib.h>

@@ -1,14 +1,13 @@
 /* src/replicas/arena.c - one jemalloc arena per replica, with extent hooks that tie its ranges to a NUMA node.
  *
- * Ranges: jemalloc asks for extents in growing steps and keeps what it gets until the arena is destroyed (opt.retain),
- * so each step is one mapping with one mbind: few mappings, however many allocations. A step that the address-space
- * limit refuses is asked again by jemalloc at the size that is really needed. We map with MAP_NORESERVE: address space
- * is reserved, pages come when they are touched.
+ * Ranges: jemalloc asks for extents in growing steps and keeps what it gets until the arena is destroyed (opt.retain), so
+ * each step is one mapping with one mbind: few mappings, however many allocations. A step that the address-space limit
+ * refuses is asked again by jemalloc at the size that is really needed. We map with MAP_NORESERVE: address space is
+ * reserved, pages come when they are touched.
  *
- * Where mbind is refused (default seccomp profile of containers) the kernel places a page on the node of the thread
- * that touches it first. Then the owner, who is pinned, touches each range before jemalloc hands out any of it; steps
- * are kept small, and pages are never given back, because a page that returned would be placed anew by whoever touches
- * it next. */
+ * Where mbind is refused (default seccomp profile of containers) the kernel places a page on the node of the thread that
+ * touches it first. Then the owner, who is pinned, touches each range before jemalloc hands out any of it; steps are kept
+ * small, and pages are never given back, because a page that returned would be placed anew by whoever touches it next. */
 #include "replicas/arena.h"
 #include "base/base.h"
 #include "replicas/pages.h"

@@ -5,10 +5,16 @@
 #include "replicas/pin.h"
 
 static _Atomic uint16_t on_pu[DTI_MAX_PUS];
-static _Atomic uint32_t floating, all;
+static _Atomic uint32_t floating, all, epoch;
+
+uint32_t dti_load_epoch(void)
+{
+    return atomic_load_explicit(&epoch, memory_order_relaxed);
+}
 
 void dti_load_add(uint32_t pu)
 {
+    atomic_fetch_add_explicit(&epoch, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&all, 1, memory_order_relaxed);
     if (pu == DTI_NO_PU)
         atomic_fetch_add_explicit(&floating, 1, memory_order_relaxed);
@@ -18,6 +24,7 @@ void dti_load_add(uint32_t pu)
 
 void dti_load_remove(uint32_t pu)
 {
+    atomic_fetch_add_explicit(&epoch, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&all, 1, memory_order_relaxed);
     if (pu == DTI_NO_PU)
         atomic_fetch_sub_explicit(&floating, 1, memory_order_relaxed);

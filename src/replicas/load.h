@@ -1,5 +1,4 @@
-/* src/replicas/load.h - how many of this process's ditto threads there are per PU: when to yield instead of spinning.
- */
+/* src/replicas/load.h - how many of this process's ditto threads there are per PU: when to yield instead of spinning. */
 #ifndef DTI_LOAD_H
 #define DTI_LOAD_H
 
@@ -11,8 +10,10 @@
 /* -- Any thread; lock-free -- */
 void dti_load_add(uint32_t pu);
 void dti_load_remove(uint32_t pu);
-/* True when a thread on `pu` should let others run while it waits: it shares its PU, threads float and there are more
- * of them all than `pus`, or the CPU quota (0: none) is below their number. */
+/* Changes whenever a count changes, so that an answer can be kept until then. */
+uint32_t dti_load_epoch(void);
+/* True when a thread on `pu` should let others run while it waits: it shares its PU, threads float and there are more of
+ * them all than `pus`, or the CPU quota (0: none) is below their number. */
 bool dti_load_crowded(uint32_t pu, uint32_t pus, double cpu_quota);
 
 #endif

@@ -1,9 +1,9 @@
 /* src/replicas/placement.c - which PU each replica gets. Pure: no thread, no system call.
  *
- * A candidate PU has a tier: 0 the first PU of a core, 1 its SMT sibling, and so on; when all are taken, they are
- * shared round robin. Tiers are filled one after the other, so that SMT siblings come last and sharing comes after
- * them. Within a tier SPREAD takes nodes in turn, COMPACT one after the other. The places are then sorted node by node:
- * ids, and with them the order of reduction, follow the mesh, whatever the policy. */
+ * A candidate PU has a tier: 0 the first PU of a core, 1 its SMT sibling, and so on; when all are taken, they are shared
+ * round robin. Tiers are filled one after the other, so that SMT siblings come last and sharing comes after them.
+ * Within a tier SPREAD takes nodes in turn, COMPACT one after the other. The places are then sorted node by node: ids, and
+ * with them the order of reduction, follow the mesh, whatever the policy. */
 #include "replicas/placement.h"
 #include "base/base.h"
 

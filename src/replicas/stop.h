@@ -15,8 +15,8 @@ struct dti_stop {
 
 /* -- Any thread -- */
 void dti_stop_init(struct dti_stop *stop);
-/* The first call of a run wins and gets true; its error is the run's. The caller then signals whoever may sleep. When
- * it returns, either way, the error can be read. */
+/* The first call of a run wins and gets true; its error is the run's. The caller then signals whoever may sleep. When it
+ * returns, either way, the error can be read. */
 bool dti_stop_now(struct dti_stop *stop, const ditto_error *error);
 static inline bool dti_stopped(const struct dti_stop *stop)
 {

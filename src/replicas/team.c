@@ -23,11 +23,11 @@
 static void set_patience(struct dti_replica *r)
 {
     const struct dti_team_options *o = &r->team->options;
+    r->load_epoch = dti_load_epoch();
     uint32_t pu = o->pin ? r->pu.os : DTI_NO_PU;
     bool crowded = r->team->crowded || dti_load_crowded(pu, o->pus, o->cpu_quota);
-    uint64_t sharers = r->team->n / (o->pus != 0 ? o->pus : 1);
     r->patience.spin_ns = crowded ? 0 : (uint64_t)o->spin_us * 1000u;
-    r->patience.yield_ns = crowded ? YIELD_NS + YIELD_SHARER_NS * sharers : 0;
+    r->patience.yield_ns = crowded ? r->team->yield_ns : 0;
 }
 
 /* An error that the function returned without saying why, or whose record is of something else. */
@@ -41,7 +41,8 @@ static void ensure_record(struct dti_replica *r, ditto_status status)
 static void work(struct dti_replica *r, uint32_t number)
 {
     struct dti_team *team = r->team;
-    set_patience(r);
+    if (r->load_epoch != dti_load_epoch())
+        set_patience(r);
     dti_error_replica = (int32_t)r->id;
     ditto_status status = team->job(r, team->argument);
     ditto_status news = status > 0 ? status : DITTO_OK;
@@ -391,7 +392,7 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
         r->team = team;
         r->arena = NULL;
         r->pu = *dti_placement_leader(placement, i);
-        r->patience = (struct dti_patience){ 0, 0 };
+        set_patience(r);
         r->tid = r->cpu = -1;
     }
 }
@@ -407,6 +408,7 @@ static struct dti_team *allocate(const struct dti_team_options *options)
     team->options.placement = NULL;
     team->n = n;
     team->crowded = options->placement->shared || (options->cpu_quota > 0 && options->cpu_quota < n);
+    team->yield_ns = YIELD_NS + YIELD_SHARER_NS * (n / (options->pus != 0 ? options->pus : 1));
     pthread_mutex_init(&team->lock, NULL);
     dti_stop_init(&team->stop);
     atomic_init(&team->go, GO_NONE);

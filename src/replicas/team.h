@@ -28,6 +28,7 @@ struct dti_replica {
     struct dti_arena *arena;
     struct dti_pu pu;
     struct dti_patience patience;
+    uint32_t load_epoch; /* that patience was made for */
     int32_t tid, cpu; /* read back; -1: unknown */
     pthread_t thread;
     char handles[DTI_HANDLES]; /* addresses only: run r's `self` is the address of handles[r % DTI_HANDLES] */
@@ -58,6 +59,7 @@ struct dti_team {
     struct dti_replica *replica;     /* [n] */
     struct dti_team_options options; /* .placement is not kept */
     bool crowded;                    /* by itself: PUs shared among its replicas, or a quota below their number */
+    uint64_t yield_ns;               /* how long a crowded replica yields before it sleeps */
     struct dti_sync *sync;           /* src/sync's state for this team; opaque here */
     struct dti_waitroom room;        /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
     struct dti_stop stop;
@@ -91,9 +93,9 @@ ditto_status dti_team_create(const struct dti_team_options *options, struct dti_
 ditto_status dti_team_destroy(struct dti_team *team);
 bool dti_team_forked(const struct dti_team *team);
 
-/* A cross call: checks context, fork and poison, takes the team's turn and, if it wants to run a job, pins the caller
- * to replica 0's PU (in a scope it is there already). `frame` is the caller's, for leave. Errors: CONTEXT, FORKED,
- * POISONED, SYSTEM; then there is nothing to leave. */
+/* A cross call: checks context, fork and poison, takes the team's turn and, if it wants to run a job, pins the caller to
+ * replica 0's PU (in a scope it is there already). `frame` is the caller's, for leave.
+ * Errors: CONTEXT, FORKED, POISONED, SYSTEM; then there is nothing to leave. */
 enum dti_caller_place { DTI_CALLER_WHERE_IT_IS, DTI_CALLER_PINNED };
 ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enum dti_caller_place place);
 void dti_cross_leave(struct dti_team *team, struct dti_frame *frame);

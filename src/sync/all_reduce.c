@@ -1,16 +1,17 @@
 /* src/sync/all_reduce.c - combining buffers over all replicas.
  *
- * Small messages ride in the lines of one meeting. Larger ones go straight between the callers' buffers: a first
- * meeting tells all addresses; then the owner of each index range combines it from all sources, tile by tile, and
- * writes all destinations; a last meeting tells that everything is written.
+ * Small messages ride in the lines of one meeting. Larger ones go straight between the callers' buffers: a first meeting
+ * tells all addresses; then the owner of each index range combines it from all sources, tile by tile, and writes all
+ * destinations; a last meeting tells that everything is written.
  *
  * Nobody touches a buffer after its owner has left:
  * Invariants  N1  a replica touches others' buffers only while its inside word is 1.
  *             N2  a replica whose buffers peers know leaves a stopped meeting only when every inside word is 0.
  * Edges       I0 -> I1  inside = 1, then (dti_fence_light) a look at the stop word | the stop word seen, then
- *             I2 -> I3  (dti_fence_heavy) a look at every inside word: of the two looks at least one sees the other
- * side. So either the worker sees the stop and touches nothing, or the leaver sees it inside and waits. O0 -> O1 inside
- * = 0 (release, after the last touch) -> the leaver's acquire. Model       tests/model/leave.pml */
+ *             I2 -> I3  (dti_fence_heavy) a look at every inside word: of the two looks at least one sees the other side.
+ *                       So either the worker sees the stop and touches nothing, or the leaver sees it inside and waits.
+ *             O0 -> O1  inside = 0 (release, after the last touch) -> the leaver's acquire.
+ * Model       tests/model/leave.pml */
 #include "sync/meeting.h"
 #include "sync/sync.h"
 
@@ -204,9 +205,10 @@ ditto_status dti_all_reduce(struct dti_replica *self, const void *src, void *dst
         .name = "ditto_all_reduce", .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .src = src, .dst = dst
     };
     size_t bytes = count * ditto_dtype_bytes(dtype); /* the caller has checked the product */
-    uint32_t others = self->team->n > 1 ? self->team->n - 1 : 1;
+    size_t readings =
+        self->team->crowded || self->team->n == 1 ? 1 : self->team->n - 1; /* of payloads, by each replica */
     struct dti_fenv saved = dti_fenv_enter();
-    ditto_status status = bytes <= SMALL_TOTAL_BYTES / (self->team->crowded ? 1 : others)
+    ditto_status status = bytes <= SMALL_TOTAL_BYTES && bytes * readings <= SMALL_TOTAL_BYTES
                               ? reduce_small(self, &call, bytes, deadline)
                               : reduce_direct(self, &call, NULL, deadline);
     dti_fenv_leave(saved);

@@ -30,8 +30,8 @@ static bool arrived_flat(const struct dti_sync *sync, uint32_t replica, uint32_t
     return word_of(sync, replica, seq) >> 32 == seq;
 }
 
-/* The replicas that have not come to `seq` (of those, if asked, only the ones that will not come any more), each with
- * what it did last. Their words may change meanwhile: a diagnosis. */
+/* The replicas that have not come to `seq` (of those, if asked, only the ones that will not come any more), each with what
+ * it did last. Their words may change meanwhile: a diagnosis. */
 static void describe_missing(char *text, size_t size, const struct dti_sync *sync, uint32_t seq, bool returned_only)
 {
     struct dti_text out = { text, size, 0 };

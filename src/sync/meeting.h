@@ -3,8 +3,8 @@
  * A meeting has a sequence number e. Each replica owns two lines, one per parity of e, with its sequence word, its call
  * and, for small messages, its payload. There are two ways to wait, one per team, chosen when it is made:
  *   flat     everyone watches everyone's line. For replicas with PUs of their own.
- *   crowded  a shared counter; the last to arrive compares all calls, may combine the payloads, and releases the
- * others. For replicas that share PUs: each has to be scheduled once, not once per peer.
+ *   crowded  a shared counter; the last to arrive compares all calls, may combine the payloads, and releases the others.
+ *            For replicas that share PUs: each has to be scheduled once, not once per peer.
  *
  * Invariants  I1  line[r][e % 2] is written by r only, and not before r has finished meeting e - 1.
  *             I2  nobody finishes e before all have arrived at e.

@@ -22,15 +22,14 @@ ditto_status dti_barrier(struct dti_replica *self, const char *name, struct dti_
 ditto_status dti_all_reduce(struct dti_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
                             ditto_op op, struct dti_deadline *deadline);
 
-/* Where results go that are not the callers' buffers. The owner of an index range calls store once for each of its
- * tiles, on its own thread: every index of [0, count) is stored exactly once in the whole strategy. */
+/* Where results go that are not the callers' buffers. The owner of an index range calls store once for each of its tiles,
+ * on its own thread: every index of [0, count) is stored exactly once in the whole strategy. */
 struct dti_sink {
     void (*store)(void *context, size_t first, size_t count, const void *reduced);
     void *context;
 };
-/* Reduces src over all replicas into the sink; when it returns DITTO_OK all stores have happened and are seen. `name`
- * and `object` (a variable's own name, or NULL) say whose operation it is. op 0: no reduction, replica 0's values are
- * stored. */
+/* Reduces src over all replicas into the sink; when it returns DITTO_OK all stores have happened and are seen. `name` and
+ * `object` (a variable's own name, or NULL) say whose operation it is. op 0: no reduction, replica 0's values are stored. */
 ditto_status dti_reduce_into(struct dti_replica *self, const void *src, size_t count, ditto_dtype dtype, ditto_op op,
                              const char *name, const char *object, const struct dti_sink *sink,
                              struct dti_deadline *deadline);

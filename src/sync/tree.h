@@ -1,5 +1,5 @@
-/* src/sync/tree.h - the one tree by which n values are combined. It depends on n alone, so placement, algorithm and
- * timing cannot change a bit. Pure. */
+/* src/sync/tree.h - the one tree by which n values are combined. It depends on n alone, so placement, algorithm and timing
+ * cannot change a bit. Pure. */
 #ifndef DTI_TREE_H
 #define DTI_TREE_H
 

@@ -7,8 +7,7 @@
 
 #define ROUNDS 20000
 
-/* Two threads hand a number to and fro; each sleeps at once (no patience), so every hand-over is a sleep and a wake-up.
- */
+/* Two threads hand a number to and fro; each sleeps at once (no patience), so every hand-over is a sleep and a wake-up. */
 struct ping {
     struct dti_waitroom room;
     _Atomic uint32_t ball;

@@ -1,5 +1,4 @@
-/* tests/fault/test_limits.c - an operating system that refuses: threads, address space, mbind; fork; coming and going.
- */
+/* tests/fault/test_limits.c - an operating system that refuses: threads, address space, mbind; fork; coming and going. */
 #include "support.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
-/* tests/input/test_input.c - the claims of dataset.h and distribute.h, and semantics.md section 9, rules 1 to 5 and 10.
- */
+/* tests/input/test_input.c - the claims of dataset.h and distribute.h, and semantics.md section 9, rules 1 to 5 and 10. */
 #include "support.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* tests/semantics/test_gradients.c - the lesson's first gradients are those of a plain serial program that adds the
- * replicas' parts in the tree's order: bit by bit. */
+/* tests/semantics/test_gradients.c - the lesson's first gradients are those of a plain serial program that adds the replicas'
+ * parts in the tree's order: bit by bit. */
 #include "support.h"
 
 #include "network.h"

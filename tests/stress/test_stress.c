@@ -1,5 +1,5 @@
-/* tests/stress/test_stress.c - random programs on many replicas: mixed collectives, naps, failures, with a printed
- * seed. DITTO_STRESS_SECONDS sets how long (default 6). */
+/* tests/stress/test_stress.c - random programs on many replicas: mixed collectives, naps, failures, with a printed seed.
+ * DITTO_STRESS_SECONDS sets how long (default 6). */
 #include "support.h"
 
 #include <sched.h>
@@ -13,8 +13,8 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A program is drawn from a seed that all replicas share, so they make the same calls; what each does between them
- * (naps of its own length, or failing at some place) comes from a seed of its own. */
+/* A program is drawn from a seed that all replicas share, so they make the same calls; what each does between them (naps of
+ * its own length, or failing at some place) comes from a seed of its own. */
 struct program {
     struct report report;
     uint64_t seed;

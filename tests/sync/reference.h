@@ -1,5 +1,4 @@
-/* tests/sync/reference.h - the documented tree, written once more, as plainly as can be: the judge of every reduction.
- */
+/* tests/sync/reference.h - the documented tree, written once more, as plainly as can be: the judge of every reduction. */
 #ifndef REFERENCE_H
 #define REFERENCE_H
 

@@ -1,5 +1,4 @@
-/* tests/sync/test_all_reduce.c - the claims of include/ditto/collective.h: the tree's bits, on every replica,
- * everywhere. */
+/* tests/sync/test_all_reduce.c - the claims of include/ditto/collective.h: the tree's bits, on every replica, everywhere. */
 #include "support.h"
 
 #include "reference.h"
