@@ -18,6 +18,7 @@ typedef struct ditto_topology_options {
 
 typedef struct ditto_topology_counts {
     uint32_t packages, numa_nodes, cores, pus; /**< that the process may use */
+    uint32_t machine_pus; /**< that the machine has: more than `pus` where affinity or a cpuset cuts */
     double
         cpu_quota; /**< CPUs that cgroups grant (v1 cfs quota or v2 cpu.max, the least of all ancestors); 0: no limit */
 } ditto_topology_counts;

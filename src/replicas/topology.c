@@ -131,6 +131,8 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
         return topology->live ? DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, errno, "hwloc could not read this machine")
                               : DTI_FAIL(DITTO_ERR_CORRUPT, "%s does not describe a machine",
                                          options->xml_path != NULL ? options->xml_path : options->synthetic);
+    int complete = hwloc_bitmap_weight(hwloc_topology_get_complete_cpuset(hw));
+    topology->counts.machine_pus = complete > 0 ? (uint32_t)complete : 0;
     if (topology->live) {
         struct dti_mask own;
         if (allowed == NULL)

@@ -1,0 +1,52 @@
+#!/bin/sh
+# Installs into a scratch directory and builds outside programs as a user would: cc app.c $(pkg-config ...), C and C++, shared
+# and static.
+set -eu
+cd "$(dirname "$0")/../.."
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+[ -f build-check/build.ninja ] && build=build-check || build=build
+DESTDIR=$scratch meson install -C "$build" --no-rebuild --quiet
+pc=$(find "$scratch" -name ditto.pc)
+export PKG_CONFIG_PATH="${pc%/*}" PKG_CONFIG_SYSROOT_DIR="$scratch"
+lib=$(find "$scratch" -name libditto.so)
+lib=${lib%/*}
+cat >"$scratch/app.c" <<'APP'
+#include <ditto.h>
+#include <stdio.h>
+
+static ditto_status mean_square(ditto_replica *self, void *unused)
+{
+    double x = ditto_replica_id(self) + 1.0, y = x * x;
+    (void)unused;
+    DITTO_TRY(ditto_all_reduce(self, &y, &y, 1, DITTO_F64, DITTO_MEAN, NULL));
+    if (ditto_replica_id(self) == 0)
+        printf("mean square over %u replicas: %g\n", ditto_num_replicas(self), y);
+    return DITTO_OK;
+}
+
+int main(void)
+{
+    ditto_strategy *strategy;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.replicas = 2;
+    if (ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) != DITTO_OK ||
+        ditto_strategy_run(strategy, mean_square, NULL) != DITTO_OK)
+        return fprintf(stderr, "%s\n", ditto_last_error()->message), 1;
+    return ditto_strategy_destroy(strategy) == DITTO_OK ? 0 : 1;
+}
+APP
+cp "$scratch/app.c" "$scratch/app.cpp"
+# shellcheck disable=SC2046 # lists of words
+{
+    gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Wno-missing-field-initializers "$scratch/app.c" $(pkg-config --cflags --libs ditto) -o "$scratch/c"
+    g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror "$scratch/app.cpp" $(pkg-config --cflags --libs ditto) -o "$scratch/cpp"
+    gcc -std=c11 "$scratch/app.c" $(pkg-config --cflags ditto) "$lib/libditto.a" -lhwloc -lnuma -lpthread -lm -o "$scratch/static"
+}
+for program in c cpp static; do
+    echo "$program: $(LD_LIBRARY_PATH=$lib "$scratch/$program")"
+done
+[ -x "$(find "$scratch" -name ditto-info)" ] || { echo "ditto-info is not installed"; exit 1; }
+readelf -d "$lib/libditto.so" | grep -q 'SONAME.*libditto.so.0' || { echo "no soname"; exit 1; }
+exported=$(nm -D --defined-only "$lib/libditto.so" | awk '{print $3}' | grep -v '^ditto_' || true)
+[ -z "$exported" ] || { echo "exported beside ditto_*: $exported"; exit 1; }
