@@ -34,6 +34,10 @@ void bound_close(void);
 bool peer_open(struct contender *out, const char *name, const char *program, uint32_t replicas);
 void peer_close(struct contender *contender);
 
+/* life.c: rows without contenders. */
+void bench_create(uint32_t replicas, bool csv);
+void bench_rest(uint32_t replicas, bool csv);
+
 #define MOST_CONTENDERS 12
 
 #endif

@@ -1,7 +1,7 @@
 /* bench/main.c - the program ditto-bench: which rows, measured against whom, printed how.
  *
  *     ditto-bench NAME [--replicas N] [--bytes LIST] [--dtype f32] [--op SUM] [--in-place] [--csv]
- * NAME: barrier, run, all-reduce. LIST: 8,4K,1M or 8..128M in steps of 4.
+ * NAME: barrier, run, all-reduce, create, rest. LIST: 8,4K,1M or 8..128M in steps of 4.
  * With --csv the columns of the first thirteen are fixed; new ones go to the end. */
 #include "harness.h"
 
@@ -24,9 +24,9 @@ struct request {
 
 static void usage(void)
 {
-    fprintf(stderr,
-            "usage: ditto-bench barrier|run|all-reduce [--replicas N] [--bytes 8,4K,1M or 8..128M] [--dtype f32] "
-            "[--op SUM] [--in-place] [--csv]\n");
+    fprintf(stderr, "usage: ditto-bench barrier|run|all-reduce|create|rest [--replicas N] [--bytes 8,4K,1M or 8..128M] "
+                    "[--dtype f32] "
+                    "[--op SUM] [--in-place] [--csv]\n");
     exit(2);
 }
 
@@ -65,10 +65,10 @@ static void parse_sizes(struct request *r, const char *text)
 static struct request parse(int count, char **word)
 {
     struct request r = { .replicas = 2 };
-    static const char *const names[] = { "barrier", "run", "all-reduce" };
+    static const char *const names[] = { "barrier", "run", "all-reduce", "create", "rest" };
     if (count < 2)
         usage();
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 5; i++)
         if (strcmp(word[1], names[i]) == 0) {
             r.name = names[i];
             r.kind = (enum bench_kind)i;
@@ -159,6 +159,13 @@ int main(int count, char **word)
     struct contender contenders[MOST_CONTENDERS];
     struct result result[MOST_CONTENDERS];
     char program[4096];
+    if (q.csv)
+        printf("bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns,noisy,"
+               "peer_ratio,bound_form\n");
+    if (q.kind == BENCH_CREATE || q.kind == BENCH_REST) {
+        (q.kind == BENCH_CREATE ? bench_create : bench_rest)(q.replicas, q.csv);
+        return 0;
+    }
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 32);
     uint32_t used = 1, peer = 0;
     bool sound = true;
@@ -169,10 +176,7 @@ int main(int count, char **word)
         peer = used++;
     used += bound_open(&contenders[used], q.replicas);
     ditto_contender_open(&contenders[0], q.replicas);
-    if (q.csv)
-        printf("bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns,noisy,"
-               "peer_ratio,bound_form\n");
-    else {
+    if (!q.csv) {
         print_machine();
         printf("%-10s %3s %9s %-4s %11s %11s %-12s %9s %11s %9s\n", "bench", "N", "bytes", "", "ditto ns", "bound ns",
                "form", "of bound", "openmp ns", "of openmp");

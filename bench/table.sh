@@ -14,3 +14,5 @@ $bench all-reduce --replicas 2 --bytes $sizes | tail -n +4
 $bench barrier --replicas 8 | tail -n 1
 $bench barrier --replicas 64 | tail -n 1
 $bench all-reduce --replicas 8 --bytes 8,32K,2M --in-place | tail -n +4
+$bench create --replicas 8
+$bench rest --replicas 8

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum bench_kind { BENCH_BARRIER, BENCH_RUN, BENCH_ALL_REDUCE };
+enum bench_kind { BENCH_BARRIER, BENCH_RUN, BENCH_ALL_REDUCE, BENCH_CREATE, BENCH_REST };
 
 struct work {
     enum bench_kind kind;

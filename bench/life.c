@@ -1,0 +1,81 @@
+/* bench/life.c   Question  what a strategy costs that does nothing: to make and destroy, and at rest.
+ * Metric  create: ns of create and destroy, median of 51. rest: ns of CPU time that the process uses in 1 s while a strategy
+ *         with replicas on all cores is at rest, beginning right after a run.
+ * Bound   8 replicas: 20 ms; rest: 10 ms. There is no hand-made form to compare with. */
+#include "harness.h"
+
+#include <ditto.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static ditto_status nothing(ditto_replica *self, void *argument)
+{
+    (void)self, (void)argument;
+    return DITTO_OK;
+}
+
+static ditto_strategy *create(uint32_t replicas)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    options.replicas = replicas;
+    if (ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) != DITTO_OK) {
+        fprintf(stderr, "ditto-bench: %s\n", ditto_last_error()->message);
+        exit(1);
+    }
+    return strategy;
+}
+
+static int compare(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
+}
+
+static void print(const char *name, const char *what, uint32_t replicas, bool csv, double low, double middle,
+                  double high, double limit)
+{
+    if (csv)
+        printf("%s,ditto,%u,,,,0,1,%.0f,%.0f,%.0f,0.000,%.0f,0,0.000,\n", name, replicas, low * 1e9, middle * 1e9,
+               high * 1e9, limit * 1e9);
+    else
+        printf("%-10s %3u %s: %.2f ms (min %.2f, p95 %.2f); at most %.0f ms\n", name, replicas, what, middle * 1e3,
+               low * 1e3, high * 1e3, limit * 1e3);
+}
+
+void bench_create(uint32_t replicas, bool csv)
+{
+    enum { ROUNDS = 51 };
+    double seconds[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        double begin = now_seconds();
+        ditto_strategy_destroy(create(replicas));
+        seconds[i] = now_seconds() - begin;
+    }
+    qsort(seconds, ROUNDS, sizeof *seconds, compare);
+    print("create", "create and destroy", replicas, csv, seconds[0], seconds[ROUNDS / 2], seconds[ROUNDS * 95 / 100],
+          0.020);
+}
+
+void bench_rest(uint32_t replicas, bool csv)
+{
+    ditto_strategy *strategy = create(replicas);
+    if (ditto_strategy_run(strategy, nothing, NULL) != DITTO_OK)
+        exit(1);
+    double begin = cpu_seconds();
+    sleep(1);
+    double used = cpu_seconds() - begin;
+    print("rest", "CPU time in 1 s at rest", replicas, csv, used, used, used, 0.010);
+    ditto_strategy_destroy(strategy);
+}
