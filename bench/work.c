@@ -54,6 +54,13 @@ void work_batch(const struct work *work, struct worker *workers, uint32_t id, co
     ops->barrier(context, id);
 }
 
+/* In place or out of place, no iteration needs another one's result. */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 static void add_block(float *restrict sum, const float *restrict more, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -70,7 +77,7 @@ void work_owners_loop(const struct work *work, struct worker *w, uint32_t id)
     if (n == 2) {
         const float *a = w[0].src, *b = w[1].src;
         float *x = w[0].dst, *y = w[1].dst;
-#pragma GCC ivdep
+        INDEPENDENT
         for (size_t i = first; i < end; i++)
             x[i] = y[i] = a[i] + b[i];
         return;

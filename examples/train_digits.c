@@ -352,7 +352,8 @@ int main(int count, char **word)
         fflush(stdout);
     }
     m = run_pass(&t, test, test_epoch);
-    bool equal = all_equal(t.weight_hash, replicas, "weights") & all_equal(t.gradient_hash, replicas, "last gradient");
+    bool equal = all_equal(t.weight_hash, replicas, "weights");
+    equal = all_equal(t.gradient_hash, replicas, "last gradient") && equal;
     bool defaults = count == 1, good = m.accuracy >= GOOD_ACCURACY;
     report_time(&t, replicas, wall, (double)TRAINING_ROWS * t.options.epochs);
     printf("test accuracy: %.3f\n", m.accuracy);

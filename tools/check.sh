@@ -40,10 +40,24 @@ export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export TSAN_OPTIONS=allocator_may_return_null=1:detect_deadlocks=0:suppressions=$PWD/tests/tsan.supp
 
 case ${DITTO_CHECK_PART:-} in # a part of this script that `part` calls
-plain) build_in build-check && test_in build-check && exit ;;
-clang) CC=clang build_in build-check-clang -Dbench=false && test_in build-check-clang --suite unit && exit ;;
-asan) run_sanitized build-check-asan -Db_sanitize=address,undefined && exit ;;
-tsan) run_sanitized build-check-tsan -Db_sanitize=thread && exit ;;
+plain)
+    build_in build-check
+    test_in build-check
+    exit
+    ;;
+clang)
+    CC=clang build_in build-check-clang
+    test_in build-check-clang --suite unit
+    exit
+    ;;
+asan)
+    run_sanitized build-check-asan -Db_sanitize=address,undefined
+    exit
+    ;;
+tsan)
+    run_sanitized build-check-tsan -Db_sanitize=thread
+    exit
+    ;;
 esac
 
 part 300 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
