@@ -29,7 +29,7 @@ struct dti_replica {
     struct dti_pu pu;
     struct dti_patience patience;
     uint32_t load_epoch; /* that patience was made for */
-    int32_t tid, cpu; /* read back; -1: unknown */
+    int32_t tid, cpu;    /* read back; -1: unknown */
     pthread_t thread;
     char handles[DTI_HANDLES]; /* addresses only: run r's `self` is the address of handles[r % DTI_HANDLES] */
 };
