@@ -4,7 +4,12 @@
  * form that is worth a thought belongs here: a ditto row that beats them all means that one is missing. */
 #include "harness.h"
 
+#if defined(__x86_64__)
 #include <immintrin.h>
+#define PAUSE() _mm_pause()
+#else
+#define PAUSE() __asm__ volatile("" ::: "memory")
+#endif
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -48,7 +53,7 @@ static void flags_barrier(void *context, uint32_t id)
     for (uint32_t i = 1; i < team; i++) {
         uint32_t peer = id + i < team ? id + i : id + i - team;
         while (atomic_load_explicit(&arrival[peer][e & 1].word, memory_order_acquire) != e)
-            _mm_pause();
+            PAUSE();
     }
 }
 
@@ -98,6 +103,7 @@ static void owners_form(void *context, uint32_t id, const struct work *work, str
     barrier->barrier(NULL, id);
 }
 
+#if defined(__x86_64__)
 /* The same with non-temporal stores, for results that no cache can hold. Two threads, whole lines. */
 static void streaming_form(void *context, uint32_t id, const struct work *work, struct worker *w)
 {
@@ -117,6 +123,8 @@ static void streaming_form(void *context, uint32_t id, const struct work *work, 
     _mm_sfence();
     barrier->barrier(NULL, id);
 }
+
+#endif
 
 /* Small messages: copied to a line beside the flag; everyone adds everything; one meeting. */
 enum { COPY_BYTES = 8192 };
@@ -150,7 +158,7 @@ static void rider_form(void *context, uint32_t id, const struct work *work, stru
     memcpy(mine->payload, w[id].src, work->bytes);
     atomic_store_explicit(&mine->word, e, memory_order_release);
     while (atomic_load_explicit(&theirs->word, memory_order_acquire) != e)
-        _mm_pause();
+        PAUSE();
     const float *a = id == 0 ? mine->payload : theirs->payload, *b = id == 0 ? theirs->payload : mine->payload;
     for (size_t i = 0; i < work->bytes / 4; i++)
         w[id].dst[i] = a[i] + b[i];
@@ -176,7 +184,7 @@ static void pool_wait(_Atomic uint32_t *word, uint32_t value)
         if (crowded)
             sched_yield();
         else
-            _mm_pause();
+            PAUSE();
 }
 
 static void pool_work(uint32_t id)
@@ -254,7 +262,9 @@ static const struct form forms[] = {
     { "rider", { flags_barrier, rider_form }, 48, true, false, true },
     { "copies", { eager_barrier, copies_form }, COPY_BYTES, false, false, true },
     { "copies-yield", { yield_barrier, copies_form }, COPY_BYTES, false, true, false },
+#if defined(__x86_64__)
     { "streaming", { eager_barrier, streaming_form }, SIZE_MAX, true, false, true },
+#endif
 };
 static struct worker *shared_workers; /* one set of buffers for all forms */
 static uint32_t users;

@@ -1,7 +1,6 @@
 /* bench/harness.c - interleaved batches, medians, spread. */
 #include "harness.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,12 +47,11 @@ static uint64_t calibrate(struct contender *contenders, uint32_t count, struct w
 static double barrier_of(struct contender *c, struct work work)
 {
     struct work barrier = { .kind = BENCH_BARRIER, .replicas = work.replicas, .reps = 2000 };
-    double best = INFINITY;
-    for (int i = 0; i < 5; i++) {
-        double seconds = c->batch(c->state, &barrier, false);
-        best = seconds >= 0 && seconds < best ? seconds : best;
-    }
-    return best / (double)barrier.reps;
+    double seconds[5];
+    for (int i = 0; i < 5; i++)
+        seconds[i] = c->batch(c->state, &barrier, false);
+    qsort(seconds, 5, sizeof *seconds, compare);
+    return seconds[2] / (double)barrier.reps;
 }
 
 static struct result reduce_samples(struct samples *s, bool with_baseline, uint64_t reps)

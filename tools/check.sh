@@ -66,5 +66,5 @@ part 300 "address and undefined behaviour sanitizers" env DITTO_CHECK_PART=asan 
 part 420 "thread sanitizer" env DITTO_CHECK_PART=tsan sh "$0" "$@"
 part 240 "lint" ./run lint
 part 60 "models" sh tests/model/check.sh
-part 60 "install" sh tests/embed/install.sh
+part 60 "install" sh tests/embed/install.sh build-check
 echo "check: all parts passed"

@@ -43,10 +43,12 @@ typedef struct ditto_csv_options {
 
 /** Rows from the lines of a file of numbers (no quoting). Blank lines are passed over. Lines are read and parsed while the
  *  dataset is iterated; one that is ragged or holds something else than a number is DITTO_ERR_CORRUPT then, naming file,
- *  line and column. Numbers are read without locale.
+ *  line and column. Numbers are [+-] digits [. digits] [e [+-] digits], read without locale; one that its dtype cannot hold, nan
+ *  and inf are errors.
  *  @retval DITTO_ERR_NOT_FOUND    there is no such file
  *  @retval DITTO_ERR_IO           it cannot be read (errno kept); it is no regular file
- *  @retval DITTO_ERR_INVALID      it holds no row; a component without columns or beyond options->columns
+ *  @retval DITTO_ERR_INVALID      it holds no row; a component without columns or beyond options->columns; more than
+ *                                 1000000 columns; a delimiter that can be part of a number
  *  @retval DITTO_ERR_UNSUPPORTED  another dtype */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_csv(const char *path, const ditto_csv_component *components,
                                                               uint32_t num_components, const ditto_csv_options *options,
@@ -69,6 +71,7 @@ typedef struct ditto_shuffle_options {
 /** Rows in a random order.
  *  @param options  NULL: seed 0, all rows
  *  @retval DITTO_ERR_UNSUPPORTED  after batch: shuffle rows, then batch them
+ *  @retval DITTO_ERR_INVALID      all rows (buffer_rows 0) of a dataset that is repeated for ever
  *  Cost    24 bytes for each row of the buffer.
  *  Source  D. E. Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P; SplitMix64: Steele, Lea, Flood, OOPSLA 2014. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shuffle(ditto_dataset *input, const ditto_shuffle_options *options,

@@ -40,8 +40,10 @@ typedef struct ditto_input_options {
  *  Cost  buffer + 1 batches of memory per replica, and the producers' threads. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dataset,
                                                               const ditto_input_options *options, ditto_iterator **out);
-/** Stops the producers and frees the queues; also with rows left. NULL is allowed; not during a run that uses it. */
-DITTO_API void ditto_iterator_destroy(ditto_iterator *iterator);
+/** Stops the producers and frees the queues; also with rows left. NULL is allowed, also after its strategy was destroyed.
+ *  Waits for a run of the strategy that another thread is in.
+ *  @retval DITTO_ERR_CONTEXT  on a replica's thread; nothing was done */
+DITTO_API ditto_status ditto_iterator_destroy(ditto_iterator *iterator);
 
 /** A per-replica batch: a view into the queue, valid until the replica's next ditto_next on the same iterator. */
 typedef struct ditto_batch {

@@ -3,7 +3,7 @@
  * A variable has one component per replica. A *mirrored* variable (ON_WRITE) keeps them equal: replicas give their values
  * to a write, which aggregates them and writes the result everywhere. A *sync-on-read* variable (ON_READ) lets each
  * replica write its own component freely and aggregates when it is read across replicas. Components that cannot differ
- * share one physical copy per NUMA node. docs/semantics.md, section 8. */
+ * share one physical copy per NUMA node. docs/semantics.md. */
 #ifndef DITTO_VARIABLE_H
 #define DITTO_VARIABLE_H
 
@@ -70,8 +70,9 @@ typedef struct ditto_variable_options {
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor *initial,
                                                              const ditto_variable_options *options,
                                                              ditto_variable **out);
-/** NULL is allowed; also after its strategy was destroyed. Not during a run that uses it. */
-DITTO_API void ditto_variable_destroy(ditto_variable *variable);
+/** NULL is allowed; also after its strategy was destroyed. Waits for a run of the strategy that another thread is in.
+ *  @retval DITTO_ERR_CONTEXT  on a replica's thread; nothing was done */
+DITTO_API ditto_status ditto_variable_destroy(ditto_variable *variable);
 
 /** The name; "name/replica_i" is not made here. Any thread; valid until destroy. */
 DITTO_API const char *ditto_variable_name(const ditto_variable *variable);

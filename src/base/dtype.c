@@ -40,9 +40,26 @@ ditto_status dti_buffer_bytes(size_t count, ditto_dtype dtype, size_t *bytes)
 {
     if (!dti_dtype_valid(dtype))
         return DTI_FAIL(DITTO_ERR_INVALID, "%d is not a dtype: use one of DITTO_DTYPE_LIST", (int)dtype);
-    if (!dti_multiply(count, ditto_dtype_bytes(dtype), bytes))
-        return DTI_FAIL(DITTO_ERR_RANGE, "%zu elements of %s are more bytes than size_t can count", count,
+    if (!dti_multiply(count, ditto_dtype_bytes(dtype), bytes) || *bytes > PTRDIFF_MAX)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu elements of %s are more bytes than an object can have", count,
                         ditto_dtype_name(dtype));
+    return DITTO_OK;
+}
+
+ditto_status dti_tensor_check(const ditto_tensor *tensor, size_t *bytes)
+{
+    size_t count = 1;
+    bool fits = true, empty = false;
+    if (tensor->rank > DITTO_MAX_RANK)
+        return DTI_FAIL(DITTO_ERR_INVALID, "rank %u: at most %d", tensor->rank, DITTO_MAX_RANK);
+    for (uint32_t i = 0; i < tensor->rank; i++) {
+        empty |= tensor->shape[i] == 0;
+        fits &= dti_multiply(count, tensor->shape[i] != 0 ? tensor->shape[i] : 1, &count);
+    }
+    if (!fits)
+        return DTI_FAIL(DITTO_ERR_RANGE, "the shape has more elements than size_t can count");
+    DTI_TRY(dti_buffer_bytes(count, tensor->dtype, bytes)); /* also of an empty tensor: its rows must be countable */
+    *bytes = empty ? 0 : *bytes;
     return DITTO_OK;
 }
 

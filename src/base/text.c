@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define MOST_DIGITS 400 /* of a number: more than any double needs */
 
 void dti_text_add(struct dti_text *text, const char *format, ...)
 {
@@ -60,40 +63,71 @@ static void make_c_locale(void)
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* kept for the life of the process: strtod_l needs one */
 }
 
+/* Skips digits; false if there is none. */
+static bool skip_digits(const char **at, const char *end)
+{
+    const char *start = *at;
+    while (*at < end && **at >= '0' && **at <= '9')
+        ++*at;
+    return *at > start;
+}
+
+/* [+-] digits [. digits] or [+-] . digits, then [e [+-] digits]: no spaces, no hexadecimal, no names of infinity. */
+static bool is_decimal(const char *at, const char *end)
+{
+    at += at < end && (*at == '+' || *at == '-');
+    bool whole = skip_digits(&at, end), fraction = false;
+    if (at < end && *at == '.') {
+        at++;
+        fraction = skip_digits(&at, end);
+    }
+    if (!whole && !fraction)
+        return false;
+    if (at < end && (*at == 'e' || *at == 'E')) {
+        at++;
+        at += at < end && (*at == '+' || *at == '-');
+        if (!skip_digits(&at, end))
+            return false;
+    }
+    return at == end;
+}
+
 bool dti_parse_f64(const char *text, size_t length, double *value)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    char copy[64], *end;
+    char copy[MOST_DIGITS];
     int64_t integer;
     if (parse_short_integer(text, length, &integer) && (integer != 0 || text[0] != '-')) { /* "-0" is a float's */
         *value = (double)integer;
         return true;
     }
-    if (length == 0 || length >= sizeof copy || text[0] == ' ' || (text[0] >= '\t' && text[0] <= '\r'))
+    if (length >= sizeof copy || !is_decimal(text, text + length))
         return false;
     memcpy(copy, text, length);
     copy[length] = '\0';
     pthread_once(&once, make_c_locale);
     int kept_errno = errno;
-    *value = strtod_l(copy, &end, c_locale);
+    *value = strtod_l(copy, NULL, c_locale);
     errno = kept_errno;
-    return end == copy + length;
+    return !isinf(*value);
 }
 
 bool dti_parse_i64(const char *text, size_t length, int64_t *value)
 {
-    char copy[32], *end;
+    char copy[MOST_DIGITS];
+    const char *at = text, *end = text + length;
     if (parse_short_integer(text, length, value))
         return true;
-    if (length == 0 || length >= sizeof copy || !(text[0] == '-' || (text[0] >= '0' && text[0] <= '9')))
+    at += length > 0 && (*at == '+' || *at == '-');
+    if (length >= sizeof copy || !skip_digits(&at, end) || at != end)
         return false;
     memcpy(copy, text, length);
     copy[length] = '\0';
     int kept_errno = errno;
     errno = 0;
-    long long wide = strtoll(copy, &end, 10); /* digits only: no locale in it */
+    long long wide = strtoll(copy, NULL, 10); /* digits only: no locale in it */
     bool fits = errno == 0;
     errno = kept_errno;
     *value = wide;
-    return fits && end == copy + length;
+    return fits;
 }

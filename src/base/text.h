@@ -16,7 +16,8 @@ void dti_text_add(struct dti_text *text, const char *format, ...) DITTO_PRINTF(2
 /* Reads a whole small file (procfs, cgroupfs); false when it can't be read. The text is terminated, cut at size - 1. */
 bool dti_read_file(const char *path, char *buffer, size_t size);
 
-/* Number at text[0..length): decimal point and digits as in C, whatever the program's locale. False: not a number. */
+/* Number at text[0..length): [+-] digits [. digits] [e [+-] digits], whatever the program's locale. False: anything else, or
+ * out of range; infinity, NaN and hexadecimal are no numbers here. */
 bool dti_parse_f64(const char *text, size_t length, double *value);
 bool dti_parse_i64(const char *text, size_t length, int64_t *value); /* false also when it does not fit */
 

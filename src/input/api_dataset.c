@@ -46,6 +46,10 @@ ditto_status ditto_dataset_shuffle(ditto_dataset *input, const ditto_shuffle_opt
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_shuffle_options"));
     if ((unsigned)known.reshuffle > DITTO_RESHUFFLE_NEVER)
         return DTI_FAIL(DITTO_ERR_RANGE, "reshuffle = %d is not a value of its enum", (int)known.reshuffle);
+    if (known.buffer_rows == 0 && input->infinite)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "shuffling all rows of a dataset without end: set buffer_rows, or shuffle before "
+                        "repeat");
     return dti_shuffle_create(input, &known, out);
 }
 

@@ -23,10 +23,14 @@ ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dat
     return dti_iterator_create(dti_team_of(strategy), dataset, &known, out);
 }
 
-void ditto_iterator_destroy(ditto_iterator *iterator)
+ditto_status ditto_iterator_destroy(ditto_iterator *iterator)
 {
-    if (iterator != NULL)
-        dti_iterator_destroy(iterator);
+    DTI_ENTER();
+    if (iterator == NULL)
+        return DITTO_OK;
+    DTI_TRY(dti_context_check_outside("iterator"));
+    dti_iterator_destroy(iterator);
+    return DITTO_OK;
 }
 
 static ditto_status check_own(const struct dti_replica *r, const ditto_iterator *iterator, const void *out)

@@ -15,7 +15,7 @@ struct array_cursor {
     uint64_t next, rows;
 };
 
-static ditto_status open_array(const ditto_dataset *dataset, uint64_t pass, struct dti_cursor **out)
+static ditto_status open_array(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
 {
     struct array_cursor *c = malloc(sizeof *c);
     (void)pass;
@@ -61,11 +61,12 @@ static ditto_status check(const ditto_tensor *arrays, uint32_t components)
     for (uint32_t k = 0; k < components; k++) {
         const ditto_tensor *t = &arrays[k];
         char name[24];
-        size_t bytes = ditto_tensor_bytes(t);
+        size_t bytes;
         snprintf(name, sizeof name, "arrays[%u].data", k);
         if (!dti_dtype_valid(t->dtype) || t->rank < 1 || t->rank > DITTO_MAX_RANK)
             return DTI_FAIL(DITTO_ERR_INVALID, "arrays[%u] has dtype %s and rank %u: rows are its first dimension", k,
                             ditto_dtype_name(t->dtype), t->rank);
+        DTI_TRY(dti_tensor_check(t, &bytes));
         if (t->shape[0] != arrays[0].shape[0])
             return DTI_FAIL(DITTO_ERR_SHAPE, "arrays[%u] has %zu rows, but arrays[0] has %zu", k, t->shape[0],
                             arrays[0].shape[0]);

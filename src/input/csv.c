@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 #include <unistd.h>
 
 #define READ_BYTES     ((size_t)256 << 10) /* per sequential read */
-#define LINE_MAX_BYTES ((size_t)16 << 20)  /* longer: surely not a table of numbers */
+#define MOST_COLUMNS   1000000u
+#define LINE_MAX_BYTES ((size_t)16 << 20) /* longer: surely not a table of numbers */
 
 struct csv_dataset {
     ditto_dataset base; /* first */
@@ -83,9 +85,11 @@ static ditto_status next_line(struct csv_cursor *c, struct dti_row *out)
         if (stop == NULL && length == 0)
             return DITTO_END_OF_INPUT;
         size_t taken = length + (stop != NULL);
-        if (length > 0 && start[length - 1] == '\r')
+        size_t mark =
+            c->offset == 0 && length >= 3 && memcmp(start, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* UTF-8 byte order */
+        while (length > mark && (start[length - 1] == '\r' || start[length - 1] == ' ' || start[length - 1] == '\t'))
             length--;
-        *out = (struct dti_row){ c->offset, length, c->line++ };
+        *out = (struct dti_row){ c->offset + mark, length - mark, c->line++ };
         c->used += taken;
         c->offset += taken;
         return DITTO_OK;
@@ -107,7 +111,7 @@ static void close_csv(struct dti_cursor *cursor)
     free(cursor);
 }
 
-static ditto_status open_csv(const ditto_dataset *dataset, uint64_t pass, struct dti_cursor **out)
+static ditto_status open_csv(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
 {
     struct csv_cursor *c = calloc(1, sizeof *c);
     (void)pass;
@@ -126,6 +130,19 @@ static ditto_status open_csv(const ditto_dataset *dataset, uint64_t pass, struct
 
 /* -- reading rows -- */
 
+/* What stands there may be anything: unprintable bytes do not reach a terminal through a message. */
+static ditto_status refuse_number(const struct csv_dataset *csv, const struct dti_row *row, uint32_t column,
+                                  const char *text, size_t length, ditto_dtype dtype)
+{
+    char shown[41];
+    size_t kept = length < sizeof shown - 1 ? length : sizeof shown - 1;
+    for (size_t i = 0; i < kept; i++)
+        shown[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+    shown[kept] = '\0';
+    return DTI_FAIL(DITTO_ERR_CORRUPT, "%s:%llu: column %u: \"%s\" is not a number of type %s", csv->path,
+                    (unsigned long long)row->line, column + 1, shown, ditto_dtype_name(dtype));
+}
+
 static ditto_status store(const struct csv_dataset *csv, const struct dti_row *row, uint32_t column, const char *text,
                           size_t length, ditto_dtype dtype, void *to)
 {
@@ -133,10 +150,9 @@ static ditto_status store(const struct csv_dataset *csv, const struct dti_row *r
     int64_t whole = 0;
     bool integer = dtype == DITTO_I32 || dtype == DITTO_I64;
     bool fits = integer ? dti_parse_i64(text, length, &whole) : dti_parse_f64(text, length, &real);
+    fits = fits && !(dtype == DITTO_F32 && isinf((float)real)); /* 1e39 is a number, but not an f32 */
     if (!fits || (dtype == DITTO_I32 && (whole < INT32_MIN || whole > INT32_MAX)))
-        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s:%llu: column %u: \"%.*s\" is not a number of type %s", csv->path,
-                        (unsigned long long)row->line, column + 1, (int)(length < 40 ? length : 40), text,
-                        ditto_dtype_name(dtype));
+        return refuse_number(csv, row, column, text, length, dtype);
     switch (dtype) {
     case DITTO_F32:
         *(float *)to = (float)real;
@@ -214,7 +230,7 @@ static ditto_status fill_csv(const ditto_dataset *source, const struct dti_row *
     for (size_t i = 0; i < count; i++)
         longest = rows[i].length > longest ? rows[i].length : longest;
     char *line = malloc(longest);
-    const char **start = malloc((csv->columns + 1) * sizeof *start);
+    const char **start = malloc(((size_t)csv->columns + 1) * sizeof *start);
     ditto_status status =
         line != NULL && start != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to parse %s", csv->path);
     for (size_t i = 0; i < count && status == DITTO_OK; i++) {
@@ -244,13 +260,18 @@ static const struct dti_dataset_kind csv_kind = {
 static ditto_status set_components(struct csv_dataset *csv, const ditto_csv_component *c, uint32_t count)
 {
     uint32_t used = 0;
+    if (csv->columns > MOST_COLUMNS)
+        return DTI_FAIL(DITTO_ERR_INVALID, "options->columns is %u: at most %u", csv->columns, MOST_COLUMNS);
+    if (strchr("\n\r.+-eE", csv->delimiter) != NULL || (csv->delimiter >= '0' && csv->delimiter <= '9'))
+        return DTI_FAIL(DITTO_ERR_INVALID, "options->delimiter (character %d) can be part of a number or ends a line",
+                        csv->delimiter);
     for (uint32_t k = 0; k < count; k++) {
         if (c[k].dtype != DITTO_F32 && c[k].dtype != DITTO_F64 && c[k].dtype != DITTO_I32 && c[k].dtype != DITTO_I64)
             return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                             "components[%u] has dtype %s: columns are read as f32, f64, i32 or i64", k,
                             ditto_dtype_name(c[k].dtype));
         uint64_t end = (uint64_t)c[k].first_column + c[k].count;
-        if (c[k].count == 0 || end >= UINT32_MAX / 16 || (csv->columns != 0 && end > csv->columns))
+        if (c[k].count == 0 || end > MOST_COLUMNS || (csv->columns != 0 && end > csv->columns))
             return DTI_FAIL(DITTO_ERR_INVALID,
                             "components[%u] has %u columns from %u on: it needs at least one, and the file "
                             "has %u",
@@ -271,7 +292,7 @@ static ditto_status set_components(struct csv_dataset *csv, const ditto_csv_comp
 static ditto_status open_file(struct csv_dataset *csv)
 {
     struct stat about;
-    csv->file = open(csv->path, O_RDONLY | O_CLOEXEC);
+    csv->file = open(csv->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (csv->file < 0)
         return DTI_FAIL_ERRNO(errno == ENOENT ? DITTO_ERR_NOT_FOUND : DITTO_ERR_IO, errno, "CSV file %s", csv->path);
     if (fstat(csv->file, &about) != 0 || !S_ISREG(about.st_mode))
@@ -283,7 +304,7 @@ static ditto_status require_row(const struct csv_dataset *csv)
 {
     struct dti_cursor *cursor = NULL;
     struct dti_row row;
-    DTI_TRY(open_csv(&csv->base, 0, &cursor));
+    DTI_TRY(open_csv(&csv->base, &(struct dti_pass){ 0 }, &cursor));
     ditto_status status = next_csv(cursor, &row);
     close_csv(cursor);
     return status == DITTO_END_OF_INPUT

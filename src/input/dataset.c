@@ -23,6 +23,7 @@ void *dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_d
         memcpy(d->component, input->component, sizeof d->component);
         d->batch_rows = input->batch_rows;
         d->drop_remainder = input->drop_remainder;
+        d->infinite = input->infinite;
     }
     return d;
 }

@@ -19,11 +19,17 @@ struct dti_component_spec {
     size_t bytes; /* of one row */
 };
 
+/* Which pass over a dataset, and the word that ends it early: looked at by what may go through many rows for one. */
+struct dti_pass {
+    uint64_t number;
+    const _Atomic uint32_t *closing;
+};
+
 struct dti_cursor; /* a dataset's own: a position in one pass. Used by one thread at a time. */
 
 /* What a dataset is: a table per kind. `next`, in the sequencer, chooses rows; `fill`, of sources alone, reads them. */
 struct dti_dataset_kind {
-    ditto_status (*open)(const ditto_dataset *dataset, uint64_t pass, struct dti_cursor **out);
+    ditto_status (*open)(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out);
     ditto_status (*next)(struct dti_cursor *cursor, struct dti_row *out); /* DITTO_END_OF_INPUT: no more */
     void (*close)(struct dti_cursor *cursor);
     /* Reads rows into components: destination[k] is the first of `count` consecutive rows of component k. Thread-safe. */
@@ -40,10 +46,18 @@ struct ditto_dataset {
     uint32_t components;
     struct dti_component_spec component[DITTO_MAX_COMPONENTS];
     uint64_t batch_rows; /* G, 0: not batched */
-    bool drop_remainder;
+    bool drop_remainder, infinite;
 };
 
 /* -- Any thread -- */
+/* CLOSED when the iterator is being destroyed. */
+static inline ditto_status dti_pass_check(const _Atomic uint32_t *closing)
+{
+    /* relaxed: only ends a loop early */
+    if (closing != NULL && atomic_load_explicit(closing, memory_order_relaxed) != 0)
+        return DTI_FAIL(DITTO_ERR_CLOSED, "the iterator is being destroyed");
+    return DITTO_OK;
+}
 /* `bytes` of a struct that begins with ditto_dataset, zeroed, one reference; input may be NULL. NULL: no memory. */
 void *dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_dataset *input);
 void dti_dataset_release(ditto_dataset *dataset);

@@ -18,6 +18,7 @@ struct producer {
     uint32_t index;
     struct dti_row *rows;                               /* [most_rows] of the batch in hand */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t blocked_on; /* the replica whose full queue it waits for, or NOT_BLOCKED */
+    _Atomic uint64_t blocked_ticket;                    /* with which ticket; published by blocked_on */
 };
 
 struct consumer {
@@ -64,6 +65,7 @@ static bool wait_for_slot(struct producer *p, const struct dti_ticket *ticket)
     struct slot_wait w = { it, &it->consumer[ticket->replica].queue, ticket->number };
     if (slot_ready(&w))
         return dti_queue_is_free(w.queue, ticket->number);
+    atomic_store_explicit(&p->blocked_ticket, ticket->number, memory_order_relaxed);
     atomic_store_explicit(&p->blocked_on, ticket->replica, memory_order_release); /* pairs with starved() */
     dti_waitroom_signal(&it->team->room, DTI_AWAITS_INPUT(it->team)); /* consumers look whether that replica has left */
     dti_wait(&it->room, p->index, ticket->replica, &asleep, &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER },
@@ -86,7 +88,7 @@ static void produce(struct producer *p, const struct dti_ticket *ticket)
     if (ticket->rows > 0) {
         const ditto_dataset *source = it->dataset->source;
         if (source->kind->fill(source, p->rows, ticket->rows, destination) != DITTO_OK)
-            slot->status = dti_sequencer_fail(&it->sequencer, ticket->replica);
+            slot->status = dti_sequencer_fail(&it->sequencer, ticket);
     }
     dti_queue_publish(queue, ticket->number);
     dti_waitroom_signal(&it->team->room, DTI_AWAITS_INPUT(it->team));
@@ -116,6 +118,13 @@ static void stop_producers(struct ditto_iterator *it)
     it->started = 0;
 }
 
+/* In a child after fork: they are not there any more, but still counted. */
+static void forget_producers(struct ditto_iterator *it)
+{
+    for (; it->started > 0; it->started--)
+        dti_load_remove(DTI_NO_PU);
+}
+
 /* -- consumers -- */
 
 /* No row can come to anyone: every producer waits for a queue whose replica has returned from its function. */
@@ -124,6 +133,10 @@ static bool starved(const struct ditto_iterator *it, uint32_t *left)
     for (uint32_t i = 0; i < it->producers; i++) {
         uint32_t blocked = atomic_load_explicit(&it->producer[i].blocked_on, memory_order_acquire);
         if (blocked == NOT_BLOCKED || !dti_replica_returned(&it->team->replica[blocked]))
+            return false;
+        /* A slot that has been emptied meanwhile: the producer is only not awake yet. */
+        uint64_t ticket = atomic_load_explicit(&it->producer[i].blocked_ticket, memory_order_relaxed);
+        if (dti_queue_is_free(&it->consumer[blocked].queue, ticket))
             return false;
         *left = blocked;
     }
@@ -194,6 +207,8 @@ ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *it, dit
     struct dti_slot *slot;
     if (dti_queue_release(queue))
         dti_waitroom_signal(&it->room, self->id);
+    if (dti_team_forked(self->team))
+        return dti_fail_forked();
     while ((slot = dti_queue_peek(queue)) == NULL)
         DTI_TRY(wait_for_batch(self, it));
     if (slot->status == DITTO_END_OF_INPUT) /* stays: the next call finds it again */
@@ -317,6 +332,8 @@ static void orphan(struct dti_dependent *dependent, bool threads_live)
     struct ditto_iterator *it = (struct ditto_iterator *)dependent;
     if (threads_live)
         stop_producers(it);
+    else
+        forget_producers(it);
     it->team = NULL;
 }
 
@@ -356,8 +373,8 @@ ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset *dataset, 
     it->most_rows = dti_rebatch_full(global, team->n, 0);
     ditto_status status = lay_out(it);
     if (status == DITTO_OK)
-        status =
-            dti_sequencer_init(&it->sequencer, dataset, team->n, global, o->partial == DITTO_PARTIAL_EVEN, o->pass);
+        status = dti_sequencer_init(&it->sequencer, dataset, team->n, global, o->partial == DITTO_PARTIAL_EVEN,
+                                    &(struct dti_pass){ o->pass, &it->closing });
     if (status == DITTO_OK)
         status = start(it);
     if (status != DITTO_OK) {
@@ -377,14 +394,17 @@ void dti_iterator_destroy(ditto_iterator *it)
     struct dti_team *team = it->team;
     if (team != NULL) {
         bool forked = dti_team_forked(team); /* then there are no threads, and the lock may be held by one of them */
-        if (!forked) {
+        if (forked)
+            forget_producers(it);
+        else {
             stop_producers(it);
             pthread_mutex_lock(&team->lock);
         }
         dti_dependent_remove(team, &it->dependent);
         if (!forked)
             pthread_mutex_unlock(&team->lock);
-        free_queues(it);
+        if (!team->poisoned) /* a stuck replica may still read its batch */
+            free_queues(it);
     }
     release(it);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 ditto_status dti_sequencer_init(struct dti_sequencer *s, const ditto_dataset *dataset, uint32_t replicas,
-                                uint64_t global, bool even, uint64_t pass)
+                                uint64_t global, bool even, const struct dti_pass *pass)
 {
     size_t bytes;
     pthread_mutex_init(&s->lock, NULL);
@@ -33,11 +33,14 @@ void dti_sequencer_free(struct dti_sequencer *s)
     free(s->ended);
 }
 
-static void end_with(struct dti_sequencer *s, ditto_status status)
+/* Of several ends the first in the order of rows holds: an error before the end of input, and before a later error. */
+static void end_with(struct dti_sequencer *s, ditto_status status, uint64_t step, uint32_t replica)
 {
-    if (s->end != DITTO_OK)
+    if (s->end != DITTO_OK && (step > s->end_step || (step == s->end_step && replica >= s->end_replica)))
         return;
     s->end = status;
+    s->end_step = step;
+    s->end_replica = replica;
     if (status < 0)
         s->error = *dti_error_get();
 }
@@ -52,7 +55,7 @@ static void cut_step(struct dti_sequencer *s)
         s->row_count += status == DITTO_OK;
     }
     if (status < 0 || s->row_count == 0 || (s->dataset->drop_remainder && s->row_count < s->global))
-        end_with(s, status);
+        end_with(s, status, s->step, 0);
 }
 
 static bool take_end(struct dti_sequencer *s, struct dti_ticket *ticket)
@@ -91,13 +94,11 @@ bool dti_sequencer_take(struct dti_sequencer *s, struct dti_ticket *ticket, stru
     return taken;
 }
 
-ditto_status dti_sequencer_fail(struct dti_sequencer *s, uint32_t replica)
+ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket *ticket)
 {
     pthread_mutex_lock(&s->lock);
-    if (s->end == DITTO_END_OF_INPUT) /* rows were cut before the end was known: their failure comes first */
-        s->end = DITTO_OK;
-    end_with(s, dti_error_get()->status);
-    s->ended[replica] = true;
+    end_with(s, dti_error_get()->status, ticket->step, ticket->replica);
+    s->ended[ticket->replica] = true;
     ditto_status status = s->end;
     pthread_mutex_unlock(&s->lock);
     return status;

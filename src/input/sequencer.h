@@ -18,8 +18,10 @@ struct dti_sequencer {
     struct dti_row *rows; /* [global] of the step being given out */
     uint64_t row_count, step, given_rows;
     uint32_t next_replica;
-    uint64_t *ticket; /* [replicas] the next one of each queue */
-    bool *ended;      /* [replicas] its last ticket, with the end or the error, was given out */
+    uint64_t *ticket;  /* [replicas] the next one of each queue */
+    bool *ended;       /* [replicas] its last ticket, with the end or the error, was given out */
+    uint64_t end_step; /* where the error is: the first in the order of rows is the one that is told */
+    uint32_t end_replica;
     ditto_status end; /* OK while rows may come; then END_OF_INPUT or an error, the first one */
     ditto_error error;
 };
@@ -32,15 +34,15 @@ struct dti_ticket {
 };
 
 ditto_status dti_sequencer_init(struct dti_sequencer *s, const ditto_dataset *dataset, uint32_t replicas,
-                                uint64_t global, bool even, uint64_t pass);
+                                uint64_t global, bool even, const struct dti_pass *pass);
 void dti_sequencer_free(struct dti_sequencer *s); /* zeroed is allowed */
 
 /* -- Any producer -- */
 /* The next ticket in order; its rows are copied to rows[0 .. ticket->rows). False: all queues have their end. */
 bool dti_sequencer_take(struct dti_sequencer *s, struct dti_ticket *ticket, struct dti_row *rows);
 /* Reading failed for a ticket, with the calling thread's error record: the queue ends there, the others at their next
- * ticket. Returns the status that the queue shall end with: that of the first failure. */
-ditto_status dti_sequencer_fail(struct dti_sequencer *s, uint32_t replica);
+ * ticket. Returns the status that the queue shall end with. */
+ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket *ticket);
 /* -- A consumer that has seen an end -- */
 void dti_sequencer_error(struct dti_sequencer *s, ditto_error *out);
 

@@ -19,6 +19,7 @@ struct shuffle_cursor {
     struct dti_row *rows;
     size_t filled, room;
     bool drained;
+    const _Atomic uint32_t *closing;
 };
 
 /* SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014. */
@@ -40,15 +41,16 @@ static uint64_t random_below(uint64_t *state, uint64_t bound)
     return number % bound;
 }
 
-static ditto_status open_shuffle(const ditto_dataset *dataset, uint64_t pass, struct dti_cursor **out)
+static ditto_status open_shuffle(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
 {
     const ditto_shuffle_options *o = &((const struct shuffle_dataset *)dataset)->options;
     struct shuffle_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to shuffle");
     c->input = dataset->input;
+    c->closing = pass->closing;
     c->capacity = o->buffer_rows != 0 ? o->buffer_rows : UINT64_MAX;
-    uint64_t own_pass = o->reshuffle == DITTO_RESHUFFLE_NEVER ? 0 : pass;
+    uint64_t own_pass = o->reshuffle == DITTO_RESHUFFLE_NEVER ? 0 : pass->number;
     c->random = o->seed;
     c->random = next_random(&c->random) ^ own_pass; /* mixed, so that seed 1 pass 0 is not seed 0 pass 1 */
     ditto_status status = c->input->kind->open(c->input, pass, &c->from);
@@ -63,6 +65,7 @@ static ditto_status open_shuffle(const ditto_dataset *dataset, uint64_t pass, st
 static ditto_status refill(struct shuffle_cursor *c)
 {
     while (!c->drained && c->filled < c->capacity) {
+        DTI_TRY(dti_pass_check(c->closing));
         if (c->filled == c->room) {
             size_t room = c->room != 0 ? 2 * c->room : 1024;
             struct dti_row *grown = realloc(c->rows, room * sizeof *grown);

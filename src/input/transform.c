@@ -12,20 +12,23 @@ struct count_dataset {
 struct count_cursor {
     const ditto_dataset *input;
     struct dti_cursor *from;
-    uint64_t pass, passes_left, skip_left, take_left;
+    struct dti_pass pass;
+    uint64_t passes_left, skip_left, take_left;
     bool gave_row; /* in this pass: an input that has become empty must not be repeated for ever */
 };
 
-static ditto_status open_count(const ditto_dataset *dataset, uint64_t pass, struct dti_cursor **out)
+static ditto_status open_count(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
 {
     const struct count_dataset *d = (const struct count_dataset *)dataset;
     struct count_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
     *c = (struct count_cursor){
-        .input = dataset->input, .pass = pass, .passes_left = d->passes, .skip_left = d->skip, .take_left = d->take
+        .input = dataset->input, .pass = *pass, .passes_left = d->passes, .skip_left = d->skip, .take_left = d->take
     };
-    ditto_status status = c->input->kind->open(c->input, pass, &c->from);
+    if (d->passes != DITTO_REPEAT_FOREVER)
+        c->pass.number *= d->passes; /* repeat(2) in pass 1 goes through passes 2 and 3 of its input */
+    ditto_status status = c->input->kind->open(c->input, &c->pass, &c->from);
     if (status != DITTO_OK) {
         free(c);
         return status;
@@ -43,10 +46,10 @@ static ditto_status next_over_passes(struct count_cursor *c, struct dti_row *out
         if (status != DITTO_END_OF_INPUT || c->passes_left == 1 || !c->gave_row)
             return status;
         struct dti_cursor *again;
-        DTI_TRY(c->input->kind->open(c->input, c->pass + 1, &again));
+        c->pass.number++;
+        DTI_TRY(c->input->kind->open(c->input, &c->pass, &again));
         c->input->kind->close(c->from);
         c->from = again;
-        c->pass++;
         c->gave_row = false;
         if (c->passes_left != DITTO_REPEAT_FOREVER)
             c->passes_left--;
@@ -56,8 +59,10 @@ static ditto_status next_over_passes(struct count_cursor *c, struct dti_row *out
 static ditto_status next_count(struct dti_cursor *cursor, struct dti_row *out)
 {
     struct count_cursor *c = (struct count_cursor *)cursor;
-    for (; c->skip_left > 0; c->skip_left--)
+    for (; c->skip_left > 0; c->skip_left--) {
+        DTI_TRY(dti_pass_check(c->pass.closing));
         DTI_TRY(next_over_passes(c, out));
+    }
     if (c->take_left == 0)
         return DITTO_END_OF_INPUT;
     DTI_TRY(next_over_passes(c, out));
@@ -92,6 +97,7 @@ ditto_status dti_repeat_create(ditto_dataset *input, uint64_t count, ditto_datas
 {
     struct count_dataset *d;
     DTI_TRY(create(input, count, 0, UINT64_MAX, &d));
+    d->base.infinite |= count == DITTO_REPEAT_FOREVER;
     *out = &d->base;
     return DITTO_OK;
 }
@@ -100,6 +106,7 @@ ditto_status dti_window_create(ditto_dataset *input, uint64_t skip, uint64_t tak
 {
     struct count_dataset *d;
     DTI_TRY(create(input, 1, skip, take, &d));
+    d->base.infinite &= take == UINT64_MAX;
     *out = &d->base;
     return DITTO_OK;
 }

@@ -54,3 +54,12 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
     return DTI_FAIL(DITTO_ERR_CONTEXT,
                     "mixing strategies: this thread is in the scope of another strategy; leave it first");
 }
+
+ditto_status dti_context_check_outside(const char *what)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (top != NULL && top->kind == DTI_CONTEXT_REPLICA)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "destroying the %s on replica %u's thread: do it after run has returned",
+                        what, top->replica->id);
+    return DITTO_OK;
+}

@@ -42,6 +42,9 @@ static inline struct dti_replica *dti_self(const ditto_replica *self)
     return dti_self_refuse(self);
 }
 
+/* Destroying a `what`: refused on a replica's thread (CONTEXT), where the run that it would wait for is its own. */
+ditto_status dti_context_check_outside(const char *what);
+
 /* A cross call on `team`: refused on a replica's thread and in the scope of another strategy (CONTEXT). */
 ditto_status dti_context_check_cross(const struct dti_team *team);
 

@@ -177,6 +177,9 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
     post(team, number);
     if (!team->options.caller_waits)
         work(&team->replica[0], number);
+    if (dti_team_forked(
+            team)) /* replica 0's function forked, and this is the child: nobody else is here to be joined */
+        return dti_fail_forked();
     if (!join(team, number, &deadline))
         give_up(team, number);
     if (dti_stopped(&team->stop)) {
@@ -239,9 +242,11 @@ ditto_status dti_replica_alloc(struct dti_replica *r, size_t bytes, size_t align
 
 /* -- cross calls -- */
 
-bool dti_team_forked(const struct dti_team *team)
+ditto_status dti_fail_forked(void)
 {
-    return *team->alive == 0;
+    return DTI_FAIL(DITTO_ERR_FORKED,
+                    "the strategy was made before fork and is dead in this child process: destroy it and "
+                    "create another");
 }
 
 static bool in_scope(const struct dti_team *team)
@@ -253,8 +258,7 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
 {
     DTI_TRY(dti_context_check_cross(team));
     if (dti_team_forked(team))
-        return DTI_FAIL(DITTO_ERR_FORKED, "the strategy was made before fork and is dead in this child process: "
-                                          "destroy it and create another");
+        return dti_fail_forked();
     frame->kind = DTI_CONTEXT_CROSS;
     frame->team = team;
     frame->replica = NULL;

@@ -91,7 +91,11 @@ static inline struct dti_team *dti_team_of(const ditto_strategy *strategy)
 ditto_status dti_team_create(const struct dti_team_options *options, struct dti_team **out);
 /* All threads that can be joined are. POISONED: some never returned, they and the team's memory are left. */
 ditto_status dti_team_destroy(struct dti_team *team);
-bool dti_team_forked(const struct dti_team *team);
+static inline bool dti_team_forked(const struct dti_team *team)
+{
+    return *team->alive == 0;
+}
+ditto_status dti_fail_forked(void); /* FORKED, with its message */
 
 /* A cross call: checks context, fork and poison, takes the team's turn and, if it wants to run a job, pins the caller to
  * replica 0's PU (in a scope it is there already). `frame` is the caller's, for leave.

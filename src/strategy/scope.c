@@ -13,7 +13,7 @@ ditto_status dti_scope_enter(ditto_strategy *strategy)
     struct dti_team *team = strategy->base.team;
     DTI_TRY(dti_context_check_cross(team));
     if (dti_team_forked(team))
-        return DTI_FAIL(DITTO_ERR_FORKED, "the strategy was made before fork and is dead in this child process");
+        return dti_fail_forked();
     if (is_own_scope(dti_frame_top, team)) {
         dti_frame_top->entries++;
         return DITTO_OK;

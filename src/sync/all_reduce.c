@@ -80,7 +80,8 @@ static ditto_status leave(struct dti_replica *self, ditto_status status)
     dti_fence_heavy(); /* I2 */
     for (uint32_t i = 0; i < self->team->n; i++) {
         struct inside_wait w = { self->team->sync, i };
-        while (!is_outside(&w)) /* I3 */
+        while (!is_outside(&w) &&
+               !dti_team_forked(self->team)) /* I3; in a child after fork nobody is there to come out */
             sched_yield();
     }
     return status;

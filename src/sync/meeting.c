@@ -225,6 +225,8 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_call *call, con
     struct dti_attendee *me = &team->sync->attendee[self->id];
     if (dti_stopped(&team->stop)) /* before anything is written: lines of an unfinished meeting stay as they are */
         return dti_team_stop_status(team);
+    if (dti_team_forked(team)) /* a function that forked: its peers are not in the child */
+        return dti_fail_forked();
     uint32_t number = me->seq + 1;
     struct dti_line *line = &me->line[number & 1];
     me->seq = number;

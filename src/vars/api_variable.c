@@ -24,13 +24,8 @@ static ditto_status check_enums(const ditto_variable_options *o)
 
 static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_options *o)
 {
-    size_t bytes = 0, product = 1;
-    if (t->rank > DITTO_MAX_RANK)
-        return DTI_FAIL(DITTO_ERR_INVALID, "rank %u: at most %d", t->rank, DITTO_MAX_RANK);
-    for (uint32_t i = 0; i < t->rank; i++)
-        if (!dti_multiply(product, t->shape[i], &product))
-            return DTI_FAIL(DITTO_ERR_RANGE, "the shape has more elements than size_t can count");
-    DTI_TRY(dti_buffer_bytes(product, t->dtype, &bytes));
+    size_t bytes;
+    DTI_TRY(dti_tensor_check(t, &bytes));
     if (t->data != NULL && o->initialize != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "both initial->data and options->initialize are given: a variable has one initial "
@@ -59,10 +54,14 @@ ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor 
     return dti_variable_create(dti_team_of(strategy), initial, &known, out);
 }
 
-void ditto_variable_destroy(ditto_variable *variable)
+ditto_status ditto_variable_destroy(ditto_variable *variable)
 {
-    if (variable != NULL)
-        dti_variable_destroy(variable);
+    DTI_ENTER();
+    if (variable == NULL)
+        return DITTO_OK;
+    DTI_TRY(dti_context_check_outside("variable"));
+    dti_variable_destroy(variable);
+    return DITTO_OK;
 }
 
 const char *ditto_variable_name(const ditto_variable *variable)

@@ -61,8 +61,9 @@ static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initia
     target.data = *made;
     dti_error_clear();
     ditto_status status = o->initialize(&target, o->initialize_user);
+    status = status > 0 ? DITTO_ERR_USER : status; /* news is no value */
     if (status != DITTO_OK && dti_error_get()->status != status)
-        DTI_FAIL(status, "the initializer of \"%s\" returned %s", v->name, ditto_status_name(status));
+        DTI_FAIL(status, "the initializer of \"%s\" failed with %s", v->name, ditto_status_name(status));
     *value = *made;
     return status;
 }
@@ -141,7 +142,7 @@ void dti_variable_destroy(ditto_variable *v)
         if (!forked)
             pthread_mutex_lock(&team->lock);
         dti_dependent_remove(team, &v->dependent);
-        for (uint32_t i = 0; i < v->copies; i++)
+        for (uint32_t i = 0; i < v->copies && !team->poisoned; i++) /* a stuck replica may still read them */
             dti_arena_free_remote(team->replica[v->copy[i].owner].arena, v->copy[i].data);
         if (!forked)
             pthread_mutex_unlock(&team->lock);

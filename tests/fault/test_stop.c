@@ -81,7 +81,7 @@ static ditto_status one_sleeps(ditto_replica *self, void *argument)
     struct fault *f = argument;
     if (ditto_replica_id(self) != f->culprit)
         return work_until_stopped(self, f);
-    sleep_ms(400);
+    sleep_ms(1500);
     return ditto_barrier(self, NULL) < 0 ? DITTO_OK : ditto_fail(self, 1, "the barrier should have failed");
 }
 
@@ -152,7 +152,7 @@ static void replicas_that_call_different_things_have_diverged(void **state)
 static void a_replica_that_comes_too_late_is_named(void **state)
 {
     (void)state;
-    try_fault(one_sleeps, DITTO_ERR_TIMED_OUT, 50, 3, "waited 50 ms in ditto_all_reduce", DITTO_CALLER_DEFAULT);
+    try_fault(one_sleeps, DITTO_ERR_TIMED_OUT, 300, 3, "waited 300 ms in ditto_all_reduce", DITTO_CALLER_DEFAULT);
 }
 
 static ditto_status wrong_status(ditto_replica *self, void *argument)
@@ -233,7 +233,7 @@ static ditto_status late_but_comes(ditto_replica *self, void *argument)
 {
     (void)argument;
     if (ditto_replica_id(self) == 1)
-        sleep_ms(200);
+        sleep_ms(900);
     return DITTO_OK;
 }
 
@@ -242,7 +242,7 @@ static void a_run_that_is_late_but_returns_is_timed_out_and_not_poisoned(void **
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct report report = { 0 };
     (void)state;
-    options.run_timeout_ms = 50;
+    options.run_timeout_ms = 300;
     ditto_strategy *strategy = make_strategy(2, &options);
     assert_status(ditto_strategy_run(strategy, late_but_comes, NULL), DITTO_ERR_TIMED_OUT);
     run_all(strategy, count_up, &report, &report);
