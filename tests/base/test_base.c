@@ -129,7 +129,8 @@ static void numbers_are_read_without_locale(void **state)
 
 static void only_whole_numbers_pass(void **state)
 {
-    static const char *const bad[] = { "", "-", "1x", " 1", "1 ", "abc", "--1", "1e", "0x", "1.2.3" };
+    static const char *const bad[] = { "",     "-",   "1x",  " 1",    "1 ",     "abc", "--1", "1e",  "0x",
+                                       "0x10", "nan", "inf", "1e400", "-1e400", ".",   "+",   "1e+", "nan(1)" };
     double real;
     int64_t whole;
     (void)state;
@@ -141,6 +142,14 @@ static void only_whole_numbers_pass(void **state)
     assert_true(dti_parse_i64("-9223372036854775808", 20, &whole) && whole == INT64_MIN);
     assert_false(dti_parse_i64("9223372036854775808", 19, &whole));
     assert_false(dti_parse_i64("1.0", 3, &whole));
+    assert_true(dti_parse_i64("+12", 3, &whole) && whole == 12);
+    assert_true(dti_parse_f64("+1.5e-3", 7, &real) && real == 1.5e-3);
+    assert_true(dti_parse_f64(".5", 2, &real) && real == 0.5);
+    char zeros[100] = { 0 }; /* a long number is one, too */
+    memset(zeros, '0', 90);
+    zeros[89] = '7';
+    assert_true(dti_parse_f64(zeros, 90, &real) && real == 7);
+    assert_true(dti_parse_i64(zeros, 90, &whole) && whole == 7);
 }
 
 static void text_counts_what_it_could_not_hold(void **state)

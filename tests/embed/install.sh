@@ -43,7 +43,7 @@ cp "$scratch/app.c" "$scratch/app.cpp"
 {
     gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Wno-missing-field-initializers "$scratch/app.c" $(pkg-config --cflags --libs ditto) -o "$scratch/c"
     g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror "$scratch/app.cpp" $(pkg-config --cflags --libs ditto) -o "$scratch/cpp"
-    gcc -std=c11 "$scratch/app.c" $(pkg-config --cflags ditto) -Wl,-Bstatic $(pkg-config --libs-only-L ditto) -lditto -Wl,-Bdynamic $(pkg-config --static --libs ditto | sed "s/-lditto//g") -o "$scratch/static"
+    gcc -std=c11 "$scratch/app.c" $(pkg-config --cflags ditto) "$lib/libditto.a" -lhwloc -lnuma -lpthread -lm -o "$scratch/static"
 }
 for program in c cpp static; do
     echo "$program: $(LD_LIBRARY_PATH=$lib "$scratch/$program")"

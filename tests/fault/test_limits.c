@@ -207,6 +207,32 @@ static void a_strategy_is_dead_in_a_child_process(void **state)
     assert_ok(ditto_strategy_destroy(before_fork));
 }
 
+/* A function that forks: the child has its replica's thread alone. */
+static ditto_status fork_inside(ditto_replica *self, void *argument)
+{
+    int *exit_code = argument;
+    if (ditto_replica_id(self) != 0)
+        return ditto_barrier(self, NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        ditto_status first = ditto_barrier(self, NULL);
+        _exit(first == DITTO_ERR_FORKED && ditto_barrier(self, NULL) < 0 ? 0 : 1);
+    }
+    waitpid(child, exit_code, 0);
+    return ditto_barrier(self, NULL);
+}
+
+static void a_function_that_forks_gets_forked_in_the_child(void **state)
+{
+    ditto_strategy *s = make_strategy(3, NULL);
+    int exit_code = -1;
+    (void)state;
+    assert_ok(ditto_strategy_run(s, fork_inside, &exit_code));
+    assert_int_equal(exit_code, 0);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 /* -- coming and going -- */
 
 static void strategies_come_and_go_without_growth(void **state)
@@ -276,6 +302,7 @@ int main(void)
         cmocka_unit_test(refused_address_space_is_an_error_and_nothing_is_left),
         cmocka_unit_test(refused_mbind_becomes_first_touch_and_is_reported),
         cmocka_unit_test(a_strategy_is_dead_in_a_child_process),
+        cmocka_unit_test(a_function_that_forks_gets_forked_in_the_child),
         cmocka_unit_test(strategies_come_and_go_without_growth),
         cmocka_unit_test(wrong_options_are_refused),
     };

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
+#include <sys/stat.h>
 
 #include "input/queue.h"
 #include "input/rebatch.h"
@@ -374,6 +375,12 @@ static void a_malformed_line_is_named_by_file_line_and_column(void **state)
     expect_csv("1,2,3,4\n", DITTO_ERR_CORRUPT, ":1: column 4: the line has 4 columns, expected 3");
     expect_csv("1,2,3.5\n", DITTO_ERR_CORRUPT, ":1: column 3: \"3.5\" is not a number of type i32");
     expect_csv("1,2,3000000000\n", DITTO_ERR_CORRUPT, ":1: column 3");
+    expect_csv("\xef\xbb\xbf"
+               "1,2,3\n  \n4,5,6 \n",
+               DITTO_END_OF_INPUT, ""); /* byte order mark, spaces at line ends */
+    expect_csv("1e39,2,3\n", DITTO_ERR_CORRUPT, ":1: column 1: \"1e39\" is not a number of type f32");
+    expect_csv("nan,2,3\n", DITTO_ERR_CORRUPT, ":1: column 1");
+    expect_csv("\033[31m,2,3\n", DITTO_ERR_CORRUPT, ":1: column 1: \"?[31m\" is not");
     expect_csv("1,,3\n", DITTO_ERR_CORRUPT, ":1: column 2: \"\" is not a number");
     expect_csv("1,2,3\n\"4\",5,6\n", DITTO_ERR_CORRUPT, ":2: column 1");
 }
@@ -401,6 +408,15 @@ static void files_that_cannot_be_read_are_refused(void **state)
     assert_status(ditto_dataset_from_csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_from_csv(NULL, two_columns, 2, NULL, &d), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_from_csv(heading, NULL, 2, NULL, &d), DITTO_ERR_INVALID);
+    options = (ditto_csv_options)DITTO_CSV_OPTIONS_INIT;
+    options.columns = UINT32_MAX;
+    assert_status(ditto_dataset_from_csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
+    options.columns = 0;
+    options.delimiter = '.';
+    assert_status(ditto_dataset_from_csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
+    remove(empty); /* a FIFO in its place: refused, not waited for */
+    assert_int_equal(mkfifo(empty, 0600), 0);
+    assert_status(ditto_dataset_from_csv(empty, two_columns, 2, NULL, &d), DITTO_ERR_IO);
     remove(empty);
     remove(heading);
     free(empty);
@@ -454,6 +470,8 @@ static void wrong_datasets_are_refused(void **state)
     assert_status(ditto_dataset_from_arrays(&scalar, 1, &d), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_from_arrays(uneven, 2, &d), DITTO_ERR_SHAPE);
     assert_status(ditto_dataset_from_arrays(NULL, 1, &d), DITTO_ERR_INVALID);
+    ditto_tensor huge = { .data = xs, .dtype = DITTO_I32, .rank = 2, .shape = { 4, (size_t)1 << 62 } };
+    assert_status(ditto_dataset_from_arrays(&huge, 1, &d), DITTO_ERR_RANGE);
     d = numbers(10);
     assert_status(ditto_strategy_iterate(s, d, NULL, &it), DITTO_ERR_INVALID); /* rule 9.5 */
     assert_message("batch it first");
@@ -461,6 +479,16 @@ static void wrong_datasets_are_refused(void **state)
     assert_status(ditto_dataset_batch(d, 4, 8, &batched), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_repeat(d, 0, &other), DITTO_ERR_RANGE);
     assert_status(ditto_dataset_take(d, 0, &other), DITTO_ERR_RANGE);
+    assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &batched));
+    assert_status(ditto_dataset_shuffle(batched, NULL, &other), DITTO_ERR_INVALID);
+    assert_message("without end");
+    assert_ok(
+        ditto_dataset_skip(batched, UINT64_MAX - 1, &other)); /* would take for ever; destroying does not wait for it */
+    options.global_batch = 4;
+    assert_ok(ditto_strategy_iterate(s, other, &options, &it));
+    assert_ok(ditto_iterator_destroy(it));
+    ditto_dataset_destroy(other);
+    ditto_dataset_destroy(batched);
     assert_ok(ditto_dataset_batch(d, 4, 0, &batched));
     assert_status(ditto_dataset_batch(batched, 4, 0, &other), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_shuffle(batched, NULL, &other), DITTO_ERR_UNSUPPORTED);
@@ -479,7 +507,66 @@ static void wrong_datasets_are_refused(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
+static void of_several_malformed_lines_the_first_is_named(void **state)
+{
+    char text[4000] = "", *path;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *d;
+    (void)state;
+    for (int line = 1; line <= 300; line++) /* in two steps, read at the same time */
+        strcat(text, line == 201 || line == 211 ? "1,bad,3\n" : "1,2,3\n");
+    path = temporary_file(text);
+    options.global_batch = 8;
+    options.producers = 4;
+    for (int i = 0; i < 50; i++) {
+        ditto_strategy *s = make_strategy(1, NULL);
+        ditto_iterator *it;
+        assert_ok(ditto_dataset_from_csv(path, two_columns, 2, NULL, &d));
+        assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+        assert_status(ditto_strategy_run(s, drain, it), DITTO_ERR_CORRUPT);
+        assert_message(":201: column 2");
+        assert_ok(ditto_iterator_destroy(it));
+        ditto_dataset_destroy(d);
+        assert_ok(ditto_strategy_destroy(s));
+    }
+    remove(path);
+    free(path);
+}
+
 /* -- replicas that stop taking batches -- */
+
+struct uneven {
+    ditto_iterator *iterator;
+    uint32_t generous;
+};
+static ditto_status one_takes_one_more(ditto_replica *self, void *argument)
+{
+    struct uneven *u = argument;
+    ditto_batch b;
+    for (uint32_t i = 0; i < (ditto_replica_id(self) == u->generous ? 5u : 4u); i++)
+        DITTO_TRY(ditto_next(self, u->iterator, &b));
+    return DITTO_OK;
+}
+
+static void how_many_batches_may_be_taken_more_does_not_depend_on_timing(void **state)
+{
+    ditto_dataset *d = numbers(1000), *forever;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    (void)state;
+    assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &forever));
+    options.global_batch = 4;
+    options.buffer = 1; /* the queue holds the batch in use and one more: the fifth is there whatever the others do */
+    ditto_strategy *s = make_strategy(2, NULL);
+    for (int i = 0; i < 300; i++) {
+        struct uneven u = { .generous = 1 };
+        assert_ok(ditto_strategy_iterate(s, forever, &options, &u.iterator));
+        assert_ok(ditto_strategy_run(s, one_takes_one_more, &u));
+        assert_ok(ditto_iterator_destroy(u.iterator));
+    }
+    assert_ok(ditto_strategy_destroy(s));
+    ditto_dataset_destroy(forever);
+    ditto_dataset_destroy(d);
+}
 
 struct leaving {
     ditto_iterator *iterator;
@@ -589,6 +676,8 @@ int main(void)
         cmocka_unit_test(files_that_cannot_be_read_are_refused),
         cmocka_unit_test(a_file_that_shrinks_meanwhile_is_an_error),
         cmocka_unit_test(wrong_datasets_are_refused),
+        cmocka_unit_test(of_several_malformed_lines_the_first_is_named),
+        cmocka_unit_test(how_many_batches_may_be_taken_more_does_not_depend_on_timing),
         cmocka_unit_test(rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named),
         cmocka_unit_test(a_queue_keeps_the_order_of_tickets),
     };

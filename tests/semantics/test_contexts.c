@@ -94,6 +94,7 @@ static ditto_status make_cross_calls(ditto_replica *self, void *argument)
     EXPECT(&c->report, strstr(ditto_last_error()->message, "merge_call") != NULL);
     EXPECT(&c->report, ditto_variable_read(c->variable, &value, sizeof value) == DITTO_ERR_CONTEXT);
     EXPECT(&c->report, ditto_variable_assign(c->variable, &value, sizeof value) == DITTO_ERR_CONTEXT);
+    EXPECT(&c->report, ditto_variable_destroy(c->variable) == DITTO_ERR_CONTEXT); /* it would wait for its own run */
     return ditto_barrier(self, NULL);
 }
 
