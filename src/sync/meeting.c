@@ -210,11 +210,16 @@ static uint32_t digest(const struct dti_call *c)
     return (uint32_t)(d >> 32);
 }
 
-/* Writes only what has changed: in a loop of equal calls the line stays clean, and with the peers. */
-static void announce(struct dti_call *there, const struct dti_call *call)
+/* Writes only what has changed: in a loop of equal calls the line stays clean, and with the peers. Gives the digest. */
+static uint32_t announce(struct dti_line *line, const struct dti_call *call)
 {
-    if (!same_call(there, call) || there->src != call->src || there->dst != call->dst)
-        *there = *call;
+    if (line->call.name == NULL || !same_call(&line->call, call)) {
+        line->call = *call;
+        line->digest = digest(call);
+    } else if (line->call.src != call->src || line->call.dst != call->dst) {
+        line->call = *call;
+    }
+    return line->digest;
 }
 
 ditto_status dti_meet(struct dti_replica *self, const struct dti_call *call, const void *payload, size_t payload_bytes,
@@ -232,10 +237,9 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_call *call, con
     me->seq = number;
     atomic_store_explicit(&me->last_seq, number, memory_order_relaxed); /* read for diagnosis alone */
     atomic_store_explicit(&me->last_name, call->name, memory_order_relaxed);
-    announce(&line->call, call);
+    uint64_t word = (uint64_t)number << 32 | announce(line, call);
     if (payload_bytes != 0)
         memcpy(payload_bytes <= DTI_INLINE_BYTES ? line->brief : line->payload, payload, payload_bytes);
     *seq = number;
-    uint64_t word = (uint64_t)number << 32 | digest(call);
     return team->crowded ? meet_crowded(self, combine, word, deadline) : meet_flat(self, word, deadline);
 }

@@ -42,6 +42,7 @@ struct dti_line {
     alignas(DTI_LINE_PAIR) _Atomic uint64_t word; /* sequence number << 32 | digest */
     unsigned char brief[DTI_INLINE_BYTES];
     alignas(DTI_LINE_PAIR) struct dti_call call; /* in full: read for buffers' addresses, and for messages */
+    uint32_t digest;                             /* of call */
     alignas(DTI_LINE_PAIR) unsigned char payload[DTI_SMALL_BYTES];
 };
 
