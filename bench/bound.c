@@ -126,6 +126,26 @@ static void streaming_form(void *context, uint32_t id, const struct work *work, 
 
 #endif
 
+/* Eight threads: all eight inputs in one pass, in registers, into all eight results. */
+static void eight_form(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    const struct contender_ops *barrier = context;
+    size_t lines = (work->bytes / 4 + 15) / 16, count = work->bytes / 4;
+    size_t first = lines * id / 8 * 16, end = lines * (id + 1) / 8 * 16;
+    end = end < count ? end : count;
+    barrier->barrier(NULL, id);
+    const float *a = w[0].src, *b = w[1].src, *c = w[2].src, *d = w[3].src;
+    const float *e = w[4].src, *f = w[5].src, *g = w[6].src, *h = w[7].src;
+    float *s = w[0].dst, *t = w[1].dst, *u = w[2].dst, *v = w[3].dst;
+    float *o = w[4].dst, *p = w[5].dst, *q = w[6].dst, *r = w[7].dst;
+    WORK_INDEPENDENT
+    for (size_t i = first; i < end; i++) {
+        float sum = ((a[i] + b[i]) + (c[i] + d[i])) + ((e[i] + f[i]) + (g[i] + h[i]));
+        s[i] = t[i] = u[i] = v[i] = o[i] = p[i] = q[i] = r[i] = sum;
+    }
+    barrier->barrier(NULL, id);
+}
+
 /* Small messages: copied to a line beside the flag; everyone adds everything; one meeting. */
 enum { COPY_BYTES = 8192 };
 static alignas(128) char copies[64][2][COPY_BYTES];
@@ -198,7 +218,7 @@ static void pool_work(uint32_t id)
 static void *pool_thread(void *argument)
 {
     uint32_t id = (uint32_t)(uintptr_t)argument;
-    pin_to_nth(id);
+    pin_to_part(id, team);
     sem_wait(&pool.awake[id]);
     for (uint32_t round = 1;; round++) {
         pool_wait(&pool.go.word, round);
@@ -253,17 +273,20 @@ struct form {
     const char *name;
     struct contender_ops ops;
     size_t most_bytes;
-    bool pairs_only, for_crowds, for_the_rest;
+    uint32_t only_for; /* so many threads; 0: any */
+    bool for_crowds, for_the_rest;
 };
 static const struct form forms[] = {
-    { "flags", { flags_barrier, owners_form }, SIZE_MAX, false, false, true },
-    { "eager", { eager_barrier, owners_form }, SIZE_MAX, false, false, true },
-    { "yield", { yield_barrier, owners_form }, SIZE_MAX, false, true, false },
-    { "rider", { flags_barrier, rider_form }, 48, true, false, true },
-    { "copies", { eager_barrier, copies_form }, COPY_BYTES, false, false, true },
-    { "copies-yield", { yield_barrier, copies_form }, COPY_BYTES, false, true, false },
+    { "flags", { flags_barrier, owners_form }, SIZE_MAX, 0, false, true },
+    { "eager", { eager_barrier, owners_form }, SIZE_MAX, 0, false, true },
+    { "yield", { yield_barrier, owners_form }, SIZE_MAX, 0, true, false },
+    { "rider", { flags_barrier, rider_form }, 48, 2, false, true },
+    { "eight", { flags_barrier, eight_form }, SIZE_MAX, 8, false, true },
+    { "eight-yield", { yield_barrier, eight_form }, SIZE_MAX, 8, true, false },
+    { "copies", { eager_barrier, copies_form }, COPY_BYTES, 0, false, true },
+    { "copies-yield", { yield_barrier, copies_form }, COPY_BYTES, 0, true, false },
 #if defined(__x86_64__)
-    { "streaming", { eager_barrier, streaming_form }, SIZE_MAX, true, false, true },
+    { "streaming", { eager_barrier, streaming_form }, SIZE_MAX, 2, false, true },
 #endif
 };
 static struct worker *shared_workers; /* one set of buffers for all forms */
@@ -277,7 +300,7 @@ static double bound_batch(void *state, const struct work *work, bool baseline)
         return -1;
     cpu_set_t before;
     sched_getaffinity(0, sizeof before, &before);
-    pin_to_nth(0);
+    pin_to_part(0, team);
     pool.work = work->kind == BENCH_RUN ? NULL : work;
     pool.workers = work->kind == BENCH_BARRIER ? clocks : shared_workers;
     pool.ops = &form->ops;
@@ -323,7 +346,7 @@ uint32_t bound_open(struct contender *out, uint32_t replicas)
     uint32_t count = 0;
     cpu_set_t before;
     sched_getaffinity(0, sizeof before, &before);
-    pin_to_nth(0); /* learns the process's PUs */
+    pin_to_part(0, 1); /* learns the process's PUs */
     sched_setaffinity(0, sizeof before, &before);
     team = replicas;
     crowded = replicas > (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
@@ -332,7 +355,8 @@ uint32_t bound_open(struct contender *out, uint32_t replicas)
             pthread_create(&pool.thread[i], NULL, pool_thread, (void *)(uintptr_t)i) != 0)
             exit(1);
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
-        if ((crowded ? forms[i].for_crowds : forms[i].for_the_rest) && (!forms[i].pairs_only || replicas == 2) &&
+        if ((crowded ? forms[i].for_crowds : forms[i].for_the_rest) &&
+            (forms[i].only_for == 0 || forms[i].only_for == replicas) &&
             !(forms[i].most_bytes == COPY_BYTES && replicas > 64))
             out[count++] = (struct contender){ .name = forms[i].name,
                                                .is_bound = true,

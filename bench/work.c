@@ -54,13 +54,6 @@ void work_batch(const struct work *work, struct worker *workers, uint32_t id, co
     ops->barrier(context, id);
 }
 
-/* In place or out of place, no iteration needs another one's result. */
-#if defined(__clang__)
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
-#endif
-
 static void add_block(float *restrict sum, const float *restrict more, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -77,7 +70,7 @@ void work_owners_loop(const struct work *work, struct worker *w, uint32_t id)
     if (n == 2) {
         const float *a = w[0].src, *b = w[1].src;
         float *x = w[0].dst, *y = w[1].dst;
-        INDEPENDENT
+        WORK_INDEPENDENT
         for (size_t i = first; i < end; i++)
             x[i] = y[i] = a[i] + b[i];
         return;
@@ -143,7 +136,7 @@ void work_free(const struct work *work, struct worker *workers)
     free(workers);
 }
 
-void pin_to_nth(uint32_t id)
+void pin_to_part(uint32_t id, uint32_t count)
 {
     cpu_set_t allowed, one;
     static cpu_set_t first; /* what the process had before any thread was bound */
@@ -153,7 +146,7 @@ void pin_to_nth(uint32_t id)
         known = true;
     }
     allowed = first;
-    uint32_t wanted = id % (uint32_t)CPU_COUNT(&allowed);
+    uint32_t pus = (uint32_t)CPU_COUNT(&allowed), wanted = count > pus ? id * pus / count : id;
     CPU_ZERO(&one);
     for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, &allowed) && wanted-- == 0) {

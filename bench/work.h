@@ -12,6 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Before a loop: in place or out of place, no iteration needs another one's result. */
+#if defined(__clang__)
+#define WORK_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define WORK_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 enum bench_kind { BENCH_BARRIER, BENCH_RUN, BENCH_ALL_REDUCE, BENCH_CREATE, BENCH_REST };
 
 struct work {
@@ -51,7 +58,7 @@ void work_owners_loop(const struct work *work, struct worker *workers, uint32_t 
 
 double now_seconds(void);
 
-/* Binds the calling thread to the id-th PU that the process may use (round robin). */
-void pin_to_nth(uint32_t id);
+/* Binds the calling thread, number `id` of `count`, to one of the PUs that the process may use: neighbours share a PU. */
+void pin_to_part(uint32_t id, uint32_t count);
 
 #endif
