@@ -32,7 +32,9 @@ typedef enum ditto_pin {
 typedef enum ditto_memory {
     DITTO_MEMORY_DEFAULT = 0,
     DITTO_MEMORY_PREFERRED = 1, /**< the default: pages on the replica's node while it has room */
-    DITTO_MEMORY_STRICT = 2,    /**< pages on the replica's node or DITTO_ERR_NO_MEMORY */
+    DITTO_MEMORY_STRICT =
+        2, /**< pages on the replica's node alone: SYSTEM where the kernel refuses mbind. Pages come when
+                                     they are touched; a node that is full then is out of memory, as for any bound memory */
 } ditto_memory;
 
 typedef struct ditto_strategy_options {
@@ -45,11 +47,13 @@ typedef struct ditto_strategy_options {
     ditto_caller caller;
     ditto_pin pin;
     ditto_memory memory;
-    uint32_t timeout_ms;     /**< how long a replica waits for the others in a collective or for input. 0: the
+    uint32_t timeout_ms; /**< how long a replica waits for the others in a collective or for input. 0: the
                                   environment variable DITTO_TIMEOUT_MS, else 600000; DITTO_FOREVER */
-    uint32_t run_timeout_ms; /**< how long run waits for functions to return. 0: for ever */
-    uint32_t spin_us;        /**< how long a waiting thread spins before it sleeps; 0: 50; not on shared PUs */
-    size_t stack_bytes;      /**< of the replicas' threads; 0: the system's default */
+    uint32_t
+        run_timeout_ms; /**< how long run waits for functions to return. 0: for ever. A caller that works as replica 0
+                                  and never returns from its function cannot be given up on: see DITTO_CALLER_WAITS */
+    uint32_t spin_us;   /**< how long a waiting thread spins before it sleeps; 0: 50; not on shared PUs */
+    size_t stack_bytes; /**< of the replicas' threads; 0: the system's default */
     void (*thread_start)(uint32_t replica, void *user); /**< on each replica's own thread, first and last thing; */
     void (*thread_stop)(uint32_t replica, void *user);  /**< not for a calling thread that works as replica 0 */
     void *thread_user;
@@ -65,9 +69,11 @@ typedef struct ditto_strategy_options {
  *  @retval DITTO_ERR_RANGE      an unknown kind or enum; more than DITTO_MAX_REPLICAS; a PU that the process may not use;
  *                               an empty cpuset
  *  @retval DITTO_ERR_INVALID    NULL out; contradicting options; DITTO_TIMEOUT_MS is set but no number
- *  @retval DITTO_ERR_SYSTEM     a thread was refused (RLIMIT_NPROC, pids cgroup) or could not be pinned
+ *  @retval DITTO_ERR_SYSTEM     a thread was refused (RLIMIT_NPROC, pids cgroup) or could not be pinned; the machine could not
+ *                               be read; strict memory where mbind is refused
+ *  @retval DITTO_ERR_UNSUPPORTED  options of a newer version
  *  @retval DITTO_ERR_NO_MEMORY  an arena was refused (RLIMIT_AS)
- *  @retval DITTO_ERR_CONTEXT    on a replica's thread
+ *  @retval DITTO_ERR_CONTEXT    on a replica's thread, or in another strategy's scope
  *  On failure nothing is left behind: no thread, no memory.
  *  Cost  a few milliseconds. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_kind kind, const ditto_strategy_options *options,
@@ -87,7 +93,9 @@ DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
  *  @param argument  given to all replicas as it is
  *  @return DITTO_OK; the first news that the replica of lowest id returned; or the error of the replica that failed
  *          first, with its message in ditto_last_error()
- *  @retval DITTO_ERR_TIMED_OUT  run_timeout_ms passed, and the replicas named had not returned
+ *  @retval DITTO_ERR_TIMED_OUT  run_timeout_ms passed, and the replicas named had not returned. If another replica failed before
+ *                               that, its error is returned; the message says if the strategy is poisoned now
+ *  @retval DITTO_ERR_SYSTEM     the caller could not be pinned
  *  @retval DITTO_ERR_POISONED   an earlier run left a replica that never returned
  *  @retval DITTO_ERR_CONTEXT    on a replica's thread (runs do not nest), or in another strategy's scope
  *  Ordering  what the caller wrote before, every replica sees; what replicas wrote, the caller sees afterwards.
@@ -118,7 +126,7 @@ typedef enum ditto_binding {
 typedef struct ditto_replica_info {
     ditto_place place;   /**< planned */
     int32_t thread_id;   /**< as `top -H` shows it; replica 0 has the caller's in a run: -1 */
-    int32_t cpu;         /**< where the thread was last seen; -1 unknown or not pinned */
+    int32_t cpu;         /**< where the thread ran when the strategy was made; -1 unknown or not pinned */
     int32_t memory_node; /**< of the arena's first page; -1 unknown */
     ditto_binding binding;
     uint64_t arena_bytes;     /**< mapped so far */

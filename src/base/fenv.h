@@ -26,7 +26,8 @@ static inline struct dti_fenv dti_fenv_enter(void)
 
 static inline void dti_fenv_leave(struct dti_fenv saved)
 {
-    if ((saved.mxcsr & ~DTI_MXCSR_FLAGS) != DTI_MXCSR_DEFAULT)
+    /* Compared with what is set now: a user's function may have changed it meanwhile. */
+    if (((saved.mxcsr ^ __builtin_ia32_stmxcsr()) & ~DTI_MXCSR_FLAGS) != 0)
         __builtin_ia32_ldmxcsr(saved.mxcsr);
 }
 

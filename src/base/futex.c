@@ -59,15 +59,23 @@ void dti_fence_init(void)
     pthread_once(&once, register_membarrier);
 }
 
+/* A registration is not sure to survive fork: made again, once, where the kernel says that it is missing. */
+static bool run_membarrier(void)
+{
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0 ||
+           (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
+            syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
+}
+
 void dti_fence_heavy(void)
 {
     int kept_errno = errno;
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&dti_fence_is_asymmetric, memory_order_relaxed)) {
-        /* A registration is not sure to survive fork: made again where the kernel says that it is missing. */
-        while (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0 &&
-               syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0)
-            continue;
+    if (atomic_load_explicit(&dti_fence_is_asymmetric, memory_order_relaxed) && !run_membarrier()) {
+        /* Refused after it had been allowed (a seccomp filter installed since): from now on wakers pay for themselves. Those
+         * that have just passed their light fence are given time to finish. */
+        atomic_store_explicit(&dti_fence_is_asymmetric, false, memory_order_seq_cst);
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     }
     errno = kept_errno;
 }

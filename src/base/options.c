@@ -4,13 +4,15 @@
 
 #include <string.h>
 
+#define MOST_BYTES 4096 /* of any option struct, of any version: more is a size that was never set */
+
 ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given, const char *type_name)
 {
     size_t given_bytes = known_bytes;
     memset(known, 0, known_bytes);
     if (given != NULL) {
         memcpy(&given_bytes, given, sizeof given_bytes);
-        if (given_bytes < sizeof given_bytes)
+        if (given_bytes < sizeof given_bytes || given_bytes > MOST_BYTES)
             return DTI_FAIL(DITTO_ERR_INVALID, "%s.struct_size is %zu: start from its INIT macro, which sets the size",
                             type_name, given_bytes);
         for (size_t i = known_bytes; i < given_bytes; i++)

@@ -11,12 +11,14 @@
 
 _Thread_local const char *dti_public_function = "";
 _Thread_local int32_t dti_error_replica = -1;
+_Thread_local uint32_t dti_error_serial;
 static _Thread_local ditto_error last_error = { .replica = -1, .function = "" };
 
 void dti_fail(ditto_status status, int error_number, const char *format, ...)
 {
     int kept_errno = errno;
     va_list arguments;
+    dti_error_serial++;
     last_error.status = status;
     last_error.replica = dti_error_replica;
     last_error.system_errno = error_number;
@@ -40,19 +42,8 @@ const ditto_error *dti_error_get(void)
 
 void dti_error_set(const ditto_error *error)
 {
+    dti_error_serial++;
     last_error = *error;
-}
-
-void dti_error_clear(void)
-{
-    if (last_error.status == DITTO_OK) /* once a run: mostly there is nothing to clear */
-        return;
-    last_error.status = DITTO_OK;
-    last_error.replica = -1;
-    last_error.system_errno = 0;
-    last_error.user_code = 0;
-    last_error.function = "";
-    last_error.message[0] = '\0';
 }
 
 void dti_error_set_user(int32_t code)

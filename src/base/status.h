@@ -22,12 +22,14 @@ void dti_fail(ditto_status status, int error_number, const char *format, ...) DI
 #define DTI_ENTER() (dti_public_function = __func__)
 extern _Thread_local const char *dti_public_function;
 
+/* Counts the failures that this thread has recorded: tells a fresh record from an old one. */
+extern _Thread_local uint32_t dti_error_serial;
+
 /* The replica whose function this thread runs, -1: none. Set by src/replicas alone. */
 extern _Thread_local int32_t dti_error_replica;
 
 const ditto_error *dti_error_get(void);
 void dti_error_set(const ditto_error *error); /* take over another thread's record */
-void dti_error_clear(void);
-void dti_error_set_user(int32_t code); /* the code of a DITTO_ERR_USER just recorded */
+void dti_error_set_user(int32_t code);        /* the code of a DITTO_ERR_USER just recorded */
 
 #endif

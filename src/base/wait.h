@@ -75,7 +75,7 @@ static inline bool dti_wait(struct dti_waitroom *room, uint32_t seat, uint32_t a
             if (round % 64 == 63) { /* the clock costs as much as a dozen looks */
                 uint64_t now = dti_now_ns();
                 end = end != 0 ? end : now + patience->spin_ns;
-                if (now >= end)
+                if (now >= end || now >= dti_deadline_at(deadline))
                     break;
             }
         }

@@ -167,7 +167,7 @@ static ditto_status fail_starved(struct dti_replica *self, uint32_t left)
 static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterator *it)
 {
     struct batch_wait w = { it, &it->consumer[self->id].queue };
-    struct dti_deadline deadline = { .timeout_ms = self->team->options.timeout_ms };
+    struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
     uint64_t begin = dti_now_ns();
     uint32_t left = 0;
     bool ready = dti_wait(&self->team->room, self->id, DTI_EVERYONE, &self->patience, &deadline, batch_ready, &w);

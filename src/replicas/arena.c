@@ -211,6 +211,13 @@ ditto_status dti_arena_create(uint32_t node_os, bool strict, struct dti_arena **
     if (dti_je_mallctl("tcache.create", &a->tcache, &length, NULL, 0) != 0)
         goto undo_index;
     limit_growth(a);
+    if (strict && dti_arena_binding(a) == DITTO_BINDING_FIRST_TOUCH) {
+        dti_arena_destroy(a);
+        return DTI_FAIL(DITTO_ERR_SYSTEM,
+                        "strict memory on NUMA node %u: the kernel refuses mbind (a container's seccomp "
+                        "profile?), so nothing can be bound; use DITTO_MEMORY_PREFERRED",
+                        node_os);
+    }
     *out = a;
     return DITTO_OK;
 undo_index:

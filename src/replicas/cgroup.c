@@ -107,7 +107,9 @@ static double hierarchy_quota(const char *root, bool version_2)
             continue;
         /* In a container the mount shows only the part of the tree below mounted_root. */
         size_t hidden = strcmp(mounted_root, "/") == 0 ? 0 : strlen(mounted_root);
-        const char *below = strncmp(group, mounted_root, hidden) == 0 ? group + hidden : "";
+        bool inside =
+            strncmp(group, mounted_root, hidden) == 0 && (hidden == 0 || group[hidden] == '/' || group[hidden] == '\0');
+        const char *below = inside ? group + hidden : "";
         char full[PATH_MAX];
         if (snprintf(full, sizeof full, "%s%s", root, mount_point) >= (int)sizeof full)
             continue;

@@ -46,6 +46,8 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
     const struct dti_frame *top = dti_frame_top;
     if (top == NULL || (top->kind == DTI_CONTEXT_CROSS && top->team == team))
         return DITTO_OK;
+    if (top->team != team && dti_team_forked(top->team)) /* dead in this child process: it stands in nobody's way */
+        return DITTO_OK;
     if (top->kind == DTI_CONTEXT_REPLICA)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "called on replica %u's thread, but this needs cross-replica context: "

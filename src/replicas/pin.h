@@ -19,7 +19,7 @@ bool dti_mask_has(const struct dti_mask *mask, uint32_t pu);
 /* -- The calling thread; SYSTEM with errno on failure -- */
 ditto_status dti_affinity_get(struct dti_mask *mask);
 ditto_status dti_pin_to(uint32_t pu);
-/* As dti_affinity_set, where failure changes nothing: the old set is gone (the cpuset changed meanwhile), and the kernel
+/* Sets the affinity where failure changes nothing: the old set is gone (the cpuset changed meanwhile), and the kernel
  * keeps the thread on a legal one. */
 void dti_affinity_restore(const struct dti_mask *mask);
 

@@ -31,9 +31,9 @@ static void set_patience(struct dti_replica *r)
 }
 
 /* An error that the function returned without saying why, or whose record is of something else. */
-static void ensure_record(struct dti_replica *r, ditto_status status)
+static void ensure_record(struct dti_replica *r, ditto_status status, uint32_t serial_before)
 {
-    if (dti_error_get()->status != status)
+    if (dti_error_serial == serial_before || dti_error_get()->status != status)
         DTI_FAIL(status, "replica %u's function returned %s (%d) without a message of its own", r->id,
                  ditto_status_name(status), (int)status);
 }
@@ -44,12 +44,13 @@ static void work(struct dti_replica *r, uint32_t number)
     if (r->load_epoch != dti_load_epoch())
         set_patience(r);
     dti_error_replica = (int32_t)r->id;
+    uint32_t serial = dti_error_serial;
     ditto_status status = team->job(r, team->argument);
     ditto_status news = status > 0 ? status : DITTO_OK;
     if (r->news != news) /* the poster watches this line: it is written as seldom as can be */
         r->news = news;
     if (status < 0) {
-        ensure_record(r, status);
+        ensure_record(r, status, serial);
         dti_team_stop(team);
     }
     dti_error_replica = -1;
@@ -151,13 +152,21 @@ static void give_up(struct dti_team *team, uint32_t number)
     DTI_FAIL(DITTO_ERR_TIMED_OUT, "run_timeout_ms = %u passed, and these replicas had not returned: %s",
              team->options.run_timeout_ms, missing);
     dti_team_stop(team);
-    if (join(team, number, &(struct dti_deadline){ .timeout_ms = GRACE_MS }))
-        return;
-    team->poisoned = true;
-    list_missing(team, number, missing, sizeof missing);
-    dti_text_add(&(struct dti_text){ team->stop.error.message, sizeof team->stop.error.message,
-                                     strlen(team->stop.error.message) },
-                 "; %s still run: the strategy is poisoned, only destroy is allowed", missing);
+    team->poisoned = !join(team, number, &(struct dti_deadline){ .timeout_ms = GRACE_MS });
+}
+
+/* The run's error into the caller's record. The stop record itself stays as it was published. */
+static ditto_status tell_error(const struct dti_team *team, uint32_t number)
+{
+    ditto_error error = team->stop.error;
+    if (team->poisoned) {
+        char missing[256];
+        struct dti_text text = { error.message, sizeof error.message, strlen(error.message) };
+        list_missing(team, number, missing, sizeof missing);
+        dti_text_add(&text, "; replicas %s still run: the strategy is poisoned, only destroy is allowed", missing);
+    }
+    dti_error_set(&error);
+    return error.status;
 }
 
 ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, uint32_t timeout_ms)
@@ -165,8 +174,6 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
     uint32_t number = dti_team_run_number(team) + 1;
     number += number == GO_EXIT;
     struct dti_deadline deadline = { .timeout_ms = timeout_ms };
-    if (deadline.timeout_ms != DITTO_FOREVER)
-        dti_deadline_at(&deadline); /* the clock runs from here */
     if (team->job != job ||
         team->argument != argument) { /* the replicas watch this line: mostly only go changes in it */
         team->job = job;
@@ -174,18 +181,20 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
     }
     if (team->crowded) /* relaxed: all are parked, and go publishes it */
         atomic_store_explicit(&team->returned, 0, memory_order_relaxed);
+    team->run_deadline_ns = dti_deadline_at(&deadline);
     post(team, number);
-    if (!team->options.caller_waits)
+    if (!team->options.caller_waits) {
+        const char *function = dti_public_function; /* the replica's own calls are over then */
         work(&team->replica[0], number);
+        dti_public_function = function;
+    }
     if (dti_team_forked(
             team)) /* replica 0's function forked, and this is the child: nobody else is here to be joined */
         return dti_fail_forked();
     if (!join(team, number, &deadline))
         give_up(team, number);
-    if (dti_stopped(&team->stop)) {
-        dti_error_set(&team->stop.error);
-        return team->stop.error.status;
-    }
+    if (dti_stopped(&team->stop))
+        return tell_error(team, number);
     for (uint32_t i = 0; i < team->n; i++)
         if (team->replica[i].news != DITTO_OK)
             return team->replica[i].news;
@@ -216,8 +225,30 @@ ditto_status dti_team_stop_status(const struct dti_team *team)
     const ditto_error *first = &team->stop.error;
     if (first->status == DITTO_ERR_DIVERGED)
         return DTI_FAIL(DITTO_ERR_DIVERGED, "%s", first->message);
+    if (first->replica < 0)
+        return DTI_FAIL(DITTO_ERR_PEER_STOPPED, "the run was stopped with %s: %.300s", ditto_status_name(first->status),
+                        first->message);
     return DTI_FAIL(DITTO_ERR_PEER_STOPPED, "replica %d stopped the run with %s: %.300s", (int)first->replica,
                     ditto_status_name(first->status), first->message);
+}
+
+struct dti_deadline dti_replica_deadline(const struct dti_replica *r, uint32_t timeout_ms)
+{
+    struct dti_deadline deadline = { .timeout_ms = timeout_ms };
+    uint64_t run_end = r->team->run_deadline_ns;
+    if (run_end != DTI_NEVER && r->id == 0 && !r->team->options.caller_waits) {
+        uint64_t own = dti_deadline_at(&deadline);
+        deadline.at_ns = run_end < own ? run_end : own;
+    }
+    return deadline;
+}
+
+bool dti_team_all_returned(const struct dti_team *team)
+{
+    for (uint32_t i = 0; i < team->n; i++)
+        if (!dti_replica_returned(&team->replica[i]))
+            return false;
+    return true;
 }
 
 bool dti_replica_returned(const struct dti_replica *r)
@@ -263,6 +294,7 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
     frame->team = team;
     frame->replica = NULL;
     frame->self = NULL;
+    frame->entries = 0;
     frame->pinned = place == DTI_CALLER_PINNED && !in_scope(team) && team->options.pin && !team->options.caller_waits;
     pthread_mutex_lock(&team->lock);
     ditto_status status = DITTO_OK;

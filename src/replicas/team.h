@@ -64,6 +64,7 @@ struct dti_team {
     struct dti_waitroom room;        /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
     struct dti_stop stop;
     const uint32_t *alive;                      /* reads 0 in a child process (MADV_WIPEONFORK) */
+    uint64_t run_deadline_ns;                   /* of the present run; DTI_NEVER: none. Published by go */
     bool poisoned;                              /* under lock */
     struct dti_dependent *dependents;           /* under lock */
     pthread_mutex_t lock;                       /* one cross call at a time */
@@ -123,6 +124,9 @@ ditto_status dti_replica_alloc(struct dti_replica *replica, size_t bytes, size_t
 void dti_team_stop(struct dti_team *team);
 /* PEER_STOPPED with a message that names the failed replica; DIVERGED stays DIVERGED: it concerns all. */
 ditto_status dti_team_stop_status(const struct dti_team *team);
+bool dti_team_all_returned(const struct dti_team *team);
+/* The limit of a wait on this replica. A caller that works as replica 0 must not wait past the end of its own run. */
+struct dti_deadline dti_replica_deadline(const struct dti_replica *replica, uint32_t timeout_ms);
 bool dti_replica_returned(const struct dti_replica *replica); /* from the present run's function */
 bool dti_replica_owns_handle(const struct dti_replica *replica, const ditto_replica *self);
 

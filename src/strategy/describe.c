@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
+/* With the team's turn taken: nobody destroys it meanwhile. */
+static ditto_status look_at(const ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
 {
     const struct dti_team *team = strategy->base.team;
     if (replica >= team->n)
@@ -48,7 +49,7 @@ static void describe_replica(const ditto_replica_info *i, struct dti_text *text)
                  (unsigned long long)i->pages_elsewhere, i->place.sharers > 1 ? ", shared PU" : "");
 }
 
-ditto_status dti_strategy_describe(ditto_strategy *strategy, struct dti_text *text)
+static ditto_status write_table(const ditto_strategy *strategy, struct dti_text *text)
 {
     const struct dti_team *team = strategy->base.team;
     const ditto_topology_counts *m = &strategy->machine;
@@ -61,8 +62,26 @@ ditto_status dti_strategy_describe(ditto_strategy *strategy, struct dti_text *te
     dti_text_add(text, "replica  package  node    PU  runs on    thread  memory\n");
     for (uint32_t i = 0; i < team->n; i++) {
         ditto_replica_info info;
-        DTI_TRY(dti_strategy_info(strategy, i, &info));
+        DTI_TRY(look_at(strategy, i, &info));
         describe_replica(&info, text);
     }
     return DITTO_OK;
+}
+
+ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_WHERE_IT_IS));
+    ditto_status status = look_at(strategy, replica, out);
+    dti_cross_leave(strategy->base.team, &frame);
+    return status;
+}
+
+ditto_status dti_strategy_describe(ditto_strategy *strategy, struct dti_text *text)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_WHERE_IT_IS));
+    ditto_status status = write_table(strategy, text);
+    dti_cross_leave(strategy->base.team, &frame);
+    return status;
 }

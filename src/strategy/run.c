@@ -1,6 +1,16 @@
 /* src/strategy/run.c - a function on every replica, in replica context. */
 #include "strategy/strategy.h"
 
+#include <stdlib.h>
+
+/* Run when enter_function is left in any way. A C++ exception on its way through would leave locks held and peers waiting:
+ * the program ends here, with the stack that threw, and not later somewhere else. */
+static void refuse_exception(const bool *returned)
+{
+    if (!*returned)
+        abort();
+}
+
 static ditto_status enter_function(struct dti_replica *r, void *argument)
 {
     const struct dti_run_call *call = argument;
@@ -12,10 +22,11 @@ static ditto_status enter_function(struct dti_replica *r, void *argument)
     frame.self = self;
     frame.entries = 0;
     frame.pinned = false;
-    dti_error_clear(); /* so that a record found afterwards is this function's */
     dti_frame_push(&frame);
     struct dti_fenv saved = dti_fenv_enter();
+    __attribute__((cleanup(refuse_exception))) bool returned = false;
     ditto_status status = call->function(self, call->argument);
+    returned = true;
     dti_fenv_leave(saved);
     dti_frame_pop(&frame);
     return status;

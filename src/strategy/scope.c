@@ -14,6 +14,8 @@ ditto_status dti_scope_enter(ditto_strategy *strategy)
     DTI_TRY(dti_context_check_cross(team));
     if (dti_team_forked(team))
         return dti_fail_forked();
+    if (team->poisoned)
+        return DTI_FAIL(DITTO_ERR_POISONED, "an earlier run left a replica that never returned: destroy the strategy");
     if (is_own_scope(dti_frame_top, team)) {
         dti_frame_top->entries++;
         return DITTO_OK;
@@ -53,4 +55,15 @@ ditto_status dti_scope_leave(ditto_strategy *strategy)
     atomic_fetch_sub_explicit(&strategy->scopes, 1, memory_order_relaxed); /* see dti_strategy_destroy */
     free(top);
     return DITTO_OK;
+}
+
+void dti_scope_forget(const struct dti_team *team)
+{
+    while (is_own_scope(dti_frame_top, team)) {
+        struct dti_frame *top = dti_frame_top;
+        dti_frame_pop(top);
+        if (top->pinned)
+            dti_affinity_restore(&top->saved);
+        free(top);
+    }
 }

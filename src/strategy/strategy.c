@@ -130,6 +130,10 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
                             "another thread is in a call on the strategy: destroy it when that has returned");
         pthread_mutex_unlock(&team->lock);
     }
+    if (forked)
+        dti_scope_forget(team);
+    if (team->poisoned && dti_team_all_returned(team))
+        team->poisoned = false; /* whoever was missing has come home after all: nothing needs to be left */
     if (team->poisoned && !forked)
         return dti_team_destroy(team); /* the strategy's memory is left, too, to those who may still come for it */
     dti_sync_destroy(team);

@@ -26,6 +26,7 @@ ditto_status dti_strategy_create(ditto_kind kind, const ditto_strategy_options *
 ditto_status dti_strategy_destroy(ditto_strategy *strategy);
 ditto_status dti_scope_enter(ditto_strategy *strategy);
 ditto_status dti_scope_leave(ditto_strategy *strategy);
+void dti_scope_forget(const struct dti_team *team); /* leaves this thread's scope of it, however often entered */
 ditto_status dti_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument);
 ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out);
 ditto_status dti_strategy_describe(ditto_strategy *strategy, struct dti_text *text);

@@ -27,23 +27,24 @@
 
 /* -- small -- */
 
-static void combine_lines(struct dti_sync *sync, uint32_t seq, struct dti_attendee *scratch_of, void *out)
+/* `call` is the caller's own: what it has room for. */
+static void combine_lines(struct dti_sync *sync, uint32_t seq, const struct dti_call *call,
+                          struct dti_attendee *scratch_of, void *out)
 {
-    const struct dti_call *any = &dti_line_of(sync, 0, seq)->call;
-    const struct dti_kernel *kernel = dti_kernel_of((ditto_dtype)any->dtype, (ditto_op)any->op);
-    size_t bytes = any->count * ditto_dtype_bytes((ditto_dtype)any->dtype);
+    const struct dti_kernel *kernel = dti_kernel_of((ditto_dtype)call->dtype, (ditto_op)call->op);
+    size_t bytes = call->count * ditto_dtype_bytes((ditto_dtype)call->dtype);
     for (uint32_t i = 0; i < sync->team->n; i++)
         scratch_of->sources[i] = dti_line_payload(dti_line_of(sync, i, seq), bytes);
-    dti_tree_reduce(kernel->combine, scratch_of->sources, sync->team->n, 0, any->count, bytes, out,
+    dti_tree_reduce(kernel->combine, scratch_of->sources, sync->team->n, 0, call->count, bytes, out,
                     scratch_of->scratch);
     if (kernel->divide != NULL)
-        kernel->divide(out, any->count, sync->team->n);
+        kernel->divide(out, call->count, sync->team->n);
 }
 
 /* Run by the last to arrive at a crowded meeting: once for all. Attendee 0's scratch is free, its owner waits. */
 static void combine_once(struct dti_sync *sync, uint32_t seq)
 {
-    combine_lines(sync, seq, &sync->attendee[0], sync->result[seq & 1]);
+    combine_lines(sync, seq, &dti_line_of(sync, 0, seq)->call, &sync->attendee[0], sync->result[seq & 1]);
 }
 
 static ditto_status reduce_small(struct dti_replica *self, const struct dti_call *call, size_t bytes,
@@ -57,7 +58,8 @@ static ditto_status reduce_small(struct dti_replica *self, const struct dti_call
     if (self->team->crowded)
         memcpy(call->dst, sync->result[seq & 1], bytes);
     else
-        combine_lines(sync, seq, &sync->attendee[self->id], call->dst); /* payloads are copies: dst overlaps none */
+        combine_lines(sync, seq, call, &sync->attendee[self->id],
+                      call->dst); /* payloads are copies: dst overlaps none */
     return DITTO_OK;
 }
 
@@ -186,6 +188,7 @@ static ditto_status reduce_direct(struct dti_replica *self, const struct dti_cal
         return leave(self, dti_team_stop_status(self->team));
     work_inside(self, call, sink, seq);
     go_outside(self);
+    *deadline = dti_replica_deadline(self, deadline->timeout_ms); /* a new wait: the work between took its own time */
     status = dti_meet(self, call, NULL, 0, NULL, deadline, &last);
     return status == DITTO_OK ? status : leave(self, status);
 }

@@ -5,14 +5,14 @@
 static ditto_status read_options(const ditto_reduce_options *options, const struct dti_replica *r,
                                  struct dti_deadline *deadline)
 {
-    *deadline = (struct dti_deadline){ .timeout_ms = r->team->options.timeout_ms };
+    *deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
     if (options == NULL)
         return DITTO_OK;
     ditto_reduce_options known;
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_reduce_options"));
     DTI_TRY(dti_flags_check(known.flags, 0, "flags"));
     if (known.timeout_ms != 0)
-        deadline->timeout_ms = known.timeout_ms;
+        *deadline = dti_replica_deadline(r, known.timeout_ms);
     return DITTO_OK;
 }
 

@@ -74,15 +74,15 @@ static inline const struct dti_line *dti_line_of(const struct dti_sync *sync, ui
  * once in 2^32; before anyone touches another one's buffer that is not good enough. */
 ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq);
 
-/* The replica's own thread. `combine` (crowded only; may be NULL) is run by the last to arrive, before the release.
- * On DITTO_OK all lines of the returned *seq can be read until the replica enters its next meeting but one.
- * Errors: DIVERGED, TIMED_OUT, PEER_STOPPED; the run is stopping then. */
 /* The payload that a replica came with to a meeting. */
 static inline const void *dti_line_payload(const struct dti_line *line, size_t bytes)
 {
     return bytes <= DTI_INLINE_BYTES ? line->brief : line->payload;
 }
 
+/* The replica's own thread. `combine` (crowded only; may be NULL) is run by the last to arrive, before the release.
+ * On DITTO_OK all lines of the returned *seq can be read until the replica enters its next meeting but one.
+ * Errors: DIVERGED, TIMED_OUT, PEER_STOPPED; the run is stopping then. */
 ditto_status dti_meet(struct dti_replica *self, const struct dti_call *call, const void *payload, size_t payload_bytes,
                       void (*combine)(struct dti_sync *sync, uint32_t seq), struct dti_deadline *deadline,
                       uint32_t *seq);

@@ -25,7 +25,7 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
     static const char *const names[] = { "ditto_assign", "ditto_assign_add", "ditto_assign_sub" };
     struct update update = { v, rule };
     struct dti_sink sink = { update_copies, &update };
-    struct dti_deadline deadline = { .timeout_ms = self->team->options.timeout_ms };
+    struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
     ditto_op op = v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM : DITTO_MEAN;
     if (v->aggregation == DITTO_AGGREGATE_NONE)
         return DTI_FAIL(DITTO_ERR_INVALID,

@@ -59,10 +59,10 @@ static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initia
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the initial value of \"%s\"", v->name);
     ditto_tensor target = v->spec;
     target.data = *made;
-    dti_error_clear();
+    uint32_t serial = dti_error_serial;
     ditto_status status = o->initialize(&target, o->initialize_user);
     status = status > 0 ? DITTO_ERR_USER : status; /* news is no value */
-    if (status != DITTO_OK && dti_error_get()->status != status)
+    if (status != DITTO_OK && (dti_error_serial == serial || dti_error_get()->status != status))
         DTI_FAIL(status, "the initializer of \"%s\" failed with %s", v->name, ditto_status_name(status));
     *value = *made;
     return status;

@@ -207,6 +207,33 @@ static void a_strategy_is_dead_in_a_child_process(void **state)
     assert_ok(ditto_strategy_destroy(before_fork));
 }
 
+static int fork_in_scope(void *unused)
+{
+    ditto_strategy *own;
+    size_t count = 10000;
+    (void)unused;
+    REQUIRE(ditto_strategy_destroy(before_fork) == DITTO_OK);
+    if (SANITIZED)
+        return 0;
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, NULL, &own) == DITTO_OK);
+    REQUIRE(ditto_strategy_scope_leave(own) == DITTO_ERR_CONTEXT); /* the dead one's scope is not its own */
+    REQUIRE(ditto_strategy_scope_enter(own) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(own, sum_a_block, &count) == DITTO_OK);
+    REQUIRE(ditto_strategy_scope_leave(own) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(own) == DITTO_OK);
+    return 0;
+}
+
+static void a_scope_of_before_fork_stands_in_nobodys_way(void **state)
+{
+    (void)state;
+    before_fork = make_strategy(2, NULL);
+    assert_ok(ditto_strategy_scope_enter(before_fork));
+    assert_int_equal(in_child(fork_in_scope, NULL, 60), 0);
+    assert_ok(ditto_strategy_scope_leave(before_fork));
+    assert_ok(ditto_strategy_destroy(before_fork));
+}
+
 /* A function that forks: the child has its replica's thread alone. */
 static ditto_status fork_inside(ditto_replica *self, void *argument)
 {
@@ -302,6 +329,7 @@ int main(void)
         cmocka_unit_test(refused_address_space_is_an_error_and_nothing_is_left),
         cmocka_unit_test(refused_mbind_becomes_first_touch_and_is_reported),
         cmocka_unit_test(a_strategy_is_dead_in_a_child_process),
+        cmocka_unit_test(a_scope_of_before_fork_stands_in_nobodys_way),
         cmocka_unit_test(a_function_that_forks_gets_forked_in_the_child),
         cmocka_unit_test(strategies_come_and_go_without_growth),
         cmocka_unit_test(wrong_options_are_refused),

@@ -198,24 +198,25 @@ static ditto_status one_is_stuck(ditto_replica *self, void *argument)
 }
 
 /* In a child: what a poisoned strategy leaves behind is left on purpose, and a leak checker need not hear of it. */
-static int poison(void *unused)
+static int poison(void *caller)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     struct report report = { 0 };
-    (void)unused;
     options.replicas = 3;
     options.run_timeout_ms = 50;
-    options.caller = DITTO_CALLER_WAITS;
+    options.caller =
+        *(ditto_caller *)caller; /* as replica 0 the caller waits in a barrier: the run's end is its end, too */
     long threads = count_threads();
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, one_is_stuck, NULL) == DITTO_ERR_TIMED_OUT);
     printf("  %s\n", ditto_last_error()->message);
-    REQUIRE(strstr(ditto_last_error()->message, "1 still run: the strategy is poisoned") != NULL);
+    REQUIRE(strstr(ditto_last_error()->message, "replicas 1 still run: the strategy is poisoned") != NULL);
     REQUIRE(ditto_strategy_run(strategy, count_up, &report) == DITTO_ERR_POISONED);
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
     printf("  %s\n", ditto_last_error()->message);
     REQUIRE(strstr(ditto_last_error()->message, "replicas 1 never returned") != NULL);
+    REQUIRE(strcmp(ditto_last_error()->function, "ditto_strategy_destroy") == 0);
     atomic_store(&release_stuck, 1);
     for (int i = 0; i < 1000 && count_threads() > threads; i++) /* the stuck thread ends once it returns after all */
         sleep_ms(10);
@@ -226,7 +227,30 @@ static int poison(void *unused)
 static void a_replica_that_never_returns_poisons_the_strategy(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(poison, NULL, 60), 0);
+    for (int caller = DITTO_CALLER_IS_REPLICA_0; caller <= DITTO_CALLER_WAITS; caller++)
+        assert_int_equal(in_child(poison, &(ditto_caller){ (ditto_caller)caller }, 60), 0);
+}
+
+/* Comes home after run has given up on it, before destroy. */
+static int come_home(void *unused)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    (void)unused;
+    options.replicas = 2;
+    options.run_timeout_ms = 50;
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(strategy, one_is_stuck, NULL) == DITTO_ERR_TIMED_OUT);
+    atomic_store(&release_stuck, 1);
+    sleep_ms(1000);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    return 0;
+}
+
+static void a_poisoned_strategy_whose_replicas_came_home_is_destroyed_whole(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(come_home, NULL, 60), 0);
 }
 
 static ditto_status late_but_comes(ditto_replica *self, void *argument)
@@ -323,6 +347,7 @@ int main(void)
         cmocka_unit_test(an_error_without_a_message_gets_one),
         cmocka_unit_test(news_is_no_error),
         cmocka_unit_test(a_replica_that_never_returns_poisons_the_strategy),
+        cmocka_unit_test(a_poisoned_strategy_whose_replicas_came_home_is_destroyed_whole),
         cmocka_unit_test(a_run_that_is_late_but_returns_is_timed_out_and_not_poisoned),
         cmocka_unit_test(run_and_destroy_inside_run_are_refused),
         cmocka_unit_test(destroy_during_a_run_is_busy_and_changes_nothing),

@@ -361,6 +361,28 @@ static void a_description_tells_where_replicas_are(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
+static ditto_status set_flush_to_zero(ditto_replica *self, void *argument)
+{
+    (void)self, (void)argument;
+#if defined(__x86_64__)
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040u);
+#endif
+    return DITTO_OK;
+}
+
+static void a_run_that_succeeds_leaves_the_callers_state_alone(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    (void)state;
+    assert_status(ditto_strategy_run(s, NULL, NULL), DITTO_ERR_INVALID);
+    assert_ok(ditto_strategy_run(s, set_flush_to_zero, NULL));
+    assert_message("function is NULL"); /* the last error is still the last error */
+#if defined(__x86_64__)
+    assert_int_equal(__builtin_ia32_stmxcsr() & 0x8040u, 0);
+#endif
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +397,7 @@ int main(void)
         cmocka_unit_test(rule_6_4_calls_from_several_host_threads_take_turns),
         cmocka_unit_test(rule_6_4_two_strategies_at_once_never_mix_up_their_messages),
         cmocka_unit_test(replicas_are_pinned_named_and_leave_signals_alone),
+        cmocka_unit_test(a_run_that_succeeds_leaves_the_callers_state_alone),
         cmocka_unit_test(a_host_that_places_threads_itself_is_left_alone),
         cmocka_unit_test(a_description_tells_where_replicas_are),
     };
