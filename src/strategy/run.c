@@ -5,7 +5,7 @@
 
 /* Run when enter_function is left in any way. A C++ exception on its way through would leave locks held and peers waiting:
  * the program ends here, with the stack that threw, and not later somewhere else. */
-static void refuse_exception(const bool *returned)
+static void refuse_exception(const volatile bool *returned)
 {
     if (!*returned)
         abort();
@@ -24,7 +24,7 @@ static ditto_status enter_function(struct dti_replica *r, void *argument)
     frame.pinned = false;
     dti_frame_push(&frame);
     struct dti_fenv saved = dti_fenv_enter();
-    __attribute__((cleanup(refuse_exception))) bool returned = false;
+    __attribute__((cleanup(refuse_exception))) volatile bool returned = false;
     ditto_status status = call->function(self, call->argument);
     returned = true;
     dti_fenv_leave(saved);
