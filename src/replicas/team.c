@@ -232,17 +232,6 @@ ditto_status dti_team_stop_status(const struct dti_team *team)
                     ditto_status_name(first->status), first->message);
 }
 
-struct dti_deadline dti_replica_deadline(const struct dti_replica *r, uint32_t timeout_ms)
-{
-    struct dti_deadline deadline = { .timeout_ms = timeout_ms };
-    uint64_t run_end = r->team->run_deadline_ns;
-    if (run_end != DTI_NEVER && r->id == 0 && !r->team->options.caller_waits) {
-        uint64_t own = dti_deadline_at(&deadline);
-        deadline.at_ns = run_end < own ? run_end : own;
-    }
-    return deadline;
-}
-
 bool dti_team_all_returned(const struct dti_team *team)
 {
     for (uint32_t i = 0; i < team->n; i++)

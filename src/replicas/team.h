@@ -60,10 +60,10 @@ struct dti_team {
     struct dti_team_options options; /* .placement is not kept */
     bool crowded;                    /* by itself: PUs shared among its replicas, or a quota below their number */
     uint64_t yield_ns;               /* how long a crowded replica yields before it sleeps */
+    const uint32_t *alive;           /* reads 0 in a child process (MADV_WIPEONFORK) */
     struct dti_sync *sync;           /* src/sync's state for this team; opaque here */
     struct dti_waitroom room;        /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
     struct dti_stop stop;
-    const uint32_t *alive;                      /* reads 0 in a child process (MADV_WIPEONFORK) */
     uint64_t run_deadline_ns;                   /* of the present run; DTI_NEVER: none. Published by go */
     bool poisoned;                              /* under lock */
     struct dti_dependent *dependents;           /* under lock */
@@ -126,7 +126,16 @@ void dti_team_stop(struct dti_team *team);
 ditto_status dti_team_stop_status(const struct dti_team *team);
 bool dti_team_all_returned(const struct dti_team *team);
 /* The limit of a wait on this replica. A caller that works as replica 0 must not wait past the end of its own run. */
-struct dti_deadline dti_replica_deadline(const struct dti_replica *replica, uint32_t timeout_ms);
+static inline struct dti_deadline dti_replica_deadline(const struct dti_replica *replica, uint32_t timeout_ms)
+{
+    struct dti_deadline deadline = { .timeout_ms = timeout_ms };
+    const struct dti_team *team = replica->team;
+    if (replica->id == 0 && team->run_deadline_ns != DTI_NEVER && !team->options.caller_waits) {
+        uint64_t own = dti_deadline_at(&deadline);
+        deadline.at_ns = team->run_deadline_ns < own ? team->run_deadline_ns : own;
+    }
+    return deadline;
+}
 bool dti_replica_returned(const struct dti_replica *replica); /* from the present run's function */
 bool dti_replica_owns_handle(const struct dti_replica *replica, const ditto_replica *self);
 
