@@ -44,30 +44,30 @@ static struct {
 #define team    constant.team
 #define crowded constant.crowded
 
-/* Everyone watches everyone's line, two parities. */
-static void flags_barrier(void *context, uint32_t id)
+/* Everyone watches everyone's line, two parities; with a pause between two looks or, on cores that have nothing else to do,
+ * without. */
+static inline void watch_all(uint32_t id, bool pause)
 {
     uint32_t e = ++episode[id].count;
-    (void)context;
     atomic_store_explicit(&arrival[id][e & 1].word, e, memory_order_release);
     for (uint32_t i = 1; i < team; i++) {
         uint32_t peer = id + i < team ? id + i : id + i - team;
         while (atomic_load_explicit(&arrival[peer][e & 1].word, memory_order_acquire) != e)
-            PAUSE();
+            if (pause)
+                PAUSE();
     }
 }
 
-/* The same without the pause: on two cores that have nothing else to do. */
+static void flags_barrier(void *context, uint32_t id)
+{
+    (void)context;
+    watch_all(id, true);
+}
+
 static void eager_barrier(void *context, uint32_t id)
 {
-    uint32_t e = ++episode[id].count;
     (void)context;
-    atomic_store_explicit(&arrival[id][e & 1].word, e, memory_order_release);
-    for (uint32_t i = 1; i < team; i++) {
-        uint32_t peer = id + i < team ? id + i : id + i - team;
-        while (atomic_load_explicit(&arrival[peer][e & 1].word, memory_order_acquire) != e)
-            continue;
-    }
+    watch_all(id, false);
 }
 
 /* One counter, one sense word; waiting threads yield. */
