@@ -2,7 +2,8 @@
  *
  * A call returns DITTO_OK (0), news (> 0: nothing went wrong) or an error (< 0). Outputs are set only on DITTO_OK;
  * errno is left as it was. An error's message is written once, where the cause is known, into the calling thread's
- * record: what was asked, what was found, what to do. The library itself never prints, exits or aborts. */
+ * record: what was asked, what was found, what to do. The library itself never prints or exits; it aborts in one
+ * case, a C++ exception that leaves a function given to ditto_strategy_run. */
 #ifndef DITTO_STATUS_H
 #define DITTO_STATUS_H
 

@@ -90,6 +90,7 @@ DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
 
 /** Runs function(self, argument) once on every replica, ids 0 .. N-1, at the same time, and waits until all returned.
  *
+ *  @param function  must return: a C++ exception that leaves it ends the program (abort), because its peers would wait
  *  @param argument  given to all replicas as it is
  *  @return DITTO_OK; the first news that the replica of lowest id returned; or the error of the replica that failed
  *          first, with its message in ditto_last_error()

@@ -174,8 +174,8 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
     uint32_t number = dti_team_run_number(team) + 1;
     number += number == GO_EXIT;
     struct dti_deadline deadline = { .timeout_ms = timeout_ms };
-    if (team->job != job ||
-        team->argument != argument) { /* the replicas watch this line: mostly only go changes in it */
+    /* The replicas watch this line: mostly only go changes in it. */
+    if (team->job != job || team->argument != argument) {
         team->job = job;
         team->argument = argument;
     }
@@ -188,8 +188,8 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
         work(&team->replica[0], number);
         dti_public_function = function;
     }
-    if (dti_team_forked(
-            team)) /* replica 0's function forked, and this is the child: nobody else is here to be joined */
+    /* Replica 0's function may have forked, and this be the child: nobody else is here to be joined. */
+    if (dti_team_forked(team))
         return dti_fail_forked();
     if (!join(team, number, &deadline))
         give_up(team, number);

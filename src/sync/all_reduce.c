@@ -20,7 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bench rows all-reduce 256 .. 16K, 2 replicas: one meeting with payload beats two meetings up to about here. With more
+/* ditto-bench all-reduce --bytes 1K,2K,4K,8K --in-place, 2 replicas: the bound's fastest form turns from `copies` (one meeting
+ * with payload) to `flags` (two meetings) between 2 and 4 KiB; out of place it stays `copies` up to 8 KiB. With more
  * replicas everyone reads every payload, so the limit holds for all payloads together. */
 #define SMALL_TOTAL_BYTES 4096
 #define TILE_BYTES        4096 /* one result and one scratch level stay in the first-level cache */

@@ -177,6 +177,23 @@ static void the_floating_point_environment_is_put_right_and_back(void **state)
 #endif
 }
 
+static void processor_features_are_those_that_the_kernel_tells(void **state)
+{
+    char line[8192];
+    bool told = false;
+    struct dti_cpu cpu = dti_cpu_features();
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    (void)state;
+    while (file != NULL && !told && fgets(line, sizeof line, file) != NULL)
+        told = strncmp(line, "flags", 5) == 0;
+    if (file != NULL)
+        fclose(file);
+    assert_int_equal(cpu.avx2, told && strstr(line, " avx2 ") != NULL);
+    assert_int_equal(cpu.avx512f, told && strstr(line, " avx512f ") != NULL);
+    assert_int_equal(cpu.fma, told && strstr(line, " fma ") != NULL);
+    assert_int_equal(cpu.f16c, told && strstr(line, " f16c ") != NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +208,7 @@ int main(void)
         cmocka_unit_test(numbers_are_read_without_locale),
         cmocka_unit_test(only_whole_numbers_pass),
         cmocka_unit_test(text_counts_what_it_could_not_hold),
+        cmocka_unit_test(processor_features_are_those_that_the_kernel_tells),
         cmocka_unit_test(the_floating_point_environment_is_put_right_and_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
