@@ -39,9 +39,11 @@
 #include <ditto/dtype.h>      /* types of elements */
 #include <ditto/tensor.h>     /* views of arrays */
 #include <ditto/topology.h>   /* the machine */
+#include <ditto/limits.h>     /* what the process may do with it */
 #include <ditto/placement.h>  /* which PUs each replica gets */
 #include <ditto/strategy.h>   /* create, scope, run, describe, destroy */
 #include <ditto/replica.h>    /* id, memory, failing */
+#include <ditto/device.h>     /* replicas of several PUs: loops and functions on their devices */
 #include <ditto/collective.h> /* barrier, all-reduce */
 #include <ditto/variable.h>   /* mirrored and sync-on-read variables */
 #include <ditto/dataset.h>    /* where rows come from */

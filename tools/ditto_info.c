@@ -69,7 +69,7 @@ static void print_limits(const ditto_topology_counts *c, const ditto_placement *
     uint32_t replicas = ditto_placement_replicas(placement), sharing = 0;
     for (uint32_t i = 0; i < replicas; i++) {
         ditto_place place;
-        check(ditto_placement_get(placement, i, &place));
+        check(ditto_placement_get(placement, i, 0, &place));
         sharing += place.sharers > 1;
     }
     if (json) {
@@ -111,13 +111,13 @@ static void print_placement(const ditto_placement *placement, bool json)
     printf(json ? "  \"replicas\": [\n" : "placement:\nreplica  package  node  core    PU  sharers\n");
     for (uint32_t i = 0; i < replicas; i++) {
         ditto_place p;
-        check(ditto_placement_get(placement, i, &p));
+        check(ditto_placement_get(placement, i, 0, &p));
         if (json)
             printf("    { \"replica\": %u, \"package\": %u, \"numa_node\": %u, \"core\": %u, \"pu\": %u, \"sharers\": "
                    "%u }%s\n",
-                   i, p.package, p.numa_node, p.core, p.pu, p.sharers, i + 1 < replicas ? "," : "");
+                   i, p.pu.package, p.pu.numa_node, p.pu.core, p.pu.number, p.sharers, i + 1 < replicas ? "," : "");
         else
-            printf("%7u  %7u  %4u  %4u  %4u  %7u\n", i, p.package, p.numa_node, p.core, p.pu, p.sharers);
+            printf("%7u  %7u  %4u  %4u  %4u  %7u\n", i, p.pu.package, p.pu.numa_node, p.pu.core, p.pu.number, p.sharers);
     }
     printf(json ? "  ]\n}\n" : "");
 }
@@ -143,7 +143,7 @@ static void print_strategy(const struct request *r)
             printf(
                 "    { \"replica\": %u, \"package\": %u, \"numa_node\": %u, \"core\": %u, \"pu\": %u, \"sharers\": %u, "
                 "\"cpu\": %d, \"memory_node\": %d, \"binding\": \"%s\", \"pages_elsewhere\": %llu }%s\n",
-                i, info.place.package, info.place.numa_node, info.place.core, info.place.pu, info.place.sharers,
+                i, info.place.pu.package, info.place.pu.numa_node, info.place.pu.core, info.place.pu.number, info.place.sharers,
                 info.cpu, info.memory_node, binding_name(info.binding), (unsigned long long)info.pages_elsewhere,
                 i + 1 < replicas ? "," : "");
         }
@@ -160,6 +160,9 @@ int main(int count, char **word)
     ditto_topology_counts counts;
     check(ditto_topology_create(&r.topology, &topology));
     check(ditto_topology_count(topology, &counts));
+    if (r.placement.replicas == 0)
+        r.placement.replicas = ditto_topology_default_replicas(topology);
+    r.placement.flags = DITTO_PLACEMENT_SHARE;
     check(ditto_placement_build(topology, &r.placement, &placement));
     print_machine(&counts, r.json);
     print_limits(&counts, placement, r.json);

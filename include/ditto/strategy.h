@@ -25,9 +25,18 @@ typedef enum ditto_caller {
 
 typedef enum ditto_pin {
     DITTO_PIN_DEFAULT = 0,
-    DITTO_PIN_PU = 1,   /**< the default: each replica's thread is bound to its PU */
+    DITTO_PIN_PU = 1,   /**< the default: each thread is bound to its PU (helpers off: a leader to its replica's PUs) */
     DITTO_PIN_NONE = 2, /**< the host places threads itself; arenas still prefer the planned node */
 } ditto_pin;
+
+/** Threads on the PUs of a replica beside its leader's: see ditto/device.h. */
+typedef enum ditto_helpers {
+    DITTO_HELPERS_DEFAULT = 0,
+    DITTO_HELPERS_ON = 1, /**< the default: one on each PU but the first, asleep when there is nothing to do */
+    DITTO_HELPERS_OFF =
+        2, /**< none: the leader may run on all PUs of its replica, and the threads that it starts (OpenMP's)
+                                inherit them */
+} ditto_helpers;
 
 typedef enum ditto_memory {
     DITTO_MEMORY_DEFAULT = 0,
@@ -39,11 +48,11 @@ typedef enum ditto_memory {
 
 typedef struct ditto_strategy_options {
     size_t struct_size;       /**< set by DITTO_STRATEGY_OPTIONS_INIT */
-    uint32_t replicas;        /**< 0: min(cores that the process may use, ceil(CPU quota)) */
+    uint32_t replicas;        /**< 0: min(cores that the process may use, ceil(CPU quota)); more than PUs: they share */
     ditto_policy policy;      /**< how replicas go to NUMA nodes */
     const uint32_t *pus;      /**< explicit PUs, one a replica; NULL: by policy. Read only during create */
     uint32_t num_pus;         /**< entries of `pus` */
-    uint32_t placement_flags; /**< DITTO_PLACEMENT_SHARE */
+    uint32_t placement_flags; /**< DITTO_PLACEMENT_SHARE, DITTO_PLACEMENT_NO_SMT */
     ditto_caller caller;
     ditto_pin pin;
     ditto_memory memory;
@@ -54,9 +63,15 @@ typedef struct ditto_strategy_options {
                                   and never returns from its function cannot be given up on: see DITTO_CALLER_WAITS */
     uint32_t spin_us;   /**< how long a waiting thread spins before it sleeps; 0: 50; not on shared PUs */
     size_t stack_bytes; /**< of the replicas' threads; 0: the system's default */
-    void (*thread_start)(uint32_t replica, void *user); /**< on each replica's own thread, first and last thing; */
-    void (*thread_stop)(uint32_t replica, void *user);  /**< not for a calling thread that works as replica 0 */
+    void (*thread_start)(uint32_t replica,
+                         void *user); /**< on each leader's and helper's thread, first and last thing; */
+    void (*thread_stop)(uint32_t replica, void *user); /**< not for a calling thread that works as replica 0 */
     void *thread_user;
+    const ditto_placement
+        *placement; /**< where replicas go; then replicas, policy, pus, per and placement_flags stay 0. Read
+                                           only during create. It must have been built for this machine */
+    ditto_per per;  /**< what a replica spans: DITTO_PER_NUMA_NODE makes one per NUMA node. 0: one PU */
+    ditto_helpers helpers;
 } ditto_strategy_options;
 #define DITTO_STRATEGY_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_strategy_options)
 
@@ -68,7 +83,8 @@ typedef struct ditto_strategy_options {
  *  @param out      the caller's, to be given to ditto_strategy_destroy; set only on DITTO_OK
  *  @retval DITTO_ERR_RANGE      an unknown kind or enum; more than DITTO_MAX_REPLICAS; a PU that the process may not use;
  *                               an empty cpuset
- *  @retval DITTO_ERR_INVALID    NULL out; contradicting options; DITTO_TIMEOUT_MS is set but no number
+ *  @retval DITTO_ERR_INVALID    NULL out; contradicting options; DITTO_TIMEOUT_MS is set but no number; a placement that was
+ *                               built for another machine
  *  @retval DITTO_ERR_SYSTEM     a thread was refused (RLIMIT_NPROC, pids cgroup) or could not be pinned; the machine could not
  *                               be read; strict memory where mbind is refused
  *  @retval DITTO_ERR_UNSUPPORTED  options of a newer version
@@ -113,6 +129,12 @@ DITTO_API ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy);
 
 /** Replicas of the strategy; 0 for NULL. Any thread, any context. */
 DITTO_API uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy);
+/** Worker devices: the PUs of each replica. The strategy's own, until it is destroyed; NULL for NULL. Any thread. */
+DITTO_API const ditto_placement *ditto_strategy_placement(const ditto_strategy *strategy);
+/** Parameter devices: the NUMA nodes that hold components of variables, operating-system numbers, in the order of replicas.
+ *  @param nodes  [out] [room]
+ *  @return how many there are, also where room is smaller; 0 for NULL. Any thread. */
+DITTO_API uint32_t ditto_strategy_parameter_devices(const ditto_strategy *strategy, uint32_t *nodes, uint32_t room);
 
 /** How a replica's memory is tied to its NUMA node. */
 typedef enum ditto_binding {
@@ -125,7 +147,9 @@ typedef enum ditto_binding {
 
 /** Where a replica is: planned, and read back from the kernel. */
 typedef struct ditto_replica_info {
-    ditto_place place;   /**< planned */
+    ditto_place place;   /**< planned; of the leader */
+    uint32_t devices;    /**< logical devices: the leader and its helpers */
+    uint32_t strangers;  /**< threads of this process's other strategies that are bound to the leader's PU */
     int32_t thread_id;   /**< as `top -H` shows it; replica 0 has the caller's in a run: -1 */
     int32_t cpu;         /**< where the thread ran when the strategy was made; -1 unknown or not pinned */
     int32_t memory_node; /**< of the arena's first page; -1 unknown */
@@ -136,6 +160,16 @@ typedef struct ditto_replica_info {
 
 /** @retval DITTO_ERR_RANGE  no such replica.  Cost  system calls: for reports. */
 DITTO_API ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out);
+
+/** Where a logical device is: planned, and read back. */
+typedef struct ditto_device_info {
+    ditto_place place;
+    int32_t thread_id; /**< as above */
+    int32_t cpu;       /**< as above */
+} ditto_device_info;
+/** @retval DITTO_ERR_RANGE  no such replica or device (with helpers off a replica has device 0 alone) */
+DITTO_API ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint32_t replica, uint32_t device,
+                                                  ditto_device_info *out);
 
 /** Writes a table of the replicas (replica, package, node, PU, thread, memory) and the limits that the process is under.
  *  @param buffer  may be NULL when size is 0

@@ -14,6 +14,7 @@ typedef struct ditto_tensor {
     ditto_dtype dtype;
     uint32_t rank;                /**< 0: a scalar; at most DITTO_MAX_RANK */
     size_t shape[DITTO_MAX_RANK]; /**< in elements; entries from `rank` on are 0 */
+    uint32_t device; /**< logical device of its replica that it was assigned to; 0: the leader's, or none */
 } ditto_tensor;
 
 /** Elements of a tensor: the product of its dimensions (1 for a scalar).

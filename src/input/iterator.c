@@ -5,6 +5,7 @@
 #include "input/sequencer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,7 +100,9 @@ static void *producer_main(void *argument)
     struct producer *p = argument;
     struct ditto_iterator *it = p->iterator;
     struct dti_ticket ticket;
-    dti_thread_settle("ditto-in%u", p->index);
+    char name[16];
+    snprintf(name, sizeof name, "ditto-in%u", p->index);
+    dti_thread_settle(name);
     if (it->has_affinity)
         dti_affinity_restore(&it->affinity);
     while (dti_sequencer_take(&it->sequencer, &ticket, p->rows) && wait_for_slot(p, &ticket))

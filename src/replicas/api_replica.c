@@ -1,5 +1,6 @@
 /* src/replicas/api_replica.c - include/ditto/replica.h: check, then call. */
 #include "base/base.h"
+#include "replicas/elsewhere.h"
 #include "replicas/replicas.h"
 
 #include <stdarg.h>
@@ -36,7 +37,7 @@ ditto_status ditto_free(ditto_replica *self, void *memory)
     struct dti_replica *r = dti_self(self);
     if (r == NULL)
         return dti_error_get()->status;
-    dti_arena_free(r->arena, memory);
+    dti_replica_free(r, memory);
     return DITTO_OK;
 }
 

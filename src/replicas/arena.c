@@ -56,10 +56,10 @@ static bool bind_range(struct dti_arena *a, void *start, size_t bytes)
 {
     unsigned long mask[(DTI_MAX_NODES + 63) / 64] = { 0 };
     int wished = a->strict ? DITTO_BINDING_BOUND : DITTO_BINDING_PREFERRED;
-    if (a->node_os >= DTI_MAX_NODES)
-        return false;
-    mask[a->node_os / 64] = 1ul << a->node_os % 64;
-    if (mbind(start, bytes, a->strict ? MPOL_BIND : MPOL_PREFERRED, mask, DTI_MAX_NODES, 0) == 0) {
+    if (a->node_os < DTI_MAX_NODES)
+        mask[a->node_os / 64] = 1ul << a->node_os % 64;
+    if (a->node_os < DTI_MAX_NODES &&
+        mbind(start, bytes, a->strict ? MPOL_BIND : MPOL_PREFERRED, mask, DTI_MAX_NODES, 0) == 0) {
         atomic_store_explicit(&a->binding, wished, memory_order_relaxed); /* a report's word, nothing hangs on it */
         return true;
     }
@@ -275,6 +275,17 @@ void dti_arena_free_remote(struct dti_arena *a, void *memory)
         dti_je_dallocx(memory, MALLOCX_TCACHE_NONE);
 }
 
+bool dti_arena_has(const struct dti_arena *arena, const void *memory)
+{
+    struct dti_arena *a = (struct dti_arena *)arena; /* the lock is not part of what is const */
+    bool found = false;
+    pthread_mutex_lock(&a->lock);
+    for (size_t i = 0; i < a->ranges_count && !found; i++)
+        found = (uintptr_t)memory - (uintptr_t)a->ranges[i].start < a->ranges[i].bytes;
+    pthread_mutex_unlock(&a->lock);
+    return found;
+}
+
 ditto_binding dti_arena_binding(const struct dti_arena *a)
 {
     return (ditto_binding)atomic_load_explicit(&a->binding, memory_order_relaxed);
@@ -291,7 +302,7 @@ static void inspect_range(const struct dti_arena *a, const struct dti_range *ran
         size_t count = pages - from < BATCH ? pages - from : BATCH;
         for (size_t i = 0; i < count; i++)
             address[i] = (char *)range->start + (from + i) * page;
-        if (!dti_pages_nodes(address, node, count))
+        if (dti_pages_nodes(address, node, count) != 0)
             return;
         for (size_t i = 0; i < count; i++) {
             if (node[i] < 0)

@@ -3,6 +3,8 @@
 #include "base/base.h"
 #include "replicas/team.h"
 
+#include <stdlib.h>
+
 _Thread_local struct dti_frame *dti_frame_top;
 
 void dti_frame_push(struct dti_frame *frame)
@@ -14,6 +16,31 @@ void dti_frame_push(struct dti_frame *frame)
 void dti_frame_pop(struct dti_frame *frame)
 {
     dti_frame_top = frame->below;
+}
+
+struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, struct dti_replica *replica,
+                                const ditto_replica *self)
+{
+    frame->kind = kind;
+    frame->team = replica->team;
+    frame->replica = replica;
+    frame->self = self;
+    frame->entries = 0;
+    frame->pinned = false;
+    dti_frame_push(frame);
+    return dti_fenv_enter();
+}
+
+void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved)
+{
+    dti_fenv_leave(saved);
+    dti_frame_pop(frame);
+}
+
+void dti_refuse_exception(const volatile bool *returned)
+{
+    if (!*returned)
+        abort();
 }
 
 const struct dti_mask *dti_context_saved_mask(void)
@@ -30,6 +57,12 @@ struct dti_replica *dti_self_refuse(const ditto_replica *self)
     const struct dti_frame *top = dti_frame_top;
     if (self == NULL)
         DTI_FAIL(DITTO_ERR_INVALID, "self is NULL: pass the handle that the replica's function was given");
+    else if (top != NULL && top->kind == DTI_CONTEXT_DEVICE)
+        DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "inside a function of logical device %u of replica %u: there no call takes self, and loops do not nest; "
+            "let the leader call it outside, and hand in what the function needs",
+            top->entries, top->replica->id);
     else if (top == NULL || top->kind != DTI_CONTEXT_REPLICA)
         DTI_FAIL(DITTO_ERR_CONTEXT, "this thread runs no replica: a handle is good only on the thread of the function "
                                     "that was given it, until that function returns");
@@ -48,7 +81,7 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
         return DITTO_OK;
     if (top->team != team && dti_team_forked(top->team)) /* dead in this child process: it stands in nobody's way */
         return DITTO_OK;
-    if (top->kind == DTI_CONTEXT_REPLICA)
+    if (top->kind != DTI_CONTEXT_CROSS)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "called on replica %u's thread, but this needs cross-replica context: "
                         "call it after run has returned (or in merge_call)",
@@ -60,7 +93,7 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
 ditto_status dti_context_check_outside(const char *what)
 {
     const struct dti_frame *top = dti_frame_top;
-    if (top != NULL && top->kind == DTI_CONTEXT_REPLICA)
+    if (top != NULL && top->kind != DTI_CONTEXT_CROSS)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "destroying the %s on replica %u's thread: do it after run has returned",
                         what, top->replica->id);
     return DITTO_OK;

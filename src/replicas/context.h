@@ -4,20 +4,25 @@
 
 #include <ditto/replica.h>
 
+#include "base/base.h"
 #include "replicas/pin.h"
 
 struct dti_team;
 struct dti_replica;
 
-enum dti_context { DTI_CONTEXT_CROSS, DTI_CONTEXT_REPLICA };
+enum dti_context {
+    DTI_CONTEXT_CROSS,
+    DTI_CONTEXT_REPLICA,
+    DTI_CONTEXT_DEVICE, /* inside a function of a logical device, on a helper or on the leader */
+};
 
 /* Lives where it was pushed (a stack, or a scope's allocation) until it is popped. */
 struct dti_frame {
     enum dti_context kind;
     struct dti_team *team;       /* whose scope or run this is; also the identity of its strategy */
-    struct dti_replica *replica; /* in replica context */
+    struct dti_replica *replica; /* in replica and device context */
     const ditto_replica *self;   /* in replica context: the handle that is good on this thread now */
-    uint32_t entries;            /* how often the scope was entered */
+    uint32_t entries;            /* how often the scope was entered; in device context: which device */
     bool pinned;                 /* saved holds the affinity from before */
     struct dti_mask saved;
     struct dti_frame *below;
@@ -27,6 +32,17 @@ struct dti_frame {
 extern _Thread_local struct dti_frame *dti_frame_top; /* NULL: no scope, no run */
 void dti_frame_push(struct dti_frame *frame);
 void dti_frame_pop(struct dti_frame *frame); /* the top one */
+
+/* Around a call of the user's function on a replica's thread or a device's: its context, and the floating-point environment
+ * of the contract. The frame needs no initialising. */
+struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, struct dti_replica *replica,
+                                const ditto_replica *self);
+void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved);
+
+/* Declares a bool that must be true when the scope is left. A C++ exception on its way through would leave locks held and
+ * peers waiting: the program ends here, with the stack that threw, and not later somewhere else. */
+#define DTI_NO_EXCEPTION(returned) __attribute__((cleanup(dti_refuse_exception))) volatile bool returned = false
+void dti_refuse_exception(const volatile bool *returned);
 
 /* The affinity that the host gave this thread, if a scope or run has changed it; else NULL. */
 const struct dti_mask *dti_context_saved_mask(void);

@@ -12,6 +12,11 @@ uint32_t dti_load_epoch(void)
     return atomic_load_explicit(&epoch, memory_order_relaxed);
 }
 
+uint32_t dti_load_on(uint32_t pu)
+{
+    return atomic_load_explicit(&on_pu[pu], memory_order_relaxed);
+}
+
 void dti_load_add(uint32_t pu)
 {
     atomic_fetch_add_explicit(&epoch, 1, memory_order_relaxed);

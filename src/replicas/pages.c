@@ -4,10 +4,11 @@
 #include <errno.h>
 #include <numaif.h>
 
-_Bool dti_pages_nodes(void **address, int *node, size_t count)
+int dti_pages_nodes(void **address, int *node, size_t count)
 {
     int kept_errno = errno;
-    long failed = move_pages(0, count, address, NULL, node, 0); /* no target nodes: only asks */
+    /* no target nodes: only asks */
+    int refused = move_pages(0, count, address, NULL, node, 0) == 0 ? 0 : errno;
     errno = kept_errno;
-    return failed == 0;
+    return refused;
 }

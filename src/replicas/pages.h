@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* node[i] = node of the page at address[i], or a negative errno (-ENOENT: not touched yet). False: the kernel does not
- * tell (move_pages refused, as in some containers). */
-_Bool dti_pages_nodes(void **address, int *node, size_t count);
+/* node[i] = node of the page at address[i], or a negative errno (-ENOENT: not touched yet). Returns 0, or the errno with
+ * which the kernel refuses to tell (as in some containers). */
+int dti_pages_nodes(void **address, int *node, size_t count);
 
 #endif

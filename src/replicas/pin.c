@@ -6,23 +6,6 @@
 #include <sched.h>
 #include <string.h>
 
-#define WORD_BITS (8 * sizeof(unsigned long))
-
-void dti_mask_clear(struct dti_mask *mask)
-{
-    memset(mask, 0, sizeof *mask);
-}
-
-void dti_mask_add(struct dti_mask *mask, uint32_t pu)
-{
-    mask->bits[pu / WORD_BITS] |= 1ul << pu % WORD_BITS;
-}
-
-bool dti_mask_has(const struct dti_mask *mask, uint32_t pu)
-{
-    return pu < DTI_MAX_PUS && (mask->bits[pu / WORD_BITS] >> pu % WORD_BITS & 1) != 0;
-}
-
 ditto_status dti_affinity_get(struct dti_mask *mask)
 {
     dti_mask_clear(mask);
@@ -38,15 +21,17 @@ void dti_affinity_restore(const struct dti_mask *mask)
     errno = kept_errno;
 }
 
-ditto_status dti_pin_to(uint32_t pu)
+ditto_status dti_pin_to(const struct dti_mask *pus)
 {
-    struct dti_mask mask;
-    dti_mask_clear(&mask);
-    dti_mask_add(&mask, pu);
-    if (sched_setaffinity(0, sizeof mask, (cpu_set_t *)(void *)&mask) != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, errno,
-                              "could not bind the thread to PU %u: was it taken offline or out of the cpuset? "
+    if (sched_setaffinity(0, sizeof *pus, (const cpu_set_t *)(const void *)pus) != 0) {
+        int failed = errno;
+        char list[256];
+        struct dti_text text = { list, sizeof list, 0 };
+        dti_mask_write(pus, &text);
+        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed,
+                              "could not bind the thread to PU %s: was it taken offline or out of the cpuset? "
                               "DITTO_PIN_NONE does without binding",
-                              pu);
+                              list);
+    }
     return DITTO_OK;
 }

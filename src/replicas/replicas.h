@@ -4,6 +4,8 @@
 
 #include "replicas/arena.h"
 #include "replicas/context.h"
+#include "replicas/crew.h"
+#include "replicas/limits.h"
 #include "replicas/load.h"
 #include "replicas/pin.h"
 #include "replicas/placement.h"

@@ -1,5 +1,7 @@
 /* src/replicas/team.c - persistent threads, fork-join, stopping. The contracts are in team.h. */
 #include "replicas/team.h"
+#include "replicas/elsewhere.h"
+#include "replicas/limits.h"
 #include "replicas/load.h"
 #include "replicas/pin.h"
 #include "replicas/thread.h"
@@ -20,14 +22,18 @@
 
 /* -- the run of one replica -- */
 
+struct dti_patience dti_team_patience(const struct dti_team *team, uint32_t pu, uint32_t *epoch)
+{
+    const struct dti_team_options *o = &team->options;
+    *epoch = dti_load_epoch(); /* first: a change meanwhile is noticed next time */
+    bool crowded = team->crowded || dti_load_crowded(o->pin ? pu : DTI_NO_PU, o->pus, o->cpu_quota);
+    return (struct dti_patience){ .spin_ns = crowded ? 0 : (uint64_t)o->spin_us * 1000u,
+                                  .yield_ns = crowded ? team->yield_ns : 0 };
+}
+
 static void set_patience(struct dti_replica *r)
 {
-    const struct dti_team_options *o = &r->team->options;
-    r->load_epoch = dti_load_epoch();
-    uint32_t pu = o->pin ? r->pu.os : DTI_NO_PU;
-    bool crowded = r->team->crowded || dti_load_crowded(pu, o->pus, o->cpu_quota);
-    r->patience.spin_ns = crowded ? 0 : (uint64_t)o->spin_us * 1000u;
-    r->patience.yield_ns = crowded ? r->team->yield_ns : 0;
+    r->patience = dti_team_patience(r->team, r->pu.number, &r->load_epoch);
 }
 
 /* An error that the function returned without saying why, or whose record is of something else. */
@@ -46,6 +52,10 @@ static void work(struct dti_replica *r, uint32_t number)
     dti_error_replica = (int32_t)r->id;
     uint32_t serial = dti_error_serial;
     ditto_status status = team->job(r, team->argument);
+    if (r->crew != NULL && r->crew->outstanding != 0) { /* functions on devices that nobody has joined */
+        ditto_status joined = dti_crew_join(r);
+        status = status >= 0 && joined < 0 ? joined : status;
+    }
     ditto_status news = status > 0 ? status : DITTO_OK;
     if (r->news != news) /* the poster watches this line: it is written as seldom as can be */
         r->news = news;
@@ -77,7 +87,9 @@ static void *thread_main(void *argument)
     struct dti_replica *r = argument;
     struct dti_team *team = r->team;
     struct go_wait wait = { team, GO_NONE };
-    dti_thread_settle("ditto-r%u", r->id);
+    char name[16];
+    snprintf(name, sizeof name, "ditto-r%u", r->id);
+    dti_thread_settle(name);
     r->tid = (int32_t)syscall(SYS_gettid);
     if (team->options.thread_start != NULL)
         team->options.thread_start(r->id, team->options.thread_user);
@@ -293,7 +305,7 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
     else if (frame->pinned) {
         status = dti_affinity_get(&frame->saved);
         if (status == DITTO_OK)
-            status = dti_pin_to(team->replica[0].pu.os);
+            status = dti_pin_to(&team->replica[0].mask);
     }
     if (status != DITTO_OK) {
         pthread_mutex_unlock(&team->lock);
@@ -336,12 +348,22 @@ void dti_dependent_remove(struct dti_team *team, struct dti_dependent *dependent
 static ditto_status settle(struct dti_replica *r, void *unused)
 {
     struct dti_team *team = r->team;
-    bool own_thread = r->id != 0 || team->options.caller_waits;
     (void)unused;
-    if (own_thread && team->options.pin)
-        DTI_TRY(dti_pin_to(r->pu.os)); /* a caller has been pinned by dti_cross_enter */
+    if (r->id != 0 ||
+        team->options.caller_waits) /* a caller has been pinned by dti_cross_enter, and keeps its policy */
+        DTI_TRY(dti_team_settle_thread(team, &r->mask));
     r->cpu = team->options.pin ? sched_getcpu() : -1;
-    return dti_arena_create(r->pu.node_os, team->options.strict_memory, &r->arena);
+    DTI_TRY(dti_arena_create(r->pu.memory_node, team->options.strict_memory, &r->arena));
+    return dti_crew_create(r, team->options.placement, &r->crew);
+}
+
+ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dti_mask *mask)
+{
+    if (!team->options.pin)
+        return DITTO_OK;
+    DTI_TRY(dti_pin_to(mask));
+    dti_policy_drop();
+    return DITTO_OK;
 }
 
 static ditto_status start_threads(struct dti_team *team, uint32_t *started)
@@ -349,14 +371,8 @@ static ditto_status start_threads(struct dti_team *team, uint32_t *started)
     for (*started = team->options.caller_waits ? 0 : 1; *started < team->n; ++*started) {
         struct dti_replica *r = &team->replica[*started];
         int failed = dti_thread_start(&r->thread, team->options.stack_bytes, thread_main, r);
-        if (failed == EINVAL)
-            return DTI_FAIL_ERRNO(DITTO_ERR_RANGE, failed, "stack_bytes = %zu", team->options.stack_bytes);
         if (failed != 0)
-            return DTI_FAIL_ERRNO(
-                DITTO_ERR_SYSTEM, failed,
-                "the thread of replica %u of %u was refused (RLIMIT_NPROC, pids cgroup, or memory for "
-                "its stack: fewer replicas or a smaller stack_bytes)",
-                *started, team->n);
+            return dti_thread_refused(failed, team->options.stack_bytes, "replica %u of %u", *started, team->n);
     }
     return DITTO_OK;
 }
@@ -366,12 +382,21 @@ static void end_threads(struct dti_team *team, uint32_t started)
     post(team, GO_EXIT);
     for (uint32_t i = team->options.caller_waits ? 0 : 1; i < started; i++)
         pthread_join(team->replica[i].thread, NULL);
+    for (uint32_t i = 0; i < team->n; i++)
+        dti_crew_end_threads(team->replica[i].crew);
+}
+
+/* Threads of a replica: its leader, and its helpers. */
+static uint32_t threads_of(const struct dti_team *team, uint32_t replica)
+{
+    return team->options.helpers ? team->replica[replica].pus : 1;
 }
 
 static void count_load(const struct dti_team *team, void (*count)(uint32_t pu))
 {
     for (uint32_t i = 0; i < team->n; i++)
-        count(team->options.pin ? team->replica[i].pu.os : DTI_NO_PU);
+        for (uint32_t d = 0; d < threads_of(team, i); d++)
+            count(team->options.pin ? dti_placement_pu(team->options.placement, i, d)->is.number : DTI_NO_PU);
 }
 
 static void orphan_dependents(struct dti_team *team, bool threads_live)
@@ -385,8 +410,11 @@ static void orphan_dependents(struct dti_team *team, bool threads_live)
 
 static void release(struct dti_team *team)
 {
-    for (uint32_t i = 0; i < team->n; i++)
+    for (uint32_t i = 0; i < team->n; i++) {
+        dti_crew_free(team->replica[i].crew);
+        dti_elsewhere_free(team->replica[i].elsewhere);
         dti_arena_destroy(team->replica[i].arena);
+    }
     dti_waitroom_free(&team->room);
     if (team->alive != NULL)
         munmap((void *)(uintptr_t)team->alive, sizeof *team->alive);
@@ -416,7 +444,13 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
         r->id = i;
         r->team = team;
         r->arena = NULL;
-        r->pu = *dti_placement_leader(placement, i);
+        r->pu = dti_placement_leader(placement, i)->is;
+        r->pus = placement->blocks[i].count;
+        r->crew = NULL;
+        r->elsewhere = NULL;
+        dti_mask_clear(&r->mask);
+        for (uint32_t d = 0; d < (team->options.helpers ? 1 : r->pus); d++)
+            dti_mask_add(&r->mask, dti_placement_pu(placement, i, d)->is.number);
         set_patience(r);
         r->tid = r->cpu = -1;
     }
@@ -424,16 +458,17 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
 
 static struct dti_team *allocate(const struct dti_team_options *options)
 {
-    uint32_t n = options->placement->replicas;
+    uint32_t n = options->placement->replicas, threads = 0;
     struct dti_team *team = aligned_alloc(DTI_LINE_PAIR, sizeof *team);
     if (team == NULL)
         return NULL;
     memset(team, 0, sizeof *team);
     team->options = *options;
-    team->options.placement = NULL;
     team->n = n;
-    team->crowded = options->placement->shared || (options->cpu_quota > 0 && options->cpu_quota < n);
-    team->yield_ns = YIELD_NS + YIELD_SHARER_NS * (n / (options->pus != 0 ? options->pus : 1));
+    for (uint32_t i = 0; i < n; i++)
+        threads += options->helpers ? options->placement->blocks[i].count : 1;
+    team->crowded = options->placement->shared || (options->cpu_quota > 0 && options->cpu_quota < threads);
+    team->yield_ns = YIELD_NS + YIELD_SHARER_NS * (threads / (options->pus != 0 ? options->pus : 1));
     pthread_mutex_init(&team->lock, NULL);
     dti_stop_init(&team->stop);
     atomic_init(&team->go, GO_NONE);
@@ -483,11 +518,15 @@ static ditto_status abandon(struct dti_team *team)
     for (uint32_t i = 0; i < team->n; i++)
         returned[i] = dti_replica_returned(&team->replica[i]);
     post(team, GO_EXIT); /* a thread that returns after all ends too */
-    for (uint32_t i = team->options.caller_waits ? 0 : 1; i < team->n; i++)
-        if (returned[i])
-            pthread_join(team->replica[i].thread, NULL);
+    for (uint32_t i = 0; i < team->n; i++) {
+        bool own_thread = i > 0 || team->options.caller_waits;
+        if (own_thread)
+            (void)(returned[i] ? pthread_join(team->replica[i].thread, NULL) : pthread_detach(team->replica[i].thread));
+        if (returned[i] || !own_thread) /* a caller that works as replica 0 is here, so it has returned */
+            dti_crew_end_threads(team->replica[i].crew);
         else
-            pthread_detach(team->replica[i].thread);
+            dti_crew_abandon(team->replica[i].crew);
+    }
     return DTI_FAIL(DITTO_ERR_POISONED,
                     "destroyed, but replicas %s never returned: their threads and the strategy's memory "
                     "are left to them",

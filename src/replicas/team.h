@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "replicas/arena.h"
 #include "replicas/context.h"
+#include "replicas/crew.h"
 #include "replicas/placement.h"
 #include "replicas/stop.h"
 
@@ -26,19 +27,23 @@ struct dti_replica {
     alignas(DTI_LINE_PAIR) uint32_t id;
     struct dti_team *team;
     struct dti_arena *arena;
-    struct dti_pu pu;
+    ditto_pu pu;  /* of its leader */
+    uint32_t pus; /* that it spans */
+    struct dti_crew *crew;
+    struct dti_elsewhere *elsewhere; /* memory of other nodes, for its devices there; NULL: none */
     struct dti_patience patience;
     uint32_t load_epoch; /* that patience was made for */
     int32_t tid, cpu;    /* read back; -1: unknown */
     pthread_t thread;
+    struct dti_mask mask;      /* where its leader may run: its first PU; all of them when helpers are off */
     char handles[DTI_HANDLES]; /* addresses only: run r's `self` is the address of handles[r % DTI_HANDLES] */
 };
 
 struct dti_team_options {
-    const ditto_placement *placement;
-    uint32_t pus;     /* that the process may use */
-    double cpu_quota; /* 0: none */
-    bool caller_waits, pin, strict_memory;
+    const ditto_placement *placement; /* stays the caller's, for as long as the team lives */
+    uint32_t pus;                     /* that the process may use */
+    double cpu_quota;                 /* 0: none */
+    bool caller_waits, pin, strict_memory, helpers;
     uint32_t timeout_ms, run_timeout_ms, spin_us; /* DITTO_FOREVER: no limit */
     size_t stack_bytes;
     void (*thread_start)(uint32_t replica, void *user);
@@ -56,13 +61,13 @@ typedef ditto_status (*dti_job)(struct dti_replica *replica, void *argument);
 
 struct dti_team {
     uint32_t n;
-    struct dti_replica *replica;     /* [n] */
-    struct dti_team_options options; /* .placement is not kept */
-    bool crowded;                    /* by itself: PUs shared among its replicas, or a quota below their number */
-    uint64_t yield_ns;               /* how long a crowded replica yields before it sleeps */
-    const uint32_t *alive;           /* reads 0 in a child process (MADV_WIPEONFORK) */
-    struct dti_sync *sync;           /* src/sync's state for this team; opaque here */
-    struct dti_waitroom room;        /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
+    struct dti_replica *replica; /* [n] */
+    struct dti_team_options options;
+    bool crowded;             /* by itself: PUs shared among its replicas, or a quota below their number */
+    uint64_t yield_ns;        /* how long a crowded replica yields before it sleeps */
+    const uint32_t *alive;    /* reads 0 in a child process (MADV_WIPEONFORK) */
+    struct dti_sync *sync;    /* src/sync's state for this team; opaque here */
+    struct dti_waitroom room; /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
     struct dti_stop stop;
     uint64_t run_deadline_ns;                   /* of the present run; DTI_NEVER: none. Published by go */
     bool poisoned;                              /* under lock */
@@ -114,6 +119,12 @@ void dti_team_renew(struct dti_team *team);
 void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent);
 void dti_dependent_remove(struct dti_team *team, struct dti_dependent *dependent);
 uint32_t dti_team_run_number(const struct dti_team *team);
+
+/* How a thread on a PU should wait, as long as *epoch is the load's. */
+struct dti_patience dti_team_patience(const struct dti_team *team, uint32_t pu, uint32_t *epoch);
+/* What every thread of the team does first: binds itself, unless the host places threads, and then drops a memory policy
+ * that it inherited. SYSTEM. */
+ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dti_mask *mask);
 
 /* -- The replica's own thread -- */
 const ditto_replica *dti_replica_handle(const struct dti_replica *replica); /* good for the present run */

@@ -1,7 +1,9 @@
 /* src/replicas/thread.c - starting threads that do not disturb their host. */
 #include "replicas/thread.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 int dti_thread_start(pthread_t *thread, size_t stack_bytes, void *(*body)(void *), void *argument)
@@ -26,10 +28,23 @@ int dti_thread_start(pthread_t *thread, size_t stack_bytes, void *(*body)(void *
     return failed;
 }
 
-void dti_thread_settle(const char *format, unsigned number)
+ditto_status dti_thread_refused(int failed, size_t stack_bytes, const char *format, ...)
 {
-    char name[16]; /* the kernel's limit */
-    snprintf(name, sizeof name, format, number);
+    char who[96];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(who, sizeof who, format, arguments);
+    va_end(arguments);
+    if (failed == EINVAL)
+        return DTI_FAIL_ERRNO(DITTO_ERR_RANGE, failed, "stack_bytes = %zu", stack_bytes);
+    return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed,
+                          "the thread of %s was refused (RLIMIT_NPROC, pids cgroup, or memory for its stack: fewer "
+                          "threads or a smaller stack_bytes)",
+                          who);
+}
+
+void dti_thread_settle(const char *name)
+{
     pthread_setname_np(pthread_self(), name);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 }

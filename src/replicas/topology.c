@@ -2,6 +2,8 @@
 #include "replicas/topology.h"
 #include "base/base.h"
 #include "replicas/cgroup.h"
+#include "replicas/limits.h"
+#include "replicas/mesh.h"
 
 #include <errno.h>
 #include <hwloc.h>
@@ -28,98 +30,249 @@ static ditto_status choose_source(hwloc_topology_t hw, const ditto_topology_opti
     return DITTO_OK;
 }
 
-/* Removes the PUs outside `allowed`; of this machine those outside the process's cgroup are gone already. */
-static ditto_status cut(hwloc_topology_t hw, const struct dti_mask *allowed)
+/* -- nodes -- */
+
+static int by_number(const void *left, const void *right)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    const ditto_node *a = left, *b = right;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static uint32_t index_of_node(const ditto_topology *t, uint32_t number)
+{
+    const ditto_node *found =
+        bsearch(&(ditto_node){ .number = number }, t->nodes, t->counts.machine_nodes, sizeof *t->nodes, by_number);
+    return found != NULL ? (uint32_t)(found - t->nodes) : DITTO_NO_NODE;
+}
+
+/* Firmware's relative latencies; where there are none all stay 0. */
+static void read_distances(hwloc_topology_t hw, ditto_topology *t)
+{
+    struct hwloc_distances_s *d = NULL;
+    unsigned found = 1;
+    if (hwloc_distances_get_by_name(hw, "NUMALatency", &found, &d, 0) != 0 || found == 0 || d == NULL)
+        return;
+    for (unsigned i = 0; i < d->nbobjs; i++)
+        for (unsigned k = 0; k < d->nbobjs; k++) {
+            uint32_t from = d->objs[i] != NULL ? index_of_node(t, d->objs[i]->os_index) : DITTO_NO_NODE;
+            uint32_t to = d->objs[k] != NULL ? index_of_node(t, d->objs[k]->os_index) : DITTO_NO_NODE;
+            hwloc_uint64_t value = d->values[(size_t)i * d->nbobjs + k];
+            if (from != DITTO_NO_NODE && to != DITTO_NO_NODE && value <= UINT32_MAX)
+                t->distance[(size_t)from * t->counts.machine_nodes + to] = (uint32_t)value;
+        }
+    hwloc_distances_release(hw, d);
+}
+
+static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
+{
+    struct dti_mask mems;
+    bool told = t->live && dti_limits_mems("", &mems);
+    int found = hwloc_get_nbobjs_by_type(hw, HWLOC_OBJ_NUMANODE);
+    uint32_t count = found > 0 ? (uint32_t)found : 0;
+    hwloc_const_nodeset_t allowed = hwloc_topology_get_allowed_nodeset(hw);
+    if (count > DTI_MAX_NODES)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%u NUMA nodes: this build counts to %u", count, DTI_MAX_NODES);
+    t->nodes = calloc(count + 1u, sizeof *t->nodes); /* never of no bytes */
+    t->distance = calloc((size_t)count * count + 1, sizeof *t->distance);
+    if (t->nodes == NULL || t->distance == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u NUMA nodes", count);
+    t->counts.machine_nodes = count;
+    for (uint32_t i = 0; i < count; i++) {
+        hwloc_obj_t node = hwloc_get_obj_by_type(hw, HWLOC_OBJ_NUMANODE, i);
+        bool ours = hwloc_bitmap_isset(allowed, node->os_index) && (!told || dti_mask_has(&mems, node->os_index));
+        t->nodes[i] = (ditto_node){ .number = node->os_index,
+                                    .allowed = ours,
+                                    .memory_bytes = node->attr->numanode.local_memory };
+    }
+    qsort(t->nodes, count, sizeof *t->nodes, by_number);
+    read_distances(hw, t);
+    return DITTO_OK;
+}
+
+/* Memory that programs get without asking for it: neither HBM nor CXL nor a device's. */
+static bool is_ordinary(const struct hwloc_obj *node)
+{
+    return node->subtype == NULL || node->subtype[0] == '\0' || strcmp(node->subtype, "DRAM") == 0;
+}
+
+/* The node that a PU belongs to: ordinary memory before others, then the smallest around it, then the lowest number (DRAM
+ * comes before HBM on the machines that are known). NULL: none contains it. */
+static hwloc_obj_t home_of(hwloc_topology_t hw, unsigned pu)
+{
+    hwloc_obj_t best = NULL, node = NULL;
+    while ((node = hwloc_get_next_obj_by_type(hw, HWLOC_OBJ_NUMANODE, node)) != NULL) {
+        if (!hwloc_bitmap_isset(node->cpuset, pu))
+            continue;
+        int size = hwloc_bitmap_weight(node->cpuset), least = best != NULL ? hwloc_bitmap_weight(best->cpuset) : 0;
+        bool kind = best != NULL && is_ordinary(node) != is_ordinary(best);
+        if (best == NULL || (kind && is_ordinary(node)) ||
+            (!kind && (size < least || (size == least && node->os_index < best->os_index))))
+            best = node;
+    }
+    return best;
+}
+
+/* -- PUs -- */
+
+static hwloc_obj_t ancestor(hwloc_topology_t hw, hwloc_obj_type_t type, hwloc_obj_t pu)
+{
+    return hwloc_get_ancestor_obj_by_type(hw, type, pu);
+}
+
+static void read_caches(hwloc_obj_t pu, hwloc_const_bitmap_t usable, struct dti_raw_pu *raw)
+{
+    hwloc_obj_t last = NULL;
+    for (hwloc_obj_t above = pu->parent; above != NULL; above = above->parent) {
+        if (!hwloc_obj_type_is_dcache(above->type) || raw->pu.caches == DITTO_MAX_CACHES)
+            continue;
+        hwloc_bitmap_t shared = hwloc_bitmap_alloc();
+        int pus =
+            shared != NULL && hwloc_bitmap_and(shared, above->cpuset, usable) == 0 ? hwloc_bitmap_weight(shared) : 0;
+        hwloc_bitmap_free(shared);
+        raw->pu.cache[raw->pu.caches++] = (ditto_cache){ .level = above->attr->cache.depth,
+                                                         .pus = pus > 0 ? (uint32_t)pus : 0,
+                                                         .bytes = above->attr->cache.size };
+        last = above;
+    }
+    /* no cache is shown: all PUs of a place count as sharing one */
+    raw->llc = last != NULL ? (uint64_t)last->logical_index : (uint64_t)1 << 32 | raw->locality;
+}
+
+static ditto_status read_pu(hwloc_topology_t hw, ditto_topology *t, uint32_t index, hwloc_const_bitmap_t usable,
+                            struct dti_raw_pu *raw)
+{
+    hwloc_obj_t pu = hwloc_get_obj_by_type(hw, HWLOC_OBJ_PU, index), home = home_of(hw, pu->os_index);
+    hwloc_obj_t package = ancestor(hw, HWLOC_OBJ_PACKAGE, pu), core = ancestor(hw, HWLOC_OBJ_CORE, pu);
+    int kind = hwloc_cpukinds_get_by_cpuset(hw, pu->cpuset, 0);
+    if (pu->os_index >= DTI_MAX_PUS)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "PU number %u: this build counts to %u", pu->os_index, DTI_MAX_PUS);
+    *raw = (struct dti_raw_pu){
+        .pu = { .is = { .number = pu->os_index,
+                        .package = package != NULL ? package->logical_index : 0,
+                        .core = core != NULL ? core->logical_index : index,
+                        .kind = kind > 0 ? (uint32_t)kind : 0,
+                        .numa_node = home != NULL ? home->os_index : DITTO_NO_NODE },
+                .package_os = package != NULL ? package->os_index : 0,
+                .core_os = core != NULL ? core->os_index : pu->os_index },
+        .node = home != NULL ? index_of_node(t, home->os_index) : DITTO_NO_NODE,
+        .locality = home != NULL ? home->logical_index : UINT32_MAX,
+    };
+    read_caches(pu, usable, raw);
+    return DITTO_OK;
+}
+
+/* The node whose memory the PUs of node `home` get: itself, or the nearest that has memory and is allowed. */
+static uint32_t memory_node(const ditto_topology *t, uint32_t home)
+{
+    uint32_t nodes = t->counts.machine_nodes, best = DITTO_NO_NODE;
+    bool known = false; /* a topology may not tell of memory at all */
+    for (uint32_t i = 0; i < nodes; i++)
+        known |= t->nodes[i].memory_bytes > 0;
+    for (uint32_t i = 0; i < nodes; i++) {
+        if (!t->nodes[i].allowed || (known && t->nodes[i].memory_bytes == 0))
+            continue;
+        if (i == home)
+            return t->nodes[i].number;
+        if (best == DITTO_NO_NODE ||
+            (home != DITTO_NO_NODE && t->distance[(size_t)home * nodes + i] < t->distance[(size_t)home * nodes + best]))
+            best = i;
+    }
+    return best != DITTO_NO_NODE ? t->nodes[best].number : DITTO_NO_NODE;
+}
+
+static void count_nodes(ditto_topology *t, const bool *has_pus)
+{
+    t->counts.numa_nodes = 0;
+    for (uint32_t i = 0; i < t->counts.pus; i++) {
+        uint32_t home = index_of_node(t, t->pus[i].is.numa_node);
+        t->pus[i].is.memory_node = memory_node(t, home);
+        if (home != DITTO_NO_NODE)
+            t->nodes[home].pus++;
+        else if (i == 0 || t->pus[i].spot != t->pus[i - 1].spot)
+            t->counts.numa_nodes++; /* PUs of no node: their place counts as one */
+    }
+    for (uint32_t i = 0; i < t->counts.machine_nodes; i++) {
+        ditto_node *node = &t->nodes[i];
+        t->counts.numa_nodes += node->pus > 0;
+        node->kind = !has_pus[i]               ? DITTO_NODE_CPULESS
+                     : node->memory_bytes == 0 ? DITTO_NODE_MEMORYLESS
+                                               : DITTO_NODE_ORDINARY;
+    }
+}
+
+/* All PUs of the machine; those in `usable` become the topology's. */
+static ditto_status list_pus(hwloc_topology_t hw, hwloc_const_bitmap_t usable, ditto_topology *t)
+{
+    int found = hwloc_get_nbobjs_by_type(hw, HWLOC_OBJ_PU), kinds = hwloc_cpukinds_get_nr(hw, 0);
+    uint32_t all = found > 0 ? (uint32_t)found : 0, used = 0;
+    struct dti_raw_pu *raw = calloc(all + 1u, sizeof *raw);
+    bool *has_pus = calloc(t->counts.machine_nodes + 1u, sizeof *has_pus);
     ditto_status status = DITTO_OK;
-    if (set == NULL ||
-        hwloc_bitmap_from_ulongs(set, sizeof allowed->bits / sizeof allowed->bits[0], allowed->bits) != 0)
-        status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
-    else if (!hwloc_bitmap_intersects(set, hwloc_topology_get_topology_cpuset(hw)))
-        status = DTI_FAIL(DITTO_ERR_RANGE, "no PU is left: affinity and cpuset of the process have none in common; "
-                                           "widen one of them");
-    else if (hwloc_topology_restrict(hw, set, 0) != 0)
-        status = DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, errno, "hwloc could not cut the topology to the allowed PUs");
-    hwloc_bitmap_free(set);
+    t->pus = calloc(all + 1u, sizeof *t->pus);
+    t->counts.core_kinds = kinds > 0 ? (uint32_t)kinds : 0;
+    if (raw == NULL || has_pus == NULL || t->pus == NULL)
+        status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u PUs", all);
+    for (uint32_t i = 0; i < all && status == DITTO_OK; i++) {
+        status = read_pu(hw, t, i, usable, &raw[used]);
+        if (status == DITTO_OK && raw[used].node != DITTO_NO_NODE)
+            has_pus[raw[used].node] = true;
+        used += status == DITTO_OK && hwloc_bitmap_isset(usable, raw[used].pu.is.number);
+    }
+    if (status == DITTO_OK && used == 0)
+        status =
+            DTI_FAIL(DITTO_ERR_RANGE, "no PU is left that the process may use: affinity, cpuset and .cpus have none in "
+                                      "common; widen one of them");
+    if (status == DITTO_OK && !dti_mesh_order(t, raw, used))
+        status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a mesh of %u PUs", used);
+    if (status == DITTO_OK)
+        count_nodes(t, has_pus);
+    free(has_pus);
+    free(raw);
     return status;
 }
 
-/* The node that memory for this PU should come from: of several (HBM beside DRAM) the lowest number, which is DRAM on
- * the machines that are known; none at all (a memory-less node was dropped): the nearest ancestor's is inherited. */
-static hwloc_obj_t node_of(hwloc_topology_t hw, hwloc_obj_t pu)
+/* -- what may be used -- */
+
+static ditto_status keep_only(hwloc_bitmap_t usable, const struct dti_mask *mask)
 {
-    int first = hwloc_bitmap_first(pu->nodeset);
-    return first < 0 ? NULL : hwloc_get_numanode_obj_by_os_index(hw, (unsigned)first);
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    bool done = set != NULL &&
+                hwloc_bitmap_from_ulongs(set, sizeof mask->bits / sizeof mask->bits[0], mask->bits) == 0 &&
+                hwloc_bitmap_and(usable, usable, set) == 0;
+    hwloc_bitmap_free(set);
+    return done ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
 }
 
-static uint32_t logical_index(hwloc_topology_t hw, hwloc_obj_type_t type, hwloc_obj_t pu, uint32_t otherwise)
+/* A part of the machine that the caller names: each of its PUs must be there. */
+static ditto_status keep_named(hwloc_bitmap_t usable, const char *cpus)
 {
-    hwloc_obj_t ancestor = hwloc_get_ancestor_obj_by_type(hw, type, pu);
-    return ancestor != NULL ? ancestor->logical_index : otherwise;
+    struct dti_mask named;
+    if (!dti_mask_parse(cpus, strlen(cpus), &named))
+        return DTI_FAIL(DITTO_ERR_INVALID, "cpus is \"%.100s\": write it like \"0-3,8\", numbers below %u", cpus,
+                        DTI_MAX_PUS);
+    for (uint32_t pu = 0; pu < DTI_MAX_PUS; pu++)
+        if (dti_mask_has(&named, pu) && !hwloc_bitmap_isset(usable, pu))
+            return DTI_FAIL(
+                DITTO_ERR_RANGE,
+                "cpus names PU %u, which is not there or which this process may not use: widen the affinity "
+                "or cpuset, or leave it out",
+                pu);
+    return keep_only(usable, &named);
 }
 
-static int compare_pus(const void *left, const void *right)
+static ditto_status find_usable(hwloc_topology_t hw, const ditto_topology_options *options,
+                                const struct dti_mask *allowed, bool live, hwloc_bitmap_t usable)
 {
-    const struct dti_pu *a = left, *b = right;
-    if (a->package != b->package)
-        return a->package < b->package ? -1 : 1;
-    if (a->node != b->node)
-        return a->node < b->node ? -1 : 1;
-    if (a->core != b->core)
-        return a->core < b->core ? -1 : 1;
-    return a->smt < b->smt ? -1 : a->smt > b->smt;
-}
-
-/* Fills in what hwloc's logical indices leave open: consecutive node numbers, SMT ranks, counts. */
-static void number_pus(ditto_topology *topology)
-{
-    ditto_topology_counts *counts = &topology->counts;
-    struct dti_pu *pus = topology->pus;
-    for (uint32_t i = 0; i < counts->pus; i++) {
-        pus[i].smt = 0;
-        for (uint32_t k = i; k-- > 0 && pus[k].core == pus[i].core && pus[k].package == pus[i].package;)
-            pus[i].smt++;
+    struct dti_mask own;
+    /* PUs that are offline or outside the cpuset cgroup are in the topology, but not in its allowed set */
+    if (hwloc_bitmap_and(usable, hwloc_topology_get_topology_cpuset(hw), hwloc_topology_get_allowed_cpuset(hw)) != 0)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
+    if (live) {
+        if (allowed == NULL)
+            DTI_TRY(dti_affinity_get(&own));
+        DTI_TRY(keep_only(usable, allowed != NULL ? allowed : &own));
     }
-    qsort(pus, counts->pus, sizeof *pus, compare_pus);
-    counts->packages = counts->numa_nodes = counts->cores = 0;
-    for (uint32_t i = 0; i < counts->pus; i++) {
-        bool first = i == 0;
-        counts->packages += first || pus[i].package != pus[i - 1].package;
-        counts->cores += pus[i].smt == 0;
-    }
-    uint32_t node = 0, raw_before = pus[0].node;
-    for (uint32_t i = 0; i < counts->pus; i++) { /* a node with PUs in two packages counts in each */
-        bool next = i > 0 && (pus[i].node != raw_before || pus[i].package != pus[i - 1].package);
-        raw_before = pus[i].node;
-        node += next;
-        pus[i].node = node;
-    }
-    counts->numa_nodes = node + 1;
-}
-
-static ditto_status list_pus(hwloc_topology_t hw, ditto_topology *topology)
-{
-    int found = hwloc_get_nbobjs_by_type(hw, HWLOC_OBJ_PU);
-    if (found <= 0)
-        return DTI_FAIL(DITTO_ERR_RANGE, "the topology has no PU that the process may use");
-    topology->pus = calloc((size_t)found, sizeof *topology->pus);
-    if (topology->pus == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %d PUs", found);
-    topology->counts.pus = (uint32_t)found;
-    for (uint32_t i = 0; i < (uint32_t)found; i++) {
-        hwloc_obj_t pu = hwloc_get_obj_by_type(hw, HWLOC_OBJ_PU, i);
-        hwloc_obj_t node = node_of(hw, pu);
-        topology->pus[i] = (struct dti_pu){ .os = pu->os_index,
-                                            .package = logical_index(hw, HWLOC_OBJ_PACKAGE, pu, 0),
-                                            .node = node != NULL ? node->logical_index : 0,
-                                            .node_os = node != NULL ? node->os_index : 0,
-                                            .core = logical_index(hw, HWLOC_OBJ_CORE, pu, i) };
-        if (pu->os_index >= DTI_MAX_PUS)
-            return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "PU number %u: this build counts to %u", pu->os_index, DTI_MAX_PUS);
-    }
-    number_pus(topology);
-    return DITTO_OK;
+    return options->cpus != NULL ? keep_named(usable, options->cpus) : DITTO_OK;
 }
 
 static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *options, const struct dti_mask *allowed,
@@ -127,20 +280,26 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
 {
     topology->live = options->xml_path == NULL && options->synthetic == NULL;
     DTI_TRY(choose_source(hw, options));
+    /* whole, so that logical indices and nodes do not depend on what the process may use */
+    hwloc_topology_set_flags(hw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
     if (hwloc_topology_load(hw) != 0)
         return topology->live ? DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, errno, "hwloc could not read this machine")
                               : DTI_FAIL(DITTO_ERR_CORRUPT, "%s does not describe a machine",
                                          options->xml_path != NULL ? options->xml_path : options->synthetic);
     int complete = hwloc_bitmap_weight(hwloc_topology_get_complete_cpuset(hw));
+    int cpuset = hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(hw));
     topology->counts.machine_pus = complete > 0 ? (uint32_t)complete : 0;
-    if (topology->live) {
-        struct dti_mask own;
-        if (allowed == NULL)
-            DTI_TRY(dti_affinity_get(&own));
-        DTI_TRY(cut(hw, allowed != NULL ? allowed : &own));
-        topology->counts.cpu_quota = dti_cgroup_cpu_quota("");
-    }
-    return list_pus(hw, topology);
+    topology->counts.cpuset_pus = cpuset > 0 ? (uint32_t)cpuset : 0;
+    topology->counts.cpu_quota = topology->live ? dti_cgroup_cpu_quota("") : 0;
+    DTI_TRY(list_nodes(hw, topology));
+    hwloc_bitmap_t usable = hwloc_bitmap_alloc();
+    if (usable == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
+    ditto_status status = find_usable(hw, options, allowed, topology->live, usable);
+    if (status == DITTO_OK)
+        status = list_pus(hw, usable, topology);
+    hwloc_bitmap_free(usable);
+    return status;
 }
 
 ditto_status dti_topology_read(const ditto_topology_options *options, const struct dti_mask *allowed,
@@ -163,4 +322,18 @@ ditto_status dti_topology_read(const ditto_topology_options *options, const stru
     }
     *out = topology;
     return DITTO_OK;
+}
+
+const struct dti_pu *dti_topology_find(const ditto_topology *topology, uint32_t number)
+{
+    for (uint32_t i = 0; i < topology->counts.pus; i++)
+        if (topology->pus[i].is.number == number)
+            return &topology->pus[i];
+    return NULL;
+}
+
+bool dti_pu_same(const struct dti_pu *a, const struct dti_pu *b)
+{
+    return a->is.number == b->is.number && a->is.numa_node == b->is.numa_node && a->package_os == b->package_os &&
+           a->core_os == b->core_os;
 }

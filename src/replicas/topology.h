@@ -8,16 +8,18 @@
 
 /* One PU that the process may use. */
 struct dti_pu {
-    uint32_t os;      /* operating-system number */
-    uint32_t package; /* logical index */
-    uint32_t node;    /* 0 .. nodes - 1 in the order of the mesh */
-    uint32_t node_os; /* operating-system number; 0 where there is no NUMA node at all */
-    uint32_t core;    /* logical index in the machine */
-    uint32_t smt;     /* 0 for the first PU of its core, 1 for its sibling, ... */
+    ditto_pu is;
+    uint32_t spot;                /* 0 ..: a NUMA node's part in a package, numbered in the order of the mesh */
+    uint32_t package_os, core_os; /* operating-system numbers, which do not depend on what the process may use */
+    uint32_t caches;
+    ditto_cache cache[DITTO_MAX_CACHES];
 };
 
 struct ditto_topology {
-    struct dti_pu *pus; /* sorted by package, node, core, smt: the mesh, flattened */
+    struct dti_pu *pus; /* [counts.pus] in the order of the mesh: coordinates ascend */
+    ditto_node *nodes;  /* [counts.machine_nodes] by operating-system number */
+    uint32_t *distance; /* [machine_nodes * machine_nodes], 0: unknown */
+    uint32_t spots;
     ditto_topology_counts counts;
     bool live; /* this machine, so that threads can be bound to it */
 };
@@ -27,5 +29,10 @@ struct ditto_topology {
 /* This machine, cut to `allowed` and to the cpuset cgroup. NULL: allowed as the calling thread's affinity is. */
 ditto_status dti_topology_read(const ditto_topology_options *options, const struct dti_mask *allowed,
                                ditto_topology **out);
+
+/* The PU with an operating-system number; NULL: the process may not use it. */
+const struct dti_pu *dti_topology_find(const ditto_topology *topology, uint32_t number);
+/* They are the same piece of hardware, as far as its package, node and core tell. */
+bool dti_pu_same(const struct dti_pu *a, const struct dti_pu *b);
 
 #endif

@@ -44,6 +44,36 @@ uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy)
     return strategy != NULL ? dti_team_of(strategy)->n : 0;
 }
 
+const ditto_placement *ditto_strategy_placement(const ditto_strategy *strategy)
+{
+    return strategy != NULL ? strategy->placement : NULL;
+}
+
+uint32_t ditto_strategy_parameter_devices(const ditto_strategy *strategy, uint32_t *nodes, uint32_t room)
+{
+    uint32_t count = 0, seen[DITTO_MAX_REPLICAS];
+    for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++) {
+        uint32_t node = dti_placement_leader(strategy->placement, i)->is.memory_node, k = 0;
+        while (k < count && seen[k] != node)
+            k++;
+        if (k < count)
+            continue;
+        if (count < room && nodes != NULL)
+            nodes[count] = node;
+        seen[count++] = node;
+    }
+    return count;
+}
+
+ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint32_t replica, uint32_t device,
+                                        ditto_device_info *out)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_TRY(dti_not_null(out, "out"));
+    return dti_strategy_device_info(strategy, replica, device, out);
+}
+
 ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
 {
     DTI_ENTER();

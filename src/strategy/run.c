@@ -1,34 +1,16 @@
 /* src/strategy/run.c - a function on every replica, in replica context. */
 #include "strategy/strategy.h"
 
-#include <stdlib.h>
-
-/* Run when enter_function is left in any way. A C++ exception on its way through would leave locks held and peers waiting:
- * the program ends here, with the stack that threw, and not later somewhere else. */
-static void refuse_exception(const volatile bool *returned)
-{
-    if (!*returned)
-        abort();
-}
-
 static ditto_status enter_function(struct dti_replica *r, void *argument)
 {
     const struct dti_run_call *call = argument;
     ditto_replica *self = (ditto_replica *)(uintptr_t)dti_replica_handle(r);
     struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
-    frame.kind = DTI_CONTEXT_REPLICA;
-    frame.team = r->team;
-    frame.replica = r;
-    frame.self = self;
-    frame.entries = 0;
-    frame.pinned = false;
-    dti_frame_push(&frame);
-    struct dti_fenv saved = dti_fenv_enter();
-    __attribute__((cleanup(refuse_exception))) volatile bool returned = false;
+    struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_REPLICA, r, self);
+    DTI_NO_EXCEPTION(returned);
     ditto_status status = call->function(self, call->argument);
     returned = true;
-    dti_fenv_leave(saved);
-    dti_frame_pop(&frame);
+    dti_frame_leave(&frame, saved);
     return status;
 }
 

@@ -27,7 +27,7 @@ ditto_status dti_scope_enter(ditto_strategy *strategy)
     if (team->options.pin && !team->options.caller_waits) {
         ditto_status status = dti_affinity_get(&frame->saved);
         if (status == DITTO_OK)
-            status = dti_pin_to(team->replica[0].pu.os);
+            status = dti_pin_to(&team->replica[0].mask);
         if (status != DITTO_OK) {
             free(frame);
             return status;

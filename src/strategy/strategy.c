@@ -33,21 +33,8 @@ static ditto_status check(ditto_kind kind, const ditto_strategy_options *o)
         return DTI_FAIL(DITTO_ERR_RANGE, "%d is not a kind of strategy: DITTO_MIRRORED", (int)kind);
     DTI_TRY(check_enum((int)o->caller, DITTO_CALLER_WAITS, "caller"));
     DTI_TRY(check_enum((int)o->pin, DITTO_PIN_NONE, "pin"));
+    DTI_TRY(check_enum((int)o->helpers, DITTO_HELPERS_OFF, "helpers"));
     return check_enum((int)o->memory, DITTO_MEMORY_STRICT, "memory");
-}
-
-static ditto_status place(const ditto_strategy_options *o, ditto_topology_counts *machine, ditto_placement **out)
-{
-    ditto_topology *topology;
-    ditto_topology_options here = DITTO_TOPOLOGY_OPTIONS_INIT;
-    ditto_placement_options options = {
-        .replicas = o->replicas, .policy = o->policy, .pus = o->pus, .num_pus = o->num_pus, .flags = o->placement_flags
-    };
-    DTI_TRY(dti_topology_read(&here, dti_context_saved_mask(), &topology));
-    *machine = topology->counts;
-    ditto_status status = dti_placement_make(topology, &options, out);
-    ditto_topology_destroy(topology);
-    return status;
 }
 
 static ditto_status make_team(const ditto_strategy_options *o, const ditto_topology_counts *machine,
@@ -60,6 +47,7 @@ static ditto_status make_team(const ditto_strategy_options *o, const ditto_topol
         .caller_waits = o->caller == DITTO_CALLER_WAITS,
         .pin = o->pin != DITTO_PIN_NONE,
         .strict_memory = o->memory == DITTO_MEMORY_STRICT,
+        .helpers = o->helpers != DITTO_HELPERS_OFF,
         .timeout_ms = o->timeout_ms,
         .run_timeout_ms = o->run_timeout_ms != 0 ? o->run_timeout_ms : DITTO_FOREVER,
         .spin_us = o->spin_us != 0 ? o->spin_us : DEFAULT_SPIN_US,
@@ -84,7 +72,6 @@ static ditto_status make_sync(struct dti_team *team)
 
 ditto_status dti_strategy_create(ditto_kind kind, const ditto_strategy_options *o, ditto_strategy **out)
 {
-    ditto_placement *placement;
     struct dti_team *team;
     DTI_TRY(check(kind, o));
     ditto_strategy *strategy = calloc(1, sizeof *strategy);
@@ -92,13 +79,12 @@ ditto_status dti_strategy_create(ditto_kind kind, const ditto_strategy_options *
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
     strategy->kind = kind;
     atomic_init(&strategy->scopes, 0);
-    ditto_status status = place(o, &strategy->machine, &placement);
+    ditto_status status = dti_strategy_place(o, &strategy->machine, &strategy->placement);
     if (status != DITTO_OK)
         goto undo_strategy;
-    status = make_team(o, &strategy->machine, placement, &team);
-    ditto_placement_destroy(placement);
+    status = make_team(o, &strategy->machine, strategy->placement, &team);
     if (status != DITTO_OK)
-        goto undo_strategy;
+        goto undo_placement;
     status = make_sync(team);
     if (status != DITTO_OK)
         goto undo_team;
@@ -110,6 +96,8 @@ undo_team:;
     dti_sync_destroy(team);
     dti_team_destroy(team);
     dti_error_set(&kept);
+undo_placement:
+    ditto_placement_destroy(strategy->placement);
 undo_strategy:
     free(strategy);
     return status;
@@ -138,6 +126,7 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
         return dti_team_destroy(team); /* the strategy's memory is left, too, to those who may still come for it */
     dti_sync_destroy(team);
     ditto_status status = dti_team_destroy(team);
+    ditto_placement_destroy(strategy->placement);
     free(strategy);
     return status;
 }

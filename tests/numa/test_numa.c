@@ -114,8 +114,8 @@ static void everything_of_a_replica_is_on_its_node(void **state)
                 printf("  %7u  %3d  %12d  %5d  %11d  %8d  %12d  %5d\n", i, l.cpu[i], node, l.arena[i], l.large[i],
                        node_of_page(mirrored), node_of_page(local), l.batch[i]);
                 assert_true(l.cpu[i] >= 0); /* bound to one CPU */
-                assert_int_equal(l.cpu[i], info.place.pu);
-                assert_int_equal(node, info.place.numa_node);
+                assert_int_equal(l.cpu[i], info.place.pu.number);
+                assert_int_equal(node, info.place.pu.memory_node);
                 assert_int_equal(l.arena[i], node);
                 assert_int_equal(l.large[i], node);
                 assert_int_equal(node_of_page(mirrored), node); /* the node's own copy */

@@ -18,15 +18,16 @@ static void expect_pus(const char *machine, uint32_t replicas, ditto_policy poli
     ditto_topology *topology = synthetic(machine);
     ditto_placement_options options = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *placement;
-    options.replicas = replicas;
+    options.replicas = replicas != 0 ? replicas : ditto_topology_default_replicas(topology);
     options.policy = policy;
+    options.flags = DITTO_PLACEMENT_SHARE;
     assert_ok(ditto_placement_build(topology, &options, &placement));
     uint32_t count = ditto_placement_replicas(placement);
     for (uint32_t i = 0; i < count; i++) {
         ditto_place place;
-        assert_ok(ditto_placement_get(placement, i, &place));
-        if ((int)place.pu != expected[i])
-            fail_msg("%s, %u replicas: replica %u is on PU %u, expected %d", machine, replicas, i, place.pu,
+        assert_ok(ditto_placement_get(placement, i, 0, &place));
+        if ((int)place.pu.number != expected[i])
+            fail_msg("%s, %u replicas: replica %u is on PU %u, expected %d", machine, replicas, i, place.pu.number,
                      expected[i]);
     }
     assert_int_equal(expected[count], -1);
@@ -95,11 +96,11 @@ static void the_largest_machine_of_the_design_is_placed(void **state)
     (void)state;
     options.replicas = 1024;
     assert_ok(ditto_placement_build(topology, &options, &placement));
-    assert_ok(ditto_placement_get(placement, 0, &first));
-    assert_ok(ditto_placement_get(placement, 1023, &last));
-    assert_int_equal(first.pu, 0);
-    assert_int_equal(last.pu, 1023);
-    assert_int_equal(last.package, 7);
+    assert_ok(ditto_placement_get(placement, 0, 0, &first));
+    assert_ok(ditto_placement_get(placement, 1023, 0, &last));
+    assert_int_equal(first.pu.number, 0);
+    assert_int_equal(last.pu.number, 1023);
+    assert_int_equal(last.pu.package, 7);
     assert_int_equal(last.sharers, 1);
     options.replicas = 1025;
     assert_status(ditto_placement_build(topology, &options, &placement), DITTO_ERR_RANGE);
@@ -119,17 +120,17 @@ static void explicit_pus_are_checked(void **state)
     options.pus = pus;
     options.num_pus = 2;
     assert_ok(ditto_placement_build(topology, &options, &placement));
-    assert_ok(ditto_placement_get(placement, 0, &place));
-    assert_int_equal(place.pu, 0); /* ids go node by node, whatever the order of the list */
+    assert_ok(ditto_placement_get(placement, 0, 0, &place));
+    assert_int_equal(place.pu.number, 0); /* ids go node by node, whatever the order of the list */
     ditto_placement_destroy(placement);
     options.num_pus = 3;
     assert_status(ditto_placement_build(topology, &options, &placement), DITTO_ERR_RANGE);
     assert_message("names PU 3 again");
     options.flags = DITTO_PLACEMENT_SHARE;
     assert_ok(ditto_placement_build(topology, &options, &placement));
-    assert_ok(ditto_placement_get(placement, 2, &place));
+    assert_ok(ditto_placement_get(placement, 2, 0, &place));
     assert_int_equal(place.sharers, 2);
-    assert_status(ditto_placement_get(placement, 3, &place), DITTO_ERR_RANGE);
+    assert_status(ditto_placement_get(placement, 3, 0, &place), DITTO_ERR_RANGE);
     ditto_placement_destroy(placement);
     pus[0] = 4;
     assert_status(ditto_placement_build(topology, &options, &placement), DITTO_ERR_RANGE);
@@ -144,7 +145,7 @@ static void contradictions_and_unknown_bits_are_refused(void **state)
     ditto_placement *placement;
     uint32_t pus[] = { 0, 1 };
     (void)state;
-    options.flags = 2;
+    options.flags = 4;
     assert_status(ditto_placement_build(topology, &options, &placement), DITTO_ERR_INVALID);
     options.flags = 0;
     options.policy = (ditto_policy)7;
@@ -204,7 +205,7 @@ static void this_machine_is_cut_to_the_affinity(void **state)
         pu++;
     dti_mask_clear(&one);
     dti_mask_add(&one, pu);
-    assert_ok(dti_pin_to(pu));
+    assert_ok(dti_pin_to(&one));
     assert_ok(ditto_topology_create(NULL, &topology));
     dti_affinity_restore(&before);
     assert_ok(ditto_topology_count(topology, &counts));

@@ -1,0 +1,73 @@
+/* src/replicas/elsewhere.c - see elsewhere.h. */
+#include "replicas/elsewhere.h"
+
+#include <stdlib.h>
+
+struct dti_elsewhere {
+    uint32_t node;
+    struct dti_arena *arena; /* NULL until a helper there has made it */
+    struct dti_elsewhere *next;
+};
+
+static struct dti_elsewhere *find(struct dti_replica *r, uint32_t node)
+{
+    struct dti_elsewhere *at = r->elsewhere;
+    while (at != NULL && at->node != node)
+        at = at->next;
+    if (at == NULL && (at = calloc(1, sizeof *at)) != NULL) {
+        *at = (struct dti_elsewhere){ .node = node, .next = r->elsewhere };
+        r->elsewhere = at;
+    }
+    return at;
+}
+
+struct wish {
+    struct dti_elsewhere *where;
+    size_t bytes, alignment;
+    bool strict;
+    void *memory;
+};
+
+/* On the device's thread: it touches what it maps. One device at a time works on an arena: the leader waits for each. */
+static ditto_status allocate_there(uint32_t device, void *argument)
+{
+    struct wish *w = argument;
+    (void)device;
+    if (w->where->arena == NULL)
+        DTI_TRY(dti_arena_create(w->where->node, w->strict, &w->where->arena));
+    return dti_arena_alloc(w->where->arena, w->bytes, w->alignment, &w->memory);
+}
+
+ditto_status dti_device_alloc(struct dti_replica *r, uint32_t device, size_t bytes, size_t alignment, void **out)
+{
+    uint32_t node = r->crew->device[device].pu.memory_node;
+    if (node == r->pu.memory_node)
+        return dti_arena_alloc(r->arena, bytes, alignment, out);
+    struct wish wish = { find(r, node), bytes, alignment, r->team->options.strict_memory, NULL };
+    if (wish.where == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena on NUMA node %u", node);
+    DTI_TRY(dti_crew_post(r, device, allocate_there, &wish));
+    DTI_TRY(dti_crew_join(r));
+    *out = wish.memory;
+    return DITTO_OK;
+}
+
+void dti_replica_free(struct dti_replica *r, void *memory)
+{
+    for (struct dti_elsewhere *at = r->elsewhere; at != NULL; at = at->next)
+        if (at->arena != NULL && dti_arena_has(at->arena, memory)) {
+            dti_arena_free_remote(at->arena, memory);
+            return;
+        }
+    dti_arena_free(r->arena, memory);
+}
+
+void dti_elsewhere_free(struct dti_elsewhere *list)
+{
+    while (list != NULL) {
+        struct dti_elsewhere *next = list->next;
+        dti_arena_destroy(list->arena);
+        free(list);
+        list = next;
+    }
+}
