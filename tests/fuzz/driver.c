@@ -1,0 +1,94 @@
+/* tests/fuzz/driver.c - runs a fuzz target on mutations of its seeds: DITTO_FUZZ_EXECUTIONS of them, 10^6 without it.
+ * The input that is tried lies in a file of its own name when the program dies: fuzz-crash. */
+#include "fuzz.h"
+#include "support.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define MOST_BYTES 4096
+
+static uint8_t input[MOST_BYTES];
+static size_t input_bytes;
+
+static void keep_input(int signal)
+{
+    int file = open("fuzz-crash", O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (file < 0 || write(file, input, input_bytes) < 0)
+        _exit(3);
+    _exit(128 + signal);
+}
+
+static void insert(size_t at, const void *bytes, size_t count)
+{
+    if (input_bytes + count > MOST_BYTES)
+        return;
+    memmove(input + at + count, input + at, input_bytes - at);
+    memcpy(input + at, bytes, count);
+    input_bytes += count;
+}
+
+static void mutate(uint64_t *random)
+{
+    size_t at = input_bytes > 0 ? test_random(random) % input_bytes : 0, count = 0, words = 0;
+    uint8_t byte = (uint8_t)test_random(random);
+    if (byte & 1) /* half of them such as the seeds are made of */
+        byte = input_bytes > 0 ? input[test_random(random) % input_bytes] : '0';
+    while (fuzz_words[words] != NULL)
+        words++;
+    switch (test_random(random) % 6) {
+    case 0: /* another byte */
+        if (input_bytes > 0)
+            input[at] = byte;
+        break;
+    case 1: /* a flipped bit */
+        if (input_bytes > 0)
+            input[at] ^= (uint8_t)(1u << byte % 8);
+        break;
+    case 2: /* something less */
+        count = input_bytes > 0 ? 1 + test_random(random) % (input_bytes - at) : 0;
+        memmove(input + at, input + at + count, input_bytes - at - count);
+        input_bytes -= count;
+        break;
+    case 3: /* something twice */
+        count = input_bytes > 0 ? 1 + test_random(random) % (input_bytes - at) : 0;
+        if (count < 64) {
+            uint8_t copy[64];
+            memcpy(copy, input + at, count);
+            insert(test_random(random) % (input_bytes + 1), copy, count);
+        }
+        break;
+    case 4:
+        insert(at, &byte, 1);
+        break;
+    default: {
+        const char *word = fuzz_words[test_random(random) % words];
+        insert(at, word, strlen(word));
+    }
+    }
+}
+
+int main(void)
+{
+    const char *wish = getenv("DITTO_FUZZ_EXECUTIONS");
+    unsigned long executions = wish != NULL ? strtoul(wish, NULL, 10) : 1000000, seeds = 0;
+    uint64_t random = test_seed(1);
+    for (int s = 1; s < 32; s++)
+        if (s == SIGSEGV || s == SIGABRT || s == SIGBUS || s == SIGFPE || s == SIGILL || s == SIGALRM)
+            signal(s, keep_input);
+    while (fuzz_seeds[seeds] != NULL)
+        seeds++;
+    for (unsigned long i = 0; i < executions; i++) {
+        const char *seed = fuzz_seeds[i % seeds];
+        input_bytes = strlen(seed);
+        memcpy(input, seed, input_bytes);
+        for (uint64_t rounds = i < seeds ? 0 : 1 + test_random(&random) % 4; rounds > 0; rounds--)
+            mutate(&random);
+        if (i % 1024 == 0)
+            alarm(20); /* an input that takes so long hangs */
+        LLVMFuzzerTestOneInput(input, input_bytes);
+    }
+    printf("%lu executions, %lu inputs accepted\n", executions, fuzz_accepted);
+    return fuzz_accepted > 0 && fuzz_accepted < executions ? 0 : 1;
+}
