@@ -32,6 +32,41 @@ ditto_strategy *make_strategy(uint32_t n, const ditto_strategy_options *options)
     return strategy;
 }
 
+ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_strategy_options *options)
+{
+    ditto_strategy_options own = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
+    ditto_topology_counts counts;
+    ditto_topology *here;
+    ditto_placement *placement;
+    ditto_strategy *strategy;
+    uint32_t *pus = calloc((size_t)n * devices, sizeof *pus), *sizes = calloc(n, sizeof *sizes);
+    if (options != NULL)
+        own = *options;
+    assert_ok(ditto_topology_create(NULL, &here));
+    assert_ok(ditto_topology_count(here, &counts));
+    for (uint32_t i = 0; i < n * devices; i++) {
+        ditto_pu pu;
+        assert_ok(ditto_topology_pu(here, i % counts.pus, &pu));
+        pus[i] = pu.number;
+        sizes[i / devices] = devices;
+    }
+    o.pus = pus;
+    o.num_pus = n * devices;
+    o.set_sizes = sizes;
+    o.replicas = n;
+    o.flags = DITTO_PLACEMENT_SHARE;
+    assert_ok(ditto_placement_build(here, &o, &placement));
+    own.placement = placement;
+    if (ditto_strategy_create(DITTO_MIRRORED, &own, &strategy) != DITTO_OK)
+        fail_msg("no strategy of %u replicas of %u devices: %s", n, devices, ditto_last_error()->message);
+    ditto_placement_destroy(placement);
+    ditto_topology_destroy(here);
+    free(pus);
+    free(sizes);
+    return strategy;
+}
+
 void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument, struct report *report)
 {
     ditto_status status = ditto_strategy_run(strategy, function, argument);

@@ -35,6 +35,8 @@ void report_failure(struct report *report, const char *file, int line, const cha
 
 /* A strategy with n replicas, sharing PUs as they must; NULL options: defaults. Fails the test if it can't be made. */
 ditto_strategy *make_strategy(uint32_t n, const ditto_strategy_options *options);
+/* The same with `devices` logical devices each; they take the machine's PUs in turn. */
+ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_strategy_options *options);
 /* Runs and fails the test with the replica's own report or the run's error. */
 void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument, struct report *report);
 

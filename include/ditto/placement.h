@@ -48,13 +48,13 @@ typedef struct ditto_placement_options {
     uint32_t flags;            /**< DITTO_PLACEMENT_* */
 } ditto_placement_options;
 #define DITTO_PLACEMENT_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_placement_options)
-#define DITTO_PLACEMENT_SHARE        1u /**< more replicas than places share them; a PU may stand in several sets */
+#define DITTO_PLACEMENT_SHARE        1u /**< more replicas than places share them; a PU may stand in `pus` more than once */
 #define DITTO_PLACEMENT_NO_SMT       2u /**< only the first PU of each core is used; not with `pus` */
 
 /** One logical device of one replica: device 0 is the PU of its leader thread. */
 typedef struct ditto_place {
     uint32_t replica, device;
-    uint32_t sharers; /**< replicas of this placement that have this PU, this one included */
+    uint32_t sharers; /**< logical devices of this placement on this PU, this one included */
     ditto_pu pu;
 } ditto_place;
 
@@ -72,8 +72,8 @@ typedef struct ditto_placement ditto_placement;
  *  @param out      the caller's to destroy; does not refer to `topology` afterwards
  *  @retval DITTO_ERR_RANGE    more replicas than DITTO_MAX_REPLICAS, or than places without DITTO_PLACEMENT_SHARE (the message
  *                             gives the largest number); shape or stride below 1, or shape x stride beyond the mesh; a PU
- *                             that is not there or not allowed; a PU twice in a set, or in two sets without
- *                             DITTO_PLACEMENT_SHARE; an unknown enum
+ *                             that is not there or not allowed; a PU twice without DITTO_PLACEMENT_SHARE; an unknown
+ *                             enum
  *  @retval DITTO_ERR_SHAPE    a rank that is not DITTO_MESH_RANK
  *  @retval DITTO_ERR_INVALID  NULL; contradicting options; an unknown flag
  *  @retval DITTO_ERR_NO_MEMORY
@@ -125,7 +125,7 @@ DITTO_API ditto_status ditto_placement_write(const ditto_placement *placement, c
  *  text written by hand.
  *  @param text  [length], need not be terminated
  *  @retval DITTO_ERR_CORRUPT  it is no such text; the message gives the line
- *  @retval DITTO_ERR_RANGE    a PU that is not in the topology; a PU twice in a replica; too many replicas
+ *  @retval DITTO_ERR_RANGE    a PU that is not in the topology; too many replicas or PUs
  *  @retval DITTO_ERR_INVALID  NULL; or "check" says that the text was written for other hardware */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_read(const ditto_topology *topology, const char *text,
                                                             size_t length, ditto_placement **out);

@@ -23,10 +23,10 @@ struct ditto_placement {
     struct dti_block *blocks;                      /* per replica */
     uint32_t *list;                                /* all blocks, one after the other: indices into pus */
     struct dti_pu *pus;                            /* [num_pus] of the topology, in the order of the mesh */
-    uint32_t *sharers;                             /* [num_pus] replicas that have it */
+    uint32_t *sharers;                             /* [num_pus] logical devices on it */
     struct dti_grouping level[DITTO_LEVELS], home; /* home: by the leader's NUMA node */
     uint32_t num_pus;
-    bool shared; /* some PU has more than one replica */
+    bool shared; /* some PU has more than one logical device */
 };
 
 ditto_status dti_placement_make(const ditto_topology *topology, const ditto_placement_options *options,

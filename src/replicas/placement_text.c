@@ -122,8 +122,8 @@ static ditto_status read_replica(struct reader *r, const char *line, size_t leng
         uint32_t first, last;
         if (!dti_range_parse(&at, end, &first, &last))
             return corrupt(r, "numbers of PUs, like 0-3,8");
-        if (r->listed - before + (last - first) >= DTI_MAX_PUS) /* more than there can be without one twice */
-            return DTI_FAIL(DITTO_ERR_RANGE, "line %u: a PU stands there twice", r->line);
+        if (r->listed - before + (last - first) >= DTI_MAX_PUS) 
+            return DTI_FAIL(DITTO_ERR_RANGE, "line %u: a replica of more than %u PUs", r->line, DTI_MAX_PUS);
         for (; first <= last; first++)
             DTI_TRY(add_pu(r, first));
         if (at == end)

@@ -213,9 +213,9 @@ ditto_status dti_sites_by_name(const ditto_topology *t, ditto_per per, bool no_s
 
 #define NOT_THERE UINT32_MAX
 
-/* Where each set's PUs are, and that nobody has them already. mark[i]: 1 + the last set that PU i was put into. */
+/* Where each set's PUs are, and that nobody has them already. */
 static ditto_status list_sets(const ditto_topology *t, const uint32_t *pus, const uint32_t *set_sizes, uint32_t sets,
-                              bool share, const uint32_t *index_of, uint32_t *mark, struct dti_sites *s)
+                              bool share, const uint32_t *index_of, bool *taken, struct dti_sites *s)
 {
     uint32_t at = 0;
     for (uint32_t set = 0; set < sets; set++) {
@@ -227,14 +227,11 @@ static ditto_status list_sets(const ditto_topology *t, const uint32_t *pus, cons
                                 "pus[%u] asks for PU %u, which this process may not use (it has %u PUs, the first is "
                                 "%u): widen the affinity or cpuset, or choose another",
                                 at, pus[at], t->counts.pus, t->pus[0].is.number);
-            if (mark[index] == set + 1)
-                return DTI_FAIL(DITTO_ERR_RANGE, "pus[%u] names PU %u again in the same set: leave it out", at,
-                                pus[at]);
-            if (mark[index] != 0 && !share)
+            if (taken[index] && !share)
                 return DTI_FAIL(DITTO_ERR_RANGE,
                                 "pus[%u] names PU %u again: set DITTO_PLACEMENT_SHARE if replicas shall share", at,
                                 pus[at]);
-            mark[index] = set + 1;
+            taken[index] = true;
             s->pu[end++] = index;
         }
         close_site(s, end, 0);
@@ -248,18 +245,19 @@ ditto_status dti_sites_by_list(const ditto_topology *t, const uint32_t *pus, con
     size_t listed = 0;
     for (uint32_t i = 0; i < sets; i++)
         listed += set_sizes != NULL ? set_sizes[i] : 1;
-    uint32_t *index_of = malloc(DTI_MAX_PUS * sizeof *index_of), *mark = calloc(t->counts.pus, sizeof *mark);
+    uint32_t *index_of = malloc(DTI_MAX_PUS * sizeof *index_of);
+    bool *taken = calloc(t->counts.pus, sizeof *taken);
     ditto_status status = allocate(out, sets, listed);
-    if (status == DITTO_OK && (index_of == NULL || mark == NULL))
+    if (status == DITTO_OK && (index_of == NULL || taken == NULL))
         status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u PUs", t->counts.pus);
     if (status == DITTO_OK) {
         memset(index_of, 0xff, DTI_MAX_PUS * sizeof *index_of); /* NOT_THERE */
         for (uint32_t i = 0; i < t->counts.pus; i++)
             index_of[t->pus[i].is.number] = i;
-        status = list_sets(t, pus, set_sizes, sets, share, index_of, mark, out);
+        status = list_sets(t, pus, set_sizes, sets, share, index_of, taken, out);
     }
     free(index_of);
-    free(mark);
+    free(taken);
     if (status != DITTO_OK) {
         dti_sites_free(out);
         return status;
