@@ -18,7 +18,8 @@ verify() {
 
 failed=0
 for entry in "wait NO_HEAVY NO_S1 NO_W1" "leave NO_HEAVY NO_I1 NO_I3" "meeting ONE_PARITY NO_WAIT" \
-    "stop NO_RETURNED_LOOK EARLY_READ" "queue NO_FREE_LOOK EARLY_PUBLISH"; do
+    "stop NO_RETURNED_LOOK EARLY_READ" "queue NO_FREE_LOOK EARLY_PUBLISH" \
+    "crew LATE_GO NO_SLOT_WAIT EARLY_DONE"; do
     # shellcheck disable=SC2086 # a list of words
     set -- $entry
     model=$1; shift

@@ -1,0 +1,122 @@
+/* tests/embed/openmp.c - an OpenMP region inside a replica runs on the replica's PUs: with helpers off its threads inherit
+ * the leader's mask. Built against libgomp and against libomp; needs two PUs (exit 77 without).
+ *
+ * Each case has a process of its own, because OpenMP keeps the threads that it has made for a leader, with the mask of then.
+ * libomp runs with KMP_AFFINITY=disabled: else it moves every thread, ditto's leaders too, to the mask that the first one
+ * had (docs/numa.md). */
+#include <ditto.h>
+
+#include <omp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MOST 16
+
+struct look {
+    cpu_set_t mask[2][MOST]; /* of each OpenMP thread of each replica */
+    int cpu[2][MOST], threads[2];
+    double sum[2];
+};
+
+static void die(const char *what)
+{
+    fprintf(stderr, "%s: %s\n", what, ditto_last_error()->message);
+    exit(1);
+}
+
+static ditto_status region(ditto_replica *self, void *argument)
+{
+    struct look *l = argument;
+    uint32_t id = ditto_replica_id(self);
+    double sum = 0;
+#pragma omp parallel num_threads(2) reduction(+ : sum)
+    {
+        int me = omp_get_thread_num();
+#pragma omp single
+        l->threads[id] = omp_get_num_threads();
+        sched_getaffinity(0, sizeof l->mask[id][me], &l->mask[id][me]);
+        l->cpu[id][me] = sched_getcpu();
+#pragma omp for
+        for (int i = 0; i < 1000; i++)
+            sum += i;
+    }
+    l->sum[id] = sum;
+    return DITTO_OK;
+}
+
+/* Every thread of every replica may run on exactly the replica's PUs, and does. */
+static int check(const ditto_placement *placement, const struct look *l)
+{
+    int wrong = 0;
+    for (uint32_t r = 0; r < ditto_placement_replicas(placement); r++) {
+        cpu_set_t expected;
+        CPU_ZERO(&expected);
+        for (uint32_t d = 0; d < ditto_placement_devices(placement, r); d++) {
+            ditto_place place;
+            if (ditto_placement_get(placement, r, d, &place) != DITTO_OK)
+                die("placement");
+            CPU_SET(place.pu.number, &expected);
+        }
+        for (int t = 0; t < l->threads[r]; t++) {
+            int ok = CPU_EQUAL(&expected, &l->mask[r][t]) && CPU_ISSET((size_t)l->cpu[r][t], &expected);
+            printf("  replica %u, OpenMP thread %d: on CPU %d of %d allowed%s\n", r, t, l->cpu[r][t],
+                   CPU_COUNT(&l->mask[r][t]), ok ? "" : "  <- not the replica's PUs");
+            wrong += !ok;
+        }
+        wrong += l->threads[r] != 2 || l->sum[r] != 499500;
+    }
+    return wrong;
+}
+
+static int try(ditto_strategy_options options)
+{
+    ditto_strategy *strategy;
+    static struct look l;
+    int wrong = 0;
+    options.helpers = DITTO_HELPERS_OFF;
+    if (ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) != DITTO_OK)
+        die("create");
+    for (int run = 0; run < 2; run++) { /* the second uses OpenMP's threads of the first again */
+        memset(&l, 0, sizeof l);
+        if (ditto_strategy_run(strategy, region, &l) != DITTO_OK)
+            die("run");
+        wrong += check(ditto_strategy_placement(strategy), &l);
+    }
+    if (ditto_strategy_destroy(strategy) != DITTO_OK)
+        die("destroy");
+    return wrong;
+}
+
+static int try_apart(const char *name, ditto_strategy_options options)
+{
+    int status = 1;
+    printf("%s\n", name);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        exit(try(options) != 0);
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0 ? 0 : 1;
+}
+
+int main(void)
+{
+    ditto_strategy_options one_pu = DITTO_STRATEGY_OPTIONS_INIT, machine = DITTO_STRATEGY_OPTIONS_INIT;
+    cpu_set_t own;
+    int wrong = 0;
+    sched_getaffinity(0, sizeof own, &own);
+    if (CPU_COUNT(&own) < 2) {
+        printf("skipped: one PU\n");
+        return 77;
+    }
+    one_pu.replicas = 2;
+    wrong += try_apart("two replicas of one PU", one_pu);
+    machine.per = DITTO_PER_MACHINE;
+    wrong += try_apart("one replica of all PUs", machine);
+    machine.caller = DITTO_CALLER_WAITS;
+    wrong += try_apart("one replica of all PUs, on a thread of its own", machine);
+    return wrong != 0;
+}

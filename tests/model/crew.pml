@@ -1,0 +1,93 @@
+/* tests/model/crew.pml - helpers of a replica (src/replicas/crew.h): a leader gives functions to two helpers, runs a loop on
+ * both, gives more and joins; a ring holds one function; somebody else may stop the run at any time.
+ * Claim: everybody ends; each function runs at most once, exactly once unless the run is stopped; a helper's functions come
+ * before the loop that follows them (I2); no slot is written while its function is there (I1); when the leader goes on,
+ * no helper is inside a loop or a function.
+ * Mutants: LATE_GO (the helper reads go after its ring), NO_SLOT_WAIT, EARLY_DONE (done is stored before the loop is run). */
+#define H 2
+#define NONE 1
+#define EXIT 0
+
+byte go = NONE, done[H], posted[H], finished[H];
+byte slot[H];      /* number of the function in the ring, 0: none */
+byte before[H];    /* functions given before the present loop */
+bool inside[H], stopped;
+byte runs[H];
+
+inline give(h) {
+#ifndef NO_SLOT_WAIT
+    finished[h] == posted[h]; /* F1: the ring holds one */
+#endif
+    assert(slot[h] == 0);
+    slot[h] = posted[h] + 1;
+    posted[h]++ /* P0 */
+}
+
+inline drain(h) {
+    do
+    :: finished[h] == posted[h] -> break
+    :: else ->
+        assert(slot[h] == finished[h] + 1);
+        if
+        :: stopped -> skip /* left out */
+        :: !stopped -> inside[h] = true; runs[h]++; inside[h] = false
+        fi;
+        slot[h] = 0;
+        finished[h]++ /* F0 */
+    od
+}
+
+proctype helper(byte me) {
+    byte last = NONE, seen;
+    do
+    ::  (go != last || posted[me] != finished[me]);
+#ifdef LATE_GO
+        drain(me);
+        seen = go;
+#else
+        seen = go; /* L1, before the ring is read */
+        drain(me);
+#endif
+        if
+        :: seen == EXIT -> break
+        :: seen != EXIT && seen != last ->
+            last = seen;
+#ifdef EARLY_DONE
+            done[me] = seen;
+#endif
+            assert(finished[me] >= before[me]); /* I2 */
+            inside[me] = true;
+            inside[me] = false;
+            done[me] = seen /* E0 */
+        :: else
+        fi
+    od
+}
+
+inline join() {
+    finished[0] == posted[0]; finished[1] == posted[1];
+    assert(!inside[0] && !inside[1])
+}
+
+proctype leader() {
+    byte round = 0;
+    do
+    :: round == 2 -> break
+    :: else ->
+        give(0); give(0); give(1);
+        before[0] = posted[0]; before[1] = posted[1];
+        go = NONE + 1 + round; /* L0 */
+        done[0] == go; done[1] == go; /* E1 */
+        assert(!inside[0] && !inside[1]);
+        give(1);
+        join();
+        assert(stopped || (runs[0] == 2 * (round + 1) && runs[1] == 2 * (round + 1)));
+        round++
+    od;
+    assert(runs[0] <= 4 && runs[1] <= 4);
+    go = EXIT
+}
+
+proctype stopper() { stopped = true }
+
+init { atomic { done[0] = NONE; done[1] = NONE; run leader(); run helper(0); run helper(1); if :: run stopper() :: skip fi } }
