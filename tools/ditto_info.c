@@ -1,176 +1,146 @@
-/* tools/ditto_info.c - the program ditto-info: what ditto sees of this machine, what limits it, and where replicas would go.
- *
- *     ditto-info [--json] [--replicas N] [--compact] [--topology FILE.xml | --synthetic "pack:2 [numa] core:4 pu:2"]
- * A made-up or recorded machine shows the placement alone; on this machine a strategy is made, and what is shown was read
- * back. */
-#include <ditto.h>
+/* tools/ditto_info.c - the program ditto-info: the machine as ditto sees it, what limits the process, what a user should know,
+ * and where replicas would go. On this machine a strategy is made, and what is shown of it was read back; a recorded or
+ * made-up machine shows the plan. */
+#include "survey.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct request {
-    bool json;
-    ditto_topology_options topology;
-    ditto_placement_options placement;
-};
-
-static void usage(void)
+static void usage(const char *problem)
 {
-    fprintf(stderr, "usage: ditto-info [--json] [--replicas N] [--compact] [--topology FILE.xml | --synthetic TEXT]\n");
+    if (problem != NULL)
+        fprintf(stderr, "ditto-info: %s\n", problem);
+    fputs("usage: ditto-info [--json] [--measure] [machine] [placement]\n"
+          "  machine    --topology FILE.xml | --synthetic \"pack:2 [numa] core:4 pu:2\"   not this one\n"
+          "             --cpus LIST         only these PUs, as in taskset: 0-31,64\n"
+          "  placement  --replicas N        default: one per core, or as many as --per gives\n"
+          "             --per pu|core|llc|node|package|machine\n"
+          "             --shape P,N,C,T     packages, NUMA nodes, cores, PUs that one replica spans\n"
+          "             --stride P,N,C,T\n"
+          "             --compact           fill a node before the next\n"
+          "             --no-smt            only the first PU of each core\n"
+          "             --no-helpers        leaders only\n"
+          "  --placement  print the placement as text that ditto_placement_read takes, nothing else\n",
+          stderr);
     exit(2);
 }
 
-static void check(ditto_status status)
+static ditto_per parse_per(const char *text)
 {
-    if (status == DITTO_OK)
-        return;
-    fprintf(stderr, "ditto-info: %s: %s\n", ditto_status_name(status), ditto_last_error()->message);
-    exit(1);
+    static const char *const names[] = { "pu", "core", "llc", "node", "package", "machine" };
+    for (int i = 0; i < 6; i++)
+        if (strcmp(text, names[i]) == 0)
+            return (ditto_per)(DITTO_PER_PU + i);
+    usage("--per is pu, core, llc, node, package or machine");
+    return DITTO_PER_PU;
+}
+
+/* "1,1,8,2": as many numbers as there are; the library refuses a wrong rank. */
+static uint32_t parse_numbers(const char *text, int64_t numbers[8])
+{
+    uint32_t count = 0;
+    for (char *end; count < 8; text = end + 1) {
+        numbers[count++] = strtoll(text, &end, 10);
+        if (end == text || (*end != ',' && *end != '\0'))
+            usage("a shape is written like 1,1,8,2");
+        if (*end == '\0')
+            return count;
+    }
+    usage("a shape has four numbers");
+    return 0;
+}
+
+static uint32_t parse_replicas(const char *text)
+{
+    char *end;
+    unsigned long number = strtoul(text, &end, 10);
+    if (end == text || *end != '\0' || number < 1 || number > DITTO_MAX_REPLICAS)
+        usage("--replicas is a number from 1 to 1024");
+    return (uint32_t)number;
+}
+
+/* A word without a value; false: it is another one. */
+static bool take_flag(struct request *r, const char *word)
+{
+    if (strcmp(word, "--json") == 0)
+        r->json = true;
+    else if (strcmp(word, "--measure") == 0)
+        r->measure = true;
+    else if (strcmp(word, "--placement") == 0)
+        r->text_only = true;
+    else if (strcmp(word, "--compact") == 0)
+        r->placement.policy = DITTO_COMPACT;
+    else if (strcmp(word, "--no-smt") == 0)
+        r->placement.flags |= DITTO_PLACEMENT_NO_SMT;
+    else if (strcmp(word, "--no-helpers") == 0)
+        r->helpers = DITTO_HELPERS_OFF;
+    else
+        return false;
+    return true;
 }
 
 static struct request parse(int count, char **word)
 {
+    static int64_t shape[8], stride[8];
     struct request r = { .topology = DITTO_TOPOLOGY_OPTIONS_INIT, .placement = DITTO_PLACEMENT_OPTIONS_INIT };
+    r.placement.flags = DITTO_PLACEMENT_SHARE; /* as a strategy does with a number */
     for (int i = 1; i < count; i++) {
+        if (strcmp(word[i], "--help") == 0 || strcmp(word[i], "-h") == 0)
+            usage(NULL);
+        if (take_flag(&r, word[i]))
+            continue;
         const char *value = i + 1 < count ? word[i + 1] : NULL;
-        if (strcmp(word[i], "--json") == 0)
-            r.json = true;
-        else if (strcmp(word[i], "--compact") == 0)
-            r.placement.policy = DITTO_COMPACT;
-        else if (value == NULL)
-            usage();
-        else if (strcmp(word[i], "--topology") == 0)
-            r.topology.xml_path = word[++i];
+        if (value == NULL)
+            usage(word[i]);
+        if (strcmp(word[i], "--topology") == 0)
+            r.topology.xml_path = value;
         else if (strcmp(word[i], "--synthetic") == 0)
-            r.topology.synthetic = word[++i];
-        else if (strcmp(word[i], "--replicas") == 0) {
-            char *end;
-            unsigned long number = strtoul(word[++i], &end, 10);
-            if (*end != '\0' || number < 1 || number > DITTO_MAX_REPLICAS)
-                usage();
-            r.placement.replicas = (uint32_t)number;
-        } else
-            usage();
+            r.topology.synthetic = value;
+        else if (strcmp(word[i], "--cpus") == 0)
+            r.topology.cpus = value;
+        else if (strcmp(word[i], "--per") == 0)
+            r.placement.per = parse_per(value);
+        else if (strcmp(word[i], "--replicas") == 0)
+            r.placement.replicas = parse_replicas(value);
+        else if (strcmp(word[i], "--shape") == 0)
+            r.placement.shape_rank = parse_numbers(value, shape);
+        else if (strcmp(word[i], "--stride") == 0)
+            r.placement.stride_rank = parse_numbers(value, stride);
+        else
+            usage(word[i]);
+        i++;
     }
+    r.placement.shape = r.placement.shape_rank > 0 ? shape : NULL;
+    r.placement.stride = r.placement.stride_rank > 0 ? stride : NULL;
     return r;
 }
 
-static const char *binding_name(ditto_binding binding)
+static void print_placement_text(const struct survey *s)
 {
-    static const char *const names[] = { "unknown", "bound", "preferred", "first-touch" };
-    return names[binding];
-}
-
-/* Limits that a user may not expect, each with its remedy. */
-static void print_limits(const ditto_topology_counts *c, const ditto_placement *placement, bool json)
-{
-    uint32_t replicas = ditto_placement_replicas(placement), sharing = 0;
-    for (uint32_t i = 0; i < replicas; i++) {
-        ditto_place place;
-        check(ditto_placement_get(placement, i, 0, &place));
-        sharing += place.sharers > 1;
-    }
-    if (json) {
-        printf(
-            "  \"limits\": { \"pus\": %u, \"machine_pus\": %u, \"cpu_quota\": %.3f, \"replicas_sharing_pus\": %u },\n",
-            c->pus, c->machine_pus, c->cpu_quota, sharing);
+    size_t length;
+    check(ditto_placement_write(s->placement, NULL, 0, &length));
+    char *text = malloc(length + 1);
+    if (text == NULL)
         return;
-    }
-    printf("limits:\n  the process may use %u of %u PUs%s\n", c->pus, c->machine_pus,
-           c->pus < c->machine_pus ? ": its affinity (taskset) or cpuset leaves out the others" : "");
-    if (c->cpu_quota > 0)
-        printf("  its control groups grant %.2f CPUs of time (cpu.max or cfs quota)%s\n", c->cpu_quota,
-               c->cpu_quota < replicas ? ": fewer than replicas, so waiting threads yield; raise the quota or use fewer"
-                                       : "");
-    else
-        printf("  no CPU quota\n");
-    if (sharing > 0)
-        printf("  %u replicas share PUs: waiting threads yield; use at most %u replicas for one each\n", sharing,
-               c->pus);
-}
-
-static void print_machine(const ditto_topology_counts *c, bool json)
-{
-    if (json)
-        printf("{\n  \"schema\": 1,\n  \"ditto\": \"%s\",\n  \"machine\": { \"packages\": %u, \"numa_nodes\": %u, "
-               "\"cores\": %u, "
-               "\"pus\": %u },\n",
-               ditto_version(), c->packages, c->numa_nodes, c->cores, c->pus);
-    else
-        printf("ditto %s\nmachine: %u package%s, %u NUMA node%s, %u core%s, %u PU%s\n", ditto_version(), c->packages,
-               c->packages == 1 ? "" : "s", c->numa_nodes, c->numa_nodes == 1 ? "" : "s", c->cores,
-               c->cores == 1 ? "" : "s", c->pus, c->pus == 1 ? "" : "s");
-}
-
-/* A machine that is not here: where replicas would go. */
-static void print_placement(const ditto_placement *placement, bool json)
-{
-    uint32_t replicas = ditto_placement_replicas(placement);
-    printf(json ? "  \"replicas\": [\n" : "placement:\nreplica  package  node  core    PU  sharers\n");
-    for (uint32_t i = 0; i < replicas; i++) {
-        ditto_place p;
-        check(ditto_placement_get(placement, i, 0, &p));
-        if (json)
-            printf("    { \"replica\": %u, \"package\": %u, \"numa_node\": %u, \"core\": %u, \"pu\": %u, \"sharers\": "
-                   "%u }%s\n",
-                   i, p.pu.package, p.pu.numa_node, p.pu.core, p.pu.number, p.sharers, i + 1 < replicas ? "," : "");
-        else
-            printf("%7u  %7u  %4u  %4u  %4u  %7u\n", i, p.pu.package, p.pu.numa_node, p.pu.core, p.pu.number, p.sharers);
-    }
-    printf(json ? "  ]\n}\n" : "");
-}
-
-/* This machine: a strategy is made, and told of as it was read back. */
-static void print_strategy(const struct request *r)
-{
-    static char table[1 << 18];
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_strategy *strategy;
-    options.replicas = r->placement.replicas;
-    options.policy = r->placement.policy;
-    check(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
-    uint32_t replicas = ditto_strategy_num_replicas(strategy);
-    if (!r->json) {
-        check(ditto_strategy_describe(strategy, table, sizeof table, NULL));
-        printf("a strategy, as read back:\n%s", table);
-    } else {
-        printf("  \"replicas\": [\n");
-        for (uint32_t i = 0; i < replicas; i++) {
-            ditto_replica_info info;
-            check(ditto_strategy_replica_info(strategy, i, &info));
-            printf(
-                "    { \"replica\": %u, \"package\": %u, \"numa_node\": %u, \"core\": %u, \"pu\": %u, \"sharers\": %u, "
-                "\"cpu\": %d, \"memory_node\": %d, \"binding\": \"%s\", \"pages_elsewhere\": %llu }%s\n",
-                i, info.place.pu.package, info.place.pu.numa_node, info.place.pu.core, info.place.pu.number, info.place.sharers,
-                info.cpu, info.memory_node, binding_name(info.binding), (unsigned long long)info.pages_elsewhere,
-                i + 1 < replicas ? "," : "");
-        }
-        printf("  ]\n}\n");
-    }
-    check(ditto_strategy_destroy(strategy));
+    check(ditto_placement_write(s->placement, text, length + 1, NULL));
+    fputs(text, stdout);
+    free(text);
 }
 
 int main(int count, char **word)
 {
     struct request r = parse(count, word);
-    ditto_topology *topology;
-    ditto_placement *placement;
-    ditto_topology_counts counts;
-    check(ditto_topology_create(&r.topology, &topology));
-    check(ditto_topology_count(topology, &counts));
-    if (r.placement.replicas == 0)
-        r.placement.replicas = ditto_topology_default_replicas(topology);
-    r.placement.flags = DITTO_PLACEMENT_SHARE;
-    check(ditto_placement_build(topology, &r.placement, &placement));
-    print_machine(&counts, r.json);
-    print_limits(&counts, placement, r.json);
-    if (r.topology.xml_path != NULL || r.topology.synthetic != NULL)
-        print_placement(placement, r.json);
+    struct survey s;
+    if (r.measure && (r.topology.xml_path != NULL || r.topology.synthetic != NULL))
+        usage("--measure needs this machine");
+    survey_make(&s, &r);
+    if (r.text_only)
+        print_placement_text(&s);
+    else if (r.json)
+        print_json(&s);
     else
-        print_strategy(&r);
-    ditto_placement_destroy(placement);
-    ditto_topology_destroy(topology);
+        print_text(&s);
+    survey_free(&s);
     return 0;
 }

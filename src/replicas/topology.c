@@ -161,13 +161,20 @@ static ditto_status read_pu(hwloc_topology_t hw, ditto_topology *t, uint32_t ind
     return DITTO_OK;
 }
 
+/* A topology may not tell of memory at all: then all nodes count as having some. */
+static bool memory_is_told(const ditto_topology *t)
+{
+    bool told = false;
+    for (uint32_t i = 0; i < t->counts.machine_nodes; i++)
+        told |= t->nodes[i].memory_bytes > 0;
+    return told;
+}
+
 /* The node whose memory the PUs of node `home` get: itself, or the nearest that has memory and is allowed. */
 static uint32_t memory_node(const ditto_topology *t, uint32_t home)
 {
     uint32_t nodes = t->counts.machine_nodes, best = DITTO_NO_NODE;
-    bool known = false; /* a topology may not tell of memory at all */
-    for (uint32_t i = 0; i < nodes; i++)
-        known |= t->nodes[i].memory_bytes > 0;
+    bool known = memory_is_told(t);
     for (uint32_t i = 0; i < nodes; i++) {
         if (!t->nodes[i].allowed || (known && t->nodes[i].memory_bytes == 0))
             continue;
@@ -182,6 +189,7 @@ static uint32_t memory_node(const ditto_topology *t, uint32_t home)
 
 static void count_nodes(ditto_topology *t, const bool *has_pus)
 {
+    bool told = memory_is_told(t);
     t->counts.numa_nodes = 0;
     for (uint32_t i = 0; i < t->counts.pus; i++) {
         uint32_t home = index_of_node(t, t->pus[i].is.numa_node);
@@ -194,9 +202,9 @@ static void count_nodes(ditto_topology *t, const bool *has_pus)
     for (uint32_t i = 0; i < t->counts.machine_nodes; i++) {
         ditto_node *node = &t->nodes[i];
         t->counts.numa_nodes += node->pus > 0;
-        node->kind = !has_pus[i]               ? DITTO_NODE_CPULESS
-                     : node->memory_bytes == 0 ? DITTO_NODE_MEMORYLESS
-                                               : DITTO_NODE_ORDINARY;
+        node->kind = !has_pus[i]                       ? DITTO_NODE_CPULESS
+                     : told && node->memory_bytes == 0 ? DITTO_NODE_MEMORYLESS
+                                                       : DITTO_NODE_ORDINARY;
     }
 }
 

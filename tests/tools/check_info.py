@@ -1,0 +1,71 @@
+"""Runs ditto-info --json on several machines and compares what it prints with docs/ditto-info.schema.json: types, required
+members, enums, and that nothing is printed which the schema does not describe.    usage: check_info.py PROGRAM SCHEMA"""
+import json
+import subprocess
+import sys
+
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
+
+
+def is_type(value, name):
+    if name == "integer":
+        return isinstance(value, int) and not isinstance(value, bool)
+    if name == "number":
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, TYPES[name])
+
+
+def problems(value, schema, path):
+    names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if not any(is_type(value, name) for name in names):
+        yield f"{path} is {value!r}, not of type {names}"
+    elif "enum" in schema and value not in schema["enum"]:
+        yield f"{path} is {value!r}, not one of {schema['enum']}"
+    elif isinstance(value, dict):
+        for name in schema.get("required", []):
+            if name not in value:
+                yield f"{path}.{name} is missing"
+        for name, member in value.items():
+            if name not in schema["properties"]:
+                yield f"{path}.{name} is not in the schema"
+            else:
+                yield from problems(member, schema["properties"][name], f"{path}.{name}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from problems(item, schema["items"], f"{path}[{index}]")
+
+
+def run(program, words):
+    return subprocess.run([program, *words], capture_output=True, text=True, timeout=60)
+
+
+def main(program, schema_path):
+    schema = json.load(open(schema_path))
+    found = []
+    machines = "tests/replicas/machines/"
+    for words in (
+        [], ["--measure"], ["--replicas", "5"], ["--per", "machine"], ["--per", "machine", "--no-helpers"],
+        ["--topology", machines + "memoryless.xml"], ["--topology", machines + "cpuless.xml", "--per", "node"],
+        ["--topology", machines + "hbm.xml", "--shape", "1,1,2,1", "--replicas", "2"],
+        ["--synthetic", "pack:2 [numa] core:64 pu:2(indexes=2*128:128*1)", "--per", "llc", "--no-smt"],
+        ["--synthetic", "pack:2 [numa] core:4 pu:1", "--cpus", "1-3,6", "--compact"],
+    ):
+        result = run(program, ["--json", *words])
+        if result.returncode != 0:
+            found.append(f"{words}: exit {result.returncode}: {result.stderr}")
+            continue
+        found += [f"{words}: {problem}" for problem in problems(json.loads(result.stdout), schema, "info")]
+    for words, code in ((["--replicas", "0"], 2), (["--per", "planet"], 2), (["--shape", "1,2"], 1), (["--shape", "a"], 2),
+                        (["--cpus", "9-8"], 1), (["--topology", "/nowhere.xml"], 1), (["--nonsense"], 2),
+                        (["--measure", "--synthetic", "pu:2"], 2)):
+        result = run(program, words)
+        if result.returncode != code or result.stderr == "":
+            found.append(f"{words}: exit {result.returncode} where {code} was expected, stderr {result.stderr!r}")
+    text = run(program, ["--placement", "--per", "machine"])
+    if not text.stdout.startswith("ditto-placement 1\n") or not text.stdout.endswith("end\n"):
+        found.append(f"--placement printed {text.stdout!r}")
+    print("\n".join(found) if found else "ditto-info prints what its schema says")
+    return 1 if found else 0
+
+
+sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,188 @@
+/* tools/info_json.c - a survey for programs. The schema is docs/ditto-info.schema.json; a test compares the two. */
+#include "measure.h"
+#include "survey.h"
+
+#include <stdio.h>
+
+/* Separates the members of what is open: "" before the first one. */
+static const char *comma(uint32_t index)
+{
+    return index > 0 ? "," : "";
+}
+
+/* Our own texts and lists of numbers: quotes and backslashes are all that could need escaping. */
+static void print_string(const char *text)
+{
+    putchar('"');
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\')
+            putchar('\\');
+        if ((unsigned char)*text >= ' ')
+            putchar(*text);
+    }
+    putchar('"');
+}
+
+/* A node's number, or null where there is none. */
+static void print_node_number(const char *name, uint32_t node)
+{
+    if (node == DITTO_NO_NODE)
+        printf("\"%s\": null", name);
+    else
+        printf("\"%s\": %u", name, node);
+}
+
+static void print_pu(const ditto_pu *pu)
+{
+    printf("\"pu\": %u, \"package\": %u, ", pu->number, pu->package);
+    print_node_number("numa_node", pu->numa_node);
+    printf(", ");
+    print_node_number("memory_node", pu->memory_node);
+    printf(", \"llc\": %u, \"core\": %u, \"smt\": %u, \"kind\": %u, \"mesh\": [%u, %u, %u, %u]", pu->llc, pu->core,
+           pu->smt, pu->kind, pu->mesh[0], pu->mesh[1], pu->mesh[2], pu->mesh[3]);
+}
+
+static void print_pus(const struct survey *s)
+{
+    printf("    \"pus\": [");
+    for (uint32_t i = 0; i < s->counts.pus; i++) {
+        ditto_cache cache[DITTO_MAX_CACHES];
+        uint32_t caches;
+        ditto_pu pu;
+        check(ditto_topology_pu(s->topology, i, &pu));
+        check(ditto_topology_caches(s->topology, i, cache, &caches));
+        printf("%s\n      { ", comma(i));
+        print_pu(&pu);
+        printf(", \"caches\": [");
+        for (uint32_t k = 0; k < caches; k++)
+            printf("%s{ \"level\": %u, \"bytes\": %llu, \"pus\": %u }", comma(k), cache[k].level,
+                   (unsigned long long)cache[k].bytes, cache[k].pus);
+        printf("] }");
+    }
+    printf("\n    ]");
+}
+
+static void print_nodes(const struct survey *s)
+{
+    printf("    \"nodes\": [");
+    for (uint32_t i = 0; i < s->counts.machine_nodes; i++) {
+        ditto_node node;
+        check(ditto_topology_node(s->topology, i, &node));
+        printf("%s\n      { \"numa_node\": %u, \"kind\": \"%s\", \"memory_bytes\": %llu, \"allowed\": %s, \"pus\": %u, "
+               "\"distances\": [",
+               comma(i), node.number, node_kind_name(node.kind), (unsigned long long)node.memory_bytes,
+               node.allowed ? "true" : "false", node.pus);
+        for (uint32_t k = 0; k < s->counts.machine_nodes; k++)
+            printf("%s%u", comma(k), ditto_topology_distance(s->topology, i, k));
+        printf("] }");
+    }
+    printf("\n    ]");
+}
+
+static void print_machine(const struct survey *s)
+{
+    const ditto_topology_counts *c = &s->counts;
+    printf("  \"machine\": {\n    \"packages\": %u, \"numa_nodes\": %u, \"llcs\": %u, \"cores\": %u, \"usable_pus\": "
+           "%u,\n",
+           c->packages, c->numa_nodes, c->llcs, c->cores, c->pus);
+    printf("    \"mesh\": [%u, %u, %u, %u], \"regular\": %s, \"core_kinds\": %u,\n", c->mesh[0], c->mesh[1], c->mesh[2],
+           c->mesh[3], c->regular ? "true" : "false", c->core_kinds);
+    print_nodes(s);
+    printf(",\n");
+    print_pus(s);
+    printf("\n  },\n");
+}
+
+static void print_limits(const struct survey *s)
+{
+    const ditto_topology_counts *c = &s->counts;
+    const ditto_limits *l = &s->limits;
+    printf("  \"limits\": { \"machine_pus\": %u, \"cpuset_pus\": %u, \"cpu_quota\": %.3f", c->machine_pus,
+           c->cpuset_pus, c->cpu_quota);
+    if (s->live) {
+        printf(", \"affinity\": ");
+        print_string(l->affinity);
+        printf(", \"memory_nodes\": ");
+        print_string(l->memory_nodes);
+        printf(", \"memory_policy\": \"%s\", \"policy_nodes\": ", policy_name(l->memory_policy));
+        print_string(l->policy_nodes);
+        printf(", \"mbind_errno\": %d, \"move_pages_errno\": %d, \"numa_balancing\": %d, \"huge_pages\": \"%s\"",
+               l->mbind_errno, l->move_pages_errno, l->numa_balancing, huge_pages_name(l->huge_pages));
+    }
+    printf(" },\n");
+}
+
+static void print_warnings(const struct survey *s)
+{
+    printf("  \"warnings\": [");
+    for (uint32_t i = 0; i < s->warnings; i++) {
+        printf("%s\n    { \"what\": ", comma(i));
+        print_string(s->warning[i].what);
+        printf(", \"remedy\": ");
+        print_string(s->warning[i].remedy);
+        printf(" }");
+    }
+    printf("%s],\n", s->warnings > 0 ? "\n  " : "");
+}
+
+static void print_devices(const struct survey *s, uint32_t replica)
+{
+    printf("\"devices\": [");
+    for (uint32_t d = 0; d < ditto_placement_devices(s->placement, replica); d++) {
+        ditto_place place;
+        ditto_device_info info;
+        check(ditto_placement_get(s->placement, replica, d, &place));
+        printf("%s\n        { ", comma(d));
+        print_pu(&place.pu);
+        printf(", \"sharers\": %u", place.sharers);
+        if (s->live && (d == 0 || s->request->helpers != DITTO_HELPERS_OFF)) {
+            check(ditto_strategy_device_info(s->strategy, replica, d, &info));
+            printf(", \"thread\": %d, \"cpu\": %d", info.thread_id, info.cpu);
+        }
+        printf(" }");
+    }
+    printf("]");
+}
+
+static void print_replicas(const struct survey *s)
+{
+    printf("  \"replicas\": [");
+    for (uint32_t r = 0; r < ditto_placement_replicas(s->placement); r++) {
+        printf("%s\n    { \"replica\": %u, ", comma(r), r);
+        print_devices(s, r);
+        if (s->live) {
+            ditto_replica_info info;
+            check(ditto_strategy_replica_info(s->strategy, r, &info));
+            printf(", \"memory_node\": %d, \"binding\": \"%s\", \"arena_bytes\": %llu, \"pages_elsewhere\": %llu, "
+                   "\"strangers\": %u",
+                   info.memory_node, binding_name(info.binding), (unsigned long long)info.arena_bytes,
+                   (unsigned long long)info.pages_elsewhere, info.strangers);
+        }
+        printf(" }");
+    }
+    printf("\n  ]");
+}
+
+static void print_measured(const struct survey *s)
+{
+    struct measured m[MOST_PAIRS];
+    uint32_t pairs = measure(s, m);
+    printf(",\n  \"measured\": [");
+    for (uint32_t i = 0; i < pairs; i++)
+        printf("%s\n    { \"to\": \"%s\", \"from_pu\": %u, \"to_pu\": %u, \"hand_over_ns\": %.1f, "
+               "\"gigabytes_per_second\": %.2f }",
+               comma(i), m[i].name, m[i].from, m[i].to, m[i].hand_over_ns, m[i].gigabytes_per_second);
+    printf("\n  ]");
+}
+
+void print_json(const struct survey *s)
+{
+    printf("{\n  \"schema\": 2,\n  \"ditto\": \"%s\",\n  \"live\": %s,\n", ditto_version(), s->live ? "true" : "false");
+    print_machine(s);
+    print_limits(s);
+    print_warnings(s);
+    print_replicas(s);
+    if (s->request->measure)
+        print_measured(s);
+    printf("\n}\n");
+}

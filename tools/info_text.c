@@ -1,0 +1,249 @@
+/* tools/info_text.c - a survey for people. */
+#include "measure.h"
+#include "survey.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COLUMNS 100
+
+static void print_bytes(uint64_t bytes)
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+    double value = (double)bytes;
+    int unit = 0;
+    for (; value >= 1024 && unit < 4; unit++)
+        value /= 1024;
+    printf("%.*f %s", value < 10 && unit > 0 ? 1 : 0, value, units[unit]);
+}
+
+static void print_count(const char *before, uint32_t count, const char *noun)
+{
+    printf("%s%u %s%s", before, count, noun, count == 1 ? "" : "s");
+}
+
+/* -- the machine, with the replicas drawn in -- */
+
+/* "r0", "r0-3", "r0,r4": the replicas on a PU, or "-". */
+static void name_replicas(const struct survey *s, uint32_t pu, char *text, size_t size)
+{
+    uint32_t replicas = ditto_placement_replicas(s->placement), first = UINT32_MAX, last = UINT32_MAX;
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t r = 0; r <= replicas; r++) {
+        bool here = false;
+        for (uint32_t d = 0; d < ditto_placement_devices(s->placement, r) && !here; d++) {
+            ditto_place place;
+            check(ditto_placement_get(s->placement, r, d, &place));
+            here = place.pu.number == pu;
+        }
+        if (here) {
+            first = first == UINT32_MAX ? r : first;
+            last = r;
+        } else if (first != UINT32_MAX && used < size - 24) { /* the end of a run */
+            used += (size_t)snprintf(text + used, size - used, first < last ? "%sr%u-%u" : "%sr%u", used > 0 ? "," : "",
+                                     first, last);
+            first = UINT32_MAX;
+        }
+    }
+    if (used == 0)
+        snprintf(text, size, "-");
+}
+
+static void draw_pu(const struct survey *s, const ditto_pu *pu, int *column)
+{
+    char replicas[64], item[96];
+    name_replicas(s, pu->number, replicas, sizeof replicas);
+    int length = snprintf(item, sizeof item, " %u:%s", pu->number, replicas);
+    if (*column + length > COLUMNS) {
+        printf("\n     ");
+        *column = 5;
+    }
+    *column += printf("%s%s", pu->smt == 0 && *column > 5 ? " " : "", item);
+}
+
+static void draw_caches(const struct survey *s, uint32_t index)
+{
+    ditto_cache cache[DITTO_MAX_CACHES];
+    uint32_t count;
+    check(ditto_topology_caches(s->topology, index, cache, &count));
+    for (uint32_t i = count; i-- > 0;) {
+        printf("%sL%u ", i + 1 < count ? ", " : "", cache[i].level);
+        print_bytes(cache[i].bytes);
+        printf(" for %u PU%s", cache[i].pus, cache[i].pus == 1 ? "" : "s");
+    }
+    printf(count > 0 ? "\n" : "no cache is shown\n");
+}
+
+static void draw_node_line(const struct survey *s, const ditto_pu *pu)
+{
+    printf("  NUMA node ");
+    if (pu->numa_node == DITTO_NO_NODE)
+        printf("none shown\n");
+    for (uint32_t i = 0; i < s->counts.machine_nodes; i++) {
+        ditto_node node;
+        check(ditto_topology_node(s->topology, i, &node));
+        if (node.number != pu->numa_node)
+            continue;
+        printf("%u", node.number);
+        if (node.memory_bytes > 0 || node.kind == DITTO_NODE_MEMORYLESS) {
+            printf(", ");
+            print_bytes(node.memory_bytes);
+        }
+        if (pu->memory_node != pu->numa_node && pu->memory_node != DITTO_NO_NODE)
+            printf(", memory from node %u", pu->memory_node);
+        printf("\n");
+    }
+}
+
+static void draw_machine(const struct survey *s)
+{
+    ditto_pu before = { 0 };
+    int column = 0;
+    for (uint32_t i = 0; i < s->counts.pus; i++) {
+        ditto_pu pu;
+        check(ditto_topology_pu(s->topology, i, &pu));
+        bool package = i == 0 || pu.mesh[0] != before.mesh[0], node = package || pu.mesh[1] != before.mesh[1];
+        bool cache = node || pu.llc != before.llc;
+        if (i > 0 && cache)
+            printf("\n");
+        if (package)
+            printf("package %u\n", pu.package);
+        if (node)
+            draw_node_line(s, &pu);
+        if (cache) {
+            printf("    LLC %u: ", pu.llc);
+            draw_caches(s, i);
+            printf("     ");
+            column = 5;
+        }
+        draw_pu(s, &pu, &column);
+        before = pu;
+    }
+    printf("\n");
+}
+
+static void print_machine(const struct survey *s)
+{
+    const ditto_topology_counts *c = &s->counts;
+    printf("ditto %s\n", ditto_version());
+    print_count("machine: ", c->packages, "package");
+    print_count(", ", c->numa_nodes, "NUMA node");
+    print_count(", ", c->llcs, "LLC");
+    print_count(", ", c->cores, "core");
+    print_count(", ", c->pus, "PU");
+    printf("; mesh %u x %u x %u x %u%s\n", c->mesh[0], c->mesh[1], c->mesh[2], c->mesh[3],
+           c->regular ? "" : ", irregular");
+    draw_machine(s);
+}
+
+static void print_nodes(const struct survey *s)
+{
+    printf("nodes:\n  node  kind         memory      may use  PUs  distances\n");
+    for (uint32_t i = 0; i < s->counts.machine_nodes; i++) {
+        ditto_node node;
+        check(ditto_topology_node(s->topology, i, &node));
+        printf("  %4u  %-11s  ", node.number, node_kind_name(node.kind));
+        printf("%6.1f GiB  %-7s  %3u ", (double)node.memory_bytes / (1 << 30), node.allowed ? "yes" : "no", node.pus);
+        for (uint32_t k = 0; k < s->counts.machine_nodes; k++) {
+            uint32_t distance = ditto_topology_distance(s->topology, i, k);
+            if (distance != 0)
+                printf(" %3u", distance);
+            else
+                printf("   ?");
+        }
+        printf("\n");
+    }
+}
+
+/* -- limits and warnings -- */
+
+static void print_limits(const struct survey *s)
+{
+    const ditto_topology_counts *c = &s->counts;
+    const ditto_limits *l = &s->limits;
+    printf("limits:\n  PUs: %u of %u usable, %u in the cpuset", c->pus, c->machine_pus, c->cpuset_pus);
+    if (s->live)
+        printf(", affinity %s", l->affinity);
+    printf("\n");
+    if (!s->live)
+        return;
+    if (c->cpu_quota > 0)
+        printf("  CPU quota: %.2f CPUs\n", c->cpu_quota);
+    else
+        printf("  CPU quota: none\n");
+    printf("  memory nodes: %s; policy %s%s%s\n", l->memory_nodes[0] != '\0' ? l->memory_nodes : "unknown",
+           policy_name(l->memory_policy), l->policy_nodes[0] != '\0' ? " on " : "", l->policy_nodes);
+    printf("  mbind: %s; move_pages: %s; numa_balancing: ", l->mbind_errno == 0 ? "works" : strerror(l->mbind_errno),
+           l->move_pages_errno == 0 ? "works" : strerror(l->move_pages_errno));
+    if (l->numa_balancing < 0)
+        printf("unknown");
+    else
+        printf("%d", l->numa_balancing);
+    printf("; huge pages: %s\n", huge_pages_name(l->huge_pages));
+}
+
+static void print_warnings(const struct survey *s)
+{
+    if (s->warnings > 0)
+        printf("warnings:\n");
+    for (uint32_t i = 0; i < s->warnings; i++)
+        printf("  %s\n      -> %s\n", s->warning[i].what, s->warning[i].remedy);
+}
+
+/* -- replicas -- */
+
+static void print_planned(const struct survey *s)
+{
+    printf("placement:\nreplica  package  node  memory of   LLC  core  leader's PU  devices\n");
+    for (uint32_t r = 0; r < ditto_placement_replicas(s->placement); r++) {
+        ditto_place p;
+        check(ditto_placement_get(s->placement, r, 0, &p));
+        printf("%7u  %7u  %4d  %9d  %4u  %4u  %11u  %7u%s\n", r, p.pu.package, (int)p.pu.numa_node,
+               (int)p.pu.memory_node, p.pu.llc, p.pu.core, p.pu.number, ditto_placement_devices(s->placement, r),
+               p.sharers > 1 ? "  shared PU" : "");
+    }
+}
+
+static void print_read_back(const struct survey *s)
+{
+    size_t length;
+    check(ditto_strategy_describe(s->strategy, NULL, 0, &length));
+    char *table = malloc(length + 256); /* numbers in it may grow meanwhile */
+    if (table == NULL)
+        return;
+    check(ditto_strategy_describe(s->strategy, table, length + 256, NULL));
+    printf("a strategy, as read back:\n%s", table);
+    free(table);
+}
+
+static void print_measured(const struct survey *s)
+{
+    struct measured m[MOST_PAIRS];
+    uint32_t pairs = measure(s, m);
+    printf("measured from PU %u:\n", pairs > 0 ? m[0].from : 0);
+    printf("  to                PU   hand-over of a line   reading its node's memory\n");
+    for (uint32_t i = 0; i < pairs; i++) {
+        printf("  %-14s  %4u   ", m[i].name, m[i].to);
+        if (m[i].hand_over_ns > 0)
+            printf("%13.0f ns   ", m[i].hand_over_ns);
+        else
+            printf("%16s   ", "-");
+        printf("%16.1f GB/s\n", m[i].gigabytes_per_second);
+    }
+}
+
+void print_text(const struct survey *s)
+{
+    print_machine(s);
+    print_nodes(s);
+    print_limits(s);
+    print_warnings(s);
+    if (s->live)
+        print_read_back(s);
+    else
+        print_planned(s);
+    if (s->request->measure)
+        print_measured(s);
+}

@@ -1,0 +1,213 @@
+/* tools/survey.c - looking at the machine, and what a user should know about it. */
+#include "survey.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void check(ditto_status status)
+{
+    if (status == DITTO_OK)
+        return;
+    fprintf(stderr, "ditto-info: %s: %s\n", ditto_status_name(status), ditto_last_error()->message);
+    exit(1);
+}
+
+static const char *name_of(const char *const *names, int count, int value)
+{
+    return value >= 0 && value < count ? names[value] : "unknown";
+}
+
+const char *binding_name(ditto_binding binding)
+{
+    static const char *const names[] = { "unknown", "bound", "preferred", "first-touch" };
+    return name_of(names, 4, (int)binding);
+}
+
+const char *node_kind_name(ditto_node_kind kind)
+{
+    static const char *const names[] = { "ordinary", "memory-less", "CPU-less" };
+    return name_of(names, 3, (int)kind);
+}
+
+const char *policy_name(ditto_memory_policy policy)
+{
+    static const char *const names[] = { "unknown", "default", "preferred", "bind", "interleave", "local", "other" };
+    return name_of(names, 7, (int)policy);
+}
+
+const char *huge_pages_name(ditto_huge_pages pages)
+{
+    static const char *const names[] = { "unknown", "never", "madvise", "always" };
+    return name_of(names, 4, (int)pages);
+}
+
+__attribute__((format(printf, 3, 4))) static void warn(struct survey *s, const char *remedy, const char *format, ...)
+{
+    if (s->warnings == MOST_WARNINGS)
+        return;
+    struct warning *w = &s->warning[s->warnings++];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(w->what, sizeof w->what, format, arguments);
+    va_end(arguments);
+    snprintf(w->remedy, sizeof w->remedy, "%s", remedy);
+}
+
+/* -- what may be used -- */
+
+static void warn_of_cuts(struct survey *s)
+{
+    const ditto_topology_counts *c = &s->counts;
+    if (c->cpuset_pus < c->machine_pus)
+        warn(s,
+             "widen the cpuset (docker --cpuset-cpus, systemd AllowedCPUs=, the batch system's allocation), if ditto "
+             "shall have them",
+             "%u of the machine's %u PUs are offline or outside the process's cpuset", c->machine_pus - c->cpuset_pus,
+             c->machine_pus);
+    if (c->pus < c->cpuset_pus && s->live && s->request->topology.cpus == NULL)
+        warn(s,
+             "widen the affinity (taskset, numactl, mpirun --bind-to none, srun --cpu-bind=none), if ditto shall have "
+             "them",
+             "%u PUs of the cpuset are outside the thread's affinity", c->cpuset_pus - c->pus);
+    if (!c->regular)
+        warn(s,
+             "nothing, unless it surprises you: replicas of several PUs take whole boxes first, then what is left over",
+             "the mesh %u x %u x %u x %u is irregular: nodes or cores differ, or a cpuset cuts into them", c->mesh[0],
+             c->mesh[1], c->mesh[2], c->mesh[3]);
+    if (c->core_kinds > 1)
+        warn(s, "give one kind to ditto (--cpus, or a placement): the slowest replica decides how fast all are",
+             "the cores are of %u kinds", c->core_kinds);
+    if (c->packages > 4 && c->packages == c->cores)
+        warn(s, "check with --measure; a hypervisor can be told the truth (qemu -smp sockets=,cores=)",
+             "each of the %u cores is shown as a package of its own: that is mostly a hypervisor's invention",
+             c->cores);
+}
+
+static void warn_of_sharing(struct survey *s)
+{
+    uint32_t replicas = ditto_placement_replicas(s->placement), sharing = 0, threads = 0, wide = 0;
+    for (uint32_t r = 0; r < replicas; r++) {
+        bool shared = false, wider = false;
+        uint32_t devices = ditto_placement_devices(s->placement, r);
+        ditto_place first, place;
+        check(ditto_placement_get(s->placement, r, 0, &first));
+        for (uint32_t d = 0; d < devices; d++) {
+            check(ditto_placement_get(s->placement, r, d, &place));
+            shared |= place.sharers > 1;
+            wider |= place.pu.memory_node != first.pu.memory_node;
+        }
+        sharing += shared;
+        wide += wider;
+        threads += s->request->helpers == DITTO_HELPERS_OFF ? 1 : devices;
+    }
+    if (sharing > 0)
+        warn(s,
+             "fewer replicas; until then waiting threads yield instead of spinning, which costs microseconds a meeting",
+             "%u replicas share PUs", sharing);
+    if (s->counts.cpu_quota > 0 && s->counts.cpu_quota < threads)
+        warn(s, "raise the quota (docker --cpus, systemd CPUQuota=, kubernetes limits) or use fewer replicas",
+             "control groups grant %.2f CPUs of time to %u threads: they are throttled, and waiting threads yield",
+             s->counts.cpu_quota, threads);
+    if (wide > 0)
+        warn(s, "one replica per NUMA node (--per node) where memory bandwidth matters",
+             "%u replicas are wider than a NUMA node: their memory is on their leader's node", wide);
+}
+
+/* -- memory -- */
+
+static void warn_of_nodes(struct survey *s)
+{
+    for (uint32_t i = 0; i < s->counts.machine_nodes; i++) {
+        ditto_node node;
+        check(ditto_topology_node(s->topology, i, &node));
+        if (node.kind == DITTO_NODE_MEMORYLESS && node.pus > 0)
+            warn(s, "nothing in software: populate its memory channels, or leave its PUs out (--cpus)",
+                 "NUMA node %u has PUs but no memory: they use the nearest node's", node.number);
+        if (node.kind == DITTO_NODE_CPULESS)
+            warn(s, "nothing: use it through your own allocations (memkind, numactl) if you want it",
+                 "NUMA node %u has memory but no PUs (HBM, CXL): no replica is placed there", node.number);
+        if (node.pus > 0 && !node.allowed)
+            warn(s, "add the node to the cpuset's mems, or take its PUs out of its cpus",
+                 "the process has PUs on NUMA node %u but may not take memory there", node.number);
+    }
+}
+
+static void warn_of_memory(struct survey *s)
+{
+    const ditto_limits *l = &s->limits;
+    if (l->mbind_errno != 0)
+        warn(s, "allow it: docker --cap-add SYS_NICE, or a seccomp profile with mbind, set_mempolicy and get_mempolicy",
+             "mbind is refused (%s): pages are placed by first touch", strerror(l->mbind_errno));
+    if (l->move_pages_errno != 0)
+        warn(s, "allow move_pages in the seccomp profile to see where pages are",
+             "move_pages is refused (%s): the node of pages is not known", strerror(l->move_pages_errno));
+    if (l->numa_balancing > 0 && l->mbind_errno != 0)
+        warn(
+            s, "sysctl kernel.numa_balancing=0, or allow mbind",
+            "numa_balancing is %d and memory can't be bound: the kernel may move pages, and its hint faults add jitter",
+            l->numa_balancing);
+    if (l->memory_policy == DITTO_POLICY_PREFERRED || l->memory_policy == DITTO_POLICY_BIND ||
+        l->memory_policy == DITTO_POLICY_INTERLEAVE || l->memory_policy == DITTO_POLICY_OTHER)
+        warn(s,
+             "nothing: ditto's memory follows its replicas; start without numactl's memory options to have the rest "
+             "alike",
+             "the process inherits the memory policy %s on nodes %s", policy_name(l->memory_policy), l->policy_nodes);
+    if (l->huge_pages == DITTO_HUGE_PAGES_NEVER)
+        warn(s, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+             "transparent huge pages are off: large arrays are read through 4 KiB pages");
+}
+
+static void warn_of_pages(struct survey *s)
+{
+    uint64_t elsewhere = 0;
+    for (uint32_t r = 0; r < ditto_strategy_num_replicas(s->strategy); r++) {
+        ditto_replica_info info;
+        check(ditto_strategy_replica_info(s->strategy, r, &info));
+        elsewhere += info.pages_elsewhere;
+    }
+    if (elsewhere > 0)
+        warn(s, "free memory on the nodes, or ask for DITTO_MEMORY_STRICT to get an error instead",
+             "%llu pages of replicas are on other nodes than planned", (unsigned long long)elsewhere);
+}
+
+/* -- all -- */
+
+static void make_strategy(struct survey *s)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.placement = s->placement;
+    options.helpers = s->request->helpers;
+    check(ditto_strategy_create(DITTO_MIRRORED, &options, &s->strategy));
+}
+
+void survey_make(struct survey *s, const struct request *request)
+{
+    ditto_placement_options placement = request->placement;
+    *s = (struct survey){ .request = request,
+                          .live = request->topology.xml_path == NULL && request->topology.synthetic == NULL };
+    check(ditto_topology_create(&request->topology, &s->topology));
+    check(ditto_topology_count(s->topology, &s->counts));
+    if (placement.replicas == 0 && placement.per == DITTO_PER_SHAPE && placement.shape == NULL)
+        placement.replicas = ditto_topology_default_replicas(s->topology);
+    check(ditto_placement_build(s->topology, &placement, &s->placement));
+    if (s->live) {
+        check(ditto_limits_read(&s->limits));
+        make_strategy(s);
+    }
+    warn_of_cuts(s);
+    warn_of_sharing(s);
+    warn_of_nodes(s);
+    if (s->live) {
+        warn_of_memory(s);
+        warn_of_pages(s);
+    }
+}
+
+void survey_free(struct survey *s)
+{
+    check(ditto_strategy_destroy(s->strategy));
+    ditto_placement_destroy(s->placement);
+    ditto_topology_destroy(s->topology);
+}
