@@ -27,7 +27,8 @@
 #define GOOD_ACCURACY 0.93 /* with the default options anything below is a defect */
 
 struct options {
-    uint32_t replicas; /* 0: one per core */
+    uint32_t replicas; /* 0: one per core, or as many as `per` gives */
+    ditto_per per;     /* what a replica spans */
     int epochs;
     uint64_t batch, seed;
     const char *data;
@@ -284,6 +285,7 @@ static ditto_strategy *create_strategy(const struct options *o)
     ditto_strategy *strategy;
     size_t length;
     options.replicas = o->replicas;
+    options.per = o->per;
     check(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
     check(ditto_strategy_describe(strategy, NULL, 0, &length));
     char *table = malloc(length + 1);
@@ -334,6 +336,10 @@ static struct options parse(int count, char **word)
             o.data = value;
         else if (strcmp(word[i], "--replicas") == 0 && is_number && number >= 1 && number <= DITTO_MAX_REPLICAS)
             o.replicas = (uint32_t)number;
+        else if (strcmp(word[i], "--per") == 0 && strcmp(value, "core") == 0)
+            o.per = DITTO_PER_CORE;
+        else if (strcmp(word[i], "--per") == 0 && strcmp(value, "node") == 0)
+            o.per = DITTO_PER_NUMA_NODE;
         else if (strcmp(word[i], "--epochs") == 0 && is_number && number >= 1 && number <= 100000)
             o.epochs = (int)number;
         else if (strcmp(word[i], "--batch") == 0 && is_number && number >= 1 && number <= TRAINING_ROWS)
@@ -342,7 +348,7 @@ static struct options parse(int count, char **word)
             o.seed = number;
         else {
             fprintf(stderr,
-                    "usage: train_digits [--replicas 1..%d] [--epochs 1..100000] [--batch 1..%d] [--seed S] "
+                    "usage: train_digits [--replicas 1..%d] [--per core|node] [--epochs 1..100000] [--batch 1..%d] [--seed S] "
                     "[--data digits.csv]\n",
                     DITTO_MAX_REPLICAS, TRAINING_ROWS);
             exit(2);

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Boots a small machine with two packages and two NUMA nodes (qemu, emulated) and runs there: the numa tests, and training
-# with two replicas, whose weights must have the same bits as here.
-#   usage: guest.sh BUILD_DIRECTORY CACHE_DIRECTORY
+# Boots a small emulated machine (qemu) with NUMA nodes of its own and runs the numa tests there, plainly and under conditions:
+# a cpuset that cuts into a node, mbind refused by seccomp, a memory policy inherited. In the guest of four nodes it also trains
+# with one replica per node, whose weights must have the same bits as with four replicas here.
+#   usage: guest.sh BUILD_DIRECTORY CACHE_DIRECTORY one|two|four|eight|unequal|memoryless|cpuless
 # Exit 77: skipped, with the reason.
 set -eu
-build=$(realpath "$1") cache=$2
+build=$(realpath "$1") cache=$2 machine=$3
 root=$(cd "$(dirname "$0")/../.." && pwd)
 
 skip() { echo "skipped: $*"; exit 77; }
@@ -29,47 +30,129 @@ fetch_kernel() {
 }
 [ -s "$cache/vmlinuz" ] || fetch_kernel
 
-# What the guest runs, with the libraries that ldd names.
+# -- the machines: qemu's words, and what runs inside --
+
+# memory N: N backends m0 .. of 384 MiB each; qemu wants the sum of them in -m.
+memory() {
+    echo "-m $((384 * $1))M"
+    i=0
+    while [ $i -lt "$1" ]; do
+        echo "-object memory-backend-ram,size=384M,id=m$i"
+        i=$((i + 1))
+    done
+}
+
+cases="plain"
+case $machine in
+one)
+    qemu="-smp 2,sockets=1,cores=2 $(memory 1) -numa node,nodeid=0,cpus=0-1,memdev=m0"
+    cases="plain no-mbind"
+    ;;
+two)
+    qemu="-smp 4,sockets=2,cores=2 $(memory 2) -numa node,nodeid=0,cpus=0-1,memdev=m0 -numa node,nodeid=1,cpus=2-3,memdev=m1
+        -numa dist,src=0,dst=1,val=21"
+    cases="plain no-mbind interleave bind-1 cpuset:0-2:0-1 cpuset:0-3:0 cpuset:1,3:1"
+    ;;
+four)
+    qemu="-smp 4,sockets=2,cores=2 $(memory 4) -numa node,nodeid=0,cpus=0,memdev=m0 -numa node,nodeid=1,cpus=1,memdev=m1
+        -numa node,nodeid=2,cpus=2,memdev=m2 -numa node,nodeid=3,cpus=3,memdev=m3"
+    ;;
+eight)
+    qemu="-smp 8,sockets=4,cores=2 $(memory 8)"
+    for i in 0 1 2 3 4 5 6 7; do qemu="$qemu -numa node,nodeid=$i,cpus=$i,memdev=m$i"; done
+    ;;
+unequal)
+    qemu="-smp 4,sockets=1,cores=4 $(memory 2) -numa node,nodeid=0,cpus=0-2,memdev=m0 -numa node,nodeid=1,cpus=3,memdev=m1"
+    ;;
+memoryless)
+    qemu="-smp 4,sockets=2,cores=2 $(memory 2) -numa node,nodeid=0,cpus=0-1,memdev=m0 -numa node,nodeid=1,cpus=2
+        -numa node,nodeid=2,cpus=3,memdev=m1 -numa dist,src=0,dst=1,val=31 -numa dist,src=0,dst=2,val=31 -numa dist,src=1,dst=2,val=21"
+    ;;
+cpuless)
+    qemu="-smp 4,sockets=2,cores=2 $(memory 2) -numa node,nodeid=0,cpus=0-3,memdev=m0 -numa node,nodeid=1,memdev=m1"
+    ;;
+*) echo "guest.sh: no machine is called $machine" >&2; exit 2 ;;
+esac
+
+# The command line of a case: the test itself, in a cpuset, or started by `under`.
+command_of() {
+    case $1 in
+    plain) echo "/bin/test_numa plain" ;;
+    cpuset:*)
+        cpus=${1#cpuset:}
+        echo "in_cpuset ${cpus%%:*} ${cpus#*:} /bin/test_numa cpuset"
+        ;;
+    *) echo "/bin/under $1 /bin/test_numa $1" ;;
+    esac
+}
+
+# -- what the guest runs, with the libraries that ldd names --
+
 tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
+trap 'rm -rf "$tree" "$tree.cpio"' EXIT
 mkdir -p "$tree/bin" "$tree/proc" "$tree/sys" "$tree/dev" "$tree/tmp"
 cp /bin/busybox "$tree/bin/busybox"
-cp "$build/tests/test_numa" "$build/examples/train_digits" "$tree/bin"
+programs="tests/test_numa tests/under examples/train_digits tools/ditto-info"
+for program in $programs; do cp "$build/$program" "$tree/bin"; done
 cp "$root/examples/data/digits.csv" "$tree/digits.csv"
-LD_LIBRARY_PATH=$build/src ldd "$tree/bin/test_numa" "$tree/bin/train_digits" | sed -n 's/.*=> \(\/[^ ]*\).*/\1/p; s/^[[:space:]]*\(\/[^ ]*\).*/\1/p' |
-    grep -v ':$' | sort -u | while read -r library; do
-    mkdir -p "$tree$(dirname "$library")"
-    cp -L "$library" "$tree$library"
-done
-cat >"$tree/init" <<INIT
+for program in $programs; do LD_LIBRARY_PATH=$build/src ldd "$build/$program"; done |
+    sed -n 's/.*=> \(\/[^ ]*\).*/\1/p; s/^[[:space:]]*\(\/[^ ]*\).*/\1/p' | grep -v ':$' | sort -u |
+    while read -r library; do
+        mkdir -p "$tree$(dirname "$library")"
+        cp -L "$library" "$tree$library"
+    done
+{
+    cat <<INIT
 #!/bin/busybox sh
 /bin/busybox mount -t proc none /proc
 /bin/busybox mount -t sysfs none /sys
 /bin/busybox mount -t devtmpfs none /dev
+/bin/busybox mount -t cgroup2 none /sys/fs/cgroup
 export LD_LIBRARY_PATH=$build/src
-/bin/test_numa
-echo "numa tests: exit \$?"
-/bin/train_digits --data /digits.csv --replicas 2 --epochs 3
-echo "training: exit \$?"
-/bin/busybox poweroff -f
+# in_cpuset CPUS MEMS PROGRAM...
+in_cpuset() {
+    group=/sys/fs/cgroup/cut
+    echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control
+    /bin/busybox mkdir -p \$group
+    echo \$1 >\$group/cpuset.cpus
+    echo \$2 >\$group/cpuset.mems
+    shift 2
+    (echo 0 >\$group/cgroup.procs && exec "\$@")
+}
 INIT
+    for case in $cases; do
+        echo "$(command_of "$case")"
+        echo "echo \"case $case: exit \$?\""
+    done
+    [ "$machine" != four ] || {
+        echo "/bin/train_digits --data /digits.csv --per node --epochs 3"
+        echo "echo \"training: exit \$?\""
+        echo "/bin/ditto-info"
+        echo "/bin/ditto-info --json --per node"
+    }
+    echo "/bin/busybox poweroff -f"
+} >"$tree/init"
 chmod +x "$tree/init"
 (cd "$tree" && find . | cpio -o -H newc --quiet | gzip -1) >"$tree.cpio"
 
-log=$build/numa-guest.log
-timeout 240 qemu-system-x86_64 -accel tcg,thread=multi -cpu Nehalem -m 2G -smp 4,sockets=2,cores=2 \
-    -object memory-backend-ram,size=1G,id=m0 -object memory-backend-ram,size=1G,id=m1 \
-    -numa node,nodeid=0,cpus=0-1,memdev=m0 -numa node,nodeid=1,cpus=2-3,memdev=m1 -numa dist,src=0,dst=1,val=21 \
+log=$build/numa-guest-$machine.log
+# shellcheck disable=SC2086 # lists of words
+timeout 300 qemu-system-x86_64 -accel tcg,thread=multi -cpu Nehalem $qemu \
     -kernel "$cache/vmlinuz" -initrd "$tree.cpio" -append "console=ttyS0 quiet panic=-1" \
-    -nographic -no-reboot -nic none </dev/null >"$log" 2>&1 || { cat "$log"; rm -f "$tree.cpio"; exit 1; }
-rm -f "$tree.cpio"
+    -nographic -no-reboot -nic none </dev/null >"$log" 2>&1 || { cat "$log"; exit 1; }
 tr -d '\r' <"$log"
 
-here=$(LD_LIBRARY_PATH=$build/src "$build/examples/train_digits" --data "$root/examples/data/digits.csv" --replicas 2 --epochs 3 |
+# -- the verdict --
+
+for case in $cases; do
+    grep -q "case $case: exit 0" "$log" || { echo "the numa tests failed in the guest $machine, case $case"; exit 1; }
+done
+echo "skipped in every guest: real latencies and bandwidths, HBM and CXL memory, hybrid cores, migration by numa_balancing"
+[ "$machine" = four ] || exit 0
+here=$(LD_LIBRARY_PATH=$build/src "$build/examples/train_digits" --data "$root/examples/data/digits.csv" --replicas 4 --epochs 3 |
     grep '^weights:')
 there=$(tr -d '\r' <"$log" | grep '^weights:' || true)
-echo "here:  $here"
-echo "guest: $there"
-grep -q 'numa tests: exit 0' "$log" || { echo "the numa tests failed in the guest"; exit 1; }
+echo "four replicas here:              $here"
+echo "one replica per node, in guest:  $there"
 grep -q 'training: exit 0' "$log" || { echo "training failed in the guest"; exit 1; }
 [ "$here" = "$there" ] || { echo "the guest's weights have other bits"; exit 1; }

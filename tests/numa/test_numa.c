@@ -1,11 +1,25 @@
-/* tests/numa/test_numa.c - where threads and pages really are, asked of the kernel without ditto: /proc/self/task and
- * move_pages(2). Needs at least two NUMA nodes (exit 77 without); guest.sh boots a machine that has them. */
+/* tests/numa/test_numa.c - where threads and pages really are, asked of the kernel without ditto: /proc/self/task, sysfs and
+ * move_pages(2). Runs on any machine; what it has too few nodes for, it says. guest.sh boots machines of many kinds.
+ * The word after the program's name says under which condition it runs: plain, no-mbind, interleave, bind-1, cpuset. */
 #include "support.h"
 
 #include <dirent.h>
 #include <numaif.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#define LARGE_BYTES ((size_t)8 << 20)
+
+static const char *condition = "plain";
+static int nodes; /* with memory that may be used */
+
+static bool is_condition(const char *name)
+{
+    return strcmp(condition, name) == 0;
+}
+
+/* -- the kernel's word -- */
 
 /* The node of the page at an address; a negative errno if it is not there. */
 static int node_of_page(const void *address)
@@ -15,7 +29,7 @@ static int node_of_page(const void *address)
     return move_pages(0, 1, &page, NULL, &node, 0) == 0 ? node : -1;
 }
 
-/* The node of a CPU, from sysfs. */
+/* The node that a CPU belongs to, from sysfs. */
 static int node_of_cpu(int cpu)
 {
     char path[128];
@@ -27,29 +41,96 @@ static int node_of_cpu(int cpu)
     return -1;
 }
 
+/* Is `number` in a list like 0-3,8? */
+static bool in_list(const char *list, int number)
+{
+    for (char *end; *list >= '0' && *list <= '9'; list = *end == ',' ? end + 1 : end) {
+        long first = strtol(list, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        if (number >= first && number <= last)
+            return true;
+    }
+    return false;
+}
+
+/* The value behind a key of a /proc file; "" if there is none. */
+static const char *value_of(const char *path, const char *key)
+{
+    static _Thread_local char line[4096];
+    FILE *file = fopen(path, "r");
+    size_t length = strlen(key);
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, key, length) == 0) {
+            fclose(file);
+            return line + length + strspn(line + length, " \t");
+        }
+    if (file != NULL)
+        fclose(file);
+    return "";
+}
+
+static bool may_use_memory_of(int node)
+{
+    return in_list(value_of("/sys/devices/system/node/has_memory", ""), node) &&
+           in_list(value_of("/proc/self/status", "Mems_allowed_list:"), node);
+}
+
+/* The node that memory for a CPU should come from: its own, or the nearest that has some. */
+static int memory_node_of_cpu(int cpu)
+{
+    int home = node_of_cpu(cpu), best = -1;
+    long least = 0;
+    char path[64], line[512];
+    if (may_use_memory_of(home))
+        return home;
+    snprintf(path, sizeof path, "/sys/devices/system/node/node%d/distance", home);
+    snprintf(line, sizeof line, "%s", value_of(path, ""));
+    char *at = line;
+    for (int node = 0; *at != '\0' && *at != '\n'; node++) {
+        long distance = strtol(at, &at, 10);
+        if (may_use_memory_of(node) && (best < 0 || distance < least)) {
+            best = node;
+            least = distance;
+        }
+    }
+    return best;
+}
+
 /* Cpus_allowed_list of a thread, when it is one CPU; else -1. */
 static int only_cpu_of_thread(int tid)
 {
-    char path[64], line[256], rest;
-    int cpu = -1;
+    char path[64], *end;
     snprintf(path, sizeof path, "/proc/self/task/%d/status", tid);
-    FILE *file = fopen(path, "r");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, "Cpus_allowed_list:", 18) == 0 && sscanf(line + 18, " %d%c", &cpu, &rest) == 2 &&
-            rest != '\n')
-            cpu = -1;
-    if (file != NULL)
-        fclose(file);
-    return cpu;
+    const char *list = value_of(path, "Cpus_allowed_list:");
+    long cpu = strtol(list, &end, 10);
+    return end > list && *end == '\n' ? (int)cpu : -1;
 }
+
+/* -- one PU per replica -- */
 
 struct look {
     struct report report;
     ditto_variable *mirrored, *local;
     ditto_iterator *iterator;
     int tid[DITTO_MAX_REPLICAS], arena[DITTO_MAX_REPLICAS], batch[DITTO_MAX_REPLICAS];
-    int cpu[DITTO_MAX_REPLICAS], large[DITTO_MAX_REPLICAS];
+    int cpu[DITTO_MAX_REPLICAS], large[DITTO_MAX_REPLICAS], host[DITTO_MAX_REPLICAS];
 };
+
+/* Memory that the replica's thread gets past ditto: where its policy, and not ours, decides. */
+static int node_of_own_mapping(void)
+{
+    char *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int node = -1;
+    if (memory == MAP_FAILED)
+        return -1;
+    madvise(memory, 1 << 20, MADV_NOHUGEPAGE);
+    for (size_t at = 0; at < 1 << 20; at += 4096) {
+        memory[at] = 1;
+        int here = node_of_page(memory + at);
+        node = at == 0 || node == here ? here : -1; /* -1: on several */
+    }
+    munmap(memory, 1 << 20);
+    return node;
+}
 
 static ditto_status look_around(ditto_replica *self, void *argument)
 {
@@ -60,11 +141,12 @@ static ditto_status look_around(ditto_replica *self, void *argument)
     l->tid[id] = gettid();
     l->cpu[id] = only_cpu_of_thread(gettid());
     DITTO_TRY(ditto_alloc(self, 1000, 0, &small));
-    DITTO_TRY(ditto_alloc(self, (size_t)8 << 20, 0, &large));
+    DITTO_TRY(ditto_alloc(self, LARGE_BYTES, 0, &large));
     memset(small, 1, 1000);
-    memset(large, 1, (size_t)8 << 20);
+    memset(large, 1, LARGE_BYTES);
     l->arena[id] = node_of_page(small);
-    l->large[id] = node_of_page((char *)large + ((size_t)8 << 20) - 1);
+    l->large[id] = node_of_page((char *)large + LARGE_BYTES - 1);
+    l->host[id] = node_of_own_mapping();
     DITTO_TRY(ditto_next(self, l->iterator, &batch));
     EXPECT(&l->report, batch.rows > 0);
     l->batch[id] = node_of_page(batch.component[0].data);
@@ -90,44 +172,54 @@ static void prepare(ditto_strategy *s, struct look *l)
     ditto_dataset_destroy(dataset);
 }
 
+static void check_replica(ditto_strategy *s, const struct look *l, uint32_t i)
+{
+    const void *mirrored, *local;
+    ditto_replica_info info;
+    int node = memory_node_of_cpu(l->cpu[i]);
+    assert_ok(ditto_variable_component(l->mirrored, i, &mirrored));
+    assert_ok(ditto_variable_component(l->local, i, &local));
+    assert_ok(ditto_strategy_replica_info(s, i, &info));
+    printf("  %7u  %3d  %3d  %12d  %5d  %11d  %8d  %12d  %5d  %4d  %s\n", i, l->cpu[i], node_of_cpu(l->cpu[i]), node,
+           l->arena[i], l->large[i], node_of_page(mirrored), node_of_page(local), l->batch[i], l->host[i],
+           info.binding == DITTO_BINDING_FIRST_TOUCH ? "first-touch" : "preferred");
+    assert_true(l->cpu[i] >= 0); /* bound to one CPU */
+    assert_int_equal(l->cpu[i], info.place.pu.number);
+    assert_int_equal(node_of_cpu(l->cpu[i]), info.place.pu.numa_node);
+    assert_int_equal(node, info.place.pu.memory_node);
+    assert_int_equal(l->arena[i], node);
+    assert_int_equal(l->large[i], node);
+    assert_int_equal(node_of_page(mirrored), node); /* the node's own copy */
+    assert_int_equal(node_of_page(local), node);
+    assert_int_equal(l->batch[i], node);
+    assert_int_equal(info.memory_node, node); /* what ditto says is what is */
+    assert_int_equal(info.pages_elsewhere, 0);
+    assert_int_equal(info.binding, is_condition("no-mbind") ? DITTO_BINDING_FIRST_TOUCH : DITTO_BINDING_PREFERRED);
+    if (i > 0) /* a thread of ours has dropped what it inherited; the caller's is the host's */
+        assert_int_equal(l->host[i], node);
+}
+
 static void everything_of_a_replica_is_on_its_node(void **state)
 {
     (void)state;
-    for (uint32_t n = 2; n <= 8; n *= 2)
+    for (uint32_t n = 1; n <= 8; n *= 2)
         for (int policy = DITTO_SPREAD; policy <= DITTO_COMPACT; policy++) {
-            struct look l = { 0 };
+            struct look *l = calloc(1, sizeof *l);
             ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
             options.policy = (ditto_policy)policy;
             ditto_strategy *s = make_strategy(n, &options);
-            prepare(s, &l);
-            run_all(s, look_around, &l, &l.report);
-            printf(
-                "  %u replicas, %s\n  replica  cpu  node of: cpu  arena  large block  mirrored  sync-on-read  batch\n",
-                n, policy == DITTO_SPREAD ? "spread" : "compact");
-            for (uint32_t i = 0; i < n; i++) {
-                const void *mirrored, *local;
-                ditto_replica_info info;
-                assert_ok(ditto_variable_component(l.mirrored, i, &mirrored));
-                assert_ok(ditto_variable_component(l.local, i, &local));
-                assert_ok(ditto_strategy_replica_info(s, i, &info));
-                int node = node_of_cpu(l.cpu[i]);
-                printf("  %7u  %3d  %12d  %5d  %11d  %8d  %12d  %5d\n", i, l.cpu[i], node, l.arena[i], l.large[i],
-                       node_of_page(mirrored), node_of_page(local), l.batch[i]);
-                assert_true(l.cpu[i] >= 0); /* bound to one CPU */
-                assert_int_equal(l.cpu[i], info.place.pu.number);
-                assert_int_equal(node, info.place.pu.memory_node);
-                assert_int_equal(l.arena[i], node);
-                assert_int_equal(l.large[i], node);
-                assert_int_equal(node_of_page(mirrored), node); /* the node's own copy */
-                assert_int_equal(node_of_page(local), node);
-                assert_int_equal(l.batch[i], node);
-                assert_int_equal(info.memory_node, node); /* what ditto says is what is */
-                assert_int_equal(info.pages_elsewhere, 0);
-            }
-            ditto_iterator_destroy(l.iterator);
-            ditto_variable_destroy(l.mirrored);
-            ditto_variable_destroy(l.local);
+            prepare(s, l);
+            run_all(s, look_around, l, &l->report);
+            printf("  %u replicas, %s\n  replica  cpu on node  memory from: arena  large block  mirrored  sync-on-read  "
+                   "batch  past ditto\n",
+                   n, policy == DITTO_SPREAD ? "spread" : "compact");
+            for (uint32_t i = 0; i < n; i++)
+                check_replica(s, l, i);
+            ditto_iterator_destroy(l->iterator);
+            ditto_variable_destroy(l->mirrored);
+            ditto_variable_destroy(l->local);
             assert_ok(ditto_strategy_destroy(s));
+            free(l);
         }
 }
 
@@ -143,55 +235,161 @@ static ditto_status add_one(ditto_replica *self, void *argument)
 
 static void a_mirrored_variable_has_one_equal_copy_per_node(void **state)
 {
-    ditto_strategy *s = make_strategy(4, NULL);
+    ditto_strategy *s = make_strategy(8, NULL);
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 1000 } };
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     struct report report = { 0 };
     ditto_variable *v;
-    const void *component[4];
+    const void *component[8];
     (void)state;
     options.aggregation = DITTO_AGGREGATE_SUM;
     assert_ok(ditto_variable_create(s, &spec, &options, &v));
     run_all(s, add_one, v, &report);
-    for (uint32_t i = 0; i < 4; i++)
+    for (uint32_t i = 0; i < 8; i++)
         assert_ok(ditto_variable_component(v, i, &component[i]));
-    assert_ptr_equal(component[0], component[1]);
-    assert_ptr_equal(component[2], component[3]);
-    assert_ptr_not_equal(component[0], component[2]);
-    assert_memory_equal(component[0], component[2], 4000);
-    assert_true(((const float *)component[2])[999] == 12);
+    for (uint32_t i = 0; i < 8; i++)
+        for (uint32_t k = 0; k < 8; k++) {
+            assert_int_equal(component[i] == component[k], node_of_page(component[i]) == node_of_page(component[k]));
+            assert_memory_equal(component[i], component[k], 4000);
+        }
+    assert_true(((const float *)component[7])[999] == 24);
+    uint32_t devices[64], count = ditto_strategy_parameter_devices(s, devices, 64);
+    for (uint32_t i = 0; i < count; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < 8; k++)
+            found |= node_of_page(component[k]) == (int)devices[i];
+        assert_true(found);
+    }
     ditto_variable_destroy(v);
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void an_inherited_memory_policy_is_overridden(void **state)
+/* -- replicas of many PUs -- */
+
+struct wide {
+    struct report report;
+    int cpu[8][64]; /* where each device of each replica runs */
+    uint32_t replica;
+};
+struct part {
+    struct wide *all;
+    uint32_t replica;
+};
+
+static ditto_status note_cpu(uint32_t device, void *argument)
 {
-    unsigned long mask = 2; /* as under numactl --membind=1 */
-    struct look l = { 0 };
-    (void)state;
-    assert_int_equal(set_mempolicy(MPOL_BIND, &mask, 64), 0);
-    ditto_strategy *s = make_strategy(2, NULL);
-    prepare(s, &l);
-    run_all(s, look_around, &l, &l.report);
-    assert_int_equal(l.arena[0], node_of_cpu(l.cpu[0]));
-    assert_int_equal(l.arena[1], node_of_cpu(l.cpu[1]));
-    assert_int_equal(set_mempolicy(MPOL_DEFAULT, NULL, 0), 0);
-    ditto_iterator_destroy(l.iterator);
-    ditto_variable_destroy(l.mirrored);
-    ditto_variable_destroy(l.local);
-    assert_ok(ditto_strategy_destroy(s));
+    struct part *p = argument;
+    p->all->cpu[p->replica][device] = only_cpu_of_thread(gettid());
+    return DITTO_OK;
 }
 
-int main(void)
+/* Every device is on its PU; blocks of a split tensor are on their devices' nodes. */
+static ditto_status use_devices(ditto_replica *self, void *argument)
+{
+    struct wide *w = argument;
+    uint32_t devices = ditto_num_logical_devices(self), id = ditto_replica_id(self);
+    struct part part = { w, id };
+    static float rows[64 * 4096];
+    ditto_tensor blocks[64], t = { .data = rows, .dtype = DITTO_F32, .rank = 1, .shape = { (size_t)devices * 4096 } };
+    EXPECT(&w->report, devices <= 64);
+    for (uint32_t d = 0; d < devices; d++)
+        DITTO_TRY(ditto_on_logical_device(self, d, note_cpu, &part));
+    DITTO_TRY(ditto_join(self));
+    DITTO_TRY(ditto_split(self, &t, &devices, 1, blocks));
+    for (uint32_t d = 0; d < devices; d++) {
+        int expected = memory_node_of_cpu(w->cpu[id][d]), found = node_of_page(blocks[d].data);
+        if (found != expected)
+            return ditto_fail(self, 1, "the block of device %u, CPU %d, is on node %d, not %d", d, w->cpu[id][d], found,
+                              expected);
+        DITTO_TRY(ditto_free(self, blocks[d].data));
+    }
+    return DITTO_OK;
+}
+
+static void devices_and_their_blocks_are_where_they_should_be(void **state)
+{
+    static const ditto_per spans[] = { DITTO_PER_NUMA_NODE, DITTO_PER_PACKAGE, DITTO_PER_MACHINE, DITTO_PER_LLC };
+    (void)state;
+    for (size_t k = 0; k < sizeof spans / sizeof spans[0]; k++) {
+        struct wide *w = calloc(1, sizeof *w);
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        ditto_strategy *s;
+        options.per = spans[k];
+        assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
+        run_all(s, use_devices, w, &w->report);
+        const ditto_placement *p = ditto_strategy_placement(s);
+        for (uint32_t r = 0; r < ditto_placement_replicas(p); r++) {
+            printf("  replica %u on CPUs", r);
+            for (uint32_t d = 0; d < ditto_placement_devices(p, r); d++) {
+                ditto_place place;
+                ditto_device_info info;
+                assert_ok(ditto_placement_get(p, r, d, &place));
+                assert_ok(ditto_strategy_device_info(s, r, d, &info));
+                printf(" %d", w->cpu[r][d]);
+                assert_int_equal(w->cpu[r][d], place.pu.number);
+                assert_int_equal(w->cpu[r][d], info.cpu);
+                if (spans[k] == DITTO_PER_NUMA_NODE)
+                    assert_int_equal(node_of_cpu(w->cpu[r][d]), node_of_cpu(w->cpu[r][0]));
+            }
+            printf("\n");
+        }
+        assert_ok(ditto_strategy_destroy(s));
+        free(w);
+    }
+}
+
+/* -- what ditto says of the process -- */
+
+static void what_limits_the_process_is_reported(void **state)
+{
+    ditto_limits l;
+    cpu_set_t own;
+    ditto_topology *here;
+    ditto_topology_counts counts;
+    (void)state;
+    assert_ok(ditto_limits_read(&l));
+    printf("  affinity %s, memory nodes %s, policy %d on %s, mbind %d, numa_balancing %d\n", l.affinity, l.memory_nodes,
+           (int)l.memory_policy, l.policy_nodes, l.mbind_errno, l.numa_balancing);
+    assert_int_equal(l.mbind_errno != 0, is_condition("no-mbind"));
+    ditto_memory_policy expected = is_condition("interleave") ? DITTO_POLICY_INTERLEAVE
+                                   : is_condition("bind-1")   ? DITTO_POLICY_BIND
+                                   : is_condition("no-mbind") ? DITTO_POLICY_UNKNOWN
+                                                              : DITTO_POLICY_DEFAULT;
+    assert_int_equal(l.memory_policy, expected);
+    if (is_condition("bind-1"))
+        assert_string_equal(l.policy_nodes, "1");
+    for (int node = 0; node < 64; node++)
+        assert_int_equal(in_list(l.memory_nodes, node),
+                         in_list(value_of("/proc/self/status", "Mems_allowed_list:"), node));
+    assert_ok(ditto_topology_create(NULL, &here));
+    assert_ok(ditto_topology_count(here, &counts));
+    assert_int_equal(sched_getaffinity(0, sizeof own, &own), 0);
+    assert_int_equal(counts.pus, CPU_COUNT(&own));
+    for (uint32_t i = 0; i < counts.machine_nodes; i++) {
+        ditto_node node;
+        assert_ok(ditto_topology_node(here, i, &node));
+        bool has_memory = in_list(value_of("/sys/devices/system/node/has_memory", ""), (int)node.number);
+        bool has_cpus = in_list(value_of("/sys/devices/system/node/has_cpu", ""), (int)node.number);
+        assert_int_equal(node.kind, !has_cpus ? DITTO_NODE_CPULESS
+                                              : has_memory ? DITTO_NODE_ORDINARY : DITTO_NODE_MEMORYLESS);
+    }
+    ditto_topology_destroy(here);
+}
+
+int main(int count, char **word)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_of_a_replica_is_on_its_node),
         cmocka_unit_test(a_mirrored_variable_has_one_equal_copy_per_node),
-        cmocka_unit_test(an_inherited_memory_policy_is_overridden),
+        cmocka_unit_test(devices_and_their_blocks_are_where_they_should_be),
+        cmocka_unit_test(what_limits_the_process_is_reported),
     };
-    if (access("/sys/devices/system/node/node1", F_OK) != 0) {
-        printf("this machine has one NUMA node: guest.sh boots one that has two\n");
-        return 77;
-    }
+    if (count > 1)
+        condition = word[1];
+    for (int node = 0; node < 64; node++)
+        nodes += may_use_memory_of(node);
+    printf("== %s: memory of %d NUMA node%s may be used\n", condition, nodes, nodes == 1 ? "" : "s");
+    if (nodes == 1)
+        printf("skipped: that pages could be on the wrong node; there is one\n");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
