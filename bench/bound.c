@@ -192,7 +192,7 @@ struct pool {
     const struct work *work;
     struct worker *workers;
     const struct contender_ops *ops;
-    bool baseline, touch, rest, end;
+    bool baseline, touch, loop, rest, end;
     sem_t awake[MOST]; /* at rest the threads sleep here, so that others are not disturbed */
 };
 static struct pool pool;
@@ -209,7 +209,9 @@ static void pool_wait(_Atomic uint32_t *word, uint32_t value)
 
 static void pool_work(uint32_t id)
 {
-    if (pool.touch)
+    if (pool.loop)
+        work_loop_part(pool.work, pool.workers, id);
+    else if (pool.touch)
         work_touch(pool.work, pool.workers, id);
     else if (pool.work != NULL)
         work_batch(pool.work, pool.workers, id, pool.ops, (void *)(uintptr_t)pool.ops, pool.baseline);
@@ -296,23 +298,29 @@ static double bound_batch(void *state, const struct work *work, bool baseline)
 {
     const struct form *form = state;
     static struct worker clocks[MOST];
-    if (work->bytes > form->most_bytes || (work->kind == BENCH_RUN && form != &forms[crowded ? 2 : 0]))
+    bool forks = work->kind == BENCH_RUN || work->kind == BENCH_PARALLEL_FOR;
+    if (work->bytes > form->most_bytes || (forks && form != &forms[crowded ? 2 : 0]))
         return -1;
     cpu_set_t before;
     sched_getaffinity(0, sizeof before, &before);
     pin_to_part(0, team);
-    pool.work = work->kind == BENCH_RUN ? NULL : work;
+    pool.work = forks ? NULL : work;
     pool.workers = work->kind == BENCH_BARRIER ? clocks : shared_workers;
     pool.ops = &form->ops;
     pool.baseline = baseline;
     wake_pool();
     fork_join();
-    double seconds = work->kind == BENCH_RUN ? 0 : slowest(work->replicas, pool.workers);
-    if (work->kind == BENCH_RUN) {
+    double seconds = forks ? 0 : slowest(work->replicas, pool.workers);
+    if (forks) {
+        pool.work = work;
+        pool.loop = work->bytes > 0 && work->kind == BENCH_PARALLEL_FOR;
+        if (!pool.loop)
+            pool.work = NULL;
         double begin = now_seconds();
         for (uint64_t rep = 0; rep < work->reps; rep++)
             fork_join();
         seconds = now_seconds() - begin;
+        pool.loop = false;
     }
     rest_pool();
     sched_setaffinity(0, sizeof before, &before);

@@ -11,6 +11,7 @@ struct ditto_state {
     struct worker *workers;
     const struct work *work;
     bool baseline;
+    double seconds; /* of the last batch of loops */
 };
 
 static void must(ditto_status status)
@@ -60,6 +61,33 @@ static ditto_status nothing(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
+static ditto_status piece(size_t begin, size_t end, uint32_t device, void *argument)
+{
+    struct ditto_state *s = argument;
+    (void)device;
+    if (s->work->bytes > 0)
+        work_loop(s->workers, begin, end);
+    return DITTO_OK;
+}
+
+/* An empty body has an index per device. */
+static ditto_status loops(ditto_replica *self, void *argument)
+{
+    struct ditto_state *s = argument;
+    size_t count = s->work->bytes > 0 ? s->work->bytes / sizeof(float) : s->work->replicas;
+    double begin = now_seconds();
+    for (uint64_t rep = 0; rep < s->work->reps; rep++)
+        must(ditto_parallel_for(self, 0, count, s->work->bytes > 0 ? 16 : 1, DITTO_STATIC, piece, s));
+    s->seconds = now_seconds() - begin;
+    return DITTO_OK;
+}
+
+static ditto_status touch_loop(ditto_replica *self, void *argument)
+{
+    struct ditto_state *s = argument;
+    return ditto_parallel_for(self, 0, s->work->bytes / sizeof(float), 16, DITTO_STATIC, piece, s);
+}
+
 static double batch(void *state, const struct work *work, bool baseline)
 {
     struct ditto_state *s = state;
@@ -70,6 +98,11 @@ static double batch(void *state, const struct work *work, bool baseline)
         for (uint64_t rep = 0; rep < work->reps; rep++)
             must(ditto_strategy_run(s->strategy, nothing, NULL));
         return now_seconds() - begin;
+    }
+    if (work->kind == BENCH_PARALLEL_FOR) {
+        s->work = work;
+        must(ditto_strategy_run(s->strategy, loops, s));
+        return s->seconds;
     }
     if (work->kind == BENCH_BARRIER)
         s->workers = few; /* clocks only */
@@ -88,7 +121,7 @@ static void prepare(void *state, const struct work *work)
     struct ditto_state *s = state;
     s->workers = work_allocate(work);
     s->work = work;
-    must(ditto_strategy_run(s->strategy, touch_on_replica, s));
+    must(ditto_strategy_run(s->strategy, work->kind == BENCH_PARALLEL_FOR ? touch_loop : touch_on_replica, s));
 }
 
 static void finish(void *state, const struct work *work)
@@ -98,12 +131,43 @@ static void finish(void *state, const struct work *work)
     s->workers = NULL;
 }
 
-void ditto_contender_open(struct contender *out, uint32_t replicas)
+/* One replica of the machine's first PUs; more devices than PUs share them. */
+static void create_wide(uint32_t devices, ditto_strategy **out)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_placement_options places = DITTO_PLACEMENT_OPTIONS_INIT;
+    ditto_topology_counts counts;
+    ditto_topology *here;
+    ditto_placement *placement;
+    uint32_t pus[1024];
+    must(ditto_topology_create(NULL, &here));
+    must(ditto_topology_count(here, &counts));
+    for (uint32_t i = 0; i < devices; i++) {
+        ditto_pu pu;
+        must(ditto_topology_pu(here, i % counts.pus, &pu));
+        pus[i] = pu.number;
+    }
+    places.pus = pus;
+    places.num_pus = devices;
+    places.set_sizes = &devices;
+    places.replicas = 1;
+    places.flags = DITTO_PLACEMENT_SHARE;
+    must(ditto_placement_build(here, &places, &placement));
+    options.placement = placement;
+    must(ditto_strategy_create(DITTO_MIRRORED, &options, out));
+    ditto_placement_destroy(placement);
+    ditto_topology_destroy(here);
+}
+
+void ditto_contender_open(struct contender *out, enum bench_kind kind, uint32_t replicas)
 {
     struct ditto_state *s = calloc(1, sizeof *s);
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     options.replicas = replicas;
-    must(ditto_strategy_create(DITTO_MIRRORED, &options, &s->strategy));
+    if (kind == BENCH_PARALLEL_FOR)
+        create_wide(replicas, &s->strategy);
+    else
+        must(ditto_strategy_create(DITTO_MIRRORED, &options, &s->strategy));
     must(ditto_strategy_scope_enter(s->strategy));
     *out = (struct contender){ .name = "ditto", .state = s, .batch = batch, .prepare = prepare, .finish = finish };
 }

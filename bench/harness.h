@@ -24,8 +24,8 @@ struct result {
 /* Measures all contenders on one work, their batches interleaved, and fills result[contenders]. */
 void measure(struct contender *contenders, uint32_t count, struct work work, struct result *result);
 
-/* ditto_contender.c; the strategy is made for `replicas`. */
-void ditto_contender_open(struct contender *out, uint32_t replicas);
+/* ditto_contender.c; the strategy is made for `replicas`, or, for a parallel-for, for one replica of as many PUs. */
+void ditto_contender_open(struct contender *out, enum bench_kind kind, uint32_t replicas);
 void ditto_contender_close(struct contender *contender);
 /* bound.c: every form that there is for this work; returns how many were written to out. Threads live until close. */
 uint32_t bound_open(struct contender *out, uint32_t replicas);

@@ -24,7 +24,8 @@ struct request {
 
 static void usage(void)
 {
-    fprintf(stderr, "usage: ditto-bench barrier|run|all-reduce|create|rest [--replicas N] [--bytes 8,4K,1M or 8..128M] "
+    fprintf(stderr, "usage: ditto-bench barrier|run|all-reduce|parallel-for|create|rest [--replicas N] [--devices N] "
+                    "[--bytes 8,4K,1M or 8..128M] "
                     "[--dtype f32] "
                     "[--op SUM] [--in-place] [--csv]\n");
     exit(2);
@@ -58,17 +59,17 @@ static void parse_sizes(struct request *r, const char *text)
         text += *text == ',';
     }
     for (uint32_t i = 0; i < r->sizes; i++)
-        if (r->bytes[i] < 4 || r->bytes[i] % 4 != 0 || r->bytes[i] > (size_t)1 << 32)
+        if ((r->bytes[i] < 4 && r->kind != BENCH_PARALLEL_FOR) || r->bytes[i] % 4 != 0 || r->bytes[i] > (size_t)1 << 32)
             usage();
 }
 
 static struct request parse(int count, char **word)
 {
     struct request r = { .replicas = 2 };
-    static const char *const names[] = { "barrier", "run", "all-reduce", "create", "rest" };
+    static const char *const names[] = { "barrier", "run", "all-reduce", "parallel-for", "create", "rest" };
     if (count < 2)
         usage();
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         if (strcmp(word[1], names[i]) == 0) {
             r.name = names[i];
             r.kind = (enum bench_kind)i;
@@ -77,6 +78,8 @@ static struct request parse(int count, char **word)
         usage();
     if (r.kind == BENCH_ALL_REDUCE)
         parse_sizes(&r, "8..128M");
+    else if (r.kind == BENCH_PARALLEL_FOR)
+        parse_sizes(&r, "0,256M");
     else
         r.sizes = 1;
     for (int i = 2; i < count; i++) {
@@ -87,7 +90,10 @@ static struct request parse(int count, char **word)
             r.csv = true;
         else if (strcmp(word[i], "--replicas") == 0 && atoi(value) >= 1 && atoi(value) <= 1024)
             r.replicas = (uint32_t)atoi(value), i++;
-        else if (strcmp(word[i], "--bytes") == 0 && r.kind == BENCH_ALL_REDUCE)
+        else if (strcmp(word[i], "--devices") == 0 && r.kind == BENCH_PARALLEL_FOR && atoi(value) >= 1 &&
+                 atoi(value) <= 1024)
+            r.replicas = (uint32_t)atoi(value), i++;
+        else if (strcmp(word[i], "--bytes") == 0 && (r.kind == BENCH_ALL_REDUCE || r.kind == BENCH_PARALLEL_FOR))
             parse_sizes(&r, value), i++;
         else if ((strcmp(word[i], "--dtype") == 0 && strcmp(value, "f32") == 0) ||
                  (strcmp(word[i], "--op") == 0 && strcmp(value, "SUM") == 0))
@@ -131,7 +137,7 @@ static bool print_rows(const struct request *q, size_t bytes, const struct conte
 {
     int bound = best_bound(c, r, count);
     double bound_ns = bound >= 0 ? r[bound].median_ns : 0, ditto_ns = r[0].median_ns, peer_ns = 0;
-    bool reduce = q->kind == BENCH_ALL_REDUCE;
+    bool reduce = q->kind == BENCH_ALL_REDUCE, loop = q->kind == BENCH_PARALLEL_FOR;
     for (uint32_t i = 1; i < count; i++)
         if (!c[i].is_bound && r[i].median_ns > 0)
             peer_ns = r[i].median_ns;
@@ -139,11 +145,11 @@ static bool print_rows(const struct request *q, size_t bytes, const struct conte
         if (c[i].is_bound || r[i].median_ns < 0)
             continue;
         if (q->csv)
-            printf("%s,%s,%u,%s,%s,%s,%zu,%llu,%.0f,%.0f,%.0f,%.3f,%.0f,%d,%.3f,%s\n", q->name, c[i].name, q->replicas,
-                   reduce ? "f32" : "", reduce ? "SUM" : "", reduce ? (q->in_place ? "1" : "0") : "", bytes,
-                   (unsigned long long)r[i].reps, r[i].min_ns, r[i].median_ns, r[i].p95_ns,
-                   reduce ? (double)bytes / r[i].median_ns : 0.0, bound_ns, r[i].noisy, peer_ns / r[i].median_ns,
-                   bound >= 0 ? c[bound].name : "");
+            printf("%s,%s,%u,%s,%s,%s,%zu,%llu,%.0f,%.0f,%.0f,%.3f,%.0f,%d,%.3f,%s,%u\n", q->name, c[i].name,
+                   loop ? 1 : q->replicas, reduce ? "f32" : "", reduce ? "SUM" : "",
+                   reduce ? (q->in_place ? "1" : "0") : "", bytes, (unsigned long long)r[i].reps, r[i].min_ns,
+                   r[i].median_ns, r[i].p95_ns, reduce || loop ? (double)bytes / r[i].median_ns : 0.0, bound_ns,
+                   r[i].noisy, peer_ns / r[i].median_ns, bound >= 0 ? c[bound].name : "", loop ? q->replicas : 1);
     }
     if (!q->csv)
         printf("%-10s %3u %9zu %-4s %11.0f %11.0f %-12s %9.2f %11.0f %9.2f %s\n", q->name, q->replicas, bytes,
@@ -161,7 +167,7 @@ int main(int count, char **word)
     char program[4096];
     if (q.csv)
         printf("bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns,noisy,"
-               "peer_ratio,bound_form\n");
+               "peer_ratio,bound_form,devices\n");
     if (q.kind == BENCH_CREATE || q.kind == BENCH_REST) {
         (q.kind == BENCH_CREATE ? bench_create : bench_rest)(q.replicas, q.csv);
         return 0;
@@ -175,7 +181,7 @@ int main(int count, char **word)
     if (peer_open(&contenders[1], "openmp", program, q.replicas))
         peer = used++;
     used += bound_open(&contenders[used], q.replicas);
-    ditto_contender_open(&contenders[0], q.replicas);
+    ditto_contender_open(&contenders[0], q.kind, q.replicas);
     if (!q.csv) {
         print_machine();
         printf("%-10s %3s %9s %-4s %11s %11s %-12s %9s %11s %9s\n", "bench", "N", "bytes", "", "ditto ns", "bound ns",

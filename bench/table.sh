@@ -28,6 +28,8 @@ row all-reduce --replicas 2 --bytes $sizes
 row barrier --replicas 8
 row barrier --replicas 64
 row all-reduce --replicas 8 --bytes 8,32K,2M --in-place
+row parallel-for --devices 2
+row parallel-for --devices 1
 row create --replicas 8
 row rest --replicas 8
 exit $worst

@@ -92,6 +92,19 @@ void work_owners_loop(const struct work *work, struct worker *w, uint32_t id)
     }
 }
 
+void work_loop(struct worker *workers, size_t first, size_t end)
+{
+    float *restrict a = workers[0].src;
+    for (size_t i = first; i < end; i++)
+        a[i] = a[i] * 0.5f + 1.0f;
+}
+
+void work_loop_part(const struct work *work, struct worker *workers, uint32_t id)
+{
+    size_t lines = work->bytes / 64; /* parts meet at borders of lines, as ditto's do with a grain of 16 */
+    work_loop(workers, lines * id / work->replicas * 16, lines * (id + 1) / work->replicas * 16);
+}
+
 #define HUGE_PAGE ((size_t)2 << 20)
 
 /* Whole huge pages, the same for everyone: else who allocates first gets the better pages, and is faster for it. */
@@ -120,7 +133,10 @@ struct worker *work_allocate(const struct work *work)
 {
     struct worker *workers = aligned_alloc(128, work->replicas * sizeof *workers);
     for (uint32_t i = 0; i < work->replicas; i++) {
-        workers[i] = (struct worker){ .src = map_floats(work) };
+        workers[i] = (struct worker){ 0 };
+        if (work->kind == BENCH_PARALLEL_FOR && i > 0)
+            continue;
+        workers[i].src = map_floats(work);
         workers[i].dst = work->in_place ? workers[i].src : map_floats(work);
     }
     return workers;
@@ -128,6 +144,10 @@ struct worker *work_allocate(const struct work *work)
 
 void work_touch(const struct work *work, struct worker *workers, uint32_t id)
 {
+    if (work->kind == BENCH_PARALLEL_FOR) {
+        work_loop_part(work, workers, id);
+        return;
+    }
     for (size_t i = 0; i < work->bytes / sizeof(float); i++)
         workers[id].src[i] = workers[id].dst[i] = 0;
 }
@@ -135,8 +155,9 @@ void work_touch(const struct work *work, struct worker *workers, uint32_t id)
 void work_free(const struct work *work, struct worker *workers)
 {
     for (uint32_t i = 0; i < work->replicas; i++) {
-        munmap(workers[i].src, padded_bytes(work));
-        if (!work->in_place)
+        if (workers[i].src != NULL)
+            munmap(workers[i].src, padded_bytes(work));
+        if (!work->in_place && workers[i].dst != NULL)
             munmap(workers[i].dst, padded_bytes(work));
     }
     free(workers);

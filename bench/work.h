@@ -19,12 +19,12 @@
 #define WORK_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-enum bench_kind { BENCH_BARRIER, BENCH_RUN, BENCH_ALL_REDUCE, BENCH_CREATE, BENCH_REST };
+enum bench_kind { BENCH_BARRIER, BENCH_RUN, BENCH_ALL_REDUCE, BENCH_PARALLEL_FOR, BENCH_CREATE, BENCH_REST };
 
 struct work {
     enum bench_kind kind;
-    uint32_t replicas;
-    size_t bytes; /* of f32 per replica */
+    uint32_t replicas; /* threads; of a parallel-for: the devices of one replica */
+    size_t bytes;      /* of f32 per replica; of a parallel-for: of its one array, 0: an empty body */
     bool in_place;
     uint64_t reps; /* per batch */
 };
@@ -55,6 +55,11 @@ void work_free(const struct work *work, struct worker *workers);
 /* The hand-written direct loop of bounds and of peers: the owner of an index range adds it up from all inputs and
  * writes it to all results, in blocks that stay in the first-level cache. */
 void work_owners_loop(const struct work *work, struct worker *workers, uint32_t id);
+
+/* A loop that memory bounds: indices [first, end) of workers[0].src are read, changed and written back. */
+void work_loop(struct worker *workers, size_t first, size_t end);
+/* The same for thread `id` of work->replicas, each with one contiguous part. */
+void work_loop_part(const struct work *work, struct worker *workers, uint32_t id);
 
 double now_seconds(void);
 

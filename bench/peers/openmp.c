@@ -44,6 +44,18 @@ static double batch(bool baseline)
         }
         return now_seconds() - begin;
     }
+    if (work.kind == BENCH_PARALLEL_FOR) {
+        double begin = now_seconds();
+        for (uint64_t rep = 0; rep < work.reps; rep++) {
+#pragma omp parallel
+            {
+                __asm__ volatile("" ::: "memory");
+                if (work.bytes > 0)
+                    work_loop_part(&work, workers, (uint32_t)omp_get_thread_num());
+            }
+        }
+        return now_seconds() - begin;
+    }
 #pragma omp parallel
     work_batch(&work, used, (uint32_t)omp_get_thread_num(), &ops, NULL, baseline);
     double slowest = 0;
