@@ -348,7 +348,8 @@ static struct options parse(int count, char **word)
             o.seed = number;
         else {
             fprintf(stderr,
-                    "usage: train_digits [--replicas 1..%d] [--per core|node] [--epochs 1..100000] [--batch 1..%d] [--seed S] "
+                    "usage: train_digits [--replicas 1..%d] [--per core|node] [--epochs 1..100000] [--batch 1..%d] "
+                    "[--seed S] "
                     "[--data digits.csv]\n",
                     DITTO_MAX_REPLICAS, TRAINING_ROWS);
             exit(2);

@@ -60,8 +60,8 @@ static uint32_t fill_tier(const struct choice *c, ditto_policy policy, uint32_t 
 
 static bool allocate(ditto_placement *p, const ditto_topology *t, uint32_t replicas, size_t listed)
 {
-    p->blocks = calloc(replicas, sizeof *p->blocks);
-    p->list = calloc(listed, sizeof *p->list);
+    p->blocks = calloc(replicas + 1u, sizeof *p->blocks); /* never of no bytes */
+    p->list = calloc(listed + 1, sizeof *p->list);
     p->pus = calloc(t->counts.pus, sizeof *p->pus);
     p->sharers = calloc(t->counts.pus, sizeof *p->sharers);
     return p->blocks != NULL && p->list != NULL && p->pus != NULL && p->sharers != NULL;
@@ -83,8 +83,8 @@ static uint32_t key_of(const ditto_placement *p, enum key key, uint32_t replica)
 static bool make_grouping(const ditto_placement *p, enum key key, struct dti_grouping *out)
 {
     out->first = calloc(p->replicas + 1u, sizeof *out->first);
-    out->member = calloc(p->replicas, sizeof *out->member);
-    bool *seen = calloc(p->replicas, sizeof *seen);
+    out->member = calloc(p->replicas + 1u, sizeof *out->member);
+    bool *seen = calloc(p->replicas + 1u, sizeof *seen);
     bool done = out->first != NULL && out->member != NULL && seen != NULL;
     uint32_t used = 0;
     for (uint32_t i = 0; i < p->replicas && done; i++) {
@@ -234,7 +234,7 @@ ditto_status dti_placement_from_sets(const ditto_topology *t, const uint32_t *pu
     struct dti_sites sites;
     DTI_TRY(check_number(sets));
     DTI_TRY(dti_sites_by_list(t, pus, set_sizes, sets, share, &sites));
-    uint32_t *once = malloc(sets * sizeof *once);
+    uint32_t *once = calloc(sets + 1u, sizeof *once);
     for (uint32_t i = 0; i < sets && once != NULL; i++)
         once[i] = 1;
     ditto_status status =

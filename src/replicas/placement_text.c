@@ -84,10 +84,10 @@ static bool parse_hex(const char *at, const char *end, uint64_t *value)
     if (end - at != 16)
         return false;
     for (; at < end; at++) {
-        const char *digit = memchr("0123456789abcdef", *at, 16);
-        if (digit == NULL)
+        unsigned number = (unsigned char)*at - (unsigned)'0', letter = (unsigned char)*at - (unsigned)'a';
+        if (number > 9 && letter > 5)
             return false;
-        *value = *value << 4 | (uint64_t)(digit - "0123456789abcdef");
+        *value = *value << 4 | (number <= 9 ? number : letter + 10);
     }
     return true;
 }
@@ -122,7 +122,7 @@ static ditto_status read_replica(struct reader *r, const char *line, size_t leng
         uint32_t first, last;
         if (!dti_range_parse(&at, end, &first, &last))
             return corrupt(r, "numbers of PUs, like 0-3,8");
-        if (r->listed - before + (last - first) >= DTI_MAX_PUS) 
+        if (r->listed - before + (last - first) >= DTI_MAX_PUS)
             return DTI_FAIL(DITTO_ERR_RANGE, "line %u: a replica of more than %u PUs", r->line, DTI_MAX_PUS);
         for (; first <= last; first++)
             DTI_TRY(add_pu(r, first));

@@ -94,7 +94,7 @@ static bool is_origin(const struct boxes *b, const ditto_pu *pu)
 static bool list_box(const struct boxes *b, const ditto_pu *origin, uint32_t *pu)
 {
     uint32_t listed = 0;
-    struct dti_pu wanted;
+    struct dti_pu wanted = { 0 };
     for (int64_t s = 0; s < b->shape[3]; s++)
         for (int64_t p = 0; p < b->shape[0]; p++)
             for (int64_t n = 0; n < b->shape[1]; n++)
@@ -188,11 +188,12 @@ ditto_status dti_sites_by_name(const ditto_topology *t, ditto_per per, bool no_s
 {
     uint32_t pus = t->counts.pus, core = 0, parts = 0;
     DTI_TRY(allocate(out, pus, pus));
-    uint32_t *part = calloc(3 * (size_t)pus, sizeof *part), *from = part + pus, *until = part + 2 * (size_t)pus;
+    uint32_t *part = calloc(3 * (size_t)pus, sizeof *part);
     if (part == NULL) {
         dti_sites_free(out);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u PUs", pus);
     }
+    uint32_t *from = part + pus, *until = from + pus; /* where each part begins and ends */
     for (uint32_t i = 0; i < pus; i++) {
         core += i > 0 && t->pus[i].is.smt == 0;
         part[i] = part_of(t, per, i, core);
@@ -245,10 +246,11 @@ ditto_status dti_sites_by_list(const ditto_topology *t, const uint32_t *pus, con
     size_t listed = 0;
     for (uint32_t i = 0; i < sets; i++)
         listed += set_sizes != NULL ? set_sizes[i] : 1;
+    DTI_TRY(allocate(out, sets, listed));
     uint32_t *index_of = malloc(DTI_MAX_PUS * sizeof *index_of);
     bool *taken = calloc(t->counts.pus, sizeof *taken);
-    ditto_status status = allocate(out, sets, listed);
-    if (status == DITTO_OK && (index_of == NULL || taken == NULL))
+    ditto_status status = DITTO_OK;
+    if (index_of == NULL || taken == NULL)
         status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u PUs", t->counts.pus);
     if (status == DITTO_OK) {
         memset(index_of, 0xff, DTI_MAX_PUS * sizeof *index_of); /* NOT_THERE */

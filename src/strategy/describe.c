@@ -19,7 +19,8 @@ static ditto_status look_at(const ditto_strategy *strategy, uint32_t replica, di
     DTI_TRY(ditto_placement_get(strategy->placement, replica, 0, &place));
     const struct dti_replica *r = &team->replica[replica];
     struct dti_arena_report memory = dti_arena_inspect(r->arena);
-    uint32_t bound = team->options.pin ? dti_load_on(place.pu.number) : 0, own = team->options.helpers ? place.sharers : 0;
+    uint32_t bound = team->options.pin ? dti_load_on(place.pu.number) : 0,
+             own = team->options.helpers ? place.sharers : 0;
     for (uint32_t i = 0; i < team->n && !team->options.helpers; i++) /* only leaders have threads */
         own += team->replica[i].pu.number == place.pu.number;
     *out = (ditto_replica_info){ .place = place,

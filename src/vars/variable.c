@@ -10,7 +10,8 @@ static void plan_copies(ditto_variable *v, bool shared)
     const struct dti_team *team = v->team;
     for (uint32_t i = 0; i < team->n; i++) {
         uint32_t c = 0;
-        while (c < v->copies && !(shared && team->replica[v->copy[c].owner].pu.memory_node == team->replica[i].pu.memory_node))
+        while (c < v->copies &&
+               !(shared && team->replica[v->copy[c].owner].pu.memory_node == team->replica[i].pu.memory_node))
             c++;
         if (c == v->copies)
             v->copy[v->copies++] = (struct dti_copy){ .owner = i };

@@ -210,9 +210,10 @@ static void everything_of_a_replica_is_on_its_node(void **state)
             ditto_strategy *s = make_strategy(n, &options);
             prepare(s, l);
             run_all(s, look_around, l, &l->report);
-            printf("  %u replicas, %s\n  replica  cpu on node  memory from: arena  large block  mirrored  sync-on-read  "
-                   "batch  past ditto\n",
-                   n, policy == DITTO_SPREAD ? "spread" : "compact");
+            printf(
+                "  %u replicas, %s\n  replica  cpu on node  memory from: arena  large block  mirrored  sync-on-read  "
+                "batch  past ditto\n",
+                n, policy == DITTO_SPREAD ? "spread" : "compact");
             for (uint32_t i = 0; i < n; i++)
                 check_replica(s, l, i);
             ditto_iterator_destroy(l->iterator);
@@ -370,8 +371,9 @@ static void what_limits_the_process_is_reported(void **state)
         assert_ok(ditto_topology_node(here, i, &node));
         bool has_memory = in_list(value_of("/sys/devices/system/node/has_memory", ""), (int)node.number);
         bool has_cpus = in_list(value_of("/sys/devices/system/node/has_cpu", ""), (int)node.number);
-        assert_int_equal(node.kind, !has_cpus ? DITTO_NODE_CPULESS
-                                              : has_memory ? DITTO_NODE_ORDINARY : DITTO_NODE_MEMORYLESS);
+        assert_int_equal(node.kind, !has_cpus    ? DITTO_NODE_CPULESS
+                                    : has_memory ? DITTO_NODE_ORDINARY
+                                                 : DITTO_NODE_MEMORYLESS);
     }
     ditto_topology_destroy(here);
 }

@@ -284,7 +284,8 @@ static ditto_status nest(size_t begin, size_t end, uint32_t device, void *argume
     EXPECT(&r->report, ditto_on_logical_device(r->self[0], 0, NULL, r) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, ditto_join(r->self[0]) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, ditto_alloc(r->self[0], 8, 0, &memory) == DITTO_ERR_CONTEXT);
-    EXPECT(&r->report, ditto_all_reduce(r->self[0], &value, &value, 1, DITTO_F32, DITTO_SUM, NULL) == DITTO_ERR_CONTEXT);
+    EXPECT(&r->report,
+           ditto_all_reduce(r->self[0], &value, &value, 1, DITTO_F32, DITTO_SUM, NULL) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, ditto_num_logical_devices(r->self[0]) == 0);
     EXPECT(&r->report, ditto_strategy_run(r->strategy, NULL, NULL) == DITTO_ERR_INVALID);
     EXPECT(&r->report, ditto_strategy_scope_enter(r->strategy) == DITTO_ERR_CONTEXT);

@@ -178,7 +178,9 @@ static void caches_are_told_with_their_sharers(void **state)
 /* Two packages with two nodes each, and distances that say: from node 0, 1 and then 3 is nearest in the other package. */
 static void nodes_follow_one_another_by_distance(void **state)
 {
-    static const uint32_t distance[4][4] = { { 10, 12, 40, 30 }, { 12, 10, 40, 20 }, { 40, 40, 10, 12 }, { 30, 20, 12, 10 } };
+    static const uint32_t distance[4][4] = {
+        { 10, 12, 40, 30 }, { 12, 10, 40, 20 }, { 40, 40, 10, 12 }, { 30, 20, 12, 10 }
+    };
     struct dti_raw_pu raw[4] = { 0 };
     struct dti_pu pus[4];
     ditto_node nodes[4] = { 0 };
@@ -187,7 +189,9 @@ static void nodes_follow_one_another_by_distance(void **state)
     t.counts.machine_nodes = 4;
     for (uint32_t i = 0; i < 4; i++)
         raw[i] = (struct dti_raw_pu){ .pu = { .is = { .number = i, .package = i / 2, .numa_node = i, .core = i } },
-                                      .node = i, .locality = i, .llc = i };
+                                      .node = i,
+                                      .locality = i,
+                                      .llc = i };
     assert_true(dti_mesh_order(&t, raw, 4));
     assert_int_equal(pus[0].is.number, 0);
     assert_int_equal(pus[1].is.number, 1);

@@ -263,7 +263,8 @@ static void rule_3_a_placement_of_another_machine_makes_no_strategy_here(void **
     assert_ok(ditto_placement_build(there, &o, &p));
     options.placement = p;
     ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &s);
-    assert_true(status == DITTO_ERR_INVALID || status == DITTO_ERR_RANGE); /* other hardware, or PUs that are not here */
+    assert_true(status == DITTO_ERR_INVALID ||
+                status == DITTO_ERR_RANGE); /* other hardware, or PUs that are not here */
     ditto_placement_destroy(p);
     ditto_topology_destroy(there);
     /* PU 0 is everywhere, but here it is on node 0 of package 0 */
