@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -469,6 +470,141 @@ static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are
     assert_ok(ditto_strategy_destroy(one));
 }
 
+struct side {
+    ditto_strategy *strategy;
+    struct report report;
+    pthread_t host;
+    float sum;
+};
+
+static ditto_status sum_many_times(ditto_replica *self, void *argument)
+{
+    struct side *side = argument;
+    for (int i = 0; i < 2000; i++) {
+        float value = (float)(ditto_replica_id(self) + 1);
+        DITTO_TRY(ditto_all_reduce(self, &value, &value, 1, DITTO_F32, DITTO_SUM, NULL));
+        if (ditto_replica_id(self) == 0)
+            side->sum = value;
+    }
+    return DITTO_OK;
+}
+
+static void *host_of_a_side(void *argument)
+{
+    struct side *side = argument;
+    for (int run = 0; run < 5; run++)
+        if (ditto_strategy_run(side->strategy, sum_many_times, side) != DITTO_OK)
+            report_failure(&side->report, __FILE__, __LINE__, "%s", ditto_last_error()->message);
+    return NULL;
+}
+
+/* On its own part of the machine each, where there are parts; from two threads of the host at the same time. */
+static void two_strategies_work_side_by_side(void **state)
+{
+    struct side side[2] = { 0 };
+    ditto_topology *here;
+    ditto_topology_counts counts;
+    (void)state;
+    assert_ok(ditto_topology_create(NULL, &here));
+    assert_ok(ditto_topology_count(here, &counts));
+    for (uint32_t i = 0; i < 2; i++) {
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        uint32_t pus[2] = { 0 };
+        for (uint32_t k = 0; k < 2; k++) {
+            ditto_pu pu;
+            assert_ok(ditto_topology_pu(here, counts.pus > 1 ? i * (counts.pus / 2) : 0, &pu));
+            pus[k] = pu.number;
+        }
+        options.pus = pus;
+        options.num_pus = 2;
+        options.placement_flags = DITTO_PLACEMENT_SHARE;
+        options.caller = i == 0 ? DITTO_CALLER_DEFAULT : DITTO_CALLER_WAITS;
+        assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &side[i].strategy));
+    }
+    ditto_topology_destroy(here);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&side[i].host, NULL, host_of_a_side, &side[i]), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(side[i].host, NULL);
+    for (int i = 0; i < 2; i++) {
+        ditto_replica_info info;
+        assert_string_equal(side[i].report.first_failure, "");
+        assert_true(side[i].sum == 3);
+        assert_ok(ditto_strategy_replica_info(side[i].strategy, 0, &info));
+        if (counts.pus > 1)
+            assert_int_equal(info.strangers, 0); /* unaware of each other */
+        assert_ok(ditto_strategy_destroy(side[i].strategy));
+    }
+}
+
+static void threads_that_the_host_places_are_not_bound(void **state)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    struct mask_check m = { 0 };
+    cpu_set_t own;
+    ditto_device_info info;
+    (void)state;
+    sched_getaffinity(0, sizeof own, &own);
+    options.pin = DITTO_PIN_NONE;
+    ditto_strategy *s = make_wide_strategy(2, 2, &options);
+    run_all(s, look_at_mask, &m, &m.report);
+    assert_int_equal(m.cpus[0], CPU_COUNT(&own));
+    assert_int_equal(m.cpus[1], CPU_COUNT(&own));
+    assert_int_equal(count_named("ditto-r", true), CPU_COUNT(&own) > 1 ? 3 : 0);
+    assert_ok(ditto_strategy_device_info(s, 1, 1, &info));
+    assert_int_equal(info.cpu, -1);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* -- a helper that does not come back -- */
+
+struct stuck {
+    _Atomic bool release, ended;
+};
+
+static ditto_status stay(uint32_t device, void *argument)
+{
+    struct stuck *stuck = argument;
+    (void)device;
+    while (!atomic_load(&stuck->release))
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    return DITTO_OK;
+}
+
+static ditto_status wait_for_stuck_helper(ditto_replica *self, void *argument)
+{
+    struct stuck *stuck = argument;
+    if (ditto_replica_id(self) != 1)
+        return DITTO_OK;
+    DITTO_TRY(ditto_on_logical_device(self, 1, stay, stuck));
+    ditto_status status = ditto_join(self);
+    atomic_store(&stuck->ended, true);
+    return status;
+}
+
+static void a_stuck_helper_poisons_the_strategy_until_it_comes_home(void **state)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    struct stuck stuck = { 0 };
+    long before = count_threads();
+    (void)state;
+    options.run_timeout_ms = 50;
+    ditto_strategy *s = make_wide_strategy(2, 2, &options);
+    assert_status(ditto_strategy_run(s, wait_for_stuck_helper, &stuck), DITTO_ERR_TIMED_OUT);
+    assert_message("had not returned: 1");
+    assert_status(ditto_strategy_run(s, wait_for_stuck_helper, &stuck), DITTO_ERR_POISONED);
+    atomic_store(&stuck.release, true);
+    for (int i = 0; i < 10000 && !atomic_load(&stuck.ended); i++)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    assert_true(stuck.ended);
+    ditto_status status = DITTO_ERR_POISONED; /* the leader returns a moment after it has said so */
+    nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+    status = ditto_strategy_destroy(s);
+    assert_true(status == DITTO_OK || status == DITTO_ERR_POISONED);
+    if (status == DITTO_OK)
+        assert_int_equal(count_threads(), before);
+}
+
 /* -- forks -- */
 
 static int destroy_in_child(void *argument)
@@ -498,6 +634,9 @@ int main(void)
         cmocka_unit_test(without_helpers_the_leader_may_run_on_all_pus_of_its_replica),
         cmocka_unit_test(hooks_see_helpers_too),
         cmocka_unit_test(overlapping_strategies_are_described_as_shared_and_disjoint_ones_are_not),
+        cmocka_unit_test(two_strategies_work_side_by_side),
+        cmocka_unit_test(threads_that_the_host_places_are_not_bound),
+        cmocka_unit_test(a_stuck_helper_poisons_the_strategy_until_it_comes_home),
         cmocka_unit_test(a_child_process_destroys_a_strategy_with_helpers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
