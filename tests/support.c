@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -142,6 +143,21 @@ char *temporary_file(const char *text)
     assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
     close(file);
     return name;
+}
+
+void put_file(const char *root, const char *path, const char *text)
+{
+    char full[512];
+    snprintf(full, sizeof full, "%s%s", root, path);
+    for (char *slash = strchr(full + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(full, 0755);
+        *slash = '/';
+    }
+    FILE *file = fopen(full, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
 }
 
 long count_threads(void)

@@ -71,6 +71,9 @@ int in_child(int (*body)(void *argument), void *argument, unsigned seconds);
 /* A new file under a temporary directory with this text; its name is malloced. */
 char *temporary_file(const char *text);
 
+/* Writes `text` to root/path, with the folders that it needs: made-up proc and sys trees. */
+void put_file(const char *root, const char *path, const char *text);
+
 /* Numbers of this process from /proc: how many threads, mappings, and KiB of resident memory it has. */
 long count_threads(void);
 long count_mappings(void);

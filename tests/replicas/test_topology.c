@@ -4,7 +4,6 @@
 #include "replicas/mesh.h"
 #include "replicas/replicas.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 static void a_machine_is_counted(void **state)
@@ -202,30 +201,15 @@ static void nodes_follow_one_another_by_distance(void **state)
 
 /* -- limits -- */
 
-static void put(const char *root, const char *path, const char *text)
-{
-    char full[256];
-    snprintf(full, sizeof full, "%s%s", root, path);
-    for (char *slash = strchr(full + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(full, 0755);
-        *slash = '/';
-    }
-    FILE *file = fopen(full, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 static void limits_are_read_from_the_kernel_s_files(void **state)
 {
     char root[] = "/tmp/ditto-limits-XXXXXX", command[64];
     ditto_limits limits;
     (void)state;
     assert_non_null(mkdtemp(root));
-    put(root, "/proc/self/status", "Name:\tx\nMems_allowed:\t5\nMems_allowed_list:\t0,2\nother:\t1\n");
-    put(root, "/proc/sys/kernel/numa_balancing", "2\n");
-    put(root, "/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+    put_file(root, "/proc/self/status", "Name:\tx\nMems_allowed:\t5\nMems_allowed_list:\t0,2\nother:\t1\n");
+    put_file(root, "/proc/sys/kernel/numa_balancing", "2\n");
+    put_file(root, "/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
     dti_limits_read(root, NULL, &limits);
     assert_string_equal(limits.memory_nodes, "0,2");
     assert_int_equal(limits.numa_balancing, 2);
