@@ -60,7 +60,8 @@ typedef struct ditto_strategy_options {
                                   environment variable DITTO_TIMEOUT_MS, else 600000; DITTO_FOREVER */
     uint32_t
         run_timeout_ms; /**< how long run waits for functions to return. 0: for ever. A caller that works as replica 0
-                                  and never returns from its function cannot be given up on: see DITTO_CALLER_WAITS */
+                                  and never returns from its function, or waits for a helper that does not, cannot be
+                                  given up on: see DITTO_CALLER_WAITS */
     uint32_t spin_us;   /**< how long a waiting thread spins before it sleeps; 0: 50; not on shared PUs */
     size_t stack_bytes; /**< of the replicas' threads; 0: the system's default */
     void (*thread_start)(uint32_t replica,
@@ -149,13 +150,13 @@ typedef enum ditto_binding {
 typedef struct ditto_replica_info {
     ditto_place place;   /**< planned; of the leader */
     uint32_t devices;    /**< logical devices: the leader and its helpers */
-    uint32_t strangers;  /**< threads of this process's other strategies that are bound to the leader's PU */
+    uint32_t strangers;  /**< threads of this process's other strategies on one of its PUs, the most on any */
     int32_t thread_id;   /**< as `top -H` shows it; replica 0 has the caller's in a run: -1 */
     int32_t cpu;         /**< where the thread ran when the strategy was made; -1 unknown or not pinned */
     int32_t memory_node; /**< of the arena's first page; -1 unknown */
     ditto_binding binding;
-    uint64_t arena_bytes;     /**< mapped so far */
-    uint64_t pages_elsewhere; /**< of the arena's resident pages, those on another node */
+    uint64_t arena_bytes;     /**< mapped so far, memory for devices on other nodes included */
+    uint64_t pages_elsewhere; /**< of the resident pages, those on another node than meant */
 } ditto_replica_info;
 
 /** @retval DITTO_ERR_RANGE  no such replica.  Cost  system calls: for reports. */
@@ -164,8 +165,9 @@ DITTO_API ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uin
 /** Where a logical device is: planned, and read back. */
 typedef struct ditto_device_info {
     ditto_place place;
-    int32_t thread_id; /**< as above */
-    int32_t cpu;       /**< as above */
+    uint32_t strangers; /**< threads of this process's other strategies on its PU */
+    int32_t thread_id;  /**< as above */
+    int32_t cpu;        /**< as above */
 } ditto_device_info;
 /** @retval DITTO_ERR_RANGE  no such replica or device (with helpers off a replica has device 0 alone) */
 DITTO_API ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint32_t replica, uint32_t device,

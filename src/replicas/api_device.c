@@ -1,9 +1,7 @@
 /* src/replicas/api_device.c - include/ditto/device.h: check, then call. */
-#include "replicas/elsewhere.h"
+#include "replicas/device_tensor.h"
 #include "replicas/replicas.h"
 #include "replicas/split.h"
-
-#include <string.h>
 
 uint32_t ditto_num_logical_devices(const ditto_replica *self)
 {
@@ -59,64 +57,6 @@ ditto_status ditto_join(ditto_replica *self)
 
 /* -- tensors on devices -- */
 
-struct copy {
-    const ditto_tensor *from;
-    const uint32_t *parts; /* NULL: the whole */
-    const ditto_tensor *to;
-};
-
-static ditto_status copy_there(uint32_t device, void *argument)
-{
-    const struct copy *c = argument;
-    (void)device;
-    if (c->parts != NULL)
-        dti_split_copy(c->from, c->parts, c->to);
-    else if (c->from->data != NULL)
-        memcpy(c->to->data, c->from->data, ditto_tensor_bytes(c->from));
-    return DITTO_OK;
-}
-
-/* Gives tensors[0 .. count) memory on their devices and lets each device copy its own. On failure nothing is left. */
-static ditto_status copy_to_devices(struct dti_replica *r, const ditto_tensor *from, const uint32_t *parts,
-                                    ditto_tensor *tensors, uint32_t count)
-{
-    ditto_status status = DITTO_OK;
-    void *memory;
-    DTI_TRY(dti_arena_alloc(r->arena, count * sizeof(struct copy), 0, &memory));
-    struct copy *copies = memory;
-    for (uint32_t i = 0; i < count && status == DITTO_OK; i++) {
-        copies[i] = (struct copy){ from, parts, &tensors[i] };
-        status = dti_device_alloc(r, tensors[i].device, ditto_tensor_bytes(&tensors[i]), DTI_LINE, &tensors[i].data);
-    }
-    for (uint32_t i = 0; i < count && status == DITTO_OK; i++)
-        status = dti_crew_post(r, tensors[i].device, copy_there, &copies[i]);
-    ditto_status joined = dti_crew_join(r);
-    status = status == DITTO_OK ? joined : status;
-    for (uint32_t i = 0; i < count && status != DITTO_OK; i++)
-        dti_replica_free(r, tensors[i].data);
-    dti_arena_free(r->arena, copies);
-    return status;
-}
-
-/* Builds the tensors in memory of the replica's own and hands them out when all is done. */
-static ditto_status place(struct dti_replica *r, const ditto_tensor *from, const uint32_t *parts, uint32_t first_device,
-                          uint32_t count, ditto_tensor *out)
-{
-    void *memory;
-    DTI_TRY(dti_arena_alloc(r->arena, count * sizeof(ditto_tensor), 0, &memory));
-    ditto_tensor *made = memory;
-    for (uint32_t i = 0; i < count; i++) {
-        made[i] = parts != NULL ? dti_split_block(from, parts, i) : *from;
-        made[i].data = NULL;
-        made[i].device = first_device + i;
-    }
-    ditto_status status = copy_to_devices(r, from, parts, made, count);
-    if (status == DITTO_OK)
-        memcpy(out, made, count * sizeof *out);
-    dti_arena_free(r->arena, made);
-    return status;
-}
-
 static ditto_status check_tensor(const ditto_tensor *tensor, const void *out)
 {
     size_t bytes;
@@ -138,7 +78,7 @@ ditto_status ditto_split(ditto_replica *self, const ditto_tensor *tensor, const 
         DTI_TRY(dti_not_null(parts, "parts"));
     DTI_TRY(dti_split_check(tensor, parts, num_parts, r->crew->devices));
     static const uint32_t none[1] = { 0 }; /* a scalar has no dimension to cut */
-    return place(r, tensor, num_parts > 0 ? parts : none, 0, r->crew->devices, blocks);
+    return dti_devices_copy(r, tensor, num_parts > 0 ? parts : none, 0, r->crew->devices, blocks);
 }
 
 ditto_status ditto_replicate(ditto_replica *self, const ditto_tensor *tensor, ditto_tensor *copies)
@@ -148,7 +88,7 @@ ditto_status ditto_replicate(ditto_replica *self, const ditto_tensor *tensor, di
     if (r == NULL)
         return dti_error_get()->status;
     DTI_TRY(check_tensor(tensor, copies));
-    return place(r, tensor, NULL, 0, r->crew->devices, copies);
+    return dti_devices_copy(r, tensor, NULL, 0, r->crew->devices, copies);
 }
 
 ditto_status ditto_assign_to_logical_device(ditto_replica *self, const ditto_tensor *tensor, uint32_t device,
@@ -161,5 +101,5 @@ ditto_status ditto_assign_to_logical_device(ditto_replica *self, const ditto_ten
     DTI_TRY(check_tensor(tensor, placed));
     if (device >= r->crew->devices)
         return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u", device, r->id, r->crew->devices);
-    return place(r, tensor, NULL, device, 1, placed);
+    return dti_devices_copy(r, tensor, NULL, device, 1, placed);
 }

@@ -2,6 +2,7 @@
 #include "base/base.h"
 #include "replicas/replicas.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,10 @@ ditto_status ditto_topology_create(const ditto_topology_options *options, ditto_
     if (out == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "out is NULL: it receives the topology");
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_topology_options"));
-    return dti_topology_read(&known, dti_context_saved_mask(), out);
+    int kept_errno = errno; /* hwloc sets it on its way */
+    ditto_status status = dti_topology_read(&known, dti_context_saved_mask(), out);
+    errno = kept_errno;
+    return status;
 }
 
 void ditto_topology_destroy(ditto_topology *topology)

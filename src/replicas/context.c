@@ -81,6 +81,12 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
         return DITTO_OK;
     if (top->team != team && dti_team_forked(top->team)) /* dead in this child process: it stands in nobody's way */
         return DITTO_OK;
+    if (top->kind == DTI_CONTEXT_DEVICE)
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "called in a function of logical device %u of replica %u, but this needs cross-replica context: "
+            "call it after run has returned",
+            top->entries, top->replica->id);
     if (top->kind != DTI_CONTEXT_CROSS)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "called on replica %u's thread, but this needs cross-replica context: "

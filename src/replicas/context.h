@@ -40,7 +40,7 @@ struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, 
 void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved);
 
 /* Declares a bool that must be true when the scope is left. A C++ exception on its way through would leave locks held and
- * peers waiting: the program ends here, with the stack that threw, and not later somewhere else. */
+ * peers waiting: the program ends here, and not later somewhere else; where the host has no handler, with the stack that threw. */
 #define DTI_NO_EXCEPTION(returned) __attribute__((cleanup(dti_refuse_exception))) volatile bool returned = false
 void dti_refuse_exception(const volatile bool *returned);
 

@@ -51,6 +51,8 @@ static bool call_on(struct dti_device *d, const struct call *call)
     ditto_status status;
     if (stopped(d))
         return false;
+    if (d->index > 0) /* what a record of a helper names; the leader's names the call that it is in */
+        dti_public_function = call->post != NULL ? "ditto_on_logical_device" : "ditto_parallel_for";
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_DEVICE, d->crew->replica, NULL);
     frame.entries = d->index;
     DTI_NO_EXCEPTION(returned);
@@ -112,8 +114,9 @@ struct work_wait {
 static bool has_work(void *argument)
 {
     const struct work_wait *w = argument;
-    return atomic_load_explicit(&w->device->crew->go, memory_order_acquire) != w->last || /* L1 */
-           atomic_load_explicit(&w->device->posted, memory_order_acquire) !=              /* P1 */
+    /* relaxed: nothing is read through them here; helper_main and drain look again, with L1 and P1 */
+    return atomic_load_explicit(&w->device->crew->go, memory_order_relaxed) != w->last ||
+           atomic_load_explicit(&w->device->posted, memory_order_relaxed) !=
                atomic_load_explicit(&w->device->finished, memory_order_relaxed);
 }
 
@@ -171,20 +174,35 @@ static bool post_is_finished(void *argument)
     return (int32_t)(finished - w->number) >= 0;
 }
 
-/* Without a limit: what has begun may use the leader's memory, and must return. */
+/* Without a limit: what has begun may use the leader's memory, and must return. A caller that works as replica 0 stops the
+ * run when its time is over, so that peers and what has not begun are let go, and waits on. */
 static void await(struct dti_replica *r, uint32_t device, dti_condition *condition, uint32_t number)
 {
     struct dti_crew *crew = r->crew;
     struct done_wait w = { &crew->device[device], number };
-    dti_wait(&crew->room, 0, device, &r->patience, &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, condition,
-             &w);
+    struct dti_deadline limit = dti_replica_deadline(r, DITTO_FOREVER), none = { .timeout_ms = DITTO_FOREVER };
+    if (dti_wait(&crew->room, 0, device, &r->patience, &limit, condition, &w))
+        return;
+    DTI_FAIL(DITTO_ERR_TIMED_OUT, "run_timeout_ms = %u passed, and logical device %u of replica %u had not returned",
+             r->team->options.run_timeout_ms, device, r->id);
+    dti_team_stop(r->team);
+    dti_wait(&crew->room, 0, device, &r->patience, &none, condition, &w);
+}
+
+/* The leader's first look in each call. FORKED: this is a child process, where no helper will ever answer. */
+static ditto_status check_alive(struct dti_replica *r)
+{
+    if (!dti_team_forked(r->team))
+        return DITTO_OK;
+    r->crew->outstanding = false;
+    return dti_fail_forked();
 }
 
 /* When nothing runs on any device: the first error of one, or why the run was stopped. */
 static ditto_status outcome(struct dti_replica *r)
 {
     struct dti_crew *crew = r->crew;
-    crew->outstanding = 0;
+    crew->outstanding = false;
     if (dti_stopped(&crew->failed)) {
         ditto_error error = crew->failed.error;
         dti_stop_renew(&crew->failed);
@@ -197,6 +215,7 @@ static ditto_status outcome(struct dti_replica *r)
 ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
 {
     struct dti_crew *crew = r->crew;
+    DTI_TRY(check_alive(r));
     if (crew->devices == 1 || dti_range_pieces(&loop->range) <= 1) { /* not worth a hand-over */
         DTI_TRY(dti_crew_join(r));
         atomic_store_explicit(&crew->next, 0, memory_order_relaxed);
@@ -218,13 +237,10 @@ ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
     return outcome(r);
 }
 
-ditto_status dti_crew_post(struct dti_replica *r, uint32_t device, ditto_device_fn function, void *argument)
+/* Into the device's ring, which may have to be waited for. */
+static void put(struct dti_replica *r, uint32_t device, ditto_device_fn function, void *argument)
 {
-    struct dti_crew *crew = r->crew;
-    if (device >= crew->devices)
-        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u%s", device, r->id, crew->devices,
-                        crew->devices == 1 && r->pus > 1 ? ", because its helpers are off" : "");
-    struct dti_device *d = &crew->device[device];
+    struct dti_device *d = &r->crew->device[device];
     /* relaxed: only this thread writes it */
     uint32_t posted = atomic_load_explicit(&d->posted, memory_order_relaxed);
     struct done_wait room = { d, posted + 1 - DTI_POSTS };
@@ -234,20 +250,47 @@ ditto_status dti_crew_post(struct dti_replica *r, uint32_t device, ditto_device_
         await(r, device, post_is_finished, room.number); /* F1: the slot is free */
     d->ring[posted % DTI_POSTS] = (struct dti_post){ function, argument };
     atomic_store_explicit(&d->posted, posted + 1, memory_order_release); /* P0 */
-    crew->outstanding++;
     if (device != 0)
-        dti_waitroom_signal(&crew->room, awaits_work(d));
+        dti_waitroom_signal(&r->crew->room, awaits_work(d));
+}
+
+ditto_status dti_crew_post(struct dti_replica *r, uint32_t device, ditto_device_fn function, void *argument)
+{
+    struct dti_crew *crew = r->crew;
+    DTI_TRY(check_alive(r));
+    if (device >= crew->devices)
+        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u%s", device, r->id, crew->devices,
+                        crew->devices == 1 && r->pus > 1 ? ", because its helpers are off" : "");
+    if (dti_stopped(&r->team->stop)) /* it would never run */
+        return dti_crew_join(r);
+    put(r, device, function, argument);
+    crew->outstanding = true;
     return DITTO_OK;
+}
+
+void dti_crew_ask(struct dti_replica *r, uint32_t device, ditto_device_fn function, void *argument)
+{
+    if (device == 0)
+        (void)function(0, argument);
+    else
+        put(r, device, function, argument);
+}
+
+void dti_crew_await(struct dti_replica *r, uint32_t device)
+{
+    if (device > 0) /* relaxed: only this thread writes it */
+        await(r, device, post_is_finished, atomic_load_explicit(&r->crew->device[device].posted, memory_order_relaxed));
 }
 
 ditto_status dti_crew_join(struct dti_replica *r)
 {
     struct dti_crew *crew = r->crew;
-    if (crew->outstanding == 0)
-        return dti_stopped(&r->team->stop) ? dti_team_stop_status(r->team) : DITTO_OK;
-    drain(&crew->device[0]);
-    for (uint32_t i = 1; i < crew->devices; i++)
-        await(r, i, post_is_finished, atomic_load_explicit(&crew->device[i].posted, memory_order_relaxed));
+    DTI_TRY(check_alive(r));
+    if (crew->outstanding) {
+        drain(&crew->device[0]);
+        for (uint32_t i = 1; i < crew->devices; i++)
+            dti_crew_await(r, i);
+    }
     return outcome(r);
 }
 
@@ -327,12 +370,6 @@ void dti_crew_end_threads(struct dti_crew *crew)
     for (uint32_t i = 1; i < crew->started; i++)
         pthread_join(crew->device[i].thread, NULL);
     crew->started = 1;
-}
-
-void dti_crew_abandon(struct dti_crew *crew)
-{
-    for (uint32_t i = 1; i < crew->started; i++)
-        pthread_detach(crew->device[i].thread);
 }
 
 void dti_crew_free(struct dti_crew *crew)

@@ -69,7 +69,7 @@ struct dti_crew {
     struct dti_device *device; /* [devices] */
     struct dti_waitroom room;  /* seats: devices */
     /* the leader's own */
-    alignas(DTI_LINE_PAIR) uint32_t outstanding; /* functions given since the last join */
+    alignas(DTI_LINE_PAIR) bool outstanding; /* the user has given functions since the last join */
 };
 
 /* -- The leader, when its team is made -- */
@@ -82,9 +82,15 @@ ditto_status dti_crew_loop(struct dti_replica *replica, const struct dti_loop *l
 ditto_status dti_crew_post(struct dti_replica *replica, uint32_t device, ditto_device_fn function, void *argument);
 ditto_status dti_crew_join(struct dti_replica *replica);
 
-/* -- Any thread, when the leader is parked for good -- */
+/* The library's own functions, which return DITTO_OK and tell how it went through their argument: given after what the device
+ * has already, awaited by themselves, so that errors of the user's functions stay for the user's join. A stopped run may
+ * leave them out: the argument then says nothing. Device 0 runs them at once. */
+void dti_crew_ask(struct dti_replica *replica, uint32_t device, ditto_device_fn function, void *argument);
+void dti_crew_await(struct dti_replica *replica, uint32_t device);
+
+/* -- The leader, when its thread ends; whoever destroys the team, for a leader that has no thread of its own -- */
 void dti_crew_end_threads(struct dti_crew *crew); /* NULL is allowed */
-void dti_crew_abandon(struct dti_crew *crew);     /* its leader never returned: the threads and all memory are left */
-void dti_crew_free(struct dti_crew *crew);        /* NULL is allowed */
+/* -- Any thread, after that -- */
+void dti_crew_free(struct dti_crew *crew); /* NULL is allowed */
 
 #endif

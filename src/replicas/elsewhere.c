@@ -24,18 +24,27 @@ static struct dti_elsewhere *find(struct dti_replica *r, uint32_t node)
 struct wish {
     struct dti_elsewhere *where;
     size_t bytes, alignment;
-    bool strict;
+    bool strict, asked; /* asked: it was tried, and status tells how it went */
     void *memory;
+    ditto_status status;
+    ditto_error error; /* of the device's thread */
 };
 
-/* On the device's thread: it touches what it maps. One device at a time works on an arena: the leader waits for each. */
+/* On the device's thread: it touches what it maps. One device at a time works on an arena: the leader waits for each. No
+ * memory is the leader's to know, and no reason to stop the run. */
 static ditto_status allocate_there(uint32_t device, void *argument)
 {
     struct wish *w = argument;
     (void)device;
+    w->asked = true;
+    w->status = DITTO_OK;
     if (w->where->arena == NULL)
-        DTI_TRY(dti_arena_create(w->where->node, w->strict, &w->where->arena));
-    return dti_arena_alloc(w->where->arena, w->bytes, w->alignment, &w->memory);
+        w->status = dti_arena_create(w->where->node, w->strict, &w->where->arena);
+    if (w->status == DITTO_OK)
+        w->status = dti_arena_alloc(w->where->arena, w->bytes, w->alignment, &w->memory);
+    if (w->status != DITTO_OK)
+        w->error = *dti_error_get();
+    return DITTO_OK;
 }
 
 ditto_status dti_device_alloc(struct dti_replica *r, uint32_t device, size_t bytes, size_t alignment, void **out)
@@ -43,13 +52,19 @@ ditto_status dti_device_alloc(struct dti_replica *r, uint32_t device, size_t byt
     uint32_t node = r->crew->device[device].pu.memory_node;
     if (node == r->pu.memory_node)
         return dti_arena_alloc(r->arena, bytes, alignment, out);
-    struct wish wish = { find(r, node), bytes, alignment, r->team->options.strict_memory, NULL };
+    struct wish wish = {
+        .where = find(r, node), .bytes = bytes, .alignment = alignment, .strict = r->team->options.strict_memory
+    };
     if (wish.where == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena on NUMA node %u", node);
-    DTI_TRY(dti_crew_post(r, device, allocate_there, &wish));
-    DTI_TRY(dti_crew_join(r));
+    dti_crew_ask(r, device, allocate_there, &wish);
+    dti_crew_await(r, device);
+    if (!wish.asked)
+        return dti_team_stop_status(r->team);
+    if (wish.status != DITTO_OK)
+        dti_error_set(&wish.error);
     *out = wish.memory;
-    return DITTO_OK;
+    return wish.status;
 }
 
 void dti_replica_free(struct dti_replica *r, void *memory)
@@ -60,6 +75,17 @@ void dti_replica_free(struct dti_replica *r, void *memory)
             return;
         }
     dti_arena_free(r->arena, memory);
+}
+
+void dti_elsewhere_inspect(const struct dti_elsewhere *list, struct dti_arena_report *sum)
+{
+    for (; list != NULL; list = list->next)
+        if (list->arena != NULL) {
+            struct dti_arena_report one = dti_arena_inspect(list->arena);
+            sum->mapped_bytes += one.mapped_bytes;
+            sum->resident_pages += one.resident_pages;
+            sum->pages_elsewhere += one.pages_elsewhere;
+        }
 }
 
 void dti_elsewhere_free(struct dti_elsewhere *list)

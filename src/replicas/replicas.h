@@ -5,6 +5,7 @@
 #include "replicas/arena.h"
 #include "replicas/context.h"
 #include "replicas/crew.h"
+#include "replicas/elsewhere.h"
 #include "replicas/limits.h"
 #include "replicas/load.h"
 #include "replicas/pin.h"

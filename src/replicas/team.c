@@ -44,6 +44,12 @@ static void ensure_record(struct dti_replica *r, ditto_status status, uint32_t s
                  ditto_status_name(status), (int)status);
 }
 
+/* Functions on devices that nobody has joined. */
+static bool has_unjoined(const struct dti_replica *r)
+{
+    return r->crew != NULL && r->crew->outstanding;
+}
+
 static void work(struct dti_replica *r, uint32_t number)
 {
     struct dti_team *team = r->team;
@@ -52,9 +58,9 @@ static void work(struct dti_replica *r, uint32_t number)
     dti_error_replica = (int32_t)r->id;
     uint32_t serial = dti_error_serial;
     ditto_status status = team->job(r, team->argument);
-    if (r->crew != NULL && r->crew->outstanding != 0) { /* functions on devices that nobody has joined */
+    if (status >= 0 && has_unjoined(r)) { /* functions on devices: their error is the function's */
         ditto_status joined = dti_crew_join(r);
-        status = status >= 0 && joined < 0 ? joined : status;
+        status = joined < 0 ? joined : status;
     }
     ditto_status news = status > 0 ? status : DITTO_OK;
     if (r->news != news) /* the poster watches this line: it is written as seldom as can be */
@@ -62,6 +68,8 @@ static void work(struct dti_replica *r, uint32_t number)
     if (status < 0) {
         ensure_record(r, status, serial);
         dti_team_stop(team);
+        if (has_unjoined(r)) /* told already: only what has begun is awaited, because it may use this thread's memory */
+            (void)dti_crew_join(r);
     }
     dti_error_replica = -1;
     if (team->crowded) /* release: pairs with the acquire of a waiter in a crowded meeting (src/sync/meeting.c) */
@@ -102,6 +110,7 @@ static void *thread_main(void *argument)
             break;
         work(r, wait.last);
     }
+    dti_crew_end_threads(r->crew); /* here, so that a leader who was given up on still sends its helpers home */
     if (team->options.thread_stop != NULL)
         team->options.thread_stop(r->id, team->options.thread_user);
     return NULL;
@@ -382,20 +391,15 @@ static void end_threads(struct dti_team *team, uint32_t started)
     post(team, GO_EXIT);
     for (uint32_t i = team->options.caller_waits ? 0 : 1; i < started; i++)
         pthread_join(team->replica[i].thread, NULL);
-    for (uint32_t i = 0; i < team->n; i++)
-        dti_crew_end_threads(team->replica[i].crew);
+    if (!team->options.caller_waits)
+        dti_crew_end_threads(team->replica[0].crew);
 }
 
-/* Threads of a replica: its leader, and its helpers. */
-static uint32_t threads_of(const struct dti_team *team, uint32_t replica)
-{
-    return team->options.helpers ? team->replica[replica].pus : 1;
-}
-
+/* A thread on each PU of each replica: a leader, a helper, or, with helpers off, whatever the host starts there. */
 static void count_load(const struct dti_team *team, void (*count)(uint32_t pu))
 {
     for (uint32_t i = 0; i < team->n; i++)
-        for (uint32_t d = 0; d < threads_of(team, i); d++)
+        for (uint32_t d = 0; d < team->replica[i].pus; d++)
             count(team->options.pin ? dti_placement_pu(team->options.placement, i, d)->is.number : DTI_NO_PU);
 }
 
@@ -466,7 +470,7 @@ static struct dti_team *allocate(const struct dti_team_options *options)
     team->options = *options;
     team->n = n;
     for (uint32_t i = 0; i < n; i++)
-        threads += options->helpers ? options->placement->blocks[i].count : 1;
+        threads += options->placement->blocks[i].count;
     team->crowded = options->placement->shared || (options->cpu_quota > 0 && options->cpu_quota < threads);
     team->yield_ns = YIELD_NS + YIELD_SHARER_NS * (threads / (options->pus != 0 ? options->pus : 1));
     pthread_mutex_init(&team->lock, NULL);
@@ -518,15 +522,13 @@ static ditto_status abandon(struct dti_team *team)
     for (uint32_t i = 0; i < team->n; i++)
         returned[i] = dti_replica_returned(&team->replica[i]);
     post(team, GO_EXIT); /* a thread that returns after all ends too */
-    for (uint32_t i = 0; i < team->n; i++) {
-        bool own_thread = i > 0 || team->options.caller_waits;
-        if (own_thread)
-            (void)(returned[i] ? pthread_join(team->replica[i].thread, NULL) : pthread_detach(team->replica[i].thread));
-        if (returned[i] || !own_thread) /* a caller that works as replica 0 is here, so it has returned */
-            dti_crew_end_threads(team->replica[i].crew);
+    for (uint32_t i = team->options.caller_waits ? 0 : 1; i < team->n; i++)
+        if (returned[i])
+            pthread_join(team->replica[i].thread, NULL);
         else
-            dti_crew_abandon(team->replica[i].crew);
-    }
+            pthread_detach(team->replica[i].thread);
+    if (!team->options.caller_waits) /* it is here, so it has returned */
+        dti_crew_end_threads(team->replica[0].crew);
     return DTI_FAIL(DITTO_ERR_POISONED,
                     "destroyed, but replicas %s never returned: their threads and the strategy's memory "
                     "are left to them",

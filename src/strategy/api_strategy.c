@@ -1,13 +1,18 @@
 /* src/strategy/api_strategy.c - include/ditto/strategy.h: check, then call. */
 #include "strategy/strategy.h"
 
+#include <errno.h>
+
 ditto_status ditto_strategy_create(ditto_kind kind, const ditto_strategy_options *options, ditto_strategy **out)
 {
     ditto_strategy_options known;
     DTI_ENTER();
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_strategy_options"));
-    return dti_strategy_create(kind, &known, out);
+    int kept_errno = errno; /* hwloc and files that are not there set it on their way */
+    ditto_status status = dti_strategy_create(kind, &known, out);
+    errno = kept_errno;
+    return status;
 }
 
 ditto_status ditto_strategy_destroy(ditto_strategy *strategy)

@@ -10,7 +10,14 @@ static ditto_status check_replica(const struct dti_team *team, uint32_t replica)
     return DITTO_OK;
 }
 
-/* With the team's turn taken: nobody destroys it meanwhile. */
+/* Threads of other strategies on a PU. Every PU of a replica counts as having one thread of its own, helpers or not. */
+static uint32_t strangers_on(const struct dti_team *team, const ditto_place *place)
+{
+    uint32_t bound = team->options.pin ? dti_load_on(place->pu.number) : 0;
+    return bound > place->sharers ? bound - place->sharers : 0;
+}
+
+/* With the team's turn taken: nobody destroys it meanwhile, and no run is going on. */
 static ditto_status look_at(const ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
 {
     const struct dti_team *team = strategy->base.team;
@@ -19,19 +26,20 @@ static ditto_status look_at(const ditto_strategy *strategy, uint32_t replica, di
     DTI_TRY(ditto_placement_get(strategy->placement, replica, 0, &place));
     const struct dti_replica *r = &team->replica[replica];
     struct dti_arena_report memory = dti_arena_inspect(r->arena);
-    uint32_t bound = team->options.pin ? dti_load_on(place.pu.number) : 0,
-             own = team->options.helpers ? place.sharers : 0;
-    for (uint32_t i = 0; i < team->n && !team->options.helpers; i++) /* only leaders have threads */
-        own += team->replica[i].pu.number == place.pu.number;
+    dti_elsewhere_inspect(r->elsewhere, &memory);
     *out = (ditto_replica_info){ .place = place,
                                  .devices = r->crew->devices,
-                                 .strangers = bound > own ? bound - own : 0,
                                  .thread_id = r->tid,
                                  .cpu = r->cpu,
                                  .memory_node = memory.first_page_node,
                                  .binding = dti_arena_binding(r->arena),
                                  .arena_bytes = memory.mapped_bytes,
                                  .pages_elsewhere = memory.pages_elsewhere };
+    for (uint32_t d = 0; d < r->pus; d++) {
+        DTI_TRY(ditto_placement_get(strategy->placement, replica, d, &place));
+        uint32_t strangers = strangers_on(team, &place);
+        out->strangers = strangers > out->strangers ? strangers : out->strangers;
+    }
     return DITTO_OK;
 }
 
@@ -47,9 +55,20 @@ static ditto_status look_at_device(const ditto_strategy *strategy, uint32_t repl
     DTI_TRY(ditto_placement_get(strategy->placement, replica, device, &place));
     const struct dti_device *d = &r->crew->device[device];
     *out = (ditto_device_info){ .place = place,
+                                .strangers = strangers_on(team, &place),
                                 .thread_id = device == 0 ? r->tid : d->tid,
                                 .cpu = device == 0 ? r->cpu : d->cpu };
     return DITTO_OK;
+}
+
+/* Helpers that were not read back on their PU. */
+static uint32_t astray(const ditto_strategy *strategy, uint32_t replica)
+{
+    const struct dti_crew *crew = strategy->base.team->replica[replica].crew;
+    uint32_t count = 0;
+    for (uint32_t d = 1; d < crew->devices && strategy->base.team->options.pin; d++)
+        count += crew->device[d].cpu != (int32_t)crew->device[d].pu.number;
+    return count;
 }
 
 static const char *binding_name(ditto_binding binding)
@@ -70,7 +89,7 @@ static void write_pus(const ditto_strategy *strategy, uint32_t replica, char *bu
 
 static void describe_replica(const ditto_strategy *strategy, const ditto_replica_info *i, struct dti_text *text)
 {
-    char thread[24] = "caller", cpu[24] = "not bound", node[24] = "unknown", pus[32], shared[96] = "";
+    char thread[24] = "caller", cpu[24] = "not bound", node[24] = "unknown", pus[32], shared[96] = "", away[64] = "";
     const ditto_pu *pu = &i->place.pu;
     if (i->thread_id >= 0)
         snprintf(thread, sizeof thread, "%d", (int)i->thread_id);
@@ -83,10 +102,12 @@ static void describe_replica(const ditto_strategy *strategy, const ditto_replica
     else if (i->strangers > 0)
         snprintf(shared, sizeof shared, ", PU shared with %u thread%s of other strategies", i->strangers,
                  i->strangers == 1 ? "" : "s");
+    if (astray(strategy, i->place.replica) > 0)
+        snprintf(away, sizeof away, ", %u helpers not on their PUs", astray(strategy, i->place.replica));
     write_pus(strategy, i->place.replica, pus, sizeof pus);
-    dti_text_add(text, "%7u  %7u  %4d  %9s  %9s  %8s  %7u  %s on node %s, %llu pages elsewhere%s\n", i->place.replica,
+    dti_text_add(text, "%7u  %7u  %4d  %9s  %9s  %8s  %7u  %s on node %s, %llu pages elsewhere%s%s\n", i->place.replica,
                  pu->package, pu->numa_node == DITTO_NO_NODE ? -1 : (int)pu->numa_node, pus, cpu, thread, i->devices,
-                 binding_name(i->binding), node, (unsigned long long)i->pages_elsewhere, shared);
+                 binding_name(i->binding), node, (unsigned long long)i->pages_elsewhere, shared, away);
 }
 
 /* What a user would not expect of the process's surroundings. */
