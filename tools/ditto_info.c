@@ -21,9 +21,18 @@ static void usage(const char *problem)
           "             --compact           fill a node before the next\n"
           "             --no-smt            only the first PU of each core\n"
           "             --no-helpers        leaders only\n"
+          "             --read FILE         a placement's text, as --placement prints it; - reads the input\n"
           "  --placement  print the placement as text that ditto_placement_read takes, nothing else\n",
-          stderr);
-    exit(2);
+          problem != NULL ? stderr : stdout);
+    exit(problem != NULL ? 2 : 0);
+}
+
+/* A word that is wrong, and how. */
+static void complain(const char *word, const char *problem)
+{
+    char text[256];
+    snprintf(text, sizeof text, "%s %s", word, problem);
+    usage(text);
 }
 
 static ditto_per parse_per(const char *text)
@@ -92,7 +101,7 @@ static struct request parse(int count, char **word)
             continue;
         const char *value = i + 1 < count ? word[i + 1] : NULL;
         if (value == NULL)
-            usage(word[i]);
+            complain(word[i], "is unknown, or needs a value");
         if (strcmp(word[i], "--topology") == 0)
             r.topology.xml_path = value;
         else if (strcmp(word[i], "--synthetic") == 0)
@@ -107,8 +116,10 @@ static struct request parse(int count, char **word)
             r.placement.shape_rank = parse_numbers(value, shape);
         else if (strcmp(word[i], "--stride") == 0)
             r.placement.stride_rank = parse_numbers(value, stride);
+        else if (strcmp(word[i], "--read") == 0)
+            r.placement_file = value;
         else
-            usage(word[i]);
+            complain(word[i], "is unknown");
         i++;
     }
     r.placement.shape = r.placement.shape_rank > 0 ? shape : NULL;
@@ -142,5 +153,9 @@ int main(int count, char **word)
     else
         print_text(&s);
     survey_free(&s);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("ditto-info");
+        return 1;
+    }
     return 0;
 }

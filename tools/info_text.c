@@ -25,30 +25,22 @@ static void print_count(const char *before, uint32_t count, const char *noun)
 
 /* -- the machine, with the replicas drawn in -- */
 
-/* "r0", "r0-3", "r0,r4": the replicas on a PU, or "-". */
+/* "r0", "r0-3", "r0,r4": the replicas on a PU, or "-"; a long list ends in "...". */
 static void name_replicas(const struct survey *s, uint32_t pu, char *text, size_t size)
 {
-    uint32_t replicas = ditto_placement_replicas(s->placement), first = UINT32_MAX, last = UINT32_MAX;
-    size_t used = 0;
-    text[0] = '\0';
-    for (uint32_t r = 0; r <= replicas; r++) {
-        bool here = false;
-        for (uint32_t d = 0; d < ditto_placement_devices(s->placement, r) && !here; d++) {
-            ditto_place place;
-            check(ditto_placement_get(s->placement, r, d, &place));
-            here = place.pu.number == pu;
+    const uint32_t *at = s->replica_on + s->first[pu], *end = s->replica_on + s->first[pu + 1];
+    size_t used = (size_t)snprintf(text, size, "%s", at == end ? "-" : "");
+    while (at < end) {
+        uint32_t first = *at, last = first;
+        while (at < end && *at <= last + 1)
+            last = *at++;
+        if (used > size - 32) {
+            snprintf(text + used, size - used, ",...");
+            return;
         }
-        if (here) {
-            first = first == UINT32_MAX ? r : first;
-            last = r;
-        } else if (first != UINT32_MAX && used < size - 24) { /* the end of a run */
-            used += (size_t)snprintf(text + used, size - used, first < last ? "%sr%u-%u" : "%sr%u", used > 0 ? "," : "",
-                                     first, last);
-            first = UINT32_MAX;
-        }
+        used += (size_t)snprintf(text + used, size - used, first < last ? "%sr%u-%u" : "%sr%u", used > 0 ? "," : "",
+                                 first, last);
     }
-    if (used == 0)
-        snprintf(text, size, "-");
 }
 
 static void draw_pu(const struct survey *s, const ditto_pu *pu, int *column)
@@ -145,7 +137,11 @@ static void print_nodes(const struct survey *s)
         ditto_node node;
         check(ditto_topology_node(s->topology, i, &node));
         printf("  %4u  %-11s  ", node.number, node_kind_name(node.kind));
-        printf("%6.1f GiB  %-7s  %3u ", (double)node.memory_bytes / (1 << 30), node.allowed ? "yes" : "no", node.pus);
+        if (node.memory_bytes > 0 || node.kind == DITTO_NODE_MEMORYLESS)
+            printf("%6.1f GiB", (double)node.memory_bytes / (1 << 30));
+        else
+            printf("  not told");
+        printf("  %-7s  %3u ", node.allowed ? "yes" : "no", node.pus);
         for (uint32_t k = 0; k < s->counts.machine_nodes; k++) {
             uint32_t distance = ditto_topology_distance(s->topology, i, k);
             if (distance != 0)

@@ -110,9 +110,9 @@ static uint32_t shared_level(const ditto_pu *a, const ditto_pu *b)
         return 0;
     if (a->package == b->package && a->core == b->core)
         return 1;
-    if (a->numa_node == b->numa_node)
-        return a->llc == b->llc ? 2 : 3;
-    return a->package == b->package ? 4 : 5;
+    if (a->package != b->package)
+        return 5;
+    return a->numa_node != b->numa_node ? 4 : a->llc != b->llc ? 3 : 2;
 }
 
 uint32_t measure(const struct survey *s, struct measured out[MOST_PAIRS])

@@ -45,8 +45,6 @@ const char *huge_pages_name(ditto_huge_pages pages)
 
 __attribute__((format(printf, 3, 4))) static void warn(struct survey *s, const char *remedy, const char *format, ...)
 {
-    if (s->warnings == MOST_WARNINGS)
-        return;
     struct warning *w = &s->warning[s->warnings++];
     va_list arguments;
     va_start(arguments, format);
@@ -70,7 +68,7 @@ static void warn_of_cuts(struct survey *s)
         warn(s,
              "widen the affinity (taskset, numactl, mpirun --bind-to none, srun --cpu-bind=none), if ditto shall have "
              "them",
-             "%u PUs of the cpuset are outside the thread's affinity", c->cpuset_pus - c->pus);
+             "the thread's affinity leaves out %u of the cpuset's PUs", c->cpuset_pus - c->pus);
     if (!c->regular)
         warn(s,
              "nothing, unless it surprises you: replicas of several PUs take whole boxes first, then what is left over",
@@ -117,21 +115,46 @@ static void warn_of_sharing(struct survey *s)
 
 /* -- memory -- */
 
-static void warn_of_nodes(struct survey *s)
+/* What a node may be that a user should know of; one warning names all nodes that are so. */
+static bool is_memoryless(const ditto_node *node)
 {
+    return node->kind == DITTO_NODE_MEMORYLESS && node->pus > 0;
+}
+static bool is_cpuless(const ditto_node *node)
+{
+    return node->kind == DITTO_NODE_CPULESS;
+}
+static bool is_forbidden(const ditto_node *node)
+{
+    return node->pus > 0 && !node->allowed;
+}
+
+static void warn_of_nodes_that(struct survey *s, bool (*are)(const ditto_node *node), const char *remedy,
+                               const char *what)
+{
+    char list[128] = "";
+    size_t used = 0;
     for (uint32_t i = 0; i < s->counts.machine_nodes; i++) {
         ditto_node node;
         check(ditto_topology_node(s->topology, i, &node));
-        if (node.kind == DITTO_NODE_MEMORYLESS && node.pus > 0)
-            warn(s, "nothing in software: populate its memory channels, or leave its PUs out (--cpus)",
-                 "NUMA node %u has PUs but no memory: they use the nearest node's", node.number);
-        if (node.kind == DITTO_NODE_CPULESS)
-            warn(s, "nothing: use it through your own allocations (memkind, numactl) if you want it",
-                 "NUMA node %u has memory but no PUs (HBM, CXL): no replica is placed there", node.number);
-        if (node.pus > 0 && !node.allowed)
-            warn(s, "add the node to the cpuset's mems, or take its PUs out of its cpus",
-                 "the process has PUs on NUMA node %u but may not take memory there", node.number);
+        if (are(&node) && used < sizeof list - 16)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%u", used > 0 ? ", " : "", node.number);
+        else if (are(&node) && list[used - 1] != '.')
+            used += (size_t)snprintf(list + used, sizeof list - used, ", ...");
     }
+    if (used > 0)
+        warn(s, remedy, "NUMA node %s: %s", list, what);
+}
+
+static void warn_of_nodes(struct survey *s)
+{
+    warn_of_nodes_that(s, is_memoryless,
+                       "nothing in software: populate the memory channels, or leave the PUs out (--cpus)",
+                       "PUs but no memory; they use the nearest node's");
+    warn_of_nodes_that(s, is_cpuless, "nothing: use it through your own allocations (memkind, numactl) if you want it",
+                       "memory but no PUs (HBM, CXL); no replica is placed there");
+    warn_of_nodes_that(s, is_forbidden, "add the node to the cpuset's mems, or take its PUs out of its cpus",
+                       "PUs, but the process may not take memory there");
 }
 
 static void warn_of_memory(struct survey *s)
@@ -182,6 +205,42 @@ static void make_strategy(struct survey *s)
     check(ditto_strategy_create(DITTO_MIRRORED, &options, &s->strategy));
 }
 
+static void read_placement(struct survey *s, const char *path)
+{
+    static char text[1 << 20];
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+    if (file == NULL) {
+        perror(path);
+        exit(1);
+    }
+    size_t length = fread(text, 1, sizeof text, file);
+    if (file != stdin)
+        fclose(file);
+    check(ditto_placement_read(s->topology, text, length, &s->placement));
+}
+
+/* Which replicas have a PU, by its number: counted, then sorted into one list. */
+static void list_replicas(struct survey *s)
+{
+    uint32_t replicas = ditto_placement_replicas(s->placement);
+    ditto_place place;
+    s->first = calloc(MOST_PUS + 2, sizeof *s->first);
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t r = 0; r < replicas; r++)
+            for (uint32_t d = 0; d < ditto_placement_devices(s->placement, r); d++) {
+                check(ditto_placement_get(s->placement, r, d, &place));
+                if (round == 0)
+                    s->first[place.pu.number + 2]++;
+                else
+                    s->replica_on[s->first[place.pu.number + 1]++] = r;
+            }
+        for (uint32_t i = 2; i < MOST_PUS + 2 && round == 0; i++)
+            s->first[i] += s->first[i - 1];
+        if (round == 0)
+            s->replica_on = calloc(s->first[MOST_PUS + 1] + 1u, sizeof *s->replica_on);
+    }
+}
+
 void survey_make(struct survey *s, const struct request *request)
 {
     ditto_placement_options placement = request->placement;
@@ -191,18 +250,22 @@ void survey_make(struct survey *s, const struct request *request)
     check(ditto_topology_count(s->topology, &s->counts));
     if (placement.replicas == 0 && placement.per == DITTO_PER_SHAPE && placement.shape == NULL)
         placement.replicas = ditto_topology_default_replicas(s->topology);
-    check(ditto_placement_build(s->topology, &placement, &s->placement));
+    if (request->placement_file != NULL)
+        read_placement(s, request->placement_file);
+    else
+        check(ditto_placement_build(s->topology, &placement, &s->placement));
+    list_replicas(s);
     if (s->live) {
         check(ditto_limits_read(&s->limits));
         make_strategy(s);
     }
-    warn_of_cuts(s);
-    warn_of_sharing(s);
-    warn_of_nodes(s);
     if (s->live) {
         warn_of_memory(s);
         warn_of_pages(s);
     }
+    warn_of_cuts(s);
+    warn_of_sharing(s);
+    warn_of_nodes(s);
 }
 
 void survey_free(struct survey *s)
@@ -210,4 +273,6 @@ void survey_free(struct survey *s)
     check(ditto_strategy_destroy(s->strategy));
     ditto_placement_destroy(s->placement);
     ditto_topology_destroy(s->topology);
+    free(s->first);
+    free(s->replica_on);
 }

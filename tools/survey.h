@@ -11,13 +11,15 @@ struct request {
     ditto_topology_options topology;
     ditto_placement_options placement;
     ditto_helpers helpers;
+    const char *placement_file; /* NULL: by `placement` */
 };
 
 struct warning {
     char what[256];   /* what was found */
     char remedy[256]; /* what to do about it, or why nothing need be done */
 };
-#define MOST_WARNINGS 20
+#define MOST_WARNINGS 20   /* there are fewer kinds */
+#define MOST_PUS      8192 /* numbers of usable PUs are below */
 
 struct survey {
     const struct request *request;
@@ -26,7 +28,8 @@ struct survey {
     ditto_topology_counts counts;
     ditto_limits limits; /* live */
     ditto_placement *placement;
-    ditto_strategy *strategy; /* live: where threads and pages were read back */
+    uint32_t *first, *replica_on; /* PU number p has replicas replica_on[first[p]] .. [first[p + 1]), ascending */
+    ditto_strategy *strategy;     /* live: where threads and pages were read back */
     struct warning warning[MOST_WARNINGS];
     uint32_t warnings;
 };

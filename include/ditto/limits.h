@@ -26,6 +26,7 @@ typedef enum ditto_memory_policy {
     DITTO_POLICY_OTHER = 6, /**< a newer kind */
 } ditto_memory_policy;
 
+/** Lists that do not fit end in ",...". */
 typedef struct ditto_limits {
     char affinity[256];       /**< PUs of the calling thread (in a scope: before it was entered), "0-3,8" */
     char memory_nodes[256];   /**< NUMA nodes that the cpuset allows (Mems_allowed); "": not known */

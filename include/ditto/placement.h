@@ -107,7 +107,8 @@ typedef enum ditto_level {
 } ditto_level;
 #define DITTO_LEVELS 3
 
-/** Groups of replicas at a level: their leaders share a last-level cache, a node, a package. 0 for NULL or an unknown
+/** Groups of replicas at a level: their leaders share a last-level cache, a NUMA node (its part in a package, if it reaches
+ *  into several), a package. 0 for NULL or an unknown
  *  level. Groups of nodes and packages are ranges of ids; a cache that reaches across nodes may not be. */
 DITTO_API uint32_t ditto_placement_groups(const ditto_placement *placement, ditto_level level);
 /** The members of a group. @param replicas  [out] *count ids, ascending; the placement's own memory
@@ -123,6 +124,9 @@ DITTO_API ditto_status ditto_placement_write(const ditto_placement *placement, c
                                              size_t *length);
 /** Reads such a text back, on the same machine or a recording of it. Lines may end in CR LF; "check" may be left out in a
  *  text written by hand.
+ *  Replicas are numbered node by node, as ditto_placement_build does, whatever their numbers in a text written by hand;
+ *  they may share PUs.
+ *
  *  @param text  [length], need not be terminated
  *  @retval DITTO_ERR_CORRUPT  it is no such text; the message gives the line
  *  @retval DITTO_ERR_RANGE    a PU that is not in the topology; too many replicas or PUs

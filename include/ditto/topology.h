@@ -47,7 +47,7 @@ typedef struct ditto_pu {
     uint32_t llc;         /**< last-level cache, counted in the order of the mesh */
     uint32_t core;        /**< logical index */
     uint32_t smt;         /**< 0: the first PU of its core that may be used, 1: its sibling, ... */
-    uint32_t kind;        /**< of core: 0 .. core_kinds - 1, the fastest has the highest number */
+    uint32_t kind; /**< of core: 0 .. core_kinds - 1, the fastest has the highest number where hwloc can rank them */
     uint32_t mesh[DITTO_MESH_RANK]; /**< coordinates, among the PUs that may be used */
 } ditto_pu;
 
@@ -81,9 +81,12 @@ typedef struct ditto_node {
  *
  *  @param options  NULL: this machine
  *  @param out      the caller's to destroy; set only on DITTO_OK
- *  @retval DITTO_ERR_INVALID    both xml_path and synthetic are set, or the synthetic text or `cpus` does not parse
+ *  @retval DITTO_ERR_INVALID    both xml_path and synthetic are set, or the synthetic text or `cpus` does not parse;
+ *                               this machine is asked for, but hwloc was told of another one by its environment variables
  *  @retval DITTO_ERR_NOT_FOUND  there is no file at xml_path
  *  @retval DITTO_ERR_CORRUPT    the file is not an hwloc topology
+ *  @retval DITTO_ERR_UNSUPPORTED  a usable PU has a number above 8191; more than 1024 NUMA nodes; options of a newer version
+ *  @retval DITTO_ERR_SYSTEM     this machine or the thread's affinity could not be read
  *  @retval DITTO_ERR_RANGE      no PU is left that the process may use (an empty cpuset); `cpus` names one that is not
  *                               there or not allowed
  *  @retval DITTO_ERR_NO_MEMORY

@@ -26,6 +26,7 @@ void ditto_topology_destroy(ditto_topology *topology)
         free(topology->pus);
         free(topology->nodes);
         free(topology->distance);
+        free(topology->apart);
     }
     free(topology);
 }

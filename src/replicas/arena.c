@@ -6,11 +6,15 @@
  * reserved, pages come when they are touched.
  *
  * Where mbind is refused (default seccomp profile of containers) the kernel places a page on the node of the thread that
- * touches it first. Then the owner, who is pinned, touches each range before jemalloc hands out any of it; steps are kept
- * small, and pages are never given back, because a page that returned would be placed anew by whoever touches it next. */
+ * touches it first. Then the owner, bound to its PU, touches each range before jemalloc hands out any of it; steps are kept
+ * small, and pages are never given back, because a page that returned would be placed anew by whoever touches it next. Such
+ * ranges are whole huge pages: without a policy of their own, neighbours are one mapping to the kernel, and the huge page of
+ * one range's first touch would reach into the next one, which is another node's. */
 #include "replicas/arena.h"
 #include "base/base.h"
+#include "replicas/load.h"
 #include "replicas/pages.h"
+#include "replicas/pin.h"
 
 #include <errno.h>
 #include <jemalloc/jemalloc.h>
@@ -31,7 +35,7 @@ int dti_je_mallctl(const char *name, void *old, size_t *old_length, void *new, s
  * arena: it only holds jemalloc's own bookkeeping. Stays private: the host's MALLOC_CONF is not read. */
 const char *dti_je_malloc_conf = "tcache:false,narenas:1,background_thread:false,abort_conf:false";
 
-#define TOUCH_STEP_BYTES ((size_t)2 << 20) /* most that first touch may waste beyond what is asked */
+#define TOUCH_STEP_BYTES ((size_t)2 << 20) /* most that first touch may waste beyond what is asked: a huge page */
 
 struct dti_range {
     void *start;
@@ -39,8 +43,8 @@ struct dti_range {
 };
 
 struct dti_arena {
-    extent_hooks_t hooks; /* first: jemalloc hands this address back to the hooks */
-    uint32_t node_os;
+    extent_hooks_t hooks;       /* first: jemalloc hands this address back to the hooks */
+    uint32_t node_os, touch_pu; /* touch_pu: where first touch must happen; DTI_NO_PU: the owner is there anyway */
     bool strict;
     unsigned index, tcache;
     _Atomic int binding;  /* ditto_binding; falls once from wished to FIRST_TOUCH, read by reports */
@@ -67,11 +71,38 @@ static bool bind_range(struct dti_arena *a, void *start, size_t bytes)
     return false;
 }
 
-static void touch(void *start, size_t bytes)
+static void touch(const struct dti_arena *a, void *start, size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct dti_mask own, there;
+    bool moved = false;
+    if (a->touch_pu != DTI_NO_PU && dti_affinity_get(&own) == DITTO_OK) {
+        dti_mask_clear(&there);
+        dti_mask_add(&there, a->touch_pu);
+        moved = dti_pin_to(&there) == DITTO_OK;
+    }
     for (size_t at = 0; at < bytes; at += page)
         ((volatile char *)start)[at] = 0;
+    if (moved)
+        dti_affinity_restore(&own);
+}
+
+/* Is mbind refused? Asked before the first range, so that it too is made for first touch. */
+static void ask_for_mbind(struct dti_arena *a)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int kept_errno = errno;
+    void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory != MAP_FAILED) {
+        (void)bind_range(a, memory, page);
+        munmap(memory, page);
+    }
+    errno = kept_errno;
+}
+
+static bool is_first_touch(const struct dti_arena *a)
+{
+    return atomic_load_explicit(&a->binding, memory_order_relaxed) == DITTO_BINDING_FIRST_TOUCH;
 }
 
 static bool remember(struct dti_arena *a, void *start, size_t bytes)
@@ -115,15 +146,20 @@ static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t bytes, size_
 {
     struct dti_arena *a = (struct dti_arena *)hooks;
     int kept_errno = errno;
+    size_t mapped = bytes;
     (void)index;
-    void *start = wanted == NULL ? map_aligned(bytes, alignment) : NULL; /* growing in place is not offered */
-    if (start != NULL && !remember(a, start, bytes)) {
-        munmap(start, bytes);
+    if (is_first_touch(a)) {
+        mapped = (bytes + TOUCH_STEP_BYTES - 1) / TOUCH_STEP_BYTES * TOUCH_STEP_BYTES;
+        alignment = alignment > TOUCH_STEP_BYTES ? alignment : TOUCH_STEP_BYTES;
+    }
+    void *start = wanted == NULL ? map_aligned(mapped, alignment) : NULL; /* growing in place is not offered */
+    if (start != NULL && !remember(a, start, mapped)) {
+        munmap(start, mapped);
         start = NULL;
     }
     if (start != NULL) {
-        if (!bind_range(a, start, bytes))
-            touch(start, bytes);
+        if (!bind_range(a, start, mapped))
+            touch(a, start, mapped);
         *zero = *commit = true; /* fresh anonymous pages are both */
     }
     errno = kept_errno;
@@ -148,7 +184,7 @@ static bool hook_purge(extent_hooks_t *hooks, void *start, size_t bytes, size_t 
     struct dti_arena *a = (struct dti_arena *)hooks;
     int kept_errno = errno;
     (void)bytes, (void)index;
-    if (atomic_load_explicit(&a->binding, memory_order_relaxed) == DITTO_BINDING_FIRST_TOUCH)
+    if (is_first_touch(a))
         return true;
     bool failed = madvise((char *)start + offset, length, MADV_DONTNEED) != 0;
     errno = kept_errno;
@@ -185,24 +221,25 @@ static void control(unsigned index, const char *what, void *new, size_t new_byte
     dti_je_mallctl(name, NULL, NULL, new, new_bytes); /* fails for an arena that is not there only */
 }
 
-/* A refused mbind shows at the first range, which jemalloc's bookkeeping takes while the arena is made. */
 static void limit_growth(struct dti_arena *a)
 {
     size_t most = TOUCH_STEP_BYTES;
-    if (dti_arena_binding(a) == DITTO_BINDING_FIRST_TOUCH)
+    if (is_first_touch(a))
         control(a->index, "retain_grow_limit", &most, sizeof most);
 }
 
-ditto_status dti_arena_create(uint32_t node_os, bool strict, struct dti_arena **out)
+ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, struct dti_arena **out)
 {
     struct dti_arena *a = calloc(1, sizeof *a);
     if (a == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena");
     a->hooks = hooks_table;
     a->node_os = node_os;
+    a->touch_pu = touch_pu;
     a->strict = strict;
     atomic_init(&a->binding, DITTO_BINDING_UNKNOWN);
     pthread_mutex_init(&a->lock, NULL);
+    ask_for_mbind(a);
     extent_hooks_t *hooks = &a->hooks;
     size_t length = sizeof a->index;
     if (dti_je_mallctl("arenas.create", &a->index, &length, &hooks, sizeof(void *)) != 0)
@@ -211,7 +248,7 @@ ditto_status dti_arena_create(uint32_t node_os, bool strict, struct dti_arena **
     if (dti_je_mallctl("tcache.create", &a->tcache, &length, NULL, 0) != 0)
         goto undo_index;
     limit_growth(a);
-    if (strict && dti_arena_binding(a) == DITTO_BINDING_FIRST_TOUCH) {
+    if (strict && is_first_touch(a)) {
         dti_arena_destroy(a);
         return DTI_FAIL(DITTO_ERR_SYSTEM,
                         "strict memory on NUMA node %u: the kernel refuses mbind (a container's seccomp "

@@ -10,9 +10,10 @@ struct dti_arena; /* belongs to one replica */
 
 /* -- The owning thread -- */
 
-/* Makes the arena; jemalloc's own bookkeeping for it comes from its first range, so that lies on the node too.
+/* Makes the arena, for a thread that is bound to the node, or, where it may leave it, one that first touch binds to `touch_pu`
+ * meanwhile (DTI_NO_PU: not needed); jemalloc's own bookkeeping for it comes from its first range, so that lies on the node too.
  * Errors: NO_MEMORY (the system gives no range: RLIMIT_AS), SYSTEM (jemalloc refused). */
-ditto_status dti_arena_create(uint32_t node_os, bool strict, struct dti_arena **out);
+ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, struct dti_arena **out);
 
 /* Uninitialised memory; `alignment` a power of two or 0. The owner uses its thread cache, without lock. NO_MEMORY. */
 ditto_status dti_arena_alloc(struct dti_arena *arena, size_t bytes, size_t alignment, void **out);

@@ -1,5 +1,6 @@
 /* src/replicas/elsewhere.c - see elsewhere.h. */
 #include "replicas/elsewhere.h"
+#include "replicas/load.h"
 
 #include <stdlib.h>
 
@@ -39,7 +40,7 @@ static ditto_status allocate_there(uint32_t device, void *argument)
     w->asked = true;
     w->status = DITTO_OK;
     if (w->where->arena == NULL)
-        w->status = dti_arena_create(w->where->node, w->strict, &w->where->arena);
+        w->status = dti_arena_create(w->where->node, DTI_NO_PU, w->strict, &w->where->arena);
     if (w->status == DITTO_OK)
         w->status = dti_arena_alloc(w->where->arena, w->bytes, w->alignment, &w->memory);
     if (w->status != DITTO_OK)

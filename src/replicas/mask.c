@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define WORD_BITS (8 * sizeof(unsigned long))
+#define WORD_BITS   (8 * sizeof(unsigned long))
+#define MOST_NUMBER 99999999u /* that is read: more would overflow */
 
 void dti_mask_clear(struct dti_mask *mask)
 {
@@ -32,10 +33,10 @@ static bool parse_number(const char **at, const char *end, uint32_t *number)
 {
     const char *start = *at;
     uint32_t sum = 0;
-    for (; *at < end && **at >= '0' && **at <= '9' && sum < DTI_MAX_PUS; ++*at)
+    for (; *at < end && **at >= '0' && **at <= '9' && sum <= MOST_NUMBER; ++*at)
         sum = sum * 10 + (uint32_t)(**at - '0');
     *number = sum;
-    return *at > start && sum < DTI_MAX_PUS;
+    return *at > start && sum <= MOST_NUMBER;
 }
 
 bool dti_range_parse(const char **at, const char *end, uint32_t *first, uint32_t *last)
@@ -55,7 +56,7 @@ bool dti_mask_parse(const char *text, size_t length, struct dti_mask *mask)
     uint32_t first, last;
     dti_mask_clear(mask);
     for (;; at++) { /* over the comma */
-        if (!dti_range_parse(&at, end, &first, &last))
+        if (!dti_range_parse(&at, end, &first, &last) || last >= DTI_MAX_PUS)
             return false;
         for (; first <= last; first++)
             dti_mask_add(mask, first);
@@ -90,6 +91,18 @@ void dti_list_end(struct dti_list *list)
     write_run(list);
     list->first = 1;
     list->last = 0;
+}
+
+void dti_list_fit(struct dti_text *text)
+{
+    static const char mark[] = ",...";
+    if (text->length < text->size || text->size <= sizeof mark)
+        return;
+    char *at = text->buffer + text->size - sizeof mark;
+    while (at > text->buffer && *at != ',')
+        at--;
+    memcpy(at, mark, sizeof mark);
+    text->length = strlen(text->buffer);
 }
 
 void dti_mask_write(const struct dti_mask *mask, struct dti_text *text)

@@ -31,6 +31,8 @@ struct dti_list {
 };
 void dti_list_add(struct dti_list *list, uint32_t number);
 void dti_list_end(struct dti_list *list);
+/* Finishes a list in a buffer of its own that may be too small: then it ends in ",..." instead of in half a number. */
+void dti_list_fit(struct dti_text *text);
 /* The whole set as a list. */
 void dti_mask_write(const struct dti_mask *mask, struct dti_text *text);
 

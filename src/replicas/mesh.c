@@ -34,11 +34,11 @@ static int by_mesh(const void *left, const void *right)
     return order != 0 ? order : compare(a->pu.is.number, b->pu.is.number);
 }
 
-static uint32_t distance(const ditto_topology *t, const struct spot *a, const struct spot *b)
+static uint32_t apart(const ditto_topology *t, const struct spot *a, const struct spot *b)
 {
     if (a->node == DITTO_NO_NODE || b->node == DITTO_NO_NODE)
         return 0;
-    return t->distance[(size_t)a->node * t->counts.machine_nodes + b->node];
+    return t->apart[(size_t)a->node * t->counts.machine_nodes + b->node];
 }
 
 /* Gives each spot its place in the chain; `taken` is scratch. */
@@ -54,7 +54,7 @@ static void chain(const ditto_topology *t, struct spot *spot, uint32_t count, bo
             if (taken[i] || (together && !same))
                 continue;
             if (best == UINT32_MAX || (same && !together) ||
-                distance(t, &spot[last], &spot[i]) < distance(t, &spot[last], &spot[best]))
+                apart(t, &spot[last], &spot[i]) < apart(t, &spot[last], &spot[best]))
                 best = i;
             together |= same;
         }
@@ -108,6 +108,17 @@ static void number_next(struct dti_raw_pu *raw, const struct dti_raw_pu *before)
     }
 }
 
+/* Ranks of PUs in their cores: also where a core reaches into two spots. `seen` [cores of the machine] is scratch. */
+static void rank_siblings(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count, uint32_t *seen)
+{
+    t->counts.cores = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        ditto_pu *pu = &raw[i].pu.is;
+        pu->smt = seen[pu->core]++;
+        t->counts.cores += pu->smt == 0;
+    }
+}
+
 /* Last-level caches by order of appearance; one that is wider than a spot appears again. */
 static void number_caches(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count)
 {
@@ -127,14 +138,19 @@ bool dti_mesh_order(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count)
         return false;
     qsort(raw, count, sizeof *raw, by_mesh);
     number_caches(t, raw, count);
+    uint32_t cores = 0;
+    for (uint32_t i = 0; i < count; i++)
+        cores = raw[i].pu.is.core >= cores ? raw[i].pu.is.core + 1 : cores;
+    uint32_t *seen = calloc(cores + 1u, sizeof *seen);
+    if (seen == NULL)
+        return false;
+    rank_siblings(t, raw, count, seen);
+    free(seen);
     c->pus = count;
-    c->packages = c->cores = 0;
     memset(c->mesh, 0, sizeof c->mesh);
     uint64_t full = 1;
     for (uint32_t i = 0; i < count; i++) {
         number_next(&raw[i], i > 0 ? &raw[i - 1] : NULL);
-        raw[i].pu.is.smt = raw[i].pu.is.mesh[3];
-        c->cores += raw[i].pu.is.smt == 0;
         for (int d = 0; d < DITTO_MESH_RANK; d++)
             if (raw[i].pu.is.mesh[d] >= c->mesh[d])
                 c->mesh[d] = raw[i].pu.is.mesh[d] + 1;

@@ -13,7 +13,7 @@ struct dti_raw_pu {
 };
 
 /* Sorts raw[0 .. count) into the order of the mesh and fills t->pus (room for count), spots, and the counts that follow
- * from them. t->nodes and t->distance are there. False: no memory. */
+ * from them. t->nodes and t->apart are there. False: no memory. */
 bool dti_mesh_order(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count);
 
 #endif

@@ -28,6 +28,7 @@ ditto_status dti_pin_to(const struct dti_mask *pus)
         char list[256];
         struct dti_text text = { list, sizeof list, 0 };
         dti_mask_write(pus, &text);
+        dti_list_fit(&text);
         return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed,
                               "could not bind the thread to PU %s: was it taken offline or out of the cpuset? "
                               "DITTO_PIN_NONE does without binding",

@@ -108,6 +108,8 @@ static void number_replicas(const ditto_topology *t, const struct dti_sites *sit
 {
     uint32_t listed = 0;
     p->num_pus = t->counts.pus;
+    p->machine_pus = t->counts.machine_pus;
+    p->machine_nodes = t->counts.machine_nodes;
     memcpy(p->pus, t->pus, t->counts.pus * sizeof *p->pus);
     for (uint32_t s = 0; s < sites->count; s++)
         for (uint32_t copy = 0; copy < taken[s]; copy++) {
@@ -199,6 +201,8 @@ static ditto_status check(const ditto_placement_options *o)
     DTI_TRY(check_rank(o->stride, o->stride_rank, "stride"));
     if (o->num_pus > 0 && o->pus == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "num_pus is %u but pus is NULL", o->num_pus);
+    if (o->num_pus == 0 && o->pus != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "pus is set but num_pus is 0: it says how many entries there are");
     if ((o->num_pus > 0) + (o->per != DITTO_PER_SHAPE) + shaped > 1)
         return DTI_FAIL(DITTO_ERR_INVALID, "more than one of pus, per and shape (or stride) is set: choose one");
     if (o->num_pus > 0 && (o->flags & DITTO_PLACEMENT_NO_SMT) != 0)
@@ -279,6 +283,12 @@ const struct dti_pu *dti_placement_pu(const ditto_placement *p, uint32_t replica
 
 static ditto_status check_same(const ditto_placement *p, const ditto_topology *t)
 {
+    if (p->machine_pus != t->counts.machine_pus || p->machine_nodes != t->counts.machine_nodes)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the placement was made for another machine, of %u PUs and %u NUMA nodes; this one has %u and %u: "
+            "build it on this machine's topology",
+            p->machine_pus, p->machine_nodes, t->counts.machine_pus, t->counts.machine_nodes);
     for (uint32_t i = 0; i < p->num_pus; i++) {
         const struct dti_pu *here = p->sharers[i] > 0 ? dti_topology_find(t, p->pus[i].is.number) : NULL;
         if (here != NULL && !dti_pu_same(here, &p->pus[i]))

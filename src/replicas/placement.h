@@ -26,7 +26,8 @@ struct ditto_placement {
     uint32_t *sharers;                             /* [num_pus] logical devices on it */
     struct dti_grouping level[DITTO_LEVELS], home; /* home: by the leader's NUMA node */
     uint32_t num_pus;
-    bool shared; /* some PU has more than one logical device */
+    uint32_t machine_pus, machine_nodes; /* of the topology */
+    bool shared;                         /* some PU has more than one logical device */
 };
 
 ditto_status dti_placement_make(const ditto_topology *topology, const ditto_placement_options *options,

@@ -7,16 +7,25 @@
 
 static const char title[] = "ditto-placement 1";
 
-/* Tells hardware apart: FNV-1a (Fowler, Noll, Vo) over what identifies each PU of each replica, in order. */
+/* FNV-1a (Fowler, Noll, Vo) over the bytes of words, low ones first. */
+static uint64_t add_words(uint64_t hash, const uint32_t *words, size_t count)
+{
+    for (size_t i = 0; i < 4 * count; i++)
+        hash = (hash ^ (words[i / 4] >> i % 4 * 8 & 0xff)) * 0x100000001b3u;
+    return hash;
+}
+
+/* Tells hardware apart: the machine's size, and what identifies each PU of each replica, in order. */
 static uint64_t hardware_check(const ditto_placement *p)
 {
     uint64_t hash = 0xcbf29ce484222325u;
+    const uint32_t machine[] = { p->machine_pus, p->machine_nodes };
+    hash = add_words(hash, machine, 2);
     for (uint32_t r = 0; r < p->replicas; r++)
         for (uint32_t d = 0; d < p->blocks[r].count; d++) {
             const struct dti_pu *pu = dti_placement_pu(p, r, d);
             const uint32_t words[] = { pu->is.number, pu->is.numa_node, pu->package_os, pu->core_os };
-            for (size_t i = 0; i < sizeof words; i++)
-                hash = (hash ^ (words[i / 4] >> i % 4 * 8 & 0xff)) * 0x100000001b3u;
+            hash = add_words(hash, words, 4);
         }
     return hash;
 }
@@ -122,6 +131,8 @@ static ditto_status read_replica(struct reader *r, const char *line, size_t leng
         uint32_t first, last;
         if (!dti_range_parse(&at, end, &first, &last))
             return corrupt(r, "numbers of PUs, like 0-3,8");
+        if (last >= DTI_MAX_PUS)
+            return DTI_FAIL(DITTO_ERR_RANGE, "line %u: PU %u: this build counts to %u", r->line, last, DTI_MAX_PUS);
         if (r->listed - before + (last - first) >= DTI_MAX_PUS)
             return DTI_FAIL(DITTO_ERR_RANGE, "line %u: a replica of more than %u PUs", r->line, DTI_MAX_PUS);
         for (; first <= last; first++)

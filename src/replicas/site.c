@@ -119,7 +119,7 @@ static void list_left_over(const struct boxes *b, bool *covered, struct dti_site
         covered[s->pu[i]] = true;
     for (uint32_t smt = 0; smt < b->mesh[3]; smt++)
         for (uint32_t i = 0; i < b->t->counts.pus; i++) {
-            if (covered[i] || b->t->pus[i].is.smt != smt)
+            if (covered[i] || b->t->pus[i].is.mesh[3] != smt)
                 continue;
             s->pu[end++] = i;
             if (end - s->listed == b->size)
@@ -178,7 +178,7 @@ static void list_part(const ditto_topology *t, const uint32_t *part, uint32_t wa
     uint32_t end = s->listed;
     for (uint32_t smt = 0; smt < pus_per_core; smt++)
         for (uint32_t i = from; i <= until; i++)
-            if (part[i] == wanted && t->pus[i].is.smt == smt)
+            if (part[i] == wanted && t->pus[i].is.mesh[3] == smt)
                 s->pu[end++] = i;
     if (end > s->listed)
         close_site(s, end, t->pus[s->pu[s->listed]].is.smt);
@@ -195,7 +195,7 @@ ditto_status dti_sites_by_name(const ditto_topology *t, ditto_per per, bool no_s
     }
     uint32_t *from = part + pus, *until = from + pus; /* where each part begins and ends */
     for (uint32_t i = 0; i < pus; i++) {
-        core += i > 0 && t->pus[i].is.smt == 0;
+        core += i > 0 && t->pus[i].is.mesh[3] == 0;
         part[i] = part_of(t, per, i, core);
         if (part[i] >= parts) { /* parts appear in order */
             parts = part[i] + 1;

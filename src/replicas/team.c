@@ -362,7 +362,9 @@ static ditto_status settle(struct dti_replica *r, void *unused)
         team->options.caller_waits) /* a caller has been pinned by dti_cross_enter, and keeps its policy */
         DTI_TRY(dti_team_settle_thread(team, &r->mask));
     r->cpu = team->options.pin ? sched_getcpu() : -1;
-    DTI_TRY(dti_arena_create(r->pu.memory_node, team->options.strict_memory, &r->arena));
+    bool floats = team->options.pin && dti_mask_count(&r->mask) > 1; /* helpers off: it may leave its node */
+    DTI_TRY(
+        dti_arena_create(r->pu.memory_node, floats ? r->pu.number : DTI_NO_PU, team->options.strict_memory, &r->arena));
     return dti_crew_create(r, team->options.placement, &r->crew);
 }
 
@@ -386,6 +388,15 @@ static ditto_status start_threads(struct dti_team *team, uint32_t *started)
     return DITTO_OK;
 }
 
+/* A PU may stand twice in a replica's set. */
+static bool listed_before(const ditto_placement *placement, uint32_t replica, uint32_t device)
+{
+    uint32_t pu = dti_placement_pu(placement, replica, device)->is.number, d = 0;
+    while (d < device && dti_placement_pu(placement, replica, d)->is.number != pu)
+        d++;
+    return d < device;
+}
+
 static void end_threads(struct dti_team *team, uint32_t started)
 {
     post(team, GO_EXIT);
@@ -395,12 +406,24 @@ static void end_threads(struct dti_team *team, uint32_t started)
         dti_crew_end_threads(team->replica[0].crew);
 }
 
-/* A thread on each PU of each replica: a leader, a helper, or, with helpers off, whatever the host starts there. */
+/* Every thread on every PU that it may run on: one for each leader and helper; with helpers off a leader may run on all PUs of
+ * its replica, and so will the threads that the host starts there. */
 static void count_load(const struct dti_team *team, void (*count)(uint32_t pu))
 {
     for (uint32_t i = 0; i < team->n; i++)
         for (uint32_t d = 0; d < team->replica[i].pus; d++)
-            count(team->options.pin ? dti_placement_pu(team->options.placement, i, d)->is.number : DTI_NO_PU);
+            if (team->options.helpers || !listed_before(team->options.placement, i, d))
+                count(team->options.pin ? dti_placement_pu(team->options.placement, i, d)->is.number : DTI_NO_PU);
+}
+
+uint32_t dti_team_threads_on(const struct dti_team *team, uint32_t pu)
+{
+    uint32_t threads = 0;
+    for (uint32_t i = 0; i < team->n; i++)
+        for (uint32_t d = 0; d < team->replica[i].pus; d++)
+            threads += dti_placement_pu(team->options.placement, i, d)->is.number == pu &&
+                       (team->options.helpers || !listed_before(team->options.placement, i, d));
+    return threads;
 }
 
 static void orphan_dependents(struct dti_team *team, bool threads_live)
@@ -460,6 +483,19 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
     }
 }
 
+/* By itself: two of its threads must share a PU, or the quota is below their number. */
+static bool is_crowded(const struct dti_team_options *options, uint32_t *threads)
+{
+    const ditto_placement *p = options->placement;
+    bool shared = options->helpers && p->shared;
+    *threads = 0;
+    for (uint32_t r = 0; r < p->replicas; r++)
+        *threads += options->helpers ? p->blocks[r].count : 1;
+    for (uint32_t r = 1; r < p->replicas && !options->helpers; r++) /* leaders; ids follow the mesh */
+        shared |= dti_placement_leader(p, r) == dti_placement_leader(p, r - 1);
+    return shared || (options->cpu_quota > 0 && options->cpu_quota < *threads);
+}
+
 static struct dti_team *allocate(const struct dti_team_options *options)
 {
     uint32_t n = options->placement->replicas, threads = 0;
@@ -469,9 +505,7 @@ static struct dti_team *allocate(const struct dti_team_options *options)
     memset(team, 0, sizeof *team);
     team->options = *options;
     team->n = n;
-    for (uint32_t i = 0; i < n; i++)
-        threads += options->placement->blocks[i].count;
-    team->crowded = options->placement->shared || (options->cpu_quota > 0 && options->cpu_quota < threads);
+    team->crowded = is_crowded(options, &threads);
     team->yield_ns = YIELD_NS + YIELD_SHARER_NS * (threads / (options->pus != 0 ? options->pus : 1));
     pthread_mutex_init(&team->lock, NULL);
     dti_stop_init(&team->stop);

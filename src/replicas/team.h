@@ -120,6 +120,8 @@ void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent);
 void dti_dependent_remove(struct dti_team *team, struct dti_dependent *dependent);
 uint32_t dti_team_run_number(const struct dti_team *team);
 
+/* Threads of the team on a PU: leaders and helpers; with helpers off, leaders that may run there. */
+uint32_t dti_team_threads_on(const struct dti_team *team, uint32_t pu);
 /* How a thread on a PU should wait, as long as *epoch is the load's. */
 struct dti_patience dti_team_patience(const struct dti_team *team, uint32_t pu, uint32_t *epoch);
 /* What every thread of the team does first: binds itself, unless the host places threads, and then drops a memory policy

@@ -63,6 +63,20 @@ static void read_distances(hwloc_topology_t hw, ditto_topology *t)
     hwloc_distances_release(hw, d);
 }
 
+/* How far apart nodes are, to compare: the distance where it is told, else more the nearer to the root the smallest part of
+ * the machine is that has both. `where` [machine_nodes]: the part that each is attached to. */
+static void compare_nodes(hwloc_topology_t hw, ditto_topology *t, const hwloc_obj_t *where)
+{
+    uint32_t nodes = t->counts.machine_nodes;
+    for (uint32_t i = 0; i < nodes; i++)
+        for (uint32_t k = 0; k < nodes; k++) {
+            uint32_t told = t->distance[(size_t)i * nodes + k], untold = 0;
+            if (told == 0 && i != k)
+                untold = UINT32_MAX - (uint32_t)hwloc_get_common_ancestor_obj(hw, where[i], where[k])->depth;
+            t->apart[(size_t)i * nodes + k] = told != 0 ? told : untold;
+        }
+}
+
 static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
 {
     struct dti_mask mems;
@@ -74,8 +88,12 @@ static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%u NUMA nodes: this build counts to %u", count, DTI_MAX_NODES);
     t->nodes = calloc(count + 1u, sizeof *t->nodes); /* never of no bytes */
     t->distance = calloc((size_t)count * count + 1, sizeof *t->distance);
-    if (t->nodes == NULL || t->distance == NULL)
+    t->apart = calloc((size_t)count * count + 1, sizeof *t->apart);
+    hwloc_obj_t *where = calloc(count + 1u, sizeof *where);
+    if (t->nodes == NULL || t->distance == NULL || t->apart == NULL || where == NULL) {
+        free(where);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u NUMA nodes", count);
+    }
     t->counts.machine_nodes = count;
     for (uint32_t i = 0; i < count; i++) {
         hwloc_obj_t node = hwloc_get_obj_by_type(hw, HWLOC_OBJ_NUMANODE, i);
@@ -83,9 +101,16 @@ static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
         t->nodes[i] = (ditto_node){ .number = node->os_index,
                                     .allowed = ours,
                                     .memory_bytes = node->attr->numanode.local_memory };
+        node->userdata = (void *)(uintptr_t)hwloc_bitmap_weight(node->cpuset); /* for home_of: counted once */
     }
     qsort(t->nodes, count, sizeof *t->nodes, by_number);
     read_distances(hw, t);
+    for (uint32_t i = 0; i < count; i++) { /* hwloc's order is another one than by number */
+        hwloc_obj_t node = hwloc_get_obj_by_type(hw, HWLOC_OBJ_NUMANODE, i);
+        where[index_of_node(t, node->os_index)] = node->parent;
+    }
+    compare_nodes(hw, t, where);
+    free(where);
     return DITTO_OK;
 }
 
@@ -103,7 +128,7 @@ static hwloc_obj_t home_of(hwloc_topology_t hw, unsigned pu)
     while ((node = hwloc_get_next_obj_by_type(hw, HWLOC_OBJ_NUMANODE, node)) != NULL) {
         if (!hwloc_bitmap_isset(node->cpuset, pu))
             continue;
-        int size = hwloc_bitmap_weight(node->cpuset), least = best != NULL ? hwloc_bitmap_weight(best->cpuset) : 0;
+        uintptr_t size = (uintptr_t)node->userdata, least = best != NULL ? (uintptr_t)best->userdata : 0;
         bool kind = best != NULL && is_ordinary(node) != is_ordinary(best);
         if (best == NULL || (kind && is_ordinary(node)) ||
             (!kind && (size < least || (size == least && node->os_index < best->os_index))))
@@ -134,8 +159,13 @@ static void read_caches(hwloc_obj_t pu, hwloc_const_bitmap_t usable, struct dti_
                                                          .bytes = above->attr->cache.size };
         last = above;
     }
-    /* no cache is shown: all PUs of a place count as sharing one */
-    raw->llc = last != NULL ? (uint64_t)last->logical_index : (uint64_t)1 << 32 | raw->locality;
+    if (last == NULL) { /* no cache is shown: all PUs of a place count as sharing one */
+        raw->llc = (uint64_t)1 << 63 | (uint64_t)raw->pu.is.package << 32 | raw->locality;
+        return;
+    }
+    while (last->first_child != NULL) /* caches of any level are told apart by their first PU */
+        last = last->first_child;
+    raw->llc = last->logical_index;
 }
 
 static ditto_status read_pu(hwloc_topology_t hw, ditto_topology *t, uint32_t index, hwloc_const_bitmap_t usable,
@@ -144,8 +174,10 @@ static ditto_status read_pu(hwloc_topology_t hw, ditto_topology *t, uint32_t ind
     hwloc_obj_t pu = hwloc_get_obj_by_type(hw, HWLOC_OBJ_PU, index), home = home_of(hw, pu->os_index);
     hwloc_obj_t package = ancestor(hw, HWLOC_OBJ_PACKAGE, pu), core = ancestor(hw, HWLOC_OBJ_CORE, pu);
     int kind = hwloc_cpukinds_get_by_cpuset(hw, pu->cpuset, 0);
-    if (pu->os_index >= DTI_MAX_PUS)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "PU number %u: this build counts to %u", pu->os_index, DTI_MAX_PUS);
+    if (pu->os_index >= DTI_MAX_PUS && hwloc_bitmap_isset(usable, pu->os_index))
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "PU number %u: this build counts to %u; leave it out by affinity, cpuset or .cpus",
+                        pu->os_index, DTI_MAX_PUS);
     *raw = (struct dti_raw_pu){
         .pu = { .is = { .number = pu->os_index,
                         .package = package != NULL ? package->logical_index : 0,
@@ -181,7 +213,7 @@ static uint32_t memory_node(const ditto_topology *t, uint32_t home)
         if (i == home)
             return t->nodes[i].number;
         if (best == DITTO_NO_NODE ||
-            (home != DITTO_NO_NODE && t->distance[(size_t)home * nodes + i] < t->distance[(size_t)home * nodes + best]))
+            (home != DITTO_NO_NODE && t->apart[(size_t)home * nodes + i] < t->apart[(size_t)home * nodes + best]))
             best = i;
     }
     return best != DITTO_NO_NODE ? t->nodes[best].number : DITTO_NO_NODE;
@@ -294,6 +326,11 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
         return topology->live ? DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, errno, "hwloc could not read this machine")
                               : DTI_FAIL(DITTO_ERR_CORRUPT, "%s does not describe a machine",
                                          options->xml_path != NULL ? options->xml_path : options->synthetic);
+    if (topology->live && !hwloc_topology_is_thissystem(hw))
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "hwloc was told of another machine, by HWLOC_XMLFILE, HWLOC_SYNTHETIC or HWLOC_FSROOT in the "
+                        "environment: threads can't be bound to it. Unset them, or give the machine in .xml_path or "
+                        ".synthetic");
     int complete = hwloc_bitmap_weight(hwloc_topology_get_complete_cpuset(hw));
     int cpuset = hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(hw));
     topology->counts.machine_pus = complete > 0 ? (uint32_t)complete : 0;

@@ -18,7 +18,9 @@ struct dti_pu {
 struct ditto_topology {
     struct dti_pu *pus; /* [counts.pus] in the order of the mesh: coordinates ascend */
     ditto_node *nodes;  /* [counts.machine_nodes] by operating-system number */
-    uint32_t *distance; /* [machine_nodes * machine_nodes], 0: unknown */
+    uint32_t *distance; /* [machine_nodes * machine_nodes] the firmware's, 0: unknown */
+    uint32_t
+        *apart; /* the same, always comparable: without distances, by what hwloc shows the nodes to have in common */
     uint32_t spots;
     ditto_topology_counts counts;
     bool live; /* this machine, so that threads can be bound to it */

@@ -10,11 +10,12 @@ static ditto_status check_replica(const struct dti_team *team, uint32_t replica)
     return DITTO_OK;
 }
 
-/* Threads of other strategies on a PU. Every PU of a replica counts as having one thread of its own, helpers or not. */
+/* Threads of other strategies on a PU. */
 static uint32_t strangers_on(const struct dti_team *team, const ditto_place *place)
 {
     uint32_t bound = team->options.pin ? dti_load_on(place->pu.number) : 0;
-    return bound > place->sharers ? bound - place->sharers : 0;
+    uint32_t own = dti_team_threads_on(team, place->pu.number);
+    return bound > own ? bound - own : 0;
 }
 
 /* With the team's turn taken: nobody destroys it meanwhile, and no run is going on. */
@@ -77,7 +78,7 @@ static const char *binding_name(ditto_binding binding)
     return names[binding <= DITTO_BINDING_FIRST_TOUCH ? binding : DITTO_BINDING_UNKNOWN];
 }
 
-/* The PUs of a replica, "0,64" or "0-7 (8 devices)". */
+/* The PUs of a replica, "0-7,64-71". */
 static void write_pus(const ditto_strategy *strategy, uint32_t replica, char *buffer, size_t size)
 {
     struct dti_text text = { buffer, size, 0 };
@@ -85,20 +86,22 @@ static void write_pus(const ditto_strategy *strategy, uint32_t replica, char *bu
     for (uint32_t d = 0; d < ditto_placement_devices(strategy->placement, replica); d++)
         dti_list_add(&list, dti_placement_pu(strategy->placement, replica, d)->is.number);
     dti_list_end(&list);
+    dti_list_fit(&text);
 }
 
 static void describe_replica(const ditto_strategy *strategy, const ditto_replica_info *i, struct dti_text *text)
 {
     char thread[24] = "caller", cpu[24] = "not bound", node[24] = "unknown", pus[32], shared[96] = "", away[64] = "";
     const ditto_pu *pu = &i->place.pu;
+    uint32_t own = dti_team_threads_on(strategy->base.team, pu->number);
     if (i->thread_id >= 0)
         snprintf(thread, sizeof thread, "%d", (int)i->thread_id);
     if (i->cpu >= 0)
         snprintf(cpu, sizeof cpu, "%d", (int)i->cpu);
     if (i->memory_node >= 0)
         snprintf(node, sizeof node, "%d", (int)i->memory_node);
-    if (i->place.sharers > 1)
-        snprintf(shared, sizeof shared, ", PU shared by %u threads", i->place.sharers);
+    if (own > 1)
+        snprintf(shared, sizeof shared, ", PU shared by %u threads", own);
     else if (i->strangers > 0)
         snprintf(shared, sizeof shared, ", PU shared with %u thread%s of other strategies", i->strangers,
                  i->strangers == 1 ? "" : "s");

@@ -8,7 +8,7 @@ static void memory_is_aligned_writable_and_apart(void **state)
     struct dti_arena *arena;
     void *block[64];
     (void)state;
-    assert_ok(dti_arena_create(0, false, &arena));
+    assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena));
     for (size_t i = 0; i < 64; i++) {
         size_t alignment = (size_t)1 << i % 13, bytes = i * i * 37;
         assert_ok(dti_arena_alloc(arena, bytes, alignment, &block[i]));
@@ -30,7 +30,7 @@ static void what_is_freed_is_used_again(void **state)
 {
     struct dti_arena *arena;
     (void)state;
-    assert_ok(dti_arena_create(0, false, &arena));
+    assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena));
     for (int i = 0; i < 2000; i++) {
         void *memory;
         assert_ok(dti_arena_alloc(arena, (size_t)1 << 20, 0, &memory));
@@ -46,7 +46,7 @@ static void reserved_memory_costs_pages_only_when_touched(void **state)
     struct dti_arena *arena;
     void *memory;
     (void)state;
-    assert_ok(dti_arena_create(0, false, &arena));
+    assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena));
     assert_ok(dti_arena_alloc(arena, (size_t)1 << 30, 0, &memory));
     struct dti_arena_report report = dti_arena_inspect(arena);
     assert_true(report.mapped_bytes >= (uint64_t)1 << 30);
@@ -60,7 +60,7 @@ static void a_request_beyond_memory_is_refused(void **state)
     struct dti_arena *arena;
     void *memory = &arena;
     (void)state;
-    assert_ok(dti_arena_create(0, false, &arena));
+    assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena));
     assert_status(dti_arena_alloc(arena, (size_t)1 << 62, 0, &memory), DITTO_ERR_NO_MEMORY);
     assert_status(dti_arena_alloc(arena, SIZE_MAX, 0, &memory), DITTO_ERR_NO_MEMORY);
     assert_ptr_equal(memory, &arena); /* outputs are set only on success */
@@ -74,7 +74,7 @@ static void arenas_come_and_go_without_growth(void **state)
     (void)state;
     for (int i = 0; i < 500; i++) {
         void *memory;
-        assert_ok(dti_arena_create(0, false, &arena));
+        assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena));
         assert_ok(dti_arena_alloc(arena, 100000, 0, &memory));
         dti_arena_destroy(arena);
         if (i == 100) {

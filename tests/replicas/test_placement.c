@@ -255,6 +255,7 @@ static void contradictions_and_unknown_values_are_refused(void **state)
         { { .per = (ditto_per)7 }, DITTO_ERR_RANGE },
         { { .per = (ditto_per)-1 }, DITTO_ERR_RANGE },
         { { .num_pus = 2 }, DITTO_ERR_INVALID },
+        { { .pus = pus }, DITTO_ERR_INVALID },
         { { .num_pus = 1, .pus = pus, .replicas = 2 }, DITTO_ERR_INVALID },
         { { .num_pus = 1, .pus = pus, .per = DITTO_PER_CORE }, DITTO_ERR_INVALID },
         { { .num_pus = 1, .pus = pus, .flags = DITTO_PLACEMENT_NO_SMT }, DITTO_ERR_INVALID },
@@ -376,6 +377,35 @@ static void text_of_another_machine_is_refused(void **state)
     assert_message("other hardware");
     ditto_topology_destroy(there);
     ditto_topology_destroy(here);
+    /* the same numbers of PUs, nodes and of everything that is used, but for the package, or the core, of one PU */
+    static const char *const pairs[][2] = { { "pack:1 numa:2 core:2 pu:1", "pack:2 numa:1 core:2 pu:1" },
+                                            { "pack:1 [numa] core:4 pu:1", "pack:1 [numa] core:2 pu:2" } };
+    for (int i = 0; i < 2; i++) {
+        there = machine_part(pairs[i][0], NULL);
+        here = machine_part(pairs[i][1], NULL);
+        o.pus = (uint32_t[]){ 0, 3 };
+        assert_ok(ditto_placement_build(there, &o, &p));
+        assert_ok(ditto_placement_write(p, text, sizeof text, &length));
+        ditto_placement *moved = NULL, *read = NULL;
+        assert_status(ditto_placement_read(here, text, length, &read), DITTO_ERR_INVALID);
+        assert_status(dti_placement_move(p, here, &moved), DITTO_ERR_INVALID);
+        assert_message("made for another machine");
+        assert_ok(dti_placement_move(p, there, &moved));
+        ditto_placement_destroy(moved);
+        ditto_placement_destroy(p);
+        ditto_topology_destroy(there);
+        ditto_topology_destroy(here);
+    }
+    /* one PU that is the same on both, but the machines differ in size */
+    there = machine_part("pack:8 [numa] core:16 pu:1", NULL);
+    here = machine_part("pack:1 [numa] core:2 pu:1", NULL);
+    assert_ok(ditto_placement_build(there, NULL, &p));
+    ditto_placement *moved = NULL;
+    assert_status(dti_placement_move(p, here, &moved), DITTO_ERR_INVALID);
+    assert_message("of 128 PUs and 8 NUMA nodes; this one has 2 and 1");
+    ditto_placement_destroy(p);
+    ditto_topology_destroy(there);
+    ditto_topology_destroy(here);
 }
 
 static void malformed_text_names_its_line(void **state)
@@ -397,6 +427,7 @@ static void malformed_text_names_its_line(void **state)
         { "ditto-placement 1\ncheck 0\nreplica 0: 0\nend\n", "16 hexadecimal", DITTO_ERR_CORRUPT },
         { "ditto-placement 1\nreplica 0: 0\nend\nmore\n", "behind", DITTO_ERR_CORRUPT },
         { "ditto-placement 1\nreplica 0: 32\nend\n", "PU 32", DITTO_ERR_RANGE },
+        { "ditto-placement 1\nreplica 0: 9000\nend\n", "PU 9000", DITTO_ERR_RANGE },
         { "ditto-placement 1\nreplica 0: 0-8191,0\nend\n", "more than 8192", DITTO_ERR_RANGE },
     };
     ditto_topology *t = machine_topology(MACHINE_PACKAGES);

@@ -106,7 +106,7 @@ static void a_node_without_memory_gets_it_from_the_nearest(void **state)
     assert_int_equal(ditto_topology_distance(t, 1, 1), 10);
     assert_int_equal(ditto_topology_distance(t, 1, 3), 0); /* there is no such node */
     assert_int_equal(pu_at(t, 2).numa_node, 1);
-    assert_int_equal(pu_at(t, 2).memory_node, 0); /* 0 and 2 are equally near: the lower number */
+    assert_int_equal(pu_at(t, 2).memory_node, 2); /* 21 away; node 0 is 31 away */
     assert_int_equal(pu_at(t, 3).memory_node, 2);
     ditto_topology_destroy(t);
 }
@@ -131,31 +131,6 @@ static void nodes_without_pus_never_count(void **state)
     ditto_topology_destroy(t);
 }
 
-/* The recording, with its node 0 declared to be HBM: then node 1 is where PUs belong. */
-static void ordinary_memory_goes_before_hbm_whatever_its_number(void **state)
-{
-    static char text[1 << 15], changed[1 << 15];
-    ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
-    ditto_topology *t;
-    FILE *file = fopen("tests/replicas/machines/hbm.xml", "r");
-    (void)state;
-    assert_non_null(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    char *node = strstr(text, "<object type=\"NUMANode\" os_index=\"0\"");
-    assert_non_null(node);
-    snprintf(changed, sizeof changed, "%.*s<object type=\"NUMANode\" subtype=\"HBM\"%s", (int)(node - text), text,
-             node + strlen("<object type=\"NUMANode\""));
-    char *path = temporary_file(changed);
-    options.xml_path = path;
-    assert_ok(ditto_topology_create(&options, &t));
-    assert_int_equal(pu_at(t, 0).numa_node, 1);
-    assert_int_equal(node_at(t, 0).kind, DITTO_NODE_CPULESS);
-    ditto_topology_destroy(t);
-    remove(path);
-    free(path);
-}
-
 static void caches_are_told_with_their_sharers(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_AMD);
@@ -174,16 +149,17 @@ static void caches_are_told_with_their_sharers(void **state)
     ditto_topology_destroy(t);
 }
 
-/* Two packages with two nodes each, and distances that say: from node 0, 1 and then 3 is nearest in the other package. */
+/* Two packages with two nodes each. From node 0 the other package's node 3 is the nearest, but packages stay together: 1,
+ * and from there 3. */
 static void nodes_follow_one_another_by_distance(void **state)
 {
     static const uint32_t distance[4][4] = {
-        { 10, 12, 40, 30 }, { 12, 10, 40, 20 }, { 40, 40, 10, 12 }, { 30, 20, 12, 10 }
+        { 10, 12, 40, 11 }, { 12, 10, 40, 20 }, { 40, 40, 10, 12 }, { 11, 20, 12, 10 }
     };
     struct dti_raw_pu raw[4] = { 0 };
     struct dti_pu pus[4];
     ditto_node nodes[4] = { 0 };
-    ditto_topology t = { .pus = pus, .nodes = nodes, .distance = (uint32_t *)(uintptr_t)distance };
+    ditto_topology t = { .pus = pus, .nodes = nodes, .apart = (uint32_t *)(uintptr_t)distance };
     (void)state;
     t.counts.machine_nodes = 4;
     for (uint32_t i = 0; i < 4; i++)
@@ -197,6 +173,137 @@ static void nodes_follow_one_another_by_distance(void **state)
     assert_int_equal(pus[2].is.number, 3);
     assert_int_equal(pus[3].is.number, 2);
     assert_memory_equal(pus[2].is.mesh, ((uint32_t[]){ 1, 0, 0, 0 }), 16);
+}
+
+/* Writes a recording with one piece of its text replaced and opens it. */
+static ditto_topology *changed_recording(const char *name, const char *from, const char *to)
+{
+    static char text[1 << 15], changed[1 << 15];
+    ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
+    ditto_topology *t;
+    char path[128];
+    snprintf(path, sizeof path, "tests/replicas/machines/%s", name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    char *at = strstr(text, from);
+    assert_non_null(at);
+    snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    char *made = temporary_file(changed);
+    options.xml_path = made;
+    assert_ok(ditto_topology_create(&options, &t));
+    remove(made);
+    free(made);
+    return t;
+}
+
+/* The recording, with its node 0 declared to be HBM: then node 1 is where PUs belong. */
+static void ordinary_memory_goes_before_hbm_whatever_its_number(void **state)
+{
+    ditto_topology *t = changed_recording("hbm.xml", "<object type=\"NUMANode\" os_index=\"0\"",
+                                          "<object type=\"NUMANode\" subtype=\"HBM\" os_index=\"0\"");
+    (void)state;
+    assert_int_equal(pu_at(t, 0).numa_node, 1);
+    assert_int_equal(node_at(t, 0).kind, DITTO_NODE_CPULESS);
+    ditto_topology_destroy(t);
+}
+
+/* Node 1 has no memory; of nodes 0 and 2, which are not told to be at any distance, 2 is in its package. */
+static void without_distances_the_nearest_is_what_shares_most(void **state)
+{
+    ditto_topology *t = changed_recording("memoryless.xml", "NUMALatency", "NoSuchName");
+    (void)state;
+    assert_int_equal(ditto_topology_distance(t, 0, 2), 0);
+    assert_int_equal(pu_at(t, 2).numa_node, 1);
+    assert_int_equal(pu_at(t, 2).memory_node, 2);
+    ditto_topology_destroy(t);
+}
+
+static void what_a_recording_does_not_allow_is_cut_out(void **state)
+{
+    ditto_topology *t =
+        changed_recording("memoryless.xml", "allowed_cpuset=\"0x0000000f\"", "allowed_cpuset=\"0x00000007\"");
+    ditto_topology_counts counts;
+    (void)state;
+    assert_ok(ditto_topology_count(t, &counts));
+    assert_int_equal(counts.pus, 3);
+    assert_int_equal(counts.cpuset_pus, 3);
+    assert_int_equal(counts.machine_pus, 4);
+    ditto_topology_destroy(t);
+}
+
+static void caches_are_told_apart_whatever_their_level_and_never_cross_packages(void **state)
+{
+    /* without any cache, the PUs of a node that reaches into two packages share none across them */
+    ditto_topology *t = machine_part("numa:2 pack:2 core:2 pu:1", NULL);
+    ditto_topology_counts counts;
+    (void)state;
+    assert_ok(ditto_topology_count(t, &counts));
+    assert_int_equal(counts.packages, 4);
+    assert_int_equal(counts.llcs, 4);
+    ditto_topology_destroy(t);
+    /* package 0 loses its L3, so that its cores end in L2 caches, number 0 among them; package 1 ends in L3 number 0 */
+    t = changed_recording(
+        "cpuless.xml",
+        "<object type=\"L3Cache\" os_index=\"0\" cpuset=\"0x00000003\" complete_cpuset=\"0x00000003\" "
+        "nodeset=\"0x00000001\" complete_nodeset=\"0x00000001\" gp_index=\"8\" cache_size=\"16777216\" "
+        "depth=\"3\" cache_linesize=\"64\" cache_associativity=\"16\" cache_type=\"0\">",
+        "<object type=\"Group\" cpuset=\"0x00000003\" complete_cpuset=\"0x00000003\" "
+        "nodeset=\"0x00000001\" complete_nodeset=\"0x00000001\" gp_index=\"8\" kind=\"0\" subkind=\"0\">");
+    assert_ok(ditto_topology_count(t, &counts));
+    assert_int_equal(counts.llcs, 3);
+    ditto_topology_destroy(t);
+}
+
+static void a_core_in_two_nodes_is_one_core(void **state)
+{
+    ditto_topology *t = machine_part("pack:1 core:2 numa:2 pu:1", NULL);
+    ditto_topology_counts counts;
+    (void)state;
+    assert_ok(ditto_topology_count(t, &counts));
+    assert_int_equal(counts.cores, 2);
+    assert_int_equal(counts.pus, 4);
+    assert_int_equal(counts.numa_nodes, 4);
+    ditto_topology_destroy(t);
+}
+
+static int ask_with_a_lie(void *unused)
+{
+    ditto_topology *t = NULL;
+    ditto_strategy *s = NULL;
+    (void)unused;
+    setenv("HWLOC_SYNTHETIC", "pack:2 [numa] core:1 pu:1", 1);
+    REQUIRE(ditto_topology_create(NULL, &t) == DITTO_ERR_INVALID);
+    REQUIRE(strstr(ditto_last_error()->message, "HWLOC_SYNTHETIC") != NULL);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, NULL, &s) == DITTO_ERR_INVALID);
+    return 0;
+}
+
+static void a_machine_that_the_environment_makes_up_is_not_this_one(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(ask_with_a_lie, NULL, 60), 0);
+}
+
+static void lists_that_do_not_fit_end_in_dots(void **state)
+{
+    struct dti_mask mask;
+    char text[32];
+    struct dti_text out = { text, sizeof text, 0 };
+    (void)state;
+    dti_mask_clear(&mask);
+    for (uint32_t i = 100; i < 140; i += 2)
+        dti_mask_add(&mask, i);
+    dti_mask_write(&mask, &out);
+    dti_list_fit(&out);
+    assert_string_equal(text, "100,102,104,106,108,110,112,...");
+    out = (struct dti_text){ text, sizeof text, 0 };
+    dti_mask_clear(&mask);
+    dti_mask_add(&mask, 7);
+    dti_mask_write(&mask, &out);
+    dti_list_fit(&out);
+    assert_string_equal(text, "7");
 }
 
 /* -- limits -- */
@@ -289,6 +396,12 @@ int main(void)
         cmocka_unit_test(ordinary_memory_goes_before_hbm_whatever_its_number),
         cmocka_unit_test(caches_are_told_with_their_sharers),
         cmocka_unit_test(nodes_follow_one_another_by_distance),
+        cmocka_unit_test(without_distances_the_nearest_is_what_shares_most),
+        cmocka_unit_test(what_a_recording_does_not_allow_is_cut_out),
+        cmocka_unit_test(caches_are_told_apart_whatever_their_level_and_never_cross_packages),
+        cmocka_unit_test(a_core_in_two_nodes_is_one_core),
+        cmocka_unit_test(a_machine_that_the_environment_makes_up_is_not_this_one),
+        cmocka_unit_test(lists_that_do_not_fit_end_in_dots),
         cmocka_unit_test(limits_are_read_from_the_kernel_s_files),
         cmocka_unit_test(malformed_machines_are_refused),
         cmocka_unit_test(an_empty_cpuset_is_refused),
