@@ -18,10 +18,11 @@ uint64_t dti_now_ns(void)
 
 uint64_t dti_deadline_at(struct dti_deadline *deadline)
 {
+    if (deadline->at_ns != 0) /* known, or given by a caller that has a limit of its own */
+        return deadline->at_ns;
     if (deadline->timeout_ms == UINT32_MAX)
         return DTI_NEVER;
-    if (deadline->at_ns == 0)
-        deadline->at_ns = dti_now_ns() + (uint64_t)deadline->timeout_ms * 1000000u;
+    deadline->at_ns = dti_now_ns() + (uint64_t)deadline->timeout_ms * 1000000u;
     return deadline->at_ns;
 }
 

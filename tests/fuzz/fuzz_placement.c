@@ -5,6 +5,7 @@
 
 const char *const fuzz_seeds[] = {
     "ditto-placement 1\nreplica 0: 0-3\nreplica 1: 4-7\nend\n",
+    "ditto-placement 1\ncheck 48a84e7ef7bd8221\nreplica 0: 0-3\nreplica 1: 8-11\nend\n",
     "ditto-placement 1\ncheck 0123456789abcdef\nreplica 0: 0\nend\n",
     "ditto-placement 1\r\nreplica 0: 8,0,2-5\r\nreplica 1: 0\r\nend\r\n",
     "ditto-placement 1\nreplica 0: 0-31\nreplica 1: 0-31\nreplica 2: 0-31\nend\n\n",

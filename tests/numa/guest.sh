@@ -51,7 +51,7 @@ one)
 two)
     qemu="-smp 4,sockets=2,cores=2 $(memory 2) -numa node,nodeid=0,cpus=0-1,memdev=m0 -numa node,nodeid=1,cpus=2-3,memdev=m1
         -numa dist,src=0,dst=1,val=21"
-    cases="plain no-mbind interleave bind-1 cpuset:0-2:0-1 cpuset:0-3:0 cpuset:1,3:1"
+    cases="plain no-mbind no-mbind no-mbind interleave bind-1 cpuset:0-2:0-1 cpuset:0-3:0 cpuset:1,3:1 hidden:0-3:1"
     ;;
 four)
     qemu="-smp 4,sockets=2,cores=2 $(memory 4) -numa node,nodeid=0,cpus=0,memdev=m0 -numa node,nodeid=1,cpus=1,memdev=m1
@@ -81,6 +81,10 @@ command_of() {
     cpuset:*)
         cpus=${1#cpuset:}
         echo "in_cpuset ${cpus%%:*} ${cpus#*:} /bin/test_numa cpuset"
+        ;;
+    hidden:*) # the cpuset holds, but its files are not there, as in some containers: the last case
+        cpus=${1#hidden:}
+        echo "in_cpuset ${cpus%%:*} ${cpus#*:} /bin/busybox sh -c '/bin/busybox umount -l /sys/fs/cgroup; exec /bin/test_numa cpuset'"
         ;;
     *) echo "/bin/under $1 /bin/test_numa $1" ;;
     esac
@@ -145,7 +149,7 @@ tr -d '\r' <"$log"
 # -- the verdict --
 
 for case in $cases; do
-    grep -q "case $case: exit 0" "$log" || { echo "the numa tests failed in the guest $machine, case $case"; exit 1; }
+    grep -q "case $case: exit 0" "$log" && ! grep "case $case: exit" "$log" | grep -qv "exit 0" || { echo "the numa tests failed in the guest $machine, case $case"; exit 1; }
 done
 echo "skipped in every guest: real latencies and bandwidths, HBM and CXL memory, hybrid cores, migration by numa_balancing"
 [ "$machine" = four ] || exit 0

@@ -339,6 +339,41 @@ static void devices_and_their_blocks_are_where_they_should_be(void **state)
     }
 }
 
+/* With helpers off a leader may run on all PUs of its replica, also on another node: its memory stays on its first PU's. */
+static ditto_status look_at_own_memory(ditto_replica *self, void *argument)
+{
+    struct wide *w = argument;
+    void *memory;
+    for (int i = 0; i < 20; i++) {
+        DITTO_TRY(ditto_alloc(self, LARGE_BYTES / 4, 0, &memory));
+        memset(memory, 1, LARGE_BYTES / 4);
+        int node = node_of_page((char *)memory + LARGE_BYTES / 8);
+        EXPECT(&w->report, w->cpu[0][0] == node);
+        sched_yield();
+    }
+    return DITTO_OK;
+}
+
+static void without_helpers_memory_stays_with_the_first_pu(void **state)
+{
+    struct wide *w = calloc(1, sizeof *w);
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *s;
+    ditto_replica_info info;
+    (void)state;
+    options.per = DITTO_PER_MACHINE;
+    options.helpers = DITTO_HELPERS_OFF;
+    options.caller = DITTO_CALLER_WAITS;
+    assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
+    assert_ok(ditto_strategy_replica_info(s, 0, &info));
+    w->cpu[0][0] = memory_node_of_cpu((int)info.place.pu.number);
+    run_all(s, look_at_own_memory, w, &w->report);
+    assert_ok(ditto_strategy_replica_info(s, 0, &info));
+    assert_int_equal(info.pages_elsewhere, 0);
+    assert_ok(ditto_strategy_destroy(s));
+    free(w);
+}
+
 /* -- what ditto says of the process -- */
 
 static void what_limits_the_process_is_reported(void **state)
@@ -384,6 +419,7 @@ int main(int count, char **word)
         cmocka_unit_test(everything_of_a_replica_is_on_its_node),
         cmocka_unit_test(a_mirrored_variable_has_one_equal_copy_per_node),
         cmocka_unit_test(devices_and_their_blocks_are_where_they_should_be),
+        cmocka_unit_test(without_helpers_memory_stays_with_the_first_pu),
         cmocka_unit_test(what_limits_the_process_is_reported),
     };
     if (count > 1)

@@ -99,6 +99,12 @@ static ditto_status in_order(uint32_t device, void *argument)
     return DITTO_OK;
 }
 
+static ditto_status stay_away(uint32_t device, void *argument)
+{
+    (void)device, (void)argument;
+    return DITTO_OK;
+}
+
 static ditto_status after_all_functions(size_t begin, size_t end, uint32_t device, void *argument)
 {
     struct order *o = argument;
@@ -461,10 +467,23 @@ static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are
     assert_ok(ditto_strategy_replica_info(one, 0, &info));
     assert_int_equal(info.strangers, 0);
     if (counts.pus > 1) {
+        ditto_strategy_options wide = DITTO_STRATEGY_OPTIONS_INIT;
         options.pus = &last.number;
         assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &other));
         assert_ok(ditto_strategy_replica_info(one, 0, &info));
         assert_int_equal(info.strangers, 0);
+        assert_ok(ditto_strategy_destroy(one));
+        wide.per = DITTO_PER_MACHINE; /* reaches `other` with a PU that is not its leader's, helpers or not */
+        for (int helpers = DITTO_HELPERS_ON; helpers <= DITTO_HELPERS_OFF; helpers++) {
+            wide.helpers = (ditto_helpers)helpers;
+            assert_ok(ditto_strategy_create(DITTO_MIRRORED, &wide, &one));
+            assert_ok(ditto_strategy_replica_info(one, 0, &info));
+            assert_int_equal(info.strangers, 1);
+            assert_ok(ditto_strategy_replica_info(other, 0, &info));
+            assert_int_equal(info.strangers, 1);
+            if (helpers == DITTO_HELPERS_ON)
+                assert_ok(ditto_strategy_destroy(one));
+        }
         assert_ok(ditto_strategy_destroy(other));
     }
     assert_ok(ditto_strategy_destroy(one));
@@ -556,6 +575,134 @@ static void threads_that_the_host_places_are_not_bound(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* -- a leader that fails while its devices work -- */
+
+struct leaving {
+    struct report report;
+    _Atomic int begun, ended, ran;
+    _Atomic bool told;
+    ditto_status other;
+};
+
+/* Ends when the other replica has been told of the stop: if the leader's error waited for this, nobody would end. */
+static ditto_status until_told(uint32_t device, void *argument)
+{
+    struct leaving *l = argument;
+    (void)device;
+    atomic_fetch_add(&l->begun, 1);
+    for (int i = 0; i < 20000 && !atomic_load(&l->told); i++)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    atomic_fetch_add(&l->ended, 1);
+    return atomic_load(&l->told) ? ditto_fail(NULL, 2, "later") : ditto_fail(NULL, 3, "never told");
+}
+
+static ditto_status count_runs(uint32_t device, void *argument)
+{
+    struct leaving *l = argument;
+    (void)device;
+    atomic_fetch_add(&l->ran, 1);
+    return DITTO_OK;
+}
+
+static ditto_status leave_without_joining(ditto_replica *self, void *argument)
+{
+    struct leaving *l = argument;
+    if (ditto_replica_id(self) == 0) {
+        l->other = ditto_barrier(self, NULL);
+        atomic_store(&l->told, true);
+        return l->other;
+    }
+    DITTO_TRY(ditto_on_logical_device(self, 1, until_told, l));
+    while (atomic_load(&l->begun) == 0)
+        sched_yield();
+    for (int i = 0; i < 20; i++) /* not begun when the leader fails: left out */
+        DITTO_TRY(ditto_on_logical_device(self, 1, count_runs, l));
+    return ditto_fail(self, 1, "the leader fails first");
+}
+
+static void a_failing_leader_tells_at_once_and_awaits_what_has_begun(void **state)
+{
+    struct leaving l = { 0 };
+    ditto_strategy *s = make_wide_strategy(2, 2, NULL);
+    (void)state;
+    assert_status(ditto_strategy_run(s, leave_without_joining, &l), DITTO_ERR_USER);
+    assert_int_equal(ditto_last_error()->user_code, 1);
+    assert_int_equal(l.other, DITTO_ERR_PEER_STOPPED);
+    assert_int_equal(l.ended, 1);
+    assert_int_equal(l.ran, 0);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* -- tensors on devices leave the user's functions alone -- */
+
+static ditto_status fail_late(uint32_t device, void *argument)
+{
+    (void)device, (void)argument;
+    nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+    return ditto_fail(NULL, 9, "the user's own");
+}
+
+static ditto_status assign_beside_a_failure(ditto_replica *self, void *argument)
+{
+    struct report *report = argument;
+    float values[4] = { 1, 2, 3, 4 };
+    ditto_tensor placed, t = { .data = values, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
+    EXPECT(report, ditto_on_logical_device(self, 2, fail_late, NULL) == DITTO_OK);
+    EXPECT(report,
+           ditto_assign_to_logical_device(self, &t, 1, &placed) == DITTO_OK); /* another device, another matter */
+    EXPECT(report, memcmp(placed.data, values, sizeof values) == 0);
+    EXPECT(report, ditto_free(self, placed.data) == DITTO_OK);
+    ditto_status status = ditto_join(self);
+    EXPECT(report, status == DITTO_ERR_USER && ditto_last_error()->user_code == 9);
+    EXPECT(report, strcmp(ditto_last_error()->function, "ditto_fail") == 0);
+    /* the run is stopped: what would never run is not taken */
+    EXPECT(report, ditto_on_logical_device(self, 1, fail_late, NULL) == DITTO_ERR_PEER_STOPPED);
+    EXPECT(report, ditto_assign_to_logical_device(self, &t, 1, &placed) == DITTO_ERR_PEER_STOPPED);
+    return status;
+}
+
+static void placing_a_tensor_leaves_errors_of_functions_to_join(void **state)
+{
+    struct report report = { 0 };
+    ditto_strategy *s = make_wide_strategy(1, 3, NULL);
+    (void)state;
+    assert_status(ditto_strategy_run(s, assign_beside_a_failure, &report), DITTO_ERR_USER);
+    assert_string_equal(report.first_failure, "");
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* -- a fork inside a run -- */
+
+static int use_devices_in_child(void *argument)
+{
+    ditto_replica *self = argument;
+    struct order order = { 0 };
+    REQUIRE(ditto_parallel_for(self, 0, 100, 1, DITTO_STATIC, after_all_functions, &order) == DITTO_ERR_FORKED);
+    REQUIRE(ditto_on_logical_device(self, 1, stay_away, NULL) == DITTO_ERR_FORKED);
+    REQUIRE(ditto_join(self) == DITTO_ERR_FORKED);
+    float value = 1;
+    ditto_tensor out[2], t = { .data = &value, .dtype = DITTO_F32 };
+    REQUIRE(ditto_replicate(self, &t, out) == DITTO_ERR_FORKED);
+    return 0;
+}
+
+static ditto_status fork_inside(ditto_replica *self, void *argument)
+{
+    struct report *report = argument;
+    EXPECT(report, ditto_on_logical_device(self, 1, stay_away, NULL) == DITTO_OK);
+    EXPECT(report, in_child(use_devices_in_child, self, 60) == 0);
+    return ditto_join(self);
+}
+
+static void a_child_that_forked_inside_a_run_is_told_so(void **state)
+{
+    struct report report = { 0 };
+    ditto_strategy *s = make_wide_strategy(1, 2, NULL);
+    (void)state;
+    run_all(s, fork_inside, &report, &report);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 /* -- a helper that does not come back -- */
 
 struct stuck {
@@ -605,6 +752,53 @@ static void a_stuck_helper_poisons_the_strategy_until_it_comes_home(void **state
         assert_int_equal(count_threads(), before);
 }
 
+/* Destroyed while the helper is still away: when it comes back, all threads of its replica end. */
+static void helpers_that_were_given_up_on_still_go_home(void **state)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    static struct stuck stuck; /* outlives the test's frame, as what is given up on must */
+    static struct hooked hooked;
+    (void)state;
+    options.run_timeout_ms = 50;
+    options.thread_start = started;
+    options.thread_stop = stopped;
+    options.thread_user = &hooked;
+    ditto_strategy *s = make_wide_strategy(2, 3, &options);
+    assert_status(ditto_strategy_run(s, wait_for_stuck_helper, &stuck), DITTO_ERR_TIMED_OUT);
+    assert_status(ditto_strategy_destroy(s), DITTO_ERR_POISONED);
+    assert_true(hooked.stopped < hooked.started);
+    atomic_store(&stuck.release, true);
+    for (int i = 0; i < 20000 && hooked.stopped < hooked.started; i++)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    assert_int_equal(hooked.stopped, hooked.started);
+}
+
+static ditto_status wait_as_replica_0(ditto_replica *self, void *argument)
+{
+    struct leaving *l = argument;
+    if (ditto_replica_id(self) == 1) {
+        l->other = ditto_barrier(self, NULL);
+        atomic_store(&l->told, true);
+        return l->other;
+    }
+    DITTO_TRY(ditto_on_logical_device(self, 1, until_told, l));
+    return ditto_join(self);
+}
+
+/* The caller can't be given up on, but its peers are let go when its time is over. */
+static void a_caller_that_waits_for_its_helper_too_long_stops_the_run(void **state)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    struct leaving l = { 0 };
+    (void)state;
+    options.run_timeout_ms = 50;
+    ditto_strategy *s = make_wide_strategy(2, 2, &options);
+    assert_status(ditto_strategy_run(s, wait_as_replica_0, &l), DITTO_ERR_TIMED_OUT);
+    assert_message("logical device 1 of replica 0 had not returned");
+    assert_int_equal(l.other, DITTO_ERR_PEER_STOPPED);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 /* -- forks -- */
 
 static int destroy_in_child(void *argument)
@@ -637,6 +831,11 @@ int main(void)
         cmocka_unit_test(two_strategies_work_side_by_side),
         cmocka_unit_test(threads_that_the_host_places_are_not_bound),
         cmocka_unit_test(a_stuck_helper_poisons_the_strategy_until_it_comes_home),
+        cmocka_unit_test(helpers_that_were_given_up_on_still_go_home),
+        cmocka_unit_test(a_caller_that_waits_for_its_helper_too_long_stops_the_run),
+        cmocka_unit_test(a_failing_leader_tells_at_once_and_awaits_what_has_begun),
+        cmocka_unit_test(placing_a_tensor_leaves_errors_of_functions_to_join),
+        cmocka_unit_test(a_child_that_forked_inside_a_run_is_told_so),
         cmocka_unit_test(a_child_process_destroys_a_strategy_with_helpers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
