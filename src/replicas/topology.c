@@ -89,7 +89,7 @@ static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
     t->nodes = calloc(count + 1u, sizeof *t->nodes); /* never of no bytes */
     t->distance = calloc((size_t)count * count + 1, sizeof *t->distance);
     t->apart = calloc((size_t)count * count + 1, sizeof *t->apart);
-    hwloc_obj_t *where = calloc(count + 1u, sizeof *where);
+    hwloc_obj_t *where = calloc(count + 1u, sizeof(void *));
     if (t->nodes == NULL || t->distance == NULL || t->apart == NULL || where == NULL) {
         free(where);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u NUMA nodes", count);
