@@ -63,16 +63,21 @@ static void read_distances(hwloc_topology_t hw, ditto_topology *t)
     hwloc_distances_release(hw, d);
 }
 
+/* The part of the machine that a node's memory is attached to. */
+struct attached {
+    hwloc_obj_t to;
+};
+
 /* How far apart nodes are, to compare: the distance where it is told, else more the nearer to the root the smallest part of
- * the machine is that has both. `where` [machine_nodes]: the part that each is attached to. */
-static void compare_nodes(hwloc_topology_t hw, ditto_topology *t, const hwloc_obj_t *where)
+ * the machine is that has both. `where` [machine_nodes], by number. */
+static void compare_nodes(hwloc_topology_t hw, ditto_topology *t, const struct attached *where)
 {
     uint32_t nodes = t->counts.machine_nodes;
     for (uint32_t i = 0; i < nodes; i++)
         for (uint32_t k = 0; k < nodes; k++) {
             uint32_t told = t->distance[(size_t)i * nodes + k], untold = 0;
             if (told == 0 && i != k)
-                untold = UINT32_MAX - (uint32_t)hwloc_get_common_ancestor_obj(hw, where[i], where[k])->depth;
+                untold = UINT32_MAX - (uint32_t)hwloc_get_common_ancestor_obj(hw, where[i].to, where[k].to)->depth;
             t->apart[(size_t)i * nodes + k] = told != 0 ? told : untold;
         }
 }
@@ -89,7 +94,7 @@ static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
     t->nodes = calloc(count + 1u, sizeof *t->nodes); /* never of no bytes */
     t->distance = calloc((size_t)count * count + 1, sizeof *t->distance);
     t->apart = calloc((size_t)count * count + 1, sizeof *t->apart);
-    hwloc_obj_t *where = calloc(count + 1u, sizeof(void *));
+    struct attached *where = calloc(count + 1u, sizeof *where);
     if (t->nodes == NULL || t->distance == NULL || t->apart == NULL || where == NULL) {
         free(where);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u NUMA nodes", count);
@@ -107,7 +112,7 @@ static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
     read_distances(hw, t);
     for (uint32_t i = 0; i < count; i++) { /* hwloc's order is another one than by number */
         hwloc_obj_t node = hwloc_get_obj_by_type(hw, HWLOC_OBJ_NUMANODE, i);
-        where[index_of_node(t, node->os_index)] = node->parent;
+        where[index_of_node(t, node->os_index)].to = node->parent;
     }
     compare_nodes(hw, t, where);
     free(where);
