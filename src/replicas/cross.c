@@ -1,0 +1,71 @@
+/* src/replicas/cross.c - how a cross-replica call takes its turn on a team, and what hangs on a team. Contracts in team.h. */
+#include "replicas/pin.h"
+#include "replicas/team.h"
+
+ditto_status dti_fail_forked(void)
+{
+    return DTI_FAIL(DITTO_ERR_FORKED,
+                    "the strategy was made before fork and is dead in this child process: destroy it and "
+                    "create another");
+}
+
+static bool in_scope(const struct dti_team *team)
+{
+    return dti_frame_top != NULL && dti_frame_top->team == team;
+}
+
+ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enum dti_caller_place place)
+{
+    DTI_TRY(dti_context_check_cross(team));
+    if (dti_team_forked(team))
+        return dti_fail_forked();
+    frame->kind = DTI_CONTEXT_CROSS;
+    frame->team = team;
+    frame->replica = NULL;
+    frame->self = NULL;
+    frame->entries = 0;
+    frame->pinned = place == DTI_CALLER_PINNED && !in_scope(team) && team->options.pin && !team->options.caller_waits;
+    pthread_mutex_lock(&team->lock);
+    ditto_status status = DITTO_OK;
+    if (team->poisoned)
+        status =
+            DTI_FAIL(DITTO_ERR_POISONED, "an earlier run left a replica that never returned: destroy the strategy");
+    else if (frame->pinned) {
+        status = dti_affinity_get(&frame->saved);
+        if (status == DITTO_OK)
+            status = dti_pin_to(&team->replica[0].mask);
+    }
+    if (status != DITTO_OK) {
+        pthread_mutex_unlock(&team->lock);
+        return status;
+    }
+    dti_frame_push(frame);
+    return DITTO_OK;
+}
+
+void dti_cross_leave(struct dti_team *team, struct dti_frame *frame)
+{
+    dti_frame_pop(frame);
+    pthread_mutex_unlock(&team->lock);
+    if (frame->pinned)
+        dti_affinity_restore(&frame->saved);
+}
+
+/* -- dependents -- */
+
+void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent)
+{
+    dependent->before = &team->dependents;
+    dependent->next = team->dependents;
+    if (dependent->next != NULL)
+        dependent->next->before = &dependent->next;
+    team->dependents = dependent;
+}
+
+void dti_dependent_remove(struct dti_team *team, struct dti_dependent *dependent)
+{
+    (void)team; /* whose lock the caller holds */
+    *dependent->before = dependent->next;
+    if (dependent->next != NULL)
+        dependent->next->before = dependent->before;
+}

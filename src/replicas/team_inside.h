@@ -1,0 +1,14 @@
+/* src/replicas/team_inside.h - what team.c (runs) and team_life.c (making and ending) share; nobody else includes it. */
+#ifndef DTI_TEAM_INSIDE_H
+#define DTI_TEAM_INSIDE_H
+
+#include "replicas/team.h"
+
+#define DTI_GO_NONE 1u /* the run number before the first run; 0 ends the threads */
+
+void *dti_team_thread_main(void *replica);      /* the body of a leader's thread */
+void dti_team_send_home(struct dti_team *team); /* no run will follow: parked leaders end, others when they return */
+/* The replicas that have not returned from run `number`, as "2, 5". */
+void dti_team_list_missing(const struct dti_team *team, uint32_t number, char *buffer, size_t size);
+
+#endif

@@ -1,0 +1,245 @@
+/* src/replicas/team_life.c - making and ending a team: threads, arenas, helpers, the load that they are. Contracts in team.h. */
+#include "replicas/elsewhere.h"
+#include "replicas/limits.h"
+#include "replicas/load.h"
+#include "replicas/pin.h"
+#include "replicas/team.h"
+#include "replicas/team_inside.h"
+#include "replicas/thread.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define YIELD_NS        50000u /* how long a crowded thread yields before it sleeps, */
+#define YIELD_SHARER_NS 5000u  /* and more for each thread it shares its PU with: each has its turn once */
+
+/* The first job of every replica: on its PU, with its arena there. */
+static ditto_status settle(struct dti_replica *r, void *unused)
+{
+    struct dti_team *team = r->team;
+    (void)unused;
+    if (r->id != 0 ||
+        team->options.caller_waits) /* a caller has been pinned by dti_cross_enter, and keeps its policy */
+        DTI_TRY(dti_team_settle_thread(team, &r->mask));
+    r->cpu = team->options.pin ? sched_getcpu() : -1;
+    bool floats = team->options.pin && dti_mask_count(&r->mask) > 1; /* helpers off: it may leave its node */
+    DTI_TRY(
+        dti_arena_create(r->pu.memory_node, floats ? r->pu.number : DTI_NO_PU, team->options.strict_memory, &r->arena));
+    return dti_crew_create(r, team->options.placement, &r->crew);
+}
+
+ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dti_mask *mask)
+{
+    if (!team->options.pin)
+        return DITTO_OK;
+    DTI_TRY(dti_pin_to(mask));
+    dti_policy_drop();
+    return DITTO_OK;
+}
+
+static ditto_status start_threads(struct dti_team *team, uint32_t *started)
+{
+    for (*started = team->options.caller_waits ? 0 : 1; *started < team->n; ++*started) {
+        struct dti_replica *r = &team->replica[*started];
+        int failed = dti_thread_start(&r->thread, team->options.stack_bytes, dti_team_thread_main, r);
+        if (failed != 0)
+            return dti_thread_refused(failed, team->options.stack_bytes, "replica %u of %u", *started, team->n);
+    }
+    return DITTO_OK;
+}
+
+/* A PU may stand twice in a replica's set. */
+static bool listed_before(const ditto_placement *placement, uint32_t replica, uint32_t device)
+{
+    uint32_t pu = dti_placement_pu(placement, replica, device)->is.number, d = 0;
+    while (d < device && dti_placement_pu(placement, replica, d)->is.number != pu)
+        d++;
+    return d < device;
+}
+
+static void end_threads(struct dti_team *team, uint32_t started)
+{
+    dti_team_send_home(team);
+    for (uint32_t i = team->options.caller_waits ? 0 : 1; i < started; i++)
+        pthread_join(team->replica[i].thread, NULL);
+    if (!team->options.caller_waits)
+        dti_crew_end_threads(team->replica[0].crew);
+}
+
+/* Every thread on every PU that it may run on: one for each leader and helper; with helpers off a leader may run on all PUs of
+ * its replica, and so will the threads that the host starts there. */
+static void count_load(const struct dti_team *team, void (*count)(uint32_t pu))
+{
+    for (uint32_t i = 0; i < team->n; i++)
+        for (uint32_t d = 0; d < team->replica[i].pus; d++)
+            if (team->options.helpers || !listed_before(team->options.placement, i, d))
+                count(team->options.pin ? dti_placement_pu(team->options.placement, i, d)->is.number : DTI_NO_PU);
+}
+
+uint32_t dti_team_threads_on(const struct dti_team *team, uint32_t pu)
+{
+    uint32_t threads = 0;
+    for (uint32_t i = 0; i < team->n; i++)
+        for (uint32_t d = 0; d < team->replica[i].pus; d++)
+            threads += dti_placement_pu(team->options.placement, i, d)->is.number == pu &&
+                       (team->options.helpers || !listed_before(team->options.placement, i, d));
+    return threads;
+}
+
+static void orphan_dependents(struct dti_team *team, bool threads_live)
+{
+    while (team->dependents != NULL) {
+        struct dti_dependent *dependent = team->dependents;
+        dti_dependent_remove(team, dependent);
+        dependent->orphan(dependent, threads_live);
+    }
+}
+
+static void release(struct dti_team *team)
+{
+    for (uint32_t i = 0; i < team->n; i++) {
+        dti_crew_free(team->replica[i].crew);
+        dti_elsewhere_free(team->replica[i].elsewhere);
+        dti_arena_destroy(team->replica[i].arena);
+    }
+    dti_waitroom_free(&team->room);
+    if (team->alive != NULL)
+        munmap((void *)(uintptr_t)team->alive, sizeof *team->alive);
+    pthread_mutex_destroy(&team->lock);
+    free(team->replica);
+    free(team);
+}
+
+/* A page that the kernel zeroes in a child process: noticed however the fork was made, atfork handlers run or not. */
+static const uint32_t *map_alive(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint32_t *alive = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (alive == MAP_FAILED)
+        return NULL;
+    madvise(alive, page, MADV_WIPEONFORK);
+    *alive = 1;
+    return alive;
+}
+
+static void init_replicas(struct dti_team *team, const ditto_placement *placement)
+{
+    for (uint32_t i = 0; i < team->n; i++) {
+        struct dti_replica *r = &team->replica[i];
+        atomic_init(&r->done, DTI_GO_NONE);
+        r->news = DITTO_OK;
+        r->id = i;
+        r->team = team;
+        r->arena = NULL;
+        r->pu = dti_placement_leader(placement, i)->is;
+        r->pus = placement->blocks[i].count;
+        r->crew = NULL;
+        r->elsewhere = NULL;
+        dti_mask_clear(&r->mask);
+        for (uint32_t d = 0; d < (team->options.helpers ? 1 : r->pus); d++)
+            dti_mask_add(&r->mask, dti_placement_pu(placement, i, d)->is.number);
+        r->patience = dti_team_patience(team, r->pu.number, &r->load_epoch);
+        r->tid = r->cpu = -1;
+    }
+}
+
+/* By itself: two of its threads must share a PU, or the quota is below their number. */
+static bool is_crowded(const struct dti_team_options *options, uint32_t *threads)
+{
+    const ditto_placement *p = options->placement;
+    bool shared = options->helpers && p->shared;
+    *threads = 0;
+    for (uint32_t r = 0; r < p->replicas; r++)
+        *threads += options->helpers ? p->blocks[r].count : 1;
+    for (uint32_t r = 1; r < p->replicas && !options->helpers; r++) /* leaders; ids follow the mesh */
+        shared |= dti_placement_leader(p, r) == dti_placement_leader(p, r - 1);
+    return shared || (options->cpu_quota > 0 && options->cpu_quota < *threads);
+}
+
+static struct dti_team *allocate(const struct dti_team_options *options)
+{
+    uint32_t n = options->placement->replicas, threads = 0;
+    struct dti_team *team = aligned_alloc(DTI_LINE_PAIR, sizeof *team);
+    if (team == NULL)
+        return NULL;
+    memset(team, 0, sizeof *team);
+    team->options = *options;
+    team->n = n;
+    team->crowded = is_crowded(options, &threads);
+    team->yield_ns = YIELD_NS + YIELD_SHARER_NS * (threads / (options->pus != 0 ? options->pus : 1));
+    pthread_mutex_init(&team->lock, NULL);
+    dti_stop_init(&team->stop);
+    atomic_init(&team->go, DTI_GO_NONE);
+    team->alive = map_alive();
+    team->replica = aligned_alloc(DTI_LINE_PAIR, n * sizeof *team->replica);
+    if (team->alive == NULL || team->replica == NULL || !dti_waitroom_init(&team->room, n + 1)) {
+        team->n = 0; /* no replica has been set up */
+        release(team);
+        return NULL;
+    }
+    init_replicas(team, options->placement);
+    return team;
+}
+
+ditto_status dti_team_create(const struct dti_team_options *options, struct dti_team **out)
+{
+    struct dti_frame frame;
+    uint32_t started = 0;
+    struct dti_team *team = allocate(options);
+    if (team == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a team of %u replicas", options->placement->replicas);
+    count_load(team, dti_load_add);
+    ditto_status status = start_threads(team, &started);
+    if (status == DITTO_OK)
+        status = dti_cross_enter(team, &frame, DTI_CALLER_PINNED);
+    if (status == DITTO_OK) {
+        status = dti_team_run(team, settle, NULL, DITTO_FOREVER);
+        dti_cross_leave(team, &frame);
+    }
+    if (status != DITTO_OK) {
+        end_threads(team, started);
+        count_load(team, dti_load_remove);
+        release(team);
+        return status;
+    }
+    *out = team;
+    return DITTO_OK;
+}
+
+/* A poisoned team: ends the threads that are parked, leaves the others and all memory that they may touch. */
+static ditto_status abandon(struct dti_team *team)
+{
+    char missing[256];
+    uint32_t number = dti_team_run_number(team);
+    dti_team_list_missing(team, number, missing, sizeof missing);
+    bool returned[DITTO_MAX_REPLICAS] = { false };
+    for (uint32_t i = 0; i < team->n; i++)
+        returned[i] = dti_replica_returned(&team->replica[i]);
+    dti_team_send_home(team); /* a thread that returns after all ends too */
+    for (uint32_t i = team->options.caller_waits ? 0 : 1; i < team->n; i++)
+        if (returned[i])
+            pthread_join(team->replica[i].thread, NULL);
+        else
+            pthread_detach(team->replica[i].thread);
+    if (!team->options.caller_waits) /* it is here, so it has returned */
+        dti_crew_end_threads(team->replica[0].crew);
+    return DTI_FAIL(DITTO_ERR_POISONED,
+                    "destroyed, but replicas %s never returned: their threads and the strategy's memory "
+                    "are left to them",
+                    missing);
+}
+
+ditto_status dti_team_destroy(struct dti_team *team)
+{
+    bool forked = dti_team_forked(team);
+    orphan_dependents(team, !forked);
+    count_load(team, dti_load_remove);
+    if (team->poisoned && !forked)
+        return abandon(team);
+    if (!forked) /* in a child there are no threads to end */
+        end_threads(team, team->n);
+    release(team);
+    return DITTO_OK;
+}
