@@ -43,16 +43,52 @@ static void name_replicas(const struct survey *s, uint32_t pu, char *text, size_
     }
 }
 
-static void draw_pu(const struct survey *s, const ditto_pu *pu, int *column)
+/* PUs that follow one another in the mesh and have the same replicas: drawn together, "0-63,128-191:r0". */
+struct run {
+    char replicas[64];
+    uint32_t pu[MOST_PUS], count;
+    int column; /* on the line, after what has been drawn */
+};
+
+static int compare_numbers(const void *left, const void *right)
 {
-    char replicas[64], item[96];
-    name_replicas(s, pu->number, replicas, sizeof replicas);
-    int length = snprintf(item, sizeof item, " %u:%s", pu->number, replicas);
-    if (*column + length > COLUMNS) {
-        printf("\n     ");
-        *column = 5;
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static void draw_run(struct run *run)
+{
+    char item[512];
+    size_t used = 0;
+    qsort(run->pu, run->count, sizeof *run->pu, compare_numbers);
+    for (uint32_t i = 0; i < run->count && used < sizeof item - 96;) {
+        uint32_t first = i++;
+        while (i < run->count && run->pu[i] == run->pu[i - 1] + 1)
+            i++;
+        used += (size_t)snprintf(item + used, sizeof item - used, i - first > 1 ? "%s%u-%u" : "%s%u",
+                                 used > 0 ? "," : "", run->pu[first], run->pu[i - 1]);
+        if (i < run->count && used >= sizeof item - 96)
+            used += (size_t)snprintf(item + used, sizeof item - used, ",...");
     }
-    *column += printf("%s%s", pu->smt == 0 && *column > 5 ? " " : "", item);
+    if (run->count == 0)
+        return;
+    used += (size_t)snprintf(item + used, sizeof item - used, ":%s", run->replicas);
+    if (run->column > 6 && run->column + (int)used > COLUMNS) {
+        printf("\n      ");
+        run->column = 6;
+    }
+    run->column += printf("%s%s", run->column > 6 ? "  " : "", item);
+    run->count = 0;
+}
+
+static void draw_pu(const struct survey *s, const ditto_pu *pu, struct run *run)
+{
+    char replicas[sizeof run->replicas];
+    name_replicas(s, pu->number, replicas, sizeof replicas);
+    if (strcmp(replicas, run->replicas) != 0)
+        draw_run(run);
+    memcpy(run->replicas, replicas, sizeof replicas);
+    run->pu[run->count++] = pu->number;
 }
 
 static void draw_caches(const struct survey *s, uint32_t index)
@@ -91,15 +127,17 @@ static void draw_node_line(const struct survey *s, const ditto_pu *pu)
 
 static void draw_machine(const struct survey *s)
 {
+    static struct run run;
     ditto_pu before = { 0 };
-    int column = 0;
     for (uint32_t i = 0; i < s->counts.pus; i++) {
         ditto_pu pu;
         check(ditto_topology_pu(s->topology, i, &pu));
         bool package = i == 0 || pu.mesh[0] != before.mesh[0], node = package || pu.mesh[1] != before.mesh[1];
         bool cache = node || pu.llc != before.llc;
-        if (i > 0 && cache)
+        if (i > 0 && cache) {
+            draw_run(&run);
             printf("\n");
+        }
         if (package)
             printf("package %u\n", pu.package);
         if (node)
@@ -107,12 +145,13 @@ static void draw_machine(const struct survey *s)
         if (cache) {
             printf("    LLC %u: ", pu.llc);
             draw_caches(s, i);
-            printf("     ");
-            column = 5;
+            printf("      ");
+            run.column = 6;
         }
-        draw_pu(s, &pu, &column);
+        draw_pu(s, &pu, &run);
         before = pu;
     }
+    draw_run(&run);
     printf("\n");
 }
 
