@@ -11,12 +11,22 @@
 DITTO_BEGIN
 
 /** How two elements combine. Integers wrap around; MIN and MAX are IEEE 754-2019 minimum and maximum: NaN wins over
- *  numbers, -0 is below +0. */
+ *  numbers, -0 is below +0. f16 and bf16 are combined in f32 over all replicas and rounded once, to nearest even. A product
+ *  of complex numbers is (ac - bd) + (ad + bc)i, without special care for infinities. Not every dtype has every op:
+ *
+ *      f16 bf16 f32 f64        SUM MEAN MIN MAX PROD
+ *      c64 c128                SUM MEAN PROD             complex numbers have no order
+ *      i8 .. i64, u8 .. u64    SUM MIN MAX PROD AND OR XOR    a mean of integers is no integer
+ *      bool                    AND OR XOR                one byte, 0 or 1 */
 typedef enum ditto_op {
     DITTO_SUM = 1,
     DITTO_MEAN = 2, /**< the sum, divided by the number of replicas once, at the end; floating dtypes only */
     DITTO_MIN = 3,
     DITTO_MAX = 4,
+    DITTO_PROD = 5,
+    DITTO_AND = 6, /**< bit by bit; integers and bool, as OR and XOR */
+    DITTO_OR = 7,
+    DITTO_XOR = 8,
 } ditto_op;
 
 /** "SUM" and the like; "unknown op" for a number that is none. Any thread, constant strings. */
@@ -49,13 +59,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self, const 
  *  @param src      [in]  shape [count]; `dst` itself (in place), or no overlap with it
  *  @param dst      [out] shape [count]; contents unspecified unless DITTO_OK
  *  @param count    elements, not bytes; equal on all replicas; 0 makes the call a barrier
- *  @param dtype    DITTO_F32, DITTO_F64, DITTO_I32 or DITTO_I64; equal on all replicas
- *  @param op       equal on all replicas; MEAN needs a floating dtype
+ *  @param dtype    any; equal on all replicas
+ *  @param op       one that the dtype has (see ditto_op); equal on all replicas
  *  @param options  NULL for the defaults; read only during the call
  *  @retval DITTO_OK                dst is complete on this replica
  *  @retval DITTO_ERR_INVALID       a buffer is NULL, misaligned for its dtype, or the two overlap partly; unknown dtype
  *  @retval DITTO_ERR_RANGE         unknown op; count x size overflows
- *  @retval DITTO_ERR_UNSUPPORTED   MEAN of integers; a dtype not listed above
+ *  @retval DITTO_ERR_UNSUPPORTED   the dtype does not have this op
  *  @retval DITTO_ERR_CONTEXT, DITTO_ERR_DIVERGED, DITTO_ERR_TIMED_OUT, DITTO_ERR_PEER_STOPPED  as ditto_barrier
  *  Ownership  src and dst stay the caller's; nothing is allocated. No replica touches them after the call has returned,
  *             with whatever status.

@@ -38,6 +38,14 @@ typedef enum ditto_helpers {
                                 inherit them */
 } ditto_helpers;
 
+/** With which instructions reductions are computed. All give the same bits. */
+typedef enum ditto_kernels {
+    DITTO_KERNELS_DEFAULT = 0,  /**< the best that the processor has */
+    DITTO_KERNELS_PORTABLE = 1, /**< those of the build's baseline */
+    DITTO_KERNELS_AVX2 = 2,
+    DITTO_KERNELS_AVX512 = 3,
+} ditto_kernels;
+
 typedef enum ditto_memory {
     DITTO_MEMORY_DEFAULT = 0,
     DITTO_MEMORY_PREFERRED = 1, /**< the default: pages on the replica's node while it has room */
@@ -73,6 +81,7 @@ typedef struct ditto_strategy_options {
                                            only during create. It must have been built for this machine */
     ditto_per per;  /**< what a replica spans: DITTO_PER_NUMA_NODE makes one per NUMA node. 0: one PU */
     ditto_helpers helpers;
+    ditto_kernels kernels; /**< UNSUPPORTED where the processor does not have them */
 } ditto_strategy_options;
 #define DITTO_STRATEGY_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_strategy_options)
 

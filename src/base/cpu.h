@@ -5,7 +5,8 @@
 #include <stdbool.h>
 
 struct dti_cpu {
-    bool avx2, avx512f, f16c, fma;
+    bool avx2,
+        avx512; /* avx512: with the byte, double-word and vector-length extensions that servers have had since 2017 */
 };
 /* Any thread; asked of the processor (and of the operating system's saved state) at each call: cheap, no state. */
 struct dti_cpu dti_cpu_features(void);

@@ -61,11 +61,11 @@ static ditto_status make_team(const ditto_strategy_options *o, const ditto_topol
     return dti_team_create(&options, out);
 }
 
-static ditto_status make_sync(struct dti_team *team)
+static ditto_status make_sync(struct dti_team *team, ditto_kernels kernels)
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = dti_sync_create(team);
+    ditto_status status = dti_sync_create(team, kernels);
     dti_cross_leave(team, &frame);
     return status;
 }
@@ -85,7 +85,7 @@ ditto_status dti_strategy_create(ditto_kind kind, const ditto_strategy_options *
     status = make_team(o, &strategy->machine, strategy->placement, &team);
     if (status != DITTO_OK)
         goto undo_placement;
-    status = make_sync(team);
+    status = make_sync(team, o->kernels);
     if (status != DITTO_OK)
         goto undo_team;
     strategy->base.team = team;

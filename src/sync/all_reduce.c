@@ -24,22 +24,27 @@
  * with payload) to `flags` (two meetings) between 2 and 4 KiB; out of place it stays `copies` up to 8 KiB. With more
  * replicas everyone reads every payload, so the limit holds for all payloads together. */
 #define SMALL_TOTAL_BYTES 4096
-#define TILE_BYTES        4096 /* one result and one scratch level stay in the first-level cache */
 
 /* -- small -- */
+
+static const struct dti_kernel *kernel_of(const struct dti_sync *sync, const struct dti_call *call)
+{
+    return &(*sync->kernels)[call->dtype][call->op];
+}
 
 /* `call` is the caller's own: what it has room for. */
 static void combine_lines(struct dti_sync *sync, uint32_t seq, const struct dti_call *call,
                           struct dti_attendee *scratch_of, void *out)
 {
-    const struct dti_kernel *kernel = dti_kernel_of((ditto_dtype)call->dtype, (ditto_op)call->op);
-    size_t bytes = call->count * ditto_dtype_bytes((ditto_dtype)call->dtype);
+    const struct dti_kernel *kernel = kernel_of(sync, call);
+    ditto_dtype dtype = (ditto_dtype)call->dtype;
+    size_t size = ditto_dtype_bytes(dtype), step = dti_block_count(kernel, dtype);
     for (uint32_t i = 0; i < sync->team->n; i++)
-        scratch_of->sources[i] = dti_line_payload(dti_line_of(sync, i, seq), bytes);
-    dti_tree_reduce(kernel->combine, scratch_of->sources, sync->team->n, 0, call->count, bytes, out,
-                    scratch_of->scratch);
-    if (kernel->divide != NULL)
-        kernel->divide(out, call->count, sync->team->n);
+        scratch_of->sources[i] = dti_line_payload(dti_line_of(sync, i, seq), call->count * size);
+    for (size_t first = 0; first < call->count; first += step)
+        dti_reduce_block(kernel, dtype, scratch_of->sources, sync->team->n, first,
+                         call->count - first < step ? call->count - first : step, (char *)out + first * size,
+                         scratch_of->scratch);
 }
 
 /* Run by the last to arrive at a crowded meeting: once for all. Attendee 0's scratch is free, its owner waits. */
@@ -111,28 +116,27 @@ static void reduce_range(struct dti_replica *self, const struct dti_call *call, 
 {
     uint32_t n = self->team->n;
     struct dti_attendee *me = &self->team->sync->attendee[self->id];
-    const struct dti_kernel *kernel =
-        call->op != 0 ? dti_kernel_of((ditto_dtype)call->dtype, (ditto_op)call->op) : NULL;
-    size_t size = ditto_dtype_bytes((ditto_dtype)call->dtype), step = TILE_BYTES / size, first, end;
-    char *tile = me->scratch, *below = tile + TILE_BYTES;
+    ditto_dtype dtype = (ditto_dtype)call->dtype;
+    const struct dti_kernel *kernel = call->op != 0 ? kernel_of(self->team->sync, call) : NULL;
+    size_t size = ditto_dtype_bytes(dtype), first, end;
+    size_t step = kernel != NULL ? dti_block_count(kernel, dtype) : DTI_TILE_BYTES / size;
+    char *tile = me->scratch, *below = tile + DTI_TILE_BYTES;
     dti_tree_part(call->count, n, self->id, DTI_LINE / size, &first, &end);
     for (; first < end; first += step) {
         size_t count = end - first < step ? end - first : step;
-        if (kernel == NULL) {
-            sink->store(sink->context, first, count, (const char *)me->sources[0] + first * size);
-            continue;
+        const void *result = (const char *)me->sources[0] + first * size; /* without an op: replica 0's */
+        if (kernel != NULL) {
+            dti_reduce_block(kernel, dtype, me->sources, n, first, count, tile, below);
+            result = tile;
         }
-        dti_tree_reduce(kernel->combine, me->sources, n, first * size, count, count * size, tile, below);
-        if (kernel->divide != NULL)
-            kernel->divide(tile, count, n);
-        sink->store(sink->context, first, count, tile);
+        sink->store(sink->context, first, count, result);
     }
 }
 
 /* Two replicas, no division: both results in one pass, no tile between. */
 static void reduce_pair(struct dti_replica *self, const struct dti_call *call, void *const *dst)
 {
-    const struct dti_kernel *kernel = dti_kernel_of((ditto_dtype)call->dtype, (ditto_op)call->op);
+    const struct dti_kernel *kernel = kernel_of(self->team->sync, call);
     const struct dti_attendee *me = &self->team->sync->attendee[self->id];
     size_t size = ditto_dtype_bytes((ditto_dtype)call->dtype), first, end;
     dti_tree_part(call->count, 2, self->id, DTI_LINE / size, &first, &end);
@@ -235,24 +239,20 @@ ditto_status dti_reduce_into(struct dti_replica *self, const void *src, size_t c
 
 void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left, const void *right, size_t count)
 {
-    dti_kernel_of(dtype, op)->combine(out, left, right, count);
+    (*dti_kernels_best())[dtype][op].combine_into_two(out, out, left, right, count);
 }
 
 ditto_status dti_reduce_here(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n, size_t count,
                              void *dst)
 {
-    const struct dti_kernel *kernel = dti_kernel_of(dtype, op);
-    size_t size = ditto_dtype_bytes(dtype), step = TILE_BYTES / size;
-    char *scratch = malloc(DTI_TREE_LEVELS * (size_t)TILE_BYTES);
+    const struct dti_kernel *kernel = &(*dti_kernels_best())[dtype][op];
+    size_t size = ditto_dtype_bytes(dtype), step = dti_block_count(kernel, dtype);
+    char *scratch = malloc(DTI_SCRATCH_BYTES);
     if (scratch == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a reduction");
-    for (size_t first = 0; first < count; first += step) {
-        size_t part = count - first < step ? count - first : step;
-        char *out = (char *)dst + first * size;
-        dti_tree_reduce(kernel->combine, source, n, first * size, part, part * size, out, scratch);
-        if (kernel->divide != NULL)
-            kernel->divide(out, part, n);
-    }
+    for (size_t first = 0; first < count; first += step)
+        dti_reduce_block(kernel, dtype, source, n, first, count - first < step ? count - first : step,
+                         (char *)dst + first * size, scratch);
     free(scratch);
     return DITTO_OK;
 }
@@ -261,15 +261,18 @@ ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op)
 {
     if (!dti_dtype_valid(dtype))
         return DTI_FAIL(DITTO_ERR_INVALID, "%d is not a dtype: use one of DITTO_DTYPE_LIST", (int)dtype);
-    if (op < DITTO_SUM || op > DITTO_MAX)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%d is not an op: SUM, MEAN, MIN or MAX", (int)op);
+    if (op < DITTO_SUM || op > DITTO_XOR)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%d is not an op: SUM, MEAN, MIN, MAX, PROD, AND, OR or XOR", (int)op);
     if (op == DITTO_MEAN && !dti_dtype_is_float(dtype))
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "MEAN of %s: its result is no integer; SUM it and divide, or use a "
                         "floating dtype",
                         ditto_dtype_name(dtype));
-    if (dti_kernel_of(dtype, op)->combine == NULL)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of %s: this version reduces f32, f64, i32 and i64",
-                        ditto_op_name(op), ditto_dtype_name(dtype));
+    if ((*dti_kernels_best())[dtype][op].combine == NULL)
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "%s of %s: the dtype has no such operation (complex numbers have no order, floats no bits, and bool "
+            "has AND, OR, XOR)",
+            ditto_op_name(op), ditto_dtype_name(dtype));
     return DITTO_OK;
 }

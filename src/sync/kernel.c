@@ -1,97 +1,64 @@
-/* src/sync/kernel.c - elementwise combination for each dtype and op.
- *
- * Every kernel is one loop whose body is one expression; the compiler makes the vector code. No step depends on another
- * element, so vector width cannot change a bit, and -ffp-contract=off keeps a product and a sum apart. */
+/* src/sync/kernel.c - choosing a table, and reducing a block with it. */
 #include "sync/kernel.h"
+#include "base/base.h"
 
-#include <math.h>
+#include <stdlib.h>
 
-/* The buffers are equal or disjoint (tree.h), so no iteration needs another one's result. */
-#if defined(__clang__)
-#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define INDEPENDENT _Pragma("GCC ivdep")
+extern dti_kernel_table dti_kernels_portable;
+#if defined(DTI_HAVE_X86_KERNELS)
+extern dti_kernel_table dti_kernels_avx2, dti_kernels_avx512;
 #endif
 
-/* One kernel pair: `value` is an expression of x and y. */
-#define KERNEL(name, type, value)                                                                          \
-    static void name(void *out, const void *left, const void *right, size_t count)                         \
-    {                                                                                                      \
-        type *o = out;                                                                                     \
-        const type *a = left, *b = right;                                                                  \
-        INDEPENDENT for (size_t i = 0; i < count; i++)                                                     \
-        {                                                                                                  \
-            type x = a[i], y = b[i];                                                                       \
-            o[i] = (value);                                                                                \
-        }                                                                                                  \
-    }                                                                                                      \
-    static void name##_into_two(void *out0, void *out1, const void *left, const void *right, size_t count) \
-    {                                                                                                      \
-        type *o0 = out0, *o1 = out1;                                                                       \
-        const type *a = left, *b = right;                                                                  \
-        INDEPENDENT for (size_t i = 0; i < count; i++)                                                     \
-        {                                                                                                  \
-            type x = a[i], y = b[i];                                                                       \
-            o0[i] = o1[i] = (value);                                                                       \
-        }                                                                                                  \
-    }
-
-#define DIVIDE(name, type)                                         \
-    static void name(void *values, size_t count, uint32_t divisor) \
-    {                                                              \
-        type *v = values, d = (type)divisor;                       \
-        for (size_t i = 0; i < count; i++)                         \
-            v[i] /= d;                                             \
-    }
-
-/* IEEE 754-2019 minimum and maximum: a NaN on either side gives a NaN (x + y), and -0 is less than +0. */
-#define MINIMUM(x, y) (x < y ? x : y < x ? y : x == y ? (signbit(x) ? x : y) : x + y)
-#define MAXIMUM(x, y) (x > y ? x : y > x ? y : x == y ? (signbit(x) ? y : x) : x + y)
-
-KERNEL(sum_f32, float, x + y)
-KERNEL(min_f32, float, MINIMUM(x, y))
-KERNEL(max_f32, float, MAXIMUM(x, y))
-DIVIDE(divide_f32, float)
-KERNEL(sum_f64, double, x + y)
-KERNEL(min_f64, double, MINIMUM(x, y))
-KERNEL(max_f64, double, MAXIMUM(x, y))
-DIVIDE(divide_f64, double)
-/* Integers wrap: unsigned arithmetic, whose overflow is defined. */
-KERNEL(sum_i32, int32_t, (int32_t)((uint32_t)x + (uint32_t)y))
-KERNEL(min_i32, int32_t, x < y ? x : y)
-KERNEL(max_i32, int32_t, x > y ? x : y)
-KERNEL(sum_i64, int64_t, (int64_t)((uint64_t)x + (uint64_t)y))
-KERNEL(min_i64, int64_t, x < y ? x : y)
-KERNEL(max_i64, int64_t, x > y ? x : y)
-
-#define ROW(name, divide)             \
-    {                                 \
-        name, name##_into_two, divide \
-    }
-static const struct dti_kernel kernels[DITTO_BOOL + 1][DITTO_MAX + 1] = {
-    [DITTO_F32] = { [DITTO_SUM] = ROW(sum_f32, NULL),
-                    [DITTO_MEAN] = ROW(sum_f32, divide_f32),
-                    [DITTO_MIN] = ROW(min_f32, NULL),
-                    [DITTO_MAX] = ROW(max_f32, NULL) },
-    [DITTO_F64] = { [DITTO_SUM] = ROW(sum_f64, NULL),
-                    [DITTO_MEAN] = ROW(sum_f64, divide_f64),
-                    [DITTO_MIN] = ROW(min_f64, NULL),
-                    [DITTO_MAX] = ROW(max_f64, NULL) },
-    [DITTO_I32] = { [DITTO_SUM] = ROW(sum_i32, NULL),
-                    [DITTO_MIN] = ROW(min_i32, NULL),
-                    [DITTO_MAX] = ROW(max_i32, NULL) },
-    [DITTO_I64] = { [DITTO_SUM] = ROW(sum_i64, NULL),
-                    [DITTO_MIN] = ROW(min_i64, NULL),
-                    [DITTO_MAX] = ROW(max_i64, NULL) },
-};
-
-const struct dti_kernel *dti_kernel_of(ditto_dtype dtype, ditto_op op)
+/* The tables that this build has, best last, each with whether this processor can run it. */
+static dti_kernel_table *table_of(ditto_kernels which)
 {
-    return &kernels[dtype][op];
+#if defined(DTI_HAVE_X86_KERNELS)
+    struct dti_cpu cpu = dti_cpu_features();
+    if (which == DITTO_KERNELS_AVX2 && cpu.avx2)
+        return &dti_kernels_avx2;
+    if (which == DITTO_KERNELS_AVX512 && cpu.avx512)
+        return &dti_kernels_avx512;
+#endif
+    return which == DITTO_KERNELS_PORTABLE ? &dti_kernels_portable : NULL;
+}
+
+dti_kernel_table *dti_kernels_best(void)
+{
+    for (int which = DITTO_KERNELS_AVX512; which > DITTO_KERNELS_PORTABLE; which--)
+        if (table_of((ditto_kernels)which) != NULL)
+            return table_of((ditto_kernels)which);
+    return table_of(DITTO_KERNELS_PORTABLE);
+}
+
+ditto_status dti_kernels_choose(ditto_kernels wish, dti_kernel_table **out)
+{
+    static const char *const names[] = { "", "PORTABLE", "AVX2", "AVX512" };
+    if ((int)wish < DITTO_KERNELS_DEFAULT || wish > DITTO_KERNELS_AVX512)
+        return DTI_FAIL(DITTO_ERR_RANGE, "kernels = %d is not a value of its enum", (int)wish);
+    dti_kernel_table *table = wish == DITTO_KERNELS_DEFAULT ? dti_kernels_best() : table_of(wish);
+    if (table == NULL)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "DITTO_KERNELS_%s: this processor, or this build, does not have them; leave it to the default",
+                        names[wish]);
+    *out = table;
+    return DITTO_OK;
+}
+
+void dti_reduce_block(const struct dti_kernel *kernel, ditto_dtype dtype, const void *const *source, uint32_t n,
+                      size_t first, size_t count, void *dst, void *scratch)
+{
+    size_t bytes = count * dti_accumulator_bytes(kernel, dtype), offset = first * ditto_dtype_bytes(dtype);
+    bool wide = kernel->widen != NULL;
+    void *result = wide ? scratch : dst, *below = wide ? (char *)scratch + DTI_TILE_BYTES : scratch;
+    dti_tree_reduce(kernel->combine, kernel->widen, source, n, offset, count, bytes, result, below);
+    if (kernel->divide != NULL)
+        kernel->divide(result, count, n);
+    if (wide)
+        kernel->narrow(dst, result, count);
 }
 
 const char *ditto_op_name(ditto_op op)
 {
-    static const char *const names[] = { "unknown op", "SUM", "MEAN", "MIN", "MAX" };
-    return names[op >= DITTO_SUM && op <= DITTO_MAX ? op : 0];
+    static const char *const names[] = { "unknown op", "SUM", "MEAN", "MIN", "MAX", "PROD", "AND", "OR", "XOR" };
+    return names[op >= DITTO_SUM && op <= DITTO_XOR ? op : 0];
 }

@@ -22,6 +22,7 @@
 #define DTI_MEETING_H
 
 #include "replicas/replicas.h"
+#include "sync/kernel.h"
 
 /* What a replica calls. Compared between replicas, but for src and dst. */
 struct dti_call {
@@ -54,7 +55,7 @@ struct dti_attendee {
     alignas(DTI_LINE_PAIR) _Atomic uint32_t inside; /* 1 while it may touch other replicas' buffers (all_reduce.c) */
     struct dti_line *line;                          /* [2], in its own arena */
     const void **sources;                           /* [n], for one reduction */
-    void *scratch;                                  /* DTI_TREE_LEVELS + 1 tiles */
+    void *scratch;                                  /* DTI_SCRATCH_BYTES for a block, and one tile */
 };
 
 struct dti_sync {
@@ -63,6 +64,7 @@ struct dti_sync {
     alignas(DTI_LINE_PAIR) _Atomic uint32_t arrived;
     alignas(DTI_LINE_PAIR) _Atomic uint32_t release;
     unsigned char *result[2]; /* what the last arrival combined, per parity */
+    dti_kernel_table *kernels;
 };
 
 static inline const struct dti_line *dti_line_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq)

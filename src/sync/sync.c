@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCRATCH_BYTES ((DTI_TREE_LEVELS + 1) * (size_t)DTI_SMALL_BYTES)
+#define SCRATCH_BYTES (DTI_SCRATCH_BYTES + DTI_TILE_BYTES)
 
 /* On each replica's own thread, so that its lines and scratch lie on its node. */
 static ditto_status settle(struct dti_replica *r, void *argument)
@@ -38,8 +38,10 @@ static void begin(struct dti_sync *sync)
     }
 }
 
-ditto_status dti_sync_create(struct dti_team *team)
+ditto_status dti_sync_create(struct dti_team *team, ditto_kernels kernels)
 {
+    dti_kernel_table *table;
+    DTI_TRY(dti_kernels_choose(kernels, &table));
     struct dti_sync *sync = aligned_alloc(DTI_LINE_PAIR, sizeof *sync);
     struct dti_attendee *attendee = aligned_alloc(DTI_LINE_PAIR, team->n * sizeof *attendee);
     unsigned char *result = aligned_alloc(DTI_LINE_PAIR, 2 * (size_t)DTI_SMALL_BYTES);
@@ -53,6 +55,7 @@ ditto_status dti_sync_create(struct dti_team *team)
     memset(attendee, 0, team->n * sizeof *attendee);
     sync->team = team;
     sync->attendee = attendee;
+    sync->kernels = table;
     sync->result[0] = result;
     sync->result[1] = result + DTI_SMALL_BYTES;
     team->sync = sync;

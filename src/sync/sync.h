@@ -9,8 +9,9 @@
 struct dti_sync; /* a team's collectives */
 
 /* -- Cross context, no run going on; the caller is between dti_cross_enter and dti_cross_leave -- */
-ditto_status dti_sync_create(struct dti_team *team); /* sets team->sync. NO_MEMORY */
-void dti_sync_renew(struct dti_team *team);          /* after a run that was stopped, before the next */
+/* Sets team->sync. NO_MEMORY; UNSUPPORTED, RANGE: kernels. */
+ditto_status dti_sync_create(struct dti_team *team, ditto_kernels kernels);
+void dti_sync_renew(struct dti_team *team); /* after a run that was stopped, before the next */
 
 /* -- Any thread, no run going on -- */
 void dti_sync_destroy(struct dti_team *team); /* NULL state is allowed */

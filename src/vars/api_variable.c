@@ -34,9 +34,9 @@ static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_optio
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "MEAN of a variable of %s: its result is no integer; use a floating dtype or SUM",
                         ditto_dtype_name(t->dtype));
-    if (o->aggregation == DITTO_AGGREGATE_SUM)
-        return dti_reduction_check(t->dtype, DITTO_SUM);
-    return o->aggregation == DITTO_AGGREGATE_MEAN ? dti_reduction_check(t->dtype, DITTO_MEAN) : DITTO_OK;
+    if (o->aggregation == DITTO_AGGREGATE_SUM || o->aggregation == DITTO_AGGREGATE_MEAN)
+        return dti_rule_check(DTI_ADD, t->dtype);
+    return DITTO_OK;
 }
 
 ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor *initial,

@@ -70,7 +70,8 @@ static void compare_with_serial(uint32_t n)
         unlike_fold += memcmp(&expected, &fold, sizeof fold) != 0;
         for (uint32_t r = 0; r < n; r++)
             if (memcmp(&((float *)&s.gradient[r])[i], &expected, sizeof expected) != 0)
-                fail_msg("%u replicas: parameter %zu on replica %u differs from the serial tree", n, i, r);
+                fail_msg("%u replicas: parameter %zu on replica %u is %a, the serial tree gives %a", n, i, r,
+                         (double)((float *)&s.gradient[r])[i], (double)expected);
     }
     print_message("  %u replicas: %d parameters equal; %zu of them would differ in a left fold\n", n, (int)PARAMETERS,
                   unlike_fold);

@@ -27,7 +27,7 @@ static void expect_tree(uint32_t n, const char *expected)
         snprintf(leaf[i].text, sizeof leaf[i].text, "%u", i);
         source[i] = &leaf[i];
     }
-    dti_tree_reduce(write_down, source, n, 0, 1, sizeof out, &out, scratch);
+    dti_tree_reduce(write_down, NULL, source, n, 0, 1, sizeof out, &out, scratch);
     assert_string_equal(out.text, expected);
 }
 
@@ -76,8 +76,8 @@ static void minimum_and_maximum_follow_ieee_754_2019(void **state)
             for (size_t k = 0; k < N; k++) {
                 float pair[2] = { special[i], special[k] }, expected = reference_f32(pair, 0, 2, (ditto_op)op), found;
                 double wide[2] = { (double)pair[0], (double)pair[1] }, found_wide;
-                dti_kernel_of(DITTO_F32, (ditto_op)op)->combine(&found, &pair[0], &pair[1], 1);
-                dti_kernel_of(DITTO_F64, (ditto_op)op)->combine(&found_wide, &wide[0], &wide[1], 1);
+                (*dti_kernels_best())[DITTO_F32][op].combine(&found, &pair[0], &pair[1], 1);
+                (*dti_kernels_best())[DITTO_F64][op].combine(&found_wide, &wide[0], &wide[1], 1);
                 if (isnan(expected))
                     assert_true(isnan(found) && isnan(found_wide));
                 else {
@@ -92,9 +92,9 @@ static void integers_wrap_around(void **state)
     int32_t a = INT32_MAX, b = 1, sum;
     int64_t wide_a = INT64_MIN, wide_b = -1, wide_sum;
     (void)state;
-    dti_kernel_of(DITTO_I32, DITTO_SUM)->combine(&sum, &a, &b, 1);
+    (*dti_kernels_best())[DITTO_I32][DITTO_SUM].combine(&sum, &a, &b, 1);
     assert_int_equal(sum, INT32_MIN);
-    dti_kernel_of(DITTO_I64, DITTO_SUM)->combine(&wide_sum, &wide_a, &wide_b, 1);
+    (*dti_kernels_best())[DITTO_I64][DITTO_SUM].combine(&wide_sum, &wide_a, &wide_b, 1);
     assert_true(wide_sum == INT64_MAX);
 }
 
