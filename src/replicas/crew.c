@@ -225,7 +225,8 @@ ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
     /* relaxed: see I1; all helpers have seen the last one */
     uint32_t go = atomic_load_explicit(&crew->go, memory_order_relaxed) + 1;
     go += go == GO_EXIT;
-    crew->loop = *loop;
+    if (memcmp(&crew->loop, loop, sizeof *loop) != 0) /* helpers watch this line: equal loops leave it to go alone */
+        crew->loop = *loop;
     if (loop->dynamic)
         atomic_store_explicit(&crew->next, 0, memory_order_relaxed); /* published by go */
     atomic_store_explicit(&crew->go, go, memory_order_release);      /* L0 */

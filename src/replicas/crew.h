@@ -54,7 +54,7 @@ struct dti_loop {
     ditto_range_fn function;
     void *argument;
     struct dti_loop_range range;
-    uint32_t dynamic;
+    size_t dynamic; /* 0 or 1; so wide that there is no padding */
 };
 
 struct dti_crew {
