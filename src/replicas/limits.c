@@ -54,7 +54,8 @@ static int32_t read_balancing(const char *root)
     return (int32_t)value;
 }
 
-ditto_memory_policy dti_limits_policy(struct dti_mask *nodes)
+/* The memory policy that the calling thread has. */
+static ditto_memory_policy read_policy(struct dti_mask *nodes)
 {
     int mode = 0, kept_errno = errno;
     unsigned long bits[(DTI_MAX_NODES + 63) / 64 + 1] = { 0 }; /* a word more than the kernel may count to */
@@ -121,7 +122,7 @@ void dti_limits_read(const char *root, const struct dti_mask *affinity, ditto_li
         write_mask(affinity != NULL ? affinity : &mask, out->affinity, sizeof out->affinity);
     if (dti_limits_mems(root, &mask))
         write_mask(&mask, out->memory_nodes, sizeof out->memory_nodes);
-    out->memory_policy = dti_limits_policy(&mask);
+    out->memory_policy = read_policy(&mask);
     write_mask(&mask, out->policy_nodes, sizeof out->policy_nodes);
     try_calls(out);
 }

@@ -14,9 +14,6 @@ bool dti_limits_mems(const char *root, struct dti_mask *mems);
 /* All limits of the calling thread. `affinity`: the one to report in place of the present one; NULL: the present one. */
 void dti_limits_read(const char *root, const struct dti_mask *affinity, ditto_limits *out);
 
-/* The memory policy that the calling thread has. */
-ditto_memory_policy dti_limits_policy(struct dti_mask *nodes);
-
 /* Gives the calling thread the default policy, where it has inherited another: its stack and what it touches first are on
  * its own node then. Refused in some containers: nothing changes. */
 void dti_policy_drop(void);

@@ -10,7 +10,7 @@
 /* -- Any thread; lock-free -- */
 void dti_load_add(uint32_t pu);
 void dti_load_remove(uint32_t pu);
-uint32_t dti_load_on(uint32_t pu);
+uint32_t dti_load_on(uint32_t pu); /* threads of all strategies that are bound to it */
 /* Changes whenever a count changes, so that an answer can be kept until then. */
 uint32_t dti_load_epoch(void);
 /* True when a thread on `pu` should let others run while it waits: it shares its PU, threads float and there are more of
