@@ -44,7 +44,10 @@
 #include <ditto/strategy.h>   /* create, scope, run, describe, destroy */
 #include <ditto/replica.h>    /* id, memory, failing */
 #include <ditto/device.h>     /* replicas of several PUs: loops and functions on their devices */
-#include <ditto/collective.h> /* barrier, all-reduce */
+#include <ditto/collective.h> /* barrier, all-reduce, reduce, broadcast, reduce-scatter, all-gather */
+#include <ditto/pending.h>    /* the same, started now and waited for later */
+#include <ditto/slices.h>     /* all-reduce of sparse rows */
+#include <ditto/tuning.h>     /* how collectives are chosen; what everyone is waiting in */
 #include <ditto/variable.h>   /* mirrored and sync-on-read variables */
 #include <ditto/dataset.h>    /* where rows come from */
 #include <ditto/distribute.h> /* per-replica batches */

@@ -12,6 +12,16 @@
 DITTO_BEGIN
 
 typedef struct ditto_strategy ditto_strategy;
+struct ditto_tuning; /* ditto/tuning.h */
+
+/** By which way collectives move data. The choice changes speed, never values. */
+typedef enum ditto_implementation {
+    DITTO_IMPLEMENTATION_AUTO = 0,
+    DITTO_IMPLEMENTATION_FLAT = 1, /**< every replica deals with every other one */
+    DITTO_IMPLEMENTATION_HIERARCHICAL =
+        2, /**< first among near replicas (cache, node, package), then between those groups.
+                                                Where all replicas are one group it is FLAT */
+} ditto_implementation;
 
 typedef enum ditto_kind {
     DITTO_MIRRORED = 1, /**< synchronous replicas; variables mirrored on all of them */
@@ -82,6 +92,11 @@ typedef struct ditto_strategy_options {
     ditto_per per;  /**< what a replica spans: DITTO_PER_NUMA_NODE makes one per NUMA node. 0: one PU */
     ditto_helpers helpers;
     ditto_kernels kernels; /**< UNSUPPORTED where the processor does not have them */
+    const struct ditto_tuning
+        *tuning; /**< numbers by which collectives are chosen: ditto/tuning.h; NULL: measured. Read only
+                                              during create */
+    ditto_implementation implementation; /**< of collectives that do not say; 0: AUTO */
+    size_t bytes_per_pack;               /**< of lists that do not say; 0: one pack */
 } ditto_strategy_options;
 #define DITTO_STRATEGY_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_strategy_options)
 

@@ -34,6 +34,7 @@ static ditto_status check(ditto_kind kind, const ditto_strategy_options *o)
     DTI_TRY(check_enum((int)o->caller, DITTO_CALLER_WAITS, "caller"));
     DTI_TRY(check_enum((int)o->pin, DITTO_PIN_NONE, "pin"));
     DTI_TRY(check_enum((int)o->helpers, DITTO_HELPERS_OFF, "helpers"));
+    DTI_TRY(check_enum((int)o->implementation, DITTO_IMPLEMENTATION_HIERARCHICAL, "implementation"));
     return check_enum((int)o->memory, DITTO_MEMORY_STRICT, "memory");
 }
 
@@ -61,11 +62,14 @@ static ditto_status make_team(const ditto_strategy_options *o, const ditto_topol
     return dti_team_create(&options, out);
 }
 
-static ditto_status make_sync(struct dti_team *team, ditto_kernels kernels)
+static ditto_status make_sync(struct dti_team *team, const ditto_strategy_options *o)
 {
     struct dti_frame frame;
+    struct dti_sync_options options = { .kernels = o->kernels, .tuning = o->tuning };
+    options.defaults.implementation = o->implementation;
+    options.defaults.bytes_per_pack = o->bytes_per_pack;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = dti_sync_create(team, kernels);
+    ditto_status status = dti_sync_create(team, &options);
     dti_cross_leave(team, &frame);
     return status;
 }
@@ -85,7 +89,7 @@ ditto_status dti_strategy_create(ditto_kind kind, const ditto_strategy_options *
     status = make_team(o, &strategy->machine, strategy->placement, &team);
     if (status != DITTO_OK)
         goto undo_placement;
-    status = make_sync(team, o->kernels);
+    status = make_sync(team, o);
     if (status != DITTO_OK)
         goto undo_team;
     strategy->base.team = team;

@@ -1,55 +1,233 @@
 /* src/sync/api_collective.c - include/ditto/collective.h: check, then call. */
-#include "base/base.h"
-#include "sync/sync.h"
+#include "sync/arguments.h"
+#include "sync/block.h"
+#include "sync/collective.h"
+#include "sync/flow.h"
 
-static ditto_status read_options(const ditto_reduce_options *options, const struct dti_replica *r,
-                                 struct dti_deadline *deadline)
-{
-    *deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
-    if (options == NULL)
-        return DITTO_OK;
-    ditto_reduce_options known;
-    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_reduce_options"));
-    DTI_TRY(dti_flags_check(known.flags, 0, "flags"));
-    if (known.timeout_ms != 0)
-        *deadline = dti_replica_deadline(r, known.timeout_ms);
-    return DITTO_OK;
-}
+#include <stdalign.h>
 
 ditto_status ditto_barrier(ditto_replica *self, const ditto_reduce_options *options)
 {
-    struct dti_deadline deadline;
+    struct dti_arguments a;
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
-    DTI_TRY(read_options(options, r, &deadline));
-    return dti_barrier(r, "ditto_barrier", &deadline);
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_barrier", DTI_NOTHING, options, 0));
+    struct dti_visit visit = { .call = &a.call };
+    uint32_t seq;
+    ditto_status status = dti_meet(a.replica, &visit, &a.deadline, &seq);
+    dti_finish_call(&a.replica->team->sync->attendee[a.replica->id]);
+    return status;
 }
 
-static ditto_status check_overlap(const void *src, const void *dst, size_t bytes)
-{
-    uintptr_t a = (uintptr_t)src, b = (uintptr_t)dst, distance = a < b ? b - a : a - b;
-    if (distance != 0 && distance < bytes)
-        return DTI_FAIL(DITTO_ERR_INVALID, "src and dst overlap partly (%zu bytes, %zu apart): use one buffer or two",
-                        bytes, (size_t)distance);
-    return DITTO_OK;
-}
+/* -- all-reduce -- */
 
 ditto_status ditto_all_reduce(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
                               ditto_op op, const ditto_reduce_options *options)
 {
-    struct dti_deadline deadline;
+    struct dti_arguments a;
+    DTI_ENTER();
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce", DTI_ALL_REDUCE, options, 0));
+    DTI_TRY(dti_arguments_reduce(&a, src, dst, count, count, dtype, op));
+    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
+}
+
+static bool same_shape(const ditto_tensor *a, const ditto_tensor *b)
+{
+    bool same = a->dtype == b->dtype && a->rank == b->rank;
+    for (uint32_t d = 0; same && d < a->rank; d++)
+        same = a->shape[d] == b->shape[d];
+    return same;
+}
+
+ditto_status ditto_all_reduce_tensor(ditto_replica *self, const ditto_tensor *src, ditto_tensor *dst, ditto_op op,
+                                     const ditto_reduce_options *options)
+{
+    struct dti_arguments a;
     size_t bytes;
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
-    DTI_TRY(dti_reduction_check(dtype, op));
+    DTI_TRY(dti_not_null(src, "src"));
+    DTI_TRY(dti_not_null(dst, "dst"));
+    DTI_TRY(dti_tensor_check(src, &bytes));
+    DTI_TRY(dti_tensor_check(dst, &bytes));
+    if (!same_shape(src, dst))
+        return DTI_FAIL(DITTO_ERR_SHAPE,
+                        "dst (%zu x %s, rank %u) has not the dtype and shape of src (%zu x %s, rank %u)",
+                        ditto_tensor_count(dst), ditto_dtype_name(dst->dtype), dst->rank, ditto_tensor_count(src),
+                        ditto_dtype_name(src->dtype), src->rank);
+    size_t count = ditto_tensor_count(src);
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_tensor", DTI_ALL_REDUCE, options, 0));
+    DTI_TRY(dti_arguments_reduce(&a, src->data, dst->data, count, count, src->dtype, op));
+    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
+}
+
+/* The items of the next pack: it closes once its bytes are more than the limit (semantics 6.3). */
+static size_t pack_length(const ditto_list_item *list, size_t length, size_t limit)
+{
+    size_t items = 0, bytes = 0;
+    while (items < length && (limit == 0 || items == 0 || bytes <= limit)) {
+        bytes += list[items].count * ditto_dtype_bytes(list[items].dtype);
+        items++;
+    }
+    return items;
+}
+
+ditto_status ditto_all_reduce_list(ditto_replica *self, const ditto_list_item *list, size_t length, ditto_op op,
+                                   const ditto_reduce_options *options)
+{
+    struct dti_arguments a;
+    DTI_ENTER();
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_list", DTI_LIST, options, 0));
+    DTI_TRY(dti_arguments_list(&a, list, length, op));
+    size_t done = 0;
+    do { /* an empty list is a barrier */
+        a.call.list = list + done;
+        a.call.count = pack_length(list + done, length - done, a.options.bytes_per_pack);
+        DTI_TRY(dti_collective(a.replica, &a.call, NULL, &a.deadline));
+        done += a.call.count;
+    } while (done < length);
+    return DITTO_OK;
+}
+
+static ditto_status check_function_buffer(const void *buffer, size_t bytes, size_t element_bytes, const char *name)
+{
+    size_t alignment = element_bytes & (~element_bytes + 1); /* its largest power of two */
+    alignment = alignment > alignof(max_align_t) ? alignof(max_align_t) : alignment;
+    if (bytes != 0 && (buffer == NULL || (uintptr_t)buffer % alignment != 0))
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "%s (%p) is NULL or not aligned: elements of %zu bytes need an address that %zu "
+                        "divides",
+                        name, buffer, element_bytes, alignment);
+    return DITTO_OK;
+}
+
+ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *dst, size_t count, size_t element_bytes,
+                                   ditto_combine_fn combine, void *user, const ditto_reduce_options *options)
+{
+    struct dti_arguments a;
+    struct dti_function function = { combine, user };
+    size_t bytes;
+    DTI_ENTER();
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_with", DTI_ALL_REDUCE, options, 0));
+    if (combine == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "combine is NULL: give the function that combines two elements");
+    if (element_bytes < 1 || element_bytes > DTI_TILE_BYTES)
+        return DTI_FAIL(DITTO_ERR_RANGE, "element_bytes = %zu is outside 1 to %d", element_bytes, DTI_TILE_BYTES);
+    if (!dti_multiply(count, element_bytes, &bytes))
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu elements of %zu bytes are more than a size_t can count", count,
+                        element_bytes);
+    DTI_TRY(check_function_buffer(src, bytes, element_bytes, "src"));
+    DTI_TRY(check_function_buffer(dst, bytes, element_bytes, "dst"));
+    DTI_TRY(dti_check_overlap(src, bytes, dst, bytes, dst));
+    a.call.src = src;
+    a.call.dst = dst;
+    a.call.count = count;
+    a.call.element_bytes = element_bytes;
+    a.call.more = &function;
+    a.call.hash = dti_hash(a.call.hash, (uint64_t)(uintptr_t)combine);
+    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
+}
+
+/* -- with a root -- */
+
+ditto_status ditto_reduce_to_root(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
+                                  ditto_op op, uint32_t root, const ditto_reduce_options *options)
+{
+    struct dti_arguments a;
+    DTI_ENTER();
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_to_root", DTI_REDUCE, options, 0));
+    DTI_TRY(dti_arguments_root(&a, root));
+    DTI_TRY(dti_arguments_reduce(&a, src, a.replica->id == root ? dst : NULL, count, a.replica->id == root ? count : 0,
+                                 dtype, op));
+    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
+}
+
+ditto_status ditto_broadcast_from_root(ditto_replica *self, void *buffer, size_t count, ditto_dtype dtype,
+                                       uint32_t root, const ditto_reduce_options *options)
+{
+    struct dti_arguments a;
+    DTI_ENTER();
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_broadcast_from_root", DTI_BROADCAST, options, 0));
+    DTI_TRY(dti_arguments_root(&a, root));
+    DTI_TRY(dti_arguments_move(&a, buffer, buffer, count, count, dtype));
+    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
+}
+
+/* -- in parts -- */
+
+static ditto_status reduce_scatter(struct dti_arguments *a, const void *src, void *dst, size_t count,
+                                   const size_t *counts, ditto_dtype dtype, ditto_op op)
+{
+    DTI_TRY(dti_arguments_parts(a, count, counts, dtype));
+    DTI_TRY(dti_arguments_reduce(a, src, dst, a->whole, a->own, dtype, op));
+    DTI_TRY(dti_check_overlap(src, a->whole * a->call.element_bytes, dst, a->own * a->call.element_bytes,
+                              (const char *)src + a->before * a->call.element_bytes));
+    return dti_collective(a->replica, &a->call, NULL, &a->deadline);
+}
+
+ditto_status ditto_reduce_scatter(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
+                                  ditto_op op, const ditto_reduce_options *options)
+{
+    struct dti_arguments a;
+    DTI_ENTER();
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_scatter", DTI_REDUCE_SCATTER, options, 0));
+    return reduce_scatter(&a, src, dst, count, NULL, dtype, op);
+}
+
+ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src, void *dst, const size_t *counts,
+                                         ditto_dtype dtype, ditto_op op, const ditto_reduce_options *options)
+{
+    struct dti_arguments a;
+    DTI_ENTER();
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_scatter_uneven", DTI_REDUCE_SCATTER, options, 0));
+    DTI_TRY(dti_not_null(counts, "counts"));
+    return reduce_scatter(&a, src, dst, 0, counts, dtype, op);
+}
+
+static ditto_status all_gather(struct dti_arguments *a, const void *src, void *dst, size_t count, const size_t *counts,
+                               ditto_dtype dtype)
+{
+    DTI_TRY(dti_arguments_parts(a, count, counts, dtype));
+    DTI_TRY(dti_arguments_move(a, src, dst, a->own, a->whole, dtype));
+    DTI_TRY(dti_check_overlap(dst, a->whole * a->call.element_bytes, src, a->own * a->call.element_bytes,
+                              (const char *)dst + a->before * a->call.element_bytes));
+    return dti_collective(a->replica, &a->call, NULL, &a->deadline);
+}
+
+ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
+                              const ditto_reduce_options *options)
+{
+    struct dti_arguments a;
+    DTI_ENTER();
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_gather", DTI_ALL_GATHER, options, 0));
+    return all_gather(&a, src, dst, count, NULL, dtype);
+}
+
+ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src, void *dst, const size_t *counts,
+                                     ditto_dtype dtype, const ditto_reduce_options *options)
+{
+    struct dti_arguments a;
+    DTI_ENTER();
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_gather_uneven", DTI_ALL_GATHER, options, 0));
+    DTI_TRY(dti_not_null(counts, "counts"));
+    return all_gather(&a, src, dst, 0, counts, dtype);
+}
+
+/* -- sums whose bits do not depend on the number of replicas -- */
+
+ditto_status ditto_block_sum(ditto_replica *self, const void *values, size_t count, ditto_dtype dtype, void *sum,
+                             const ditto_reduce_options *options)
+{
+    struct dti_arguments a;
+    size_t bytes;
+    DTI_ENTER();
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_block_sum", DTI_BLOCKS, options, 0));
+    DTI_TRY(dti_reduction_check(dtype, DITTO_SUM));
     DTI_TRY(dti_buffer_bytes(count, dtype, &bytes));
-    DTI_TRY(dti_buffer_check(src, bytes, dtype, "src"));
-    DTI_TRY(dti_buffer_check(dst, bytes, dtype, "dst"));
-    DTI_TRY(check_overlap(src, dst, bytes));
-    DTI_TRY(read_options(options, r, &deadline));
-    return dti_all_reduce(r, src, dst, count, dtype, op, &deadline);
+    DTI_TRY(dti_buffer_check(values, bytes, dtype, "values"));
+    DTI_TRY(dti_buffer_check(sum, ditto_dtype_bytes(dtype), dtype, "sum"));
+    a.call.dtype = (uint8_t)dtype;
+    a.call.op = DITTO_SUM;
+    a.call.element_bytes = ditto_dtype_bytes(dtype);
+    a.call.src = values;
+    a.call.dst = sum;
+    return dti_block_sum(a.replica, &a.call, count, &a.deadline);
 }

@@ -1,4 +1,4 @@
-/* src/sync/kernel.c - choosing a table, and reducing a block with it. */
+/* src/sync/kernel.c - choosing a table. */
 #include "sync/kernel.h"
 #include "base/base.h"
 
@@ -42,19 +42,6 @@ ditto_status dti_kernels_choose(ditto_kernels wish, dti_kernel_table **out)
                         names[wish]);
     *out = table;
     return DITTO_OK;
-}
-
-void dti_reduce_block(const struct dti_kernel *kernel, ditto_dtype dtype, const void *const *source, uint32_t n,
-                      size_t first, size_t count, void *dst, void *scratch)
-{
-    size_t bytes = count * dti_accumulator_bytes(kernel, dtype), offset = first * ditto_dtype_bytes(dtype);
-    bool wide = kernel->widen != NULL;
-    void *result = wide ? scratch : dst, *below = wide ? (char *)scratch + DTI_TILE_BYTES : scratch;
-    dti_tree_reduce(kernel->combine, kernel->widen, source, n, offset, count, bytes, result, below);
-    if (kernel->divide != NULL)
-        kernel->divide(result, count, n);
-    if (wide)
-        kernel->narrow(dst, result, count);
 }
 
 const char *ditto_op_name(ditto_op op)

@@ -1,66 +1,81 @@
 /* src/sync/meeting.c - arriving, waiting, and what can go wrong meanwhile. The argument is in meeting.h. */
 #include "sync/meeting.h"
-
-#include <ditto/collective.h>
+#include "sync/async.h"
+#include "sync/inside.h"
 
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 
 /* -- words for messages -- */
 
-static void describe_call(char *text, size_t size, const struct dti_line *line, uint32_t seq)
+#define WORDS 200 /* of one call, in a message */
+
+static void describe_call(char *words, const struct dti_sync *sync, uint32_t replica, uint32_t seq)
 {
-    struct dti_text out = { text, size, 0 };
-    const struct dti_call *call = &line->call;
-    dti_text_add(&out, "%s #%u", call->name, seq);
-    if (call->dtype != 0)
-        dti_text_add(&out, " (%zu x %s, %s)", call->count, ditto_dtype_name((ditto_dtype)call->dtype),
-                     call->op != 0 ? ditto_op_name((ditto_op)call->op) : "no op");
-    if (call->object != NULL)
-        dti_text_add(&out, " on \"%s\"", call->object);
+    struct dti_text text = { words, WORDS, 0 };
+    dti_call_describe(dti_call_of(sync, replica, seq),
+                      atomic_load_explicit(&sync->attendee[replica].number, memory_order_relaxed), &text);
 }
 
-static uint64_t word_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq)
+void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text)
 {
-    return atomic_load_explicit(&dti_line_of(sync, replica, seq)->word, memory_order_acquire); /* M1 */
+    const struct dti_attendee *a = &sync->attendee[replica];
+    /* relaxed: they may change meanwhile, this is a diagnosis */
+    const char *last = atomic_load_explicit(&a->name, memory_order_relaxed);
+    uint32_t number = atomic_load_explicit(&a->number, memory_order_relaxed);
+    dti_text_add(text, "replica %u (", replica);
+    if (dti_replica_returned(&sync->team->replica[replica]))
+        dti_text_add(text, "returned from its function; ");
+    if (last != NULL)
+        dti_text_add(text, "last in %s #%u)", last, number);
+    else
+        dti_text_add(text, "in no collective yet)");
 }
 
-static bool arrived_flat(const struct dti_sync *sync, uint32_t replica, uint32_t seq)
+static uint64_t word_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq, uint32_t round)
 {
-    return word_of(sync, replica, seq) >> 32 == seq;
+    return atomic_load_explicit(&dti_slot_of(sync, replica, seq, round)->word, memory_order_acquire); /* M1 */
 }
 
-/* The replicas that have not come to `seq` (of those, if asked, only the ones that will not come any more), each with what
- * it did last. Their words may change meanwhile: a diagnosis. */
-static void describe_missing(char *text, size_t size, const struct dti_sync *sync, uint32_t seq, bool returned_only)
+/* The replicas that have not come to `seq`, or, if asked, of those only the ones that will not come any more. */
+static void describe_missing(char *words, size_t size, const struct dti_sync *sync, uint32_t seq, bool returned_only)
 {
-    struct dti_text out = { text, size, 0 };
-    text[0] = '\0';
-    for (uint32_t i = 0; i < sync->team->n; i++) {
-        const struct dti_attendee *a = &sync->attendee[i];
-        bool returned = dti_replica_returned(&sync->team->replica[i]);
-        if (arrived_flat(sync, i, seq) || (returned_only && !returned))
-            continue;
-        const char *last = atomic_load_explicit(&a->last_name, memory_order_relaxed);
-        uint32_t last_seq = atomic_load_explicit(&a->last_seq, memory_order_relaxed);
-        dti_text_add(&out, "%sreplica %u (", out.length != 0 ? ", " : "", i);
-        if (returned)
-            dti_text_add(&out, "returned from its function; ");
-        if (last != NULL)
-            dti_text_add(&out, "last in %s #%u)", last, last_seq);
-        else
-            dti_text_add(&out, "in no collective yet)");
-    }
+    struct dti_text text = { words, size, 0 };
+    words[0] = '\0';
+    for (uint32_t i = 0; i < sync->team->n; i++)
+        if (word_of(sync, i, seq, 0) >> 32 != seq &&
+            (!returned_only || dti_replica_returned(&sync->team->replica[i]))) {
+            dti_text_add(&text, "%s", text.length != 0 ? ", " : "");
+            dti_describe_replica(sync, i, &text);
+        }
 }
 
-/* -- the ways a meeting fails; each stops the run -- */
+/* -- the ways an operation fails; each stops the run -- */
+
+ditto_status dti_fail_left(struct dti_replica *self, const char *waits_in, const char *who)
+{
+    DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u waits in %s, but %s: every replica must make the same calls", self->id,
+             waits_in, who);
+    dti_team_stop(self->team);
+    return dti_team_stop_status(self->team);
+}
+
+ditto_status dti_fail_late(struct dti_replica *self, const struct dti_deadline *deadline, const char *waits_in,
+                           const char *who)
+{
+    DTI_FAIL(DITTO_ERR_TIMED_OUT, "replica %u waited %u ms in %s for %s", self->id, deadline->timeout_ms, waits_in,
+             who);
+    ditto_error own = *dti_error_get();
+    dti_team_stop(self->team);
+    dti_error_set(&own); /* its own timeout, even if a peer's came first */
+    return DITTO_ERR_TIMED_OUT;
+}
 
 static ditto_status fail_left(struct dti_replica *self, uint32_t seq)
 {
     const struct dti_sync *sync = self->team->sync;
-    char mine[160], missing[256];
-    describe_call(mine, sizeof mine, dti_line_of(sync, self->id, seq), seq);
+    char mine[WORDS], missing[256];
+    describe_call(mine, sync, self->id, seq);
     describe_missing(missing, sizeof missing, sync, seq, true);
     while (missing[0] == '\0') { /* crowded: it has counted itself as returned, and is about to say that it is done */
         if (dti_stopped(&self->team->stop))
@@ -68,86 +83,115 @@ static ditto_status fail_left(struct dti_replica *self, uint32_t seq)
         sched_yield();
         describe_missing(missing, sizeof missing, sync, seq, true);
     }
-    DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u waits in %s, but %s: every replica must make the same calls", self->id,
-             mine, missing);
-    dti_team_stop(self->team);
-    return dti_team_stop_status(self->team);
+    return dti_fail_left(self, mine, missing);
 }
 
 static ditto_status fail_late(struct dti_replica *self, uint32_t seq, const struct dti_deadline *deadline)
 {
     const struct dti_sync *sync = self->team->sync;
-    char mine[160], missing[256];
-    describe_call(mine, sizeof mine, dti_line_of(sync, self->id, seq), seq);
+    char mine[WORDS], missing[256];
+    describe_call(mine, sync, self->id, seq);
     describe_missing(missing, sizeof missing, sync, seq, false);
-    DTI_FAIL(DITTO_ERR_TIMED_OUT, "replica %u waited %u ms in %s for %s", self->id, deadline->timeout_ms, mine,
-             missing);
-    ditto_error own = *dti_error_get();
-    dti_team_stop(self->team);
-    dti_error_set(&own); /* its own timeout, even if a peer's came first */
-    return DITTO_ERR_TIMED_OUT;
+    return dti_fail_late(self, deadline, mine, missing[0] != '\0' ? missing : "a replica that has come meanwhile");
 }
 
 static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_t b, uint32_t seq)
 {
     const struct dti_sync *sync = self->team->sync;
-    char one[160], other[160];
-    describe_call(one, sizeof one, dti_line_of(sync, a, seq), seq);
-    describe_call(other, sizeof other, dti_line_of(sync, b, seq), seq);
-    DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u calls %s, but replica %u calls %s: every replica must make the same calls",
-             a, one, b, other);
+    const struct dti_call *one = dti_call_of(sync, a, seq), *other = dti_call_of(sync, b, seq);
+    char words[WORDS], others[WORDS], where[WORDS] = "";
+    struct dti_text text = { where, sizeof where, 0 };
+    describe_call(words, sync, a, seq);
+    describe_call(others, sync, b, seq);
+    if (dti_go_inside(self)) { /* their lists can be read: neither has left */
+        if (dti_call_same(one, other))
+            dti_text_add(&text, " (after another number of started operations)");
+        else
+            dti_call_difference(one, other, self->team->n, &text);
+        dti_go_outside(self);
+    }
+    DTI_FAIL(DITTO_ERR_DIVERGED,
+             "replica %u calls %s, but replica %u calls %s%s: every replica must make the same calls", a, words, b,
+             others, where);
     dti_team_stop(self->team);
     return dti_team_stop_status(self->team);
-}
-
-static bool same_call(const struct dti_call *a, const struct dti_call *b)
-{
-    return a->name == b->name && a->object == b->object && a->count == b->count && a->dtype == b->dtype &&
-           a->op == b->op;
 }
 
 ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq)
 {
     const struct dti_sync *sync = self->team->sync;
     for (uint32_t i = 1; i < self->team->n; i++)
-        if (!same_call(&dti_line_of(sync, 0, seq)->call, &dti_line_of(sync, i, seq)->call))
-            return fail_different(self, 0, i, seq);
+        if (!dti_call_same(dti_call_of(sync, 0, seq), dti_call_of(sync, i, seq)))
+            return dti_leave(self, fail_different(self, 0, i, seq));
     return DITTO_OK;
 }
 
-/* -- flat: everyone watches everyone -- */
+/* -- in rounds -- */
 
-struct flat_wait {
-    const struct dti_sync *sync;
-    uint32_t peer, seq;
+struct round_wait {
+    struct dti_replica *self;
+    uint32_t peer, seq, round;
+    uint64_t first_word; /* that the peer's first slot must have, if it has this meeting's */
 };
-static bool flat_ready(void *argument)
+
+static bool is_other_call(const struct round_wait *w, uint64_t first)
 {
-    const struct flat_wait *w = argument;
-    const struct dti_team *team = w->sync->team;
-    return arrived_flat(w->sync, w->peer, w->seq) || dti_stopped(&team->stop) ||
-           dti_replica_returned(&team->replica[w->peer]);
+    return first >> 32 == w->seq && first != w->first_word;
 }
 
-static ditto_status meet_flat(struct dti_replica *self, uint64_t word, struct dti_deadline *deadline)
+static bool round_ready(void *argument)
+{
+    const struct round_wait *w = argument;
+    const struct dti_team *team = w->self->team;
+    if (word_of(team->sync, w->peer, w->seq, w->round) >> 32 == w->seq || dti_stopped(&team->stop) ||
+        dti_replica_returned(&team->replica[w->peer]))
+        return true;
+    dti_async_help(w->self);
+    /* one that meets in another way writes its first slot alone */
+    return w->round != 0 && is_other_call(w, word_of(team->sync, w->peer, w->seq, 0));
+}
+
+/* One sibling of one round. */
+static ditto_status await_speaker(struct dti_replica *self, uint32_t peer, uint64_t word, uint32_t round,
+                                  struct dti_deadline *deadline)
+{
+    struct dti_team *team = self->team;
+    uint32_t seq = (uint32_t)(word >> 32);
+    struct round_wait w = { self, peer, seq, round, word };
+    if (!dti_wait(&team->room, self->id, peer, &self->patience, deadline, round_ready, &w))
+        return fail_late(self, seq, deadline);
+    /* Looked at again: the peer may have come, finished the meeting and returned between two looks. */
+    uint64_t theirs = word_of(team->sync, peer, seq, round);
+    if (theirs == word)
+        return DITTO_OK;
+    if (theirs >> 32 == seq || is_other_call(&w, word_of(team->sync, peer, seq, 0)))
+        return fail_different(self, self->id < peer ? self->id : peer, self->id < peer ? peer : self->id, seq);
+    return dti_stopped(&team->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
+}
+
+static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_visit *visit, uint64_t word,
+                                   struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
     struct dti_sync *sync = team->sync;
+    struct dti_attendee *me = &sync->attendee[self->id];
+    const struct dti_route *route = &me->route[visit->call->implementation];
     uint32_t seq = (uint32_t)(word >> 32);
-    atomic_store_explicit(&sync->attendee[self->id].line[seq & 1].word, word, memory_order_release); /* M0 */
-    dti_waitroom_signal(&team->room, self->id);
-    for (uint32_t step = 1; step < team->n; step++) {
-        uint32_t peer = self->id + step < team->n ? self->id + step : self->id + step - team->n;
-        struct flat_wait w = { sync, peer, seq };
-        if (!dti_wait(&team->room, self->id, peer, &self->patience, deadline, flat_ready, &w))
-            return fail_late(self, seq, deadline);
-        /* Looked at again: the peer may have come, finished the meeting and returned between two looks. */
-        uint64_t theirs = word_of(sync, peer, seq);
-        if (theirs == word)
-            continue;
-        if (theirs >> 32 == seq)
-            return fail_different(self, self->id < peer ? self->id : peer, self->id < peer ? peer : self->id, seq);
-        return dti_stopped(&team->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
+    for (uint32_t round = 0; round < route->rounds; round++) {
+        const struct dti_step *step = &route->step[round];
+        atomic_store_explicit(&dti_slot_of(sync, self->id, seq, round)->word, word, memory_order_release); /* M0 */
+        dti_waitroom_signal(&team->room, self->id);
+        for (uint32_t k = 1; k < step->count; k++) { /* from the own place on, so that watchers spread over the lines */
+            uint32_t block = step->own + k < step->count ? step->own + k : step->own + k - step->count;
+            uint32_t peer = dti_step_speaker(step, block);
+            DTI_TRY(await_speaker(self, peer, word, round, deadline));
+            if (dti_is_far(sync, self->id, peer))
+                me->counters.hops_far++;
+            else
+                me->counters.hops_near++;
+        }
+        if (visit->join != NULL)
+            visit->join(self, seq, round, visit);
     }
     return DITTO_OK;
 }
@@ -155,7 +199,7 @@ static ditto_status meet_flat(struct dti_replica *self, uint64_t word, struct dt
 /* -- crowded: one counter, one release -- */
 
 struct crowded_wait {
-    const struct dti_sync *sync;
+    struct dti_replica *self;
     uint32_t seq;
 };
 static bool released(const struct dti_sync *sync, uint32_t seq)
@@ -165,21 +209,22 @@ static bool released(const struct dti_sync *sync, uint32_t seq)
 static bool crowded_ready(void *argument)
 {
     const struct crowded_wait *w = argument;
-    const struct dti_team *team = w->sync->team;
+    const struct dti_team *team = w->self->team;
+    dti_async_help(w->self);
     /* acquire: whoever has returned after this meeting has seen its release, and then so do we in meet_crowded */
-    return released(w->sync, w->seq) || dti_stopped(&team->stop) ||
+    return released(team->sync, w->seq) || dti_stopped(&team->stop) ||
            atomic_load_explicit(&team->returned, memory_order_acquire) != 0;
 }
 
-static ditto_status lead_crowded(struct dti_replica *self, void (*combine)(struct dti_sync *, uint32_t), uint32_t seq)
+static ditto_status lead_crowded(struct dti_replica *self, const struct dti_visit *visit, uint32_t seq)
 {
     struct dti_team *team = self->team;
     struct dti_sync *sync = team->sync;
     for (uint32_t i = 1; i < team->n; i++)
-        if (word_of(sync, i, seq) != word_of(sync, 0, seq))
+        if (word_of(sync, i, seq, 0) != word_of(sync, 0, seq, 0))
             return fail_different(self, 0, i, seq);
-    if (combine != NULL)
-        combine(sync, seq);
+    if (visit->join != NULL)
+        visit->join(self, seq, 0, visit);
     /* relaxed: nobody touches arrived again before C3, and C3 comes after this store (I3) */
     atomic_store_explicit(&sync->arrived, 0, memory_order_relaxed);
     atomic_store_explicit(&sync->release, seq, memory_order_release); /* C2 */
@@ -187,18 +232,19 @@ static ditto_status lead_crowded(struct dti_replica *self, void (*combine)(struc
     return DITTO_OK;
 }
 
-static ditto_status meet_crowded(struct dti_replica *self, void (*combine)(struct dti_sync *, uint32_t), uint64_t word,
+static ditto_status meet_crowded(struct dti_replica *self, const struct dti_visit *visit, uint64_t word,
                                  struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
     struct dti_sync *sync = team->sync;
     uint32_t seq = (uint32_t)(word >> 32);
-    struct crowded_wait w = { sync, seq };
-    /* release: for describe_missing, which looks at lines here too; the order of the meeting comes from C0 */
-    atomic_store_explicit(&sync->attendee[self->id].line[seq & 1].word, word, memory_order_release);
+    struct crowded_wait w = { self, seq };
+    /* release: for describe_missing, which looks at slots here too; the order of the meeting comes from C0 */
+    atomic_store_explicit(&dti_slot_of(sync, self->id, seq, 0)->word, word, memory_order_release);
+    sync->attendee[self->id].counters.hops_near++;
     /* acq_rel: release is C0, acquire is C1 */
     if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == team->n - 1)
-        return lead_crowded(self, combine, seq);
+        return lead_crowded(self, visit, seq);
     if (!dti_wait(&team->room, self->id, DTI_AWAITS_MEETING(team), &self->patience, deadline, crowded_ready, &w))
         return fail_late(self, seq, deadline);
     if (released(sync, seq))
@@ -208,45 +254,45 @@ static ditto_status meet_crowded(struct dti_replica *self, void (*combine)(struc
 
 /* -- both -- */
 
-/* 32 bits of all that must be equal. Multiplication by odd constants, folded: every field reaches every bit. */
-static uint32_t digest(const struct dti_call *c)
+/* Writes only what has changed: in a loop of equal calls the card stays clean, and with the peers. Gives the digest. */
+static uint32_t announce(struct dti_card *card, const struct dti_call *call)
 {
-    uint64_t d = (uint64_t)(uintptr_t)c->name * 0x9e3779b97f4a7c15u;
-    d ^= ((uint64_t)(uintptr_t)c->object + c->count) * 0xc2b2ae3d27d4eb4fu;
-    d = (d ^ d >> 29 ^ (uint64_t)c->dtype << 8 ^ c->op) * 0x165667b19e3779f9u;
-    return (uint32_t)(d >> 32);
-}
-
-/* Writes only what has changed: in a loop of equal calls the line stays clean, and with the peers. Gives the digest. */
-static uint32_t announce(struct dti_line *line, const struct dti_call *call)
-{
-    if (line->call.name == NULL || !same_call(&line->call, call)) {
-        line->call = *call;
-        line->digest = digest(call);
-    } else if (line->call.src != call->src || line->call.dst != call->dst) {
-        line->call = *call;
+    if (card->call.name == NULL || !dti_call_same(&card->call, call)) {
+        card->call = *call;
+        card->digest = dti_call_digest(call);
+    } else if (card->call.src != call->src || card->call.dst != call->dst || card->call.list != call->list ||
+               card->call.counts != call->counts || card->call.more != call->more) {
+        card->call = *call;
     }
-    return line->digest;
+    return card->digest;
 }
 
-ditto_status dti_meet(struct dti_replica *self, const struct dti_call *call, const void *payload, size_t payload_bytes,
-                      void (*combine)(struct dti_sync *sync, uint32_t seq), struct dti_deadline *deadline,
+/* A team that shares PUs counts, unless the rounds have been asked for. */
+bool dti_meets_by_counter(const struct dti_team *team, const struct dti_call *call)
+{
+    return team->crowded && call->implementation == DITTO_IMPLEMENTATION_AUTO;
+}
+
+ditto_status dti_meet(struct dti_replica *self, const struct dti_visit *visit, struct dti_deadline *deadline,
                       uint32_t *seq)
 {
     struct dti_team *team = self->team;
     struct dti_attendee *me = &team->sync->attendee[self->id];
-    if (dti_stopped(&team->stop)) /* before anything is written: lines of an unfinished meeting stay as they are */
-        return dti_team_stop_status(team);
+    if (dti_stopped(&team->stop)) /* before anything is written: slots of an unfinished meeting stay as they are */
+        return dti_leave(self, dti_team_stop_status(team));
     if (dti_team_forked(team)) /* a function that forked: its peers are not in the child */
         return dti_fail_forked();
-    uint32_t number = me->seq + 1;
-    struct dti_line *line = &me->line[number & 1];
-    me->seq = number;
-    atomic_store_explicit(&me->last_seq, number, memory_order_relaxed); /* read for diagnosis alone */
-    atomic_store_explicit(&me->last_name, call->name, memory_order_relaxed);
-    uint64_t word = (uint64_t)number << 32 | announce(line, call);
-    if (payload_bytes != 0)
-        memcpy(payload_bytes <= DTI_INLINE_BYTES ? line->brief : line->payload, payload, payload_bytes);
+    uint32_t number = ++me->seq;
+    if (!visit->goes_on)
+        dti_number_call(me, visit->call->name);
+    uint32_t digest = announce(&me->card[number & 1], visit->call);
+    uint64_t word =
+        (uint64_t)number << 32 | (digest ^ me->posted * 0x9e3779b1u); /* what was started before counts too */
+    if (visit->payload_bytes != 0)
+        memcpy(dti_slot_payload(dti_slot_of(team->sync, self->id, number, 0), visit->call, visit->payload_bytes),
+               visit->payload, visit->payload_bytes);
     *seq = number;
-    return team->crowded ? meet_crowded(self, combine, word, deadline) : meet_flat(self, word, deadline);
+    ditto_status status = dti_meets_by_counter(team, visit->call) ? meet_crowded(self, visit, word, deadline)
+                                                                  : meet_in_rounds(self, visit, word, deadline);
+    return status == DITTO_OK ? status : dti_leave(self, status);
 }

@@ -1,25 +1,59 @@
 /* src/sync/sync.c - a team's collectives: made, renewed, freed. */
 #include "sync/sync.h"
-#include "sync/meeting.h"
-#include "sync/tree.h"
+#include "sync/async.h"
+#include "sync/calibrate.h"
+#include "sync/exchange.h"
+#include "sync/state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define SCRATCH_BYTES (DTI_SCRATCH_BYTES + DTI_TILE_BYTES)
+#define SCRATCH_BYTES (2 * (DTI_SCRATCH_BYTES + DTI_TILE_BYTES)) /* twice: small messages of halves are widened whole */
+
+static ditto_status allocate(struct dti_replica *r, size_t bytes, void *out)
+{
+    void *memory;
+    DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE_PAIR, &memory));
+    memset(memory, 0, bytes); /* first touch */
+    memcpy(out, &memory, sizeof memory);
+    return DITTO_OK;
+}
+
+/* This replica's part of a plan, on its own memory. */
+static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *rounds, struct dti_route *route)
+{
+    route->rounds = rounds->rounds;
+    for (uint32_t round = 0; round < rounds->rounds; round++) {
+        struct dti_span siblings = dti_rounds_siblings(rounds, round, r->id);
+        struct dti_step *step = &route->step[round];
+        uint32_t *speaker;
+        step->count = (uint32_t)(siblings.end - siblings.first);
+        step->own = dti_rounds_block(rounds, round, r->id) - (uint32_t)siblings.first;
+        step->start = &rounds->start[round][siblings.first];
+        if (rounds->rounds == 1) /* everyone watches everyone */
+            continue;
+        DTI_TRY(allocate(r, step->count * sizeof *speaker, &speaker));
+        for (uint32_t b = 0; b < step->count; b++)
+            speaker[b] = dti_rounds_speaker(rounds, round, (uint32_t)siblings.first + b, r->id);
+        step->speaker = speaker;
+    }
+    return DITTO_OK;
+}
 
 /* On each replica's own thread, so that its lines and scratch lie on its node. */
 static ditto_status settle(struct dti_replica *r, void *argument)
 {
     struct dti_sync *sync = argument;
     struct dti_attendee *me = &sync->attendee[r->id];
-    void *memory;
-    DTI_TRY(dti_replica_alloc(r, 2 * sizeof *me->line, DTI_LINE_PAIR, &memory));
-    memset(memory, 0, 2 * sizeof *me->line); /* first touch */
-    me->line = memory;
-    DTI_TRY(dti_replica_alloc(r, r->team->n * sizeof *me->sources, DTI_LINE_PAIR, &memory));
-    me->sources = memory;
-    return dti_replica_alloc(r, SCRATCH_BYTES, DTI_LINE_PAIR, &me->scratch);
+    DTI_TRY(allocate(r, 2 * sync->most_rounds * sizeof *me->slot, &me->slot));
+    DTI_TRY(allocate(r, 2 * sizeof *me->card, &me->card));
+    DTI_TRY(allocate(r, r->team->n * sizeof *me->source, &me->source));
+    DTI_TRY(allocate(r, r->team->n * sizeof *me->destination, &me->destination));
+    DTI_TRY(allocate(r, SCRATCH_BYTES, &me->scratch));
+    for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
+        DTI_TRY(make_route(r, &sync->rounds[i], &me->route[i]));
+    DTI_TRY(dti_areas_make(r, sync));
+    return dti_async_make(r, sync);
 }
 
 static void begin(struct dti_sync *sync)
@@ -30,18 +64,58 @@ static void begin(struct dti_sync *sync)
     for (uint32_t i = 0; i < sync->team->n; i++) {
         struct dti_attendee *a = &sync->attendee[i];
         a->seq = 0;
-        atomic_store_explicit(&a->last_seq, 0, memory_order_relaxed);
-        atomic_store_explicit(&a->last_name, NULL, memory_order_relaxed);
+        atomic_store_explicit(&a->number, 0, memory_order_relaxed);
+        atomic_store_explicit(&a->finished, 0, memory_order_relaxed);
+        atomic_store_explicit(&a->name, NULL, memory_order_relaxed);
         atomic_store_explicit(&a->inside, 0, memory_order_relaxed);
-        for (int parity = 0; parity < 2; parity++)
-            atomic_store_explicit(&a->line[parity].word, 0, memory_order_relaxed);
+        for (uint32_t s = 0; s < 2 * sync->most_rounds; s++)
+            atomic_store_explicit(&a->slot[s].word, 0, memory_order_relaxed);
+        dti_areas_renew(sync, i);
+        dti_async_renew(a);
     }
 }
 
-ditto_status dti_sync_create(struct dti_team *team, ditto_kernels kernels)
+static uint32_t most_parts(const struct dti_rounds *rounds)
 {
-    dti_kernel_table *table;
-    DTI_TRY(dti_kernels_choose(kernels, &table));
+    struct dti_span parts[DTI_TREE_PARTS];
+    uint32_t most = 0;
+    for (uint32_t cut = 1; cut < rounds->rounds; cut++)
+        for (uint32_t b = 0; b < rounds->blocks[cut]; b++) {
+            struct dti_span block = { rounds->start[cut][b], rounds->start[cut][b + 1] };
+            uint32_t found = dti_tree_subtrees(rounds->n, block, parts);
+            most = found > most ? found : most;
+        }
+    return most;
+}
+
+static ditto_status make_plans(struct dti_sync *sync)
+{
+    uint32_t near = sync->tuning.given.near_replicas;
+    for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++) {
+        struct dti_rounds *rounds = &sync->rounds[i];
+        DTI_TRY(dti_rounds_make(&sync->shape, &sync->tuning.costs, (ditto_implementation)i, near, rounds));
+        sync->most_parts[i] = most_parts(rounds);
+        sync->most_rounds = rounds->rounds > sync->most_rounds ? rounds->rounds : sync->most_rounds;
+    }
+    dti_groups_make(&sync->shape, near, &sync->groups);
+    return DITTO_OK;
+}
+
+static ditto_status make(struct dti_team *team, const struct dti_sync_options *options, struct dti_sync *sync)
+{
+    bool measure;
+    DTI_TRY(dti_kernels_choose(options->kernels, &sync->kernels));
+    dti_shape_of_placement(team->options.placement, &sync->shape);
+    sync->defaults = options->defaults;
+    DTI_TRY(dti_tuning_read(options->tuning, &sync->shape, &sync->tuning, &measure));
+    DTI_TRY(make_plans(sync));
+    DTI_TRY(dti_team_run(team, settle, sync, DITTO_FOREVER));
+    begin(sync);
+    return measure ? dti_calibrate(team) : DITTO_OK;
+}
+
+ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options)
+{
     struct dti_sync *sync = aligned_alloc(DTI_LINE_PAIR, sizeof *sync);
     struct dti_attendee *attendee = aligned_alloc(DTI_LINE_PAIR, team->n * sizeof *attendee);
     unsigned char *result = aligned_alloc(DTI_LINE_PAIR, 2 * (size_t)DTI_SMALL_BYTES);
@@ -55,14 +129,10 @@ ditto_status dti_sync_create(struct dti_team *team, ditto_kernels kernels)
     memset(attendee, 0, team->n * sizeof *attendee);
     sync->team = team;
     sync->attendee = attendee;
-    sync->kernels = table;
     sync->result[0] = result;
     sync->result[1] = result + DTI_SMALL_BYTES;
-    team->sync = sync;
-    DTI_TRY(dti_team_run(team, settle, sync,
-                         DITTO_FOREVER)); /* on failure the strategy destroys the team, and us with it */
-    begin(sync);
-    return DITTO_OK;
+    team->sync = sync; /* on failure the strategy destroys the team, and us with it */
+    return make(team, options, sync);
 }
 
 void dti_sync_renew(struct dti_team *team)
@@ -72,10 +142,13 @@ void dti_sync_renew(struct dti_team *team)
 
 void dti_sync_destroy(struct dti_team *team)
 {
-    if (team->sync == NULL)
+    struct dti_sync *sync = team->sync;
+    if (sync == NULL)
         return;
-    free(team->sync->result[0]);
-    free(team->sync->attendee); /* lines and scratch go with the arenas */
-    free(team->sync);
+    for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
+        dti_rounds_free(&sync->rounds[i]);
+    free(sync->result[0]);
+    free(sync->attendee); /* slots and scratch go with the arenas */
+    free(sync);
     team->sync = NULL;
 }

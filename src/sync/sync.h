@@ -3,37 +3,52 @@
 #define DTI_SYNC_H
 
 #include <ditto/collective.h>
+#include <ditto/tuning.h>
 
 #include "replicas/replicas.h"
 
 struct dti_sync; /* a team's collectives */
 
+struct dti_sync_options {
+    ditto_kernels kernels;
+    const ditto_tuning *tuning;    /* NULL: none given */
+    ditto_reduce_options defaults; /* of calls that do not say: bytes_per_pack, implementation */
+};
+
 /* -- Cross context, no run going on; the caller is between dti_cross_enter and dti_cross_leave -- */
-/* Sets team->sync. NO_MEMORY; UNSUPPORTED, RANGE: kernels. */
-ditto_status dti_sync_create(struct dti_team *team, ditto_kernels kernels);
+/* Sets team->sync. NO_MEMORY; UNSUPPORTED, RANGE: kernels; INVALID, RANGE: tuning. */
+ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options);
 void dti_sync_renew(struct dti_team *team); /* after a run that was stopped, before the next */
 
 /* -- Any thread, no run going on -- */
 void dti_sync_destroy(struct dti_team *team); /* NULL state is allowed */
 
+/* -- The replica's own thread, when its function has returned `status` -- */
+/* INVALID, and the run is stopped, if it has left started operations open; else `status`. When it returns, no peer is at this
+ * replica's buffers. */
+ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status);
+
 /* -- The replica's own thread: collective -- */
 
-ditto_status dti_barrier(struct dti_replica *self, const char *name, struct dti_deadline *deadline);
-
-ditto_status dti_all_reduce(struct dti_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
-                            ditto_op op, struct dti_deadline *deadline);
-
-/* Where results go that are not the callers' buffers. The owner of an index range calls store once for each of its tiles,
- * on its own thread: every index of [0, count) is stored exactly once in the whole strategy. */
-struct dti_sink {
-    void (*store)(void *context, size_t first, size_t count, const void *reduced);
-    void *context;
+/* Memory near a replica that results go to. */
+struct dti_copy {
+    uint32_t owner; /* the replica whose arena it lies in */
+    void *data;
 };
-/* Reduces src over all replicas into the sink; when it returns DITTO_OK all stores have happened and are seen. `name` and
- * `object` (a variable's own name, or NULL) say whose operation it is. op 0: no reduction, replica 0's values are stored. */
-ditto_status dti_reduce_into(struct dti_replica *self, const void *src, size_t count, ditto_dtype dtype, ditto_op op,
-                             const char *name, const char *object, const struct dti_sink *sink,
-                             struct dti_deadline *deadline);
+/* Where results go that are not the callers' buffers. */
+struct dti_target {
+    /* What is done to each tile before it is written: in place, once in the whole strategy for every index, on whatever
+     * replica's thread; `tile` holds elements [first, first + count). NULL: nothing. */
+    void (*finish)(void *context, uint32_t replica, size_t first, size_t count, void *tile);
+    void *context;
+    uint32_t copies;
+    const struct dti_copy *copy; /* [copies] */
+};
+/* Reduces src over all replicas into the target; when it returns DITTO_OK all copies are written and are seen. `name` and `object`
+ * (a variable's own name, or NULL) say whose operation it is. op 0: no reduction, replica 0's values are taken. */
+ditto_status dti_update(struct dti_replica *self, const void *src, size_t count, ditto_dtype dtype, ditto_op op,
+                        const char *name, const char *object, const struct dti_target *target,
+                        struct dti_deadline *deadline);
 
 /* -- Pure: any thread, the caller in the default floating-point environment -- */
 

@@ -1,43 +1,30 @@
-/* src/sync/tree.c - combining along the tree. Pure. */
+/* src/sync/tree.c - which spans are subtrees, and equal parts. Pure. */
 #include "sync/tree.h"
 
-#include <string.h>
-
-struct walk {
-    dti_combine *combine;
-    dti_widen *widen;
-    const void *const *source;
-    size_t offset_bytes, count, bytes;
+struct search {
+    struct dti_span within, *out;
+    uint32_t found;
 };
 
-/* The result over [a, b): a single source that needs no widening is used where it lies, anything else comes into `out`. */
-static const void *reduce_range(const struct walk *w, uint32_t a, uint32_t b, void *out, void *scratch)
+static void descend(struct search *s, size_t a, size_t b)
 {
-    if (b - a == 1) {
-        const char *leaf = (const char *)w->source[a] + w->offset_bytes;
-        if (w->widen == NULL)
-            return leaf;
-        w->widen(out, leaf, w->count);
-        return out;
-    }
-    uint32_t m = dti_tree_split(a, b);
-    const void *left = reduce_range(w, a, m, out, scratch); /* done with scratch before the right side needs it */
-    const void *right = reduce_range(w, m, b, scratch, (char *)scratch + w->bytes);
-    w->combine(out, left, right, w->count);
-    return out;
-}
-
-void dti_tree_reduce(dti_combine *combine, dti_widen *widen, const void *const *source, uint32_t n, size_t offset_bytes,
-                     size_t count, size_t bytes, void *out, void *scratch)
-{
-    if (n == 2 && widen == NULL) { /* the case that must be quick: no walk */
-        combine(out, (const char *)source[0] + offset_bytes, (const char *)source[1] + offset_bytes, count);
+    if (b <= s->within.first || s->within.end <= a)
+        return;
+    if (s->within.first <= a && b <= s->within.end) {
+        s->out[s->found++] = (struct dti_span){ a, b };
         return;
     }
-    struct walk w = { combine, widen, source, offset_bytes, count, bytes };
-    const void *result = reduce_range(&w, 0, n, out, scratch);
-    if (result != out)
-        memcpy(out, result, bytes);
+    size_t m = dti_tree_split(a, b);
+    descend(s, a, m);
+    descend(s, m, b);
+}
+
+uint32_t dti_tree_subtrees(size_t n, struct dti_span within, struct dti_span *out)
+{
+    struct search s = { within, out, 0 };
+    if (within.first < within.end)
+        descend(&s, 0, n);
+    return s.found;
 }
 
 void dti_tree_part(size_t count, uint32_t n, uint32_t i, size_t grain, size_t *first, size_t *end)

@@ -8,23 +8,21 @@ struct update {
     enum dti_rule rule;
 };
 
-/* Called once per index range, by its owner, after all replicas have arrived: nobody reads the old value any more. */
-static void update_copies(void *context, size_t first, size_t count, const void *reduced)
+/* Called once per index range, after all replicas have arrived: nobody reads the old value any more. What comes out is what
+ * every copy gets. */
+static void apply(void *context, uint32_t replica, size_t first, size_t count, void *tile)
 {
     const struct update *u = context;
     const ditto_variable *v = u->v;
-    size_t size = ditto_dtype_bytes(v->spec.dtype), offset = first * size;
-    char *new = (char *)v->copy[0].data + offset;
-    dti_rule_apply(u->rule, v->spec.dtype, new, new, reduced, count); /* computed once: copies can't differ */
-    for (uint32_t i = 1; i < v->copies; i++)
-        memcpy((char *)v->copy[i].data + offset, new, count * size);
+    const char *old = (const char *)dti_component(v, replica) + first * ditto_dtype_bytes(v->spec.dtype);
+    dti_rule_apply(u->rule, v->spec.dtype, tile, old, tile, count);
 }
 
 static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, enum dti_rule rule, const void *value)
 {
     static const char *const names[] = { "ditto_assign", "ditto_assign_add", "ditto_assign_sub" };
     struct update update = { v, rule };
-    struct dti_sink sink = { update_copies, &update };
+    struct dti_target target = { rule == DTI_ASSIGN ? NULL : apply, &update, v->copies, v->copy };
     struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
     ditto_op op = v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM : DITTO_MEAN;
     if (v->aggregation == DITTO_AGGREGATE_NONE)
@@ -34,7 +32,7 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
                         v->name);
     if (v->aggregation == DITTO_AGGREGATE_ONLY_FIRST_REPLICA)
         op = (ditto_op)0; /* no reduction: replica 0's values */
-    return dti_reduce_into(self, value, v->count, v->spec.dtype, op, names[rule], v->name, &sink, &deadline);
+    return dti_update(self, value, v->count, v->spec.dtype, op, names[rule], v->name, &target, &deadline);
 }
 
 static ditto_status read_across(ditto_variable *v, void *dst)

@@ -8,12 +8,6 @@
 #include "sync/sync.h"
 #include "vars/rule.h"
 
-/* One physical copy, shared by the components of one or more replicas. */
-struct dti_copy {
-    uint32_t owner; /* the replica whose arena it lies in */
-    void *data;
-};
-
 /* What a synchronization means. A new one is one more table. */
 struct dti_variable_kind {
     /* In replica context; `rule` is how a value changes the old one. */
@@ -33,7 +27,7 @@ struct ditto_variable {
     ditto_aggregation aggregation;
     bool trainable, mirrored;
     uint32_t copies;       /* physical */
-    struct dti_copy *copy; /* [copies] */
+    struct dti_copy *copy; /* [copies] each shared by the components of one or more replicas */
     uint32_t *copy_of;     /* [replicas] index into copy */
 };
 

@@ -3,7 +3,7 @@
 #include "support.h"
 
 #include "reference.h"
-#include "sync/kernel.h"
+#include "sync/reduction.h"
 
 #define COUNT 1500
 
@@ -107,7 +107,8 @@ static void try_block(dti_kernel_table *table, ditto_dtype d, ditto_op op, uint3
 {
     static char data[12][COUNT * 16], out[COUNT * 16], scratch[DTI_SCRATCH_BYTES];
     const struct dti_kernel *kernel = &(*table)[d][op];
-    size_t size = ditto_dtype_bytes(d), step = dti_block_count(kernel, d);
+    struct dti_reduction reduction = dti_reduction_of(table, d, op);
+    size_t size = ditto_dtype_bytes(d), step = dti_tile_count(&reduction);
     const void *source[12], *element[12];
     for (uint32_t r = 0; r < n; r++) {
         source[r] = data[r];
@@ -115,7 +116,7 @@ static void try_block(dti_kernel_table *table, ditto_dtype d, ditto_op op, uint3
             reference_fill(d, seed, r, i, data[r] + i * size);
     }
     for (size_t first = 0; first < count; first += step)
-        dti_reduce_block(kernel, d, source, n, first, count - first < step ? count - first : step, out + first * size,
+        dti_reduce_block(&reduction, source, n, first, count - first < step ? count - first : step, out + first * size,
                          scratch);
     for (size_t i = 0; i < count; i++) {
         char expected[16];

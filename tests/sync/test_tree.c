@@ -2,7 +2,7 @@
 #include "support.h"
 
 #include "reference.h"
-#include "sync/kernel.h"
+#include "sync/reduction.h"
 
 #include <math.h>
 
@@ -10,24 +10,33 @@
 struct word {
     char text[4000];
 };
-static void write_down(void *out, const void *left, const void *right, size_t count)
+static ditto_status write_down(void *out, const void *left, const void *right, size_t count, void *user)
 {
     struct word w;
-    (void)count;
+    (void)count, (void)user;
     snprintf(w.text, sizeof w.text, "(%.1900s %.1900s)", ((const struct word *)left)->text,
              ((const struct word *)right)->text);
     memcpy(out, &w, sizeof w);
+    return DITTO_OK;
+}
+
+static struct dti_reduction in_words(void)
+{
+    return (struct dti_reduction){ .function = write_down,
+                                   .element_bytes = sizeof(struct word),
+                                   .accumulator_bytes = sizeof(struct word) };
 }
 
 static void expect_tree(uint32_t n, const char *expected)
 {
     static struct word leaf[16], out, scratch[DTI_TREE_LEVELS];
+    struct dti_reduction r = in_words();
     const void *source[16];
     for (uint32_t i = 0; i < n; i++) {
         snprintf(leaf[i].text, sizeof leaf[i].text, "%u", i);
         source[i] = &leaf[i];
     }
-    dti_tree_reduce(write_down, NULL, source, n, 0, 1, sizeof out, &out, scratch);
+    dti_reduce_block(&r, source, n, 0, 1, &out, scratch);
     assert_string_equal(out.text, expected);
 }
 
@@ -42,6 +51,44 @@ static void the_tree_splits_at_the_upper_half(void **state)
     expect_tree(6, "(((0 1) 2) ((3 4) 5))");
     expect_tree(7, "(((0 1) (2 3)) ((4 5) 6))");
     expect_tree(8, "(((0 1) (2 3)) ((4 5) (6 7)))");
+}
+
+/* Whatever groups of neighbours combine first: with their subtrees the whole tree comes out as if nobody had grouped. */
+static void groups_that_pass_on_their_subtrees_give_the_same_tree(void **state)
+{
+    static struct word leaf[40], partial[40][DTI_TREE_PARTS], out, expected, scratch[DTI_TREE_LEVELS];
+    struct dti_reduction r = in_words();
+    uint64_t seed = test_seed(7);
+    (void)state;
+    for (int trial = 0; trial < 300; trial++) {
+        uint32_t n = 1 + (uint32_t)(test_random(&seed) % 40), values = 0, group = 0;
+        struct dti_value value[40 * DTI_TREE_PARTS], single[40];
+        const void *source[40];
+        for (uint32_t i = 0; i < n; i++) {
+            snprintf(leaf[i].text, sizeof leaf[i].text, "%u", i);
+            source[i] = &leaf[i];
+            single[i] = (struct dti_value){ i, i + 1, &leaf[i] };
+        }
+        for (size_t first = 0; first < n; group++) {
+            size_t end = first + 1 + test_random(&seed) % (n - first);
+            struct dti_span part[DTI_TREE_PARTS];
+            uint32_t parts = dti_tree_subtrees(n, (struct dti_span){ first, end }, part);
+            const struct dti_value *next = &single[first];
+            assert_true(parts >= 1 && parts <= DTI_TREE_PARTS);
+            assert_int_equal(part[0].first, first);
+            for (uint32_t p = 0; p < parts; p++) {
+                assert_int_equal(part[p].end, p + 1 < parts ? part[p + 1].first : end);
+                const void *sum = dti_fold(&r, part[p], &next, 1, &partial[group][p], scratch);
+                value[values++] = (struct dti_value){ part[p].first, part[p].end, sum };
+            }
+            first = end;
+        }
+        const struct dti_value *next = value;
+        dti_reduce_block(&r, source, n, 0, 1, &expected, scratch);
+        const struct word *found = dti_fold(&r, (struct dti_span){ 0, n }, &next, 1, &out, scratch);
+        assert_string_equal(found->text, expected.text);
+        assert_ptr_equal(next, value + values);
+    }
 }
 
 static void parts_are_disjoint_complete_and_even(void **state)
@@ -102,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_tree_splits_at_the_upper_half),
+        cmocka_unit_test(groups_that_pass_on_their_subtrees_give_the_same_tree),
         cmocka_unit_test(parts_are_disjoint_complete_and_even),
         cmocka_unit_test(minimum_and_maximum_follow_ieee_754_2019),
         cmocka_unit_test(integers_wrap_around),

@@ -1,0 +1,57 @@
+/* include/ditto/pending.h - collectives that are started now and waited for later.
+ *
+ * A started operation belongs to the same order as all other collectives: every replica starts and calls the same things in
+ * the same order, whether it waits at once or later. Nobody works in the background: whoever waits, for anything, works on all
+ * operations that every replica has started, also on the parts of replicas that compute meanwhile. So a replica that waits
+ * last finds most of the work done, and an operation that is started by all is finished by any.
+ *
+ * Until an operation has been waited for, its buffers belong to it: the source is not written, the destination not looked at.
+ * Every operation is waited for, by the replica that started it, in the same run: returning from the replica's function before
+ * that is DITTO_ERR_INVALID, and the message names the operation. The order of waiting is free. At most DITTO_MAX_PENDING
+ * operations may have been started since the oldest that has not been waited for. */
+#ifndef DITTO_PENDING_H
+#define DITTO_PENDING_H
+
+#include <ditto/collective.h>
+
+DITTO_BEGIN
+
+#define DITTO_MAX_PENDING 32
+
+/** A started operation. A plain value: copying it is allowed, the operation is waited for once. The fields are the library's. */
+typedef struct ditto_pending {
+    uint64_t number;     /**< 0: none */
+    const void *replica; /**< whose it is */
+    uint32_t run;
+} ditto_pending;
+
+/** As ditto_all_reduce, ditto_reduce_scatter and ditto_all_gather.
+ *  @param options  as there; its timeout_ms is not used: the clock runs in ditto_wait
+ *  @param out      the caller's; set only on DITTO_OK
+ *  @retval DITTO_ERR_RANGE  also: DITTO_MAX_PENDING operations have been started since the oldest open one; wait for that first
+ *  Cost  one cache line written, small messages copied; it waits only for a replica that is DITTO_MAX_PENDING operations behind. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_start(ditto_replica *self, const void *src, void *dst,
+                                                              size_t count, ditto_dtype dtype, ditto_op op,
+                                                              const ditto_reduce_options *options, ditto_pending *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter_start(ditto_replica *self, const void *src, void *dst,
+                                                                  size_t count, ditto_dtype dtype, ditto_op op,
+                                                                  const ditto_reduce_options *options,
+                                                                  ditto_pending *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *dst,
+                                                              size_t count, ditto_dtype dtype,
+                                                              const ditto_reduce_options *options, ditto_pending *out);
+
+/** Returns when the operation is complete; works on all started operations meanwhile.
+ *  @param pending  the caller's; its number is 0 afterwards
+ *  @param options  NULL, or a timeout
+ *  @retval DITTO_ERR_INVALID   waited for already, or never started
+ *  @retval DITTO_ERR_CONTEXT   another replica's, or of an earlier run
+ *  @retval DITTO_ERR_DIVERGED, DITTO_ERR_TIMED_OUT, DITTO_ERR_PEER_STOPPED  as ditto/collective.h */
+DITTO_API DITTO_NODISCARD ditto_status ditto_wait(ditto_replica *self, ditto_pending *pending,
+                                                  const ditto_reduce_options *options);
+/** DITTO_OK as ditto_wait, or DITTO_PENDING if it is not complete yet: then it is still open. Works on what it finds, but waits
+ *  for nobody. Errors as ditto_wait. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_test(ditto_replica *self, ditto_pending *pending);
+
+DITTO_END
+#endif

@@ -1,0 +1,70 @@
+/* include/ditto/tuning.h - how a strategy chooses the way of a collective: asked for, or set.
+ *
+ * Nothing here changes a value, only the time. Left alone, the numbers are measured when a strategy is created, once per process
+ * and placement, in a few milliseconds. Where all of them are given nothing is measured.
+ *
+ * The environment variable DITTO_TUNING sets them for programs that do not: "name=number,name=number", with the names of the
+ * fields below, numbers in bytes with K, M or G, `never` for DITTO_NEVER_BYTES: DITTO_TUNING="small_bytes=2K,near=4". */
+#ifndef DITTO_TUNING_H
+#define DITTO_TUNING_H
+
+#include <ditto/collective.h>
+#include <ditto/strategy.h>
+
+DITTO_BEGIN
+
+/** A threshold that no message reaches. */
+#define DITTO_NEVER_BYTES SIZE_MAX
+
+/** A zero field means: from DITTO_TUNING, else measured. Fields of one process' strategies may differ. */
+typedef struct ditto_tuning {
+    size_t struct_size; /**< set by DITTO_TUNING_INIT */
+    size_t
+        small_bytes; /**< messages of which a replica reads at most this much in all ride in the lines of one meeting;
+                                    larger ones are read where they lie, between two meetings. At most 4096 are used */
+    size_t
+        stream_bytes; /**< results that are at least this much on all replicas together are written past the caches */
+    size_t hierarchical_bytes; /**< AUTO is HIERARCHICAL from here on, where there are several groups */
+    size_t helper_bytes;       /**< idle helpers of a replica join when its own part is at least this much */
+    size_t block_bytes;        /**< what a replica combines before it swaps with other groups; 4K to 1M */
+    uint32_t
+        near_replicas; /**< neighbours that are a group; default: those of one package, else NUMA node, else cache */
+} ditto_tuning;
+#define DITTO_TUNING_INIT DITTO_OPTIONS_INIT(ditto_tuning)
+
+/** The numbers that the strategy uses. Any thread, any context. @retval DITTO_ERR_INVALID  NULL */
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_tuning(const ditto_strategy *strategy, ditto_tuning *out);
+
+typedef enum ditto_operation {
+    DITTO_OPERATION_BARRIER = 1,
+    DITTO_OPERATION_ALL_REDUCE = 2,
+    DITTO_OPERATION_REDUCE = 3,
+    DITTO_OPERATION_BROADCAST = 4,
+    DITTO_OPERATION_REDUCE_SCATTER = 5, /**< bytes: of a replica's whole input */
+    DITTO_OPERATION_ALL_GATHER = 6,     /**< bytes: of a replica's own part */
+} ditto_operation;
+
+/** By which way an operation goes. */
+typedef struct ditto_choice {
+    const char *
+        algorithm; /**< constant text: "lines", "counter", "owners", "pull", "groups", as docs/architecture.md has them */
+    uint32_t meetings;   /**< that it costs */
+    uint32_t rounds;     /**< of each meeting; 1 with a counter */
+    uint32_t groups;     /**< of near replicas that the data goes through; 1: none */
+    uint32_t streams;    /**< 1: results are written past the caches */
+    double predicted_ns; /**< of its meetings alone, with nobody late: from the hand-overs that were measured */
+} ditto_choice;
+
+/** The way that a call with these numbers would take. Any thread, any context.
+ *  @retval DITTO_ERR_RANGE  an unknown operation or implementation */
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operation operation,
+                                                             size_t bytes, ditto_implementation implementation,
+                                                             ditto_choice *out);
+
+/** Every replica's last collective, and whether it is still in it, one line each: for a debugger, where a program hangs
+ *  (`print ditto_strategy_diagnose(strategy)`). Takes no lock, calls nothing of the system, works while a run goes on.
+ *  @return text in memory of the calling thread's own, until its next call. Never NULL */
+DITTO_API const char *ditto_strategy_diagnose(const ditto_strategy *strategy);
+
+DITTO_END
+#endif

@@ -1,0 +1,81 @@
+/* src/sync/api_tuning.c - include/ditto/tuning.h: how collectives are chosen, and what everyone does. */
+#include "sync/choose.h"
+#include "sync/meeting.h"
+#include "sync/sync.h"
+
+ditto_status ditto_strategy_tuning(const ditto_strategy *strategy, ditto_tuning *out)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_TRY(dti_not_null(out, "out"));
+    *out = dti_team_of(strategy)->sync->tuning.given;
+    return DITTO_OK;
+}
+
+static const enum dti_pattern pattern_of[] = {
+    [DITTO_OPERATION_BARRIER] = DTI_NOTHING,
+    [DITTO_OPERATION_ALL_REDUCE] = DTI_ALL_REDUCE,
+    [DITTO_OPERATION_REDUCE] = DTI_REDUCE,
+    [DITTO_OPERATION_BROADCAST] = DTI_BROADCAST,
+    [DITTO_OPERATION_REDUCE_SCATTER] = DTI_REDUCE_SCATTER,
+    [DITTO_OPERATION_ALL_GATHER] = DTI_ALL_GATHER,
+};
+
+ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operation operation, size_t bytes,
+                                   ditto_implementation implementation, ditto_choice *out)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_TRY(dti_not_null(out, "out"));
+    if (operation < DITTO_OPERATION_BARRIER || operation > DITTO_OPERATION_ALL_GATHER ||
+        (unsigned)implementation > DITTO_IMPLEMENTATION_HIERARCHICAL)
+        return DTI_FAIL(DITTO_ERR_RANGE, "operation %d, implementation %d: one of them is not a value of its enum",
+                        (int)operation, (int)implementation);
+    const struct dti_team *team = dti_team_of(strategy);
+    const struct dti_sync *sync = team->sync;
+    struct dti_call call = { .pattern = (uint8_t)pattern_of[operation],
+                             .implementation =
+                                 (uint8_t)(implementation != 0 ? implementation : sync->defaults.implementation),
+                             .dtype = DITTO_U8,
+                             .count = operation == DITTO_OPERATION_REDUCE_SCATTER ? bytes / team->n : bytes,
+                             .element_bytes = 1 };
+    struct dti_size size = dti_size_of(&call, team->n);
+    struct dti_choice choice = dti_choose(sync, &call, &size);
+    const struct dti_rounds *rounds = &sync->rounds[call.implementation];
+    bool counted = dti_meets_by_counter(team, &call),
+         lines = operation == DITTO_OPERATION_BARRIER || choice.way == DTI_LINES;
+    out->algorithm = lines ? (counted ? "counter" : dti_way_names[DTI_LINES]) : dti_way_names[choice.way];
+    out->meetings = lines ? 1 : 2;
+    out->rounds = counted ? 1 : rounds->rounds;
+    out->groups = !lines && choice.way == DTI_GROUPS ? sync->groups.groups : 1;
+    out->streams = !lines && choice.streams;
+    out->predicted_ns = out->meetings * (counted ? sync->tuning.costs.hop_ns[DTI_SAME_CACHE] * team->n
+                                                 : dti_rounds_ns(rounds, &sync->shape, &sync->tuning.costs));
+    return DITTO_OK;
+}
+
+const char *ditto_strategy_diagnose(const ditto_strategy *strategy)
+{
+    static _Thread_local char words[16384];
+    struct dti_text text = { words, sizeof words, 0 };
+    words[0] = '\0';
+    if (strategy == NULL)
+        return "no strategy";
+    const struct dti_team *team = dti_team_of(strategy);
+    dti_text_add(&text, "%u replicas, run %u%s\n", team->n, dti_team_run_number(team),
+                 dti_stopped(&team->stop) ? ", stopped" : "");
+    for (uint32_t i = 0; i < team->n; i++) {
+        const struct dti_attendee *a = &team->sync->attendee[i];
+        /* relaxed: they change meanwhile, this is a snapshot for a reader */
+        const char *name = atomic_load_explicit(&a->name, memory_order_relaxed);
+        uint32_t number = atomic_load_explicit(&a->number, memory_order_relaxed);
+        bool in = atomic_load_explicit(&a->finished, memory_order_relaxed) != number;
+        dti_text_add(&text, "replica %u: %s", i,
+                     dti_replica_returned(&team->replica[i]) ? "returned from its function; " : "");
+        if (name == NULL)
+            dti_text_add(&text, "in no collective yet\n");
+        else
+            dti_text_add(&text, "%s %s #%u\n", in ? "in" : "last in", name, number);
+    }
+    return words;
+}

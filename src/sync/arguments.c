@@ -1,0 +1,142 @@
+/* src/sync/arguments.c - checks of collectives' arguments. */
+#include "sync/arguments.h"
+#include "sync/state.h"
+#include "sync/sync.h"
+
+static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_options *options, uint32_t flags)
+{
+    const struct dti_team *team = a->replica->team;
+    const ditto_reduce_options *defaults = &team->sync->defaults;
+    a->options = *defaults;
+    a->options.timeout_ms = team->options.timeout_ms;
+    if (options != NULL) {
+        ditto_reduce_options known;
+        DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_reduce_options"));
+        DTI_TRY(dti_flags_check(known.flags, flags, "flags"));
+        if ((unsigned)known.implementation > DITTO_IMPLEMENTATION_HIERARCHICAL)
+            return DTI_FAIL(DITTO_ERR_RANGE, "implementation = %d is not a value of its enum",
+                            (int)known.implementation);
+        a->options.flags = known.flags;
+        if (known.timeout_ms != 0)
+            a->options.timeout_ms = known.timeout_ms;
+        if (known.bytes_per_pack != 0)
+            a->options.bytes_per_pack = known.bytes_per_pack;
+        if (known.implementation != DITTO_IMPLEMENTATION_AUTO)
+            a->options.implementation = known.implementation;
+    }
+    a->deadline = dti_replica_deadline(a->replica, a->options.timeout_ms);
+    a->call.implementation = (uint8_t)a->options.implementation;
+    return DITTO_OK;
+}
+
+ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, const char *name,
+                                 enum dti_pattern pattern, const ditto_reduce_options *options, uint32_t flags)
+{
+    a->replica = dti_self(self);
+    if (a->replica == NULL)
+        return dti_error_get()->status;
+    a->call = (struct dti_call){ .name = name, .root = DTI_NO_ROOT, .pattern = (uint8_t)pattern };
+    return read_options(a, options, flags);
+}
+
+ditto_status dti_arguments_root(struct dti_arguments *a, uint32_t root)
+{
+    uint32_t n = a->replica->team->n;
+    if (root >= n)
+        return DTI_FAIL(DITTO_ERR_RANGE, "root = %u is no replica: there are 0 to %u", root, n - 1);
+    a->call.root = root;
+    return DITTO_OK;
+}
+
+ditto_status dti_arguments_parts(struct dti_arguments *a, size_t count, const size_t *counts, ditto_dtype dtype)
+{
+    uint32_t n = a->replica->team->n;
+    size_t bytes;
+    a->call.count = count;
+    a->call.counts = counts;
+    a->whole = a->before = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t part = counts != NULL ? counts[i] : count;
+        if (__builtin_add_overflow(a->whole, part, &a->whole))
+            return DTI_FAIL(DITTO_ERR_RANGE, "the parts of %u replicas have more elements than a size_t can count", n);
+        a->before += i < a->replica->id ? part : 0;
+        a->call.count = part > a->call.count ? part : a->call.count;
+        if (counts != NULL)
+            a->call.hash = dti_hash(a->call.hash, part);
+    }
+    a->own = counts != NULL ? counts[a->replica->id] : count;
+    return dti_buffer_bytes(a->whole, dtype, &bytes);
+}
+
+/* [a, a + bytes) and [b, ...) have an address in common. */
+static bool have_common(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return a_bytes != 0 && b_bytes != 0 && (x < y ? y - x < a_bytes : x - y < b_bytes);
+}
+
+ditto_status dti_check_overlap(const void *outer, size_t outer_bytes, const void *inner, size_t inner_bytes,
+                               const void *allowed)
+{
+    if (inner != allowed && have_common(outer, outer_bytes, inner, inner_bytes))
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "src and dst overlap partly (%zu and %zu bytes, %zu apart): use two buffers, or one as the header "
+            "says",
+            outer_bytes, inner_bytes,
+            (size_t)((uintptr_t)outer < (uintptr_t)inner ? (uintptr_t)inner - (uintptr_t)outer
+                                                         : (uintptr_t)outer - (uintptr_t)inner));
+    return DITTO_OK;
+}
+
+ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *dst, size_t src_count, size_t dst_count,
+                                ditto_dtype dtype)
+{
+    size_t src_bytes, dst_bytes;
+    DTI_TRY(dti_buffer_bytes(src_count, dtype, &src_bytes));
+    DTI_TRY(dti_buffer_bytes(dst_count, dtype, &dst_bytes));
+    DTI_TRY(dti_buffer_check(src, src_bytes, dtype, "src"));
+    DTI_TRY(dti_buffer_check(dst, dst_bytes, dtype, "dst"));
+    if (src_count == dst_count && a->call.counts == NULL)
+        DTI_TRY(dti_check_overlap(dst, dst_bytes, src, src_bytes, dst));
+    a->call.src = src;
+    a->call.dst = dst;
+    a->call.dtype = (uint8_t)dtype;
+    a->call.element_bytes = ditto_dtype_bytes(dtype);
+    if (a->call.pattern != DTI_REDUCE_SCATTER && a->call.pattern != DTI_ALL_GATHER)
+        a->call.count = src_count; /* of parts: see dti_arguments_parts */
+    return DITTO_OK;
+}
+
+ditto_status dti_arguments_reduce(struct dti_arguments *a, const void *src, void *dst, size_t src_count,
+                                  size_t dst_count, ditto_dtype dtype, ditto_op op)
+{
+    DTI_TRY(dti_reduction_check(dtype, op));
+    a->call.op = (uint8_t)op;
+    return dti_arguments_move(a, src, dst, src_count, dst_count, dtype);
+}
+
+ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *list, size_t length, ditto_op op)
+{
+    size_t total = 0;
+    if (length != 0)
+        DTI_TRY(dti_not_null(list, "list"));
+    for (size_t i = 0; i < length; i++) {
+        struct dti_arguments item = { .replica = a->replica };
+        ditto_status status =
+            dti_arguments_reduce(&item, list[i].src, list[i].dst, list[i].count, list[i].count, list[i].dtype, op);
+        if (status != DITTO_OK) {
+            ditto_error why = *dti_error_get();
+            return DTI_FAIL(status, "item %zu of %zu: %.400s", i, length, why.message);
+        }
+        if (__builtin_add_overflow(total, list[i].count * ditto_dtype_bytes(list[i].dtype), &total))
+            return DTI_FAIL(DITTO_ERR_RANGE, "item %zu of %zu: the list has more bytes than a size_t can count", i,
+                            length);
+        a->call.hash = dti_hash(a->call.hash, list[i].count << 8 | (unsigned)list[i].dtype);
+    }
+    a->call.hash = dti_hash(a->call.hash, a->options.bytes_per_pack);
+    a->call.op = (uint8_t)op;
+    a->call.count = length;
+    a->call.list = list;
+    return DITTO_OK;
+}

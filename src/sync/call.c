@@ -1,0 +1,73 @@
+/* src/sync/call.c - comparing and describing calls. Pure. */
+#include "sync/call.h"
+
+#include <string.h>
+
+bool dti_call_same(const struct dti_call *a, const struct dti_call *b)
+{
+    return a->name == b->name && a->object == b->object && a->count == b->count &&
+           a->element_bytes == b->element_bytes && a->root == b->root && a->pattern == b->pattern &&
+           a->dtype == b->dtype && a->op == b->op && a->implementation == b->implementation && a->hash == b->hash;
+}
+
+/* Multiplication by odd constants, folded: every field reaches every bit. */
+uint64_t dti_hash(uint64_t seed, uint64_t value)
+{
+    uint64_t d = (seed ^ value) * 0x9e3779b97f4a7c15u;
+    return d ^ d >> 29;
+}
+
+uint32_t dti_call_digest(const struct dti_call *c)
+{
+    uint64_t d = dti_hash(c->hash, (uint64_t)(uintptr_t)c->name);
+    d = dti_hash(d, (uint64_t)(uintptr_t)c->object + c->count);
+    d = dti_hash(d, (uint64_t)c->element_bytes << 32 | c->root);
+    d = dti_hash(d, (uint64_t)c->pattern << 24 | (uint64_t)c->dtype << 16 | (uint64_t)c->op << 8 | c->implementation);
+    return (uint32_t)(d >> 32);
+}
+
+static void describe_size(const struct dti_call *c, struct dti_text *text)
+{
+    if (c->pattern == DTI_LIST)
+        dti_text_add(text, " (%zu tensors, %s", c->count, ditto_op_name((ditto_op)c->op));
+    else if (c->dtype == 0)
+        dti_text_add(text, " (%zu x %zu bytes, with a function of one's own", c->count, c->element_bytes);
+    else
+        dti_text_add(text, " (%s%zu x %s", c->counts != NULL ? "at most " : "", c->count,
+                     ditto_dtype_name((ditto_dtype)c->dtype));
+    if (c->dtype != 0 && c->op != 0)
+        dti_text_add(text, ", %s", ditto_op_name((ditto_op)c->op));
+    if (c->root != DTI_NO_ROOT)
+        dti_text_add(text, ", root %u", c->root);
+    if (c->implementation != DITTO_IMPLEMENTATION_AUTO)
+        dti_text_add(text, ", %s", c->implementation == DITTO_IMPLEMENTATION_FLAT ? "FLAT" : "HIERARCHICAL");
+    dti_text_add(text, ")");
+}
+
+void dti_call_describe(const struct dti_call *c, uint32_t number, struct dti_text *text)
+{
+    dti_text_add(text, "%s #%u", c->name, number);
+    if (c->pattern != DTI_NOTHING)
+        describe_size(c, text);
+    if (c->object != NULL)
+        dti_text_add(text, " on \"%s\"", c->object);
+}
+
+void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uint32_t n, struct dti_text *text)
+{
+    if (a->pattern == DTI_LIST && b->pattern == DTI_LIST && a->count == b->count)
+        for (size_t i = 0; i < a->count; i++)
+            if (a->list[i].count != b->list[i].count || a->list[i].dtype != b->list[i].dtype) {
+                dti_text_add(text, " (item %zu is %zu x %s here, %zu x %s there)", i, a->list[i].count,
+                             ditto_dtype_name(a->list[i].dtype), b->list[i].count, ditto_dtype_name(b->list[i].dtype));
+                return;
+            }
+    if (a->counts != NULL && b->counts != NULL)
+        for (uint32_t i = 0; i < n; i++)
+            if (a->counts[i] != b->counts[i]) {
+                dti_text_add(text, " (counts[%u] is %zu here, %zu there)", i, a->counts[i], b->counts[i]);
+                return;
+            }
+    if (a->hash != b->hash)
+        dti_text_add(text, " (their functions, packs or sizes differ)");
+}

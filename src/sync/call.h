@@ -1,0 +1,52 @@
+/* src/sync/call.h - what a replica calls: compared between replicas, and told in messages. */
+#ifndef DTI_CALL_H
+#define DTI_CALL_H
+
+#include <ditto/collective.h>
+#include <ditto/slices.h>
+
+#include "base/base.h"
+
+#define DTI_NO_ROOT UINT32_MAX
+
+/* Which part of the data a collective moves where (flow.h). */
+enum dti_pattern {
+    DTI_NOTHING, /* a barrier */
+    DTI_ALL_REDUCE,
+    DTI_LIST,
+    DTI_REDUCE,
+    DTI_BROADCAST,
+    DTI_REDUCE_SCATTER,
+    DTI_ALL_GATHER,
+    DTI_UPDATE, /* an all-reduce into copies that are nobody's own (variables) */
+    DTI_SLICES,
+    DTI_BLOCKS,
+};
+
+/* The fields up to `hash` are the same on all replicas, or they have diverged. */
+struct dti_call {
+    const char *name;   /* constant text, the public function's: "ditto_all_reduce" */
+    const char *object; /* the variable's own name, or NULL; its address tells variables of one name apart */
+    size_t count;       /* of elements; of items of a list; of the largest part where parts differ */
+    size_t element_bytes;
+    uint32_t root;
+    uint8_t pattern, dtype, op, implementation; /* dtype and op 0 where there is none */
+    uint64_t hash;                              /* of all else that must agree: counts, a list's items, a function */
+    /* this replica's own */
+    const void *src;
+    void *dst;
+    const ditto_list_item *list; /* [count], of a list */
+    const size_t *counts;        /* [n], of parts that differ; NULL: all have `count` */
+    const void *more;            /* what the pattern needs beside (slices.c, block.c) */
+};
+
+/* Any thread, any moment. */
+bool dti_call_same(const struct dti_call *a, const struct dti_call *b);
+uint32_t dti_call_digest(const struct dti_call *call); /* 32 bits of all that must be the same */
+uint64_t dti_hash(uint64_t seed, uint64_t value);      /* to build `hash`: one word more */
+/* "ditto_all_reduce #3 (100 x f32, SUM)" */
+void dti_call_describe(const struct dti_call *call, uint32_t number, struct dti_text *text);
+/* The callers' lists or counts are different: where. They can be read. */
+void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uint32_t n, struct dti_text *text);
+
+#endif

@@ -1,0 +1,86 @@
+/* src/sync/collective.c - one collective from call to result: the way is chosen, then gone. */
+#include "sync/collective.h"
+#include "sync/flow.h"
+#include "sync/inside.h"
+
+ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *call, ditto_status status,
+                               uint32_t serial)
+{
+    if (status > 0) /* news is no value */
+        status =
+            DTI_FAIL(DITTO_ERR_USER, "the function given to %s returned %s", call->name, ditto_status_name(status));
+    else if (dti_error_serial == serial || dti_error_get()->status != status)
+        DTI_FAIL(status, "the function given to %s returned %s (%d) without a message of its own", call->name,
+                 ditto_status_name(status), (int)status);
+    dti_team_stop(self->team);
+    return status;
+}
+
+ditto_status dti_collective_inside(struct dti_replica *self, const struct dti_call *call, dti_inside_work *work,
+                                   void *context, struct dti_deadline *deadline)
+{
+    struct dti_visit visit = { .call = call };
+    uint32_t seq, last, serial = dti_error_serial;
+    DTI_TRY(dti_meet(self, &visit, deadline, &seq));
+    DTI_TRY(dti_meeting_compare(self, seq));
+    if (!dti_go_inside(self))
+        return dti_leave(self, dti_team_stop_status(self->team));
+    ditto_status status = work(self, seq, context);
+    dti_go_outside(self);
+    if (status != DITTO_OK) {
+        if (!dti_stopped(&self->team->stop))
+            status = dti_fail_function(self, call, status, serial);
+        return dti_leave(self, status);
+    }
+    *deadline = dti_replica_deadline(self, deadline->timeout_ms); /* a new wait: the work between took its own time */
+    visit.goes_on = true;
+    return dti_meet(self, &visit, deadline, &last);
+}
+
+struct moving {
+    const struct dti_call *call;
+    const struct dti_target *target;
+    struct dti_choice choice;
+    uint32_t timeout_ms;
+};
+
+static ditto_status move_inside(struct dti_replica *self, uint32_t seq, void *context)
+{
+    const struct moving *m = context;
+    struct dti_sync *sync = self->team->sync;
+    const struct dti_groups *groups = &sync->groups;
+    uint32_t group = groups->of[self->id];
+    struct dti_flow flow = { .self = self,
+                             .sync = sync,
+                             .me = &sync->attendee[self->id],
+                             .call = m->call,
+                             .target = m->target,
+                             .seq = seq,
+                             .streams = m->choice.streams,
+                             .reduction = dti_flow_reduction(sync, m->call) };
+    switch (m->choice.way) {
+    case DTI_PULL:
+        return dti_flow_flat(&flow, self->id, self->id + 1);
+    case DTI_GROUPS:
+        return dti_flow_is_combined(m->call) ? dti_flow_exchange(&flow, m->timeout_ms)
+                                             : dti_flow_flat(&flow, groups->start[group], groups->start[group + 1]);
+    default:
+        return dti_flow_flat(&flow, 0, sync->team->n);
+    }
+}
+
+ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, const struct dti_target *target,
+                            struct dti_deadline *deadline)
+{
+    struct dti_sync *sync = self->team->sync;
+    struct dti_attendee *me = &sync->attendee[self->id];
+    struct dti_size size = dti_size_of(call, self->team->n);
+    struct moving moving = { call, target, dti_choose(sync, call, &size), deadline->timeout_ms };
+    struct dti_fenv saved = dti_fenv_enter();
+    ditto_status status = moving.choice.way == DTI_LINES
+                              ? dti_collective_in_lines(self, call, &size, deadline)
+                              : dti_collective_inside(self, call, move_inside, &moving, deadline);
+    dti_fenv_leave(saved);
+    dti_finish_call(me);
+    return status;
+}

@@ -1,0 +1,26 @@
+/* src/sync/collective.h - one collective from call to result. */
+#ifndef DTI_COLLECTIVE_H
+#define DTI_COLLECTIVE_H
+
+#include "sync/choose.h"
+#include "sync/meeting.h"
+
+struct dti_target;
+
+/* The replica's own thread. Whatever the pattern and the way; `target` of DTI_UPDATE alone, else NULL. */
+ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, const struct dti_target *target,
+                            struct dti_deadline *deadline);
+
+/* -- the ways -- */
+ditto_status dti_collective_in_lines(struct dti_replica *self, const struct dti_call *call, const struct dti_size *size,
+                                     struct dti_deadline *deadline);
+/* Between two meetings: the first tells addresses, the last that all is written. `work` is done inside (inside.h), by every
+ * replica; `seq` is the first meeting's number. An error of it ends the run. */
+typedef ditto_status dti_inside_work(struct dti_replica *self, uint32_t seq, void *context);
+ditto_status dti_collective_inside(struct dti_replica *self, const struct dti_call *call, dti_inside_work *work,
+                                   void *context, struct dti_deadline *deadline);
+/* Ends the run with what the caller's own function returned; `serial` counts the errors before (base/status.h). */
+ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *call, ditto_status status,
+                               uint32_t serial);
+
+#endif

@@ -1,0 +1,129 @@
+/* src/sync/flat.c - some replicas divide the indices; the owner of a range takes it from all sources and writes it to all
+ * destinations. */
+#include "sync/flow.h"
+#include "sync/stream.h"
+
+/* What a walk over one segment needs, set up once. */
+struct walk {
+    struct dti_flow *flow;
+    const struct dti_segment *segment;
+    uint32_t sources, destinations, far_destinations;
+};
+
+static bool is_a_source(const struct walk *w, const void *buffer)
+{
+    for (uint32_t i = 0; i < w->sources; i++)
+        if (w->flow->me->source[i] == buffer)
+            return true;
+    return false;
+}
+
+/* Moved, not combined: a tile at a time, so that it is read once for all destinations. */
+static void move(const struct walk *w, size_t first, size_t end)
+{
+    struct dti_flow *flow = w->flow;
+    size_t bytes = flow->reduction.element_bytes, step = w->destinations > 1 ? DTI_TILE_BYTES / bytes : end - first;
+    for (; first < end; first += step) {
+        size_t count = end - first < step ? end - first : step;
+        dti_flow_write(flow, (const char *)flow->me->source[0] + first * bytes, first, count, w->destinations,
+                       w->far_destinations);
+    }
+}
+
+static const struct dti_kernel *plain_kernel(const struct dti_flow *flow)
+{
+    const struct dti_kernel *kernel = flow->reduction.kernel;
+    bool plain = kernel != NULL && kernel->divide == NULL && !flow->streams &&
+                 (flow->target == NULL || flow->target->finish == NULL);
+    return plain ? kernel : NULL;
+}
+
+/* Two sources, two destinations, nothing to be done in between: both results in one pass. */
+static bool combine_pair(const struct walk *w, size_t first, size_t end)
+{
+    struct dti_flow *flow = w->flow;
+    const struct dti_kernel *kernel = plain_kernel(flow);
+    size_t offset = first * flow->reduction.element_bytes, bytes = (end - first) * flow->reduction.element_bytes;
+    if (w->sources != 2 || w->destinations != 2 || kernel == NULL)
+        return false;
+    kernel->combine_into_two((char *)flow->me->destination[0] + offset, (char *)flow->me->destination[1] + offset,
+                             (const char *)flow->me->source[0] + offset, (const char *)flow->me->source[1] + offset,
+                             end - first);
+    flow->me->counters.written_near += (2 - w->far_destinations) * bytes;
+    flow->me->counters.written_far += w->far_destinations * bytes;
+    return true;
+}
+
+/* By tiles: into one destination that is no source directly, else by way of scratch. */
+static void combine(const struct walk *w, size_t first, size_t end)
+{
+    struct dti_flow *flow = w->flow;
+    struct dti_reduction *r = &flow->reduction;
+    const struct dti_target *target = flow->target;
+    char *tile = flow->me->scratch, *below = tile + DTI_TILE_BYTES;
+    size_t step = dti_tile_count(r);
+    bool finishes = target != NULL && target->finish != NULL;
+    bool directly = w->destinations == 1 && !finishes && !flow->streams && !is_a_source(w, flow->me->destination[0]);
+    for (; first < end; first += step) {
+        size_t count = end - first < step ? end - first : step;
+        char *out = directly ? (char *)flow->me->destination[0] + first * r->element_bytes : tile;
+        dti_reduce_block(r, flow->me->source, w->sources, first, count, out, below);
+        if (finishes)
+            target->finish(target->context, flow->self->id, w->segment->dst_first + first, count, tile);
+        dti_flow_write(flow, out, first, count, w->destinations, w->far_destinations);
+    }
+}
+
+/* Elements of one replica, but with something to be done to them. */
+static void move_and_finish(const struct walk *w, size_t first, size_t end)
+{
+    struct dti_flow *flow = w->flow;
+    const struct dti_target *target = flow->target;
+    size_t bytes = flow->reduction.element_bytes, step = DTI_TILE_BYTES / bytes;
+    for (; first < end; first += step) {
+        size_t count = end - first < step ? end - first : step;
+        memcpy(flow->me->scratch, (const char *)flow->me->source[0] + first * bytes, count * bytes);
+        target->finish(target->context, flow->self->id, w->segment->dst_first + first, count, flow->me->scratch);
+        dti_flow_write(flow, flow->me->scratch, first, count, w->destinations, w->far_destinations);
+    }
+}
+
+static void walk_range(struct dti_flow *flow, const struct dti_segment *segment, uint32_t group_first,
+                       uint32_t group_end, size_t first, size_t end)
+{
+    uint32_t far;
+    struct walk w = { .flow = flow, .segment = segment };
+    size_t bytes = (end - first) * flow->reduction.element_bytes;
+    w.destinations = dti_flow_destinations(flow, segment, group_first, group_end, &w.far_destinations);
+    if (w.destinations == 0 || first == end)
+        return;
+    w.sources = dti_flow_sources(flow, segment, 0, flow->sync->team->n, &far);
+    flow->me->counters.read_near += (w.sources - far) * bytes;
+    flow->me->counters.read_far += far * bytes;
+    if (segment->from == DTI_ALL) {
+        if (!combine_pair(&w, first, end))
+            combine(&w, first, end);
+    } else if (flow->target != NULL && flow->target->finish != NULL) {
+        move_and_finish(&w, first, end);
+    } else {
+        move(&w, first, end);
+    }
+}
+
+ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t group_first, uint32_t group_end)
+{
+    struct dti_segment segment;
+    size_t from, to, base = 0;
+    dti_tree_part(dti_flow_all_grains(flow), group_end - group_first, flow->self->id - group_first, 1, &from, &to);
+    for (bool more = dti_flow_begin(flow, &segment); more && base < to; more = dti_flow_next(flow, &segment)) {
+        size_t grains = dti_flow_grains(flow, &segment), grain = dti_flow_grain(flow);
+        size_t first = from > base ? (from - base) * grain : 0,
+               end = to < base + grains ? (to - base) * grain : segment.count;
+        if (first < segment.count)
+            walk_range(flow, &segment, group_first, group_end, first, end < segment.count ? end : segment.count);
+        base += grains;
+    }
+    if (flow->streams)
+        dti_stream_end();
+    return flow->reduction.failed;
+}

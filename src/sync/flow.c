@@ -1,0 +1,164 @@
+/* src/sync/flow.c - segments and addresses of every pattern. */
+#include "sync/flow.h"
+#include "sync/stream.h"
+
+#include <string.h>
+
+/* How each pattern's segments look: what stands at [pattern] is true of it. */
+static const struct {
+    bool per_replica;      /* a segment for each replica, else one; lists have one per item */
+    bool gathers;          /* all replicas' elements are combined, else one replica's are moved */
+    bool to_all;           /* all replicas receive */
+    bool cut_src, cut_dst; /* the segment lies behind the earlier ones in the source's, the destination's buffer */
+} shape_of[] = {
+    [DTI_ALL_REDUCE] = { false, true, true, false, false },    [DTI_LIST] = { false, true, true, false, false },
+    [DTI_REDUCE] = { false, true, false, false, false },       [DTI_BROADCAST] = { false, false, true, false, false },
+    [DTI_REDUCE_SCATTER] = { true, true, false, true, false }, [DTI_ALL_GATHER] = { true, false, true, false, true },
+    [DTI_UPDATE] = { false, true, true, false, false },
+};
+
+bool dti_flow_is_combined(const struct dti_call *call)
+{
+    bool first_only = call->pattern == DTI_UPDATE && call->op == 0; /* the root's values, as they are */
+    return shape_of[call->pattern].gathers && !first_only;
+}
+
+struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struct dti_call *call)
+{
+    if (call->pattern == DTI_LIST)
+        return (struct dti_reduction){ .element_bytes = 1, .accumulator_bytes = 1 }; /* each segment sets its own */
+    if (call->dtype != 0)
+        return dti_reduction_of(sync->kernels, (ditto_dtype)call->dtype, (ditto_op)call->op);
+    const struct dti_function *own = call->more;
+    return (struct dti_reduction){ .function = own->combine,
+                                   .user = own->user,
+                                   .element_bytes = call->element_bytes,
+                                   .accumulator_bytes = call->element_bytes };
+}
+
+static size_t number_of_segments(const struct dti_flow *flow)
+{
+    const struct dti_call *call = flow->call;
+    return call->pattern == DTI_LIST ? call->count : shape_of[call->pattern].per_replica ? flow->sync->team->n : 1;
+}
+
+/* Fills in a segment whose index and place in the row are known. */
+static bool fill_in(struct dti_flow *flow, struct dti_segment *segment)
+{
+    const struct dti_call *call = flow->call;
+    uint32_t one = shape_of[call->pattern].per_replica ? (uint32_t)segment->index : call->root;
+    if (segment->index == number_of_segments(flow))
+        return false;
+    segment->count = call->pattern == DTI_LIST ? call->list[segment->index].count
+                     : call->counts != NULL    ? call->counts[segment->index]
+                                               : call->count;
+    segment->from = dti_flow_is_combined(call) ? DTI_ALL : one;
+    segment->to = shape_of[call->pattern].to_all ? DTI_ALL : one;
+    if (call->pattern == DTI_LIST)
+        flow->reduction = dti_reduction_of(flow->sync->kernels, call->list[segment->index].dtype, (ditto_op)call->op);
+    return true;
+}
+
+bool dti_flow_begin(struct dti_flow *flow, struct dti_segment *segment)
+{
+    *segment = (struct dti_segment){ 0 };
+    return fill_in(flow, segment);
+}
+
+bool dti_flow_next(struct dti_flow *flow, struct dti_segment *segment)
+{
+    segment->src_first += shape_of[flow->call->pattern].cut_src ? segment->count : 0;
+    segment->dst_first += shape_of[flow->call->pattern].cut_dst ? segment->count : 0;
+    if (flow->call->pattern == DTI_LIST)
+        segment->slot_bytes += dti_item_bytes(&flow->call->list[segment->index]);
+    segment->index++;
+    return fill_in(flow, segment);
+}
+
+size_t dti_flow_grains(const struct dti_flow *flow, const struct dti_segment *segment)
+{
+    size_t grain = dti_flow_grain(flow);
+    return segment->count / grain + (segment->count % grain != 0);
+}
+
+size_t dti_flow_all_grains(const struct dti_flow *flow)
+{
+    struct dti_flow own = *flow; /* its reduction changes on the way */
+    struct dti_segment segment;
+    size_t grains = 0;
+    for (bool more = dti_flow_begin(&own, &segment); more; more = dti_flow_next(&own, &segment))
+        grains += dti_flow_grains(&own, &segment);
+    return grains;
+}
+
+const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica)
+{
+    const struct dti_call *call = dti_call_of(flow->sync, replica, flow->seq);
+    if (flow->from_slots) {
+        size_t bytes =
+            call->pattern == DTI_ALL_GATHER ? segment->count * flow->reduction.element_bytes : flow->payload_bytes;
+        return (const char *)dti_slot_payload(dti_slot_of(flow->sync, replica, flow->seq, 0), call, bytes) +
+               segment->slot_bytes + segment->src_first * flow->reduction.element_bytes;
+    }
+    const void *src = call->pattern == DTI_LIST ? call->list[segment->index].src : call->src;
+    return (const char *)src + segment->src_first * flow->reduction.element_bytes;
+}
+
+static char *destination_of(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica)
+{
+    const struct dti_call *call = dti_call_of(flow->sync, replica, flow->seq);
+    void *dst = call->pattern == DTI_LIST ? call->list[segment->index].dst : call->dst;
+    return (char *)dst + segment->dst_first * flow->reduction.element_bytes;
+}
+
+uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first, uint32_t end,
+                          uint32_t *far)
+{
+    uint32_t self = flow->self->id, found = 0;
+    *far = 0;
+    if (segment->from != DTI_ALL) {
+        first = segment->from;
+        end = first + 1;
+    }
+    for (uint32_t i = first; i < end; i++) {
+        flow->me->source[found++] = dti_flow_source(flow, segment, i);
+        *far += dti_is_far(flow->sync, self, i);
+    }
+    return found;
+}
+
+uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first, uint32_t end,
+                               uint32_t *far)
+{
+    const struct dti_target *target = flow->target;
+    uint32_t self = flow->self->id, found = 0, n = target != NULL ? target->copies : flow->sync->team->n;
+    *far = 0;
+    for (uint32_t k = 0; k < n; k++) { /* starting at its own, so that writers spread over the buffers */
+        uint32_t i = target != NULL ? k : self + k < n ? self + k : self + k - n;
+        uint32_t near_to = target != NULL ? target->copy[i].owner : i;
+        if (near_to < first || near_to >= end || (segment->to != DTI_ALL && segment->to != near_to))
+            continue;
+        flow->me->destination[found++] =
+            target != NULL ? (char *)target->copy[i].data + segment->dst_first * flow->reduction.element_bytes
+                           : destination_of(flow, segment, i);
+        *far += dti_is_far(flow->sync, self, near_to);
+    }
+    return found;
+}
+
+void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, size_t count, uint32_t destinations,
+                    uint32_t far)
+{
+    size_t bytes = count * flow->reduction.element_bytes, offset = first * flow->reduction.element_bytes;
+    for (uint32_t d = 0; d < destinations; d++) {
+        char *to = (char *)flow->me->destination[d] + offset;
+        if (to == elements)
+            continue;
+        if (flow->streams)
+            dti_stream(to, elements, bytes);
+        else
+            memcpy(to, elements, bytes);
+    }
+    flow->me->counters.written_near += (destinations - far) * bytes;
+    flow->me->counters.written_far += far * bytes;
+}

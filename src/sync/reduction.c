@@ -1,0 +1,79 @@
+/* src/sync/reduction.c - combining values along the tree. Pure. */
+#include "sync/reduction.h"
+
+#include <string.h>
+
+struct dti_reduction dti_reduction_of(dti_kernel_table *kernels, ditto_dtype dtype, ditto_op op)
+{
+    const struct dti_kernel *kernel = op != 0 ? &(*kernels)[dtype][op] : NULL;
+    size_t bytes = ditto_dtype_bytes(dtype);
+    bool wide = kernel != NULL && kernel->widen != NULL;
+    return (struct dti_reduction){ .kernel = kernel,
+                                   .element_bytes = bytes,
+                                   .accumulator_bytes = wide ? sizeof(float) : bytes };
+}
+
+static void combine(struct dti_reduction *r, void *out, const void *left, const void *right, size_t count)
+{
+    if (r->kernel != NULL)
+        r->kernel->combine(out, left, right, count);
+    else if (r->failed == DITTO_OK)
+        r->failed = r->function(out, left, right, count, r->user);
+}
+
+static bool widens(const struct dti_reduction *r)
+{
+    return r->kernel != NULL && r->kernel->widen != NULL;
+}
+
+const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct dti_value **next, size_t count,
+                     void *out, void *scratch)
+{
+    const struct dti_value *value = *next;
+    if (value->first == span.first && value->end == span.end) {
+        *next = value + 1;
+        if (span.end - span.first > 1 || !widens(r))
+            return value->data;
+        r->kernel->widen(out, value->data, count);
+        return out;
+    }
+    size_t middle = dti_tree_split(span.first, span.end);
+    char *below = (char *)scratch + count * r->accumulator_bytes;
+    const void *left = dti_fold(r, (struct dti_span){ span.first, middle }, next, count, out, scratch);
+    /* the left side is done with scratch before the right side needs it */
+    const void *right = dti_fold(r, (struct dti_span){ middle, span.end }, next, count, scratch, below);
+    combine(r, out, left, right, count);
+    return out;
+}
+
+void dti_finish(const struct dti_reduction *r, size_t n, const void *accumulators, void *out, size_t count, void *dst)
+{
+    if (r->kernel != NULL && r->kernel->divide != NULL && n > 1) { /* then they are in `out`, which may be written */
+        r->kernel->divide(out, count, (uint32_t)n);
+        accumulators = out;
+    }
+    if (widens(r))
+        r->kernel->narrow(dst, accumulators, count);
+    else if (dst != accumulators)
+        memcpy(dst, accumulators, count * r->element_bytes);
+}
+
+void dti_reduce_block(struct dti_reduction *r, const void *const *source, uint32_t n, size_t first, size_t count,
+                      void *dst, void *scratch)
+{
+    size_t offset = first * r->element_bytes;
+    if (n == 2 && r->kernel != NULL && !widens(r)) { /* the case that must be quick: no walk */
+        r->kernel->combine(dst, (const char *)source[0] + offset, (const char *)source[1] + offset, count);
+        dti_finish(r, n, dst, dst, count, dst);
+        return;
+    }
+    struct dti_value value[DITTO_MAX_REPLICAS];
+    const struct dti_value *next = value;
+    uint32_t i = 0;
+    do
+        value[i] = (struct dti_value){ i, i + 1, (const char *)source[i] + offset };
+    while (++i < n);
+    void *out = widens(r) ? scratch : dst, *below = widens(r) ? (char *)scratch + DTI_TILE_BYTES : scratch;
+    const void *result = dti_fold(r, (struct dti_span){ 0, n }, &next, count, out, below);
+    dti_finish(r, n, result, out, count, dst);
+}

@@ -1,0 +1,126 @@
+/* src/sync/state.h - what a team's collectives keep: of each replica, and in common. */
+#ifndef DTI_STATE_H
+#define DTI_STATE_H
+
+#include "sync/call.h"
+#include "sync/groups.h"
+#include "sync/kernel.h"
+#include "sync/rounds.h"
+#include "sync/tuning.h"
+
+#define DTI_INLINE_BYTES 56   /* of payload that ride in the word's own cache line */
+#define DTI_SMALL_BYTES  4096 /* room for payload in a slot; which messages use it is tuned */
+
+/* A replica's line of one round. The word carries a digest of the call, so that comparing calls costs no second cache line,
+ * and announcing one is a single store: peers watch that line, and each store to it may have to win it back from them. */
+struct dti_slot {
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t word; /* sequence number << 32 | digest */
+    unsigned char brief[DTI_INLINE_BYTES];
+    alignas(DTI_LINE_PAIR) unsigned char payload[DTI_SMALL_BYTES];
+};
+/* Of a call of one dtype, whose elements 8 bytes of alignment are enough for, the payload may ride with the word. */
+static inline unsigned char *dti_slot_payload(struct dti_slot *slot, const struct dti_call *call, size_t bytes)
+{
+    return bytes <= DTI_INLINE_BYTES && call->dtype != 0 ? slot->brief : slot->payload;
+}
+
+/* Bytes of `parts` partial results in a slot. */
+static inline size_t dti_stage_bytes(size_t bytes, uint32_t parts)
+{
+    return (bytes + DTI_LINE - 1) / DTI_LINE * DTI_LINE * parts;
+}
+
+/* A call in full: read for buffers' addresses, and for messages. */
+struct dti_card {
+    alignas(DTI_LINE_PAIR) struct dti_call call;
+    uint32_t digest; /* of call */
+};
+
+/* One round of a plan as one replica sees it: blocks [0, count), which of them is its own, and who speaks for each. */
+struct dti_step {
+    uint32_t count, own;
+    const uint32_t *speaker; /* [count] ids; NULL: block b is replica b, of a single round */
+    const uint32_t *start;   /* [count + 1] ids: block b is replicas start[b] .. start[b + 1] - 1 */
+};
+struct dti_route {
+    uint32_t rounds;
+    struct dti_step step[DTI_MOST_ROUNDS];
+};
+static inline uint32_t dti_step_speaker(const struct dti_step *step, uint32_t block)
+{
+    return step->speaker != NULL ? step->speaker[block] : block;
+}
+
+/* What the engine did, to be compared with what the plan says. A hand-over: somebody else's word that was waited for. Far: in
+ * another group. Plain, the replica's own; read when no run is going on. */
+struct dti_counters {
+    uint64_t hops_near, hops_far, read_near, read_far, written_near, written_far;
+};
+
+struct dti_async; /* async.c */
+struct dti_area;  /* exchange.c */
+
+/* What one replica keeps. */
+struct dti_attendee {
+    alignas(DTI_LINE_PAIR) uint32_t seq; /* of the last meeting it went to; plain, its own, as the next three */
+    uint32_t posted;                     /* operations that it has started and not waited for at once */
+    struct dti_counters counters;
+    _Atomic uint32_t number,
+        finished;               /* of its last collective, and of the last it came out of; relaxed: for messages */
+    _Atomic(const char *) name; /* the last one's */
+    alignas(DTI_LINE_PAIR) _Atomic uint32_t inside; /* 1 while it may touch other replicas' buffers (inside.h) */
+    alignas(DTI_LINE_PAIR) struct dti_slot *slot;   /* [2 * most_rounds], in its own arena, as all that follows */
+    struct dti_card *card;                          /* [2] */
+    struct dti_route route[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
+    const void **source;     /* [n], for one reduction */
+    void **destination;      /* [n] */
+    void *scratch;           /* DTI_SCRATCH_BYTES for a block, and two tiles */
+    struct dti_area *area;   /* [lanes it may own] of the exchange between groups; NULL: one group */
+    struct dti_async *async; /* operations that it has started */
+};
+
+/* A collective begins: for messages about this replica. Relaxed: they are looked at, nothing is read through them. */
+static inline void dti_number_call(struct dti_attendee *me, const char *name)
+{
+    atomic_store_explicit(&me->number, atomic_load_explicit(&me->number, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&me->name, name, memory_order_relaxed);
+}
+
+static inline void dti_finish_call(struct dti_attendee *me)
+{
+    atomic_store_explicit(&me->finished, atomic_load_explicit(&me->number, memory_order_relaxed), memory_order_relaxed);
+}
+
+struct dti_sync {
+    struct dti_team *team;
+    struct dti_attendee *attendee; /* [n] */
+    alignas(DTI_LINE_PAIR) _Atomic uint32_t arrived;
+    alignas(DTI_LINE_PAIR) _Atomic uint32_t release;
+    /* constant while the team runs */
+    alignas(DTI_LINE_PAIR) unsigned char *result[2]; /* what the last arrival combined, per parity */
+    dti_kernel_table *kernels;
+    struct dti_shape shape;
+    struct dti_rounds rounds[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
+    uint32_t most_rounds;
+    uint32_t
+        most_parts[DITTO_IMPLEMENTATION_HIERARCHICAL + 1]; /* subtrees that a block passes on; 0: there is one round */
+    struct dti_groups groups;
+    struct dti_tuning tuning;
+    ditto_reduce_options defaults; /* of calls that do not say */
+};
+
+static inline struct dti_slot *dti_slot_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq, uint32_t round)
+{
+    return &sync->attendee[replica].slot[(seq & 1) * sync->most_rounds + round];
+}
+static inline const struct dti_call *dti_call_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq)
+{
+    return &sync->attendee[replica].card[seq & 1].call;
+}
+static inline bool dti_is_far(const struct dti_sync *sync, uint32_t a, uint32_t b)
+{
+    return sync->groups.of[a] != sync->groups.of[b];
+}
+
+#endif

@@ -1,0 +1,175 @@
+/* src/sync/tuning.c - the numbers by which a collective is chosen: read, checked, kept for the process. */
+#include "sync/tuning.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Every field: its name in DITTO_TUNING, where it is, what it may be. */
+static const struct field {
+    const char *name;
+    size_t offset;
+    size_t least, most; /* where it is set */
+    bool narrow;        /* uint32_t, else size_t */
+} fields[] = {
+    { "small_bytes", offsetof(ditto_tuning, small_bytes), 1, SIZE_MAX, false },
+    { "stream_bytes", offsetof(ditto_tuning, stream_bytes), 1, SIZE_MAX, false },
+    { "hierarchical_bytes", offsetof(ditto_tuning, hierarchical_bytes), 1, SIZE_MAX, false },
+    { "helper_bytes", offsetof(ditto_tuning, helper_bytes), 1, SIZE_MAX, false },
+    { "block_bytes", offsetof(ditto_tuning, block_bytes), 4096, 1u << 20, false },
+    { "near_replicas", offsetof(ditto_tuning, near_replicas), 1, DITTO_MAX_REPLICAS, true },
+};
+#define FIELDS (sizeof fields / sizeof fields[0])
+
+static size_t get(const ditto_tuning *t, const struct field *f)
+{
+    uint32_t narrow;
+    size_t wide;
+    memcpy(f->narrow ? (void *)&narrow : (void *)&wide, (const char *)t + f->offset,
+           f->narrow ? sizeof narrow : sizeof wide);
+    return f->narrow ? narrow : wide;
+}
+
+static void set(ditto_tuning *t, const struct field *f, size_t value)
+{
+    uint32_t narrow = (uint32_t)value;
+    memcpy((char *)t + f->offset, f->narrow ? (void *)&narrow : (void *)&value,
+           f->narrow ? sizeof narrow : sizeof value);
+}
+
+static void fill_gaps(ditto_tuning *t, const ditto_tuning *from)
+{
+    for (size_t i = 0; i < FIELDS; i++)
+        if (get(t, &fields[i]) == 0)
+            set(t, &fields[i], get(from, &fields[i]));
+}
+
+/* -- DITTO_TUNING -- */
+
+/* "2K", "never"; false: no number. */
+static bool parse_number(const char *text, size_t length, size_t *value)
+{
+    static const char units[] = "KMG";
+    const char *unit = length > 1 ? strchr(units, text[length - 1]) : NULL;
+    int64_t number;
+    if (length == 5 && memcmp(text, "never", 5) == 0) {
+        *value = DITTO_NEVER_BYTES;
+        return true;
+    }
+    if (unit != NULL)
+        length--;
+    if (!dti_parse_i64(text, length, &number) || number < 0)
+        return false;
+    unsigned shift = unit != NULL ? 10 * (unsigned)(unit - units + 1) : 0;
+    *value = (size_t)number << shift;
+    return *value >> shift == (size_t)number;
+}
+
+static ditto_status parse(const char *text, ditto_tuning *out)
+{
+    *out = (ditto_tuning)DITTO_TUNING_INIT;
+    for (const char *at = text; *at != '\0';) {
+        size_t length = strcspn(at, ","), name = strcspn(at, "=,"), value = 0, i = 0;
+        while (i < FIELDS && (strlen(fields[i].name) != name || memcmp(fields[i].name, at, name) != 0))
+            i++;
+        if (i == FIELDS || name >= length || !parse_number(at + name + 1, length - name - 1, &value))
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "the environment variable DITTO_TUNING has \"%.*s\": it must be name=number,name=number, with "
+                "the names of ditto_tuning's fields and numbers like 2048, 2K or never",
+                (int)length, at);
+        set(out, &fields[i], value);
+        at += length + (at[length] == ',');
+    }
+    return DITTO_OK;
+}
+
+static ditto_status check(const ditto_tuning *t)
+{
+    for (size_t i = 0; i < FIELDS; i++) {
+        size_t value = get(t, &fields[i]);
+        if (value != 0 && (value < fields[i].least || value > fields[i].most))
+            return DTI_FAIL(DITTO_ERR_RANGE, "tuning: %s = %zu is outside %zu to %zu", fields[i].name, value,
+                            fields[i].least, fields[i].most);
+    }
+    return DITTO_OK;
+}
+
+/* -- what this process has measured -- */
+
+static struct kept {
+    struct kept *next;
+    uint64_t key;
+    struct dti_costs costs;
+    ditto_tuning measured;
+} * cache;
+static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t key_of(const struct dti_shape *shape)
+{
+    uint64_t key = shape->n;
+    for (uint32_t i = 1; i < shape->n; i++)
+        key = (key ^ shape->border[i]) * 0x100000001b3u; /* FNV-1a */
+    return key;
+}
+
+static bool find_kept(const struct dti_shape *shape, struct dti_costs *costs, ditto_tuning *measured)
+{
+    uint64_t key = key_of(shape);
+    pthread_mutex_lock(&cache_lock);
+    const struct kept *k = cache;
+    while (k != NULL && k->key != key)
+        k = k->next;
+    if (k != NULL) {
+        *costs = k->costs;
+        *measured = k->measured;
+    }
+    pthread_mutex_unlock(&cache_lock);
+    return k != NULL;
+}
+
+void dti_tuning_keep(const struct dti_shape *shape, const struct dti_costs *costs, const ditto_tuning *measured)
+{
+    struct kept *k = malloc(sizeof *k);
+    if (k == NULL) /* the next strategy measures again */
+        return;
+    *k = (struct kept){ .key = key_of(shape), .costs = *costs, .measured = *measured };
+    pthread_mutex_lock(&cache_lock);
+    k->next = cache;
+    cache = k;
+    pthread_mutex_unlock(&cache_lock);
+}
+
+/* -- reading -- */
+
+/* Before anything is measured; also what stays where nothing can be (replicas that share PUs). Hand-overs as on servers of
+ * 2017 to 2023 (docs/adr/0011). */
+static const struct dti_costs usual_costs = { { 60, 80, 110, 150 }, 10, 15 };
+static const ditto_tuning usual = {
+    .small_bytes = 4096,
+    .stream_bytes = (size_t)256 << 20,
+    .hierarchical_bytes = 64 << 10,
+    .helper_bytes = 256 << 10,
+    .block_bytes = 32 << 10,
+};
+
+ditto_status dti_tuning_read(const ditto_tuning *given, const struct dti_shape *shape, struct dti_tuning *out,
+                             bool *measure)
+{
+    const char *text = getenv("DITTO_TUNING");
+    ditto_tuning from_text = DITTO_TUNING_INIT, measured = usual;
+    DTI_TRY(dti_options_copy(&out->given, sizeof out->given, given, "ditto_tuning"));
+    if (text != NULL)
+        DTI_TRY(parse(text, &from_text));
+    fill_gaps(&out->given, &from_text);
+    DTI_TRY(check(&out->given));
+    out->costs = usual_costs;
+    *measure = !find_kept(shape, &out->costs, &measured);
+    for (size_t i = 0; *measure && i < FIELDS; i++) /* all given: nothing is left to measure */
+        if (get(&out->given, &fields[i]) == 0 && fields[i].offset != offsetof(ditto_tuning, near_replicas))
+            break;
+        else if (i == FIELDS - 1)
+            *measure = false;
+    fill_gaps(&out->given, &measured);
+    return DITTO_OK;
+}
