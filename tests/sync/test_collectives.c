@@ -1,0 +1,252 @@
+/* tests/sync/test_collectives.c - the claims of include/ditto/collective.h for every operation and by every way: flat and
+ * hierarchical, in lines and in place, with groups of every size; the results are those of the tree, bit by bit. */
+#include "support.h"
+
+#include "reference.h"
+
+enum kind { ALL_REDUCE, REDUCE, BROADCAST, REDUCE_SCATTER, REDUCE_SCATTER_UNEVEN, ALL_GATHER, ALL_GATHER_UNEVEN, KINDS };
+
+struct task {
+    struct report report;
+    enum kind kind;
+    size_t count; /* as the function takes it */
+    size_t counts[DITTO_MAX_REPLICAS];
+    ditto_dtype dtype;
+    ditto_op op;
+    uint32_t root;
+    bool in_place, started;
+    ditto_implementation implementation;
+    uint64_t seed;
+    void *result[DITTO_MAX_REPLICAS]; /* malloced here, compared afterwards */
+};
+
+static bool has_parts(const struct task *t)
+{
+    return t->kind >= REDUCE_SCATTER;
+}
+
+static size_t part_of(const struct task *t, uint32_t i)
+{
+    return t->kind == REDUCE_SCATTER_UNEVEN || t->kind == ALL_GATHER_UNEVEN ? t->counts[i] : t->count;
+}
+
+static size_t before(const struct task *t, uint32_t i)
+{
+    size_t sum = 0;
+    for (uint32_t k = 0; k < i; k++)
+        sum += part_of(t, k);
+    return sum;
+}
+
+/* Elements that replica i brings and receives. */
+static size_t brings(const struct task *t, uint32_t i, uint32_t n)
+{
+    if (t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN)
+        return part_of(t, i);
+    return has_parts(t) ? before(t, n) : t->count;
+}
+static size_t receives(const struct task *t, uint32_t i, uint32_t n)
+{
+    if (t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN)
+        return before(t, n);
+    return has_parts(t) ? part_of(t, i) : t->kind == REDUCE && i != t->root ? 0 : t->count;
+}
+
+static void fill(const struct task *t, uint32_t replica, size_t count, void *data)
+{
+    for (size_t i = 0; i < count; i++)
+        reference_fill(t->dtype, t->seed, replica, i, (char *)data + i * ditto_dtype_bytes(t->dtype));
+}
+
+static ditto_status call(ditto_replica *self, const struct task *t, const void *src, void *dst)
+{
+    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
+    o.implementation = t->implementation;
+    switch (t->kind) {
+    case ALL_REDUCE:
+        return ditto_all_reduce(self, src, dst, t->count, t->dtype, t->op, &o);
+    case REDUCE:
+        return ditto_reduce_to_root(self, src, dst, t->count, t->dtype, t->op, t->root, &o);
+    case BROADCAST:
+        return ditto_broadcast_from_root(self, dst, t->count, t->dtype, t->root, &o);
+    case REDUCE_SCATTER:
+        return ditto_reduce_scatter(self, src, dst, t->count, t->dtype, t->op, &o);
+    case REDUCE_SCATTER_UNEVEN:
+        return ditto_reduce_scatter_uneven(self, src, dst, t->counts, t->dtype, t->op, &o);
+    case ALL_GATHER:
+        return ditto_all_gather(self, src, dst, t->count, t->dtype, &o);
+    default:
+        return ditto_all_gather_uneven(self, src, dst, t->counts, t->dtype, &o);
+    }
+}
+
+/* Where the source and the destination of an operation in place begin in the one buffer. */
+static void offsets_in_place(const struct task *t, uint32_t id, size_t *src, size_t *dst)
+{
+    bool gather = t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN;
+    *src = gather ? before(t, id) : 0;
+    *dst = has_parts(t) && !gather ? before(t, id) : 0;
+}
+
+static ditto_status on_replica(ditto_replica *self, void *argument)
+{
+    struct task *t = argument;
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    size_t size = ditto_dtype_bytes(t->dtype), in = brings(t, id, n), out = receives(t, id, n), src_at = 0, dst_at = 0;
+    bool one = t->in_place || t->kind == BROADCAST;
+    size_t whole = in > out ? in : out;
+    char *a = malloc((one ? whole : in) * size + 1), *b = one ? a : malloc(out * size + 1);
+    if (one)
+        offsets_in_place(t, id, &src_at, &dst_at);
+    memset(a, 0x5a, (one ? whole : in) * size + 1);
+    if (t->kind != BROADCAST || id == t->root)
+        fill(t, id, in, a + src_at * size);
+    char *kept = malloc(whole * size + 1);
+    memcpy(kept, a, (one ? whole : in) * size);
+    ditto_status status = call(self, t, a + src_at * size, b + dst_at * size);
+    memcpy(t->result[id], b + dst_at * size, out * size);
+    if (status == DITTO_OK && !one)
+        EXPECT(&t->report, memcmp(kept, a, in * size) == 0); /* sources are read only */
+    if (status == DITTO_OK && t->in_place && has_parts(t) && out < in) /* the rest of src is kept */
+        EXPECT(&t->report, memcmp(kept, a, dst_at * size) == 0 &&
+                               memcmp(kept + (dst_at + out) * size, a + (dst_at + out) * size, (in - dst_at - out) * size) == 0);
+    if (!one)
+        free(b);
+    free(a);
+    free(kept);
+    return status;
+}
+
+static struct tally {
+    size_t cases, elements, unlike_left_fold;
+} tally;
+
+static bool differs_from_left_fold(const struct task *t, const void *const *source, uint32_t n, const void *found)
+{
+    char fold[16];
+    struct element e = reference_load(t->dtype, source[0]);
+    if (!reference_is_float(t->dtype) || t->op != DITTO_SUM)
+        return false;
+    for (uint32_t r = 1; r < n; r++)
+        e = reference_float(t->dtype, DITTO_SUM, e, reference_load(t->dtype, source[r]));
+    reference_store(t->dtype, e, fold);
+    return !reference_same(t->dtype, fold, found);
+}
+
+static void expect_element(const struct task *t, uint32_t n, char *const *input, uint32_t replica, size_t i)
+{
+    size_t size = ditto_dtype_bytes(t->dtype);
+    const char *found = (const char *)t->result[replica] + i * size;
+    const void *source[DITTO_MAX_REPLICAS];
+    char expected[16];
+    if (t->kind == BROADCAST || t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN) {
+        uint32_t from = t->root;
+        size_t at = i;
+        for (from = t->kind == BROADCAST ? t->root : 0; t->kind != BROADCAST && at >= part_of(t, from); from++)
+            at -= part_of(t, from);
+        if (memcmp(found, input[from] + at * size, size) != 0)
+            fail_msg("kind %d of %u: element %zu of replica %u is not replica %u's", t->kind, n, i, replica, from);
+        return;
+    }
+    size_t at = has_parts(t) ? before(t, replica) + i : i;
+    for (uint32_t r = 0; r < n; r++)
+        source[r] = input[r] + at * size;
+    reference_reduce(t->dtype, t->op, source, n, expected);
+    if (!reference_same(t->dtype, expected, found))
+        fail_msg("kind %d, %s %s of %u, implementation %d: element %zu of replica %u differs from the tree", t->kind,
+                 ditto_dtype_name(t->dtype), ditto_op_name(t->op), n, t->implementation, i, replica);
+    tally.unlike_left_fold += differs_from_left_fold(t, source, n, found);
+}
+
+static void run_and_compare(ditto_strategy *strategy, struct task *t)
+{
+    uint32_t n = ditto_strategy_num_replicas(strategy);
+    size_t size = ditto_dtype_bytes(t->dtype);
+    char *input[DITTO_MAX_REPLICAS];
+    for (uint32_t r = 0; r < n; r++)
+        t->result[r] = malloc(receives(t, r, n) * size + 1);
+    run_all(strategy, on_replica, t, &t->report);
+    for (uint32_t r = 0; r < n; r++) {
+        input[r] = malloc(brings(t, r, n) * size + 1);
+        fill(t, r, brings(t, r, n), input[r]);
+    }
+    for (uint32_t r = 0; r < n; r++) {
+        if (r > 0 && !has_parts(t) && t->kind != REDUCE) { /* everyone has the same bits */
+            assert_memory_equal(t->result[r], t->result[0], receives(t, r, n) * size);
+            continue;
+        }
+        for (size_t i = 0; i < receives(t, r, n); i++)
+            expect_element(t, n, input, r, i);
+        tally.elements += receives(t, r, n);
+    }
+    tally.cases++;
+    for (uint32_t r = 0; r < n; r++) {
+        free(input[r]);
+        free(t->result[r]);
+    }
+}
+
+static void choose_type(struct task *t, uint64_t *seed)
+{
+    do {
+        t->dtype = (ditto_dtype)(1 + test_random(seed) % DITTO_BOOL);
+        t->op = (ditto_op)(1 + test_random(seed) % DITTO_XOR);
+    } while (!reference_has(t->dtype, t->op));
+    if (test_random(seed) % 2 == 0) { /* where order matters, half of the time */
+        t->dtype = test_random(seed) % 2 == 0 ? DITTO_F32 : DITTO_BF16;
+        t->op = DITTO_SUM;
+    }
+}
+
+static struct task random_task(uint32_t n, uint64_t *seed)
+{
+    static const size_t counts[] = { 0, 1, 2, 5, 16, 33, 130, 500, 1025, 3000, 9001 };
+    struct task t = { .kind = (enum kind)(test_random(seed) % KINDS), .root = (uint32_t)(test_random(seed) % n) };
+    size_t limit = n > 12 ? 6 : sizeof counts / sizeof counts[0];
+    t.count = counts[test_random(seed) % limit] / (has_parts(&t) && n > 3 ? 3 : 1);
+    for (uint32_t i = 0; i < n; i++)
+        t.counts[i] = test_random(seed) % 3 == 0 ? 0 : test_random(seed) % (2 * t.count + 2);
+    choose_type(&t, seed);
+    t.in_place = test_random(seed) % 2 == 0;
+    t.implementation = (ditto_implementation)(test_random(seed) % 3);
+    t.seed = test_random(seed);
+    return t;
+}
+
+static void every_operation_gives_the_bits_of_the_tree_by_every_way(void **state)
+{
+    static const uint32_t replicas[] = { 1, 2, 3, 5, 6, 7, 8, 12, 64 };
+    uint64_t seed = test_seed(4711);
+    (void)state;
+    for (size_t k = 0; k < sizeof replicas / sizeof replicas[0]; k++)
+        for (uint32_t near = 0; near <= 5 && near <= replicas[k]; near++) {
+            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+            ditto_tuning tuning = DITTO_TUNING_INIT;
+            tuning.near_replicas = near;
+            tuning.block_bytes = 4096;
+            tuning.stream_bytes = near % 2 == 1 ? 1 : 0;
+            tuning.small_bytes = near == 2 ? 1 : 0; /* everything goes between buffers */
+            options.tuning = &tuning;
+            options.kernels = near == 3 ? DITTO_KERNELS_PORTABLE : DITTO_KERNELS_DEFAULT;
+            ditto_strategy *strategy = make_strategy(replicas[k], &options);
+            assert_ok(ditto_strategy_scope_enter(strategy));
+            for (int trial = 0; trial < (replicas[k] > 12 ? 40 : 150); trial++) {
+                struct task t = random_task(replicas[k], &seed);
+                t.started = false;
+                run_and_compare(strategy, &t);
+            }
+            assert_ok(ditto_strategy_scope_leave(strategy));
+            assert_ok(ditto_strategy_destroy(strategy));
+        }
+    print_message("%zu cases, %zu elements; %zu differ from a left fold\n", tally.cases, tally.elements,
+                  tally.unlike_left_fold);
+    assert_true(tally.unlike_left_fold > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_operation_gives_the_bits_of_the_tree_by_every_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
