@@ -28,8 +28,7 @@ static void set_patience(struct dti_replica *r)
     r->patience = dti_team_patience(r->team, r->pu.number, &r->load_epoch);
 }
 
-/* An error that the function returned without saying why, or whose record is of something else. */
-static void ensure_record(struct dti_replica *r, ditto_status status, uint32_t serial_before)
+void dti_replica_ensure_record(const struct dti_replica *r, ditto_status status, uint32_t serial_before)
 {
     if (dti_error_serial == serial_before || dti_error_get()->status != status)
         DTI_FAIL(status, "replica %u's function returned %s (%d) without a message of its own", r->id,
@@ -58,7 +57,7 @@ static void work(struct dti_replica *r, uint32_t number)
     if (r->news != news) /* the poster watches this line: it is written as seldom as can be */
         r->news = news;
     if (status < 0) {
-        ensure_record(r, status, serial);
+        dti_replica_ensure_record(r, status, serial);
         dti_team_stop(team);
         if (has_unjoined(r)) /* told already: only what has begun is awaited, because it may use this thread's memory */
             (void)dti_crew_join(r);

@@ -129,6 +129,8 @@ struct dti_patience dti_team_patience(const struct dti_team *team, uint32_t pu, 
 ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dti_mask *mask);
 
 /* -- The replica's own thread -- */
+/* Of an error that the user's function returned: a record with a message, if it has written none since `serial_before`. */
+void dti_replica_ensure_record(const struct dti_replica *replica, ditto_status status, uint32_t serial_before);
 const ditto_replica *dti_replica_handle(const struct dti_replica *replica); /* good for the present run */
 ditto_status dti_replica_alloc(struct dti_replica *replica, size_t bytes, size_t alignment, void **out);
 

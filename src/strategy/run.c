@@ -8,8 +8,10 @@ static ditto_status enter_function(struct dti_replica *r, void *argument)
     struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_REPLICA, r, self);
     DTI_NO_EXCEPTION(returned);
+    uint32_t serial = dti_error_serial;
     ditto_status status = call->function(self, call->argument);
     returned = true;
+    status = dti_sync_function_returned(r, status, serial);
     dti_frame_leave(&frame, saved);
     return status;
 }

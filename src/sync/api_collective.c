@@ -153,23 +153,14 @@ ditto_status ditto_broadcast_from_root(ditto_replica *self, void *buffer, size_t
 
 /* -- in parts -- */
 
-static ditto_status reduce_scatter(struct dti_arguments *a, const void *src, void *dst, size_t count,
-                                   const size_t *counts, ditto_dtype dtype, ditto_op op)
-{
-    DTI_TRY(dti_arguments_parts(a, count, counts, dtype));
-    DTI_TRY(dti_arguments_reduce(a, src, dst, a->whole, a->own, dtype, op));
-    DTI_TRY(dti_check_overlap(src, a->whole * a->call.element_bytes, dst, a->own * a->call.element_bytes,
-                              (const char *)src + a->before * a->call.element_bytes));
-    return dti_collective(a->replica, &a->call, NULL, &a->deadline);
-}
-
 ditto_status ditto_reduce_scatter(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
                                   ditto_op op, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     DTI_ENTER();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_scatter", DTI_REDUCE_SCATTER, options, 0));
-    return reduce_scatter(&a, src, dst, count, NULL, dtype, op);
+    DTI_TRY(dti_arguments_scatter(&a, src, dst, count, NULL, dtype, op));
+    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
 
 ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src, void *dst, const size_t *counts,
@@ -179,17 +170,8 @@ ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src, v
     DTI_ENTER();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_scatter_uneven", DTI_REDUCE_SCATTER, options, 0));
     DTI_TRY(dti_not_null(counts, "counts"));
-    return reduce_scatter(&a, src, dst, 0, counts, dtype, op);
-}
-
-static ditto_status all_gather(struct dti_arguments *a, const void *src, void *dst, size_t count, const size_t *counts,
-                               ditto_dtype dtype)
-{
-    DTI_TRY(dti_arguments_parts(a, count, counts, dtype));
-    DTI_TRY(dti_arguments_move(a, src, dst, a->own, a->whole, dtype));
-    DTI_TRY(dti_check_overlap(dst, a->whole * a->call.element_bytes, src, a->own * a->call.element_bytes,
-                              (const char *)dst + a->before * a->call.element_bytes));
-    return dti_collective(a->replica, &a->call, NULL, &a->deadline);
+    DTI_TRY(dti_arguments_scatter(&a, src, dst, 0, counts, dtype, op));
+    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
 
 ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
@@ -198,7 +180,8 @@ ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst, s
     struct dti_arguments a;
     DTI_ENTER();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_gather", DTI_ALL_GATHER, options, 0));
-    return all_gather(&a, src, dst, count, NULL, dtype);
+    DTI_TRY(dti_arguments_gather(&a, src, dst, count, NULL, dtype));
+    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
 
 ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src, void *dst, const size_t *counts,
@@ -208,7 +191,8 @@ ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src, void 
     DTI_ENTER();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_gather_uneven", DTI_ALL_GATHER, options, 0));
     DTI_TRY(dti_not_null(counts, "counts"));
-    return all_gather(&a, src, dst, 0, counts, dtype);
+    DTI_TRY(dti_arguments_gather(&a, src, dst, 0, counts, dtype));
+    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
 
 /* -- sums whose bits do not depend on the number of replicas -- */

@@ -48,26 +48,6 @@ ditto_status dti_arguments_root(struct dti_arguments *a, uint32_t root)
     return DITTO_OK;
 }
 
-ditto_status dti_arguments_parts(struct dti_arguments *a, size_t count, const size_t *counts, ditto_dtype dtype)
-{
-    uint32_t n = a->replica->team->n;
-    size_t bytes;
-    a->call.count = count;
-    a->call.counts = counts;
-    a->whole = a->before = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        size_t part = counts != NULL ? counts[i] : count;
-        if (__builtin_add_overflow(a->whole, part, &a->whole))
-            return DTI_FAIL(DITTO_ERR_RANGE, "the parts of %u replicas have more elements than a size_t can count", n);
-        a->before += i < a->replica->id ? part : 0;
-        a->call.count = part > a->call.count ? part : a->call.count;
-        if (counts != NULL)
-            a->call.hash = dti_hash(a->call.hash, part);
-    }
-    a->own = counts != NULL ? counts[a->replica->id] : count;
-    return dti_buffer_bytes(a->whole, dtype, &bytes);
-}
-
 /* [a, a + bytes) and [b, ...) have an address in common. */
 static bool have_common(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
@@ -97,14 +77,14 @@ ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *
     DTI_TRY(dti_buffer_bytes(dst_count, dtype, &dst_bytes));
     DTI_TRY(dti_buffer_check(src, src_bytes, dtype, "src"));
     DTI_TRY(dti_buffer_check(dst, dst_bytes, dtype, "dst"));
-    if (src_count == dst_count && a->call.counts == NULL)
+    if (a->call.pattern != DTI_REDUCE_SCATTER && a->call.pattern != DTI_ALL_GATHER)
         DTI_TRY(dti_check_overlap(dst, dst_bytes, src, src_bytes, dst));
     a->call.src = src;
     a->call.dst = dst;
     a->call.dtype = (uint8_t)dtype;
     a->call.element_bytes = ditto_dtype_bytes(dtype);
     if (a->call.pattern != DTI_REDUCE_SCATTER && a->call.pattern != DTI_ALL_GATHER)
-        a->call.count = src_count; /* of parts: see dti_arguments_parts */
+        a->call.count = src_count; /* of parts: see add_parts */
     return DITTO_OK;
 }
 
@@ -114,6 +94,51 @@ ditto_status dti_arguments_reduce(struct dti_arguments *a, const void *src, void
     DTI_TRY(dti_reduction_check(dtype, op));
     a->call.op = (uint8_t)op;
     return dti_arguments_move(a, src, dst, src_count, dst_count, dtype);
+}
+
+/* -- a part for each replica -- */
+
+/* In elements. */
+struct parts {
+    size_t whole, own, before; /* of all replicas, of this one, of those below it */
+};
+
+static ditto_status add_parts(struct dti_arguments *a, size_t count, const size_t *counts, struct parts *out)
+{
+    uint32_t n = a->replica->team->n;
+    a->call.count = count;
+    a->call.counts = counts;
+    *out = (struct parts){ .own = counts != NULL ? counts[a->replica->id] : count };
+    for (uint32_t i = 0; i < n; i++) {
+        size_t part = counts != NULL ? counts[i] : count;
+        out->before += i < a->replica->id ? part : 0;
+        if (__builtin_add_overflow(out->whole, part, &out->whole))
+            return DTI_FAIL(DITTO_ERR_RANGE, "the parts of %u replicas have more elements than a size_t can count", n);
+        a->call.count = part > a->call.count ? part : a->call.count;
+        if (counts != NULL)
+            a->call.hash = dti_hash(a->call.hash, part);
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_arguments_scatter(struct dti_arguments *a, const void *src, void *dst, size_t count,
+                                   const size_t *counts, ditto_dtype dtype, ditto_op op)
+{
+    struct parts p;
+    DTI_TRY(add_parts(a, count, counts, &p));
+    DTI_TRY(dti_arguments_reduce(a, src, dst, p.whole, p.own, dtype, op));
+    return dti_check_overlap(src, p.whole * a->call.element_bytes, dst, p.own * a->call.element_bytes,
+                             (const char *)src + p.before * a->call.element_bytes);
+}
+
+ditto_status dti_arguments_gather(struct dti_arguments *a, const void *src, void *dst, size_t count,
+                                  const size_t *counts, ditto_dtype dtype)
+{
+    struct parts p;
+    DTI_TRY(add_parts(a, count, counts, &p));
+    DTI_TRY(dti_arguments_move(a, src, dst, p.own, p.whole, dtype));
+    return dti_check_overlap(dst, p.whole * a->call.element_bytes, src, p.own * a->call.element_bytes,
+                             (const char *)dst + p.before * a->call.element_bytes);
 }
 
 ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *list, size_t length, ditto_op op)

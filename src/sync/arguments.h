@@ -10,7 +10,6 @@ struct dti_arguments {
     ditto_reduce_options options; /* the caller's, where it says nothing the strategy's */
     struct dti_deadline deadline;
     struct dti_call call;
-    size_t whole, own, before; /* elements of parts: of all replicas, of this one, of those below it */
 };
 
 /* CONTEXT; INVALID, UNSUPPORTED, RANGE: options. `flags` are those that the function knows. */
@@ -18,14 +17,17 @@ ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, c
                                  enum dti_pattern pattern, const ditto_reduce_options *options, uint32_t flags);
 /* RANGE. */
 ditto_status dti_arguments_root(struct dti_arguments *a, uint32_t root);
-/* One part for each replica: `count` elements, or counts[i] if not NULL. RANGE: their sum. */
-ditto_status dti_arguments_parts(struct dti_arguments *a, size_t count, const size_t *counts, ditto_dtype dtype);
 /* Buffers with so many elements each. INVALID, RANGE. Where they are equally long they are equal or apart. */
 ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *dst, size_t src_count, size_t dst_count,
                                 ditto_dtype dtype);
 /* The same, combined by op. UNSUPPORTED too. */
 ditto_status dti_arguments_reduce(struct dti_arguments *a, const void *src, void *dst, size_t src_count,
                                   size_t dst_count, ditto_dtype dtype, ditto_op op);
+/* One part for each replica: `count` elements, or counts[i] if counts is not NULL. RANGE too: their sum. */
+ditto_status dti_arguments_scatter(struct dti_arguments *a, const void *src, void *dst, size_t count,
+                                   const size_t *counts, ditto_dtype dtype, ditto_op op);
+ditto_status dti_arguments_gather(struct dti_arguments *a, const void *src, void *dst, size_t count,
+                                  const size_t *counts, ditto_dtype dtype);
 ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *list, size_t length, ditto_op op);
 
 /* INVALID unless the inner buffer stands at `allowed`, or the two have nothing in common. */

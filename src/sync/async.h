@@ -1,18 +1,78 @@
-/* src/sync/async.h */
+/* src/sync/async.h - operations that are started now and waited for later.
+ *
+ * Each replica owns a ring of posts. Operation k of the team is the k-th that every replica starts; its post is in place k % the
+ * ring's length. When all have posted k, it is ready. A small one each replica combines for itself from the posts' payloads. The
+ * indices of a larger one are divided into a share for each replica, a share into pieces; whoever waits claims pieces, first of
+ * its own share, then of the others', so that a replica that computes meanwhile holds nobody up. A replica *consumes* operations
+ * in order: k, when its own result is there.
+ *
+ * Invariants  I1  a post is written by its owner only, for k not before everyone has consumed k - length.
+ *             I2  a piece is claimed once: claim is (k, next piece), changed by compare-and-swap alone, so that one who comes
+ *                 late, with the number of an earlier operation in hand, claims nothing.
+ *             I3  k is consumed only when all pieces are done; so when a buffer is its user's again, nobody is at it.
+ * Edges       P0 -> P1  a post, and all its owner did before -> everyone who sees its word
+ *             W0 -> W1  a piece's results -> everyone who sees it counted in done
+ *             U0 -> U1  a replica's last look at posts of k -> their owners who see k consumed
+ * Stopping    who works on pieces is inside (inside.h); who leaves with operations open stops the run and waits for those.
+ * Model       tests/model/async.pml */
 #ifndef DTI_ASYNC_H
 #define DTI_ASYNC_H
+
+#include <ditto/pending.h>
+
 #include "sync/state.h"
+
+struct dti_posting {
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t word; /* k << 32 | digest */
+    unsigned char brief[DTI_INLINE_BYTES];
+    alignas(DTI_LINE_PAIR) struct dti_call call;
+    /* of this replica's share */
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t claim; /* k << 32 | next piece */
+    _Atomic uint64_t done;                         /* k << 32 | pieces that are done */
+    alignas(DTI_LINE_PAIR) unsigned char payload[DTI_SMALL_BYTES];
+};
+
+struct dti_async {
+    alignas(DTI_LINE_PAIR) _Atomic uint32_t
+        consumed; /* written by its replica; others look at it once in a ring's length */
+    alignas(DTI_LINE_PAIR) uint32_t known_consumed; /* by all, at least; plain, as the next two: its replica's own */
+    uint32_t ready;                                 /* posted by all, at least, and compared */
+    struct {
+        uint32_t number; /* 0: waited for */
+        const char *name;
+    } open[DITTO_MAX_PENDING];
+    struct dti_posting post[DITTO_MAX_PENDING];
+};
+
+static inline struct dti_posting *dti_posting_of(const struct dti_sync *sync, uint32_t replica, uint32_t number)
+{
+    return &sync->attendee[replica].async->post[number % DITTO_MAX_PENDING];
+}
+static inline unsigned char *dti_posting_payload(struct dti_posting *post, size_t bytes)
+{
+    return bytes <= DTI_INLINE_BYTES ? post->brief : post->payload;
+}
+
+/* -- The replica's own thread -- */
+ditto_status dti_async_make(struct dti_replica *self, struct dti_sync *sync); /* when the team is made; NO_MEMORY */
+/* Posts; *out is the operation's number. RANGE: too many are open. Else as a meeting. */
+ditto_status dti_async_start(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline,
+                             uint32_t *out);
+/* Until it is consumed; works meanwhile. deadline NULL: does not wait, and gives DITTO_PENDING instead. */
+ditto_status dti_async_wait(struct dti_replica *self, uint32_t number, struct dti_deadline *deadline);
+/* Consumes what it can, works on what it can, waits for nobody. Called in every wait outside (inside.h). */
+void dti_async_advance(struct dti_replica *self);
 static inline void dti_async_help(struct dti_replica *self)
 {
-    (void)self;
+    const struct dti_attendee *me = &self->team->sync->attendee[self->id];
+    if (__builtin_expect(me->posted != me->consumed, 0))
+        dti_async_advance(self);
 }
-static inline ditto_status dti_async_make(struct dti_replica *self, struct dti_sync *sync)
-{
-    (void)self, (void)sync;
-    return DITTO_OK;
-}
-static inline void dti_async_renew(struct dti_attendee *a)
-{
-    (void)a;
-}
+
+/* How many operations it has started and not waited for; *name is the oldest's. */
+uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint32_t *number);
+
+/* -- All replicas are parked -- */
+void dti_async_renew(struct dti_attendee *attendee);
+
 #endif

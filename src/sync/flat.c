@@ -110,20 +110,26 @@ static void walk_range(struct dti_flow *flow, const struct dti_segment *segment,
     }
 }
 
-ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t group_first, uint32_t group_end)
+void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t group_first, uint32_t group_end)
 {
     struct dti_segment segment;
-    size_t from, to, base = 0;
-    dti_tree_part(dti_flow_all_grains(flow), group_end - group_first, flow->self->id - group_first, 1, &from, &to);
+    size_t base = 0;
     for (bool more = dti_flow_begin(flow, &segment); more && base < to; more = dti_flow_next(flow, &segment)) {
         size_t grains = dti_flow_grains(flow, &segment), grain = dti_flow_grain(flow);
-        size_t first = from > base ? (from - base) * grain : 0,
-               end = to < base + grains ? (to - base) * grain : segment.count;
+        size_t first = from > base ? (from - base) * grain : 0;
+        size_t end = to < base + grains ? (to - base) * grain : segment.count;
         if (first < segment.count)
             walk_range(flow, &segment, group_first, group_end, first, end < segment.count ? end : segment.count);
         base += grains;
     }
     if (flow->streams)
         dti_stream_end();
+}
+
+ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t group_first, uint32_t group_end)
+{
+    size_t from, to;
+    dti_tree_part(dti_flow_all_grains(flow), group_end - group_first, flow->self->id - group_first, 1, &from, &to);
+    dti_flow_range(flow, from, to, group_first, group_end);
     return flow->reduction.failed;
 }

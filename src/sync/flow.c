@@ -1,5 +1,6 @@
 /* src/sync/flow.c - segments and addresses of every pattern. */
 #include "sync/flow.h"
+#include "sync/async.h"
 #include "sync/stream.h"
 
 #include <string.h>
@@ -91,22 +92,35 @@ size_t dti_flow_all_grains(const struct dti_flow *flow)
     return grains;
 }
 
+static const struct dti_call *call_of(const struct dti_flow *flow, uint32_t replica)
+{
+    return flow->posted != 0 ? &dti_posting_of(flow->sync, replica, flow->posted)->call
+                             : dti_call_of(flow->sync, replica, flow->seq);
+}
+
+/* Of a small message: what the replica put where its peers look. */
+static const void *payload_of(const struct dti_flow *flow, uint32_t replica, size_t bytes)
+{
+    return flow->posted != 0 ? dti_posting_payload(dti_posting_of(flow->sync, replica, flow->posted), bytes)
+                             : dti_slot_payload(dti_slot_of(flow->sync, replica, flow->seq, 0), flow->call, bytes);
+}
+
 const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica)
 {
-    const struct dti_call *call = dti_call_of(flow->sync, replica, flow->seq);
+    size_t bytes = flow->reduction.element_bytes;
     if (flow->from_slots) {
-        size_t bytes =
-            call->pattern == DTI_ALL_GATHER ? segment->count * flow->reduction.element_bytes : flow->payload_bytes;
-        return (const char *)dti_slot_payload(dti_slot_of(flow->sync, replica, flow->seq, 0), call, bytes) +
-               segment->slot_bytes + segment->src_first * flow->reduction.element_bytes;
+        bool parts = flow->call->pattern == DTI_ALL_GATHER;
+        return (const char *)payload_of(flow, replica, parts ? segment->count * bytes : flow->payload_bytes) +
+               segment->slot_bytes + segment->src_first * bytes;
     }
+    const struct dti_call *call = call_of(flow, replica);
     const void *src = call->pattern == DTI_LIST ? call->list[segment->index].src : call->src;
-    return (const char *)src + segment->src_first * flow->reduction.element_bytes;
+    return (const char *)src + segment->src_first * bytes;
 }
 
 static char *destination_of(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica)
 {
-    const struct dti_call *call = dti_call_of(flow->sync, replica, flow->seq);
+    const struct dti_call *call = replica == flow->self->id ? flow->call : call_of(flow, replica);
     void *dst = call->pattern == DTI_LIST ? call->list[segment->index].dst : call->dst;
     return (char *)dst + segment->dst_first * flow->reduction.element_bytes;
 }

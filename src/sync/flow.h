@@ -20,8 +20,9 @@ struct dti_flow {
     uint32_t seq;                    /* of the meeting whose cards tell the addresses, */
     bool from_slots;                 /* or whose slots hold the sources, */
     size_t payload_bytes;            /* so many of each replica; not used where parts differ */
-    bool streams;                    /* results go past the caches */
-    struct dti_reduction reduction;  /* of the present segment */
+    uint32_t posted;                /* or, of a started operation, its number: its posts tell them (async.h); 0: none */
+    bool streams;                   /* results go past the caches */
+    struct dti_reduction reduction; /* of the present segment */
 };
 
 struct dti_segment {
@@ -76,6 +77,8 @@ void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, s
 /* Replicas [first, end), of which this is one, divide all indices; each writes its own ones to all destinations near them.
  * Errors: what the caller's own function returned. */
 ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t first, uint32_t end);
+/* The same for grains [from, to) alone, whoever's they are. */
+void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t first, uint32_t end);
 /* Groups combine, swap and write: see exchange.h. Errors: PEER_STOPPED, DIVERGED (the run is stopping), TIMED_OUT, or what
  * the caller's own function returned. */
 ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms);

@@ -63,7 +63,7 @@ struct dti_area;  /* exchange.c */
 /* What one replica keeps. */
 struct dti_attendee {
     alignas(DTI_LINE_PAIR) uint32_t seq; /* of the last meeting it went to; plain, its own, as the next three */
-    uint32_t posted;                     /* operations that it has started and not waited for at once */
+    uint32_t posted, consumed;           /* operations that it has started, and those of them that are done (async.h) */
     struct dti_counters counters;
     _Atomic uint32_t number,
         finished;               /* of its last collective, and of the last it came out of; relaxed: for messages */

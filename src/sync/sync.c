@@ -3,6 +3,7 @@
 #include "sync/async.h"
 #include "sync/calibrate.h"
 #include "sync/exchange.h"
+#include "sync/inside.h"
 #include "sync/state.h"
 
 #include <stdlib.h>
@@ -138,6 +139,23 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
 void dti_sync_renew(struct dti_team *team)
 {
     begin(team->sync);
+}
+
+ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status, uint32_t serial)
+{
+    const char *name;
+    uint32_t number, open = dti_async_open(self, &name, &number);
+    if (open == 0)
+        return status;
+    if (status < 0)
+        dti_replica_ensure_record(self, status, serial);
+    else
+        status = DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "replica %u's function returned with %u started operations open, the oldest is %s #%u: wait for each",
+            self->id, open, name, number);
+    dti_team_stop(self->team);
+    return dti_leave(self, status);
 }
 
 void dti_sync_destroy(struct dti_team *team)

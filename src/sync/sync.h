@@ -24,9 +24,9 @@ void dti_sync_renew(struct dti_team *team); /* after a run that was stopped, bef
 void dti_sync_destroy(struct dti_team *team); /* NULL state is allowed */
 
 /* -- The replica's own thread, when its function has returned `status` -- */
-/* INVALID, and the run is stopped, if it has left started operations open; else `status`. When it returns, no peer is at this
- * replica's buffers. */
-ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status);
+/* INVALID if it has left started operations open, unless it failed itself; else `status`. Then the run is stopped, and when this
+ * returns no peer is at this replica's buffers. `serial`: dti_error_serial before the function was called. */
+ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status, uint32_t serial);
 
 /* -- The replica's own thread: collective -- */
 

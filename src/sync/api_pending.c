@@ -1,0 +1,90 @@
+/* src/sync/api_pending.c - include/ditto/pending.h: check, then call. */
+#include "sync/arguments.h"
+#include "sync/async.h"
+
+static ditto_status start(struct dti_arguments *a, ditto_pending *out)
+{
+    uint32_t number;
+    DTI_TRY(dti_async_start(a->replica, &a->call, &a->deadline, &number));
+    *out = (ditto_pending){ .number = number, .replica = a->replica, .run = dti_team_run_number(a->replica->team) };
+    return DITTO_OK;
+}
+
+ditto_status ditto_all_reduce_start(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
+                                    ditto_op op, const ditto_reduce_options *options, ditto_pending *out)
+{
+    struct dti_arguments a;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_start", DTI_ALL_REDUCE, options, 0));
+    DTI_TRY(dti_arguments_reduce(&a, src, dst, count, count, dtype, op));
+    return start(&a, out);
+}
+
+ditto_status ditto_reduce_scatter_start(ditto_replica *self, const void *src, void *dst, size_t count,
+                                        ditto_dtype dtype, ditto_op op, const ditto_reduce_options *options,
+                                        ditto_pending *out)
+{
+    struct dti_arguments a;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_scatter_start", DTI_REDUCE_SCATTER, options, 0));
+    DTI_TRY(dti_arguments_scatter(&a, src, dst, count, NULL, dtype, op));
+    return start(&a, out);
+}
+
+ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
+                                    const ditto_reduce_options *options, ditto_pending *out)
+{
+    struct dti_arguments a;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_gather_start", DTI_ALL_GATHER, options, 0));
+    DTI_TRY(dti_arguments_gather(&a, src, dst, count, NULL, dtype));
+    return start(&a, out);
+}
+
+/* The operation's number, if the handle is this replica's and open. */
+static ditto_status check_handle(const struct dti_replica *self, const ditto_pending *pending, uint32_t *number)
+{
+    DTI_TRY(dti_not_null(pending, "pending"));
+    *number = (uint32_t)pending->number;
+    if (pending->number == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the handle is empty: the operation has been waited for already, or was never "
+                        "started");
+    if (pending->replica != self)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "the handle is another replica's: this thread is replica %u and waits for its own", self->id);
+    if (pending->run != dti_team_run_number(self->team))
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is of an earlier run: operations are waited for in the run that "
+                                           "started them");
+    if (self->team->sync->attendee[self->id].async->open[*number % DITTO_MAX_PENDING].number != *number)
+        return DTI_FAIL(DITTO_ERR_INVALID, "operation #%u has been waited for already", *number);
+    return DITTO_OK;
+}
+
+ditto_status ditto_wait(ditto_replica *self, ditto_pending *pending, const ditto_reduce_options *options)
+{
+    struct dti_arguments a;
+    uint32_t number;
+    DTI_ENTER();
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_wait", DTI_NOTHING, options, 0));
+    DTI_TRY(check_handle(a.replica, pending, &number));
+    DTI_TRY(dti_async_wait(a.replica, number, &a.deadline));
+    pending->number = 0;
+    return DITTO_OK;
+}
+
+ditto_status ditto_test(ditto_replica *self, ditto_pending *pending)
+{
+    uint32_t number;
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(check_handle(r, pending, &number));
+    DTI_TRY(dti_async_wait(r, number, NULL));
+    pending->number = 0;
+    return DITTO_OK;
+}

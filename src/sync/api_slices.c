@@ -1,0 +1,70 @@
+/* src/sync/api_slices.c - include/ditto/slices.h: check, then call. */
+#include "sync/arguments.h"
+#include "sync/slices.h"
+#include "sync/sync.h"
+
+/* Their bytes, after INVALID and RANGE. */
+static ditto_status check_slices(const ditto_slices *s, const char *name, size_t *bytes)
+{
+    size_t elements;
+    DTI_TRY(dti_not_null(s, name));
+    if (!dti_multiply(s->rows, s->row_count, &elements) || s->rows > SIZE_MAX / sizeof *s->indices)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%s: %zu rows of %zu elements are more than a size_t can count", name, s->rows,
+                        s->row_count);
+    DTI_TRY(dti_buffer_bytes(elements, s->dtype, bytes));
+    DTI_TRY(dti_buffer_check(s->values, *bytes, s->dtype, name));
+    return dti_buffer_check(s->indices, s->rows * sizeof *s->indices, DITTO_I64, name);
+}
+
+static ditto_status begin(struct dti_arguments *a, ditto_replica *self, const char *name, const ditto_slices *in,
+                          ditto_op op, const ditto_reduce_options *options, uint32_t flags, size_t *bytes)
+{
+    DTI_TRY(dti_arguments_begin(a, self, name, DTI_SLICES, options, flags));
+    DTI_TRY(check_slices(in, "in", bytes));
+    DTI_TRY(dti_reduction_check(in->dtype, op));
+    if (op != DITTO_SUM && op != DITTO_MEAN)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of slices: SUM or MEAN", ditto_op_name(op));
+    a->call.dtype = (uint8_t)in->dtype;
+    a->call.op = (uint8_t)op;
+    a->call.count = in->row_count;
+    a->call.element_bytes = ditto_dtype_bytes(in->dtype);
+    return DITTO_OK;
+}
+
+ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *in, ditto_slices *out, ditto_op op,
+                                     const ditto_reduce_options *options)
+{
+    struct dti_arguments a;
+    size_t bytes, room;
+    DTI_ENTER();
+    DTI_TRY(begin(&a, self, "ditto_all_reduce_slices", in, op, options, DITTO_SLICES_MERGE, &bytes));
+    DTI_TRY(dti_not_null(out, "out"));
+    ditto_slices result = { out->indices, out->values, out->rows, in->row_count, in->dtype };
+    DTI_TRY(check_slices(&result, "out", &room));
+    DTI_TRY(dti_check_overlap(result.values, room, in->values, bytes, NULL));
+    DTI_TRY(dti_check_overlap(result.indices, result.rows * sizeof *in->indices, in->indices,
+                              in->rows * sizeof *in->indices, NULL));
+    struct dti_slices own = { .in = in, .out = &result, .merge = (a.options.flags & DITTO_SLICES_MERGE) != 0 };
+    a.call.hash = dti_hash(a.call.hash, a.options.flags);
+    DTI_TRY(dti_reduce_slices(a.replica, &a.call, &own, &a.deadline));
+    *out = result;
+    return DITTO_OK;
+}
+
+ditto_status ditto_all_reduce_slices_into(ditto_replica *self, const ditto_slices *in, void *dense, size_t dense_rows,
+                                          ditto_op op, const ditto_reduce_options *options)
+{
+    struct dti_arguments a;
+    size_t bytes, elements, dense_bytes;
+    DTI_ENTER();
+    DTI_TRY(begin(&a, self, "ditto_all_reduce_slices_into", in, op, options, 0, &bytes));
+    if (!dti_multiply(dense_rows, in->row_count, &elements))
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu rows of %zu elements are more than a size_t can count", dense_rows,
+                        in->row_count);
+    DTI_TRY(dti_buffer_bytes(elements, in->dtype, &dense_bytes));
+    DTI_TRY(dti_buffer_check(dense, dense_bytes, in->dtype, "dense"));
+    DTI_TRY(dti_check_overlap(dense, dense_bytes, in->values, bytes, NULL));
+    struct dti_slices own = { .in = in, .dense = dense, .dense_rows = dense_rows, .merge = true };
+    a.call.hash = dti_hash(a.call.hash, dense_rows);
+    return dti_reduce_slices(a.replica, &a.call, &own, &a.deadline);
+}

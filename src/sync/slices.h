@@ -1,0 +1,24 @@
+/* src/sync/slices.h - all-reduce of indexed rows. */
+#ifndef DTI_SLICES_H
+#define DTI_SLICES_H
+
+#include <ditto/slices.h>
+
+#include "sync/call.h"
+
+struct dti_replica;
+
+/* What a replica brings, and where it wants the result: one of out and dense. */
+struct dti_slices {
+    const ditto_slices *in;
+    ditto_slices *out; /* its rows: the room */
+    void *dense;
+    size_t dense_rows;
+    bool merge;
+};
+
+/* The replica's own thread: the collective behind ditto_all_reduce_slices and _into. call: name, dtype, op, count (of a row). */
+ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call, const struct dti_slices *own,
+                               struct dti_deadline *deadline);
+
+#endif
