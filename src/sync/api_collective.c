@@ -116,7 +116,7 @@ ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *d
                         element_bytes);
     DTI_TRY(check_function_buffer(src, bytes, element_bytes, "src"));
     DTI_TRY(check_function_buffer(dst, bytes, element_bytes, "dst"));
-    DTI_TRY(dti_check_overlap(src, bytes, dst, bytes, dst));
+    DTI_TRY(dti_check_overlap(src, bytes, dst, bytes, src));
     a.call.src = src;
     a.call.dst = dst;
     a.call.count = count;
