@@ -5,7 +5,9 @@
  * operations that every replica has started, also on the parts of replicas that compute meanwhile. So a replica that waits
  * last finds most of the work done, and an operation that is started by all is finished by any.
  *
- * Until an operation has been waited for, its buffers belong to it: the source is not written, the destination not looked at.
+ * Until an operation has been waited for, its buffers belong to it: the source is not written, the destination not looked at,
+ * neither is freed. A function that fails with operations open leaves their buffers alone; they are its caller's again when
+ * run has returned.
  * Every operation is waited for, by the replica that started it, in the same run: returning from the replica's function before
  * that is DITTO_ERR_INVALID, and the message names the operation. The order of waiting is free. At most DITTO_MAX_PENDING
  * operations may have been started since the oldest that has not been waited for. */

@@ -283,6 +283,21 @@ void dti_crew_await(struct dti_replica *r, uint32_t device)
         await(r, device, post_is_finished, atomic_load_explicit(&r->crew->device[device].posted, memory_order_relaxed));
 }
 
+bool dti_crew_offer(struct dti_replica *r, ditto_device_fn function, void *argument)
+{
+    bool offered = false;
+    for (uint32_t i = 1; r->crew != NULL && i < r->crew->devices; i++) {
+        const struct dti_device *d = &r->crew->device[i];
+        /* relaxed: only this thread writes posted; a helper that is seen busy by mistake is just not asked */
+        if (atomic_load_explicit(&d->posted, memory_order_relaxed) !=
+            atomic_load_explicit(&d->finished, memory_order_relaxed))
+            continue;
+        put(r, i, function, argument);
+        offered = true;
+    }
+    return offered;
+}
+
 ditto_status dti_crew_join(struct dti_replica *r)
 {
     struct dti_crew *crew = r->crew;

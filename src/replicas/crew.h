@@ -87,6 +87,9 @@ ditto_status dti_crew_join(struct dti_replica *replica);
  * leave them out: the argument then says nothing. Device 0 runs them at once. */
 void dti_crew_ask(struct dti_replica *replica, uint32_t device, ditto_device_fn function, void *argument);
 void dti_crew_await(struct dti_replica *replica, uint32_t device);
+/* Offers function(device, argument) to every helper that has nothing to do, and returns; false: there is none. When, and whether,
+ * they run it is theirs: it must be good at any later time, and do nothing if it comes too late. */
+bool dti_crew_offer(struct dti_replica *replica, ditto_device_fn function, void *argument);
 
 /* -- The leader, when its thread ends; whoever destroys the team, for a leader that has no thread of its own -- */
 void dti_crew_end_threads(struct dti_crew *crew); /* NULL is allowed */

@@ -44,7 +44,9 @@ ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *in
     DTI_TRY(dti_check_overlap(result.values, room, in->values, bytes, NULL));
     DTI_TRY(dti_check_overlap(result.indices, result.rows * sizeof *in->indices, in->indices,
                               in->rows * sizeof *in->indices, NULL));
-    struct dti_slices own = { .in = in, .out = &result, .merge = (a.options.flags & DITTO_SLICES_MERGE) != 0 };
+    struct dti_slices own = {
+        .in = in, .out = &result, .room = out->rows, .merge = (a.options.flags & DITTO_SLICES_MERGE) != 0
+    };
     a.call.hash = dti_hash(a.call.hash, a.options.flags);
     DTI_TRY(dti_reduce_slices(a.replica, &a.call, &own, &a.deadline));
     *out = result;

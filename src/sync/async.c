@@ -23,11 +23,7 @@ static bool is_before(uint32_t a, uint32_t b) /* of numbers, which wrap */
 
 ditto_status dti_async_make(struct dti_replica *self, struct dti_sync *sync)
 {
-    void *memory;
-    DTI_TRY(dti_replica_alloc(self, sizeof(struct dti_async), DTI_LINE_PAIR, &memory));
-    memset(memory, 0, sizeof(struct dti_async)); /* first touch */
-    sync->attendee[self->id].async = memory;
-    return DITTO_OK;
+    return dti_allocate(self, sizeof(struct dti_async), &sync->attendee[self->id].async);
 }
 
 void dti_async_renew(struct dti_attendee *attendee)
@@ -63,6 +59,7 @@ static struct dti_flow flow_of(struct dti_replica *self, uint32_t number)
     struct dti_flow flow = { .self = self,
                              .sync = sync,
                              .me = &sync->attendee[self->id],
+                             .desk = &sync->attendee[self->id].desk,
                              .call = &dti_posting_of(sync, self->id, number)->call,
                              .posted = number };
     struct dti_size size = dti_size_of(flow.call, sync->team->n);

@@ -60,7 +60,7 @@ static void collect(const struct row *r, size_t first, size_t end, char *out)
 
 static void sum_block(const struct row *r, size_t block, void *sum)
 {
-    char *elements = r->self->team->sync->attendee[r->self->id].scratch, *wide = elements + BLOCK_BYTES;
+    char *elements = r->self->team->sync->attendee[r->self->id].desk.scratch, *wide = elements + BLOCK_BYTES;
     size_t total = r->start[r->self->team->n], first = block * DITTO_BLOCK;
     size_t end = total - first < DITTO_BLOCK ? total : first + DITTO_BLOCK;
     collect(r, first, end, elements);

@@ -1,6 +1,256 @@
+/* src/sync/calibrate.c - short measurements when a strategy is created. */
 #include "sync/calibrate.h"
-ditto_status dti_calibrate(struct dti_team *team)
+#include "sync/collective.h"
+#include "sync/state.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -- hand-overs -- */
+
+enum { HOP_BATCHES = 10, HOPS = 50 };
+
+struct hops {
+    struct {
+        alignas(DTI_LINE_PAIR) _Atomic uint32_t word;
+    } ball[2];
+    uint32_t pair[DTI_DISTANCES]; /* replicas pair - 1 and pair; 0: there are none at this distance */
+    double ns[DTI_DISTANCES];
+    _Atomic uint32_t turn; /* distances that are done: one pair at a time */
+};
+
+static void await_word(_Atomic uint32_t *word, uint32_t value)
 {
-    (void)team;
+    for (uint32_t looks = 1; atomic_load_explicit(word, memory_order_acquire) != value; looks++) {
+        dti_pause();
+        if (looks % 1024 == 0) /* somebody else's thread may be on its PU */
+            sched_yield();
+    }
+}
+
+/* There and back, HOPS times; the best of some batches, in nanoseconds a hop. */
+static double play(struct hops *h, uint32_t side, uint32_t number)
+{
+    double best = 0;
+    for (uint32_t batch = 0; batch < HOP_BATCHES; batch++) {
+        uint64_t begin = dti_now_ns();
+        for (uint32_t hop = 0; hop < HOPS; hop++, number++) {
+            if (side == 1)
+                await_word(&h->ball[0].word, number);
+            atomic_store_explicit(&h->ball[side].word, number, memory_order_release);
+            if (side == 0)
+                await_word(&h->ball[1].word, number);
+        }
+        double ns = (double)(dti_now_ns() - begin) / (2 * HOPS);
+        best = batch == 0 || ns < best ? ns : best;
+    }
+    return best;
+}
+
+static ditto_status measure_hops(struct dti_replica *self, void *argument)
+{
+    struct hops *h = argument;
+    for (uint32_t d = 0; d < DTI_DISTANCES; d++) {
+        if (h->pair[d] == 0 || self->id + 1 < h->pair[d] || self->id > h->pair[d])
+            continue;
+        await_word(&h->turn, d); /* the pair before has ended: its second player moves the turn on */
+        uint32_t side = self->id == h->pair[d];
+        double ns = play(h, side, 1 + d * HOP_BATCHES * HOPS); /* numbers of its own: the balls are nobody's to reset */
+        if (side == 0) {
+            h->ns[d] = ns;
+            continue;
+        }
+        uint32_t next = d + 1;
+        while (next < DTI_DISTANCES && h->pair[next] == 0)
+            next++;
+        atomic_store_explicit(&h->turn, next, memory_order_release);
+    }
     return DITTO_OK;
+}
+
+ditto_status dti_measure_hops(struct dti_team *team, const struct dti_shape *shape, struct dti_costs *costs)
+{
+    struct hops *h = aligned_alloc(DTI_LINE_PAIR, sizeof *h);
+    uint32_t first = DTI_DISTANCES;
+    if (team->crowded || team->n == 1) {
+        free(h);
+        return DITTO_OK;
+    }
+    if (h == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to calibrate %u replicas", team->n);
+    memset(h, 0, sizeof *h);
+    for (uint32_t i = shape->n - 1; i > 0; i--)
+        h->pair[shape->border[i]] = i;
+    for (uint32_t d = DTI_DISTANCES; d-- > 0;)
+        first = h->pair[d] != 0 ? d : first;
+    atomic_init(&h->turn, first);
+    ditto_status status = dti_team_run(team, measure_hops, h, DITTO_FOREVER);
+    for (uint32_t d = 0; d < DTI_DISTANCES && status == DITTO_OK; d++)
+        if (h->pair[d] != 0)
+            costs->hop_ns[d] = h->ns[d];
+    free(h);
+    return status;
+}
+
+/* -- thresholds -- */
+
+enum { TRIES = 3, TRY_BYTES = 256 << 10 /* data of one try: tries of small messages repeat it more often */ };
+
+struct trial {
+    struct dti_sync *sync;
+    ditto_tuning *measured;
+};
+
+/* Nanoseconds of one all-reduce of `bytes`, by a way that `set` makes the only one; the best of some tries. */
+struct
+try {
+    size_t bytes;
+    size_t small_bytes, hierarchical_bytes;
+};
+
+static ditto_status repeat(struct dti_replica *self, float *data, const struct try *t, uint32_t times)
+{
+    struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
+    for (uint32_t i = 0; i < times; i++) {
+        struct dti_call call = { .name = "calibration",
+                                 .count = t->bytes / sizeof *data,
+                                 .element_bytes = sizeof *data,
+                                 .root = DTI_NO_ROOT,
+                                 .pattern = DTI_ALL_REDUCE,
+                                 .dtype = DITTO_F32,
+                                 .op = DITTO_MAX,
+                                 .src = data,
+                                 .dst = data };
+        memset(data, 0, t->bytes); /* fresh: else every core would keep its half */
+        DTI_TRY(dti_collective(self, &call, NULL, &deadline));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status meet(struct dti_replica *self)
+{
+    struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
+    struct dti_call call = { .name = "calibration", .root = DTI_NO_ROOT };
+    struct dti_visit visit = { .call = &call };
+    uint32_t seq;
+    return dti_meet(self, &visit, &deadline, &seq);
+}
+
+/* Replica 0 sets the tuning between two meetings, so that all choose the same. */
+static ditto_status time_try(struct dti_replica *self, struct dti_sync *sync, float *data, const struct try *t,
+                             double *best)
+{
+    uint32_t times = TRY_BYTES / (uint32_t)t->bytes;
+    times = times < 1 ? 1 : times > 40 ? 40 : times;
+    DTI_TRY(meet(self));
+    if (self->id == 0) {
+        sync->tuning.given.small_bytes = t->small_bytes;
+        sync->tuning.given.hierarchical_bytes = t->hierarchical_bytes;
+    }
+    DTI_TRY(meet(self));
+    uint64_t begin = dti_now_ns();
+    DTI_TRY(repeat(self, data, t, times));
+    double ns = (double)(dti_now_ns() - begin) / times;
+    *best = *best == 0 || ns < *best ? ns : *best;
+    return DITTO_OK;
+}
+
+/* Is the first faster, on replica 0's clock? */
+static ditto_status compare(struct dti_replica *self, struct dti_sync *sync, float *data, const struct try *one,
+                            const struct try *other, bool *first_is_faster)
+{
+    double ns[2] = { 0, 0 };
+    for (int i = 0; i < TRIES; i++) { /* in turns, so that a disturbance meets both */
+        DTI_TRY(time_try(self, sync, data, one, &ns[0]));
+        DTI_TRY(time_try(self, sync, data, other, &ns[1]));
+    }
+    *first_is_faster = ns[0] <= ns[1];
+    return DITTO_OK;
+}
+
+/* The most that replicas read in all for which one meeting with payload is faster than two without. */
+static ditto_status find_small(struct dti_replica *self, struct dti_sync *sync, float *data, size_t *out)
+{
+    uint32_t others = self->team->n - 1;
+    *out = 512;
+    for (size_t total = 1024; total <= DTI_SMALL_BYTES; total *= 2) {
+        struct try lines = { total / others / 4 * 4, SIZE_MAX, SIZE_MAX }, direct = { lines.bytes, 1, SIZE_MAX };
+        bool faster;
+        if (lines.bytes < DTI_INLINE_BYTES) { /* so many replicas that it rides in the line anyway */
+            *out = total;
+            continue;
+        }
+        DTI_TRY(compare(self, sync, data, &lines, &direct, &faster));
+        if (self->id == 0 && faster && *out == total / 2)
+            *out = total;
+    }
+    return DITTO_OK;
+}
+
+/* The size from which on going through groups is faster. */
+static ditto_status find_hierarchical(struct dti_replica *self, struct dti_sync *sync, float *data, size_t most,
+                                      size_t *out)
+{
+    *out = DITTO_NEVER_BYTES;
+    for (size_t bytes = most; bytes >= (16 << 10); bytes /= 4) {
+        struct try groups = { bytes, 1, 1 }, flat = { bytes, 1, SIZE_MAX };
+        bool faster;
+        DTI_TRY(compare(self, sync, data, &groups, &flat, &faster));
+        if (self->id == 0 && faster && (*out == bytes * 4 || bytes == most))
+            *out = bytes;
+    }
+    return DITTO_OK;
+}
+
+static ditto_status measure(struct dti_replica *self, void *argument)
+{
+    const struct trial *trial = argument;
+    struct dti_sync *sync = trial->sync;
+    ditto_tuning *measured = trial->measured;
+    bool small = measured->small_bytes == 0, groups = measured->hierarchical_bytes == 0 && sync->groups.groups > 1;
+    size_t small_bytes = measured->small_bytes, hierarchical_bytes = DITTO_NEVER_BYTES;
+    size_t most = groups ? TRY_BYTES : 2 * DTI_SMALL_BYTES;
+    void *data;
+    DTI_TRY(dti_replica_alloc(self, most, DTI_LINE, &data));
+    memset(data, 0, most);
+    ditto_status status = DITTO_OK;
+    if (small)
+        status = find_small(self, sync, data, &small_bytes);
+    if (groups && status == DITTO_OK)
+        status = find_hierarchical(self, sync, data, most, &hierarchical_bytes);
+    dti_arena_free(self->arena, data);
+    DTI_TRY(status);
+    DTI_TRY(meet(self)); /* nobody looks at the tuning any more */
+    if (self->id == 0) {
+        measured->small_bytes = small_bytes;
+        measured->hierarchical_bytes =
+            measured->hierarchical_bytes != 0 ? measured->hierarchical_bytes : hierarchical_bytes;
+    }
+    return DITTO_OK;
+}
+
+/* Bytes of the last-level caches that the replicas have in all. */
+static size_t cache_bytes(const ditto_placement *placement)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < placement->replicas; i++) {
+        const struct dti_pu *pu = dti_placement_leader(placement, i);
+        bool counted = i > 0 && dti_placement_leader(placement, i - 1)->is.llc == pu->is.llc;
+        if (!counted && pu->caches > 0)
+            bytes += pu->cache[pu->caches - 1].bytes;
+    }
+    return bytes;
+}
+
+ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *measured)
+{
+    struct dti_team *team = sync->team;
+    struct trial trial = { sync, measured };
+    size_t cache = cache_bytes(team->options.placement);
+    if (measured->stream_bytes == 0 && cache != 0)
+        measured->stream_bytes = cache / 8 * 3;
+    if (team->crowded || team->n == 1)
+        return DITTO_OK;
+    return dti_team_run(team, measure, &trial, DITTO_FOREVER);
 }

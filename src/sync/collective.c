@@ -53,6 +53,7 @@ static ditto_status move_inside(struct dti_replica *self, uint32_t seq, void *co
     struct dti_flow flow = { .self = self,
                              .sync = sync,
                              .me = &sync->attendee[self->id],
+                             .desk = &sync->attendee[self->id].desk,
                              .call = m->call,
                              .target = m->target,
                              .seq = seq,

@@ -16,17 +16,13 @@ ditto_status dti_areas_make(struct dti_replica *self, struct dti_sync *sync)
     const struct dti_groups *g = &sync->groups;
     size_t block = sync->tuning.given.block_bytes;
     uint32_t areas = lanes_of_member(g, g->of[self->id]);
-    void *memory;
+    struct dti_area *area;
     if (g->groups == 1)
         return DITTO_OK;
-    DTI_TRY(dti_replica_alloc(self, areas * sizeof(struct dti_area), DTI_LINE_PAIR, &memory));
-    struct dti_area *area = sync->attendee[self->id].area = memory;
+    DTI_TRY(dti_allocate(self, areas * sizeof *area, &area));
+    sync->attendee[self->id].area = area;
     for (uint32_t a = 0; a < areas; a++) {
-        atomic_init(&area[a].partial, 0);
-        atomic_init(&area[a].result, 0);
-        DTI_TRY(dti_replica_alloc(self, 2 * (g->most_parts + 1) * block, DTI_LINE_PAIR, &memory));
-        memset(memory, 0, 2 * (g->most_parts + 1) * block); /* first touch */
-        area[a].partials = memory;
+        DTI_TRY(dti_allocate(self, 2 * (g->most_parts + 1) * block, &area[a].partials));
         area[a].results = area[a].partials + 2 * g->most_parts * block;
     }
     return DITTO_OK;
@@ -135,7 +131,7 @@ static ditto_status await_counterparts(const struct lane *l, size_t offset, uint
         }
         if (!is_said(&w))
             return dti_team_stop_status(team);
-        l->flow->me->counters.hops_far++;
+        l->flow->desk->counters.hops_far++;
     }
     return DITTO_OK;
 }
@@ -147,7 +143,7 @@ static ditto_status combine_own(struct lane *l, struct block *b)
     struct dti_reduction *r = &b->reduction;
     uint32_t first = l->groups->start[l->group], end = l->groups->start[l->group + 1], far;
     size_t step = dti_tile_count(r), offset = b->first * r->element_bytes;
-    char *scratch = (char *)flow->me->scratch + DTI_TILE_BYTES;
+    char *scratch = (char *)flow->desk->scratch + DTI_TILE_BYTES;
     struct dti_value value[DITTO_MAX_REPLICAS];
     flow->reduction = *r;
     dti_flow_sources(flow, &b->segment, first, end, &far);
@@ -157,13 +153,13 @@ static ditto_status combine_own(struct lane *l, struct block *b)
         for (uint32_t i = first; i < end; i++)
             value[i - first] =
                 (struct dti_value){ i, i + 1,
-                                    (const char *)flow->me->source[i - first] + offset + at * r->element_bytes };
+                                    (const char *)flow->desk->source[i - first] + offset + at * r->element_bytes };
         for (uint32_t p = 0; p < l->parts; p++) {
             if (l->part[p].end - l->part[p].first == 1) {
                 next++;
                 continue;
             }
-            flow->me->counters.read_near += (l->part[p].end - l->part[p].first) * count * r->element_bytes;
+            flow->desk->counters.read_near += (l->part[p].end - l->part[p].first) * count * r->element_bytes;
             dti_fold(r, l->part[p], &next, count, partial_at(l, l->group, b->number, p) + at * r->accumulator_bytes,
                      scratch);
         }
@@ -198,7 +194,7 @@ static void count_values(const struct lane *l, const struct block *b, size_t cou
     for (uint32_t g = 0; g < l->groups->groups; g++) {
         struct dti_span members = { l->groups->start[g], l->groups->start[g + 1] };
         uint32_t parts = dti_tree_subtrees(l->flow->sync->team->n, members, part);
-        uint64_t *counter = g == l->group ? &l->flow->me->counters.read_near : &l->flow->me->counters.read_far;
+        uint64_t *counter = g == l->group ? &l->flow->desk->counters.read_near : &l->flow->desk->counters.read_far;
         for (uint32_t p = 0; p < parts; p++)
             *counter += count * (part[p].end - part[p].first == 1 ? b->reduction.element_bytes
                                                                   : b->reduction.accumulator_bytes);
@@ -212,7 +208,7 @@ static ditto_status combine_piece(struct lane *l, struct block *b)
     struct dti_reduction *r = &b->reduction;
     const struct dti_target *target = flow->target;
     size_t first, end, step = dti_tile_count(r);
-    char *tile = flow->me->scratch, *scratch = tile + DTI_TILE_BYTES;
+    char *tile = flow->desk->scratch, *scratch = tile + DTI_TILE_BYTES;
     DTI_TRY(await_counterparts(l, offsetof(struct dti_area, partial), b->number));
     flow->reduction = *r;
     piece_of(l, b, l->group, &first, &end);
@@ -246,7 +242,7 @@ static ditto_status write_block(struct lane *l, struct block *b)
         size_t first, end, bytes;
         piece_of(l, b, g, &first, &end);
         bytes = (end - first) * b->reduction.element_bytes;
-        *(g == l->group ? &flow->me->counters.read_near : &flow->me->counters.read_far) += bytes;
+        *(g == l->group ? &flow->desk->counters.read_near : &flow->desk->counters.read_far) += bytes;
         dti_flow_write(flow, result_at(l, g, b->number), b->first + first, end - first, destinations, far);
     }
     return DITTO_OK;

@@ -1,5 +1,6 @@
 /* src/sync/flat.c - some replicas divide the indices; the owner of a range takes it from all sources and writes it to all
  * destinations. */
+#include "sync/aid.h"
 #include "sync/flow.h"
 #include "sync/stream.h"
 
@@ -13,7 +14,7 @@ struct walk {
 static bool is_a_source(const struct walk *w, const void *buffer)
 {
     for (uint32_t i = 0; i < w->sources; i++)
-        if (w->flow->me->source[i] == buffer)
+        if (w->flow->desk->source[i] == buffer)
             return true;
     return false;
 }
@@ -25,7 +26,7 @@ static void move(const struct walk *w, size_t first, size_t end)
     size_t bytes = flow->reduction.element_bytes, step = w->destinations > 1 ? DTI_TILE_BYTES / bytes : end - first;
     for (; first < end; first += step) {
         size_t count = end - first < step ? end - first : step;
-        dti_flow_write(flow, (const char *)flow->me->source[0] + first * bytes, first, count, w->destinations,
+        dti_flow_write(flow, (const char *)flow->desk->source[0] + first * bytes, first, count, w->destinations,
                        w->far_destinations);
     }
 }
@@ -46,11 +47,11 @@ static bool combine_pair(const struct walk *w, size_t first, size_t end)
     size_t offset = first * flow->reduction.element_bytes, bytes = (end - first) * flow->reduction.element_bytes;
     if (w->sources != 2 || w->destinations != 2 || kernel == NULL)
         return false;
-    kernel->combine_into_two((char *)flow->me->destination[0] + offset, (char *)flow->me->destination[1] + offset,
-                             (const char *)flow->me->source[0] + offset, (const char *)flow->me->source[1] + offset,
+    kernel->combine_into_two((char *)flow->desk->destination[0] + offset, (char *)flow->desk->destination[1] + offset,
+                             (const char *)flow->desk->source[0] + offset, (const char *)flow->desk->source[1] + offset,
                              end - first);
-    flow->me->counters.written_near += (2 - w->far_destinations) * bytes;
-    flow->me->counters.written_far += w->far_destinations * bytes;
+    flow->desk->counters.written_near += (2 - w->far_destinations) * bytes;
+    flow->desk->counters.written_far += w->far_destinations * bytes;
     return true;
 }
 
@@ -60,14 +61,14 @@ static void combine(const struct walk *w, size_t first, size_t end)
     struct dti_flow *flow = w->flow;
     struct dti_reduction *r = &flow->reduction;
     const struct dti_target *target = flow->target;
-    char *tile = flow->me->scratch, *below = tile + DTI_TILE_BYTES;
+    char *tile = flow->desk->scratch, *below = tile + DTI_TILE_BYTES;
     size_t step = dti_tile_count(r);
     bool finishes = target != NULL && target->finish != NULL;
-    bool directly = w->destinations == 1 && !finishes && !flow->streams && !is_a_source(w, flow->me->destination[0]);
+    bool directly = w->destinations == 1 && !finishes && !flow->streams && !is_a_source(w, flow->desk->destination[0]);
     for (; first < end; first += step) {
         size_t count = end - first < step ? end - first : step;
-        char *out = directly ? (char *)flow->me->destination[0] + first * r->element_bytes : tile;
-        dti_reduce_block(r, flow->me->source, w->sources, first, count, out, below);
+        char *out = directly ? (char *)flow->desk->destination[0] + first * r->element_bytes : tile;
+        dti_reduce_block(r, flow->desk->source, w->sources, first, count, out, below);
         if (finishes)
             target->finish(target->context, flow->self->id, w->segment->dst_first + first, count, tile);
         dti_flow_write(flow, out, first, count, w->destinations, w->far_destinations);
@@ -82,9 +83,9 @@ static void move_and_finish(const struct walk *w, size_t first, size_t end)
     size_t bytes = flow->reduction.element_bytes, step = DTI_TILE_BYTES / bytes;
     for (; first < end; first += step) {
         size_t count = end - first < step ? end - first : step;
-        memcpy(flow->me->scratch, (const char *)flow->me->source[0] + first * bytes, count * bytes);
-        target->finish(target->context, flow->self->id, w->segment->dst_first + first, count, flow->me->scratch);
-        dti_flow_write(flow, flow->me->scratch, first, count, w->destinations, w->far_destinations);
+        memcpy(flow->desk->scratch, (const char *)flow->desk->source[0] + first * bytes, count * bytes);
+        target->finish(target->context, flow->self->id, w->segment->dst_first + first, count, flow->desk->scratch);
+        dti_flow_write(flow, flow->desk->scratch, first, count, w->destinations, w->far_destinations);
     }
 }
 
@@ -98,8 +99,8 @@ static void walk_range(struct dti_flow *flow, const struct dti_segment *segment,
     if (w.destinations == 0 || first == end)
         return;
     w.sources = dti_flow_sources(flow, segment, 0, flow->sync->team->n, &far);
-    flow->me->counters.read_near += (w.sources - far) * bytes;
-    flow->me->counters.read_far += far * bytes;
+    flow->desk->counters.read_near += (w.sources - far) * bytes;
+    flow->desk->counters.read_far += far * bytes;
     if (segment->from == DTI_ALL) {
         if (!combine_pair(&w, first, end))
             combine(&w, first, end);
@@ -130,6 +131,7 @@ ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t group_first, uint32_t
 {
     size_t from, to;
     dti_tree_part(dti_flow_all_grains(flow), group_end - group_first, flow->self->id - group_first, 1, &from, &to);
-    dti_flow_range(flow, from, to, group_first, group_end);
+    if (!dti_aid_range(flow, from, to, group_first, group_end))
+        dti_flow_range(flow, from, to, group_first, group_end);
     return flow->reduction.failed;
 }

@@ -135,7 +135,7 @@ uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segme
         end = first + 1;
     }
     for (uint32_t i = first; i < end; i++) {
-        flow->me->source[found++] = dti_flow_source(flow, segment, i);
+        flow->desk->source[found++] = dti_flow_source(flow, segment, i);
         *far += dti_is_far(flow->sync, self, i);
     }
     return found;
@@ -152,7 +152,7 @@ uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *
         uint32_t near_to = target != NULL ? target->copy[i].owner : i;
         if (near_to < first || near_to >= end || (segment->to != DTI_ALL && segment->to != near_to))
             continue;
-        flow->me->destination[found++] =
+        flow->desk->destination[found++] =
             target != NULL ? (char *)target->copy[i].data + segment->dst_first * flow->reduction.element_bytes
                            : destination_of(flow, segment, i);
         *far += dti_is_far(flow->sync, self, near_to);
@@ -165,7 +165,7 @@ void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, s
 {
     size_t bytes = count * flow->reduction.element_bytes, offset = first * flow->reduction.element_bytes;
     for (uint32_t d = 0; d < destinations; d++) {
-        char *to = (char *)flow->me->destination[d] + offset;
+        char *to = (char *)flow->desk->destination[d] + offset;
         if (to == elements)
             continue;
         if (flow->streams)
@@ -173,6 +173,6 @@ void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, s
         else
             memcpy(to, elements, bytes);
     }
-    flow->me->counters.written_near += (destinations - far) * bytes;
-    flow->me->counters.written_far += far * bytes;
+    flow->desk->counters.written_near += (destinations - far) * bytes;
+    flow->desk->counters.written_far += far * bytes;
 }

@@ -15,6 +15,7 @@ struct dti_flow {
     struct dti_replica *self;
     struct dti_sync *sync;
     struct dti_attendee *me;
+    struct dti_desk *desk;           /* of the thread that works: the leader's, or a helper's */
     const struct dti_call *call;     /* this replica's own */
     const struct dti_target *target; /* NULL: the callers' buffers */
     uint32_t seq;                    /* of the meeting whose cards tell the addresses, */
@@ -61,11 +62,11 @@ size_t dti_flow_all_grains(const struct dti_flow *flow);
 
 /* Addresses of the segment's first element. */
 const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica);
-/* Those destinations of the segment that are near replicas [first, end), into flow->me->destination; how many, and how many of
+/* Those destinations of the segment that are near replicas [first, end), into flow->desk->destination; how many, and how many of
  * them are in another group than this replica. */
 uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first, uint32_t end,
                                uint32_t *far);
-/* The same for sources, into flow->me->source. */
+/* The same for sources, into flow->desk->source. */
 uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first, uint32_t end,
                           uint32_t *far);
 /* Elements from `out` to every destination, at element `first` of the segment; the one where they lie already is left out. */

@@ -56,7 +56,7 @@ static void fill_next(struct dti_replica *self, const struct dti_step *step, uin
     struct dti_span part[DTI_TREE_PARTS];
     uint32_t parts =
         dti_tree_subtrees(sync->team->n, (struct dti_span){ step->start[0], step->start[step->count] }, part);
-    char *scratch = sync->attendee[self->id].scratch;
+    char *scratch = sync->attendee[self->id].desk.scratch;
     for (uint32_t p = 0; p < parts; p++) {
         unsigned char *out = carried_at(slot, call, c, p, parts);
         bool single = part[p].end - part[p].first == 1;
@@ -70,7 +70,8 @@ static void fill_next(struct dti_replica *self, const struct dti_step *step, uin
 static void finish_here(struct dti_replica *self, struct carried *c, const struct dti_value *value, void *dst)
 {
     struct dti_sync *sync = self->team->sync;
-    char *tile = sync->attendee[self->id].scratch, *scratch = tile + 2 * DTI_TILE_BYTES; /* halves: twice the bytes */
+    char *tile = sync->attendee[self->id].desk.scratch,
+         *scratch = tile + 2 * DTI_TILE_BYTES; /* halves: twice the bytes */
     uint32_t n = sync->team->n;
     const void *sum = dti_fold(&c->reduction, (struct dti_span){ 0, n }, &value, c->count, tile, scratch);
     dti_finish(&c->reduction, n, sum, tile, c->count, dst);
@@ -158,11 +159,13 @@ ditto_status dti_collective_in_lines(struct dti_replica *self, const struct dti_
 {
     struct dti_sync *sync = self->team->sync;
     struct dti_attendee *me = &sync->attendee[self->id];
-    struct dti_flow flow = { .self = self, .sync = sync, .me = me, .call = call, .from_slots = true };
+    struct dti_flow flow = {
+        .self = self, .sync = sync, .me = me, .desk = &me->desk, .call = call, .from_slots = true
+    };
     if (call->pattern == DTI_ALL_REDUCE && call->dtype != 0)
         return all_reduce(self, call, deadline);
     struct dti_visit visit = { .call = call,
-                               .payload = call->pattern == DTI_LIST ? pack(call, me->scratch) : call->src,
+                               .payload = call->pattern == DTI_LIST ? pack(call, me->desk.scratch) : call->src,
                                .payload_bytes = own_bytes(self, call, size) };
     DTI_TRY(dti_meet(self, &visit, deadline, &flow.seq));
     flow.payload_bytes = size->own;

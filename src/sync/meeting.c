@@ -186,9 +186,9 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_vi
             uint32_t peer = dti_step_speaker(step, block);
             DTI_TRY(await_speaker(self, peer, word, round, deadline));
             if (dti_is_far(sync, self->id, peer))
-                me->counters.hops_far++;
+                me->desk.counters.hops_far++;
             else
-                me->counters.hops_near++;
+                me->desk.counters.hops_near++;
         }
         if (visit->join != NULL)
             visit->join(self, seq, round, visit);
@@ -241,7 +241,7 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_visi
     struct crowded_wait w = { self, seq };
     /* release: for describe_missing, which looks at slots here too; the order of the meeting comes from C0 */
     atomic_store_explicit(&dti_slot_of(sync, self->id, seq, 0)->word, word, memory_order_release);
-    sync->attendee[self->id].counters.hops_near++;
+    sync->attendee[self->id].desk.counters.hops_near++;
     /* acq_rel: release is C0, acquire is C1 */
     if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == team->n - 1)
         return lead_crowded(self, visit, seq);

@@ -48,9 +48,9 @@ static ditto_status check_indices(const struct gathering *g)
 static ditto_status check_rooms(const struct gathering *g, size_t needed)
 {
     for (uint32_t r = 0; r < g->self->team->n && g->own->out != NULL; r++)
-        if (g->of[r]->out->rows < needed)
-            return DTI_FAIL(DITTO_ERR_RANGE, "replica %u has room for %zu rows, and there are %zu", r,
-                            g->of[r]->out->rows, needed);
+        if (g->of[r]->room < needed)
+            return DTI_FAIL(DITTO_ERR_RANGE, "replica %u has room for %zu rows, and there are %zu", r, g->of[r]->room,
+                            needed);
     return DITTO_OK;
 }
 
@@ -60,7 +60,7 @@ static ditto_status check_rooms(const struct gathering *g, size_t needed)
 static void copy_values(struct gathering *g, const char *from, size_t count, char *to)
 {
     struct dti_reduction *r = &g->reduction;
-    char *tile = g->self->team->sync->attendee[g->self->id].scratch;
+    char *tile = g->self->team->sync->attendee[g->self->id].desk.scratch;
     size_t step = TILE_BYTES / r->accumulator_bytes;
     if (r->kernel->divide == NULL) {
         if (count != 0)
@@ -164,7 +164,7 @@ static void put_tile(const struct gathering *g, char *sum, size_t count, char *t
 
 static void merge(struct gathering *g)
 {
-    char *tile = g->self->team->sync->attendee[g->self->id].scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
+    char *tile = g->self->team->sync->attendee[g->self->id].desk.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
     size_t step = TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
     for (size_t first = 0, end; first < g->total; first = end, row++) {
         end = end_of_index(g, first);

@@ -57,26 +57,34 @@ struct dti_counters {
     uint64_t hops_near, hops_far, read_near, read_far, written_near, written_far;
 };
 
+/* What a thread needs to work on a flow: a replica's leader has one, and each of its helpers. */
+struct dti_desk {
+    const void **source; /* [n], for one reduction */
+    void **destination;  /* [n] */
+    void *scratch; /* DTI_SCRATCH_BYTES for a block, and two tiles, twice: small messages of halves are widened whole */
+    struct dti_counters counters;
+};
+#define DTI_DESK_BYTES (2 * (DTI_SCRATCH_BYTES + DTI_TILE_BYTES)) /* of scratch */
+
 struct dti_async; /* async.c */
 struct dti_area;  /* exchange.c */
+struct dti_aid;   /* aid.c */
 
 /* What one replica keeps. */
 struct dti_attendee {
-    alignas(DTI_LINE_PAIR) uint32_t seq; /* of the last meeting it went to; plain, its own, as the next three */
+    alignas(DTI_LINE_PAIR) uint32_t seq; /* of the last meeting it went to; plain, its own, as what follows */
     uint32_t posted, consumed;           /* operations that it has started, and those of them that are done (async.h) */
-    struct dti_counters counters;
-    _Atomic uint32_t number,
-        finished;               /* of its last collective, and of the last it came out of; relaxed: for messages */
-    _Atomic(const char *) name; /* the last one's */
+    struct dti_desk desk;
+    /* For messages, relaxed: the number of its last collective, of the last it came out of, and the last one's name. */
+    _Atomic uint32_t number, finished;
+    _Atomic(const char *) name;
     alignas(DTI_LINE_PAIR) _Atomic uint32_t inside; /* 1 while it may touch other replicas' buffers (inside.h) */
     alignas(DTI_LINE_PAIR) struct dti_slot *slot;   /* [2 * most_rounds], in its own arena, as all that follows */
     struct dti_card *card;                          /* [2] */
     struct dti_route route[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
-    const void **source;     /* [n], for one reduction */
-    void **destination;      /* [n] */
-    void *scratch;           /* DTI_SCRATCH_BYTES for a block, and two tiles */
     struct dti_area *area;   /* [lanes it may own] of the exchange between groups; NULL: one group */
     struct dti_async *async; /* operations that it has started */
+    struct dti_aid *aid;     /* work that its helpers may join; NULL: it has none */
 };
 
 /* A collective begins: for messages about this replica. Relaxed: they are looked at, nothing is read through them. */
@@ -118,6 +126,10 @@ static inline const struct dti_call *dti_call_of(const struct dti_sync *sync, ui
 {
     return &sync->attendee[replica].card[seq & 1].call;
 }
+/* The replica's own thread: from its arena, zeroed, into *out, a pointer. NO_MEMORY. */
+ditto_status dti_allocate(struct dti_replica *r, size_t bytes, void *out);
+ditto_status dti_desk_make(struct dti_replica *r, struct dti_desk *desk);
+
 static inline bool dti_is_far(const struct dti_sync *sync, uint32_t a, uint32_t b)
 {
     return sync->groups.of[a] != sync->groups.of[b];

@@ -1,5 +1,6 @@
 /* src/sync/sync.c - a team's collectives: made, renewed, freed. */
 #include "sync/sync.h"
+#include "sync/aid.h"
 #include "sync/async.h"
 #include "sync/calibrate.h"
 #include "sync/exchange.h"
@@ -9,15 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCRATCH_BYTES (2 * (DTI_SCRATCH_BYTES + DTI_TILE_BYTES)) /* twice: small messages of halves are widened whole */
-
-static ditto_status allocate(struct dti_replica *r, size_t bytes, void *out)
+ditto_status dti_allocate(struct dti_replica *r, size_t bytes, void *out)
 {
     void *memory;
     DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE_PAIR, &memory));
     memset(memory, 0, bytes); /* first touch */
     memcpy(out, &memory, sizeof memory);
     return DITTO_OK;
+}
+
+ditto_status dti_desk_make(struct dti_replica *r, struct dti_desk *desk)
+{
+    DTI_TRY(dti_allocate(r, r->team->n * sizeof *desk->source, &desk->source));
+    DTI_TRY(dti_allocate(r, r->team->n * sizeof *desk->destination, &desk->destination));
+    return dti_allocate(r, DTI_DESK_BYTES, &desk->scratch);
 }
 
 /* This replica's part of a plan, on its own memory. */
@@ -33,7 +39,7 @@ static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *r
         step->start = &rounds->start[round][siblings.first];
         if (rounds->rounds == 1) /* everyone watches everyone */
             continue;
-        DTI_TRY(allocate(r, step->count * sizeof *speaker, &speaker));
+        DTI_TRY(dti_allocate(r, step->count * sizeof *speaker, &speaker));
         for (uint32_t b = 0; b < step->count; b++)
             speaker[b] = dti_rounds_speaker(rounds, round, (uint32_t)siblings.first + b, r->id);
         step->speaker = speaker;
@@ -46,14 +52,13 @@ static ditto_status settle(struct dti_replica *r, void *argument)
 {
     struct dti_sync *sync = argument;
     struct dti_attendee *me = &sync->attendee[r->id];
-    DTI_TRY(allocate(r, 2 * sync->most_rounds * sizeof *me->slot, &me->slot));
-    DTI_TRY(allocate(r, 2 * sizeof *me->card, &me->card));
-    DTI_TRY(allocate(r, r->team->n * sizeof *me->source, &me->source));
-    DTI_TRY(allocate(r, r->team->n * sizeof *me->destination, &me->destination));
-    DTI_TRY(allocate(r, SCRATCH_BYTES, &me->scratch));
+    DTI_TRY(dti_allocate(r, 2 * sync->most_rounds * sizeof *me->slot, &me->slot));
+    DTI_TRY(dti_allocate(r, 2 * sizeof *me->card, &me->card));
+    DTI_TRY(dti_desk_make(r, &me->desk));
     for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
         DTI_TRY(make_route(r, &sync->rounds[i], &me->route[i]));
     DTI_TRY(dti_areas_make(r, sync));
+    DTI_TRY(dti_aid_make(r, sync));
     return dti_async_make(r, sync);
 }
 
@@ -89,6 +94,12 @@ static uint32_t most_parts(const struct dti_rounds *rounds)
     return most;
 }
 
+/* Nothing is left to be measured. near_replicas never is. */
+static bool is_complete(const ditto_tuning *given)
+{
+    return given->small_bytes != 0 && given->stream_bytes != 0 && given->hierarchical_bytes != 0;
+}
+
 static ditto_status make_plans(struct dti_sync *sync)
 {
     uint32_t near = sync->tuning.given.near_replicas;
@@ -102,17 +113,43 @@ static ditto_status make_plans(struct dti_sync *sync)
     return DITTO_OK;
 }
 
+/* The numbers that nobody has given: from the process's cache, or measured now. */
+static ditto_status calibrate(struct dti_sync *sync, bool known, const ditto_tuning *given)
+{
+    struct dti_tuning measured = sync->tuning; /* its costs are measured already */
+    measured.given = (ditto_tuning){ .struct_size = sizeof measured.given };
+    bool ordinary = given->near_replicas == 0 && !sync->team->crowded; /* else the numbers are not kept */
+    if (known)
+        return DITTO_OK;
+    DTI_TRY(dti_measure_thresholds(sync, &measured.given));
+    dti_tuning_fill(&measured.given, &dti_tuning_usual.given);
+    sync->tuning.given = *given;
+    dti_tuning_fill(&sync->tuning.given, &measured.given);
+    if (ordinary)
+        dti_tuning_keep(&sync->shape, &measured);
+    return DITTO_OK;
+}
+
 static ditto_status make(struct dti_team *team, const struct dti_sync_options *options, struct dti_sync *sync)
 {
-    bool measure;
+    ditto_tuning given;
     DTI_TRY(dti_kernels_choose(options->kernels, &sync->kernels));
     dti_shape_of_placement(team->options.placement, &sync->shape);
     sync->defaults = options->defaults;
-    DTI_TRY(dti_tuning_read(options->tuning, &sync->shape, &sync->tuning, &measure));
+    DTI_TRY(dti_tuning_read(options->tuning, &given));
+    sync->tuning = dti_tuning_usual;
+    bool known = !team->crowded && dti_tuning_find(&sync->shape, &sync->tuning);
+    if (!known)
+        DTI_TRY(dti_measure_hops(team, &sync->shape, &sync->tuning.costs));
+    ditto_tuning found = sync->tuning.given;
+    sync->tuning.given = given;
+    dti_tuning_fill(&sync->tuning.given, &found);
     DTI_TRY(make_plans(sync));
     DTI_TRY(dti_team_run(team, settle, sync, DITTO_FOREVER));
     begin(sync);
-    return measure ? dti_calibrate(team) : DITTO_OK;
+    DTI_TRY(calibrate(sync, known || is_complete(&given), &given));
+    begin(sync); /* users' operations are counted from 1 */
+    return DITTO_OK;
 }
 
 ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options)

@@ -37,7 +37,7 @@ static void set(ditto_tuning *t, const struct field *f, size_t value)
            f->narrow ? sizeof narrow : sizeof value);
 }
 
-static void fill_gaps(ditto_tuning *t, const ditto_tuning *from)
+void dti_tuning_fill(ditto_tuning *t, const ditto_tuning *from)
 {
     for (size_t i = 0; i < FIELDS; i++)
         if (get(t, &fields[i]) == 0)
@@ -95,81 +95,62 @@ static ditto_status check(const ditto_tuning *t)
     return DITTO_OK;
 }
 
+ditto_status dti_tuning_read(const ditto_tuning *given, ditto_tuning *out)
+{
+    const char *text = getenv("DITTO_TUNING");
+    ditto_tuning from_text;
+    DTI_TRY(dti_options_copy(out, sizeof *out, given, "ditto_tuning"));
+    out->struct_size = sizeof *out;
+    if (text != NULL) {
+        DTI_TRY(parse(text, &from_text));
+        dti_tuning_fill(out, &from_text);
+    }
+    return check(out);
+}
+
+/* Hand-overs as on servers of 2017 to 2023, thresholds as on a small one of them (docs/adr/0011). */
+const struct dti_tuning dti_tuning_usual = {
+    .given = { .struct_size = sizeof(ditto_tuning),
+               .small_bytes = 4096,
+               .stream_bytes = (size_t)64 << 20,
+               .hierarchical_bytes = 64 << 10,
+               .helper_bytes = 256 << 10,
+               .block_bytes = 32 << 10 },
+    .costs = { { 60, 80, 110, 150 }, 10, 15 },
+};
+
 /* -- what this process has measured -- */
 
 static struct kept {
     struct kept *next;
-    uint64_t key;
-    struct dti_costs costs;
-    ditto_tuning measured;
+    struct dti_tuning tuning;
+    uint32_t n;
+    uint8_t border[];
 } * cache;
 static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static uint64_t key_of(const struct dti_shape *shape)
+bool dti_tuning_find(const struct dti_shape *shape, struct dti_tuning *out)
 {
-    uint64_t key = shape->n;
-    for (uint32_t i = 1; i < shape->n; i++)
-        key = (key ^ shape->border[i]) * 0x100000001b3u; /* FNV-1a */
-    return key;
-}
-
-static bool find_kept(const struct dti_shape *shape, struct dti_costs *costs, ditto_tuning *measured)
-{
-    uint64_t key = key_of(shape);
     pthread_mutex_lock(&cache_lock);
     const struct kept *k = cache;
-    while (k != NULL && k->key != key)
+    while (k != NULL && (k->n != shape->n || memcmp(k->border, shape->border, shape->n) != 0))
         k = k->next;
-    if (k != NULL) {
-        *costs = k->costs;
-        *measured = k->measured;
-    }
+    if (k != NULL)
+        *out = k->tuning;
     pthread_mutex_unlock(&cache_lock);
     return k != NULL;
 }
 
-void dti_tuning_keep(const struct dti_shape *shape, const struct dti_costs *costs, const ditto_tuning *measured)
+void dti_tuning_keep(const struct dti_shape *shape, const struct dti_tuning *measured)
 {
-    struct kept *k = malloc(sizeof *k);
+    struct kept *k = malloc(sizeof *k + shape->n);
     if (k == NULL) /* the next strategy measures again */
         return;
-    *k = (struct kept){ .key = key_of(shape), .costs = *costs, .measured = *measured };
+    k->tuning = *measured;
+    k->n = shape->n;
+    memcpy(k->border, shape->border, shape->n);
     pthread_mutex_lock(&cache_lock);
     k->next = cache;
     cache = k;
     pthread_mutex_unlock(&cache_lock);
-}
-
-/* -- reading -- */
-
-/* Before anything is measured; also what stays where nothing can be (replicas that share PUs). Hand-overs as on servers of
- * 2017 to 2023 (docs/adr/0011). */
-static const struct dti_costs usual_costs = { { 60, 80, 110, 150 }, 10, 15 };
-static const ditto_tuning usual = {
-    .small_bytes = 4096,
-    .stream_bytes = (size_t)256 << 20,
-    .hierarchical_bytes = 64 << 10,
-    .helper_bytes = 256 << 10,
-    .block_bytes = 32 << 10,
-};
-
-ditto_status dti_tuning_read(const ditto_tuning *given, const struct dti_shape *shape, struct dti_tuning *out,
-                             bool *measure)
-{
-    const char *text = getenv("DITTO_TUNING");
-    ditto_tuning from_text = DITTO_TUNING_INIT, measured = usual;
-    DTI_TRY(dti_options_copy(&out->given, sizeof out->given, given, "ditto_tuning"));
-    if (text != NULL)
-        DTI_TRY(parse(text, &from_text));
-    fill_gaps(&out->given, &from_text);
-    DTI_TRY(check(&out->given));
-    out->costs = usual_costs;
-    *measure = !find_kept(shape, &out->costs, &measured);
-    for (size_t i = 0; *measure && i < FIELDS; i++) /* all given: nothing is left to measure */
-        if (get(&out->given, &fields[i]) == 0 && fields[i].offset != offsetof(ditto_tuning, near_replicas))
-            break;
-        else if (i == FIELDS - 1)
-            *measure = false;
-    fill_gaps(&out->given, &measured);
-    return DITTO_OK;
 }

@@ -11,12 +11,15 @@ struct dti_tuning {
     struct dti_costs costs;
 };
 
-/* The numbers for a team: the caller's where it gave some, else those of the environment variable DITTO_TUNING, else what has been
- * measured in this process for the same placement, else -1: *measure says that they are to be measured.
+/* What has been given: the caller's where it says something, else the environment variable DITTO_TUNING's; 0 elsewhere.
  * Errors: INVALID (the variable is no list of name=number), RANGE (a number outside its range). */
-ditto_status dti_tuning_read(const ditto_tuning *given, const struct dti_shape *shape, struct dti_tuning *out,
-                             bool *measure);
-/* Keeps what was measured for further teams of this process. Any thread. */
-void dti_tuning_keep(const struct dti_shape *shape, const struct dti_costs *costs, const ditto_tuning *measured);
+ditto_status dti_tuning_read(const ditto_tuning *given, ditto_tuning *out);
+/* What this process has measured for teams of this shape; false: nothing yet. Any thread. */
+bool dti_tuning_find(const struct dti_shape *shape, struct dti_tuning *out);
+void dti_tuning_keep(const struct dti_shape *shape, const struct dti_tuning *measured);
+/* Sets the fields of *tuning that are 0. */
+void dti_tuning_fill(ditto_tuning *tuning, const ditto_tuning *from);
+/* Where nothing is measured: replicas that share PUs, and before. */
+extern const struct dti_tuning dti_tuning_usual;
 
 #endif
