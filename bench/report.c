@@ -135,7 +135,7 @@ static void ns_cell(double ns)
 static void ratio_cell(double ns, double of)
 {
     if (ns > 0 && of > 0)
-        printf("  %-7.2f", ns / of);
+        printf("  %-7.3g", ns / of);
     else
         printf("  %-7s", "");
 }
