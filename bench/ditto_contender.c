@@ -32,12 +32,45 @@ static void barrier(void *context, uint32_t id)
     must(ditto_barrier(own, NULL));
 }
 
+/* The tensors of a list, as a user would have them: ready before the call. */
+static _Thread_local ditto_list_item list[WORK_TENSORS];
+
+static void make_list(const struct work *work, const struct worker *w)
+{
+    for (uint32_t i = 0; i < WORK_TENSORS; i++) {
+        struct span s = work_tensor(work, i);
+        list[i] = (ditto_list_item){ .src = w->src + s.first,
+                                     .dst = w->dst + s.first,
+                                     .count = (s.end - s.first) / work_element_bytes(work->dtype),
+                                     .dtype = work->dtype };
+    }
+}
+
 static void collective(void *context, uint32_t id, const struct work *work, struct worker *workers)
 {
     char *src = workers[id].src, *dst = workers[id].dst;
-    size_t count = work->bytes / work_element_bytes(work->dtype);
+    size_t count = work->bytes / work_element_bytes(work->dtype), part = count / work->replicas;
+    size_t own_part = work_part(work, id).first;
     (void)context;
-    must(ditto_all_reduce(own, src, dst, count, work->dtype, work->op, NULL));
+    switch (work->kind) {
+    case BENCH_ALL_GATHER:
+        must(ditto_all_gather(own, src + own_part, dst, part, work->dtype, NULL));
+        break;
+    case BENCH_BROADCAST:
+        must(ditto_broadcast_from_root(own, dst, count, work->dtype, WORK_ROOT, NULL));
+        break;
+    case BENCH_REDUCE_SCATTER:
+        must(ditto_reduce_scatter(own, src, dst + own_part, part, work->dtype, work->op, NULL));
+        break;
+    case BENCH_REDUCE:
+        must(ditto_reduce_to_root(own, src, dst, count, work->dtype, work->op, WORK_ROOT, NULL));
+        break;
+    case BENCH_LIST:
+        must(ditto_all_reduce_list(own, list, WORK_TENSORS, work->op, NULL));
+        break;
+    default:
+        must(ditto_all_reduce(own, src, dst, count, work->dtype, work->op, NULL));
+    }
 }
 
 static const struct contender_ops ops = { barrier, collective };
@@ -46,6 +79,8 @@ static ditto_status batch_on_replica(ditto_replica *self, void *argument)
 {
     struct ditto_state *s = argument;
     own = self;
+    if (s->work->kind == BENCH_LIST)
+        make_list(s->work, &s->workers[ditto_replica_id(self)]);
     work_batch(s->work, s->workers, ditto_replica_id(self), &ops, s, s->baseline);
     return DITTO_OK;
 }
@@ -125,7 +160,7 @@ static struct timing batch(void *state, const struct work *work, bool baseline)
 
 static bool does(enum bench_kind kind)
 {
-    return !bench_facts[kind].collective || kind == BENCH_ALL_REDUCE || kind == BENCH_SKEW;
+    return kind != BENCH_ASYNC;
 }
 
 static bool prepare(void *state, const struct work *work)
