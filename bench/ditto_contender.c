@@ -57,13 +57,13 @@ static void collective(void *context, uint32_t id, const struct work *work, stru
         must(ditto_all_gather(own, src + own_part, dst, part, work->dtype, NULL));
         break;
     case BENCH_BROADCAST:
-        must(ditto_broadcast_from_root(own, dst, count, work->dtype, WORK_ROOT, NULL));
+        must(ditto_broadcast_from_root(own, dst, count, work->dtype, work->root, NULL));
         break;
     case BENCH_REDUCE_SCATTER:
         must(ditto_reduce_scatter(own, src, dst + own_part, part, work->dtype, work->op, NULL));
         break;
     case BENCH_REDUCE:
-        must(ditto_reduce_to_root(own, src, dst, count, work->dtype, work->op, WORK_ROOT, NULL));
+        must(ditto_reduce_to_root(own, src, dst, count, work->dtype, work->op, work->root, NULL));
         break;
     case BENCH_LIST:
         must(ditto_all_reduce_list(own, list, WORK_TENSORS, work->op, NULL));

@@ -47,7 +47,7 @@ static void print(const char *name, const char *what, uint32_t replicas, bool cs
                   double high, double limit)
 {
     if (csv)
-        printf("%s,ditto,%u,,,,0,1,%.0f,%.0f,%.0f,0.000,%.0f,0,0.000,,1,,,\n", name, replicas, low * 1e9, middle * 1e9,
+        printf("%s,ditto,%u,,,,0,1,%.0f,%.0f,%.0f,0.000,%.0f,0,0.000,,1,,,,\n", name, replicas, low * 1e9, middle * 1e9,
                high * 1e9, limit * 1e9);
     else
         printf("%-10s %3u %s: %.2f ms (min %.2f, p95 %.2f); at most %.0f ms\n", name, replicas, what, middle * 1e3,

@@ -242,7 +242,7 @@ static void takers(struct ends *e, const struct work *work, struct worker *w, ui
     if (!everyone)
         e->out[e->outs++] = w[me].dst;
     else if (bench_facts[work->kind].output == EXTENT_WHOLE_AT_ROOT)
-        e->out[e->outs++] = w[WORK_ROOT].dst;
+        e->out[e->outs++] = w[work->root].dst;
     else
         for (uint32_t r = 0; r < n; r++)
             e->out[e->outs++] = w[me + r < n ? me + r : me + r - n].dst;
@@ -266,7 +266,7 @@ void loops_produce(enum way way, const struct work *work, const char *const *in,
         e.ins = work->replicas;
         sum(way, work, &e, s);
     } else if (bench_facts[work->kind].input == EXTENT_WHOLE_AT_ROOT) {
-        copy(way, &e, &in[WORK_ROOT], s);
+        copy(way, &e, &in[work->root], s);
     } else {
         for (uint32_t r = 0; r < work->replicas; r++)
             copy(way, &e, &in[r], loops_common(s, work_part(work, r)));

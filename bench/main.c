@@ -51,6 +51,7 @@ static bool measure_all(const struct request *q)
                                  .dtype = q->dtype,
                                  .op = q->op,
                                  .in_place = q->in_place,
+                                 .turns = q->turns,
                                  .skew_ns = q->skew_us[k] * 1000 };
             measure(contenders, count, work, result);
             sound &= report_row(q, &work, contenders, result, count);

@@ -186,8 +186,8 @@ static struct timing batch(void *state, const struct work *work, bool baseline)
 
 static bool prepare(void *state, const struct work *work)
 {
-    return ask(state, "prepare %d %lu %d %d %d\n", (int)work->kind, (unsigned long)work->bytes, (int)work->dtype,
-               (int)work->op, work->in_place)
+    return ask(state, "prepare %d %lu %d %d %d %d\n", (int)work->kind, (unsigned long)work->bytes, (int)work->dtype,
+               (int)work->op, work->in_place, work->turns)
                .seconds > 0;
 }
 

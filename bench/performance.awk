@@ -7,7 +7,7 @@ NF < 14 { next }
 
 {
     key = $1
-    split("replicas dtype op in_place bytes devices skew_us", part, " ")
+    split("replicas dtype op in_place bytes devices skew_us turns", part, " ")
     for (i = 1; i in part; i++) key = key SUBSEP $at[part[i]]
     if (!(key in first)) { first[key] = ++rows; keys[rows] = key }
     who = $at["algorithm"]
@@ -37,6 +37,7 @@ function work_of(key,    f, name) {
     if (f[6] > 0) name = name " " size_of(f[6])
     if (f[3] != "" && f[3] != "f32") name = name " " f[3]
     if (f[5] != "" && name !~ /^broadcast/) name = name (f[5] ? ", in place" : ", out of place")
+    if (f[9] == 1) name = name ", roots in turn"
     if (f[1] == "parallel-for") name = name ", " f[7] (f[7] > 1 ? " PUs" : " PU")
     return name
 }

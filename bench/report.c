@@ -98,9 +98,10 @@ static void csv_row(const struct request *q, const struct work *work, const stru
            r->p95_ns, (double)work->bytes / r->median_ns, bound_ns, r->noisy);
     printf("%.3f,%s,%u,", openmp_ns / r->median_ns, form, loop ? q->replicas : 1);
     if (skew)
-        printf("%u,%.3f,%.3f\n", work->skew_ns / 1000, r->cpu_share, r->cpu_ratio);
+        printf("%u,%.3f,%.3f,", work->skew_ns / 1000, r->cpu_share, r->cpu_ratio);
     else
-        printf(",,\n");
+        printf(",,,");
+    printf("%s\n", q->turns ? "1" : "");
 }
 
 /* -- a table -- */
@@ -161,7 +162,10 @@ static void table_row(const struct request *q, const struct work *work, const st
 {
     double ns = r[0].median_ns, bound_ns = ns_of(r, bound);
     printf("%-14s %3u %9zu %-4s", bench_facts[q->kind].name, q->replicas, work->bytes,
-           bench_facts[q->kind].collective ? (q->in_place ? "in" : "out") : "");
+           bench_facts[q->kind].collective ? (q->turns      ? "turn"
+                                              : q->in_place ? "in"
+                                                            : "out")
+                                           : "");
     ns_cell(ns);
     ns_cell(bound_ns);
     printf(" %-14s", bound >= 0 ? c[bound].name : "");
@@ -186,7 +190,7 @@ void report_heading(const struct request *q)
 {
     if (q->csv) {
         printf("bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns,noisy,"
-               "peer_ratio,bound_form,devices,skew_us,cpu_share,cpu_ratio\n");
+               "peer_ratio,bound_form,devices,skew_us,cpu_share,cpu_ratio,turns\n");
         return;
     }
     report_machine();

@@ -16,6 +16,7 @@ static void usage(const char *trouble, const char *word)
             "\n"
             "           [--replicas N] [--bytes 8,4K,1M or 8..128M] [--dtype f32] [--op SUM] [--in-place]\n"
             "           [--skew 0,20,200 (us; of skew)] [--devices N (of parallel-for)] [--peers] [--csv]\n"
+            "           [--turns (of broadcast and reduce: each replica in turn is the root)]\n"
             "           [--forms (CSV with a row for every form of the bound that came near)]\n"
             "bytes: of all-reduce, reduce, broadcast the message; of reduce-scatter a replica's whole input, of\n"
             "all-gather its whole output; of list all tensors together; of parallel-for the array\n");
@@ -132,12 +133,19 @@ static void check_size(const struct request *r, size_t bytes)
         usage("sizes end at 4G", text);
 }
 
+static bool has_root(const struct bench_facts *facts)
+{
+    return facts->input == EXTENT_WHOLE_AT_ROOT || facts->output == EXTENT_WHOLE_AT_ROOT;
+}
+
 /* One word, perhaps with its value; returns how many were used. */
 static int parse_word(struct request *r, const char *word, const char *value)
 {
     const struct bench_facts *facts = &bench_facts[r->kind];
     if (strcmp(word, "--in-place") == 0 && facts->collective)
         r->in_place = true;
+    else if (strcmp(word, "--turns") == 0 && has_root(facts))
+        r->turns = true;
     else if (strcmp(word, "--csv") == 0)
         r->csv = true;
     else if (strcmp(word, "--peers") == 0)

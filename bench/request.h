@@ -15,7 +15,7 @@ struct request {
     uint32_t skews;
     ditto_dtype dtype;
     ditto_op op;
-    bool in_place, csv, peers, forms, machine;
+    bool in_place, turns, csv, peers, forms, machine;
 };
 
 /* Ends the program, with a usage line, when it does not understand. */

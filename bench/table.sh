@@ -39,6 +39,7 @@ table() {
     row barrier --replicas 64
     row all-reduce --replicas 8 --bytes 8,32K,2M --in-place
     for name in all-gather broadcast reduce-scatter reduce; do row $name --bytes $sizes; done
+    for name in broadcast reduce; do row $name --bytes 8,2K,32K --turns; done
     for dtype in f32 f64 i32 bf16; do row all-reduce --dtype $dtype --bytes 1M --in-place; done
     row list --bytes 400K --in-place
     row async --bytes $sizes --in-place

@@ -68,7 +68,7 @@ static struct span extent_of(const struct work *work, enum extent extent, uint32
     case EXTENT_OWN_PART:
         return work_part(work, id);
     case EXTENT_WHOLE_AT_ROOT:
-        return id == WORK_ROOT ? whole : nothing;
+        return id == work->root ? whole : nothing;
     default:
         return nothing;
     }
@@ -128,16 +128,17 @@ static void repeat(const struct work *work, struct worker *workers, uint32_t id,
                    void *context, bool baseline)
 {
     struct worker *w = &workers[id];
-    struct span input = work_input(work, id), output = work_output(work, id);
+    struct work now = *work;
     for (uint64_t rep = 0; rep < work->reps; rep++) {
+        now.root = work->turns ? (uint32_t)(rep % work->replicas) : work->root;
         if (work->skew_ns > 0 && rep % work->replicas == id)
             compute(work->skew_ns);
-        rewrite(w->src, input, pattern(work, rep));
+        rewrite(w->src, work_input(&now, id), pattern(work, rep));
         if (!baseline)
-            ops->collective(context, id, work, workers);
+            ops->collective(context, id, &now, workers);
         else if (work->kind != BENCH_SKEW)
             ops->barrier(context, id);
-        w->seen += look(w->dst, output);
+        w->seen += look(w->dst, work_output(&now, id));
     }
 }
 
@@ -176,7 +177,7 @@ static uint32_t expected(const struct work *work, size_t at)
     uint32_t n = work->replicas;
     if (facts->reduces)
         return n * (n + 1) / 2;
-    return facts->input == EXTENT_OWN_PART ? (uint32_t)(at / (work->bytes / n)) + 1 : WORK_ROOT + 1;
+    return facts->input == EXTENT_OWN_PART ? (uint32_t)(at / (work->bytes / n)) + 1 : work->root + 1;
 }
 
 /* One repetition, untimed; it also refills the caches, which others have emptied meanwhile. */

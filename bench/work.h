@@ -51,7 +51,7 @@ struct bench_facts {
 };
 extern const struct bench_facts bench_facts[BENCH_KINDS];
 
-enum { WORK_ROOT = 0, WORK_TENSORS = 100, WORK_MOST_REPLICAS = 1024 };
+enum { WORK_TENSORS = 100, WORK_MOST_REPLICAS = 1024 };
 
 struct work {
     enum bench_kind kind;
@@ -60,6 +60,8 @@ struct work {
     ditto_dtype dtype;
     ditto_op op;
     bool in_place;
+    bool turns;    /* every repetition has the next replica as its root: nobody can run ahead of the others */
+    uint32_t root; /* of this repetition */
     uint32_t skew_ns;
     uint64_t reps; /* per batch */
 };

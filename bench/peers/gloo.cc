@@ -25,7 +25,7 @@ using combine = void (*)(void *, const void *, const void *, size_t);
 struct replica {
     std::shared_ptr<gloo::rendezvous::Context> context;
     std::unique_ptr<gloo::BarrierOptions> meeting;
-    std::function<void()> call; // the prepared collective
+    std::function<void(int root)> call; // the prepared collective
 };
 static std::vector<replica> replicas;
 static struct worker clocks[WORK_MOST_REPLICAS], *workers;
@@ -66,7 +66,7 @@ template <class Options, class T> static std::shared_ptr<Options> reduction(uint
 }
 
 // A scratch output for replicas that receive nothing: gloo's reduce wants one everywhere.
-template <class T> static std::function<void()> prepared(uint32_t id)
+template <class T> static std::function<void(int)> prepared(uint32_t id)
 {
     const span own = work_part(&work, id);
     const size_t part = (own.end - own.first) / sizeof(T);
@@ -76,21 +76,25 @@ template <class T> static std::function<void()> prepared(uint32_t id)
         if (!work.in_place)
             options->setInput(src + own.first / sizeof(T), part);
         options->setOutput(dst, work.bytes / sizeof(T));
-        return [options] { gloo::allgather(*options); };
+        return [options](int) { gloo::allgather(*options); };
     }
     if (work.kind == BENCH_BROADCAST) {
         auto options = std::make_shared<gloo::BroadcastOptions>(replicas[id].context);
         options->setOutput(dst, work.bytes / sizeof(T));
-        options->setRoot(WORK_ROOT);
-        return [options] { gloo::broadcast(*options); };
+        return [options](int root) {
+            options->setRoot(root);
+            gloo::broadcast(*options);
+        };
     }
     if (work.kind == BENCH_REDUCE) {
         auto options = reduction<gloo::ReduceOptions, T>(id, true);
-        options->setRoot(WORK_ROOT);
-        return [options] { gloo::reduce(*options); };
+        return [options](int root) {
+            options->setRoot(root);
+            gloo::reduce(*options);
+        };
     }
     auto options = reduction<gloo::AllreduceOptions, T>(id, true);
-    return [options] { gloo::allreduce(*options); };
+    return [options](int) { gloo::allreduce(*options); };
 }
 
 static bool does(const struct work &wanted)
@@ -139,9 +143,9 @@ static void barrier(void *, uint32_t id)
     gloo::barrier(*replicas[id].meeting);
 }
 
-static void collective(void *, uint32_t id, const struct work *, struct worker *)
+static void collective(void *, uint32_t id, const struct work *now, struct worker *)
 {
-    replicas[id].call();
+    replicas[id].call(int(now->root));
 }
 
 static timing batch(bool baseline)

@@ -81,13 +81,13 @@ static void collective(void *context, uint32_t id, const struct work *w, struct 
                       mine->dst, (int)(own.end - own.first), MPI_BYTE, MPI_COMM_WORLD);
         break;
     case BENCH_BROADCAST:
-        MPI_Bcast(mine->dst, (int)w->bytes, MPI_BYTE, WORK_ROOT, MPI_COMM_WORLD);
+        MPI_Bcast(mine->dst, (int)w->bytes, MPI_BYTE, (int)w->root, MPI_COMM_WORLD);
         break;
     case BENCH_REDUCE_SCATTER:
         MPI_Reduce_scatter_block(mine->src, mine->dst + own.first, part, type, op, MPI_COMM_WORLD);
         break;
     case BENCH_REDUCE:
-        MPI_Reduce(w->in_place && id == WORK_ROOT ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op, WORK_ROOT,
+        MPI_Reduce(w->in_place && id == w->root ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op, (int)w->root,
                    MPI_COMM_WORLD);
         break;
     default:

@@ -1,6 +1,6 @@
 /* bench/peers/protocol.h - what a peer's process is told, line by line on its standard input, and what it answers.
  *
- *     prepare KIND BYTES DTYPE OP IN_PLACE            1 0, or 0 0 if it does not do such work
+ *     prepare KIND BYTES DTYPE OP IN_PLACE TURNS      1 0, or 0 0 if it does not do such work
  *     batch KIND REPS SKEW_NS BASELINE                seconds of the slowest replica, CPU seconds of all
  *     finish                                          1 0
  * KIND, DTYPE and OP are numbers of bench/work.h. Before the first line it says `hello` and the ids of all its
@@ -23,13 +23,13 @@ struct order {
 static inline struct order read_order(FILE *from)
 {
     char line[256];
-    int kind = 0, dtype = 0, op = 0, in_place = 0, baseline = 0;
+    int kind = 0, dtype = 0, op = 0, in_place = 0, turns = 0, baseline = 0;
     unsigned skew_ns = 0;
     unsigned long reps = 0, bytes = 0;
     struct order order;
     if (fgets(line, sizeof line, from) == NULL)
         order.what = ORDER_END;
-    else if (sscanf(line, "prepare %d %lu %d %d %d", &kind, &bytes, &dtype, &op, &in_place) == 5)
+    else if (sscanf(line, "prepare %d %lu %d %d %d %d", &kind, &bytes, &dtype, &op, &in_place, &turns) == 6)
         order.what = ORDER_PREPARE;
     else if (sscanf(line, "batch %d %lu %u %d", &kind, &reps, &skew_ns, &baseline) == 4)
         order.what = ORDER_BATCH;
@@ -41,6 +41,8 @@ static inline struct order read_order(FILE *from)
     order.work.dtype = (ditto_dtype)dtype;
     order.work.op = (ditto_op)op;
     order.work.in_place = in_place != 0;
+    order.work.turns = turns != 0;
+    order.work.root = 0;
     order.work.skew_ns = skew_ns;
     order.work.reps = reps;
     order.baseline = baseline;
