@@ -188,6 +188,7 @@ const struct form bound_forms[] = {
     { "everyone", { eager_barrier, pull }, ALL_REDUCE, ALONE, .out_of_place = true },
     { "everyone-yield", { yield_barrier, pull }, ALL_REDUCE, CROWD, .out_of_place = true },
     { "pull", { eager_barrier, pull }, EVERY & ~ALL_REDUCE, ALONE },
+    { "pull-flags", { flags_barrier, pull }, EVERY & ~ALL_REDUCE, ALONE },
     { "pull-yield", { yield_barrier, pull }, EVERY & ~ALL_REDUCE, CROWD },
     { "pull-ahead", { eager_barrier, pull }, EVERY & ~ALL_REDUCE, WAY_AHEAD, ALONE },
     { "push", { eager_barrier, push }, BROADCAST | GATHER, ALONE },
@@ -199,6 +200,7 @@ const struct form bound_forms[] = {
     /* other ways for what is large */
     { "ahead", { eager_barrier, owners }, SHARED, WAY_AHEAD, ALONE },
     { "stream", { eager_barrier, owners }, SHARED, WAY_STREAM, LARGE, ALONE },
+    { "stream-ahead", { eager_barrier, owners }, SHARED, WAY_STREAM_AHEAD, LARGE, ALONE },
     { "pull-stream", { eager_barrier, pull }, GATHER | BROADCAST | SCATTER, WAY_STREAM, LARGE, ALONE },
     { "push-stream", { eager_barrier, push }, GATHER, WAY_STREAM, LARGE, ALONE },
 };

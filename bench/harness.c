@@ -7,7 +7,7 @@
 
 #define SAMPLES        31    /* batches of each contender and of its baseline */
 #define BATCH_SECONDS  0.004 /* long against the clock and against a wake-up */
-#define ENOUGH_SECONDS 12.0  /* for one row: large sizes get fewer samples */
+#define ENOUGH_SECONDS 20.0  /* for one row: large sizes get fewer samples */
 #define HEATS          3     /* batches by which bounds qualify */
 #define HOPELESS       1.25  /* times the fastest bound: not measured further */
 

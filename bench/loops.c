@@ -16,7 +16,7 @@
 #define WORK_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-enum { LINE = 64, BLOCK_BYTES = 4096, AHEAD_BYTES = 1024 }; /* a block stays in the first-level cache */
+enum { LINE = 64, BLOCK_BYTES = 4096 }; /* a block stays in the first-level cache */
 
 /* -- sums -- */
 
@@ -151,10 +151,26 @@ static void stream(char *out, const char *from, size_t bytes)
 static void stream_end(void) {}
 #endif
 
+static bool is_streaming(enum way way)
+{
+    return way == WAY_STREAM || way == WAY_STREAM_AHEAD;
+}
+
+static bool is_ahead(enum way way)
+{
+    return way == WAY_AHEAD || way == WAY_STREAM_AHEAD;
+}
+
+/* Small ones leave the processor's few line buffers to what is fetched and to what is streamed. */
+static size_t block_of(enum way way)
+{
+    return way == WAY_STREAM_AHEAD ? 512 : way == WAY_STREAM ? 256 : way == WAY_AHEAD ? 1024 : BLOCK_BYTES;
+}
+
 bool way_exists(enum way way)
 {
 #if !defined(__x86_64__)
-    if (way == WAY_STREAM)
+    if (is_streaming(way))
         return false;
 #endif
     return way != WAY_DEMOTE || can_demote();
@@ -168,12 +184,12 @@ struct ends {
     char *out[WORK_MOST_REPLICAS];
 };
 
-static void fetch_ahead(const struct ends *e, struct span s)
+static void fetch_ahead(const struct ends *e, struct span s, bool outs)
 {
     for (size_t at = s.first; at < s.end; at += LINE) {
         for (uint32_t i = 0; i < e->ins; i++)
             __builtin_prefetch(e->in[i] + at, 0);
-        for (uint32_t i = 0; i < e->outs; i++)
+        for (uint32_t i = 0; i < e->outs && outs; i++)
             __builtin_prefetch(e->out[i] + at, 1);
     }
 }
@@ -184,7 +200,7 @@ static void deliver(enum way way, const struct ends *e, size_t at, const char *f
         char *out = e->out[i] + at;
         if (out == from) /* a copy in place */
             continue;
-        if (way == WAY_STREAM)
+        if (is_streaming(way))
             stream(out, from, bytes);
         else
             memcpy(out, from, bytes);
@@ -197,16 +213,16 @@ static void deliver(enum way way, const struct ends *e, size_t at, const char *f
 static void in_blocks(enum way way, const struct sums *sums, const struct ends *e, struct span s)
 {
     alignas(LINE) char block[BLOCK_BYTES];
-    size_t step = way == WAY_AHEAD ? AHEAD_BYTES : BLOCK_BYTES;
+    size_t step = block_of(way);
     for (size_t at = s.first; at < s.end; at += step) {
         size_t end = at + step < s.end ? at + step : s.end;
-        if (way == WAY_AHEAD)
-            fetch_ahead(e, (struct span){ end, end + step < s.end ? end + step : s.end });
+        if (is_ahead(way))
+            fetch_ahead(e, (struct span){ end, end + step < s.end ? end + step : s.end }, !is_streaming(way));
         if (sums != NULL)
             sums->block(block, e->in, e->ins, (struct span){ at, end });
         deliver(way, e, at, sums != NULL ? block : e->in[0] + at, end - at);
     }
-    if (way == WAY_STREAM)
+    if (is_streaming(way))
         stream_end();
 }
 

@@ -11,6 +11,7 @@ enum way {
     WAY_WIDE,   /* eight inputs in one pass, in registers, into eight results */
     WAY_STREAM, /* stores that go past the caches */
     WAY_AHEAD,  /* the next block's lines are fetched while this block is added up */
+    WAY_STREAM_AHEAD,
     WAY_DEMOTE, /* what others will read is moved out of this core's own caches */
 };
 bool way_exists(enum way way); /* on this CPU */

@@ -4,7 +4,7 @@
 #     [--peers] NAME words          one call of ditto-bench
 #     --graph FILE.svg [FILE.csv]   all-reduce, time against size; from FILE.csv if it is there, else measured into it
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 bench=build/bench/ditto-bench
 peers='' csv='' graph=''
 while [ $# -gt 0 ]; do

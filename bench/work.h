@@ -6,7 +6,7 @@
  * and nothing would have to move. A second batch does the same with a barrier in place of the collective; the figure
  * is
  *     median(rewrite + collective + read) - median(rewrite + barrier + read) + barrier.
- * Before each batch the result of one repetition is checked: who is fast and wrong is not measured. With skew one
+ * Before each batch results are checked: who is fast and wrong is not measured. With skew one
  * replica after the other computes for a while before its call, so that the others wait. The second batch then is
  * the work alone: nobody meets anybody. Its CPU seconds are what the same without ditto would have used. */
 #ifndef WORK_H
