@@ -51,6 +51,7 @@ static void collective(void *context, uint32_t id, const struct work *work, stru
     char *src = workers[id].src, *dst = workers[id].dst;
     size_t count = work->bytes / work_element_bytes(work->dtype), part = count / work->replicas;
     size_t own_part = work_part(work, id).first;
+    ditto_pending pending;
     (void)context;
     switch (work->kind) {
     case BENCH_ALL_GATHER:
@@ -67,6 +68,10 @@ static void collective(void *context, uint32_t id, const struct work *work, stru
         break;
     case BENCH_LIST:
         must(ditto_all_reduce_list(own, list, WORK_TENSORS, work->op, NULL));
+        break;
+    case BENCH_ASYNC:
+        must(ditto_all_reduce_start(own, src, dst, count, work->dtype, work->op, NULL, &pending));
+        must(ditto_wait(own, &pending, NULL));
         break;
     default:
         must(ditto_all_reduce(own, src, dst, count, work->dtype, work->op, NULL));
@@ -158,16 +163,9 @@ static struct timing batch(void *state, const struct work *work, bool baseline)
     return timing;
 }
 
-static bool does(enum bench_kind kind)
-{
-    return kind != BENCH_ASYNC;
-}
-
 static bool prepare(void *state, const struct work *work)
 {
     struct ditto_state *s = state;
-    if (!s->plain && !does(work->kind))
-        return false;
     s->workers = work_allocate(work);
     s->work = work;
     must(ditto_strategy_run(s->strategy, work->kind == BENCH_PARALLEL_FOR ? touch_loop : touch_on_replica, s));
