@@ -161,6 +161,7 @@ enum {
     REDUCE = 1u << BENCH_REDUCE,
     EVERY = ALL_REDUCE | GATHER | BROADCAST | SCATTER | REDUCE,
     SHARED = ALL_REDUCE | BROADCAST | REDUCE, /* whose result can be made in shares by owners */
+    MIDDLE = 8 * 1024,
     LARGE = 256 * 1024,
 };
 
@@ -199,6 +200,8 @@ const struct form bound_forms[] = {
     { "wide-yield", { yield_barrier, owners }, ALL_REDUCE, WAY_WIDE, .least_team = 8, .most_team = 8, CROWD },
     /* other ways for what is large */
     { "ahead", { eager_barrier, owners }, SHARED, WAY_AHEAD, ALONE },
+    { "blocks", { flags_barrier, owners }, ALL_REDUCE | REDUCE, WAY_BLOCKS, MIDDLE, ALONE },
+    { "pull-blocks", { flags_barrier, pull }, SCATTER, WAY_BLOCKS, MIDDLE, ALONE },
     { "stream", { eager_barrier, owners }, SHARED, WAY_STREAM, LARGE, ALONE },
     { "stream-ahead", { eager_barrier, owners }, SHARED, WAY_STREAM_AHEAD, LARGE, ALONE },
     { "pull-stream", { eager_barrier, pull }, GATHER | BROADCAST | SCATTER, WAY_STREAM, LARGE, ALONE },

@@ -9,6 +9,7 @@
 enum way {
     WAY_PLAIN,  /* ordinary stores; two inputs in one pass, in registers */
     WAY_WIDE,   /* eight inputs in one pass, in registers, into eight results */
+    WAY_BLOCKS, /* through a block in the first-level cache, then ordinary stores */
     WAY_STREAM, /* stores that go past the caches */
     WAY_AHEAD,  /* the next block's lines are fetched while this block is added up */
     WAY_STREAM_AHEAD,

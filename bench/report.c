@@ -118,10 +118,6 @@ static void heading_of_table(const struct request *q)
         printf(" %11s", peers[i]);
     for (int i = 0; i < (q->peers ? FAMILIES : 1); i++)
         printf("  /%-6s", families[i]);
-    if (q->kind == BENCH_LIST || q->kind == BENCH_ASYNC)
-        printf("  /plain");
-    if (q->kind == BENCH_SKEW)
-        printf(" %7s %8s", "skew us", "cpu/s"), printf("  cpu/work, of all");
     printf("\n");
 }
 
@@ -149,12 +145,21 @@ static double ns_of_name(const struct contender *c, const struct result *r, uint
     return 0;
 }
 
-static void skew_cells(const struct work *work, const struct contender *c, const struct result *r, uint32_t count)
+/* What only some works have is said in words. */
+static void remarks(const struct request *q, const struct work *work, const struct contender *c, const struct result *r,
+                    uint32_t count)
 {
-    printf(" %7u %8.2f ", work->skew_ns / 1000, r[0].cpu_share);
-    for (uint32_t i = 0; i < count; i++)
+    double plain_ns = ns_of_name(c, r, count, "ditto-plain");
+    if (q->dtype != DITTO_F32 || q->op != DITTO_SUM)
+        printf(" %s %s", ditto_dtype_name(q->dtype), bench_facts[q->kind].reduces ? ditto_op_name(q->op) : "");
+    if (plain_ns > 0 && r[0].median_ns > 0)
+        printf(" %.2f of the plain call", r[0].median_ns / plain_ns);
+    if (q->kind == BENCH_SKEW)
+        printf(" late by %u us, CPU seconds of those of the work:", work->skew_ns / 1000);
+    for (uint32_t i = 0; i < count && q->kind == BENCH_SKEW; i++)
         if (!c[i].is_bound && r[i].median_ns > 0)
             printf(" %s %.2f", c[i].name, r[i].cpu_ratio);
+    printf("%s\n", r[0].noisy ? " noisy" : "");
 }
 
 static void table_row(const struct request *q, const struct work *work, const struct contender *c,
@@ -177,11 +182,7 @@ static void table_row(const struct request *q, const struct work *work, const st
         ns_cell(ns_of_name(c, r, count, peers[i]));
     for (int i = 0; i < (q->peers ? FAMILIES : 1); i++)
         ratio_cell(ns, ns_of(r, best(c, r, count, families[i])));
-    if (q->kind == BENCH_LIST || q->kind == BENCH_ASYNC)
-        ratio_cell(ns, ns_of_name(c, r, count, "ditto-plain"));
-    if (q->kind == BENCH_SKEW)
-        skew_cells(work, c, r, count);
-    printf("%s\n", r[0].noisy ? " noisy" : "");
+    remarks(q, work, c, r, count);
 }
 
 /* -- both -- */
