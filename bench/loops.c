@@ -32,18 +32,33 @@ struct sums {
 #define A       float
 #define WIDEN   SAME
 #define NARROW  SAME
+#define LOOP
 #include "loops_of_type.h"
 #define NAME   f64
 #define T      double
 #define A      double
 #define WIDEN  SAME
 #define NARROW SAME
+#define LOOP
 #include "loops_of_type.h"
 #define NAME   i32 /* wraps around */
 #define T      uint32_t
 #define A      uint32_t
 #define WIDEN  SAME
 #define NARROW SAME
+#define LOOP
+#include "loops_of_type.h"
+
+#define NAME   f32_half
+#define T      float
+#define A      float
+#define WIDEN  SAME
+#define NARROW SAME
+#if defined(__x86_64__) && !defined(__clang__)
+#define LOOP __attribute__((target("prefer-vector-width=256")))
+#else
+#define LOOP
+#endif
 #include "loops_of_type.h"
 
 static inline float widen_bf16(uint16_t half)
@@ -71,13 +86,14 @@ static inline uint16_t narrow_bf16(float value)
 #define A      float
 #define WIDEN  widen_bf16
 #define NARROW narrow_bf16
+#define LOOP
 #include "loops_of_type.h"
 
-static const struct sums *sums_of(ditto_dtype dtype)
+static const struct sums *sums_of(ditto_dtype dtype, enum way way)
 {
     switch (dtype) {
     case DITTO_F32:
-        return &sums_f32;
+        return way == WAY_HALF ? &sums_f32_half : &sums_f32;
     case DITTO_F64:
         return &sums_f64;
     case DITTO_I32:
@@ -91,7 +107,7 @@ static const struct sums *sums_of(ditto_dtype dtype)
 
 bool loops_can(const struct work *work)
 {
-    return !bench_facts[work->kind].reduces || (work->op == DITTO_SUM && sums_of(work->dtype) != NULL);
+    return !bench_facts[work->kind].reduces || (work->op == DITTO_SUM && sums_of(work->dtype, WAY_PLAIN) != NULL);
 }
 
 /* -- ways -- */
@@ -228,8 +244,8 @@ static void in_blocks(enum way way, const struct sums *sums, const struct ends *
 
 static void sum(enum way way, const struct work *work, const struct ends *e, struct span s)
 {
-    const struct sums *sums = sums_of(work->dtype);
-    if (way == WAY_PLAIN && e->ins == 2 && e->outs <= 2)
+    const struct sums *sums = sums_of(work->dtype, way);
+    if ((way == WAY_PLAIN || way == WAY_HALF) && e->ins == 2 && e->outs <= 2)
         sums->two(e->out[0], e->outs == 2 ? e->out[1] : NULL, e->in[0], e->in[1], s);
     else if (way == WAY_WIDE && e->ins == 8 && e->outs == 8)
         sums->eight(e->out, e->in, s);
@@ -241,7 +257,7 @@ static void copy(enum way way, struct ends *e, const char *const *from, struct s
 {
     e->in = from;
     e->ins = 1;
-    if (way == WAY_PLAIN || way == WAY_WIDE)
+    if (way == WAY_PLAIN || way == WAY_HALF || way == WAY_WIDE)
         deliver(way, e, s.first, from[0] + s.first, s.end > s.first ? s.end - s.first : 0);
     else
         in_blocks(way, NULL, e, s);

@@ -8,6 +8,7 @@
 /* How the bytes go. */
 enum way {
     WAY_PLAIN,  /* ordinary stores; two inputs in one pass, in registers */
+    WAY_HALF,   /* the same, f32 with vectors of half the length */
     WAY_WIDE,   /* eight inputs in one pass, in registers, into eight results */
     WAY_BLOCKS, /* through a block in the first-level cache, then ordinary stores */
     WAY_STREAM, /* stores that go past the caches */

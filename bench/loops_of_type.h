@@ -1,11 +1,12 @@
 /* bench/loops_of_type.h - the sums of one dtype. Included by loops.c once for each, with
  *     NAME  its short name     T  an element     A  what elements are added in     WIDEN, NARROW  T to A and back
+ *     LOOP  attributes of the functions
  * No guard: that is the purpose. */
 #define JOIN_(a, b) a##b
 #define JOIN(a, b)  JOIN_(a, b)
 
 /* x = a + b, and y too where there is one; x and y may be a and b. */
-static void JOIN(two_, NAME)(char *x_, char *y_, const char *a_, const char *b_, struct span s)
+LOOP static void JOIN(two_, NAME)(char *x_, char *y_, const char *a_, const char *b_, struct span s)
 {
     const T *a = (const void *)a_, *b = (const void *)b_;
     T *x = (void *)x_, *y = (void *)y_;
@@ -22,7 +23,7 @@ static void JOIN(two_, NAME)(char *x_, char *y_, const char *a_, const char *b_,
 }
 
 /* All eight inputs in one pass, in registers, into all eight results. */
-static void JOIN(eight_, NAME)(char *const *out, const char *const *in, struct span s)
+LOOP static void JOIN(eight_, NAME)(char *const *out, const char *const *in, struct span s)
 {
     const T *a = (const void *)in[0], *b = (const void *)in[1], *c = (const void *)in[2], *d = (const void *)in[3];
     const T *e = (const void *)in[4], *f = (const void *)in[5], *g = (const void *)in[6], *h = (const void *)in[7];
@@ -38,7 +39,7 @@ static void JOIN(eight_, NAME)(char *const *out, const char *const *in, struct s
 }
 
 /* The sum of bytes `s` of `count` inputs; at most BLOCK_BYTES of them. */
-static void JOIN(block_, NAME)(char *sum_, const char *const *in, uint32_t count, struct span s)
+LOOP static void JOIN(block_, NAME)(char *sum_, const char *const *in, uint32_t count, struct span s)
 {
     A sum[BLOCK_BYTES / sizeof(T)];
     T *restrict out = (void *)sum_;
@@ -64,3 +65,4 @@ static const struct sums JOIN(sums_, NAME) = { JOIN(two_, NAME), JOIN(eight_, NA
 #undef A
 #undef WIDEN
 #undef NARROW
+#undef LOOP
