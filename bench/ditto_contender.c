@@ -11,7 +11,8 @@ struct ditto_state {
     struct worker *workers;
     const struct work *work;
     bool baseline;
-    double seconds; /* of the last batch of loops */
+    struct timing loops; /* of the last batch of loops */
+    bool plain;          /* the plain all-reduce, whatever sort is asked for */
 };
 
 static void must(ditto_status status)
@@ -31,19 +32,60 @@ static void barrier(void *context, uint32_t id)
     must(ditto_barrier(own, NULL));
 }
 
-static void all_reduce(void *context, uint32_t id, const struct work *work, struct worker *workers)
+/* The tensors of a list, as a user would have them: ready before the call. */
+static _Thread_local ditto_list_item list[WORK_TENSORS];
+
+static void make_list(const struct work *work, const struct worker *w)
 {
-    (void)context;
-    must(ditto_all_reduce(own, workers[id].src, workers[id].dst, work->bytes / sizeof(float), DITTO_F32, DITTO_SUM,
-                          NULL));
+    for (uint32_t i = 0; i < WORK_TENSORS; i++) {
+        struct span s = work_tensor(work, i);
+        list[i] = (ditto_list_item){ .src = w->src + s.first,
+                                     .dst = w->dst + s.first,
+                                     .count = (s.end - s.first) / work_element_bytes(work->dtype),
+                                     .dtype = work->dtype };
+    }
 }
 
-static const struct contender_ops ops = { barrier, all_reduce };
+static void collective(void *context, uint32_t id, const struct work *work, struct worker *workers)
+{
+    char *src = workers[id].src, *dst = workers[id].dst;
+    size_t count = work->bytes / work_element_bytes(work->dtype), part = count / work->replicas;
+    size_t own_part = work_part(work, id).first;
+    ditto_pending pending;
+    (void)context;
+    switch (work->kind) {
+    case BENCH_ALL_GATHER:
+        must(ditto_all_gather(own, src + own_part, dst, part, work->dtype, NULL));
+        break;
+    case BENCH_BROADCAST:
+        must(ditto_broadcast_from_root(own, dst, count, work->dtype, work->root, NULL));
+        break;
+    case BENCH_REDUCE_SCATTER:
+        must(ditto_reduce_scatter(own, src, dst + own_part, part, work->dtype, work->op, NULL));
+        break;
+    case BENCH_REDUCE:
+        must(ditto_reduce_to_root(own, src, dst, count, work->dtype, work->op, work->root, NULL));
+        break;
+    case BENCH_LIST:
+        must(ditto_all_reduce_list(own, list, WORK_TENSORS, work->op, NULL));
+        break;
+    case BENCH_ASYNC:
+        must(ditto_all_reduce_start(own, src, dst, count, work->dtype, work->op, NULL, &pending));
+        must(ditto_wait(own, &pending, NULL));
+        break;
+    default:
+        must(ditto_all_reduce(own, src, dst, count, work->dtype, work->op, NULL));
+    }
+}
+
+static const struct contender_ops ops = { barrier, collective };
 
 static ditto_status batch_on_replica(ditto_replica *self, void *argument)
 {
     struct ditto_state *s = argument;
     own = self;
+    if (s->work->kind == BENCH_LIST)
+        make_list(s->work, &s->workers[ditto_replica_id(self)]);
     work_batch(s->work, s->workers, ditto_replica_id(self), &ops, s, s->baseline);
     return DITTO_OK;
 }
@@ -78,7 +120,7 @@ static ditto_status loops(ditto_replica *self, void *argument)
     double begin = now_seconds();
     for (uint64_t rep = 0; rep < s->work->reps; rep++)
         must(ditto_parallel_for(self, 0, count, s->work->bytes > 0 ? 16 : 1, DITTO_STATIC, piece, s));
-    s->seconds = now_seconds() - begin;
+    s->loops = (struct timing){ now_seconds() - begin, 0 };
     return DITTO_OK;
 }
 
@@ -88,40 +130,46 @@ static ditto_status touch_loop(ditto_replica *self, void *argument)
     return ditto_parallel_for(self, 0, s->work->bytes / sizeof(float), 16, DITTO_STATIC, piece, s);
 }
 
-static double batch(void *state, const struct work *work, bool baseline)
+/* An empty function, again and again. */
+static struct timing runs(ditto_strategy *strategy, uint64_t reps)
 {
-    struct ditto_state *s = state;
-    struct worker few[1024];
-    struct worker *buffers = s->workers;
-    if (work->kind == BENCH_RUN) {
-        double begin = now_seconds();
-        for (uint64_t rep = 0; rep < work->reps; rep++)
-            must(ditto_strategy_run(s->strategy, nothing, NULL));
-        return now_seconds() - begin;
-    }
-    if (work->kind == BENCH_PARALLEL_FOR) {
-        s->work = work;
-        must(ditto_strategy_run(s->strategy, loops, s));
-        return s->seconds;
-    }
-    if (work->kind == BENCH_BARRIER)
-        s->workers = few; /* clocks only */
-    s->work = work;
-    s->baseline = baseline;
-    must(ditto_strategy_run(s->strategy, batch_on_replica, s));
-    double slowest = 0;
-    for (uint32_t i = 0; i < work->replicas; i++)
-        slowest = s->workers[i].seconds > slowest ? s->workers[i].seconds : slowest;
-    s->workers = buffers;
-    return slowest;
+    double begin = now_seconds();
+    for (uint64_t rep = 0; rep < reps; rep++)
+        must(ditto_strategy_run(strategy, nothing, NULL));
+    return (struct timing){ now_seconds() - begin, 0 };
 }
 
-static void prepare(void *state, const struct work *work)
+static struct timing batch(void *state, const struct work *work, bool baseline)
+{
+    struct ditto_state *s = state;
+    static struct worker clocks[WORK_MOST_REPLICAS];
+    struct worker *buffers = s->workers;
+    struct work mine = *work;
+    s->work = &mine;
+    s->baseline = baseline;
+    if (work->kind == BENCH_RUN)
+        return runs(s->strategy, work->reps);
+    if (work->kind == BENCH_PARALLEL_FOR) {
+        must(ditto_strategy_run(s->strategy, loops, s));
+        return s->loops;
+    }
+    if (work->kind == BENCH_BARRIER)
+        s->workers = clocks;
+    else if (s->plain)
+        mine.kind = BENCH_ALL_REDUCE;
+    must(ditto_strategy_run(s->strategy, batch_on_replica, s));
+    struct timing timing = work_timing(s->workers, work->replicas);
+    s->workers = buffers;
+    return timing;
+}
+
+static bool prepare(void *state, const struct work *work)
 {
     struct ditto_state *s = state;
     s->workers = work_allocate(work);
     s->work = work;
     must(ditto_strategy_run(s->strategy, work->kind == BENCH_PARALLEL_FOR ? touch_loop : touch_on_replica, s));
+    return true;
 }
 
 static void finish(void *state, const struct work *work)
@@ -159,9 +207,35 @@ static void create_wide(uint32_t devices, ditto_strategy **out)
     ditto_topology_destroy(here);
 }
 
-void ditto_contender_open(struct contender *out, enum bench_kind kind, uint32_t replicas)
+/* Of another contender's strategy: the one that does the plain all-reduce. */
+static struct ditto_state *new_state(ditto_strategy *strategy)
 {
     struct ditto_state *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        exit(1);
+    s->strategy = strategy;
+    s->plain = strategy != NULL;
+    return s;
+}
+
+static void close_first(void *state)
+{
+    struct ditto_state *s = state;
+    must(ditto_strategy_scope_leave(s->strategy));
+    must(ditto_strategy_destroy(s->strategy));
+    free(s);
+}
+
+static struct contender contender(const char *name, struct ditto_state *s, void (*close)(void *))
+{
+    return (struct contender){
+        .name = name, .state = s, .prepare = prepare, .batch = batch, .finish = finish, .close = close
+    };
+}
+
+uint32_t ditto_contender_open(struct contender *out, enum bench_kind kind, uint32_t replicas)
+{
+    struct ditto_state *s = new_state(NULL);
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     options.replicas = replicas;
     if (kind == BENCH_PARALLEL_FOR)
@@ -169,13 +243,9 @@ void ditto_contender_open(struct contender *out, enum bench_kind kind, uint32_t 
     else
         must(ditto_strategy_create(DITTO_MIRRORED, &options, &s->strategy));
     must(ditto_strategy_scope_enter(s->strategy));
-    *out = (struct contender){ .name = "ditto", .state = s, .batch = batch, .prepare = prepare, .finish = finish };
-}
-
-void ditto_contender_close(struct contender *contender)
-{
-    struct ditto_state *s = contender->state;
-    must(ditto_strategy_scope_leave(s->strategy));
-    must(ditto_strategy_destroy(s->strategy));
-    free(s);
+    out[0] = contender("ditto", s, close_first);
+    if (kind != BENCH_LIST && kind != BENCH_ASYNC)
+        return 1;
+    out[1] = contender("ditto-plain", new_state(s->strategy), free);
+    return 2;
 }

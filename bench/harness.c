@@ -7,7 +7,9 @@
 
 #define SAMPLES        31    /* batches of each contender and of its baseline */
 #define BATCH_SECONDS  0.004 /* long against the clock and against a wake-up */
-#define ENOUGH_SECONDS 12.0  /* for one row: large sizes get fewer samples */
+#define ENOUGH_SECONDS 20.0  /* for one row: large sizes get fewer samples */
+#define HEATS          3     /* batches by which bounds qualify */
+#define HOPELESS       1.25  /* times the fastest bound: not measured further */
 
 static int compare(const void *left, const void *right)
 {
@@ -21,49 +23,87 @@ static double quantile(double *sorted, uint32_t count, double q)
 }
 
 struct samples {
-    double whole[SAMPLES], baseline[SAMPLES], barrier;
+    double whole[SAMPLES], baseline[SAMPLES], cpu_share[SAMPLES], cpu_ratio[SAMPLES], barrier;
+    uint64_t reps; /* per batch */
     uint32_t count;
+    bool out; /* cannot do this work, was lost, or has no hope to be the bound */
 };
 
-/* Repetitions per batch, so that a batch of the slowest contender is long enough and none is too long. */
-static uint64_t calibrate(struct contender *contenders, uint32_t count, struct work work)
+static struct timing batch(struct contender *c, struct samples *s, const struct work *work, bool baseline)
 {
-    uint64_t reps = 1;
-    for (uint32_t c = 0; c < count; c++) {
-        work.reps = 1;
-        for (double seconds = 0; seconds < BATCH_SECONDS && work.reps < (1u << 20); work.reps *= 2) {
-            seconds = contenders[c].batch(contenders[c].state, &work, false);
-            if (seconds < 0)
-                break;
-        }
-        if (contenders[c].is_bound)
-            continue;
-        reps = reps == 1 || work.reps / 2 < reps ? (work.reps / 2 > 0 ? work.reps / 2 : 1) : reps;
-    }
-    return reps;
+    struct timing timing = c->batch(c->state, work, baseline);
+    s->out |= timing.seconds < 0;
+    return timing;
 }
 
-/* Nanoseconds of a barrier among the same contender's replicas: the difference of two batches lacks one. */
-static double barrier_of(struct contender *c, struct work work)
+/* Repetitions per batch: each contender's own, so that all batches are about equally long. */
+static uint64_t calibrate(struct contender *c, struct samples *s, struct work work)
 {
-    struct work barrier = { .kind = BENCH_BARRIER, .replicas = work.replicas, .reps = 2000 };
-    double seconds[5];
-    for (int i = 0; i < 5; i++)
-        seconds[i] = c->batch(c->state, &barrier, false);
+    work.reps = 1;
+    while (work.reps < (1u << 20) && !s->out && batch(c, s, &work, false).seconds < BATCH_SECONDS)
+        work.reps *= 2;
+    return work.reps;
+}
+
+/* Bounds that are far behind the fastest of them after a few batches are not measured further: there are many forms. */
+static void heats(struct contender *contenders, struct samples *samples, uint32_t count, struct work work)
+{
+    double best[MOST_CONTENDERS], fastest = 1e9;
+    for (uint32_t c = 0; c < count; c++) {
+        best[c] = 1e9;
+        work.reps = samples[c].reps;
+        for (int i = 0; i < HEATS && contenders[c].is_bound && !samples[c].out; i++) {
+            double seconds = batch(&contenders[c], &samples[c], &work, false).seconds / (double)work.reps;
+            best[c] = seconds < best[c] ? seconds : best[c];
+        }
+        fastest = best[c] < fastest ? best[c] : fastest;
+    }
+    for (uint32_t c = 0; c < count; c++)
+        samples[c].out |= contenders[c].is_bound && best[c] > HOPELESS * fastest;
+}
+
+/* Seconds of a barrier among the same contender's replicas: the difference of two batches lacks one. */
+static double barrier_of(struct contender *c, struct samples *s, struct work work)
+{
+    struct work barrier = { .kind = BENCH_BARRIER, .replicas = work.replicas, .reps = 1 };
+    double seconds[5] = { 0 };
+    while (barrier.reps < 2000 && !s->out && batch(c, s, &barrier, false).seconds < BATCH_SECONDS)
+        barrier.reps *= 2;
+    for (int i = 0; i < 5 && !s->out; i++)
+        seconds[i] = batch(c, s, &barrier, false).seconds;
     qsort(seconds, 5, sizeof *seconds, compare);
     return seconds[2] / (double)barrier.reps;
 }
 
-static struct result reduce_samples(struct samples *s, bool with_baseline, uint64_t reps)
+static void sample(struct contender *c, struct samples *s, struct work work)
 {
-    struct result r = { .reps = reps };
-    double base = 0;
+    work.reps = s->reps;
+    struct timing whole = batch(c, s, &work, false), baseline = { 0, 0 };
+    if (bench_facts[work.kind].collective && !s->out)
+        baseline = batch(c, s, &work, true);
+    if (s->out)
+        return;
+    s->whole[s->count] = whole.seconds;
+    s->baseline[s->count] = baseline.seconds;
+    s->cpu_share[s->count] = whole.cpu_seconds / whole.seconds;
+    s->cpu_ratio[s->count] = whole.cpu_seconds / baseline.cpu_seconds;
+    s->count++;
+}
+
+static struct result reduce_samples(struct samples *s, enum bench_kind kind)
+{
+    struct result r = { .reps = s->reps };
+    double base = 0, scale = 1e9 / (double)s->reps;
     qsort(s->whole, s->count, sizeof *s->whole, compare);
-    if (with_baseline) {
-        qsort(s->baseline, s->count, sizeof *s->baseline, compare);
-        base = quantile(s->baseline, s->count, 0.5) - s->barrier * (double)reps;
+    qsort(s->baseline, s->count, sizeof *s->baseline, compare);
+    if (kind == BENCH_SKEW) { /* time as it is: what the late one computes is part of the question */
+        qsort(s->cpu_share, s->count, sizeof *s->cpu_share, compare);
+        qsort(s->cpu_ratio, s->count, sizeof *s->cpu_ratio, compare);
+        r.cpu_share = quantile(s->cpu_share, s->count, 0.5);
+        r.cpu_ratio = quantile(s->cpu_ratio, s->count, 0.5);
+    } else if (bench_facts[kind].collective) {
+        base = quantile(s->baseline, s->count, 0.5) - s->barrier * (double)s->reps;
     }
-    double scale = 1e9 / (double)reps;
     r.min_ns = (s->whole[0] - base) * scale;
     r.median_ns = (quantile(s->whole, s->count, 0.5) - base) * scale;
     r.p95_ns = (quantile(s->whole, s->count, 0.95) - base) * scale;
@@ -75,30 +115,26 @@ static struct result reduce_samples(struct samples *s, bool with_baseline, uint6
 void measure(struct contender *contenders, uint32_t count, struct work work, struct result *result)
 {
     static struct samples samples[MOST_CONTENDERS];
-    bool with_baseline = work.kind == BENCH_ALL_REDUCE;
+    bool prepared[MOST_CONTENDERS];
     double began = now_seconds();
     memset(samples, 0, sizeof samples);
-    for (uint32_t c = 0; c < count; c++)
-        if (contenders[c].prepare != NULL)
-            contenders[c].prepare(contenders[c].state, &work);
-    work.reps = calibrate(contenders, count, work);
-    for (uint32_t c = 0; c < count; c++)
-        samples[c].barrier = with_baseline ? barrier_of(&contenders[c], work) : 0;
-    for (int i = 0; i < SAMPLES && (i < 5 || now_seconds() - began < ENOUGH_SECONDS); i++)
-        for (uint32_t c = 0; c < count; c++) {
-            struct samples *s = &samples[c];
-            double whole = contenders[c].batch(contenders[c].state, &work, false);
-            if (whole < 0)
-                continue;
-            s->whole[s->count] = whole;
-            if (with_baseline)
-                s->baseline[s->count] = contenders[c].batch(contenders[c].state, &work, true);
-            s->count++;
-        }
     for (uint32_t c = 0; c < count; c++) {
-        result[c] = samples[c].count > 0 ? reduce_samples(&samples[c], with_baseline, work.reps)
-                                         : (struct result){ .median_ns = -1 };
-        if (contenders[c].finish != NULL)
+        prepared[c] = contenders[c].prepare(contenders[c].state, &work);
+        samples[c].out = !prepared[c];
+        samples[c].reps = calibrate(&contenders[c], &samples[c], work);
+    }
+    heats(contenders, samples, count, work);
+    for (uint32_t c = 0; c < count; c++)
+        if (bench_facts[work.kind].collective)
+            samples[c].barrier = barrier_of(&contenders[c], &samples[c], work);
+    for (int i = 0; i < SAMPLES && (i < 5 || now_seconds() - began < ENOUGH_SECONDS); i++)
+        for (uint32_t c = 0; c < count; c++)
+            if (!samples[c].out)
+                sample(&contenders[c], &samples[c], work);
+    for (uint32_t c = 0; c < count; c++) {
+        bool measured = samples[c].count > 0 && !samples[c].out;
+        result[c] = measured ? reduce_samples(&samples[c], work.kind) : (struct result){ .median_ns = -1 };
+        if (prepared[c])
             contenders[c].finish(contenders[c].state, &work);
     }
 }

@@ -7,16 +7,20 @@
 /* Somebody who can do the work: ditto, a bound's form, a peer's process. */
 struct contender {
     const char *name;
+    const char *family; /* of peers: "OpenMP", "MPI", "gloo" */
     bool is_bound;
     void *state;
-    /* One batch; the time of its slowest replica in seconds, < 0: this contender does not do such work. */
-    double (*batch)(void *state, const struct work *work, bool baseline);
-    void (*prepare)(void *state, const struct work *work); /* buffers for this work; NULL: nothing */
+    /* Buffers for this work; false: this contender does not do such work, and nothing else is called. */
+    bool (*prepare)(void *state, const struct work *work);
+    /* One batch; seconds < 0: it is lost for this work, and measured no more. */
+    struct timing (*batch)(void *state, const struct work *work, bool baseline);
     void (*finish)(void *state, const struct work *work);
+    void (*close)(void *state); /* NULL: nothing to close */
 };
 
 struct result {
     double min_ns, median_ns, p95_ns; /* per repetition; median_ns < 0: not measured */
+    double cpu_share, cpu_ratio;      /* CPU seconds per second, and per CPU second of the work alone; of skew */
     uint64_t reps;                    /* per batch */
     bool noisy;                       /* the middle half of the samples spreads over more than 15 % */
 };
@@ -24,20 +28,20 @@ struct result {
 /* Measures all contenders on one work, their batches interleaved, and fills result[contenders]. */
 void measure(struct contender *contenders, uint32_t count, struct work work, struct result *result);
 
-/* ditto_contender.c; the strategy is made for `replicas`, or, for a parallel-for, for one replica of as many PUs. */
-void ditto_contender_open(struct contender *out, enum bench_kind kind, uint32_t replicas);
-void ditto_contender_close(struct contender *contender);
-/* bound.c: every form that there is for this work; returns how many were written to out. Threads live until close. */
-uint32_t bound_open(struct contender *out, uint32_t replicas);
+/* ditto_contender.c; the strategy is made for `replicas`, or, for a parallel-for, for one replica of as many PUs. Of an
+ * all-reduce of another sort there is a second one, which does the plain one. Returns how many were written to out. */
+uint32_t ditto_contender_open(struct contender *out, enum bench_kind kind, uint32_t replicas);
+/* bound.c: the forms that there are for this kind; returns how many were written to out. Until bound_close. */
+uint32_t bound_open(struct contender *out, enum bench_kind kind, uint32_t replicas);
 void bound_close(void);
-/* peer.c: a child process that speaks the protocol of peers/openmp.c; false: it is not there. */
-bool peer_open(struct contender *out, const char *name, const char *program, uint32_t replicas);
-void peer_close(struct contender *contender);
+/* peer.c: processes that speak the protocol of peers/protocol.h, from the folder of this program; `all`: not only
+ * the first. Returns how many were written to out. */
+uint32_t peers_open(struct contender *out, const char *folder, bool all, uint32_t replicas);
 
 /* life.c: rows without contenders. */
 void bench_create(uint32_t replicas, bool csv);
 void bench_rest(uint32_t replicas, bool csv);
 
-#define MOST_CONTENDERS 12
+#define MOST_CONTENDERS 32
 
 #endif

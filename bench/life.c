@@ -1,5 +1,5 @@
-/* bench/life.c   Question  what a strategy costs that does nothing: to make and destroy, and at rest.
- * Metric  create: ns of create and destroy, median of 51. rest: ns of CPU time that the process uses in 1 s while a strategy
+/* bench/life.c   Question  what a strategy costs that does nothing: to make and destroy, and at rest. Metric
+ * create: ns of create and destroy, median of 51. rest: ns of CPU time that the process uses in 1 s while a strategy
  *         with replicas on all cores is at rest, beginning right after a run.
  * Bound   8 replicas: 20 ms; rest: 10 ms. There is no hand-made form to compare with. */
 #include "harness.h"
@@ -47,7 +47,7 @@ static void print(const char *name, const char *what, uint32_t replicas, bool cs
                   double high, double limit)
 {
     if (csv)
-        printf("%s,ditto,%u,,,,0,1,%.0f,%.0f,%.0f,0.000,%.0f,0,0.000,,1\n", name, replicas, low * 1e9, middle * 1e9,
+        printf("%s,ditto,%u,,,,0,1,%.0f,%.0f,%.0f,0.000,%.0f,0,0.000,,1,,,,\n", name, replicas, low * 1e9, middle * 1e9,
                high * 1e9, limit * 1e9);
     else
         printf("%-10s %3u %s: %.2f ms (min %.2f, p95 %.2f); at most %.0f ms\n", name, replicas, what, middle * 1e3,

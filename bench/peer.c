@@ -1,80 +1,243 @@
-/* bench/peer.c - a peer in a process of its own: told what to do over a pipe, stopped (SIGSTOP) while others are
- * measured. */
+/* bench/peer.c - peers, each a process or a group of them: told what to do over a pipe, stopped (SIGSTOP) while
+ * others are measured. A peer that dies or does not answer is reported and left behind; nobody waits for it. */
 #include "harness.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define ANSWER_SECONDS 120 /* far beyond any batch */
+#define END_SECONDS    5
+
 struct peer {
-    pid_t process;
-    FILE *to, *from;
+    const char *name;
+    pid_t child, processes[WORK_MOST_REPLICAS]; /* the child: the peer itself, or what started its processes */
+    uint32_t count;
+    int to, from;
+    bool lost;
 };
 
-static double ask(struct peer *p, const char *format, unsigned long a, unsigned long b, unsigned long c)
+/* -- starting -- */
+
+/* Words before the program; %N: the number of replicas. More replicas than cores are bound by the program itself. */
+struct launch {
+    const char *name, *family, *program;
+    const char *one_per_core, *crowded;
+    uint32_t most_per_pu; /* beyond that its rows take minutes; 0: no limit */
+};
+static const struct launch launches[] = {
+    { "libgomp", "OpenMP", "peer-libgomp", "", "", 0 },
+    { "libomp", "OpenMP", "peer-libomp", "", "", 0 },
+    { "openmpi", "MPI", "peer-openmpi", "mpirun.openmpi --allow-run-as-root -np %N --bind-to core",
+      "mpirun.openmpi --allow-run-as-root -np %N --bind-to none --oversubscribe", 4 },
+    { "mpich", "MPI", "peer-mpich", "mpirun.mpich -n %N -bind-to core", "mpirun.mpich -n %N -bind-to none", 4 },
+    { "gloo", "gloo", "peer-gloo", "", "", 4 },
+};
+
+static uint32_t count_pus(void)
 {
-    double seconds = -1;
-    kill(p->process, SIGCONT);
-    fprintf(p->to, format, a, b, c);
-    fflush(p->to);
-    if (fscanf(p->from, "%lf", &seconds) != 1) {
-        fprintf(stderr, "ditto-bench: the peer went away\n");
-        exit(1);
+    cpu_set_t allowed;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    return (uint32_t)CPU_COUNT(&allowed);
+}
+
+/* In the child. The peer's words: how many replicas, and whether it has to bind them. */
+static void become(const struct launch *launch, char *program, uint32_t replicas)
+{
+    enum { MOST_WORDS = 32 };
+    char number[16], text[512], *word[MOST_WORDS], *rest = NULL;
+    int count = 0;
+    bool crowded = replicas > count_pus();
+    snprintf(number, sizeof number, "%u", replicas);
+    snprintf(text, sizeof text, "%s", crowded ? launch->crowded : launch->one_per_core);
+    for (char *w = strtok_r(text, " ", &rest); w != NULL && count < MOST_WORDS - 4; w = strtok_r(NULL, " ", &rest))
+        word[count++] = strcmp(w, "%N") == 0 ? number : w;
+    word[count++] = program;
+    word[count++] = number;
+    word[count++] = crowded ? "bind" : "bound";
+    word[count] = NULL;
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setenv("OMP_PROC_BIND", "true", 1); /* bound threads, as ditto's are */
+    execvp(word[0], word);
+    fprintf(stderr, "ditto-bench: %s: %s\n", word[0], strerror(errno));
+    _exit(127);
+}
+
+static bool start(struct peer *p, const struct launch *launch, char *program, uint32_t replicas)
+{
+    int down[2], up[2]; /* not inherited by peers that are started later: else this one's end would not be seen */
+    if (pipe2(down, O_CLOEXEC) != 0 || pipe2(up, O_CLOEXEC) != 0)
+        return false;
+    p->child = fork();
+    if (p->child < 0)
+        return false;
+    if (p->child == 0) {
+        dup2(down[0], 0);
+        dup2(up[1], 1);
+        become(launch, program, replicas);
     }
-    kill(p->process, SIGSTOP); /* its threads spin for milliseconds after their work */
-    return seconds;
+    setpgid(p->child, p->child);
+    close(down[0]);
+    close(up[1]);
+    p->to = down[1];
+    p->from = up[0];
+    return true;
 }
 
-static double batch(void *state, const struct work *work, bool baseline)
+/* -- talking -- */
+
+/* Not to mpirun: it sleeps when it has nothing to pass on, and Open MPI's would pass on the signal some time later. */
+static void tell_all(const struct peer *p, int signal)
 {
-    return ask(state, "batch %lu %lu %lu\n", (unsigned long)work->kind, (unsigned long)work->reps, baseline);
+    for (uint32_t i = 0; i < p->count; i++)
+        kill(p->processes[i], signal);
 }
 
-static void prepare(void *state, const struct work *work)
+static void kill_all(const struct peer *p)
 {
-    ask(state, "prepare %lu %lu %lu\n", (unsigned long)work->kind, (unsigned long)work->bytes, work->in_place);
+    tell_all(p, SIGKILL);
+    kill(-p->child, SIGKILL);
+    waitpid(p->child, NULL, 0);
+}
+
+static void lose(struct peer *p, const char *why)
+{
+    fprintf(stderr, "ditto-bench: the peer %s %s: going on without it\n", p->name, why);
+    kill_all(p);
+    close(p->to);
+    close(p->from);
+    p->lost = true;
+}
+
+/* One line, or why there is none. */
+static const char *read_line(struct peer *p, char *line, size_t size, int seconds)
+{
+    struct pollfd ready = { .fd = p->from, .events = POLLIN };
+    double end = now_seconds() + seconds;
+    for (size_t used = 0; used + 1 < size; used++) {
+        int left = (int)((end - now_seconds()) * 1e3);
+        if (left <= 0 || poll(&ready, 1, left) <= 0)
+            return "does not answer";
+        if (read(p->from, line + used, 1) != 1)
+            return "went away";
+        line[used + 1] = '\0';
+        if (line[used] == '\n')
+            return NULL;
+    }
+    return "talks too much";
+}
+
+__attribute__((format(printf, 2, 3))) static struct timing ask(struct peer *p, const char *format, ...)
+{
+    struct timing timing = TIMING_NONE;
+    char line[256];
+    va_list words;
+    if (p->lost)
+        return timing;
+    tell_all(p, SIGCONT);
+    va_start(words, format);
+    int length = vsnprintf(line, sizeof line, format, words);
+    va_end(words);
+    const char *trouble = write(p->to, line, (size_t)length) == length ? NULL : "went away";
+    if (trouble == NULL)
+        trouble = read_line(p, line, sizeof line, ANSWER_SECONDS);
+    if (trouble == NULL && sscanf(line, "%lf %lf", &timing.seconds, &timing.cpu_seconds) != 2)
+        trouble = "talks nonsense";
+    if (trouble != NULL) {
+        lose(p, trouble);
+        return TIMING_NONE;
+    }
+    tell_all(p, SIGSTOP);
+    return timing;
+}
+
+static bool greet(struct peer *p)
+{
+    static char line[WORK_MOST_REPLICAS * 12];
+    const char *trouble = read_line(p, line, sizeof line, ANSWER_SECONDS);
+    if (trouble == NULL && strncmp(line, "hello ", 6) != 0)
+        trouble = "talks nonsense";
+    if (trouble != NULL) {
+        lose(p, trouble);
+        return false;
+    }
+    for (char *at = line + 6; *at != '\n' && p->count < WORK_MOST_REPLICAS;)
+        p->processes[p->count++] = (pid_t)strtol(at, &at, 10);
+    tell_all(p, SIGSTOP);
+    return true;
+}
+
+/* -- a contender -- */
+
+static struct timing batch(void *state, const struct work *work, bool baseline)
+{
+    return ask(state, "batch %d %lu %u %d\n", (int)work->kind, (unsigned long)work->reps, work->skew_ns, baseline);
+}
+
+static bool prepare(void *state, const struct work *work)
+{
+    return ask(state, "prepare %d %lu %d %d %d %d\n", (int)work->kind, (unsigned long)work->bytes, (int)work->dtype,
+               (int)work->op, work->in_place, work->turns)
+               .seconds > 0;
 }
 
 static void finish(void *state, const struct work *work)
 {
     (void)work;
-    ask(state, "finish %lu %lu %lu\n", 0, 0, 0);
+    ask(state, "finish\n");
 }
 
-bool peer_open(struct contender *out, const char *name, const char *program, uint32_t replicas)
+static void end(void *state)
 {
-    int down[2], up[2];
-    char number[16];
-    snprintf(number, sizeof number, "%u", replicas);
-    if (access(program, X_OK) != 0 || pipe(down) != 0 || pipe(up) != 0)
-        return false;
-    struct peer *p = calloc(1, sizeof *p);
-    p->process = fork();
-    if (p->process == 0) {
-        dup2(down[0], 0);
-        dup2(up[1], 1);
-        close(down[1]);
-        close(up[0]);
-        setenv("OMP_PROC_BIND", "true", 1); /* bound threads, as ditto's are */
-        execl(program, program, number, (char *)NULL);
-        _exit(127);
+    struct peer *p = state;
+    char line[256];
+    if (!p->lost) {
+        tell_all(p, SIGCONT);
+        close(p->to); /* end of its input: it ends, and so does its output */
+        while (read_line(p, line, sizeof line, END_SECONDS) == NULL)
+            ;
+        kill_all(p);
+        close(p->from);
     }
-    close(down[0]);
-    close(up[1]);
-    p->to = fdopen(down[1], "w");
-    p->from = fdopen(up[0], "r");
-    *out = (struct contender){ .name = name, .state = p, .batch = batch, .prepare = prepare, .finish = finish };
-    return true;
+    free(p);
 }
 
-void peer_close(struct contender *contender)
+uint32_t peers_open(struct contender *out, const char *folder, bool all, uint32_t replicas)
 {
-    struct peer *p = contender->state;
-    kill(p->process, SIGCONT);
-    fclose(p->to); /* end of its input: it ends */
-    fclose(p->from);
-    waitpid(p->process, NULL, 0);
-    free(p);
+    uint32_t count = 0;
+    char program[4096];
+    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < (all ? sizeof launches / sizeof launches[0] : 1); i++) {
+        if (launches[i].most_per_pu != 0 && replicas > launches[i].most_per_pu * count_pus())
+            continue;
+        struct peer *p = calloc(1, sizeof *p);
+        snprintf(program, sizeof program, "%s/%s", folder, launches[i].program);
+        if (p == NULL || access(program, X_OK) != 0 || !start(p, &launches[i], program, replicas)) {
+            free(p);
+            continue;
+        }
+        p->name = launches[i].name;
+        if (!greet(p)) {
+            free(p);
+            continue;
+        }
+        out[count++] = (struct contender){ .name = p->name,
+                                           .family = launches[i].family,
+                                           .state = p,
+                                           .prepare = prepare,
+                                           .batch = batch,
+                                           .finish = finish,
+                                           .close = end };
+    }
+    return count;
 }

@@ -1,35 +1,70 @@
 #!/bin/sh
-# The table of `./run bench`: with words, one ditto-bench call; without, the rows that every release is judged by.
-# Every row stands beside its bound and beside OpenMP; --peers is accepted for peers that need installing (MPI, gloo), of
-# which there is none yet.
+# The table of `./run bench`:
+#     [--peers] [--csv]             the rows that every release is judged by, beside bounds, OpenMP, or all peers
+#     [--peers] NAME words          one call of ditto-bench
+#     --graph FILE.svg [FILE.csv]   all-reduce, time against size; from FILE.csv if it is there, else measured into it
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 bench=build/bench/ditto-bench
-if [ "${1:-}" = --peers ]; then
-    echo "# peers: OpenMP; MPI and gloo are not measured by this version"
+peers='' csv='' graph=''
+while [ $# -gt 0 ]; do
+    case $1 in
+    --peers) peers=--peers ;;
+    --csv) csv=--csv ;;
+    --graph) graph=${2:?--graph needs a file}; shift ;;
+    *) break ;;
+    esac
     shift
-fi
-[ $# -eq 0 ] || exec "$bench" "$@"
+done
 
 worst=0 header=yes
 # row WORDS: without the heading, after the first
 row() {
     log=$(mktemp)
-    "$bench" "$@" >"$log" || worst=$?
-    if [ $header = yes ]; then cat "$log"; else grep -v -e '^#' -e '^bench ' "$log"; fi
+    # shellcheck disable=SC2086 # words, or none
+    "$bench" "$@" $peers $csv >"$log" || worst=$?
+    if [ $header = yes ]; then cat "$log"; else grep -v -e '^#' -e '^bench[ ,]' "$log"; fi
     rm -f "$log"
     header=no
 }
-sizes=8,2K,32K,512K,8M,128M
-row barrier --replicas 2
-row run --replicas 2
-row all-reduce --replicas 2 --bytes $sizes --in-place
-row all-reduce --replicas 2 --bytes $sizes
-row barrier --replicas 8
-row barrier --replicas 64
-row all-reduce --replicas 8 --bytes 8,32K,2M --in-place
-row parallel-for --devices 2
-row parallel-for --devices 1
-row create --replicas 8
-row rest --replicas 8
+
+# Every row that design and issues name figures for.
+table() {
+    sizes=8,2K,32K,512K,8M
+    row barrier
+    row run
+    row all-reduce --bytes $sizes,128M --in-place
+    row all-reduce --bytes $sizes,128M
+    row barrier --replicas 8
+    row barrier --replicas 64
+    row all-reduce --replicas 8 --bytes 8,32K,2M --in-place
+    for name in all-gather broadcast reduce-scatter reduce; do row $name --bytes $sizes; done
+    for name in broadcast reduce; do row $name --bytes 8,2K,32K --turns; done
+    for dtype in f32 f64 i32 bf16; do row all-reduce --dtype $dtype --bytes 1M --in-place; done
+    row list --bytes 400K --in-place
+    row async --bytes $sizes --in-place
+    row skew --bytes 32K --skew 0,20,200 --in-place
+    row parallel-for --devices 2
+    row parallel-for --devices 1
+    row create --replicas 8
+    row rest --replicas 8
+}
+
+# Into a CSV file, unless it is there; then the picture.
+draw() {
+    data=${1:-build/bench/graph.csv}
+    if [ ! -s "$data" ]; then
+        csv=--csv
+        { row all-reduce --in-place; row all-reduce; } >"$data.part" && mv "$data.part" "$data"
+    fi
+    gnuplot -e "data='$data'; picture='$graph'" bench/plot.gp || worst=$?
+}
+
+if [ -n "$graph" ]; then
+    draw "$@"
+elif [ $# -gt 0 ]; then
+    row "$@"
+else
+    table
+fi
 exit $worst

@@ -1,100 +1,250 @@
 /* bench/work.c - the measured work. See work.h. */
 #include "work.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
-double now_seconds(void)
+/* name, moves like, input, output, collective, reduces, one buffer, sizes */
+const struct bench_facts bench_facts[BENCH_KINDS] = {
+    [BENCH_BARRIER] = { .name = "barrier" },
+    [BENCH_RUN] = { .name = "run", .like = BENCH_RUN },
+    [BENCH_ALL_REDUCE] = { "all-reduce", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "8..128M" },
+    [BENCH_ALL_GATHER] = { "all-gather", BENCH_ALL_GATHER, EXTENT_OWN_PART, EXTENT_WHOLE, true, false, false, "8..8M" },
+    [BENCH_BROADCAST] = { "broadcast", BENCH_BROADCAST, EXTENT_WHOLE_AT_ROOT, EXTENT_WHOLE, true, false, true,
+                          "8..8M" },
+    [BENCH_REDUCE_SCATTER] = { "reduce-scatter", BENCH_REDUCE_SCATTER, EXTENT_WHOLE, EXTENT_OWN_PART, true, true, false,
+                               "8..8M" },
+    [BENCH_REDUCE] = { "reduce", BENCH_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE_AT_ROOT, true, true, false, "8..8M" },
+    [BENCH_LIST] = { "list", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "400K" },
+    [BENCH_ASYNC] = { "async", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "8..8M" },
+    [BENCH_SKEW] = { "skew", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "32K" },
+    [BENCH_PARALLEL_FOR] = { .name = "parallel-for", .like = BENCH_PARALLEL_FOR, .sizes = "0,256M" },
+    [BENCH_CREATE] = { .name = "create", .like = BENCH_CREATE },
+    [BENCH_REST] = { .name = "rest", .like = BENCH_REST },
+};
+
+static double seconds_of(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void rewrite(struct worker *w, size_t count, uint64_t rep)
+double now_seconds(void)
 {
-    float value = (float)(rep & 7);
-    for (size_t i = 0; i < count; i++)
-        w->src[i] = value;
+    return seconds_of(CLOCK_MONOTONIC);
 }
 
-static void look(struct worker *w, size_t count)
+size_t work_element_bytes(ditto_dtype dtype)
 {
-    float sum = 0;
-    for (size_t i = 0; i < count; i += 16)
-        sum += w->dst[i];
-    w->seen += sum;
+    switch (dtype) {
+#define ELEMENT_BYTES(name, value, bytes, text) \
+    case name:                                  \
+        return bytes;
+        DITTO_DTYPE_LIST(ELEMENT_BYTES)
+#undef ELEMENT_BYTES
+    }
+    return 0;
+}
+
+/* -- who gives and who gets what -- */
+
+struct span work_part(const struct work *work, uint32_t id)
+{
+    size_t each = work->bytes / work->replicas;
+    return (struct span){ id * each, (id + 1) * each };
+}
+
+static struct span extent_of(const struct work *work, enum extent extent, uint32_t id)
+{
+    struct span whole = { 0, work->bytes }, nothing = { 0, 0 };
+    switch (extent) {
+    case EXTENT_WHOLE:
+        return whole;
+    case EXTENT_OWN_PART:
+        return work_part(work, id);
+    case EXTENT_WHOLE_AT_ROOT:
+        return id == work->root ? whole : nothing;
+    default:
+        return nothing;
+    }
+}
+
+struct span work_input(const struct work *work, uint32_t id)
+{
+    return extent_of(work, bench_facts[work->kind].input, id);
+}
+
+struct span work_output(const struct work *work, uint32_t id)
+{
+    return extent_of(work, bench_facts[work->kind].output, id);
+}
+
+struct span work_tensor(const struct work *work, uint32_t index)
+{
+    size_t each = work->bytes / WORK_TENSORS / 64 * 64;
+    return (struct span){ index * each, index + 1 == WORK_TENSORS ? work->bytes : (index + 1) * each };
+}
+
+/* -- a batch -- */
+
+/* Valid numbers of every dtype: small floats are also numbers of half and of double their length; a bool is 0 or 1. */
+static uint32_t pattern(const struct work *work, uint64_t rep)
+{
+    float value = (float)(rep & 7);
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return work->dtype == DITTO_BOOL ? (uint32_t)(rep & 1) * 0x01010101u : bits;
+}
+
+static void rewrite(char *bytes, struct span s, uint32_t word)
+{
+    uint32_t *words = (uint32_t *)(void *)bytes;
+    for (size_t i = s.first / 4; i < s.end / 4; i++)
+        words[i] = word;
+}
+
+static uint32_t look(const char *bytes, struct span s)
+{
+    const uint32_t *words = (const uint32_t *)(const void *)bytes;
+    uint32_t sum = 0;
+    for (size_t i = s.first / 4; i < s.end / 4; i += 16)
+        sum += words[i];
+    return sum;
+}
+
+static void compute(uint32_t ns)
+{
+    double end = now_seconds() + ns * 1e-9;
+    while (now_seconds() < end)
+        ;
+}
+
+static void repeat(const struct work *work, struct worker *workers, uint32_t id, const struct contender_ops *ops,
+                   void *context, bool baseline)
+{
+    struct worker *w = &workers[id];
+    struct work now = *work;
+    for (uint64_t rep = 0; rep < work->reps; rep++) {
+        now.root = work->turns ? (uint32_t)(rep % work->replicas) : work->root;
+        if (work->skew_ns > 0 && rep % work->replicas == id)
+            compute(work->skew_ns);
+        rewrite(w->src, work_input(&now, id), pattern(work, rep));
+        if (!baseline)
+            ops->collective(context, id, &now, workers);
+        else if (work->kind != BENCH_SKEW)
+            ops->barrier(context, id);
+        w->seen += look(w->dst, work_output(&now, id));
+    }
+}
+
+/* -- the check: replica i gives i + 1 everywhere -- */
+
+/* 32 bits of a buffer in which every element is `value`. */
+static uint32_t word_of(ditto_dtype dtype, uint32_t value, size_t index)
+{
+    float single = (float)value;
+    double twice = value;
+    uint32_t bits, halves[2];
+    memcpy(&bits, &single, sizeof bits);
+    memcpy(halves, &twice, sizeof twice);
+    switch (dtype) {
+    case DITTO_F64:
+        return halves[index & 1];
+    case DITTO_BF16:
+        return bits >> 16 | (bits & 0xffff0000u);
+    case DITTO_I32:
+        return value;
+    default:
+        return bits;
+    }
+}
+
+static bool can_check(const struct work *work)
+{
+    ditto_dtype t = work->dtype;
+    bool known = t == DITTO_F32 || t == DITTO_F64 || t == DITTO_I32 || (t == DITTO_BF16 && work->replicas < 16);
+    return !bench_facts[work->kind].reduces || (known && work->op == DITTO_SUM);
+}
+
+static uint32_t expected(const struct work *work, size_t at)
+{
+    const struct bench_facts *facts = &bench_facts[work->kind];
+    uint32_t n = work->replicas;
+    if (facts->reduces)
+        return n * (n + 1) / 2;
+    return facts->input == EXTENT_OWN_PART ? (uint32_t)(at / (work->bytes / n)) + 1 : work->root + 1;
+}
+
+/* One repetition, untimed. */
+static void check(const struct work *work, struct worker *workers, uint32_t id, const struct contender_ops *ops,
+                  void *context)
+{
+    struct worker *w = &workers[id];
+    struct span input = work_input(work, id), output = work_output(work, id);
+    bool checked = can_check(work);
+    for (size_t i = input.first; i < input.end; i += 4) {
+        uint32_t word = checked ? word_of(work->dtype, id + 1, i / 4) : pattern(work, id);
+        memcpy(w->src + i, &word, sizeof word);
+    }
+    ops->collective(context, id, work, workers);
+    for (size_t i = output.first; i < output.end && checked; i += 4) {
+        uint32_t found, wanted = word_of(work->dtype, expected(work, i), i / 4);
+        memcpy(&found, w->dst + i, sizeof found);
+        if (found != wanted) {
+            fprintf(stderr, "bench: %s of %zu bytes: replica %u has %#x at byte %zu, not %#x\n",
+                    bench_facts[work->kind].name, work->bytes, id, found, i, wanted);
+            exit(1);
+        }
+    }
+}
+
+/* Untimed repetitions before a batch. What others did meanwhile has emptied the caches, and a large last-level cache
+ * takes some rounds to let new lines in: with one round, who came second on the same buffers looked twice as fast at
+ * 32 MiB. A baseline follows its contender's own batch. */
+static uint64_t warmups(const struct work *work, bool baseline)
+{
+    const uint64_t most = 16, volume = (uint64_t)2 << 30;
+    uint64_t rounds = volume / ((uint64_t)work->bytes * work->replicas * (work->in_place ? 1 : 2));
+    return baseline || rounds < 1 ? 1 : rounds < most ? rounds : most;
 }
 
 void work_batch(const struct work *work, struct worker *workers, uint32_t id, const struct contender_ops *ops,
                 void *context, bool baseline)
 {
     struct worker *w = &workers[id];
-    size_t count = work->bytes / sizeof(float);
-    if (work->kind ==
-        BENCH_ALL_REDUCE) { /* once untimed: what others did meanwhile has emptied the caches of our buffers */
-        rewrite(w, count, 0);
-        ops->all_reduce(context, id, work, workers);
-        look(w, count);
-    }
+    if (bench_facts[work->kind].collective)
+        for (uint64_t i = warmups(work, baseline); i > 0; i--)
+            check(work, workers, id, ops, context);
     ops->barrier(context, id);
-    double begin = now_seconds();
-    if (work->kind == BENCH_BARRIER) {
+    double begin = now_seconds(), cpu = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    if (bench_facts[work->kind].collective)
+        repeat(work, workers, id, ops, context, baseline);
+    else
         for (uint64_t rep = 0; rep < work->reps; rep++)
             ops->barrier(context, id);
-    } else {
-        for (uint64_t rep = 0; rep < work->reps; rep++) {
-            rewrite(w, count, rep);
-            if (baseline)
-                ops->barrier(context, id);
-            else
-                ops->all_reduce(context, id, work, workers);
-            look(w, count);
-        }
-    }
-    w->seconds = now_seconds() - begin;
+    w->timing.cpu_seconds = seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu;
+    w->timing.seconds = now_seconds() - begin;
     ops->barrier(context, id);
 }
 
-static void add_block(float *restrict sum, const float *restrict more, size_t count)
+struct timing work_timing(const struct worker *workers, uint32_t replicas)
 {
-    for (size_t i = 0; i < count; i++)
-        sum[i] += more[i];
+    struct timing all = { 0, 0 };
+    for (uint32_t i = 0; i < replicas; i++) {
+        all.seconds = workers[i].timing.seconds > all.seconds ? workers[i].timing.seconds : all.seconds;
+        all.cpu_seconds += workers[i].timing.cpu_seconds;
+    }
+    return all;
 }
 
-void work_owners_loop(const struct work *work, struct worker *w, uint32_t id)
-{
-    enum { BLOCK = 1024 };
-    uint32_t n = work->replicas;
-    size_t count = work->bytes / 4, lines = (count + 15) / 16, each = lines / n, more = lines % n;
-    size_t first = (id * each + (id < more ? id : more)) * 16, end = first + (each + (id < more)) * 16;
-    end = end < count ? end : count;
-    if (n == 2) {
-        const float *a = w[0].src, *b = w[1].src;
-        float *x = w[0].dst, *y = w[1].dst;
-        WORK_INDEPENDENT
-        for (size_t i = first; i < end; i++)
-            x[i] = y[i] = a[i] + b[i];
-        return;
-    }
-    for (; first < end; first += BLOCK) {
-        float sum[BLOCK];
-        size_t block = end - first < BLOCK ? end - first : BLOCK;
-        memcpy(sum, w[0].src + first, block * sizeof *sum);
-        for (uint32_t r = 1; r < n; r++)
-            add_block(sum, w[r].src + first, block);
-        for (uint32_t r = 0; r < n; r++)
-            memcpy(w[(id + r) % n].dst + first, sum, block * sizeof *sum);
-    }
-}
+/* -- a loop -- */
 
 void work_loop(struct worker *workers, size_t first, size_t end)
 {
-    float *restrict a = workers[0].src;
+    float *restrict a = (float *)(void *)workers[0].src;
     for (size_t i = first; i < end; i++)
         a[i] = a[i] * 0.5f + 1.0f;
 }
@@ -103,100 +253,4 @@ void work_loop_part(const struct work *work, struct worker *workers, uint32_t id
 {
     size_t lines = work->bytes / 64; /* parts meet at borders of lines, as ditto's do with a grain of 16 */
     work_loop(workers, lines * id / work->replicas * 16, lines * (id + 1) / work->replicas * 16);
-}
-
-#define HUGE_PAGE ((size_t)2 << 20)
-
-/* Whole huge pages, the same for everyone: else who allocates first gets the better pages, and is faster for it. */
-static size_t padded_bytes(const struct work *work)
-{
-    return (work->bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-}
-
-static float *map_floats(const struct work *work)
-{
-    size_t bytes = padded_bytes(work);
-    char *raw = mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (raw == MAP_FAILED) {
-        perror("bench: mmap");
-        exit(1);
-    }
-    char *start = (char *)(((uintptr_t)raw + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
-    if (start > raw)
-        munmap(raw, (size_t)(start - raw));
-    munmap(start + bytes, (size_t)(raw + HUGE_PAGE - start));
-    madvise(start, bytes, MADV_HUGEPAGE);
-    return (float *)start;
-}
-
-/* The array of a loop: one for all contenders of a process, because a loop that memory bounds is some percent faster on some
- * pages than on others, and that is not what is asked. */
-static struct {
-    float *array;
-    uint32_t users;
-} loop;
-
-static float *loop_array(const struct work *work)
-{
-    if (loop.users++ == 0)
-        loop.array = map_floats(work);
-    return loop.array;
-}
-
-struct worker *work_allocate(const struct work *work)
-{
-    struct worker *workers = aligned_alloc(128, work->replicas * sizeof *workers);
-    for (uint32_t i = 0; i < work->replicas; i++) {
-        workers[i] = (struct worker){ 0 };
-        if (work->kind == BENCH_PARALLEL_FOR) {
-            workers[i].src = i == 0 ? loop_array(work) : NULL;
-            continue;
-        }
-        workers[i].src = map_floats(work);
-        workers[i].dst = work->in_place ? workers[i].src : map_floats(work);
-    }
-    return workers;
-}
-
-void work_touch(const struct work *work, struct worker *workers, uint32_t id)
-{
-    if (work->kind == BENCH_PARALLEL_FOR) {
-        work_loop_part(work, workers, id);
-        return;
-    }
-    for (size_t i = 0; i < work->bytes / sizeof(float); i++)
-        workers[id].src[i] = workers[id].dst[i] = 0;
-}
-
-void work_free(const struct work *work, struct worker *workers)
-{
-    bool shared = work->kind == BENCH_PARALLEL_FOR;
-    if (shared && --loop.users == 0)
-        munmap(loop.array, padded_bytes(work));
-    for (uint32_t i = 0; i < work->replicas && !shared; i++) {
-        munmap(workers[i].src, padded_bytes(work));
-        if (!work->in_place)
-            munmap(workers[i].dst, padded_bytes(work));
-    }
-    free(workers);
-}
-
-void pin_to_part(uint32_t id, uint32_t count)
-{
-    cpu_set_t allowed, one;
-    static cpu_set_t first; /* what the process had before any thread was bound */
-    static bool known;
-    if (!known) {
-        sched_getaffinity(0, sizeof first, &first);
-        known = true;
-    }
-    allowed = first;
-    uint32_t pus = (uint32_t)CPU_COUNT(&allowed), wanted = count > pus ? id * pus / count : id;
-    CPU_ZERO(&one);
-    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &allowed) && wanted-- == 0) {
-            CPU_SET(cpu, &one);
-            break;
-        }
-    sched_setaffinity(0, sizeof one, &one);
 }

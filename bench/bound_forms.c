@@ -1,0 +1,212 @@
+/* bench/bound_forms.c - collectives written for the case at hand: who does which range, for whom, in which way.
+ *
+ * All of them keep ditto's promise about order: whoever is through has met everyone. The fastest form of a row is
+ * its bound. Every form that is worth a thought belongs here: a ditto row that beats them all means that one is
+ * missing. */
+#include "bound.h"
+
+#include <string.h>
+
+enum { SLOT_BYTES = 8192, SLOT_TEAM = 64 };
+
+/* -- between two meetings -- */
+
+static inline void meet(const struct form *form, uint32_t id)
+{
+    form->ops.barrier((void *)(uintptr_t)form, id);
+}
+
+/* Owners of index ranges make them for everyone. */
+static void owners(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    const struct form *form = context;
+    const char *in[WORK_MOST_REPLICAS];
+    loops_sources(work, w, in);
+    meet(form, id);
+    loops_produce(form->way, work, in, w, loops_share(work, id), id, true);
+    meet(form, id);
+}
+
+/* Everyone fetches its own result. */
+static void pull(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    const struct form *form = context;
+    const char *in[WORK_MOST_REPLICAS];
+    loops_sources(work, w, in);
+    meet(form, id);
+    loops_produce(form->way, work, in, w, work_output(work, id), id, false);
+    meet(form, id);
+}
+
+/* Who has an input brings it to everyone. */
+static void push(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    const struct form *form = context;
+    const char *in[WORK_MOST_REPLICAS];
+    loops_sources(work, w, in);
+    meet(form, id);
+    loops_produce(form->way, work, in, w, work_input(work, id), id, true);
+    meet(form, id);
+}
+
+/* The first half of every part is fetched, the second is brought: both directions at once. */
+static void halves(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    const struct form *form = context;
+    const char *in[WORK_MOST_REPLICAS];
+    loops_sources(work, w, in);
+    meet(form, id);
+    for (uint32_t i = 0; i < work->replicas; i++) {
+        uint32_t r = id + i < work->replicas ? id + i : id + i - work->replicas;
+        struct span part = work_part(work, r), first = part;
+        first.end = part.first = part.first + (part.end - part.first) / 128 * 64;
+        loops_produce(form->way, work, in, w, first, id, false);
+        if (r == id)
+            loops_produce(form->way, work, in, w, part, id, true);
+    }
+    meet(form, id);
+}
+
+/* -- one meeting: small messages are copied to a place that stays until everyone has been there twice -- */
+
+static alignas(128) char slots[SLOT_TEAM][2][SLOT_BYTES];
+
+static void in_slots(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    const struct form *form = context;
+    uint32_t parity = (bound_episode[id].count + 1) & 1;
+    struct span mine = work_input(work, id);
+    const char *in[SLOT_TEAM];
+    memcpy(slots[id][parity] + mine.first, w[id].src + mine.first, mine.end - mine.first);
+    if (form->way == WAY_DEMOTE)
+        demote(slots[id][parity] + mine.first, mine.end - mine.first);
+    for (uint32_t r = 0; r < work->replicas; r++)
+        in[r] = slots[r][parity];
+    meet(form, id);
+    loops_produce(WAY_PLAIN, work, in, w, work_output(work, id), id, false);
+}
+
+/* The same in chunks with a flag each, in the chunk's last line: the first is read while the last is being copied. */
+enum { CHUNK_BYTES = 496, CHUNKS = SLOT_BYTES / CHUNK_BYTES + 1 };
+static struct chunk {
+    alignas(CHUNK_BYTES + 16) char bytes[CHUNK_BYTES];
+    _Atomic uint32_t word;
+} chunks[SLOT_TEAM][2][CHUNKS];
+
+static struct span chunk_span(const struct work *work, size_t k)
+{
+    return loops_common((struct span){ 0, work->bytes }, (struct span){ k * CHUNK_BYTES, (k + 1) * CHUNK_BYTES });
+}
+
+static void in_chunks(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    uint32_t e = ++bound_episode[id].count;
+    size_t count = (work->bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
+    const char *in[SLOT_TEAM];
+    (void)context;
+    for (size_t k = 0; k < count; k++) {
+        struct chunk *chunk = &chunks[id][e & 1][k];
+        struct span s = loops_common(chunk_span(work, k), work_input(work, id));
+        memcpy(chunk->bytes + (s.first - k * CHUNK_BYTES) * (s.end > s.first), w[id].src + s.first, s.end - s.first);
+        atomic_store_explicit(&chunk->word, e, memory_order_release);
+    }
+    for (size_t k = 0; k < count; k++) {
+        for (uint32_t r = 0; r < work->replicas; r++) {
+            struct chunk *chunk = &chunks[r][e & 1][k];
+            in[r] = (const char *)((uintptr_t)chunk->bytes - k * CHUNK_BYTES); /* where its source would begin */
+            while (atomic_load_explicit(&chunk->word, memory_order_acquire) != e)
+                ;
+        }
+        loops_produce(WAY_PLAIN, work, in, w, loops_common(chunk_span(work, k), work_output(work, id)), id, false);
+    }
+}
+
+/* The message begins in the line of the flag: of up to 48 bytes, one line from each to everyone is all that moves. */
+static struct rider {
+    alignas(128) _Atomic uint32_t word;
+    alignas(16) char payload[SLOT_BYTES];
+} riders[SLOT_TEAM][2];
+
+static void riding(void *context, uint32_t id, const struct work *work, struct worker *w)
+{
+    const struct form *form = context;
+    uint32_t e = ++bound_episode[id].count, team = bound_team.size;
+    struct span mine = work_input(work, id);
+    struct rider *own = &riders[id][e & 1];
+    const char *in[SLOT_TEAM];
+    memcpy(own->payload + mine.first, w[id].src + mine.first, mine.end - mine.first);
+    atomic_store_explicit(&own->word, e, memory_order_release);
+    if (form->way == WAY_DEMOTE)
+        demote(own, 16 + mine.end);
+    for (uint32_t r = 0; r < team; r++) {
+        in[r] = riders[r][e & 1].payload;
+        while (atomic_load_explicit(&riders[r][e & 1].word, memory_order_acquire) != e)
+            if (bound_team.crowded)
+                sched_yield();
+            else
+                PAUSE();
+    }
+    loops_produce(WAY_PLAIN, work, in, w, work_output(work, id), id, false);
+}
+
+/* -- the table -- */
+
+enum {
+    BARRIER = 1u << BENCH_BARRIER,
+    FORK = 1u << BENCH_RUN | 1u << BENCH_PARALLEL_FOR,
+    ALL_REDUCE = 1u << BENCH_ALL_REDUCE,
+    GATHER = 1u << BENCH_ALL_GATHER,
+    BROADCAST = 1u << BENCH_BROADCAST,
+    SCATTER = 1u << BENCH_REDUCE_SCATTER,
+    REDUCE = 1u << BENCH_REDUCE,
+    EVERY = ALL_REDUCE | GATHER | BROADCAST | SCATTER | REDUCE,
+    SHARED = ALL_REDUCE | BROADCAST | REDUCE, /* whose result can be made in shares by owners */
+    MIDDLE = 8 * 1024,
+    LARGE = 256 * 1024,
+};
+
+#define ALONE .for_the_rest = true
+#define CROWD .for_crowds = true
+const struct form bound_forms[] = {
+    /* meetings, each with the direct loop between two of them */
+    { "flags", { flags_barrier, owners }, BARRIER | FORK | SHARED, ALONE },
+    { "eager", { eager_barrier, owners }, BARRIER | SHARED, ALONE },
+    { "exchange", { exchange_barrier, owners }, BARRIER, ALONE },
+    { "one-line", { one_line_barrier, owners }, BARRIER, .most_team = 16, ALONE },
+    { "rounds", { rounds_barrier, owners }, BARRIER, .least_team = 3, ALONE },
+    { "demote", { demote_barrier, owners }, BARRIER | SHARED, WAY_DEMOTE, ALONE },
+    { "yield", { yield_barrier, owners }, BARRIER | FORK | SHARED, CROWD },
+    { "flags-yield", { flags_yield_barrier, owners }, BARRIER | ALL_REDUCE, CROWD },
+    /* one meeting */
+    { "rider", { flags_barrier, riding }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
+    { "rider-demote", { demote_barrier, riding }, EVERY, WAY_DEMOTE, 0, SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
+    { "rider-yield", { yield_barrier, riding }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, CROWD },
+    { "slots", { eager_barrier, in_slots }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
+    { "slots-demote", { demote_barrier, in_slots }, EVERY, WAY_DEMOTE, 0, SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
+    { "chunks", { eager_barrier, in_chunks }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
+    { "slots-yield", { yield_barrier, in_slots }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, CROWD },
+    /* who fetches, who brings */
+    { "everyone", { eager_barrier, pull }, ALL_REDUCE, ALONE, .out_of_place = true },
+    { "everyone-yield", { yield_barrier, pull }, ALL_REDUCE, CROWD, .out_of_place = true },
+    { "pull", { eager_barrier, pull }, EVERY & ~ALL_REDUCE, ALONE },
+    { "pull-flags", { flags_barrier, pull }, EVERY & ~ALL_REDUCE, ALONE },
+    { "pull-yield", { yield_barrier, pull }, EVERY & ~ALL_REDUCE, CROWD },
+    { "pull-ahead", { eager_barrier, pull }, EVERY & ~ALL_REDUCE, WAY_AHEAD, ALONE },
+    { "push", { eager_barrier, push }, BROADCAST | GATHER, ALONE },
+    { "push-demote", { demote_barrier, push }, BROADCAST | GATHER, WAY_DEMOTE, ALONE },
+    { "push-yield", { yield_barrier, push }, BROADCAST | GATHER, CROWD },
+    { "halves", { eager_barrier, halves }, GATHER, ALONE },
+    { "wide", { flags_barrier, owners }, ALL_REDUCE, WAY_WIDE, .least_team = 8, .most_team = 8, ALONE },
+    { "wide-yield", { yield_barrier, owners }, ALL_REDUCE, WAY_WIDE, .least_team = 8, .most_team = 8, CROWD },
+    /* other ways for what is large */
+    { "ahead", { eager_barrier, owners }, SHARED, WAY_AHEAD, ALONE },
+    { "half", { eager_barrier, owners }, ALL_REDUCE | REDUCE, WAY_HALF, ALONE },
+    { "pull-half", { eager_barrier, pull }, SCATTER | REDUCE, WAY_HALF, ALONE },
+    { "blocks", { flags_barrier, owners }, ALL_REDUCE | REDUCE, WAY_BLOCKS, MIDDLE, ALONE },
+    { "pull-blocks", { flags_barrier, pull }, SCATTER, WAY_BLOCKS, MIDDLE, ALONE },
+    { "stream", { eager_barrier, owners }, SHARED, WAY_STREAM, LARGE, ALONE },
+    { "stream-ahead", { eager_barrier, owners }, SHARED, WAY_STREAM_AHEAD, LARGE, ALONE },
+    { "pull-stream", { eager_barrier, pull }, GATHER | BROADCAST | SCATTER, WAY_STREAM, LARGE, ALONE },
+    { "push-stream", { eager_barrier, push }, GATHER, WAY_STREAM, LARGE, ALONE },
+};
+const uint32_t bound_form_count = sizeof bound_forms / sizeof bound_forms[0];

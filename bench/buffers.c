@@ -1,0 +1,122 @@
+/* bench/buffers.c - where the measured work lies: its pages, and the PUs of its threads. See work.h. */
+#include "work.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* Whole huge pages, the same for everyone: else who allocates first gets the better pages, and is faster for it. */
+static size_t padded_bytes(const struct work *work)
+{
+    return (work->bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+}
+
+static char *map_bytes(const struct work *work)
+{
+    size_t bytes = padded_bytes(work);
+    char *raw = mmap(NULL, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (raw == MAP_FAILED) {
+        perror("bench: mmap");
+        exit(1);
+    }
+    char *start = (char *)(((uintptr_t)raw + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE);
+    if (start > raw)
+        munmap(raw, (size_t)(start - raw));
+    munmap(start + bytes, (size_t)(raw + HUGE_PAGE - start));
+    madvise(start, bytes, MADV_HUGEPAGE);
+    return start;
+}
+
+static void map_worker(const struct work *work, struct worker *w)
+{
+    w->src = map_bytes(work);
+    w->dst = work->in_place ? w->src : map_bytes(work);
+}
+
+/* The array of a loop: one for all contenders of a process, because a loop that memory bounds is some percent faster
+ * on some pages than on others, and that is not what is asked. */
+static struct {
+    char *array;
+    uint32_t users;
+} loop;
+
+static struct worker *no_buffers(const struct work *work)
+{
+    struct worker *workers = aligned_alloc(128, (work->replicas * sizeof *workers + 127) / 128 * 128);
+    if (workers == NULL)
+        exit(1);
+    memset(workers, 0, work->replicas * sizeof *workers);
+    return workers;
+}
+
+struct worker *work_allocate_one(const struct work *work, uint32_t id)
+{
+    struct worker *workers = no_buffers(work);
+    map_worker(work, &workers[id]);
+    return workers;
+}
+
+struct worker *work_allocate(const struct work *work)
+{
+    struct worker *workers = no_buffers(work);
+    if (work->kind == BENCH_PARALLEL_FOR) {
+        if (loop.users++ == 0)
+            loop.array = map_bytes(work);
+        workers[0].src = loop.array;
+        return workers;
+    }
+    for (uint32_t i = 0; i < work->replicas; i++)
+        map_worker(work, &workers[i]);
+    return workers;
+}
+
+void work_touch(const struct work *work, struct worker *workers, uint32_t id)
+{
+    if (work->kind == BENCH_PARALLEL_FOR) {
+        work_loop_part(work, workers, id);
+        return;
+    }
+    memset(workers[id].src, 0, work->bytes);
+    memset(workers[id].dst, 0, work->bytes);
+}
+
+void work_free(const struct work *work, struct worker *workers)
+{
+    bool shared = work->kind == BENCH_PARALLEL_FOR;
+    if (shared && --loop.users == 0)
+        munmap(loop.array, padded_bytes(work));
+    for (uint32_t i = 0; i < work->replicas && !shared; i++) {
+        if (workers[i].src == NULL)
+            continue;
+        munmap(workers[i].src, padded_bytes(work));
+        if (workers[i].dst != workers[i].src)
+            munmap(workers[i].dst, padded_bytes(work));
+    }
+    free(workers);
+}
+
+/* -- places -- */
+
+void pin_to_part(uint32_t id, uint32_t count)
+{
+    cpu_set_t allowed, one;
+    static cpu_set_t first; /* what the process had before any thread was bound */
+    static bool known;
+    if (!known) {
+        sched_getaffinity(0, sizeof first, &first);
+        known = true;
+    }
+    allowed = first;
+    uint32_t pus = (uint32_t)CPU_COUNT(&allowed), wanted = count > pus ? id * pus / count : id;
+    CPU_ZERO(&one);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &allowed) && wanted-- == 0) {
+            CPU_SET(cpu, &one);
+            break;
+        }
+    sched_setaffinity(0, sizeof one, &one);
+}

@@ -1,0 +1,330 @@
+/* bench/loops.c - see loops.h. */
+#include "loops.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+/* Before a loop: in place or out of place, no iteration needs another one's result. */
+#if defined(__clang__)
+#define WORK_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define WORK_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+enum { LINE = 64, BLOCK_BYTES = 4096 }; /* a block stays in the first-level cache */
+
+/* -- sums -- */
+
+struct sums {
+    void (*two)(char *x, char *y, const char *a, const char *b, struct span s);
+    void (*eight)(char *const *out, const char *const *in, struct span s);
+    void (*block)(char *sum, const char *const *in, uint32_t count, struct span s);
+};
+
+#define SAME(x) (x)
+#define NAME    f32
+#define T       float
+#define A       float
+#define WIDEN   SAME
+#define NARROW  SAME
+#define LOOP
+#include "loops_of_type.h"
+#define NAME   f64
+#define T      double
+#define A      double
+#define WIDEN  SAME
+#define NARROW SAME
+#define LOOP
+#include "loops_of_type.h"
+#define NAME   i32 /* wraps around */
+#define T      uint32_t
+#define A      uint32_t
+#define WIDEN  SAME
+#define NARROW SAME
+#define LOOP
+#include "loops_of_type.h"
+
+#define NAME   f32_half
+#define T      float
+#define A      float
+#define WIDEN  SAME
+#define NARROW SAME
+#if defined(__x86_64__) && !defined(__clang__)
+#define LOOP __attribute__((target("prefer-vector-width=256")))
+#else
+#define LOOP
+#endif
+#include "loops_of_type.h"
+
+static inline float widen_bf16(uint16_t half)
+{
+    union {
+        uint32_t bits;
+        float value;
+    } u = { .bits = (uint32_t)half << 16 };
+    return u.value;
+}
+
+/* To nearest even; a NaN stays one. */
+static inline uint16_t narrow_bf16(float value)
+{
+    union {
+        float value;
+        uint32_t bits;
+    } u = { .value = value };
+    uint32_t rounded = (u.bits + 0x7fffu + ((u.bits >> 16) & 1u)) >> 16;
+    return (uint16_t)((u.bits & 0x7fffffffu) > 0x7f800000u ? (u.bits >> 16) | 0x40u : rounded);
+}
+
+#define NAME   bf16
+#define T      uint16_t
+#define A      float
+#define WIDEN  widen_bf16
+#define NARROW narrow_bf16
+#define LOOP
+#include "loops_of_type.h"
+
+static const struct sums *sums_of(ditto_dtype dtype, enum way way)
+{
+    switch (dtype) {
+    case DITTO_F32:
+        return way == WAY_HALF ? &sums_f32_half : &sums_f32;
+    case DITTO_F64:
+        return &sums_f64;
+    case DITTO_I32:
+        return &sums_i32;
+    case DITTO_BF16:
+        return &sums_bf16;
+    default:
+        return NULL;
+    }
+}
+
+bool loops_can(const struct work *work)
+{
+    return !bench_facts[work->kind].reduces || (work->op == DITTO_SUM && sums_of(work->dtype, WAY_PLAIN) != NULL);
+}
+
+/* -- ways -- */
+
+#if defined(__x86_64__)
+static bool can_demote(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 25 & 1u) != 0;
+}
+
+__attribute__((target("cldemote"))) void demote(const void *bytes, size_t count)
+{
+    char *line = (char *)(uintptr_t)bytes;
+    for (size_t i = 0; i < count; i += LINE)
+        _cldemote(line + i);
+}
+
+/* Whole lines past the caches; ragged ends as usual. */
+static void stream(char *out, const char *from, size_t bytes)
+{
+    size_t head = (LINE - (uintptr_t)out % LINE) % LINE;
+    head = head < bytes ? head : bytes;
+    memcpy(out, from, head);
+    size_t i = head;
+    for (; i + LINE <= bytes; i += LINE) {
+#if defined(__AVX512F__)
+        _mm512_stream_si512((void *)(out + i), _mm512_loadu_si512((const void *)(from + i)));
+#else
+        for (size_t k = 0; k < LINE; k += 16)
+            _mm_stream_si128((void *)(out + i + k), _mm_loadu_si128((const void *)(from + i + k)));
+#endif
+    }
+    memcpy(out + i, from + i, bytes - i);
+}
+
+static void stream_end(void)
+{
+    _mm_sfence();
+}
+#else
+static bool can_demote(void)
+{
+    return false;
+}
+
+void demote(const void *bytes, size_t count)
+{
+    (void)bytes, (void)count;
+}
+
+static void stream(char *out, const char *from, size_t bytes)
+{
+    memcpy(out, from, bytes);
+}
+
+static void stream_end(void) {}
+#endif
+
+static bool is_streaming(enum way way)
+{
+    return way == WAY_STREAM || way == WAY_STREAM_AHEAD;
+}
+
+static bool is_ahead(enum way way)
+{
+    return way == WAY_AHEAD || way == WAY_STREAM_AHEAD;
+}
+
+/* Small ones leave the processor's few line buffers to what is fetched and to what is streamed. */
+static size_t block_of(enum way way)
+{
+    return way == WAY_STREAM_AHEAD ? 512 : way == WAY_STREAM ? 256 : way == WAY_AHEAD ? 1024 : BLOCK_BYTES;
+}
+
+bool way_exists(enum way way)
+{
+#if !defined(__x86_64__)
+    if (is_streaming(way))
+        return false;
+#endif
+    return way != WAY_DEMOTE || can_demote();
+}
+
+/* Where a range comes from and goes to. */
+struct ends {
+    const char *const *in;
+    uint32_t ins, outs;
+    const char *own; /* the caller's result */
+    char *out[WORK_MOST_REPLICAS];
+};
+
+static void fetch_ahead(const struct ends *e, struct span s, bool outs)
+{
+    for (size_t at = s.first; at < s.end; at += LINE) {
+        for (uint32_t i = 0; i < e->ins; i++)
+            __builtin_prefetch(e->in[i] + at, 0);
+        for (uint32_t i = 0; i < e->outs && outs; i++)
+            __builtin_prefetch(e->out[i] + at, 1);
+    }
+}
+
+static void deliver(enum way way, const struct ends *e, size_t at, const char *from, size_t bytes)
+{
+    for (uint32_t i = 0; i < e->outs; i++) {
+        char *out = e->out[i] + at;
+        if (out == from) /* a copy in place */
+            continue;
+        if (is_streaming(way))
+            stream(out, from, bytes);
+        else
+            memcpy(out, from, bytes);
+        if (way == WAY_DEMOTE && e->out[i] != e->own)
+            demote(out, bytes);
+    }
+}
+
+/* Sums go through a block in the first-level cache; copies (sums == NULL, one input) straight. */
+static void in_blocks(enum way way, const struct sums *sums, const struct ends *e, struct span s)
+{
+    alignas(LINE) char block[BLOCK_BYTES];
+    size_t step = block_of(way);
+    for (size_t at = s.first; at < s.end; at += step) {
+        size_t end = at + step < s.end ? at + step : s.end;
+        if (is_ahead(way))
+            fetch_ahead(e, (struct span){ end, end + step < s.end ? end + step : s.end }, !is_streaming(way));
+        if (sums != NULL)
+            sums->block(block, e->in, e->ins, (struct span){ at, end });
+        deliver(way, e, at, sums != NULL ? block : e->in[0] + at, end - at);
+    }
+    if (is_streaming(way))
+        stream_end();
+}
+
+static void sum(enum way way, const struct work *work, const struct ends *e, struct span s)
+{
+    const struct sums *sums = sums_of(work->dtype, way);
+    if ((way == WAY_PLAIN || way == WAY_HALF) && e->ins == 2 && e->outs <= 2)
+        sums->two(e->out[0], e->outs == 2 ? e->out[1] : NULL, e->in[0], e->in[1], s);
+    else if (way == WAY_WIDE && e->ins == 8 && e->outs == 8)
+        sums->eight(e->out, e->in, s);
+    else
+        in_blocks(way, sums, e, s);
+}
+
+static void copy(enum way way, struct ends *e, const char *const *from, struct span s)
+{
+    e->in = from;
+    e->ins = 1;
+    if (way == WAY_PLAIN || way == WAY_HALF || way == WAY_WIDE)
+        deliver(way, e, s.first, from[0] + s.first, s.end > s.first ? s.end - s.first : 0);
+    else
+        in_blocks(way, NULL, e, s);
+}
+
+/* -- collectives -- */
+
+/* Who takes the result, beginning with the caller: not all begin with the same one. */
+static void takers(struct ends *e, const struct work *work, struct worker *w, uint32_t me, bool everyone)
+{
+    uint32_t n = work->replicas;
+    e->outs = 0;
+    e->own = w[me].dst;
+    if (!everyone)
+        e->out[e->outs++] = w[me].dst;
+    else if (bench_facts[work->kind].output == EXTENT_WHOLE_AT_ROOT)
+        e->out[e->outs++] = w[work->root].dst;
+    else
+        for (uint32_t r = 0; r < n; r++)
+            e->out[e->outs++] = w[me + r < n ? me + r : me + r - n].dst;
+}
+
+struct span loops_common(struct span a, struct span b)
+{
+    struct span s = { a.first > b.first ? a.first : b.first, a.end < b.end ? a.end : b.end };
+    return s.end < s.first ? (struct span){ 0, 0 } : s;
+}
+
+void loops_produce(enum way way, const struct work *work, const char *const *in, struct worker *w, struct span s,
+                   uint32_t me, bool everyone)
+{
+    struct ends e;
+    if (s.end <= s.first)
+        return;
+    takers(&e, work, w, me, everyone);
+    if (bench_facts[work->kind].reduces) {
+        e.in = in;
+        e.ins = work->replicas;
+        sum(way, work, &e, s);
+    } else if (bench_facts[work->kind].input == EXTENT_WHOLE_AT_ROOT) {
+        copy(way, &e, &in[work->root], s);
+    } else {
+        for (uint32_t r = 0; r < work->replicas; r++)
+            copy(way, &e, &in[r], loops_common(s, work_part(work, r)));
+    }
+}
+
+struct span loops_share(const struct work *work, uint32_t id)
+{
+    size_t lines = (work->bytes + LINE - 1) / LINE, n = work->replicas, end = lines * (id + 1) / n * LINE;
+    return (struct span){ lines * id / n * LINE, end < work->bytes ? end : work->bytes };
+}
+
+void loops_sources(const struct work *work, const struct worker *workers, const char **in)
+{
+    for (uint32_t r = 0; r < work->replicas; r++)
+        in[r] = workers[r].src;
+}
+
+void loops_collective(const struct work *work, struct worker *workers, uint32_t id)
+{
+    const char *in[WORK_MOST_REPLICAS];
+    const struct bench_facts *facts = &bench_facts[work->kind];
+    bool everyone = facts->output != EXTENT_OWN_PART;
+    struct span s = !everyone                         ? work_output(work, id)
+                    : facts->input == EXTENT_OWN_PART ? work_input(work, id)
+                                                      : loops_share(work, id);
+    loops_sources(work, workers, in);
+    loops_produce(work->replicas == 8 ? WAY_WIDE : WAY_PLAIN, work, in, workers, s, id, everyone);
+}

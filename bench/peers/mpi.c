@@ -1,0 +1,190 @@
+/* bench/peers/mpi.c - the same work in MPI: one rank per replica, each with its own memory. Compiled once with Open
+ * MPI and once with MPICH. Rank 0 speaks the protocol and passes every order on. */
+#include "protocol.h"
+
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static struct worker clocks[WORK_MOST_REPLICAS], *workers;
+static struct work work;
+static int rank, ranks;
+
+/* MPI_DATATYPE_NULL, MPI_OP_NULL: not measured in MPI. Copies are of bytes. */
+static MPI_Datatype type_of(ditto_dtype dtype)
+{
+    switch (dtype) {
+    case DITTO_F32:
+        return MPI_FLOAT;
+    case DITTO_F64:
+        return MPI_DOUBLE;
+    case DITTO_I32:
+        return MPI_INT32_T;
+    default:
+        return MPI_DATATYPE_NULL;
+    }
+}
+
+static MPI_Op op_of(ditto_op op)
+{
+    switch (op) {
+    case DITTO_SUM:
+        return MPI_SUM;
+    case DITTO_MIN:
+        return MPI_MIN;
+    case DITTO_MAX:
+        return MPI_MAX;
+    case DITTO_PROD:
+        return MPI_PROD;
+    default:
+        return MPI_OP_NULL;
+    }
+}
+
+static void barrier(void *context, uint32_t id)
+{
+    (void)context, (void)id;
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void all_reduce(const struct work *w, const struct worker *mine, struct span s)
+{
+    size_t element = work_element_bytes(w->dtype);
+    MPI_Allreduce(w->in_place ? MPI_IN_PLACE : mine->src + s.first, mine->dst + s.first,
+                  (int)((s.end - s.first) / element), type_of(w->dtype), op_of(w->op), MPI_COMM_WORLD);
+}
+
+static void collective(void *context, uint32_t id, const struct work *w, struct worker *all)
+{
+    const struct worker *mine = &all[id];
+    struct span own = work_part(w, id);
+    size_t element = work_element_bytes(w->dtype);
+    int count = (int)(w->bytes / element), part = (int)((own.end - own.first) / element);
+    MPI_Datatype type = type_of(w->dtype);
+    MPI_Op op = op_of(w->op);
+    MPI_Request request;
+    (void)context;
+    switch (w->kind) {
+    case BENCH_LIST:
+        for (uint32_t i = 0; i < WORK_TENSORS; i++)
+            all_reduce(w, mine, work_tensor(w, i));
+        break;
+    case BENCH_ASYNC:
+        MPI_Iallreduce(w->in_place ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op, MPI_COMM_WORLD, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        break;
+    case BENCH_ALL_GATHER:
+        MPI_Allgather(w->in_place ? MPI_IN_PLACE : mine->src + own.first, (int)(own.end - own.first), MPI_BYTE,
+                      mine->dst, (int)(own.end - own.first), MPI_BYTE, MPI_COMM_WORLD);
+        break;
+    case BENCH_BROADCAST:
+        MPI_Bcast(mine->dst, (int)w->bytes, MPI_BYTE, (int)w->root, MPI_COMM_WORLD);
+        break;
+    case BENCH_REDUCE_SCATTER:
+        MPI_Reduce_scatter_block(mine->src, mine->dst + own.first, part, type, op, MPI_COMM_WORLD);
+        break;
+    case BENCH_REDUCE:
+        MPI_Reduce(w->in_place && id == w->root ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op, (int)w->root,
+                   MPI_COMM_WORLD);
+        break;
+    default:
+        all_reduce(w, mine, (struct span){ 0, w->bytes });
+    }
+}
+
+static const struct contender_ops ops = { barrier, collective };
+
+static bool prepare(const struct work *wanted)
+{
+    const struct bench_facts *facts = &bench_facts[wanted->kind];
+    work = *wanted;
+    work.replicas = (uint32_t)ranks;
+    if (wanted->kind != BENCH_BARRIER && !facts->collective)
+        return false;
+    if (facts->reduces && (type_of(work.dtype) == MPI_DATATYPE_NULL || op_of(work.op) == MPI_OP_NULL))
+        return false;
+    if (wanted->kind == BENCH_REDUCE_SCATTER && wanted->in_place) /* MPI then puts the part to the front */
+        return false;
+    workers = work_allocate_one(&work, (uint32_t)rank);
+    work_touch(&work, workers, (uint32_t)rank);
+    return true;
+}
+
+static struct timing batch(bool baseline)
+{
+    struct worker *used = bench_facts[work.kind].collective ? workers : clocks;
+    struct timing all = { 0, 0 }, mine;
+    work_batch(&work, used, (uint32_t)rank, &ops, NULL, baseline);
+    mine = used[rank].timing;
+    MPI_Reduce(&mine.seconds, &all.seconds, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&mine.cpu_seconds, &all.cpu_seconds, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    return all;
+}
+
+static void hello(void)
+{
+    int own = (int)getpid(), *processes = calloc((size_t)ranks, sizeof *processes);
+    if (processes == NULL)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    MPI_Gather(&own, 1, MPI_INT, processes, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (rank == 0) {
+        printf("hello");
+        for (int i = 0; i < ranks; i++)
+            printf(" %d", processes[i]);
+        printf("\n");
+        fflush(stdout);
+    }
+    free(processes);
+}
+
+/* False: the end. */
+static bool obey(const struct order *order)
+{
+    bool done;
+    struct timing timing;
+    switch (order->what) {
+    case ORDER_PREPARE:
+        done = prepare(&order->work);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0)
+            answer_yes(done);
+        return true;
+    case ORDER_BATCH:
+        work.kind = order->work.kind;
+        work.reps = order->work.reps;
+        work.skew_ns = order->work.skew_ns;
+        timing = batch(order->baseline != 0);
+        if (rank == 0)
+            answer(timing);
+        return true;
+    case ORDER_FINISH:
+        work_free(&work, workers);
+        if (rank == 0)
+            answer_yes(true);
+        return true;
+    default:
+        return false;
+    }
+}
+
+int main(int count, char **word)
+{
+    struct order order;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when it is stopped while the one who started it dies */
+    MPI_Init(&count, &word);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (count > 2 && strcmp(word[2], "bind") == 0)
+        pin_to_part((uint32_t)rank, (uint32_t)ranks);
+    hello();
+    do {
+        if (rank == 0)
+            order = read_order(stdin);
+        MPI_Bcast(&order, (int)sizeof order, MPI_BYTE, 0, MPI_COMM_WORLD);
+    } while (obey(&order));
+    MPI_Finalize();
+    return 0;
+}

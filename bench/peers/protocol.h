@@ -1,0 +1,64 @@
+/* bench/peers/protocol.h - what a peer's process is told, line by line on its standard input, and what it answers.
+ *
+ *     prepare KIND BYTES DTYPE OP IN_PLACE TURNS      1 0, or 0 0 if it does not do such work
+ *     batch KIND REPS SKEW_NS BASELINE                seconds of the slowest replica, CPU seconds of all
+ *     finish                                          1 0
+ * KIND, DTYPE and OP are numbers of bench/work.h. Before the first line it says `hello` and the ids of all its
+ * processes: they are stopped while somebody else is measured, because their threads spin for milliseconds after
+ * their work. */
+#ifndef PROTOCOL_H
+#define PROTOCOL_H
+
+#include "../work.h"
+
+#include <stdio.h>
+
+enum order_kind { ORDER_PREPARE, ORDER_BATCH, ORDER_FINISH, ORDER_END };
+struct order {
+    enum order_kind what;
+    struct work work; /* of prepare: all but reps and skew; of batch: kind, reps, skew */
+    int baseline;
+};
+
+static inline struct order read_order(FILE *from)
+{
+    char line[256];
+    int kind = 0, dtype = 0, op = 0, in_place = 0, turns = 0, baseline = 0;
+    unsigned skew_ns = 0;
+    unsigned long reps = 0, bytes = 0;
+    struct order order;
+    if (fgets(line, sizeof line, from) == NULL)
+        order.what = ORDER_END;
+    else if (sscanf(line, "prepare %d %lu %d %d %d %d", &kind, &bytes, &dtype, &op, &in_place, &turns) == 6)
+        order.what = ORDER_PREPARE;
+    else if (sscanf(line, "batch %d %lu %u %d", &kind, &reps, &skew_ns, &baseline) == 4)
+        order.what = ORDER_BATCH;
+    else
+        order.what = ORDER_FINISH;
+    order.work.kind = (enum bench_kind)kind;
+    order.work.replicas = 0;
+    order.work.bytes = bytes;
+    order.work.dtype = (ditto_dtype)dtype;
+    order.work.op = (ditto_op)op;
+    order.work.in_place = in_place != 0;
+    order.work.turns = turns != 0;
+    order.work.root = 0;
+    order.work.skew_ns = skew_ns;
+    order.work.reps = reps;
+    order.baseline = baseline;
+    return order;
+}
+
+static inline void answer(struct timing timing)
+{
+    printf("%.12g %.12g\n", timing.seconds, timing.cpu_seconds);
+    fflush(stdout);
+}
+
+static inline void answer_yes(bool yes)
+{
+    printf("%d 0\n", (int)yes);
+    fflush(stdout);
+}
+
+#endif

@@ -1,0 +1,29 @@
+# bench/plot.gp - all-reduce, time against size, from the CSV of ditto-bench: data='FILE.csv', picture='FILE.svg'.
+set terminal svg size 1120,560 font 'sans-serif,13' background '#ffffff'
+set output picture
+set datafile separator ','
+set logscale xy
+set format x '%.0b%B'
+set xtics ('8' 8, '128' 128, '2K' 2048, '32K' 32768, '512K' 524288, '8M' 8388608, '128M' 134217728)
+set xlabel 'bytes'
+set grid xtics ytics lc rgb '#dddddd'
+set key bottom right
+set xrange [5:3e8]
+set yrange [0.1:*]
+
+# Columns: 2 who, 6 in place, 7 bytes, 10 median ns, 13 bound ns
+rows(who, place) = sprintf("< awk -F, '$1 == \"all-reduce\" && $2 == \"%s\" && $6 == %d' %s", who, place, data)
+set multiplot layout 1,2
+do for [place in '1 0'] {
+    set title (place eq '1' ? 'all-reduce, in place' : 'all-reduce, out of place').', 2 replicas, f32 SUM'
+    set ylabel place eq '1' ? 'us' : ''
+    p = int(place)
+    plot rows('ditto', p) using 7:($10 / 1e3) with linespoints lw 2.5 pt 7 ps 0.6 lc rgb '#c0392b' title 'ditto', \
+         rows('ditto', p) using 7:($13 / 1e3) with lines lw 1.5 dt 2 lc rgb '#000000' title 'bound', \
+         rows('libgomp', p) using 7:($10 / 1e3) with linespoints pt 4 ps 0.5 lc rgb '#27ae60' title 'libgomp', \
+         rows('libomp', p) using 7:($10 / 1e3) with linespoints pt 6 ps 0.5 lc rgb '#16a085' title 'libomp', \
+         rows('openmpi', p) using 7:($10 / 1e3) with linespoints pt 8 ps 0.5 lc rgb '#2980b9' title 'Open MPI', \
+         rows('mpich', p) using 7:($10 / 1e3) with linespoints pt 10 ps 0.5 lc rgb '#8e44ad' title 'MPICH', \
+         rows('gloo', p) using 7:($10 / 1e3) with linespoints pt 12 ps 0.5 lc rgb '#7f8c8d' title 'gloo'
+}
+unset multiplot

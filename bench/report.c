@@ -1,0 +1,215 @@
+/* bench/report.c - see report.h. */
+#include "report.h"
+
+#include <bench-commit.h>
+#include <ditto/api.h>
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__clang__)
+#define COMPILER __VERSION__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+/* -- the machine -- */
+
+/* The rest of the first line of a file that begins so; "unknown": there is none. */
+static const char *line_of(const char *path, const char *beginning, char *line, int size)
+{
+    FILE *file = fopen(path, "r");
+    size_t length = strlen(beginning);
+    const char *found = "unknown";
+    while (file != NULL && fgets(line, size, file) != NULL)
+        if (strncmp(line, beginning, length) == 0) {
+            line[strcspn(line, "\n")] = '\0';
+            found = line + length + strspn(line + length, " \t:");
+            break;
+        }
+    if (file != NULL)
+        fclose(file);
+    return found;
+}
+
+static int count_nodes(void)
+{
+    int count = 0;
+    DIR *directory = opendir("/sys/devices/system/node");
+    for (struct dirent *e; directory != NULL && (e = readdir(directory)) != NULL;)
+        count += strncmp(e->d_name, "node", 4) == 0 && e->d_name[4] >= '0' && e->d_name[4] <= '9';
+    if (directory != NULL)
+        closedir(directory);
+    return count > 0 ? count : 1;
+}
+
+void report_machine(void)
+{
+    struct utsname kernel;
+    char cpu[256], smt[64], governor[64], date[32];
+    time_t now = time(NULL);
+    uname(&kernel);
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
+    printf("# ditto %s, commit %s, %s, %s\n", ditto_version(), BENCH_COMMIT, COMPILER, date);
+    printf("# %s, %ld PUs, NUMA nodes: %d, SMT: %s, governor: %s, Linux %s\n",
+           line_of("/proc/cpuinfo", "model name", cpu, sizeof cpu), sysconf(_SC_NPROCESSORS_ONLN), count_nodes(),
+           line_of("/sys/devices/system/cpu/smt/control", "", smt, sizeof smt),
+           line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", governor, sizeof governor),
+           kernel.release);
+    printf("# fresh data: each replica rewrites its input, runs the collective, reads its result; a barrier is taken "
+           "off\n");
+}
+
+/* -- choosing -- */
+
+/* The fastest of the bound's forms, or of the peers of a family; -1: none of them does this work. */
+static int best(const struct contender *c, const struct result *r, uint32_t count, const char *family)
+{
+    int best = -1;
+    for (uint32_t i = 0; i < count; i++) {
+        bool wanted = family == NULL ? c[i].is_bound : c[i].family != NULL && strcmp(c[i].family, family) == 0;
+        if (wanted && r[i].median_ns > 0 && (best < 0 || r[i].median_ns < r[best].median_ns))
+            best = (int)i;
+    }
+    return best;
+}
+
+static double ns_of(const struct result *r, int which)
+{
+    return which < 0 ? 0 : r[which].median_ns;
+}
+
+/* -- CSV: the first fourteen columns are fixed, new ones go to the end -- */
+
+static void csv_row(const struct request *q, const struct work *work, const struct contender *c, const struct result *r,
+                    double bound_ns, const char *form, double openmp_ns)
+{
+    const struct bench_facts *facts = &bench_facts[q->kind];
+    bool loop = q->kind == BENCH_PARALLEL_FOR, skew = q->kind == BENCH_SKEW;
+    printf("%s,%s,%u,", facts->name, c->name, loop ? 1 : q->replicas);
+    printf("%s,%s,%s,", facts->collective ? ditto_dtype_name(q->dtype) : "", facts->reduces ? ditto_op_name(q->op) : "",
+           facts->collective ? (q->in_place ? "1" : "0") : "");
+    printf("%zu,%llu,%.0f,%.0f,%.0f,%.3f,%.0f,%d,", work->bytes, (unsigned long long)r->reps, r->min_ns, r->median_ns,
+           r->p95_ns, (double)work->bytes / r->median_ns, bound_ns, r->noisy);
+    printf("%.3f,%s,%u,", openmp_ns / r->median_ns, form, loop ? q->replicas : 1);
+    if (skew)
+        printf("%u,%.3f,%.3f,", work->skew_ns / 1000, r->cpu_share, r->cpu_ratio);
+    else
+        printf(",,,");
+    printf("%s\n", q->turns ? "1" : "");
+}
+
+/* -- a table -- */
+
+static const char *const peers[] = { "libgomp", "libomp", "openmpi", "mpich", "gloo" };
+static const char *const families[] = { "OpenMP", "MPI", "gloo" };
+enum { PEERS = sizeof peers / sizeof peers[0], FAMILIES = sizeof families / sizeof families[0] };
+
+static void heading_of_table(const struct request *q)
+{
+    printf("%-14s %3s %9s %-4s %11s %11s %-14s %8s", "bench", "N", "bytes", "", "ditto ns", "bound ns", "form",
+           "of bound");
+    for (int i = 0; i < (q->peers ? PEERS : 1); i++)
+        printf(" %11s", peers[i]);
+    for (int i = 0; i < (q->peers ? FAMILIES : 1); i++)
+        printf("  /%-6s", families[i]);
+    printf("\n");
+}
+
+static void ns_cell(double ns)
+{
+    if (ns > 0)
+        printf(" %11.0f", ns);
+    else
+        printf(" %11s", "");
+}
+
+static void ratio_cell(double ns, double of)
+{
+    if (ns > 0 && of > 0)
+        printf("  %-7.3g", ns / of);
+    else
+        printf("  %-7s", "");
+}
+
+static double ns_of_name(const struct contender *c, const struct result *r, uint32_t count, const char *name)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!c[i].is_bound && strcmp(c[i].name, name) == 0)
+            return r[i].median_ns;
+    return 0;
+}
+
+/* What only some works have is said in words. */
+static void remarks(const struct request *q, const struct work *work, const struct contender *c, const struct result *r,
+                    uint32_t count)
+{
+    double plain_ns = ns_of_name(c, r, count, "ditto-plain");
+    if (q->dtype != DITTO_F32 || q->op != DITTO_SUM)
+        printf(" %s %s", ditto_dtype_name(q->dtype), bench_facts[q->kind].reduces ? ditto_op_name(q->op) : "");
+    if (plain_ns > 0 && r[0].median_ns > 0)
+        printf(" %.2f of the plain call", r[0].median_ns / plain_ns);
+    if (q->kind == BENCH_SKEW)
+        printf(" late by %u us, CPU seconds of those of the work:", work->skew_ns / 1000);
+    for (uint32_t i = 0; i < count && q->kind == BENCH_SKEW; i++)
+        if (!c[i].is_bound && r[i].median_ns > 0)
+            printf(" %s %.2f", c[i].name, r[i].cpu_ratio);
+    printf("%s\n", r[0].noisy ? " noisy" : "");
+}
+
+static void table_row(const struct request *q, const struct work *work, const struct contender *c,
+                      const struct result *r, uint32_t count, int bound)
+{
+    double ns = r[0].median_ns, bound_ns = ns_of(r, bound);
+    printf("%-14s %3u %9zu %-4s", bench_facts[q->kind].name, q->replicas, work->bytes,
+           bench_facts[q->kind].collective ? (q->turns      ? "turn"
+                                              : q->in_place ? "in"
+                                                            : "out")
+                                           : "");
+    ns_cell(ns);
+    ns_cell(bound_ns);
+    printf(" %-14s", bound >= 0 ? c[bound].name : "");
+    if (ns > 0 && bound >= 0)
+        printf(" %8.2f", bound_ns / ns);
+    else
+        printf(" %8s", "");
+    for (int i = 0; i < (q->peers ? PEERS : 1); i++)
+        ns_cell(ns_of_name(c, r, count, peers[i]));
+    for (int i = 0; i < (q->peers ? FAMILIES : 1); i++)
+        ratio_cell(ns, ns_of(r, best(c, r, count, families[i])));
+    remarks(q, work, c, r, count);
+}
+
+/* -- both -- */
+
+void report_heading(const struct request *q)
+{
+    if (q->csv) {
+        printf("bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns,noisy,"
+               "peer_ratio,bound_form,devices,skew_us,cpu_share,cpu_ratio,turns\n");
+        return;
+    }
+    report_machine();
+    heading_of_table(q);
+}
+
+bool report_row(const struct request *q, const struct work *work, const struct contender *c, const struct result *r,
+                uint32_t count)
+{
+    int bound = best(c, r, count, NULL);
+    double openmp_ns = ns_of(r, best(c, r, count, "OpenMP"));
+    if (q->csv) {
+        for (uint32_t i = 0; i < count; i++)
+            if ((!c[i].is_bound || q->forms) && r[i].median_ns > 0)
+                csv_row(q, work, &c[i], &r[i], ns_of(r, bound), bound >= 0 ? c[bound].name : "", openmp_ns);
+    } else {
+        table_row(q, work, c, r, count, bound);
+    }
+    fflush(stdout);
+    return bound < 0 || r[0].median_ns < 0 || r[0].median_ns >= 0.97 * r[bound].median_ns || r[0].noisy;
+}

@@ -1,0 +1,188 @@
+/* bench/request.c - see request.h. */
+#include "request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void usage(const char *trouble, const char *word)
+{
+    if (trouble != NULL)
+        fprintf(stderr, "ditto-bench: %s: %s\n", word, trouble);
+    fprintf(stderr, "usage: ditto-bench machine");
+    for (int i = 0; i < BENCH_KINDS; i++)
+        fprintf(stderr, "|%s", bench_facts[i].name);
+    fprintf(stderr,
+            "\n"
+            "           [--replicas N] [--bytes 8,4K,1M or 8..128M] [--dtype f32] [--op SUM] [--in-place]\n"
+            "           [--skew 0,20,200 (us; of skew)] [--devices N (of parallel-for)] [--peers] [--csv]\n"
+            "           [--turns (of broadcast and reduce: each replica in turn is the root)]\n"
+            "           [--forms (CSV with a row for every form of the bound that came near)]\n"
+            "bytes: of all-reduce, reduce, broadcast the message; of reduce-scatter a replica's whole input, of\n"
+            "all-gather its whole output; of list all tensors together; of parallel-for the array\n");
+    exit(2);
+}
+
+/* -- values -- */
+
+static size_t parse_size(const char **text)
+{
+    char *end;
+    size_t size = strtoull(*text, &end, 10);
+    int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    if (end == *text)
+        usage("is no size", *text);
+    *text = end + (shift != 0);
+    return size << shift;
+}
+
+static void parse_sizes(struct request *r, const char *text)
+{
+    r->sizes = 0;
+    while (*text != '\0' && r->sizes < MOST_SIZES) {
+        size_t size = parse_size(&text);
+        r->bytes[r->sizes++] = size;
+        if (strncmp(text, "..", 2) == 0) {
+            text += 2;
+            size_t last = parse_size(&text);
+            while (r->sizes < MOST_SIZES && size != 0 && (size *= 4) <= last)
+                r->bytes[r->sizes++] = size;
+            if (r->bytes[r->sizes - 1] < last && r->sizes < MOST_SIZES) /* the end of the range is always measured */
+                r->bytes[r->sizes++] = last;
+        }
+        if (*text != ',' && *text != '\0')
+            usage("is no list of sizes", text);
+        text += *text == ',';
+    }
+}
+
+static void parse_skews(struct request *r, const char *text)
+{
+    r->skews = 0;
+    while (*text != '\0' && r->skews < MOST_SKEWS) {
+        size_t us = parse_size(&text);
+        if (us > 1000000 || (*text != ',' && *text != '\0'))
+            usage("is no list of microseconds", text);
+        r->skew_us[r->skews++] = (uint32_t)us;
+        text += *text == ',';
+    }
+}
+
+static uint32_t parse_count(const char *value)
+{
+    int count = atoi(value);
+    if (count < 1 || count > WORK_MOST_REPLICAS)
+        usage("is no number from 1 to 1024", value);
+    return (uint32_t)count;
+}
+
+static ditto_dtype parse_dtype(const char *value)
+{
+#define SAME_DTYPE(name, number, bytes, text) \
+    if (strcmp(value, text) == 0)             \
+        return name;
+    DITTO_DTYPE_LIST(SAME_DTYPE)
+#undef SAME_DTYPE
+    usage("is no dtype", value);
+    return DITTO_F32;
+}
+
+static ditto_op parse_op(const char *value)
+{
+    for (int op = DITTO_SUM; op <= DITTO_XOR; op++)
+        if (strcmp(value, ditto_op_name((ditto_op)op)) == 0)
+            return (ditto_op)op;
+    usage("is no operator", value);
+    return DITTO_SUM;
+}
+
+static void parse_name(struct request *r, const char *word)
+{
+    r->kind = BENCH_KINDS;
+    r->machine = strcmp(word, "machine") == 0;
+    for (int i = 0; i < BENCH_KINDS; i++)
+        if (strcmp(word, bench_facts[i].name) == 0)
+            r->kind = (enum bench_kind)i;
+    if (r->machine)
+        r->kind = BENCH_BARRIER;
+    if (r->kind == BENCH_KINDS)
+        usage("is not measured", word);
+}
+
+/* -- what fits together -- */
+
+/* Small messages are any number of elements; large parts meet at borders of lines. */
+static void check_size(const struct request *r, size_t bytes)
+{
+    const struct bench_facts *facts = &bench_facts[r->kind];
+    bool parts = facts->input == EXTENT_OWN_PART || facts->output == EXTENT_OWN_PART;
+    size_t element = work_element_bytes(r->dtype), unit = element > 4 ? element : 4;
+    char text[32];
+    snprintf(text, sizeof text, "%zu", bytes);
+    if (parts)
+        unit = (bytes >= (size_t)r->replicas * 64 ? 64 : unit) * r->replicas;
+    if (bytes % unit != 0)
+        usage(parts ? "such sizes are multiples of replicas x 64, or small ones of replicas x element"
+                    : "sizes are whole elements and multiples of 4",
+              text);
+    if (facts->collective && bytes == 0)
+        usage("a message has bytes", text);
+    if (r->kind == BENCH_LIST && bytes < (size_t)WORK_TENSORS * 64)
+        usage("a list of 100 tensors has at least 6400 bytes", text);
+    if (bytes > (size_t)1 << 32)
+        usage("sizes end at 4G", text);
+}
+
+static bool has_root(const struct bench_facts *facts)
+{
+    return facts->input == EXTENT_WHOLE_AT_ROOT || facts->output == EXTENT_WHOLE_AT_ROOT;
+}
+
+/* One word, perhaps with its value; returns how many were used. */
+static int parse_word(struct request *r, const char *word, const char *value)
+{
+    const struct bench_facts *facts = &bench_facts[r->kind];
+    if (strcmp(word, "--in-place") == 0 && facts->collective)
+        r->in_place = true;
+    else if (strcmp(word, "--turns") == 0 && has_root(facts))
+        r->turns = true;
+    else if (strcmp(word, "--csv") == 0)
+        r->csv = true;
+    else if (strcmp(word, "--peers") == 0)
+        r->peers = true;
+    else if (strcmp(word, "--forms") == 0)
+        r->forms = r->csv = true;
+    else if (value == NULL)
+        usage("is no word for this, or lacks its value", word);
+    else if (strcmp(word, "--replicas") == 0 || (strcmp(word, "--devices") == 0 && r->kind == BENCH_PARALLEL_FOR))
+        return r->replicas = parse_count(value), 2;
+    else if (strcmp(word, "--bytes") == 0 && facts->sizes != NULL)
+        return parse_sizes(r, value), 2;
+    else if (strcmp(word, "--skew") == 0 && r->kind == BENCH_SKEW)
+        return parse_skews(r, value), 2;
+    else if (strcmp(word, "--dtype") == 0 && facts->collective)
+        return r->dtype = parse_dtype(value), 2;
+    else if (strcmp(word, "--op") == 0 && facts->reduces)
+        return r->op = parse_op(value), 2;
+    else
+        usage("is no word for this", word);
+    return 1;
+}
+
+struct request request_parse(int count, char **word)
+{
+    struct request r = { .replicas = 2, .dtype = DITTO_F32, .op = DITTO_SUM, .sizes = 1, .skews = 1 };
+    if (count < 2)
+        usage(NULL, NULL);
+    parse_name(&r, word[1]);
+    if (bench_facts[r.kind].sizes != NULL)
+        parse_sizes(&r, bench_facts[r.kind].sizes);
+    if (r.kind == BENCH_SKEW)
+        parse_skews(&r, "0,20,200");
+    for (int i = 2; i < count;)
+        i += parse_word(&r, word[i], i + 1 < count ? word[i + 1] : NULL);
+    r.in_place |= bench_facts[r.kind].one_buffer;
+    for (uint32_t i = 0; i < r.sizes; i++)
+        check_size(&r, r.bytes[i]);
+    return r;
+}

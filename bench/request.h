@@ -1,0 +1,24 @@
+/* bench/request.h - the words of ditto-bench. */
+#ifndef REQUEST_H
+#define REQUEST_H
+
+#include "work.h"
+
+enum { MOST_SIZES = 32, MOST_SKEWS = 8 };
+
+struct request {
+    enum bench_kind kind;
+    uint32_t replicas;
+    size_t bytes[MOST_SIZES];
+    uint32_t sizes;
+    uint32_t skew_us[MOST_SKEWS];
+    uint32_t skews;
+    ditto_dtype dtype;
+    ditto_op op;
+    bool in_place, turns, csv, peers, forms, machine;
+};
+
+/* Ends the program, with a usage line, when it does not understand. */
+struct request request_parse(int count, char **word);
+
+#endif
