@@ -1,6 +1,7 @@
 /* src/base/wait.c - the sleeping half of waiting. The protocol is argued in wait.h. */
 #include "base/wait.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 enum { AWAKE = 0, SLEEPING = 1 };
@@ -64,5 +65,45 @@ bool dti_waitroom_sleep(struct dti_waitroom *room, uint32_t seat_index, uint32_t
     }
     atomic_store_explicit(&seat->state, AWAKE, memory_order_relaxed);
     atomic_fetch_sub_explicit(&room->parked, 1, memory_order_relaxed);
+    return holds;
+}
+
+/* Looks until `end_ns` or the deadline; the clock costs as much as a dozen looks. */
+static bool spin(uint64_t end_ns, struct dti_deadline *deadline, dti_condition *condition, void *argument)
+{
+    uint64_t now;
+    do {
+        for (uint32_t look = 0; look < 64; look++) {
+            dti_pause();
+            if (condition(argument))
+                return true;
+        }
+        now = dti_now_ns();
+    } while (now < end_ns && now < dti_deadline_at(deadline));
+    return false;
+}
+
+static bool yield(uint64_t end_ns, dti_condition *condition, void *argument)
+{
+    do {
+        sched_yield();
+        if (condition(argument))
+            return true;
+    } while (dti_now_ns() < end_ns);
+    return false;
+}
+
+bool dti_wait_long(struct dti_waitroom *room, uint32_t seat, uint32_t awaits, struct dti_patience *patience,
+                   struct dti_deadline *deadline, dti_condition *condition, void *argument)
+{
+    uint64_t begin = dti_now_ns(), budget = patience->spin_ns;
+    if (patience->waits_long && budget > DTI_SPIN_LEAST_NS)
+        budget = DTI_SPIN_LEAST_NS;
+    if (budget != 0 && spin(begin + budget, deadline, condition, argument))
+        return true;
+    if (patience->yield_ns != 0 && yield(dti_now_ns() + patience->yield_ns, condition, argument))
+        return true;
+    bool holds = dti_waitroom_sleep(room, seat, awaits, deadline, condition, argument);
+    patience->waits_long = dti_now_ns() - begin > patience->spin_ns;
     return holds;
 }

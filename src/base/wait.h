@@ -18,8 +18,6 @@
 
 #include "base/futex.h"
 
-#include <sched.h>
-
 #define DTI_EVERYONE UINT32_MAX /* awaiting, or signalled by, anyone */
 
 struct dti_seat {
@@ -33,11 +31,15 @@ struct dti_waitroom {
     struct dti_seat *seat;
 };
 
-/* How long to look before sleeping. Plain values: the owner sets them while nobody waits. */
+/* How long to look before sleeping. Plain, the waiting thread's own. */
 struct dti_patience {
     uint64_t spin_ns;  /* look again and again, with pause */
     uint64_t yield_ns; /* let other threads of this CPU run between two looks */
+    /* The last wait that was one took longer than spin_ns: spinning was for nothing. The next one sleeps after DTI_SPIN_LEAST_NS,
+     * until a wait turns out to be worth spinning again. (ditto-bench skew: peers that are 200 us late.) */
+    bool waits_long;
 };
+#define DTI_SPIN_LEAST_NS 3000u
 
 /* `seats` aligned seats in one allocation; false: no memory. */
 bool dti_waitroom_init(struct dti_waitroom *room, uint32_t seats);
@@ -60,35 +62,19 @@ bool dti_waitroom_sleep(struct dti_waitroom *room, uint32_t seat, uint32_t await
                         dti_condition *condition, void *argument);
 
 /* The whole of waiting: look, spin, yield, sleep. True when the condition holds, false when the deadline came first. */
-static inline bool dti_wait(struct dti_waitroom *room, uint32_t seat, uint32_t awaits,
-                            const struct dti_patience *patience, struct dti_deadline *deadline,
-                            dti_condition *condition, void *argument)
+bool dti_wait_long(struct dti_waitroom *room, uint32_t seat, uint32_t awaits, struct dti_patience *patience,
+                   struct dti_deadline *deadline, dti_condition *condition, void *argument); /* the slow half */
+static inline bool dti_wait(struct dti_waitroom *room, uint32_t seat, uint32_t awaits, struct dti_patience *patience,
+                            struct dti_deadline *deadline, dti_condition *condition, void *argument)
 {
     if (condition(argument))
         return true;
-    if (patience->spin_ns != 0) {
-        uint64_t end = 0;
-        for (uint32_t round = 0;; round++) {
-            dti_pause();
-            if (condition(argument))
-                return true;
-            if (round % 64 == 63) { /* the clock costs as much as a dozen looks */
-                uint64_t now = dti_now_ns();
-                end = end != 0 ? end : now + patience->spin_ns;
-                if (now >= end || now >= dti_deadline_at(deadline))
-                    break;
-            }
-        }
+    for (uint32_t look = 0; patience->spin_ns != 0 && look < 64; look++) { /* before the clock is looked at at all */
+        dti_pause();
+        if (condition(argument))
+            return true;
     }
-    if (patience->yield_ns != 0) {
-        uint64_t end = dti_now_ns() + patience->yield_ns;
-        do {
-            sched_yield();
-            if (condition(argument))
-                return true;
-        } while (dti_now_ns() < end);
-    }
-    return dti_waitroom_sleep(room, seat, awaits, deadline, condition, argument);
+    return dti_wait_long(room, seat, awaits, patience, deadline, condition, argument);
 }
 
 #endif

@@ -61,7 +61,7 @@ static bool slot_ready(void *argument)
 /* False: the iterator is being destroyed. */
 static bool wait_for_slot(struct producer *p, const struct dti_ticket *ticket)
 {
-    static const struct dti_patience asleep = { 0, 0 }; /* a batch takes longer than a wake-up */
+    struct dti_patience asleep = { 0 }; /* a batch takes longer than a wake-up */
     struct ditto_iterator *it = p->iterator;
     struct slot_wait w = { it, &it->consumer[ticket->replica].queue, ticket->number };
     if (slot_ready(&w))

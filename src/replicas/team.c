@@ -138,7 +138,7 @@ static bool is_done(void *argument)
 /* Waits for all; false when the deadline came first. */
 static bool join(struct dti_team *team, uint32_t number, struct dti_deadline *deadline)
 {
-    static const struct dti_patience asleep = { 0, 0 };
+    struct dti_patience asleep = { 0 };
     bool waits = team->options.caller_waits;
     for (uint32_t i = waits ? 0 : 1; i < team->n; i++) {
         struct done_wait w = { &team->replica[i], number };

@@ -30,7 +30,7 @@ void dti_async_renew(struct dti_attendee *attendee)
 {
     struct dti_async *own = attendee->async;
     attendee->posted = attendee->consumed = 0;
-    own->known_consumed = own->ready = 0;
+    own->known_consumed = own->ready = own->opened = 0;
     atomic_store_explicit(&own->consumed, 0, memory_order_relaxed); /* the next run's go word publishes all this */
     for (uint32_t i = 0; i < RING; i++) {
         own->open[i].number = 0;
@@ -46,28 +46,40 @@ static bool is_posted(const struct dti_sync *sync, uint32_t replica, uint32_t nu
            number; /* P1 */
 }
 
-static bool is_small(const struct dti_sync *sync, const struct dti_call *call)
+static bool is_small(const struct dti_sync *sync, const struct dti_size *size)
 {
-    struct dti_size size = dti_size_of(call, sync->team->n);
-    size_t limit = sync->tuning.given.small_bytes;
-    return size.own <= DTI_SMALL_BYTES && size.read <= limit;
+    return size->own <= DTI_SMALL_BYTES && size->read <= sync->tuning.given.small_bytes;
 }
 
 static struct dti_flow flow_of(struct dti_replica *self, uint32_t number)
 {
     struct dti_sync *sync = self->team->sync;
+    const struct dti_posting *own = dti_posting_of(sync, self->id, number);
     struct dti_flow flow = { .self = self,
                              .sync = sync,
                              .me = &sync->attendee[self->id],
                              .desk = &sync->attendee[self->id].desk,
-                             .call = &dti_posting_of(sync, self->id, number)->call,
-                             .posted = number };
-    struct dti_size size = dti_size_of(flow.call, sync->team->n);
+                             .call = &own->call,
+                             .posted = number,
+                             .from_slots = own->small,
+                             .payload_bytes = own->bytes };
     flow.reduction = dti_flow_reduction(sync, flow.call);
-    flow.payload_bytes = size.own;
-    flow.from_slots = is_small(sync, flow.call);
-    flow.streams = !flow.from_slots && size.all >= sync->tuning.given.stream_bytes;
     return flow;
+}
+
+/* A small all-reduce of two plain values, straight away; false: it is something else. */
+static bool combine_pair(struct dti_replica *self, uint32_t number)
+{
+    struct dti_sync *sync = self->team->sync;
+    struct dti_posting *one = dti_posting_of(sync, 0, number);
+    const struct dti_call *call = &dti_posting_of(sync, self->id, number)->call;
+    const struct dti_kernel *kernel = &(*sync->kernels)[call->dtype][call->op];
+    if (self->team->n != 2 || call->pattern != DTI_ALL_REDUCE || kernel->widen != NULL || kernel->divide != NULL)
+        return false;
+    size_t bytes = call->count * call->element_bytes;
+    kernel->combine(call->dst, dti_posting_payload(one, bytes),
+                    dti_posting_payload(dti_posting_of(sync, 1, number), bytes), call->count);
+    return true;
 }
 
 static uint32_t pieces_of(const struct dti_flow *flow)
@@ -109,13 +121,16 @@ static bool all_pieces_done(const struct dti_flow *flow, uint32_t pieces)
 /* A ready operation as far as it goes; true: this replica's result is there. */
 static bool work_on(struct dti_replica *self, uint32_t number)
 {
-    struct dti_flow flow = flow_of(self, number);
     uint32_t n = self->team->n;
+    if (dti_posting_of(self->team->sync, self->id, number)->small && combine_pair(self, number))
+        return true;
+    struct dti_flow flow = flow_of(self, number);
     if (flow.from_slots) {
         dti_flow_range(&flow, 0, dti_flow_all_grains(&flow), self->id, self->id + 1);
         return true;
     }
     uint32_t pieces = pieces_of(&flow);
+    flow.streams = dti_size_of(flow.call, n).all >= self->team->sync->tuning.given.stream_bytes;
     if (!dti_go_inside(self))
         return false;
     for (uint32_t step = 0; step < n; step++)
@@ -134,7 +149,7 @@ static bool is_same(const struct dti_replica *self, uint32_t replica, uint32_t n
     const struct dti_posting *theirs = dti_posting_of(self->team->sync, replica, number);
     return atomic_load_explicit(&mine->word, memory_order_relaxed) ==
                atomic_load_explicit(&theirs->word, memory_order_relaxed) &&
-           (is_small(self->team->sync, &mine->call) || dti_call_same(&mine->call, &theirs->call));
+           (mine->small || dti_call_same(&mine->call, &theirs->call));
 }
 
 /* All replicas have posted the same. Looks at every post once. */
@@ -270,6 +285,7 @@ ditto_status dti_async_wait(struct dti_replica *self, uint32_t number, struct dt
                      : consumed_ready(&w);
     if (!is_before(me->consumed, number)) {
         me->async->open[number % RING].number = 0;
+        me->async->opened--;
         return DITTO_OK;
     }
     if (w.hopeless != DITTO_OK)
@@ -282,16 +298,14 @@ ditto_status dti_async_wait(struct dti_replica *self, uint32_t number, struct dt
 uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint32_t *number)
 {
     const struct dti_async *own = attendee_of(self)->async;
-    uint32_t open = 0;
-    for (uint32_t i = 0; i < RING; i++)
-        if (own->open[i].number != 0) {
-            if (open == 0 || is_before(own->open[i].number, *number)) {
-                *number = own->open[i].number;
-                *name = own->open[i].name;
-            }
-            open++;
+    bool found = false;
+    for (uint32_t i = 0; own->opened != 0 && i < RING; i++)
+        if (own->open[i].number != 0 && (!found || is_before(own->open[i].number, *number))) {
+            *number = own->open[i].number;
+            *name = own->open[i].name;
+            found = true;
         }
-    return open;
+    return own->opened;
 }
 
 /* -- starting -- */
@@ -307,11 +321,13 @@ static bool place_is_free(struct dti_replica *self, uint32_t number)
     struct dti_async *own = attendee_of(self)->async;
     if (!is_before(own->known_consumed, number))
         return true;
-    for (uint32_t i = 0; i < self->team->n; i++)
-        if (is_before(atomic_load_explicit(&sync->attendee[i].async->consumed, memory_order_acquire), number)) /* U1 */
-            return false;
-    own->known_consumed = number;
-    return true;
+    uint32_t least = attendee_of(self)->posted;
+    for (uint32_t i = 0; i < self->team->n; i++) {
+        uint32_t consumed = atomic_load_explicit(&sync->attendee[i].async->consumed, memory_order_acquire); /* U1 */
+        least = is_before(consumed, least) ? consumed : least;
+    }
+    own->known_consumed = least; /* so that the others' lines are looked at once in a while, not at each start */
+    return !is_before(least, number);
 }
 static bool room_ready(void *argument)
 {
@@ -354,7 +370,7 @@ ditto_status dti_async_start(struct dti_replica *self, const struct dti_call *ca
     struct dti_attendee *me = attendee_of(self);
     uint32_t number = me->posted + 1, before = number - RING;
     struct dti_posting *post = dti_posting_of(sync, self->id, number);
-    size_t own = dti_size_of(call, team->n).own;
+    struct dti_size size = dti_size_of(call, team->n);
     if (dti_stopped(&team->stop))
         return dti_leave(self, dti_team_stop_status(team));
     if (me->async->open[number % RING].number != 0)
@@ -364,17 +380,25 @@ ditto_status dti_async_start(struct dti_replica *self, const struct dti_call *ca
     if (number > RING)
         DTI_TRY(await_room(self, before, deadline));
     dti_number_call(me, call->name);
-    post->call = *call;
-    if (is_small(sync, call) && own != 0)
-        memcpy(dti_posting_payload(post, own), call->src, own);
-    /* relaxed: published by the word */
-    atomic_store_explicit(&post->claim, (uint64_t)number << 32, memory_order_relaxed);
-    atomic_store_explicit(&post->done, (uint64_t)number << 32, memory_order_relaxed);
-    atomic_store_explicit(&post->word, (uint64_t)number << 32 | dti_call_digest(call), memory_order_release); /* P0 */
+    bool small = is_small(sync, &size);
+    if (!dti_call_identical(&post->call, call) || post->small != small) { /* else the line stays with the peers */
+        post->call = *call;
+        post->bytes = size.own;
+        post->small = small;
+        post->digest = dti_call_digest(call);
+    }
+    if (small && size.own != 0)
+        memcpy(dti_posting_payload(post, size.own), call->src, size.own);
+    if (!small) { /* relaxed: published by the word */
+        atomic_store_explicit(&post->claim, (uint64_t)number << 32, memory_order_relaxed);
+        atomic_store_explicit(&post->done, (uint64_t)number << 32, memory_order_relaxed);
+    }
+    atomic_store_explicit(&post->word, (uint64_t)number << 32 | post->digest, memory_order_release); /* P0 */
     dti_waitroom_signal(&team->room, self->id);
     me->posted = number;
     me->async->open[number % RING].number = number;
     me->async->open[number % RING].name = call->name;
+    me->async->opened++;
     dti_finish_call(me);
     *out = number;
     return DITTO_OK;

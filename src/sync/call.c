@@ -10,6 +10,12 @@ bool dti_call_same(const struct dti_call *a, const struct dti_call *b)
            a->dtype == b->dtype && a->op == b->op && a->implementation == b->implementation && a->hash == b->hash;
 }
 
+bool dti_call_identical(const struct dti_call *a, const struct dti_call *b)
+{
+    return dti_call_same(a, b) && a->src == b->src && a->dst == b->dst && a->list == b->list &&
+           a->counts == b->counts && a->more == b->more;
+}
+
 /* Multiplication by odd constants, folded: every field reaches every bit. */
 uint64_t dti_hash(uint64_t seed, uint64_t value)
 {

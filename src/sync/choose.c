@@ -3,7 +3,7 @@
 
 #include "sync/flow.h"
 
-const char *const dti_way_names[DTI_WAYS] = { "lines", "owners", "pull", "groups" };
+const char *const dti_way_names[DTI_WAYS] = { "lines", "owners", "groups" };
 
 static size_t list_bytes(const struct dti_call *call)
 {
@@ -64,13 +64,9 @@ struct dti_choice dti_choose(const struct dti_sync *sync, const struct dti_call 
     struct dti_choice choice = { .way = DTI_OWNERS, .streams = size->all >= t->stream_bytes };
     bool wants_groups = call->implementation == DITTO_IMPLEMENTATION_HIERARCHICAL ||
                         (call->implementation == DITTO_IMPLEMENTATION_AUTO && size->own >= t->hierarchical_bytes);
-    bool gathers = call->pattern == DTI_ALL_GATHER || call->pattern == DTI_BROADCAST;
     if (fits_lines(sync, call, size))
         choice.way = DTI_LINES;
     else if (wants_groups && sync->groups.groups > 1)
         choice.way = DTI_GROUPS;
-    else if (gathers &&
-             !choice.streams) /* from cache to cache: a line that is written to a peer's cache has to come back */
-        choice.way = DTI_PULL;
     return choice;
 }

@@ -8,7 +8,6 @@
 enum dti_way {
     DTI_LINES,  /* payloads ride in the lines of one meeting; everyone takes what it needs from there */
     DTI_OWNERS, /* between two meetings: all replicas divide the indices, each writes its own to all destinations */
-    DTI_PULL,   /* between two meetings: each replica takes what it receives */
     DTI_GROUPS, /* between two meetings: groups of near replicas divide the indices, swapping what they have combined */
     DTI_WAYS
 };

@@ -59,15 +59,10 @@ static ditto_status move_inside(struct dti_replica *self, uint32_t seq, void *co
                              .seq = seq,
                              .streams = m->choice.streams,
                              .reduction = dti_flow_reduction(sync, m->call) };
-    switch (m->choice.way) {
-    case DTI_PULL:
-        return dti_flow_flat(&flow, self->id, self->id + 1);
-    case DTI_GROUPS:
-        return dti_flow_is_combined(m->call) ? dti_flow_exchange(&flow, m->timeout_ms)
-                                             : dti_flow_flat(&flow, groups->start[group], groups->start[group + 1]);
-    default:
+    if (m->choice.way != DTI_GROUPS)
         return dti_flow_flat(&flow, 0, sync->team->n);
-    }
+    return dti_flow_is_combined(m->call) ? dti_flow_exchange(&flow, m->timeout_ms)
+                                         : dti_flow_flat(&flow, groups->start[group], groups->start[group + 1]);
 }
 
 ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, const struct dti_target *target,

@@ -1,7 +1,6 @@
 /* src/sync/exchange.c - groups combine, swap and write. Argued in exchange.h. */
 #include "sync/exchange.h"
 #include "sync/inside.h"
-#include "sync/stream.h"
 
 #include <string.h>
 
@@ -322,13 +321,12 @@ ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms)
                       .groups = g,
                       .group = g->of[flow->self->id],
                       .block_bytes = flow->sync->tuning.given.block_bytes };
+    flow->streams = false; /* a block has just been read, and is small */
     struct dti_span members = { g->start[l.group], g->start[l.group + 1] };
     l.parts = dti_tree_subtrees(flow->sync->team->n, members, l.part);
     for (l.lane = flow->self->id - g->start[l.group]; l.lane < g->lanes; l.lane += dti_groups_size(g, l.group)) {
         l.blocks = 0;
         DTI_TRY(go_through(&l));
     }
-    if (flow->streams)
-        dti_stream_end();
     return DITTO_OK;
 }

@@ -55,6 +55,15 @@ static bool combine_pair(const struct walk *w, size_t first, size_t end)
     return true;
 }
 
+/* What streams comes from memory: the next tile is on its way while this one is worked on. */
+static void fetch_ahead(const struct walk *w, size_t first, size_t count)
+{
+    size_t bytes = w->flow->reduction.element_bytes;
+    for (uint32_t i = 0; i < w->sources; i++)
+        for (size_t at = first * bytes; at < (first + count) * bytes; at += DTI_LINE)
+            __builtin_prefetch((const char *)w->flow->desk->source[i] + at);
+}
+
 /* By tiles: into one destination that is no source directly, else by way of scratch. */
 static void combine(const struct walk *w, size_t first, size_t end)
 {
@@ -67,6 +76,8 @@ static void combine(const struct walk *w, size_t first, size_t end)
     bool directly = w->destinations == 1 && !finishes && !flow->streams && !is_a_source(w, flow->desk->destination[0]);
     for (; first < end; first += step) {
         size_t count = end - first < step ? end - first : step;
+        if (flow->streams && first + count < end)
+            fetch_ahead(w, first + count, end - first - count < step ? end - first - count : step);
         char *out = directly ? (char *)flow->desk->destination[0] + first * r->element_bytes : tile;
         dti_reduce_block(r, flow->desk->source, w->sources, first, count, out, below);
         if (finishes)
@@ -89,6 +100,15 @@ static void move_and_finish(const struct walk *w, size_t first, size_t end)
     }
 }
 
+/* A line that has just been read as a source is in this core's cache: to write it past the caches costs more than it saves. */
+static bool any_in_place(const struct walk *w)
+{
+    for (uint32_t d = 0; d < w->destinations; d++)
+        if (is_a_source(w, w->flow->desk->destination[d]))
+            return true;
+    return false;
+}
+
 static void walk_range(struct dti_flow *flow, const struct dti_segment *segment, uint32_t group_first,
                        uint32_t group_end, size_t first, size_t end)
 {
@@ -101,6 +121,8 @@ static void walk_range(struct dti_flow *flow, const struct dti_segment *segment,
     w.sources = dti_flow_sources(flow, segment, 0, flow->sync->team->n, &far);
     flow->desk->counters.read_near += (w.sources - far) * bytes;
     flow->desk->counters.read_far += far * bytes;
+    bool streams = flow->streams;
+    flow->streams = streams && !any_in_place(&w);
     if (segment->from == DTI_ALL) {
         if (!combine_pair(&w, first, end))
             combine(&w, first, end);
@@ -109,6 +131,7 @@ static void walk_range(struct dti_flow *flow, const struct dti_segment *segment,
     } else {
         move(&w, first, end);
     }
+    flow->streams = streams;
 }
 
 void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t group_first, uint32_t group_end)

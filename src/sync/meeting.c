@@ -257,13 +257,10 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_visi
 /* Writes only what has changed: in a loop of equal calls the card stays clean, and with the peers. Gives the digest. */
 static uint32_t announce(struct dti_card *card, const struct dti_call *call)
 {
-    if (card->call.name == NULL || !dti_call_same(&card->call, call)) {
-        card->call = *call;
+    if (!dti_call_same(&card->call, call))
         card->digest = dti_call_digest(call);
-    } else if (card->call.src != call->src || card->call.dst != call->dst || card->call.list != call->list ||
-               card->call.counts != call->counts || card->call.more != call->more) {
+    if (!dti_call_identical(&card->call, call))
         card->call = *call;
-    }
     return card->digest;
 }
 

@@ -32,10 +32,11 @@ static void *play(void *argument)
 {
     struct side *side = argument;
     struct ping *p = side->ping;
+    struct dti_patience patience = p->patience; /* each its own */
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct turn turn = { p, 2 * i + side->me };
         struct dti_deadline deadline = { .timeout_ms = 60000 };
-        if (!dti_wait(&p->room, side->me, 1 - side->me, &p->patience, &deadline, my_turn, &turn))
+        if (!dti_wait(&p->room, side->me, 1 - side->me, &patience, &deadline, my_turn, &turn))
             return (void *)"a hand-over took a minute: a wake-up was lost";
         atomic_store_explicit(&p->ball, 2 * i + side->me + 1, memory_order_release);
         dti_waitroom_signal(&p->room, side->me);
@@ -62,14 +63,14 @@ static void play_with(struct dti_patience patience)
 static void no_wake_up_is_lost_by_sleepers(void **state)
 {
     (void)state;
-    play_with((struct dti_patience){ 0, 0 });
+    play_with((struct dti_patience){ 0 });
 }
 
 static void no_wake_up_is_lost_at_the_border_of_spinning_and_sleeping(void **state)
 {
     (void)state;
-    play_with((struct dti_patience){ 2000, 0 });
-    play_with((struct dti_patience){ 0, 2000 });
+    play_with((struct dti_patience){ .spin_ns = 2000 });
+    play_with((struct dti_patience){ .yield_ns = 2000 });
 }
 
 static void no_wake_up_is_lost_without_membarrier(void **state)
@@ -78,7 +79,7 @@ static void no_wake_up_is_lost_without_membarrier(void **state)
     dti_fence_init();
     bool before = atomic_load(&dti_fence_is_asymmetric);
     atomic_store(&dti_fence_is_asymmetric, false);
-    play_with((struct dti_patience){ 0, 0 });
+    play_with((struct dti_patience){ 0 });
     atomic_store(&dti_fence_is_asymmetric, before);
 }
 
@@ -91,7 +92,7 @@ static bool never(void *unused)
 static void a_deadline_ends_the_wait(void **state)
 {
     struct dti_waitroom room;
-    struct dti_patience asleep = { 0, 0 };
+    struct dti_patience asleep = { 0 };
     struct dti_deadline deadline = { .timeout_ms = 20 };
     (void)state;
     assert_true(dti_waitroom_init(&room, 1));
