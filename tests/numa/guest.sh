@@ -1,6 +1,7 @@
 #!/bin/sh
 # Boots a small emulated machine (qemu) with NUMA nodes of its own and runs the numa tests there, plainly and under conditions:
-# a cpuset that cuts into a node, mbind refused by seccomp, a memory policy inherited. In the guest of four nodes it also trains
+# a cpuset that cuts into a node, mbind refused by seccomp, a memory policy inherited; and every collective, flat and in the groups
+# that the machine has. In the guest of four nodes it also trains
 # with one replica per node, whose weights must have the same bits as with four replicas here.
 #   usage: guest.sh BUILD_DIRECTORY CACHE_DIRECTORY one|two|four|eight|unequal|memoryless|cpuless
 # Exit 77: skipped, with the reason.
@@ -42,7 +43,7 @@ memory() {
     done
 }
 
-cases="plain"
+cases="plain collectives"
 case $machine in
 one)
     qemu="-smp 2,sockets=1,cores=2 $(memory 1) -numa node,nodeid=0,cpus=0-1,memdev=m0"
@@ -51,7 +52,7 @@ one)
 two)
     qemu="-smp 4,sockets=2,cores=2 $(memory 2) -numa node,nodeid=0,cpus=0-1,memdev=m0 -numa node,nodeid=1,cpus=2-3,memdev=m1
         -numa dist,src=0,dst=1,val=21"
-    cases="plain no-mbind no-mbind no-mbind interleave bind-1 cpuset:0-2:0-1 cpuset:0-3:0 cpuset:1,3:1 hidden:0-3:1"
+    cases="plain collectives no-mbind no-mbind no-mbind interleave bind-1 cpuset:0-2:0-1 cpuset:0-3:0 cpuset:1,3:1 hidden:0-3:1"
     ;;
 four)
     qemu="-smp 4,sockets=2,cores=2 $(memory 4) -numa node,nodeid=0,cpus=0,memdev=m0 -numa node,nodeid=1,cpus=1,memdev=m1
@@ -78,6 +79,7 @@ esac
 command_of() {
     case $1 in
     plain) echo "/bin/test_numa plain" ;;
+    collectives) echo "/bin/test_collectives here" ;;
     cpuset:*)
         cpus=${1#cpuset:}
         echo "in_cpuset ${cpus%%:*} ${cpus#*:} /bin/test_numa cpuset"
@@ -96,7 +98,7 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree" "$tree.cpio"' EXIT
 mkdir -p "$tree/bin" "$tree/proc" "$tree/sys" "$tree/dev" "$tree/tmp"
 cp /bin/busybox "$tree/bin/busybox"
-programs="tests/test_numa tests/under examples/train_digits tools/ditto-info"
+programs="tests/test_numa tests/test_collectives tests/under examples/train_digits tools/ditto-info"
 for program in $programs; do cp "$build/$program" "$tree/bin"; done
 cp "$root/examples/data/digits.csv" "$tree/digits.csv"
 for program in $programs; do LD_LIBRARY_PATH=$build/src ldd "$build/$program"; done |
@@ -112,6 +114,7 @@ for program in $programs; do LD_LIBRARY_PATH=$build/src ldd "$build/$program"; d
 /bin/busybox mount -t sysfs none /sys
 /bin/busybox mount -t devtmpfs none /dev
 /bin/busybox mount -t cgroup2 none /sys/fs/cgroup
+echo 0 >/proc/sys/kernel/numa_balancing # else it moves pages that several nodes use, where they are not bound
 export LD_LIBRARY_PATH=$build/src
 # in_cpuset CPUS MEMS PROGRAM...
 in_cpuset() {

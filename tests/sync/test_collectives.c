@@ -263,10 +263,55 @@ static void every_operation_gives_the_bits_of_the_tree_by_every_way(void **state
     assert_true(tally.unlike_left_fold > 0);
 }
 
-int main(void)
+/* Packages, nodes and caches that the replicas are on; the first that there are several of are the groups. */
+static uint32_t expected_groups(ditto_strategy *strategy)
+{
+    uint32_t number[3] = { 1, 1, 1 }, before[3] = { 0 };
+    for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++) {
+        ditto_replica_info info;
+        assert_ok(ditto_strategy_replica_info(strategy, i, &info));
+        uint32_t here[3] = { info.place.pu.package, info.place.pu.memory_node, info.place.pu.llc };
+        for (int k = 0; k < 3; k++) {
+            number[k] += i > 0 && here[k] != before[k];
+            before[k] = here[k];
+        }
+    }
+    return number[0] > 1 ? number[0] : number[1] > 1 ? number[1] : number[2];
+}
+
+/* As this machine is. For guests with nodes. */
+static void the_same_on_the_groups_of_this_machine(void **state)
+{
+    uint64_t seed = test_seed(31);
+    (void)state;
+    for (uint32_t n = 2; n <= 8; n *= 2) {
+        ditto_choice choice;
+        ditto_strategy *strategy = make_strategy(n, NULL);
+        assert_ok(ditto_strategy_choice(strategy, DITTO_OPERATION_ALL_REDUCE, 1 << 20,
+                                        DITTO_IMPLEMENTATION_HIERARCHICAL, &choice));
+        assert_int_equal(choice.groups, expected_groups(strategy));
+        assert_ok(ditto_strategy_scope_enter(strategy));
+        for (uint32_t trial = 0; trial < 120 / n; trial++) { /* a guest with more CPUs than its host has is slow */
+            struct task t = random_task(n, &seed);
+            t.implementation = trial % 4 == 0 ? DITTO_IMPLEMENTATION_FLAT : DITTO_IMPLEMENTATION_HIERARCHICAL;
+            t.started = trial % 5 == 0;
+            run_and_compare(strategy, &t);
+        }
+        assert_ok(ditto_strategy_scope_leave(strategy));
+        print_message("  %u replicas in %u groups, %s: the bits of the tree\n", n, choice.groups, choice.algorithm);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+    print_message("%zu cases\n", tally.cases);
+}
+
+/* With a word, only what a guest is asked for. */
+int main(int count, char **words)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_on_the_groups_of_this_machine),
         cmocka_unit_test(every_operation_gives_the_bits_of_the_tree_by_every_way),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest in_guest[] = { tests[0] };
+    (void)words;
+    return count > 1 ? cmocka_run_group_tests(in_guest, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
 }
