@@ -105,6 +105,11 @@ uint64_t test_seed(uint64_t otherwise)
     return seed;
 }
 
+int test_trials(int full)
+{
+    return getenv("DITTO_TEST_SHORT") != NULL ? full / 5 + 1 : full;
+}
+
 uint64_t test_random(uint64_t *state)
 {
     uint64_t x = *state += 0x9e3779b97f4a7c15u;

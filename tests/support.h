@@ -55,6 +55,9 @@ void assert_message_(const char *text, const char *file, int line);
 uint64_t test_seed(uint64_t otherwise);
 uint64_t test_random(uint64_t *state);
 
+/* How often something is tried: `full` times, a fifth of it where DITTO_TEST_SHORT is set (sanitizers make it slow). */
+int test_trials(int full);
+
 /* Runs `body` in a child process and returns its exit status (128 + signal when it was killed), 124 after `seconds`. What a
  * process can't take back (limits, seccomp, another user) is tried there. */
 /* In a child process there is no cmocka: REQUIRE prints and returns 1. */

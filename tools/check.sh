@@ -31,7 +31,7 @@ test_in() {
 run_sanitized() {
     directory=$1; shift
     build_in "$directory" -Dbench=false -Dbuildtype=debugoptimized -Db_lundef=false "$@"
-    test_in "$directory" --no-suite numa
+    DITTO_TEST_SHORT=yes test_in "$directory" --no-suite numa
 }
 
 export ASAN_OPTIONS=allocator_may_return_null=1

@@ -9,7 +9,7 @@
 
 /* -- hand-overs -- */
 
-enum { HOP_BATCHES = 10, HOPS = 50 };
+enum { HOP_BATCHES = 10, HOPS = 20, HOPS_NS = 500000, OVER = INT32_MAX };
 
 struct hops {
     struct {
@@ -29,23 +29,37 @@ static void await_word(_Atomic uint32_t *word, uint32_t value)
     }
 }
 
-/* There and back, HOPS times; the best of some batches, in nanoseconds a hop. */
-static double play(struct hops *h, uint32_t side, uint32_t number)
+/* There and back, in batches until they have taken HOPS_NS or are enough; the best one, in nanoseconds a hop. The number OVER ends
+ * the game: only side 0 looks at the clock. */
+static double lead(struct hops *h)
 {
+    uint64_t first = dti_now_ns(), begin = first;
     double best = 0;
-    for (uint32_t batch = 0; batch < HOP_BATCHES; batch++) {
-        uint64_t begin = dti_now_ns();
+    uint32_t number = 1;
+    for (uint32_t batch = 0; batch < HOP_BATCHES && begin - first < HOPS_NS; batch++) {
         for (uint32_t hop = 0; hop < HOPS; hop++, number++) {
-            if (side == 1)
-                await_word(&h->ball[0].word, number);
-            atomic_store_explicit(&h->ball[side].word, number, memory_order_release);
-            if (side == 0)
-                await_word(&h->ball[1].word, number);
+            atomic_store_explicit(&h->ball[0].word, number, memory_order_release);
+            await_word(&h->ball[1].word, number);
         }
-        double ns = (double)(dti_now_ns() - begin) / (2 * HOPS);
+        uint64_t end = dti_now_ns();
+        double ns = (double)(end - begin) / (2 * HOPS);
         best = batch == 0 || ns < best ? ns : best;
+        begin = end;
     }
+    atomic_store_explicit(&h->ball[0].word, OVER, memory_order_release);
+    await_word(&h->ball[1].word, OVER);
     return best;
+}
+
+static void follow(struct hops *h)
+{
+    uint32_t number = 0;
+    while (number != OVER) {
+        uint32_t before = number;
+        while ((number = atomic_load_explicit(&h->ball[0].word, memory_order_acquire)) == before)
+            dti_pause();
+        atomic_store_explicit(&h->ball[1].word, number, memory_order_release);
+    }
 }
 
 static ditto_status measure_hops(struct dti_replica *self, void *argument)
@@ -54,13 +68,14 @@ static ditto_status measure_hops(struct dti_replica *self, void *argument)
     for (uint32_t d = 0; d < DTI_DISTANCES; d++) {
         if (h->pair[d] == 0 || self->id + 1 < h->pair[d] || self->id > h->pair[d])
             continue;
-        await_word(&h->turn, d); /* the pair before has ended: its second player moves the turn on */
-        uint32_t side = self->id == h->pair[d];
-        double ns = play(h, side, 1 + d * HOP_BATCHES * HOPS); /* numbers of its own: the balls are nobody's to reset */
-        if (side == 0) {
-            h->ns[d] = ns;
+        await_word(&h->turn, d); /* the pair before has ended: its leader moves the turn on */
+        if (self->id == h->pair[d]) {
+            follow(h);
             continue;
         }
+        h->ns[d] = lead(h);
+        atomic_store_explicit(&h->ball[0].word, 0, memory_order_relaxed); /* published by the turn */
+        atomic_store_explicit(&h->ball[1].word, 0, memory_order_relaxed);
         uint32_t next = d + 1;
         while (next < DTI_DISTANCES && h->pair[next] == 0)
             next++;
@@ -95,11 +110,15 @@ ditto_status dti_measure_hops(struct dti_team *team, const struct dti_shape *sha
 
 /* -- thresholds -- */
 
-enum { TRIES = 3, TRY_BYTES = 256 << 10 /* data of one try: tries of small messages repeat it more often */ };
+enum { TRIES = 3, MOST_BYTES = 256 << 10, TRY_NS = 60000, BUDGET_NS = 20000000 };
 
 struct trial {
     struct dti_sync *sync;
     ditto_tuning *measured;
+    /* Replica 0's, set between two meetings, so that all do the same. */
+    uint64_t begin_ns;
+    uint32_t times; /* that a try repeats the operation */
+    bool over;      /* the time is up: on a machine that is too busy to measure, what is usual stays */
 };
 
 /* Nanoseconds of one all-reduce of `bytes`, by a way that `set` makes the only one; the best of some tries. */
@@ -137,40 +156,56 @@ static ditto_status meet(struct dti_replica *self)
     return dti_meet(self, &visit, &deadline, &seq);
 }
 
-/* Replica 0 sets the tuning between two meetings, so that all choose the same. */
-static ditto_status time_try(struct dti_replica *self, struct dti_sync *sync, float *data, const struct try *t,
-                             double *best)
+/* Nanoseconds of one, by replica 0's clock, which alone counts. It sets the tuning between two meetings, so that all choose the
+ * same. */
+static ditto_status time_try(struct dti_replica *self, struct trial *trial, float *data, const struct try *t,
+                             uint32_t times, double *ns)
 {
-    uint32_t times = TRY_BYTES / (uint32_t)t->bytes;
-    times = times < 1 ? 1 : times > 40 ? 40 : times;
+    ditto_tuning *tuning = &trial->sync->tuning.given;
     DTI_TRY(meet(self));
     if (self->id == 0) {
-        sync->tuning.given.small_bytes = t->small_bytes;
-        sync->tuning.given.hierarchical_bytes = t->hierarchical_bytes;
+        tuning->small_bytes = t->small_bytes;
+        tuning->hierarchical_bytes = t->hierarchical_bytes;
     }
     DTI_TRY(meet(self));
     uint64_t begin = dti_now_ns();
     DTI_TRY(repeat(self, data, t, times));
-    double ns = (double)(dti_now_ns() - begin) / times;
-    *best = *best == 0 || ns < *best ? ns : *best;
+    *ns = (double)(dti_now_ns() - begin) / times;
     return DITTO_OK;
 }
 
-/* Is the first faster, on replica 0's clock? */
-static ditto_status compare(struct dti_replica *self, struct dti_sync *sync, float *data, const struct try *one,
+/* How often a try repeats, from one; and whether there is time left. */
+static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, float *data, const struct try *t)
+{
+    double ns;
+    DTI_TRY(time_try(self, trial, data, t, 1, &ns));
+    DTI_TRY(meet(self));
+    if (self->id == 0) {
+        trial->times = ns * 40 < TRY_NS ? 40 : ns > TRY_NS ? 1 : (uint32_t)(TRY_NS / ns);
+        trial->over = dti_now_ns() - trial->begin_ns > BUDGET_NS;
+    }
+    return meet(self);
+}
+
+/* Is the first faster? In turns, so that a disturbance meets both; the best of some tries. */
+static ditto_status compare(struct dti_replica *self, struct trial *trial, float *data, const struct try *one,
                             const struct try *other, bool *first_is_faster)
 {
-    double ns[2] = { 0, 0 };
-    for (int i = 0; i < TRIES; i++) { /* in turns, so that a disturbance meets both */
-        DTI_TRY(time_try(self, sync, data, one, &ns[0]));
-        DTI_TRY(time_try(self, sync, data, other, &ns[1]));
-    }
-    *first_is_faster = ns[0] <= ns[1];
+    double best[2] = { 0, 0 };
+    *first_is_faster = false;
+    DTI_TRY(plan_tries(self, trial, data, one));
+    for (int i = 0; i < TRIES && !trial->over; i++)
+        for (int way = 0; way < 2; way++) {
+            double ns;
+            DTI_TRY(time_try(self, trial, data, way == 0 ? one : other, trial->times, &ns));
+            best[way] = i == 0 || ns < best[way] ? ns : best[way];
+        }
+    *first_is_faster = !trial->over && best[0] <= best[1];
     return DITTO_OK;
 }
 
 /* The most that replicas read in all for which one meeting with payload is faster than two without. */
-static ditto_status find_small(struct dti_replica *self, struct dti_sync *sync, float *data, size_t *out)
+static ditto_status find_small(struct dti_replica *self, struct trial *trial, float *data, size_t *out)
 {
     uint32_t others = self->team->n - 1;
     *out = 512;
@@ -181,7 +216,7 @@ static ditto_status find_small(struct dti_replica *self, struct dti_sync *sync, 
             *out = total;
             continue;
         }
-        DTI_TRY(compare(self, sync, data, &lines, &direct, &faster));
+        DTI_TRY(compare(self, trial, data, &lines, &direct, &faster));
         if (self->id == 0 && faster && *out == total / 2)
             *out = total;
     }
@@ -189,14 +224,14 @@ static ditto_status find_small(struct dti_replica *self, struct dti_sync *sync, 
 }
 
 /* The size from which on going through groups is faster. */
-static ditto_status find_hierarchical(struct dti_replica *self, struct dti_sync *sync, float *data, size_t most,
+static ditto_status find_hierarchical(struct dti_replica *self, struct trial *trial, float *data, size_t most,
                                       size_t *out)
 {
     *out = DITTO_NEVER_BYTES;
     for (size_t bytes = most; bytes >= (16 << 10); bytes /= 4) {
         struct try groups = { bytes, 1, 1 }, flat = { bytes, 1, SIZE_MAX };
         bool faster;
-        DTI_TRY(compare(self, sync, data, &groups, &flat, &faster));
+        DTI_TRY(compare(self, trial, data, &groups, &flat, &faster));
         if (self->id == 0 && faster && (*out == bytes * 4 || bytes == most))
             *out = bytes;
     }
@@ -205,27 +240,27 @@ static ditto_status find_hierarchical(struct dti_replica *self, struct dti_sync 
 
 static ditto_status measure(struct dti_replica *self, void *argument)
 {
-    const struct trial *trial = argument;
+    struct trial *trial = argument;
     struct dti_sync *sync = trial->sync;
     ditto_tuning *measured = trial->measured;
     bool small = measured->small_bytes == 0, groups = measured->hierarchical_bytes == 0 && sync->groups.groups > 1;
     size_t small_bytes = measured->small_bytes, hierarchical_bytes = DITTO_NEVER_BYTES;
-    size_t most = groups ? TRY_BYTES : 2 * DTI_SMALL_BYTES;
+    size_t most = groups ? MOST_BYTES : 2 * DTI_SMALL_BYTES;
     void *data;
     DTI_TRY(dti_replica_alloc(self, most, DTI_LINE, &data));
     memset(data, 0, most);
     ditto_status status = DITTO_OK;
     if (small)
-        status = find_small(self, sync, data, &small_bytes);
+        status = find_small(self, trial, data, &small_bytes);
     if (groups && status == DITTO_OK)
-        status = find_hierarchical(self, sync, data, most, &hierarchical_bytes);
+        status = find_hierarchical(self, trial, data, most, &hierarchical_bytes);
     dti_arena_free(self->arena, data);
     DTI_TRY(status);
     DTI_TRY(meet(self)); /* nobody looks at the tuning any more */
-    if (self->id == 0) {
+    if (self->id == 0 && !trial->over) {
         measured->small_bytes = small_bytes;
-        measured->hierarchical_bytes =
-            measured->hierarchical_bytes != 0 ? measured->hierarchical_bytes : hierarchical_bytes;
+        if (measured->hierarchical_bytes == 0)
+            measured->hierarchical_bytes = hierarchical_bytes;
     }
     return DITTO_OK;
 }
@@ -246,7 +281,7 @@ static size_t cache_bytes(const ditto_placement *placement)
 ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *measured)
 {
     struct dti_team *team = sync->team;
-    struct trial trial = { sync, measured };
+    struct trial trial = { .sync = sync, .measured = measured, .begin_ns = dti_now_ns() };
     size_t cache = cache_bytes(team->options.placement);
     if (measured->stream_bytes == 0 && cache != 0)
         measured->stream_bytes = cache / 8 * 3;

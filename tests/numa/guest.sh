@@ -43,7 +43,7 @@ memory() {
     done
 }
 
-cases="plain collectives"
+cases="plain"
 case $machine in
 one)
     qemu="-smp 2,sockets=1,cores=2 $(memory 1) -numa node,nodeid=0,cpus=0-1,memdev=m0"
@@ -57,9 +57,11 @@ two)
 four)
     qemu="-smp 4,sockets=2,cores=2 $(memory 4) -numa node,nodeid=0,cpus=0,memdev=m0 -numa node,nodeid=1,cpus=1,memdev=m1
         -numa node,nodeid=2,cpus=2,memdev=m2 -numa node,nodeid=3,cpus=3,memdev=m3"
+    cases="plain collectives"
     ;;
 eight)
     qemu="-smp 8,sockets=4,cores=2 $(memory 8)"
+    cases="plain collectives"
     for i in 0 1 2 3 4 5 6 7; do qemu="$qemu -numa node,nodeid=$i,cpus=$i,memdev=m$i"; done
     ;;
 unequal)

@@ -250,7 +250,7 @@ static void every_operation_gives_the_bits_of_the_tree_by_every_way(void **state
             options.kernels = near == 3 ? DITTO_KERNELS_PORTABLE : DITTO_KERNELS_DEFAULT;
             ditto_strategy *strategy = make_strategy(replicas[k], &options);
             assert_ok(ditto_strategy_scope_enter(strategy));
-            for (int trial = 0; trial < (replicas[k] > 12 ? 40 : 150); trial++) {
+            for (int trial = 0; trial < test_trials(replicas[k] > 12 ? 40 : 150); trial++) {
                 struct task t = random_task(replicas[k], &seed);
                 t.started = trial % 3 == 0;
                 run_and_compare(strategy, &t);

@@ -113,7 +113,7 @@ static void operations_may_be_waited_for_in_any_order(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
-        struct mix m = { .seed = test_seed(99), .steps = replica_counts[k] > 8 ? 200 : 1500 };
+        struct mix m = { .seed = test_seed(99), .steps = test_trials(replica_counts[k] > 8 ? 200 : 1500) };
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         for (int run = 0; run < 2; run++) {
             run_all(strategy, start_and_wait_in_any_order, &m, &m.report);

@@ -185,7 +185,7 @@ static void slices_of_all_replicas_come_to_all(void **state)
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
-        for (int trial = 0; trial < (replica_counts[k] > 8 ? 12 : 60); trial++, cases++) {
+        for (int trial = 0; trial < test_trials(replica_counts[k] > 8 ? 12 : 60); trial++, cases++) {
             struct task t = { .way = (enum way)(trial % WAYS), .op = trial % 2 == 0 ? DITTO_SUM : DITTO_MEAN };
             do
                 t.dtype = (ditto_dtype)(1 + test_random(&seed) % DITTO_BOOL);

@@ -51,7 +51,7 @@ static void a_list_has_the_values_of_its_items(void **state)
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
-        for (int trial = 0; trial < 40; trial++) {
+        for (int trial = 0; trial < test_trials(40); trial++) {
             struct list_task t = { .seed = test_random(&seed), .in_place = trial % 2 == 0 };
             t.length = test_random(&seed) % ITEMS_MOST;
             t.bytes_per_pack = trial % 3 == 0 ? 1 + test_random(&seed) % 3000 : 0;

@@ -1,0 +1,364 @@
+/* tests/fault/test_collective_faults.c - every collective against replicas that return, fail, call something else or come late:
+ * the documented error on every replica, buffers that can be freed at once, and a next run that works. */
+#include "support.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
+}
+
+/* -- every operation, called the same way -- */
+
+struct operands {
+    float *src, *dst; /* [n * count] each, malloced by the replica */
+    size_t count;
+    size_t *counts;
+    int64_t *indices;
+    const ditto_reduce_options *options;
+};
+typedef ditto_status operation(ditto_replica *self, const struct operands *o);
+
+static ditto_status keep_left(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    (void)right, (void)user;
+    memmove(out, left, count * sizeof(float));
+    return DITTO_OK;
+}
+
+static ditto_status barrier(ditto_replica *self, const struct operands *o)
+{
+    return ditto_barrier(self, o->options);
+}
+static ditto_status all_reduce(ditto_replica *self, const struct operands *o)
+{
+    return ditto_all_reduce(self, o->src, o->dst, o->count, DITTO_F32, DITTO_SUM, o->options);
+}
+static ditto_status list(ditto_replica *self, const struct operands *o)
+{
+    const ditto_list_item item[] = { { o->src, o->dst, o->count, DITTO_F32 },
+                                     { o->src + o->count, o->src + o->count, o->count, DITTO_F32 } };
+    return ditto_all_reduce_list(self, item, 2, DITTO_SUM, o->options);
+}
+static ditto_status with(ditto_replica *self, const struct operands *o)
+{
+    return ditto_all_reduce_with(self, o->src, o->dst, o->count, sizeof(float), keep_left, NULL, o->options);
+}
+static ditto_status reduce(ditto_replica *self, const struct operands *o)
+{
+    return ditto_reduce_to_root(self, o->src, o->dst, o->count, DITTO_F32, DITTO_SUM, 1, o->options);
+}
+static ditto_status broadcast(ditto_replica *self, const struct operands *o)
+{
+    return ditto_broadcast_from_root(self, o->src, o->count, DITTO_F32, 1, o->options);
+}
+static ditto_status reduce_scatter(ditto_replica *self, const struct operands *o)
+{
+    return ditto_reduce_scatter(self, o->src, o->dst, o->count, DITTO_F32, DITTO_SUM, o->options);
+}
+static ditto_status reduce_scatter_uneven(ditto_replica *self, const struct operands *o)
+{
+    return ditto_reduce_scatter_uneven(self, o->src, o->dst, o->counts, DITTO_F32, DITTO_SUM, o->options);
+}
+static ditto_status all_gather(ditto_replica *self, const struct operands *o)
+{
+    return ditto_all_gather(self, o->src, o->dst, o->count, DITTO_F32, o->options);
+}
+static ditto_status all_gather_uneven(ditto_replica *self, const struct operands *o)
+{
+    return ditto_all_gather_uneven(self, o->src, o->dst, o->counts, DITTO_F32, o->options);
+}
+static ditto_status slices(ditto_replica *self, const struct operands *o)
+{
+    size_t n = ditto_num_replicas(self);
+    int64_t *all = malloc(n * o->count * sizeof *all + 1);
+    ditto_slices in = { o->indices, o->src, o->count, 1, DITTO_F32 },
+                 out = { all, o->dst, n * o->count, 0, (ditto_dtype)0 };
+    ditto_status status = ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, o->options);
+    free(all);
+    return status;
+}
+static ditto_status slices_into(ditto_replica *self, const struct operands *o)
+{
+    ditto_slices in = { o->indices, o->src, o->count, 1, DITTO_F32 };
+    return ditto_all_reduce_slices_into(self, &in, o->dst, o->count, DITTO_SUM, o->options);
+}
+static ditto_status block_sum(ditto_replica *self, const struct operands *o)
+{
+    return ditto_block_sum(self, o->src, o->count, DITTO_F32, o->dst, o->options);
+}
+
+static const struct {
+    operation *call;
+    const char *name;
+} operations[] = {
+    { barrier, "ditto_barrier" },
+    { all_reduce, "ditto_all_reduce" },
+    { list, "ditto_all_reduce_list" },
+    { with, "ditto_all_reduce_with" },
+    { reduce, "ditto_reduce_to_root" },
+    { broadcast, "ditto_broadcast_from_root" },
+    { reduce_scatter, "ditto_reduce_scatter" },
+    { reduce_scatter_uneven, "ditto_reduce_scatter_uneven" },
+    { all_gather, "ditto_all_gather" },
+    { all_gather_uneven, "ditto_all_gather_uneven" },
+    { slices, "ditto_all_reduce_slices" },
+    { slices_into, "ditto_all_reduce_slices_into" },
+    { block_sum, "ditto_block_sum" },
+};
+enum { OPERATIONS = sizeof operations / sizeof operations[0] };
+
+static bool make_operands(ditto_replica *self, size_t count, const ditto_reduce_options *options, struct operands *o)
+{
+    size_t n = ditto_num_replicas(self);
+    *o = (struct operands){ .count = count, .options = options };
+    o->src = calloc(n * count + 2 * count + 1, sizeof *o->src);
+    o->dst = calloc(n * count + 1, sizeof *o->dst);
+    o->counts = malloc(n * sizeof *o->counts);
+    o->indices = calloc(count + 1, sizeof *o->indices);
+    for (size_t i = 0; i < n; i++)
+        o->counts[i] = i % 2 == 0 ? count : count / 2;
+    return o->src != NULL && o->dst != NULL && o->indices != NULL;
+}
+
+/* At once, and written over before: nobody may still read them. */
+static void free_operands(ditto_replica *self, struct operands *o)
+{
+    memset(o->src, 0xff, ditto_num_replicas(self) * o->count * sizeof *o->src);
+    free(o->src);
+    free(o->dst);
+    free(o->counts);
+    free(o->indices);
+}
+
+/* -- faults -- */
+
+enum fault { RETURNS, FAILS, CALLS_OTHER, COMES_LATE, FAULTS };
+static const struct {
+    ditto_status run, others; /* what run returns, and what the others are told */
+    const char *words;
+} expected[FAULTS] = {
+    [RETURNS] = { DITTO_ERR_DIVERGED, DITTO_ERR_DIVERGED, "returned from its function" },
+    [FAILS] = { DITTO_ERR_USER, DITTO_ERR_PEER_STOPPED, "the disk is full" },
+    [CALLS_OTHER] = { DITTO_ERR_DIVERGED, DITTO_ERR_DIVERGED, "(3 x i64, MIN)" },
+    [COMES_LATE] = { DITTO_ERR_TIMED_OUT, DITTO_ERR_TIMED_OUT, "waited 60 ms in " },
+};
+
+struct task {
+    struct report report;
+    operation *call;
+    enum fault fault;
+    size_t count;
+    ditto_implementation implementation;
+    _Atomic int told; /* replicas that got what they should */
+};
+
+static ditto_status misbehave(ditto_replica *self, const struct task *t)
+{
+    int64_t three[3] = { 0 };
+    switch (t->fault) {
+    case FAILS:
+        return ditto_fail(self, 5, "the disk is full");
+    case CALLS_OTHER:
+        return ditto_all_reduce(self, three, three, 3, DITTO_I64, DITTO_MIN, NULL);
+    case COMES_LATE:
+        sleep_ms(200);
+        return ditto_barrier(self, NULL);
+    default:
+        return DITTO_OK;
+    }
+}
+
+static ditto_status take_part(ditto_replica *self, void *argument)
+{
+    struct task *t = argument;
+    bool culprit = ditto_replica_id(self) == ditto_num_replicas(self) - 1;
+    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+    struct operands o;
+    ditto_status status = DITTO_OK;
+    options.implementation = t->implementation;
+    options.timeout_ms = t->fault == COMES_LATE ? 60 : 60000;
+    EXPECT(&t->report, make_operands(self, t->count, &options, &o));
+    for (int i = 0; status == DITTO_OK && (i < 3 || !culprit); i++)
+        status = t->call(self, &o);
+    if (culprit && status == DITTO_OK) {
+        free_operands(self, &o);
+        return misbehave(self, t);
+    }
+    bool right = status == expected[t->fault].others ||
+                 (t->fault == COMES_LATE && status == DITTO_ERR_PEER_STOPPED); /* of another one's timeout */
+    bool later = t->call(self, &o) < 0;
+    free_operands(self, &o);
+    EXPECT(&t->report, right && later);
+    atomic_fetch_add(&t->told, 1);
+    return status;
+}
+
+static ditto_status sum_ones(ditto_replica *self, void *argument)
+{
+    float data[3000];
+    for (int i = 0; i < 3000; i++)
+        data[i] = 1;
+    DITTO_TRY(ditto_all_reduce(self, data, data, 3000, DITTO_F32, DITTO_SUM, NULL));
+    EXPECT(argument, data[0] == (float)ditto_num_replicas(self) && data[2999] == data[0]);
+    return DITTO_OK;
+}
+
+static void try_operation(ditto_strategy *strategy, int which, enum fault fault, size_t count,
+                          ditto_implementation implementation, bool print)
+{
+    struct task t = {
+        .call = operations[which].call, .fault = fault, .count = count, .implementation = implementation
+    };
+    struct report next = { 0 };
+    ditto_status status = ditto_strategy_run(strategy, take_part, &t);
+    char words[512];
+    snprintf(words, sizeof words, "%s", ditto_last_error()->message);
+    if (t.report.first_failure[0] != '\0')
+        fail_msg("%s, fault %d: %s", operations[which].name, fault, t.report.first_failure);
+    if (status != expected[fault].run || strstr(words, expected[fault].words) == NULL)
+        fail_msg("%s, fault %d: %s: %s", operations[which].name, fault, ditto_status_name(status), words);
+    if (fault != FAILS && strstr(words, operations[which].name) == NULL)
+        fail_msg("%s is not named: %s", operations[which].name, words);
+    assert_int_equal(t.told, (int)ditto_strategy_num_replicas(strategy) - 1);
+    if (print)
+        print_message("  %s\n", words);
+    run_all(strategy, sum_ones, &next, &next);
+}
+
+static void every_operation_ends_in_the_documented_error(void **state)
+{
+    static const uint32_t replicas[] = { 2, 3, 8 };
+    static const size_t counts[] = { 2, 6000 };
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        ditto_tuning tuning = DITTO_TUNING_INIT;
+        tuning.near_replicas = replicas[k] == 2 ? 1 : 2;
+        tuning.block_bytes = 4096;
+        options.tuning = &tuning;
+        ditto_strategy *strategy = make_strategy(replicas[k], &options);
+        for (int which = 0; which < OPERATIONS; which++)
+            for (int fault = 0; fault < FAULTS; fault++)
+                for (int c = 0; c < 2; c++)
+                    for (int i = DITTO_IMPLEMENTATION_AUTO; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
+                        if (fault != COMES_LATE || (k == 1 && i != DITTO_IMPLEMENTATION_FLAT)) /* it takes its time */
+                            try_operation(strategy, which, (enum fault)fault, counts[c], (ditto_implementation)i,
+                                          k == 1 && c == 1 && i == 0 && which % 4 == 0);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+/* -- the same function, other arguments -- */
+
+enum difference { COUNT, OP, DTYPE, ROOT, COUNTS, ITEM, PACK, FUNCTION, WAY, FLAGS, DIFFERENCES };
+static const char *const differences[DIFFERENCES] = {
+    "(7 x f32, SUM)", "(5 x f32, MAX)",
+    "(5 x i32, SUM)", "root 1",
+    "counts[1] is",   "item 1 is 5 x f32 here, 6",
+    "packs or sizes", "functions",
+    "HIERARCHICAL",   "functions, packs or sizes",
+};
+
+static ditto_status keep_right(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    (void)left, (void)user;
+    memmove(out, right, count * sizeof(float));
+    return DITTO_OK;
+}
+
+static ditto_status call_differently(ditto_replica *self, void *argument)
+{
+    enum difference d = *(enum difference *)argument;
+    bool other = ditto_replica_id(self) == ditto_num_replicas(self) - 1;
+    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
+    float a[64] = { 0 }, b[64];
+    size_t counts[8] = { 2, other ? 3 : 2, 2, 2, 2, 2, 2, 2 };
+    int64_t indices[2] = { 0, 1 }, more[32];
+    ditto_list_item item[2] = { { a, b, 5, DITTO_F32 }, { a + 8, b + 8, other && d == ITEM ? 6 : 5, DITTO_F32 } };
+    ditto_slices in = { indices, a, 2, 1, DITTO_F32 }, out = { more, b, 32, 0, (ditto_dtype)0 };
+    if (other && d == WAY)
+        o.implementation = DITTO_IMPLEMENTATION_HIERARCHICAL;
+    if (other && d == PACK)
+        o.bytes_per_pack = 8;
+    if (other && d == FLAGS)
+        o.flags = DITTO_SLICES_MERGE;
+    switch (d) {
+    case ROOT:
+        return ditto_broadcast_from_root(self, a, 5, DITTO_F32, other ? 1 : 0, NULL);
+    case COUNTS:
+        return ditto_all_gather_uneven(self, a, b, counts, DITTO_F32, NULL);
+    case ITEM:
+    case PACK:
+        return ditto_all_reduce_list(self, item, 2, DITTO_SUM, &o);
+    case FUNCTION:
+        return ditto_all_reduce_with(self, a, b, 5, sizeof *a, other ? keep_right : keep_left, NULL, NULL);
+    case FLAGS:
+        return ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, &o);
+    default:
+        return ditto_all_reduce(self, a, b, other && d == COUNT ? 7 : 5, other && d == DTYPE ? DITTO_I32 : DITTO_F32,
+                                other && d == OP ? DITTO_MAX : DITTO_SUM, &o);
+    }
+}
+
+static void calls_that_differ_are_told_apart(void **state)
+{
+    static const uint32_t replicas[] = { 2, 3, 8 };
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        ditto_strategy *strategy = make_strategy(replicas[k], NULL);
+        for (int d = 0; d < DIFFERENCES; d++) {
+            enum difference difference = (enum difference)d;
+            struct report next = { 0 };
+            assert_status(ditto_strategy_run(strategy, call_differently, &difference), DITTO_ERR_DIVERGED);
+            assert_message(differences[d]);
+            if (k == 1)
+                print_message("  %s\n", ditto_last_error()->message);
+            run_all(strategy, sum_ones, &next, &next);
+        }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+/* -- for a debugger -- */
+
+static ditto_status look_around(ditto_replica *self, void *argument)
+{
+    void **both = argument;
+    DITTO_TRY(ditto_barrier(self, NULL));
+    DITTO_TRY(ditto_barrier(self, NULL));
+    if (ditto_replica_id(self) != 1)
+        return ditto_barrier(self, NULL);
+    const char *words = ditto_strategy_diagnose(both[0]);
+    for (int i = 0; i < 10000 && strstr(words, "replica 0: in ditto_barrier #3") == NULL; i++) {
+        sleep_ms(1);
+        words = ditto_strategy_diagnose(both[0]);
+    }
+    EXPECT(both[1], strstr(words, "replica 0: in ditto_barrier #3") != NULL);
+    EXPECT(both[1], strstr(words, "replica 1: last in ditto_barrier #2") != NULL);
+    printf("%s", words);
+    return ditto_barrier(self, NULL);
+}
+
+static void diagnose_tells_what_everyone_waits_in(void **state)
+{
+    struct report report = { 0 };
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    void *both[] = { strategy, &report };
+    (void)state;
+    run_all(strategy, look_around, both, &report);
+    assert_string_equal(ditto_strategy_diagnose(NULL), "no strategy");
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_operation_ends_in_the_documented_error),
+        cmocka_unit_test(calls_that_differ_are_told_apart),
+        cmocka_unit_test(diagnose_tells_what_everyone_waits_in),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
