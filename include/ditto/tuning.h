@@ -46,8 +46,8 @@ typedef enum ditto_operation {
 
 /** By which way an operation goes. */
 typedef struct ditto_choice {
-    const char *
-        algorithm; /**< constant text: "lines", "counter", "owners", "groups", as docs/architecture.md has them */
+    const char
+        *algorithm;      /**< constant text: "lines", "counter", "owners", "groups", as docs/architecture.md has them */
     uint32_t meetings;   /**< that it costs */
     uint32_t rounds;     /**< of each meeting; 1 with a counter */
     uint32_t groups;     /**< of near replicas that the data goes through; 1: none */

@@ -39,8 +39,8 @@ struct dti_async {
     alignas(DTI_LINE_PAIR) _Atomic uint32_t
         consumed; /* written by its replica; others look at it once in a ring's length */
     alignas(DTI_LINE_PAIR) uint32_t known_consumed; /* by all, at least; plain, as the next two: its replica's own */
-    uint32_t ready;  /* posted by all, at least, and compared */
-    uint32_t opened; /* entries of open that are not waited for */
+    uint32_t ready;                                 /* posted by all, at least, and compared */
+    uint32_t opened;                                /* entries of open that are not waited for */
     struct {
         uint32_t number; /* 0: waited for */
         const char *name;

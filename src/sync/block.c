@@ -166,16 +166,18 @@ static ditto_status sum_all(struct row *r, const struct dti_call *call, struct d
     return DITTO_OK;
 }
 
-ditto_status dti_block_sum(struct dti_replica *self, struct dti_call *call, size_t count, struct dti_deadline *deadline)
+ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call, size_t count,
+                           struct dti_deadline *deadline)
 {
     struct row row = {
         .values = call->src, .count = count, .reduction = dti_flow_reduction(self->team->sync, call), .self = self
     };
+    struct dti_call own = *call;
     struct dti_fenv saved = dti_fenv_enter();
-    call->more = &row;
-    ditto_status status = dti_collective_inside(self, call, sum_own, &row, deadline);
+    own.more = &row;
+    ditto_status status = dti_collective_inside(self, &own, sum_own, &row, deadline);
     if (status == DITTO_OK)
-        status = sum_all(&row, call, deadline);
+        status = sum_all(&row, &own, deadline);
     dti_fenv_leave(saved);
     dti_finish_call(&self->team->sync->attendee[self->id]);
     return status;

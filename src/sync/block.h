@@ -7,7 +7,7 @@
 struct dti_replica;
 
 /* The replica's own thread: the collective behind ditto_block_sum. call: src, dst, dtype. */
-ditto_status dti_block_sum(struct dti_replica *self, struct dti_call *call, size_t count,
+ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call, size_t count,
                            struct dti_deadline *deadline);
 
 #endif

@@ -29,21 +29,17 @@ static uint32_t values_of_round(struct dti_replica *self, const struct dti_step 
                                 const struct dti_call *call, const struct carried *c, struct dti_value *value)
 {
     struct dti_sync *sync = self->team->sync;
-    uint32_t values = 0;
-    for (uint32_t b = 0; b < step->count; b++) {
+    uint32_t values = 0, b = 0;
+    do { /* its own block is always there */
         struct dti_slot *slot = dti_slot_of(sync, dti_step_speaker(step, b), seq, round);
-        if (round == 0) {
-            uint32_t id = step->start[b];
-            const void *element = dti_slot_payload(slot, call, c->count * c->reduction.element_bytes);
-            value[values++] = (struct dti_value){ id, id + 1, element };
-            continue;
+        struct dti_span part[DTI_TREE_PARTS] = { { step->start[b], step->start[b + 1] } };
+        uint32_t parts = round > 0 ? dti_tree_subtrees(sync->team->n, part[0], part) : 1;
+        for (uint32_t p = 0; p < parts; p++) {
+            const void *data = round > 0 ? carried_at(slot, call, c, p, parts)
+                                         : dti_slot_payload(slot, call, c->count * c->reduction.element_bytes);
+            value[values++] = (struct dti_value){ part[p].first, part[p].end, data };
         }
-        struct dti_span part[DTI_TREE_PARTS];
-        uint32_t parts =
-            dti_tree_subtrees(sync->team->n, (struct dti_span){ step->start[b], step->start[b + 1] }, part);
-        for (uint32_t p = 0; p < parts; p++)
-            value[values++] = (struct dti_value){ part[p].first, part[p].end, carried_at(slot, call, c, p, parts) };
-    }
+    } while (++b < step->count);
     return values;
 }
 
