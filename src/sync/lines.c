@@ -56,6 +56,7 @@ static void fill_next(struct dti_replica *self, const struct dti_step *step, uin
     for (uint32_t p = 0; p < parts; p++) {
         unsigned char *out = carried_at(slot, call, c, p, parts);
         bool single = part[p].end - part[p].first == 1;
+        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): a block has subtrees, and there is a value for each */
         const void *result =
             single ? (value++)->data : dti_fold(&c->reduction, part[p], &value, c->count, out, scratch);
         if (result != out)
