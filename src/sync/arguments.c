@@ -69,23 +69,30 @@ ditto_status dti_check_overlap(const void *outer, size_t outer_bytes, const void
     return DITTO_OK;
 }
 
-ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *dst, size_t src_count, size_t dst_count,
-                                ditto_dtype dtype)
+/* Each buffer by itself. */
+static ditto_status check_buffers(const void *src, size_t src_count, const void *dst, size_t dst_count,
+                                  ditto_dtype dtype)
 {
     size_t src_bytes, dst_bytes;
     DTI_TRY(dti_buffer_bytes(src_count, dtype, &src_bytes));
     DTI_TRY(dti_buffer_bytes(dst_count, dtype, &dst_bytes));
     DTI_TRY(dti_buffer_check(src, src_bytes, dtype, "src"));
-    DTI_TRY(dti_buffer_check(dst, dst_bytes, dtype, "dst"));
-    if (a->call.pattern != DTI_REDUCE_SCATTER && a->call.pattern != DTI_ALL_GATHER)
-        DTI_TRY(dti_check_overlap(dst, dst_bytes, src, src_bytes, dst));
+    return dti_buffer_check(dst, dst_bytes, dtype, "dst");
+}
+
+ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *dst, size_t src_count, size_t dst_count,
+                                ditto_dtype dtype)
+{
+    bool parts = a->call.pattern == DTI_REDUCE_SCATTER || a->call.pattern == DTI_ALL_GATHER; /* see add_parts */
+    DTI_TRY(check_buffers(src, src_count, dst, dst_count, dtype));
     a->call.src = src;
     a->call.dst = dst;
     a->call.dtype = (uint8_t)dtype;
     a->call.element_bytes = ditto_dtype_bytes(dtype);
-    if (a->call.pattern != DTI_REDUCE_SCATTER && a->call.pattern != DTI_ALL_GATHER)
-        a->call.count = src_count; /* of parts: see add_parts */
-    return DITTO_OK;
+    if (parts)
+        return DITTO_OK;
+    a->call.count = src_count;
+    return dti_check_overlap(dst, dst_count * a->call.element_bytes, src, src_count * a->call.element_bytes, dst);
 }
 
 ditto_status dti_arguments_reduce(struct dti_arguments *a, const void *src, void *dst, size_t src_count,
@@ -141,15 +148,21 @@ ditto_status dti_arguments_gather(struct dti_arguments *a, const void *src, void
                              (const char *)dst + p.before * a->call.element_bytes);
 }
 
+static ditto_status check_item(const ditto_list_item *item, ditto_op op)
+{
+    DTI_TRY(dti_reduction_check(item->dtype, op));
+    DTI_TRY(check_buffers(item->src, item->count, item->dst, item->count, item->dtype));
+    size_t bytes = item->count * ditto_dtype_bytes(item->dtype);
+    return dti_check_overlap(item->dst, bytes, item->src, bytes, item->dst);
+}
+
 ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *list, size_t length, ditto_op op)
 {
     size_t total = 0;
     if (length != 0)
         DTI_TRY(dti_not_null(list, "list"));
     for (size_t i = 0; i < length; i++) {
-        struct dti_arguments item = { .replica = a->replica };
-        ditto_status status =
-            dti_arguments_reduce(&item, list[i].src, list[i].dst, list[i].count, list[i].count, list[i].dtype, op);
+        ditto_status status = check_item(&list[i], op);
         if (status != DITTO_OK) {
             ditto_error why = *dti_error_get();
             return DTI_FAIL(status, "item %zu of %zu: %.400s", i, length, why.message);

@@ -96,7 +96,7 @@ static void bad_lists_are_refused(void **state)
 
 struct matrix {
     uint32_t a[2][2];
-    char label[7]; /* an odd size */
+    char label[8]; /* 24 bytes: no power of two, and nothing between the fields */
 };
 
 struct function_task {
