@@ -23,7 +23,14 @@ static bool is_before(uint32_t a, uint32_t b) /* of numbers, which wrap */
 
 ditto_status dti_async_make(struct dti_replica *self, struct dti_sync *sync)
 {
-    return dti_allocate(self, sizeof(struct dti_async), &sync->attendee[self->id].async);
+    struct dti_async *own;
+    void *payload;
+    DTI_TRY(dti_allocate(self, sizeof *own, &own));
+    /* not touched before it is used: most strategies start few operations, and there may be a thousand replicas */
+    DTI_TRY(dti_replica_alloc(self, RING * (size_t)DTI_SMALL_BYTES, DTI_LINE_PAIR, &payload));
+    sync->attendee[self->id].payloads = payload;
+    sync->attendee[self->id].async = own;
+    return DITTO_OK;
 }
 
 void dti_async_renew(struct dti_attendee *attendee)
@@ -71,14 +78,13 @@ static struct dti_flow flow_of(struct dti_replica *self, uint32_t number)
 static bool combine_pair(struct dti_replica *self, uint32_t number)
 {
     struct dti_sync *sync = self->team->sync;
-    struct dti_posting *one = dti_posting_of(sync, 0, number);
     const struct dti_call *call = &dti_posting_of(sync, self->id, number)->call;
     const struct dti_kernel *kernel = &(*sync->kernels)[call->dtype][call->op];
     if (self->team->n != 2 || call->pattern != DTI_ALL_REDUCE || kernel->widen != NULL || kernel->divide != NULL)
         return false;
     size_t bytes = call->count * call->element_bytes;
-    kernel->combine(call->dst, dti_posting_payload(one, bytes),
-                    dti_posting_payload(dti_posting_of(sync, 1, number), bytes), call->count);
+    kernel->combine(call->dst, dti_posting_payload(sync, 0, number, bytes), dti_posting_payload(sync, 1, number, bytes),
+                    call->count);
     return true;
 }
 
@@ -388,7 +394,7 @@ ditto_status dti_async_start(struct dti_replica *self, const struct dti_call *ca
         post->digest = dti_call_digest(call);
     }
     if (small && size.own != 0)
-        memcpy(dti_posting_payload(post, size.own), call->src, size.own);
+        memcpy(dti_posting_payload(sync, self->id, number, size.own), call->src, size.own);
     if (!small) { /* relaxed: published by the word */
         atomic_store_explicit(&post->claim, (uint64_t)number << 32, memory_order_relaxed);
         atomic_store_explicit(&post->done, (uint64_t)number << 32, memory_order_relaxed);

@@ -32,7 +32,6 @@ struct dti_posting {
     /* of this replica's share */
     alignas(DTI_LINE_PAIR) _Atomic uint64_t claim; /* k << 32 | next piece */
     _Atomic uint64_t done;                         /* k << 32 | pieces that are done */
-    alignas(DTI_LINE_PAIR) unsigned char payload[DTI_SMALL_BYTES];
 };
 
 struct dti_async {
@@ -52,9 +51,12 @@ static inline struct dti_posting *dti_posting_of(const struct dti_sync *sync, ui
 {
     return &sync->attendee[replica].async->post[number % DITTO_MAX_PENDING];
 }
-static inline unsigned char *dti_posting_payload(struct dti_posting *post, size_t bytes)
+static inline unsigned char *dti_posting_payload(const struct dti_sync *sync, uint32_t replica, uint32_t number,
+                                                 size_t bytes)
 {
-    return bytes <= DTI_INLINE_BYTES ? post->brief : post->payload;
+    if (bytes <= DTI_INLINE_BYTES)
+        return dti_posting_of(sync, replica, number)->brief;
+    return sync->attendee[replica].payloads + number % DITTO_MAX_PENDING * (size_t)DTI_SMALL_BYTES;
 }
 
 /* -- The replica's own thread -- */

@@ -21,7 +21,7 @@ struct row {
     size_t start[DITTO_MAX_REPLICAS + 1]; /* of each replica's elements in the row */
     const struct row *of[DITTO_MAX_REPLICAS];
     uint32_t parts;
-    unsigned char part[MOST_PARTS * MOST_BYTES]; /* this replica's subtrees' sums */
+    alignas(MOST_BYTES) unsigned char part[MOST_PARTS * MOST_BYTES]; /* this replica's subtrees' sums */
 };
 
 static void add(const struct row *r, void *out, const void *left, const void *right, size_t count)

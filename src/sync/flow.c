@@ -101,7 +101,7 @@ static const struct dti_call *call_of(const struct dti_flow *flow, uint32_t repl
 /* Of a small message: what the replica put where its peers look. */
 static const void *payload_of(const struct dti_flow *flow, uint32_t replica, size_t bytes)
 {
-    return flow->posted != 0 ? dti_posting_payload(dti_posting_of(flow->sync, replica, flow->posted), bytes)
+    return flow->posted != 0 ? dti_posting_payload(flow->sync, replica, flow->posted, bytes)
                              : dti_slot_payload(dti_slot_of(flow->sync, replica, flow->seq, 0), flow->call, bytes);
 }
 

@@ -119,11 +119,13 @@ static ditto_status all_reduce(struct dti_replica *self, const struct dti_call *
     struct dti_visit visit = { .call = call,
                                .payload = call->src,
                                .payload_bytes = call->count * call->element_bytes,
-                               .join = counted ? join_once : join_round,
+                               .join = call->count == 0 ? NULL
+                                       : counted        ? join_once
+                                                        : join_round,
                                .context = &c };
     uint32_t seq;
     DTI_TRY(dti_meet(self, &visit, deadline, &seq));
-    if (counted)
+    if (counted && call->count != 0)
         memcpy(call->dst, sync->result[seq & 1], visit.payload_bytes);
     return DITTO_OK;
 }

@@ -84,6 +84,7 @@ struct dti_attendee {
     struct dti_route route[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
     struct dti_area *area;   /* [lanes it may own] of the exchange between groups; NULL: one group */
     struct dti_async *async; /* operations that it has started */
+    unsigned char *payloads; /* theirs: [DITTO_MAX_PENDING][DTI_SMALL_BYTES] */
     struct dti_aid *aid;     /* work that its helpers may join; NULL: it has none */
 };
 

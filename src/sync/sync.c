@@ -23,7 +23,7 @@ ditto_status dti_desk_make(struct dti_replica *r, struct dti_desk *desk)
 {
     DTI_TRY(dti_allocate(r, r->team->n * sizeof *desk->source, &desk->source));
     DTI_TRY(dti_allocate(r, r->team->n * sizeof *desk->destination, &desk->destination));
-    return dti_allocate(r, DTI_DESK_BYTES, &desk->scratch);
+    return dti_replica_alloc(r, DTI_DESK_BYTES, DTI_LINE_PAIR, &desk->scratch); /* touched as far as it is used */
 }
 
 /* This replica's part of a plan, on its own memory. */
