@@ -21,8 +21,9 @@ verify() {
 failed=0
 # MODEL, =VARIANT that holds as well, MUTANT that is rejected
 for entry in "wait NO_HEAVY NO_S1 NO_W1 LATE_AWAITS" "leave NO_HEAVY NO_I1 NO_I3" \
-    "meeting ONE_PARITY NO_WAIT LATE_READ EARLY_RELEASE EARLY_COUNT" "stop NO_RETURNED_LOOK EARLY_READ" \
-    "queue NO_FREE_LOOK EARLY_PUBLISH" "crew LATE_GO NO_SLOT_WAIT EARLY_DONE"; do
+    "meeting ONE_PARITY NO_WAIT LATE_READ EARLY_RELEASE EARLY_COUNT" \
+    "rounds =UNEQUAL =FLAT ONE_PARITY SKIP_ROUND NO_WAIT LATE_READ FLAT+EARLY_SIGNAL FLAT+STOP_UNHEARD" \
+    "stop NO_RETURNED_LOOK EARLY_READ" "queue NO_FREE_LOOK EARLY_PUBLISH" "crew LATE_GO NO_SLOT_WAIT EARLY_DONE"; do
     # shellcheck disable=SC2086 # a list of words
     set -- $entry
     model=$1; shift
