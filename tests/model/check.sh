@@ -46,5 +46,6 @@ for entry in "wait NO_HEAVY NO_S1 NO_W1 LATE_AWAITS" "leave NO_HEAVY NO_I1 NO_I3
         esac
     done
 done
+sh labels.sh || failed=1
 [ $failed = 0 ] && echo "models: all hold, all mutants are rejected"
 exit $failed
