@@ -25,7 +25,7 @@ inline give(h) {
 
 inline drain(h) {
     do
-    :: finished[h] == posted[h] -> break
+    :: finished[h] == posted[h] -> break /* P1 */
     :: else ->
         assert(slot[h] == finished[h] + 1);
         if

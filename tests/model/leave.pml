@@ -1,48 +1,60 @@
-/* tests/model/leave.pml - "nobody touches a buffer after its owner has left" (src/sync/all_reduce.c): two workers that are
- * about to touch each other's buffers and the leaver's, one leaver that gives its buffer up, and whoever stops the run.
- * Stores of inside and of stop may wait in store buffers; the leaver's heavy fence empties those of all threads.
- * Claim: no worker touches once the leaver has freed. Mutants: NO_HEAVY (I2), NO_I1 (no second look at stop), NO_I3. */
-bool stopped, inside[2], inside_buffered[2], touching[2], freed;
+/* tests/model/leave.pml - "nobody touches a buffer after its owner has left" (src/sync/inside.h): three replicas, each of
+ * which goes to the others' buffers up to twice, and gives its own up when it has seen the stop; somebody stops the run at
+ * any time. A store of inside may wait in its replica's store buffer; a leaver's heavy fence empties those of all.
+ * Claim: nobody is at a buffer that has been given up, and all end.
+ * Mutants: NO_HEAVY (no I2: the announcement is still in a store buffer when the leaver looks), NO_I1 (no second look at
+ * stop: it goes in when the leaver has looked already), NO_I3 (the leaver does not look). */
+#define N 3
+#define TURNS 2
+bool stopped, inside[N], buffered[N], touching[N], freed[N];
 
-proctype worker(byte w) {
-    inside_buffered[w] = true; /* I0: inside = 1, still in the store buffer */
+#define OTHERS(what) (what[(me + 1) % N] || what[(me + 2) % N])
+#define DRAIN(w) if :: buffered[w] -> inside[w] = true; buffered[w] = false :: else fi
+
+proctype replica(byte me) {
+    byte turn = 0;
+    do
+    :: turn == TURNS -> break
+    :: else ->
+        buffered[me] = true; /* I0: inside = 1, still in the store buffer */
 #ifndef NO_I1
-    if
-    :: stopped -> goto back /* I1 */
-    :: else
-    fi;
+        if
+        :: stopped -> atomic { buffered[me] = false; inside[me] = false }; break /* I1 */
+        :: else
+        fi;
 #endif
-    touching[w] = true;
-    assert(!freed);
-    touching[w] = false;
-back:
-    atomic { inside_buffered[w] = false; inside[w] = false } /* O0: release, after the touch */
+        touching[me] = true;
+        assert(!OTHERS(freed));
+        touching[me] = false;
+        atomic { buffered[me] = false; inside[me] = false }; /* O0: release, after the touch */
+        turn++
+    od;
+    stopped; /* seen in a meeting, sooner or later */
+#ifndef NO_HEAVY
+    atomic { DRAIN(0); DRAIN(1); DRAIN(2) } /* I2 */
+#endif
+#ifndef NO_I3
+    !inside[0]; /* I3, O1 */
+    !inside[1];
+    !inside[2];
+#endif
+    freed[me] = true;
+    assert(!OTHERS(touching))
 }
 
-proctype memory(byte w) { /* the store buffer of worker w may drain at any time */
+proctype memory(byte w) { /* the store buffer of replica w may drain at any time */
     do
-    :: atomic { inside_buffered[w] -> inside[w] = true; inside_buffered[w] = false }
-    :: freed -> break
+    :: atomic { buffered[w] -> inside[w] = true; buffered[w] = false }
+    :: freed[w] -> break
     od
 }
 
 proctype stopper() { stopped = true }
 
-proctype leaver() {
-    byte w = 0;
-    stopped; /* seen in the meeting */
-#ifndef NO_HEAVY
-    atomic { /* I2 */
-        if :: inside_buffered[0] -> inside[0] = true; inside_buffered[0] = false :: else fi;
-        if :: inside_buffered[1] -> inside[1] = true; inside_buffered[1] = false :: else fi
+init {
+    atomic {
+        run replica(0); run replica(1); run replica(2);
+        run memory(0); run memory(1); run memory(2);
+        run stopper()
     }
-#endif
-#ifndef NO_I3
-    !inside[0]; /* I3, O1 */
-    !inside[1];
-#endif
-    freed = true;
-    assert(!touching[0] && !touching[1])
 }
-
-init { atomic { run worker(0); run worker(1); run memory(0); run memory(1); run stopper(); run leaver() } }

@@ -1,41 +1,98 @@
-/* tests/model/meeting.pml - the flat meeting of src/sync/meeting.h: three replicas, four meetings, two lines each.
- * A line's payload is written before its word (release); a reader sees the word first (acquire): so in this model the two
- * are separate steps in that order. Claim: after a meeting each reads every peer's payload of that meeting, and all end.
- * Mutants: ONE_PARITY (one line per replica), NO_WAIT (goes on without its last peer). */
+/* tests/model/meeting.pml - the meetings of src/sync/meeting.h in which all look at all, or count: three replicas, four
+ * meetings, each in one round or crowded, in any order of the two ways; two slots a replica.
+ * A slot's payload is written before its word (release); a reader sees the word first (acquire): so in this model the two
+ * are separate steps in that order. After a meeting everyone reads every first slot, as long as it has not come to the next.
+ * Claim: after a meeting each reads every peer's payload of that meeting; the last arrival of a crowded one combines
+ * payloads of that meeting alone, and what everyone takes is that; all end.
+ * Mutants: ONE_PARITY (one slot a replica), NO_WAIT (goes on without its last peer), LATE_READ (slots are read after the
+ * next meeting has been come to), EARLY_RELEASE (arrived is set to 0 after the release, I3), EARLY_COUNT (an arrival is
+ * counted before its slot is written). */
 #define N 3
 #define MEETINGS 4
 #ifdef ONE_PARITY
-#define LINE(r, e) ((r) * 2)
+#define SLOT(r, e) ((r) * 2)
 #else
-#define LINE(r, e) ((r) * 2 + (e) % 2)
+#define SLOT(r, e) ((r) * 2 + (e) % 2)
 #endif
-byte word[6], payload[6];
+byte word[6], payload[6], arrived, release, result[2];
+bool crowded[MEETINGS + 1];
+
+inline read_slots(seq) {
+    peer = 0;
+    do
+    :: peer == N -> break
+    :: else -> assert(payload[SLOT(peer, seq)] == seq); peer++
+    od
+}
+
+inline meet_in_a_round() {
+    payload[SLOT(me, e)] = e;
+    word[SLOT(me, e)] = e; /* M0 */
+#ifdef LATE_READ
+    read_slots(e - 1);
+#endif
+    peer = 0;
+    do
+    :: peer == N -> break
+    :: else ->
+#ifdef NO_WAIT
+        if :: peer < N - 1 -> word[SLOT(peer, e)] == e :: else fi;
+#else
+        word[SLOT(peer, e)] == e; /* M1 */
+#endif
+        peer++
+    od
+}
+
+inline meet_crowded() {
+#ifdef EARLY_COUNT
+    atomic { arrived++; last = arrived == N };
+    payload[SLOT(me, e)] = e;
+#else
+    payload[SLOT(me, e)] = e;
+    word[SLOT(me, e)] = e;
+    atomic { arrived++; last = arrived == N }; /* C0, C1 */
+#endif
+    if
+    :: last ->
+        read_slots(e);
+        result[e % 2] = e;
+#ifdef EARLY_RELEASE
+        release = e;
+        arrived = 0
+#else
+        arrived = 0;
+        release = e /* C2 */
+#endif
+    :: else -> release == e /* C3 */
+    fi;
+    assert(result[e % 2] == e)
+}
 
 proctype replica(byte me) {
     byte e = 1, peer;
+    bool last;
     do
     :: e > MEETINGS -> break
     :: else ->
-        payload[LINE(me, e)] = e;
-        word[LINE(me, e)] = e; /* M0 */
-        peer = 0;
-        do
-        :: peer == N -> break
-        :: else ->
-#ifdef NO_WAIT
-            if :: peer < N - 1 -> word[LINE(peer, e)] == e :: else fi;
-#else
-            word[LINE(peer, e)] == e; /* M1 */
+        if
+        :: crowded[e] -> meet_crowded()
+        :: else -> meet_in_a_round()
+        fi;
+#ifndef LATE_READ
+        read_slots(e);
 #endif
-            peer++
-        od;
-        peer = 0;
-        do
-        :: peer == N -> break
-        :: else -> assert(payload[LINE(peer, e)] == e); peer++
-        od;
         e++
     od
 }
 
-init { atomic { run replica(0); run replica(1); run replica(2) } }
+init {
+    byte e = 1;
+    atomic {
+        do
+        :: e > MEETINGS -> break
+        :: else -> if :: crowded[e] = true :: skip fi; e++
+        od;
+        run replica(0); run replica(1); run replica(2)
+    }
+}

@@ -1,10 +1,19 @@
-/* tests/model/wait.pml - sleep and wake of src/base/wait.h: two signallers, one sleeper that awaits first one, then the other.
- * A signaller's store of its condition may wait in its store buffer (as on x86) until memory takes it, or until the sleeper's
- * heavy fence (membarrier) empties all buffers. Labels are those of wait.h and wait.c.
- * Claim: everybody ends; a lost wake-up is an invalid end state. Mutants: NO_HEAVY, NO_S1, NO_W1. */
+/* tests/model/wait.pml - sleep and wake of src/base/wait.h: two signallers and two sleepers; one awaits first the one, then
+ * the other, its neighbour both, as one that awaits everyone.
+ * A signaller's store of its condition may wait in its store buffer (as on x86) until memory takes it, or until a sleeper's
+ * heavy fence (membarrier) empties all buffers. The futex is in two parts, as in the kernel: who sleeps is queued if the
+ * word is still SLEEPING, and a wake-up, which comes some time after the exchange of the word, takes it out of the queue.
+ * Claim: everybody ends; a lost wake-up is an invalid end state.
+ * Mutants: NO_HEAVY (no fence between S0 and S1), NO_S1 (sleeps without a last look), NO_W1 (nobody is woken), LATE_AWAITS
+ * (says whom it awaits after its last look). */
+#define EVERYONE 2
 bool condition[2], buffered[2]; /* in memory; still in the store buffer */
 byte parked;
-bool sleeping;                  /* the seat's state, the futex word */
+bool sleeping[2];               /* the seat's state, the futex word */
+bool queued[2];                 /* in the kernel */
+byte awaits[2];
+
+#define HOLDS() (condition[0] && condition[1] || awaited != EVERYONE && condition[awaited])
 
 inline drain(i) { if :: buffered[i] -> condition[i] = true; buffered[i] = false :: else fi }
 inline heavy_fence() {
@@ -21,6 +30,7 @@ active [2] proctype memory() { /* one store buffer each: it drains whenever it l
 }
 
 proctype signaller(byte i) {
+    byte seat = 0;
     buffered[i] = true; /* W0; then the light fence: the compiler's order alone */
 #ifndef NO_W1
     if
@@ -29,38 +39,69 @@ proctype signaller(byte i) {
     if
     :: false ->
 #endif
-        atomic { if :: sleeping -> sleeping = false /* W2: exchange and futex wake */ :: else fi }
+        do
+        :: seat == 2 -> break
+        :: else ->
+            if
+            :: sleeping[seat] ->
+                if
+                :: awaits[seat] == i || awaits[seat] == EVERYONE ->
+                    if
+                    :: atomic { sleeping[seat] -> sleeping[seat] = false }; /* W2: exchange */
+                        queued[seat] = false                                /* and futex wake */
+                    :: atomic { !sleeping[seat] -> skip }
+                    fi
+                :: else
+                fi
+            :: else
+            fi;
+            seat++
+        od
     :: else
     fi
 }
 
-proctype sleeper() {
-    byte i = 0;
+inline sleep_until_it_holds() {
+#ifndef LATE_AWAITS
+    awaits[me] = awaited;
+#endif
+    parked++;
     do
-    :: i == 2 -> break
+    ::  sleeping[me] = true; /* S0 */
+        heavy_fence();
+#ifndef NO_S1
+        if
+        :: HOLDS() -> break /* S1 */
+        :: else
+        fi;
+#endif
+#ifdef LATE_AWAITS
+        awaits[me] = awaited;
+#endif
+        if
+        :: atomic { sleeping[me] -> queued[me] = true }; !queued[me] /* futex: sleeps if the word is SLEEPING */
+        :: atomic { !sleeping[me] -> skip }
+        fi;
+        if
+        :: HOLDS() -> break
+        :: else
+        fi
+    od;
+    sleeping[me] = false;
+    parked--
+}
+
+proctype sleeper(byte me) {
+    byte awaited = (me == 0 -> 0 : EVERYONE);
+    do
+    :: awaited > EVERYONE -> break
     :: else ->
         if
-        :: condition[i] -> i++
-        :: else ->
-            parked++;
-again:      sleeping = true; /* S0 */
-            heavy_fence();
-#ifndef NO_S1
-            if
-            :: condition[i] -> goto awake /* S1 */
-            :: else
-            fi;
-#endif
-            !sleeping; /* futex: returns when the word is not SLEEPING */
-            if
-            :: condition[i] -> goto awake
-            :: else -> goto again
-            fi;
-awake:      sleeping = false;
-            parked--;
-            i++
-        fi
+        :: HOLDS() -> skip
+        :: else -> sleep_until_it_holds()
+        fi;
+        awaited = (awaited == 0 -> 1 : EVERYONE + 1)
     od
 }
 
-init { atomic { run signaller(0); run signaller(1); run sleeper() } }
+init { atomic { run signaller(0); run signaller(1); run sleeper(0); run sleeper(1) } }

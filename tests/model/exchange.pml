@@ -1,0 +1,127 @@
+/* tests/model/exchange.pml - one lane of a large reduction between groups (src/sync/exchange.h): its three owners, four
+ * blocks, then four more in a second collective; two places for partials and for results. In place: what C of a block writes
+ * over are the sources of that block, which B of it, on all owners, reads where they lie. One owner, or none, fails at a
+ * time of its own; who leaves a stopped run waits until nobody is inside (inside.h; that fence is leave.pml's), then its
+ * buffers are gone.
+ * Claim: B reads everyone's partials and sources of its own block, C everyone's results of its own block, nobody a buffer
+ * that is gone; all end. Data that is written over stays so, hence one look, at the last moment, finds every early write.
+ * Mutants: ONE_PARTIAL, ONE_RESULT (every block's in place 0), EARLY_C (C does not wait for results), NO_B_WAIT (B does not
+ * wait for partials), A_TOO_EARLY (A of b + 2 comes before C of b), EARLY_WORD (partials are announced before they are
+ * there), NO_LEAVE_WAIT. */
+#define N 3
+#define BLOCKS 4
+#define COLLECTIVES 2
+#define ID(b) (seq * BLOCKS + (b) + 1) /* of a block; what was before is lower */
+#ifdef ONE_PARTIAL
+#define PARTIAL(r, b) ((r) * 2)
+#else
+#define PARTIAL(r, b) ((r) * 2 + (b) % 2)
+#endif
+#ifdef ONE_RESULT
+#define RESULT(r, b) ((r) * 2)
+#else
+#define RESULT(r, b) ((r) * 2 + (b) % 2)
+#endif
+byte partials[N * 2], results[N * 2]; /* the block that is there */
+byte partial[N], result[N];           /* words */
+byte written[N];                      /* last block that is at the destinations */
+byte finished[N];                     /* collectives */
+bool stopped, inside[N], gone[N];
+byte fails = N;                       /* who does; N: nobody */
+
+#define ALL_AT(what, where, b) (what[where(0, b)] == ID(b) && what[where(1, b)] == ID(b) && what[where(2, b)] == ID(b))
+#define NONE_WRITTEN(b) (written[0] < ID(b) && written[1] < ID(b) && written[2] < ID(b))
+#define NONE_GONE (!gone[0] && !gone[1] && !gone[2])
+
+inline may_fail() {
+    if
+    :: fails == me -> atomic { fails = N; stopped = true; goto out }
+    :: skip
+    fi
+}
+
+#define AWAIT_ONE(word, peer, b)                      \
+    if                                                \
+    :: word[peer] >= ID(b)                            \
+    :: word[peer] < ID(b) && stopped -> goto out      \
+    fi
+#define AWAIT(word, b) AWAIT_ONE(word, (me + 1) % N, b); AWAIT_ONE(word, (me + 2) % N, b)
+
+inline step_a(b) {
+    may_fail();
+    assert(written[me] < ID(b));
+#ifdef EARLY_WORD
+    partial[me] = ID(b);
+    partials[PARTIAL(me, b)] = ID(b)
+#else
+    partials[PARTIAL(me, b)] = ID(b);
+    partial[me] = ID(b) /* Q0 */
+#endif
+}
+
+inline step_b(b) {
+    may_fail();
+#ifndef NO_B_WAIT
+    AWAIT(partial, b); /* Q1 */
+#endif
+    results[RESULT(me, b)] = ID(b);
+    atomic { assert(ALL_AT(partials, PARTIAL, b) && NONE_WRITTEN(b) && NONE_GONE); result[me] = ID(b) } /* R0 */
+}
+
+inline step_c(b) {
+#ifndef EARLY_C
+    AWAIT(result, b); /* R1 */
+#endif
+    written[me] = ID(b);
+    assert(ALL_AT(results, RESULT, b) && NONE_GONE)
+}
+
+proctype owner(byte me) {
+    byte seq = 0, b;
+    do
+    :: seq == COLLECTIVES -> break
+    :: else ->
+        inside[me] = true;
+        if :: stopped -> goto out :: else fi;
+        b = 0;
+        step_a(0);
+#ifdef A_TOO_EARLY
+        step_a(1);
+#endif
+        do
+        :: b == BLOCKS -> break
+        :: else ->
+            step_b(b);
+#ifdef A_TOO_EARLY
+            if :: b + 2 < BLOCKS -> step_a(b + 2) :: else fi;
+#else
+            if :: b + 1 < BLOCKS -> step_a(b + 1) :: else fi;
+#endif
+            step_c(b);
+            b++
+        od;
+        atomic { b = 0; inside[me] = false };
+        finished[me]++; /* the last meeting */
+        seq++;
+        if
+        :: finished[0] >= seq && finished[1] >= seq && finished[2] >= seq
+        :: stopped -> goto out
+        fi
+    od;
+    goto end;
+out:
+    inside[me] = false;
+#ifndef NO_LEAVE_WAIT
+    !inside[0]; !inside[1]; !inside[2];
+#endif
+    gone[me] = true;
+end:
+    skip
+}
+
+init {
+    atomic {
+        select(fails : 0 .. N);
+        run owner(0); run owner(1); run owner(2)
+    }
+}
