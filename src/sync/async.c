@@ -342,8 +342,10 @@ static bool room_ready(void *argument)
     if (place_is_free(w->self, w->number) || dti_stopped(&team->stop))
         return true;
     dti_async_help(w->self);
-    for (uint32_t i = 0; i < team->n; i++)
-        if (dti_replica_returned(&team->replica[i]))
+    uint32_t next = attendee_of(w->self)->posted + 1;
+    for (uint32_t i = 0; i < team->n; i++) /* posted is looked at last: it may post, and go on, between the looks */
+        if ((dti_replica_returned(&team->replica[i]) || is_ahead_in_meeting(w->self, i)) &&
+            !is_posted(team->sync, i, next))
             return true;
     return false;
 }

@@ -241,6 +241,8 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_visi
     struct crowded_wait w = { self, seq };
     /* release: for describe_missing, which looks at slots here too; the order of the meeting comes from C0 */
     atomic_store_explicit(&dti_slot_of(sync, self->id, seq, 0)->word, word, memory_order_release);
+    /* Whoever waits for this replica elsewhere (a started operation, a meeting in rounds) sees there that it has diverged. */
+    dti_waitroom_signal(&team->room, self->id);
     sync->attendee[self->id].desk.counters.hops_near++;
     /* acq_rel: release is C0, acquire is C1 */
     if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == team->n - 1)

@@ -43,7 +43,7 @@ struct dti_visit {
 };
 
 /* The replica's own thread. On DITTO_OK every card and first slot of meeting *seq can be read until the replica enters its next
- * meeting but one. Errors: DIVERGED, TIMED_OUT, PEER_STOPPED, FORKED; the run is stopping then, and nobody is at this
+ * meeting. Errors: DIVERGED, TIMED_OUT, PEER_STOPPED, FORKED; the run is stopping then, and nobody is at this
  * replica's buffers any more. */
 ditto_status dti_meet(struct dti_replica *self, const struct dti_visit *visit, struct dti_deadline *deadline,
                       uint32_t *seq);
