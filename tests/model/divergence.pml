@@ -1,0 +1,121 @@
+/* tests/model/divergence.pml - replicas that do different things (src/sync/meeting.h, async.h), in a crowded team: three, each
+ * of which comes to a meeting that is counted, or to the same in rounds (asked for), or waits for an operation that it has
+ * started, or returns. All that has to wait sleeps at once (src/base/wait.h; without store buffers).
+ * Claim: everybody ends without a timeout, and ends well only if all did the same.
+ * Mutants: NO_ARRIVAL_SIGNAL (who comes to a counted meeting wakes nobody who looks at its first slot), NO_RETURN_SIGNAL. */
+#define N 3
+#define EVERYONE N
+#define MEETING (N + 1)
+mtype = { NOTHING, COUNTS, ROUNDS };
+mtype word[N] = NOTHING; /* of the first slot, with the call's digest: the ways have different ones */
+bool posted[N], returned[N], well[N];
+byte arrived;
+bool release, stopped;
+byte parked, awaits[N], chosen[N];
+bool sleeping[N];
+
+inline wake(from) {
+    if
+    :: parked > 0 -> /* W1 */
+        atomic {
+            seat = 0;
+            do
+            :: seat == N -> break
+            :: else ->
+                if
+                :: awaits[seat] == from || awaits[seat] == EVERYONE || from == EVERYONE -> sleeping[seat] = false /* W2 */
+                :: else
+                fi;
+                seat++
+            od;
+            seat = 0
+        }
+    :: else
+    fi
+}
+
+#define SLEEP(whom, condition)                          \
+    if                                                  \
+    :: condition                                        \
+    :: else ->                                          \
+        atomic { awaits[me] = whom; parked++ };         \
+        do                                              \
+        ::  sleeping[me] = true; /* S0 */               \
+            if :: condition -> break /* S1 */ :: else fi; \
+            !sleeping[me];                              \
+            if :: condition -> break :: else fi         \
+        od;                                             \
+        atomic { sleeping[me] = false; parked-- }       \
+    fi
+
+#define OTHER(k) ((me + (k)) % N)
+#define IS_HOPELESS(r) (!posted[r] && (returned[r] || word[r] != NOTHING))
+#define ENDS (posted[OTHER(1)] && posted[OTHER(2)] || IS_HOPELESS(OTHER(1)) || IS_HOPELESS(OTHER(2)) || stopped)
+
+inline stop_run() {
+    stopped = true;
+    wake(EVERYONE)
+}
+
+inline count() {
+    word[me] = COUNTS; /* M0 */
+#ifndef NO_ARRIVAL_SIGNAL
+    wake(me);
+#endif
+    atomic { arrived++; last = arrived == N }; /* C0, C1 */
+    if
+    :: last -> release = true; wake(MEETING) /* C2 */
+    :: else -> SLEEP(MEETING, (release || stopped || returned[OTHER(1)] || returned[OTHER(2)]))
+    fi;
+    if
+    :: release -> well[me] = true /* C3 */
+    :: else -> if :: stopped :: else -> stop_run() fi
+    fi
+}
+
+inline look_at(peer) {
+    SLEEP(peer, (word[peer] != NOTHING || stopped || returned[peer]));
+    if
+    :: word[peer] == ROUNDS /* M1 */
+    :: word[peer] == COUNTS -> stop_run(); goto out
+    :: else -> if :: stopped :: else -> stop_run() fi; goto out
+    fi
+}
+
+inline meet_in_rounds() {
+    word[me] = ROUNDS; /* M0 */
+    wake(me);
+    look_at(OTHER(1));
+    look_at(OTHER(2));
+    well[me] = true
+}
+
+inline wait_for_operation() {
+    posted[me] = true; /* P0 */
+    wake(me);
+    SLEEP(EVERYONE, ENDS); /* P1 */
+    if
+    :: posted[OTHER(1)] && posted[OTHER(2)] -> well[me] = true
+    :: else -> if :: stopped :: else -> stop_run() fi
+    fi
+}
+
+proctype replica(byte me) {
+    byte seat;
+    bool last;
+    if
+    :: chosen[me] = 1; count()
+    :: chosen[me] = 2; meet_in_rounds()
+    :: chosen[me] = 3; wait_for_operation()
+    :: chosen[me] = 4; well[me] = true
+    fi;
+out:
+    assert(!well[me] || chosen[me] == 4 || chosen[0] == chosen[1] && chosen[1] == chosen[2]);
+    returned[me] = true;
+#ifndef NO_RETURN_SIGNAL
+    wake(me);
+    wake(MEETING)
+#endif
+}
+
+init { atomic { run replica(0); run replica(1); run replica(2) } }
