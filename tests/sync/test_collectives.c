@@ -263,6 +263,27 @@ static void every_operation_gives_the_bits_of_the_tree_by_every_way(void **state
     assert_true(tally.unlike_left_fold > 0);
 }
 
+static void the_same_with_helpers(void **state)
+{
+    static const uint32_t devices[] = { 2, 3, 8 };
+    uint64_t seed = test_seed(77);
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        ditto_tuning tuning = DITTO_TUNING_INIT;
+        tuning.helper_bytes = 1;
+        options.tuning = &tuning;
+        ditto_strategy *strategy = make_wide_strategy(2 + (uint32_t)k, devices[k], &options);
+        for (int trial = 0; trial < test_trials(60); trial++) {
+            struct task t = random_task(2 + (uint32_t)k, &seed);
+            t.count = trial % 3 == 0 ? 60000 : t.count; /* several pieces */
+            t.started = trial % 4 == 0;
+            run_and_compare(strategy, &t);
+        }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
 /* Packages, nodes and caches that the replicas are on; the first that there are several of are the groups. */
 static uint32_t expected_groups(ditto_strategy *strategy)
 {
@@ -310,6 +331,7 @@ int main(int count, char **words)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_on_the_groups_of_this_machine),
         cmocka_unit_test(every_operation_gives_the_bits_of_the_tree_by_every_way),
+        cmocka_unit_test(the_same_with_helpers),
     };
     const struct CMUnitTest in_guest[] = { tests[0] };
     (void)words;
