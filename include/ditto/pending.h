@@ -1,7 +1,7 @@
 /* include/ditto/pending.h - collectives that are started now and waited for later.
  *
  * A started operation belongs to the same order as all other collectives: every replica starts and calls the same things in
- * the same order, whether it waits at once or later. Nobody works in the background: whoever waits, for anything, works on all
+ * the same order, whether it waits at once or later. Nobody works in the background: whoever waits in a collective works on all
  * operations that every replica has started, also on the parts of replicas that compute meanwhile. So a replica that waits
  * last finds most of the work done, and an operation that is started by all is finished by any.
  *

@@ -12,7 +12,7 @@
  * Therefore   no wake-up is lost: either S1 sees the condition and nobody sleeps, or W1 sees parked > 0 and the waker
  *             finds the seat. If it finds it already re-armed, the futex word differs from what the kernel compares.
  *             What the condition guards is ordered by the condition's own acquire and release, not by this room.
- * Model       tests/model/wait.pml (spin): three threads, every interleaving; mutants without S1 or W1 are rejected. */
+ * Model       tests/model/wait.pml (spin): four threads, every interleaving; mutants without S1 or W1 are rejected. */
 #ifndef DTI_WAIT_H
 #define DTI_WAIT_H
 

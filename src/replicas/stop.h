@@ -1,7 +1,8 @@
 /* src/replicas/stop.h - the word that ends a run early, and the one error that goes with it.
  *
  * Invariant   the first to claim writes the error, then sets stopped; both stay until dti_stop_renew.
- * Edge        X0 -> X1  the error record -> whoever sees stopped. */
+ * Edge        X0 -> X1  the error record -> whoever sees stopped.
+ * Model       tests/model/stop.pml */
 #ifndef DTI_STOP_H
 #define DTI_STOP_H
 

@@ -7,13 +7,9 @@
 #define PIECE_BYTES ((size_t)64 << 10) /* of the part: some ten microseconds of work, long against a claim */
 #define MOST_PIECES 0xffffu
 
-/* claim: number << 32 | pieces << 16 | next piece */
-#define CLAIM(number, pieces, next) ((uint64_t)(number) << 32 | (uint64_t)(pieces) << 16 | (next))
-
 struct dti_aid {
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t claim;
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t done; /* pieces of the present part */
-    uint32_t number;                              /* of the present part; plain, the leader's */
+    alignas(DTI_LINE_PAIR) _Atomic uint32_t claim; /* pieces << 16 | next piece */
+    alignas(DTI_LINE_PAIR) _Atomic uint32_t done;  /* pieces of the present part */
     /* the part: plain, published by claim */
     alignas(DTI_LINE_PAIR) struct dti_flow flow;
     size_t from, to;
@@ -39,9 +35,9 @@ ditto_status dti_aid_make(struct dti_replica *self, struct dti_sync *sync)
 static void work(struct dti_aid *aid, struct dti_desk *desk)
 {
     /* acquire: A1, whichever look it is that leads to a claim */
-    uint64_t claim = atomic_load_explicit(&aid->claim, memory_order_acquire);
+    uint32_t claim = atomic_load_explicit(&aid->claim, memory_order_acquire);
     for (;;) {
-        uint32_t pieces = (uint32_t)(claim >> 16 & 0xffff), next = (uint32_t)(claim & 0xffff);
+        uint32_t pieces = claim >> 16, next = claim & 0xffff;
         size_t from, to;
         if (next >= pieces)
             return;
@@ -79,8 +75,8 @@ bool dti_aid_range(struct dti_flow *flow, size_t from, size_t to, uint32_t first
     aid->to = to;
     aid->first = first;
     aid->end = end;
-    atomic_store_explicit(&aid->done, 0, memory_order_relaxed);                                /* published by claim */
-    atomic_store_explicit(&aid->claim, CLAIM(++aid->number, pieces, 0), memory_order_release); /* A0 */
+    atomic_store_explicit(&aid->done, 0, memory_order_relaxed);                       /* published by claim */
+    atomic_store_explicit(&aid->claim, (uint32_t)pieces << 16, memory_order_release); /* A0 */
     dti_crew_offer(flow->self, help, aid);
     work(aid, flow->desk);
     while (atomic_load_explicit(&aid->done, memory_order_acquire) != pieces) /* B1; bounded: a piece that has begun */

@@ -4,11 +4,13 @@
  * comes in time claims pieces too; one that comes late, when all are claimed or another collective has begun, does nothing.
  * The leader goes on when all pieces are done: it waits for a helper only if that is in the middle of one.
  *
- * Invariants  I1  a piece is claimed once: claim is (number of the part, pieces, next piece), changed by compare-and-swap alone.
- *             I2  the part's description changes only when all pieces of the last part are done; so who has claimed a piece can
- *                 read it.
+ * Invariants  I1  a piece is claimed once: claim is (pieces, next piece), changed by compare-and-swap alone. One who comes with
+ *                 an earlier part's claim in hand claims a piece of the present part, if it has as many, or none.
+ *             I2  the part's description changes only when all pieces of the last part are done, and is read only after a piece
+ *                 of it has been claimed.
  * Edges       A0 -> A1  the description -> who claims a piece of it;  B0 -> B1  a piece's results -> the leader
- * Inside      helpers work while their leader is inside (inside.h), which it is until all pieces are done. */
+ * Inside      helpers work while their leader is inside (inside.h), which it is until all pieces are done.
+ * Model       tests/model/aid.pml */
 #ifndef DTI_AID_H
 #define DTI_AID_H
 

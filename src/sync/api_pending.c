@@ -4,7 +4,7 @@
 
 static ditto_status start(struct dti_arguments *a, ditto_pending *out)
 {
-    uint32_t number;
+    uint64_t number;
     DTI_TRY(dti_async_start(a->replica, &a->call, &a->deadline, &number));
     *out = (ditto_pending){ .number = number, .replica = a->replica, .run = dti_team_run_number(a->replica->team) };
     return DITTO_OK;
@@ -45,10 +45,10 @@ ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *
 }
 
 /* The operation's number, if the handle is this replica's and open. */
-static ditto_status check_handle(const struct dti_replica *self, const ditto_pending *pending, uint32_t *number)
+static ditto_status check_handle(const struct dti_replica *self, const ditto_pending *pending, uint64_t *number)
 {
     DTI_TRY(dti_not_null(pending, "pending"));
-    *number = (uint32_t)pending->number;
+    *number = pending->number;
     if (pending->number == 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the handle is empty: the operation has been waited for already, or was never "
@@ -60,14 +60,14 @@ static ditto_status check_handle(const struct dti_replica *self, const ditto_pen
         return DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is of an earlier run: operations are waited for in the run that "
                                            "started them");
     if (self->team->sync->attendee[self->id].async->open[*number % DITTO_MAX_PENDING].number != *number)
-        return DTI_FAIL(DITTO_ERR_INVALID, "operation #%u has been waited for already", *number);
+        return DTI_FAIL(DITTO_ERR_INVALID, "operation #%llu has been waited for already", (unsigned long long)*number);
     return DITTO_OK;
 }
 
 ditto_status ditto_wait(ditto_replica *self, ditto_pending *pending, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
-    uint32_t number;
+    uint64_t number;
     DTI_ENTER();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_wait", DTI_NOTHING, options, 0));
     DTI_TRY(check_handle(a.replica, pending, &number));
@@ -78,7 +78,7 @@ ditto_status ditto_wait(ditto_replica *self, ditto_pending *pending, const ditto
 
 ditto_status ditto_test(ditto_replica *self, ditto_pending *pending)
 {
-    uint32_t number;
+    uint64_t number;
     DTI_ENTER();
     struct dti_replica *r = dti_self(self);
     if (r == NULL)

@@ -16,11 +16,6 @@ static struct dti_attendee *attendee_of(const struct dti_replica *self)
     return &self->team->sync->attendee[self->id];
 }
 
-static bool is_before(uint32_t a, uint32_t b) /* of numbers, which wrap */
-{
-    return (int32_t)(a - b) < 0;
-}
-
 ditto_status dti_async_make(struct dti_replica *self, struct dti_sync *sync)
 {
     struct dti_async *own;
@@ -47,10 +42,10 @@ void dti_async_renew(struct dti_attendee *attendee)
 
 /* -- an operation -- */
 
-static bool is_posted(const struct dti_sync *sync, uint32_t replica, uint32_t number)
+static bool is_posted(const struct dti_sync *sync, uint32_t replica, uint64_t number)
 {
     return atomic_load_explicit(&dti_posting_of(sync, replica, number)->word, memory_order_acquire) >> 32 ==
-           number; /* P1 */
+           (uint32_t)number; /* P1 */
 }
 
 static bool is_small(const struct dti_sync *sync, const struct dti_size *size)
@@ -58,7 +53,7 @@ static bool is_small(const struct dti_sync *sync, const struct dti_size *size)
     return size->own <= DTI_SMALL_BYTES && size->read <= sync->tuning.given.small_bytes;
 }
 
-static struct dti_flow flow_of(struct dti_replica *self, uint32_t number)
+static struct dti_flow flow_of(struct dti_replica *self, uint64_t number)
 {
     struct dti_sync *sync = self->team->sync;
     const struct dti_posting *own = dti_posting_of(sync, self->id, number);
@@ -75,7 +70,7 @@ static struct dti_flow flow_of(struct dti_replica *self, uint32_t number)
 }
 
 /* A small all-reduce of two plain values, straight away; false: it is something else. */
-static bool combine_pair(struct dti_replica *self, uint32_t number)
+static bool combine_pair(struct dti_replica *self, uint64_t number)
 {
     struct dti_sync *sync = self->team->sync;
     const struct dti_call *call = &dti_posting_of(sync, self->id, number)->call;
@@ -102,7 +97,7 @@ static void work_on_share(struct dti_flow *flow, uint32_t share, uint32_t pieces
     uint64_t none_left = (uint64_t)flow->posted << 32 | pieces;
     /* relaxed: the claim decides who works, what is worked on was published by the post's word */
     uint64_t claim = atomic_load_explicit(&post->claim, memory_order_relaxed);
-    while (claim >> 32 == flow->posted && claim != none_left) {
+    while (claim >> 32 == (uint32_t)flow->posted && claim != none_left) {
         if (!atomic_compare_exchange_weak_explicit(&post->claim, &claim, claim + 1, memory_order_relaxed,
                                                    memory_order_relaxed))
             continue;
@@ -125,7 +120,7 @@ static bool all_pieces_done(const struct dti_flow *flow, uint32_t pieces)
 }
 
 /* A ready operation as far as it goes; true: this replica's result is there. */
-static bool work_on(struct dti_replica *self, uint32_t number)
+static bool work_on(struct dti_replica *self, uint64_t number)
 {
     uint32_t n = self->team->n;
     if (dti_posting_of(self->team->sync, self->id, number)->small && combine_pair(self, number))
@@ -149,7 +144,7 @@ static bool work_on(struct dti_replica *self, uint32_t number)
 
 /* What a replica posted is what this one posted. Of a small operation the digests in the words, which have been read anyway, are
  * enough; before anyone touches another one's buffer they are not. */
-static bool is_same(const struct dti_replica *self, uint32_t replica, uint32_t number)
+static bool is_same(const struct dti_replica *self, uint32_t replica, uint64_t number)
 {
     const struct dti_posting *mine = dti_posting_of(self->team->sync, self->id, number);
     const struct dti_posting *theirs = dti_posting_of(self->team->sync, replica, number);
@@ -159,10 +154,10 @@ static bool is_same(const struct dti_replica *self, uint32_t replica, uint32_t n
 }
 
 /* All replicas have posted the same. Looks at every post once. */
-static bool is_ready(struct dti_replica *self, uint32_t number)
+static bool is_ready(struct dti_replica *self, uint64_t number)
 {
     struct dti_async *own = attendee_of(self)->async;
-    if (!is_before(own->ready, number))
+    if (own->ready >= number)
         return true;
     for (uint32_t i = 0; i < self->team->n; i++)
         if (!is_posted(self->team->sync, i, number) || !is_same(self, i, number))
@@ -189,14 +184,14 @@ void dti_async_advance(struct dti_replica *self)
 
 #define WORDS 200
 
-static void describe(const struct dti_sync *sync, uint32_t replica, uint32_t number, char *words)
+static void describe(const struct dti_sync *sync, uint32_t replica, uint64_t number, char *words)
 {
     struct dti_text text = { words, WORDS, 0 };
     dti_call_describe(&dti_posting_of(sync, replica, number)->call, number, &text);
 }
 
 /* Of all replicas, whoever stands in the way of `number`: one that posted something else (*different), or none. */
-static uint32_t find_missing(const struct dti_replica *self, uint32_t number, bool *different)
+static uint32_t find_missing(const struct dti_replica *self, uint64_t number, bool *different)
 {
     const struct dti_sync *sync = self->team->sync;
     *different = false;
@@ -219,7 +214,7 @@ static bool is_ahead_in_meeting(const struct dti_replica *self, uint32_t replica
 }
 
 /* The operation can never come to an end; with its error. DITTO_OK: it can. */
-static ditto_status check_hope(struct dti_replica *self, uint32_t number)
+static ditto_status check_hope(struct dti_replica *self, uint64_t number)
 {
     const struct dti_sync *sync = self->team->sync;
     bool different;
@@ -247,7 +242,7 @@ static ditto_status check_hope(struct dti_replica *self, uint32_t number)
     return dti_fail_left(self, mine, theirs);
 }
 
-static ditto_status fail_late(struct dti_replica *self, uint32_t number, const struct dti_deadline *deadline)
+static ditto_status fail_late(struct dti_replica *self, uint64_t number, const struct dti_deadline *deadline)
 {
     const struct dti_sync *sync = self->team->sync;
     char mine[WORDS], missing[256] = "";
@@ -265,7 +260,7 @@ static ditto_status fail_late(struct dti_replica *self, uint32_t number, const s
 
 struct consumed_wait {
     struct dti_replica *self;
-    uint32_t number;
+    uint64_t number;
     ditto_status hopeless;
 };
 static bool consumed_ready(void *argument)
@@ -273,13 +268,13 @@ static bool consumed_ready(void *argument)
     struct consumed_wait *w = argument;
     const struct dti_attendee *me = attendee_of(w->self);
     dti_async_advance(w->self);
-    if (!is_before(me->consumed, w->number) || dti_stopped(&w->self->team->stop))
+    if (me->consumed >= w->number || dti_stopped(&w->self->team->stop))
         return true;
     w->hopeless = check_hope(w->self, me->consumed + 1);
     return w->hopeless != DITTO_OK;
 }
 
-ditto_status dti_async_wait(struct dti_replica *self, uint32_t number, struct dti_deadline *deadline)
+ditto_status dti_async_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
     struct dti_attendee *me = attendee_of(self);
@@ -289,7 +284,7 @@ ditto_status dti_async_wait(struct dti_replica *self, uint32_t number, struct dt
     bool ended = deadline != NULL
                      ? dti_wait(&team->room, self->id, DTI_EVERYONE, &self->patience, deadline, consumed_ready, &w)
                      : consumed_ready(&w);
-    if (!is_before(me->consumed, number)) {
+    if (me->consumed >= number) {
         me->async->open[number % RING].number = 0;
         me->async->opened--;
         return DITTO_OK;
@@ -301,12 +296,12 @@ ditto_status dti_async_wait(struct dti_replica *self, uint32_t number, struct dt
     return ended || deadline == NULL ? DITTO_PENDING : dti_leave(self, fail_late(self, me->consumed + 1, deadline));
 }
 
-uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint32_t *number)
+uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint64_t *number)
 {
     const struct dti_async *own = attendee_of(self)->async;
     bool found = false;
     for (uint32_t i = 0; own->opened != 0 && i < RING; i++)
-        if (own->open[i].number != 0 && (!found || is_before(own->open[i].number, *number))) {
+        if (own->open[i].number != 0 && (!found || own->open[i].number < *number)) {
             *number = own->open[i].number;
             *name = own->open[i].name;
             found = true;
@@ -319,21 +314,25 @@ uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint3
 /* Everyone has consumed `number`, so that its place can be used again. */
 struct room_wait {
     struct dti_replica *self;
-    uint32_t number;
+    uint64_t number;
 };
-static bool place_is_free(struct dti_replica *self, uint32_t number)
+static uint64_t least_consumed(const struct dti_replica *self)
 {
     const struct dti_sync *sync = self->team->sync;
-    struct dti_async *own = attendee_of(self)->async;
-    if (!is_before(own->known_consumed, number))
-        return true;
-    uint32_t least = attendee_of(self)->posted;
+    uint64_t least = sync->attendee[self->id].posted;
     for (uint32_t i = 0; i < self->team->n; i++) {
-        uint32_t consumed = atomic_load_explicit(&sync->attendee[i].async->consumed, memory_order_acquire); /* U1 */
-        least = is_before(consumed, least) ? consumed : least;
+        uint64_t consumed = atomic_load_explicit(&sync->attendee[i].async->consumed, memory_order_acquire); /* U1 */
+        least = consumed < least ? consumed : least;
     }
-    own->known_consumed = least; /* so that the others' lines are looked at once in a while, not at each start */
-    return !is_before(least, number);
+    return least;
+}
+static bool place_is_free(struct dti_replica *self, uint64_t number)
+{
+    struct dti_async *own = attendee_of(self)->async;
+    if (own->known_consumed >= number)
+        return true;
+    own->known_consumed = least_consumed(self); /* so that the others' lines are looked at rarely, not at each start */
+    return own->known_consumed >= number;
 }
 static bool room_ready(void *argument)
 {
@@ -342,7 +341,7 @@ static bool room_ready(void *argument)
     if (place_is_free(w->self, w->number) || dti_stopped(&team->stop))
         return true;
     dti_async_help(w->self);
-    uint32_t next = attendee_of(w->self)->posted + 1;
+    uint64_t next = attendee_of(w->self)->posted + 1;
     for (uint32_t i = 0; i < team->n; i++) /* posted is looked at last: it may post, and go on, between the looks */
         if ((dti_replica_returned(&team->replica[i]) || is_ahead_in_meeting(w->self, i)) &&
             !is_posted(team->sync, i, next))
@@ -350,8 +349,24 @@ static bool room_ready(void *argument)
     return false;
 }
 
+/* Whoever keeps the oldest operation that is not done from being done: has not started it, or else has not come to it. */
+static void describe_slow(const struct dti_replica *self, struct dti_text *text)
+{
+    const struct dti_sync *sync = self->team->sync;
+    bool different;
+    uint64_t least = least_consumed(self);
+    uint32_t slow = find_missing(self, least + 1, &different);
+    for (uint32_t i = 0; slow == self->team->n && i < self->team->n; i++)
+        if (atomic_load_explicit(&sync->attendee[i].async->consumed, memory_order_relaxed) == least)
+            slow = i;
+    if (slow < self->team->n)
+        dti_describe_replica(sync, slow, text);
+    else
+        dti_text_add(text, "a replica that has come meanwhile");
+}
+
 /* Until the place of `number`, which is one ring's length back, is free. */
-static ditto_status await_room(struct dti_replica *self, uint32_t number, struct dti_deadline *deadline)
+static ditto_status await_room(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
     struct room_wait w = { self, number };
@@ -362,29 +377,27 @@ static ditto_status await_room(struct dti_replica *self, uint32_t number, struct
         return dti_leave(self, dti_team_stop_status(team));
     char words[WORDS], who[256] = "";
     struct dti_text mine = { words, sizeof words, 0 }, text = { who, sizeof who, 0 };
-    dti_text_add(&mine, "a start, for room: %d operations have been started since #%u", RING, number);
-    for (uint32_t i = 0; i < team->n; i++)
-        if (is_before(atomic_load_explicit(&team->sync->attendee[i].async->consumed, memory_order_relaxed), number) &&
-            text.length == 0)
-            dti_describe_replica(team->sync, i, &text);
+    dti_text_add(&mine, "a start, for room: %d operations have been started since #%llu", RING,
+                 (unsigned long long)number);
+    describe_slow(self, &text);
     return dti_leave(self, ended ? dti_fail_left(self, words, who) : dti_fail_late(self, deadline, words, who));
 }
 
 ditto_status dti_async_start(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline,
-                             uint32_t *out)
+                             uint64_t *out)
 {
     struct dti_team *team = self->team;
     struct dti_sync *sync = team->sync;
     struct dti_attendee *me = attendee_of(self);
-    uint32_t number = me->posted + 1, before = number - RING;
+    uint64_t number = me->posted + 1, before = number - RING;
     struct dti_posting *post = dti_posting_of(sync, self->id, number);
     struct dti_size size = dti_size_of(call, team->n);
     if (dti_stopped(&team->stop))
         return dti_leave(self, dti_team_stop_status(team));
     if (me->async->open[number % RING].number != 0)
         return DTI_FAIL(DITTO_ERR_RANGE,
-                        "%s: %d operations have been started since %s #%u, which is still open: wait for it first",
-                        call->name, RING, me->async->open[number % RING].name, before);
+                        "%s: %d operations have been started since %s #%llu, which is still open: wait for it first",
+                        call->name, RING, me->async->open[number % RING].name, (unsigned long long)before);
     if (number > RING)
         DTI_TRY(await_room(self, before, deadline));
     dti_number_call(me, call->name);

@@ -7,8 +7,8 @@
  * in order: k, when its own result is there.
  *
  * Invariants  I1  a post is written by its owner only, for k not before everyone has consumed k - length.
- *             I2  a piece is claimed once: claim is (k, next piece), changed by compare-and-swap alone, so that one who comes
- *                 late, with the number of an earlier operation in hand, claims nothing.
+ *             I2  a piece is claimed once: claim is (k, next piece), changed by compare-and-swap alone. Only who is inside
+ *                 claims, and its own k is not consumed then, so that k in the claim is a check, not what holds the rest up.
  *             I3  k is consumed only when all pieces are done; so when a buffer is its user's again, nobody is at it.
  * Edges       P0 -> P1  a post, and all its owner did before -> everyone who sees its word
  *             W0 -> W1  a piece's results -> everyone who sees it counted in done
@@ -23,7 +23,7 @@
 #include "sync/state.h"
 
 struct dti_posting {
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t word; /* k << 32 | digest */
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t word; /* k << 32 | digest; of k the lower half, here and below */
     unsigned char brief[DTI_INLINE_BYTES];
     alignas(DTI_LINE_PAIR) struct dti_call call;
     size_t bytes; /* that this replica brings */
@@ -35,23 +35,23 @@ struct dti_posting {
 };
 
 struct dti_async {
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t
         consumed; /* written by its replica; others look at it once in a ring's length */
-    alignas(DTI_LINE_PAIR) uint32_t known_consumed; /* by all, at least; plain, as the next two: its replica's own */
-    uint32_t ready;                                 /* posted by all, at least, and compared */
+    alignas(DTI_LINE_PAIR) uint64_t known_consumed; /* by all, at least; plain, as the next two: its replica's own */
+    uint64_t ready;                                 /* posted by all, at least, and compared */
     uint32_t opened;                                /* entries of open that are not waited for */
     struct {
-        uint32_t number; /* 0: waited for */
+        uint64_t number; /* 0: waited for */
         const char *name;
     } open[DITTO_MAX_PENDING];
     struct dti_posting post[DITTO_MAX_PENDING];
 };
 
-static inline struct dti_posting *dti_posting_of(const struct dti_sync *sync, uint32_t replica, uint32_t number)
+static inline struct dti_posting *dti_posting_of(const struct dti_sync *sync, uint32_t replica, uint64_t number)
 {
     return &sync->attendee[replica].async->post[number % DITTO_MAX_PENDING];
 }
-static inline unsigned char *dti_posting_payload(const struct dti_sync *sync, uint32_t replica, uint32_t number,
+static inline unsigned char *dti_posting_payload(const struct dti_sync *sync, uint32_t replica, uint64_t number,
                                                  size_t bytes)
 {
     if (bytes <= DTI_INLINE_BYTES)
@@ -63,9 +63,9 @@ static inline unsigned char *dti_posting_payload(const struct dti_sync *sync, ui
 ditto_status dti_async_make(struct dti_replica *self, struct dti_sync *sync); /* when the team is made; NO_MEMORY */
 /* Posts; *out is the operation's number. RANGE: too many are open. Else as a meeting. */
 ditto_status dti_async_start(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline,
-                             uint32_t *out);
+                             uint64_t *out);
 /* Until it is consumed; works meanwhile. deadline NULL: does not wait, and gives DITTO_PENDING instead. */
-ditto_status dti_async_wait(struct dti_replica *self, uint32_t number, struct dti_deadline *deadline);
+ditto_status dti_async_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline);
 /* Consumes what it can, works on what it can, waits for nobody. Called in every wait outside (inside.h). */
 void dti_async_advance(struct dti_replica *self);
 static inline void dti_async_help(struct dti_replica *self)
@@ -76,7 +76,7 @@ static inline void dti_async_help(struct dti_replica *self)
 }
 
 /* How many operations it has started and not waited for; *name is the oldest's. */
-uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint32_t *number);
+uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint64_t *number);
 
 /* -- All replicas are parked -- */
 void dti_async_renew(struct dti_attendee *attendee);

@@ -45,16 +45,16 @@ static void describe_size(const struct dti_call *c, struct dti_text *text)
         dti_text_add(text, ", %s", ditto_op_name((ditto_op)c->op));
     if (c->root != DTI_NO_ROOT)
         dti_text_add(text, ", root %u", c->root);
-    if (c->implementation != DITTO_IMPLEMENTATION_AUTO)
-        dti_text_add(text, ", %s", c->implementation == DITTO_IMPLEMENTATION_FLAT ? "FLAT" : "HIERARCHICAL");
     dti_text_add(text, ")");
 }
 
-void dti_call_describe(const struct dti_call *c, uint32_t number, struct dti_text *text)
+void dti_call_describe(const struct dti_call *c, uint64_t number, struct dti_text *text)
 {
-    dti_text_add(text, "%s #%u", c->name, number);
+    dti_text_add(text, "%s #%llu", c->name, (unsigned long long)number);
     if (c->pattern != DTI_NOTHING)
         describe_size(c, text);
+    if (c->implementation != DITTO_IMPLEMENTATION_AUTO)
+        dti_text_add(text, ", %s", c->implementation == DITTO_IMPLEMENTATION_FLAT ? "FLAT" : "HIERARCHICAL");
     if (c->object != NULL)
         dti_text_add(text, " on \"%s\"", c->object);
 }

@@ -46,7 +46,7 @@ bool dti_call_identical(const struct dti_call *a, const struct dti_call *b); /* 
 uint32_t dti_call_digest(const struct dti_call *call);                       /* 32 bits of all that must be the same */
 uint64_t dti_hash(uint64_t seed, uint64_t value);                            /* to build `hash`: one word more */
 /* "ditto_all_reduce #3 (100 x f32, SUM)" */
-void dti_call_describe(const struct dti_call *call, uint32_t number, struct dti_text *text);
+void dti_call_describe(const struct dti_call *call, uint64_t number, struct dti_text *text);
 /* The callers' lists or counts are different: where. They can be read. */
 void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uint32_t n, struct dti_text *text);
 

@@ -21,7 +21,7 @@ struct dti_flow {
     uint32_t seq;                    /* of the meeting whose cards tell the addresses, */
     bool from_slots;                 /* or whose slots hold the sources, */
     size_t payload_bytes;            /* so many of each replica; not used where parts differ */
-    uint32_t posted;                /* or, of a started operation, its number: its posts tell them (async.h); 0: none */
+    uint64_t posted;                /* or, of a started operation, its number: its posts tell them (async.h); 0: none */
     bool streams;                   /* results go past the caches */
     struct dti_reduction reduction; /* of the present segment */
 };

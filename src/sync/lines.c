@@ -108,7 +108,7 @@ static void join_once(struct dti_replica *self, uint32_t seq, uint32_t round, co
         value[i] =
             (struct dti_value){ i, i + 1,
                                 dti_slot_payload(dti_slot_of(sync, i, seq, 0), visit->call, visit->payload_bytes) };
-    finish_here(self, c, value, sync->result[seq & 1]);
+    finish_here(self, c, value, sync->result);
 }
 
 static ditto_status all_reduce(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline)
@@ -126,7 +126,7 @@ static ditto_status all_reduce(struct dti_replica *self, const struct dti_call *
     uint32_t seq;
     DTI_TRY(dti_meet(self, &visit, deadline, &seq));
     if (counted && call->count != 0)
-        memcpy(call->dst, sync->result[seq & 1], visit.payload_bytes);
+        memcpy(call->dst, sync->result, visit.payload_bytes);
     return DITTO_OK;
 }
 

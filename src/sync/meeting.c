@@ -286,7 +286,7 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_visit *visit, s
         dti_number_call(me, visit->call->name);
     uint32_t digest = announce(&me->card[number & 1], visit->call);
     uint64_t word =
-        (uint64_t)number << 32 | (digest ^ me->posted * 0x9e3779b1u); /* what was started before counts too */
+        (uint64_t)number << 32 | (digest ^ (uint32_t)me->posted * 0x9e3779b1u); /* what was started before counts too */
     if (visit->payload_bytes != 0)
         memcpy(dti_slot_payload(dti_slot_of(team->sync, self->id, number, 0), visit->call, visit->payload_bytes),
                visit->payload, visit->payload_bytes);

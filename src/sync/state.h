@@ -73,7 +73,7 @@ struct dti_aid;   /* aid.c */
 /* What one replica keeps. */
 struct dti_attendee {
     alignas(DTI_LINE_PAIR) uint32_t seq; /* of the last meeting it went to; plain, its own, as what follows */
-    uint32_t posted, consumed;           /* operations that it has started, and those of them that are done (async.h) */
+    uint64_t posted, consumed;           /* operations that it has started, and those of them that are done (async.h) */
     struct dti_desk desk;
     /* For messages, relaxed: the number of its last collective, of the last it came out of, and the last one's name. */
     _Atomic uint32_t number, finished;
@@ -107,7 +107,8 @@ struct dti_sync {
     alignas(DTI_LINE_PAIR) _Atomic uint32_t arrived;
     alignas(DTI_LINE_PAIR) _Atomic uint32_t release;
     /* constant while the team runs */
-    alignas(DTI_LINE_PAIR) unsigned char *result[2]; /* what the last arrival combined, per parity */
+    alignas(
+        DTI_LINE_PAIR) unsigned char *result; /* what the last arrival combined: read by all before they arrive again */
     dti_kernel_table *kernels;
     struct dti_shape shape;
     struct dti_rounds rounds[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];

@@ -156,7 +156,7 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
 {
     struct dti_sync *sync = aligned_alloc(DTI_LINE_PAIR, sizeof *sync);
     struct dti_attendee *attendee = aligned_alloc(DTI_LINE_PAIR, team->n * sizeof *attendee);
-    unsigned char *result = aligned_alloc(DTI_LINE_PAIR, 2 * (size_t)DTI_SMALL_BYTES);
+    unsigned char *result = aligned_alloc(DTI_LINE_PAIR, DTI_SMALL_BYTES);
     if (sync == NULL || attendee == NULL || result == NULL) {
         free(sync);
         free(attendee);
@@ -167,8 +167,7 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
     memset(attendee, 0, team->n * sizeof *attendee);
     sync->team = team;
     sync->attendee = attendee;
-    sync->result[0] = result;
-    sync->result[1] = result + DTI_SMALL_BYTES;
+    sync->result = result;
     team->sync = sync; /* on failure the strategy destroys the team, and us with it */
     return make(team, options, sync);
 }
@@ -181,7 +180,8 @@ void dti_sync_renew(struct dti_team *team)
 ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status, uint32_t serial)
 {
     const char *name;
-    uint32_t number, open = dti_async_open(self, &name, &number);
+    uint64_t number;
+    uint32_t open = dti_async_open(self, &name, &number);
     if (open == 0)
         return status;
     if (status < 0)
@@ -189,8 +189,8 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
     else
         status = DTI_FAIL(
             DITTO_ERR_INVALID,
-            "replica %u's function returned with %u started operations open, the oldest is %s #%u: wait for each",
-            self->id, open, name, number);
+            "replica %u's function returned with %u started operations open, the oldest is %s #%llu: wait for each",
+            self->id, open, name, (unsigned long long)number);
     dti_team_stop(self->team);
     return dti_leave(self, status);
 }
@@ -202,7 +202,7 @@ void dti_sync_destroy(struct dti_team *team)
         return;
     for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
         dti_rounds_free(&sync->rounds[i]);
-    free(sync->result[0]);
+    free(sync->result);
     free(sync->attendee); /* slots and scratch go with the arenas */
     free(sync);
     team->sync = NULL;

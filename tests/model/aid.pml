@@ -6,8 +6,8 @@
  * Mutants: NO_TAG (claim is the next piece alone, the number of pieces stands in the description), NO_DONE_WAIT (the leader
  * goes on when there is nothing left to claim), EARLY_COPY (copies before it claims), NO_SWAP (claims by a load and a
  * store).
- * NO_NUMBER holds as well: when claim has the number of pieces, who comes with that of an earlier part in hand claims a
- * piece of this one, or none, and copies afterwards. */
+ * Who comes with the claim of an earlier part in hand claims a piece of this one, or none, and copies afterwards: so the claim
+ * needs no number of the part. */
 #define PARTS 3
 #define PIECES(part) ((part) == 2 -> 3 : 2)
 #define H 2
@@ -22,11 +22,7 @@ bool over, stopped;
 #define PRESENT (next == seen_next)
 #define COUNT described
 #else
-#ifdef NO_NUMBER
 #define PRESENT (pieces == seen_pieces && next == seen_next)
-#else
-#define PRESENT (number == seen_number && pieces == seen_pieces && next == seen_next)
-#endif
 #define COUNT seen_pieces
 #endif
 

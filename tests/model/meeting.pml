@@ -14,7 +14,7 @@
 #else
 #define SLOT(r, e) ((r) * 2 + (e) % 2)
 #endif
-byte word[6], payload[6], arrived, release, result[2];
+byte word[6], payload[6], arrived, release, result;
 bool crowded[MEETINGS + 1];
 
 inline read_slots(seq) {
@@ -56,7 +56,7 @@ inline meet_crowded() {
     if
     :: last ->
         read_slots(e);
-        result[e % 2] = e;
+        result = e;
 #ifdef EARLY_RELEASE
         release = e;
         arrived = 0
@@ -66,7 +66,7 @@ inline meet_crowded() {
 #endif
     :: else -> release == e /* C3 */
     fi;
-    assert(result[e % 2] == e)
+    assert(result == e)
 }
 
 proctype replica(byte me) {

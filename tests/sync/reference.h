@@ -205,6 +205,13 @@ static inline void reference_reduce(ditto_dtype d, ditto_op op, const void *cons
     reference_store(d, e, out);
 }
 
+/* -- how often order matters -- */
+
+struct reference_tally {
+    size_t cases, elements;             /* compared */
+    size_t other_cases, other_elements; /* of them, those whose bits a sum from left to right would not have given */
+};
+
 /* Bit for bit, but any NaN for a NaN, part by part. */
 static inline bool reference_same(ditto_dtype d, const void *left, const void *right)
 {
@@ -213,6 +220,20 @@ static inline bool reference_same(ditto_dtype d, const void *left, const void *r
         return l.u == r.u;
     return ((isnan(l.f) && isnan(r.f)) || (l.f == r.f && !signbit(l.f) == !signbit(r.f))) &&
            ((isnan(l.g) && isnan(r.g)) || (l.g == r.g && !signbit(l.g) == !signbit(r.g)));
+}
+
+/* A sum in another order has other bits than were found. */
+static inline bool reference_differs_from_left_fold(ditto_dtype d, ditto_op op, const void *const *source, uint32_t n,
+                                                    const void *found)
+{
+    char fold[16];
+    struct element e = reference_load(d, source[0]);
+    if (!reference_is_float(d) || op != DITTO_SUM)
+        return false;
+    for (uint32_t r = 1; r < n; r++)
+        e = reference_float(d, DITTO_SUM, e, reference_load(d, source[r]));
+    reference_store(d, e, fold);
+    return !reference_same(d, fold, found);
 }
 
 /* -- what each dtype has -- */
