@@ -200,6 +200,7 @@ const struct form bound_forms[] = {
     { "wide-yield", { yield_barrier, owners }, ALL_REDUCE, WAY_WIDE, .least_team = 8, .most_team = 8, CROWD },
     /* other ways for what is large */
     { "ahead", { eager_barrier, owners }, SHARED, WAY_AHEAD, ALONE },
+    { "two-ahead", { eager_barrier, owners }, ALL_REDUCE | REDUCE, WAY_TWO_AHEAD, .most_team = 2, ALONE },
     { "half", { eager_barrier, owners }, ALL_REDUCE | REDUCE, WAY_HALF, ALONE },
     { "pull-half", { eager_barrier, pull }, SCATTER | REDUCE, WAY_HALF, ALONE },
     { "blocks", { flags_barrier, owners }, ALL_REDUCE | REDUCE, WAY_BLOCKS, MIDDLE, ALONE },

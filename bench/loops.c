@@ -242,6 +242,19 @@ static void in_blocks(enum way way, const struct sums *sums, const struct ends *
         stream_end();
 }
 
+/* Two inputs in one pass, the lines of the results asked for, as their owner, shortly before they are written. */
+static void sum_two_ahead(const struct sums *sums, const struct ends *e, struct span s)
+{
+    const size_t step = 1024;
+    for (size_t at = s.first; at < s.end; at += step) {
+        struct span part = { at, at + step < s.end ? at + step : s.end };
+        for (uint32_t i = 0; i < e->outs; i++)
+            for (size_t k = part.first; k < part.end; k += LINE)
+                __builtin_prefetch(e->out[i] + k, 1);
+        sums->two(e->out[0], e->outs == 2 ? e->out[1] : NULL, e->in[0], e->in[1], part);
+    }
+}
+
 static void sum(enum way way, const struct work *work, const struct ends *e, struct span s)
 {
     const struct sums *sums = sums_of(work->dtype, way);
@@ -249,6 +262,8 @@ static void sum(enum way way, const struct work *work, const struct ends *e, str
         sums->two(e->out[0], e->outs == 2 ? e->out[1] : NULL, e->in[0], e->in[1], s);
     else if (way == WAY_WIDE && e->ins == 8 && e->outs == 8)
         sums->eight(e->out, e->in, s);
+    else if (way == WAY_TWO_AHEAD && e->ins == 2 && e->outs <= 2)
+        sum_two_ahead(sums, e, s);
     else
         in_blocks(way, sums, e, s);
 }

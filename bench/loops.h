@@ -14,7 +14,8 @@ enum way {
     WAY_STREAM, /* stores that go past the caches */
     WAY_AHEAD,  /* the next block's lines are fetched while this block is added up */
     WAY_STREAM_AHEAD,
-    WAY_DEMOTE, /* what others will read is moved out of this core's own caches */
+    WAY_TWO_AHEAD, /* as plain; the lines of the results are asked for before they are written */
+    WAY_DEMOTE,    /* what others will read is moved out of this core's own caches */
 };
 bool way_exists(enum way way); /* on this CPU */
 

@@ -170,8 +170,10 @@ void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, s
             continue;
         if (flow->streams)
             dti_stream(to, elements, bytes);
-        else
+        else {
+            dti_fetch_to_write(to, bytes);
             memcpy(to, elements, bytes);
+        }
     }
     flow->desk->counters.written_near += (destinations - far) * bytes;
     flow->desk->counters.written_far += far * bytes;
