@@ -7,19 +7,23 @@
  * For all of them, unless they say otherwise:
  *   counts     are elements, not bytes; counts, dtype, op and root are equal on all replicas
  *   buffers    stay the caller's, and no replica touches them after the call has returned, with whatever status; aligned for
- *              one element; NULL is allowed where there are no elements. Data buffers are unspecified after an error
+ *              one element; NULL is allowed where there are no elements. Destinations of different replicas do not overlap: where
+ *              two of an all-reduce or a broadcast are the same, a message that is not small ends in DITTO_ERR_INVALID, a small
+ *              one in a mixture. Data buffers are unspecified after an error
  *   ordering   what any replica wrote before the call, every replica sees after it returns DITTO_OK
  *   result     the same bits on every replica, in every run, for every placement, algorithm and option; reductions are
  *              parenthesised by the tree of docs/semantics.md, which depends on the number of replicas alone
  *   errors     DITTO_ERR_INVALID       a buffer is NULL, misaligned, or overlaps another one in a way that is not documented; an
- *                                      unknown dtype; options that contradict
- *              DITTO_ERR_RANGE         an unknown op; a root that is no replica; count x size overflows
+ *                                      unknown dtype; an unknown flag
+ *              DITTO_ERR_RANGE         an unknown op or implementation; a root that is no replica; count x size overflows
  *              DITTO_ERR_UNSUPPORTED   the dtype does not have this op
  *              DITTO_ERR_CONTEXT       self is not the calling thread's own
  *              DITTO_ERR_DIVERGED      another replica called something else, or returned; the message names both sides
  *              DITTO_ERR_TIMED_OUT     the message names the replicas that did not come, and what they did last
  *              DITTO_ERR_PEER_STOPPED  another replica failed; the message names it
- *   memory     nothing is allocated
+ *              DITTO_ERR_FORKED        called in a child process of the one that made the strategy
+ *              DITTO_ERR_USER          the caller's own function gave no value of ditto_status
+ *   memory     nothing is allocated, but for lists that are new (ditto_all_reduce_list) and slices that are merged
  * For users who differentiate: the adjoint of an all-reduce SUM is an all-reduce SUM, of MEAN a MEAN, of an all-gather a
  * reduce-scatter SUM with the same counts, and the other way round. */
 #ifndef DITTO_COLLECTIVE_H

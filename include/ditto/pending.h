@@ -6,8 +6,9 @@
  * last finds most of the work done, and an operation that is started by all is finished by any.
  *
  * Until an operation has been waited for, its buffers belong to it: the source is not written, the destination not looked at,
- * neither is freed. A function that fails with operations open leaves their buffers alone; they are its caller's again when
- * run has returned.
+ * neither is freed or, if it is a local array, returned from. That holds on the way out after an error too: a function that fails with
+ * operations open either leaves their buffers alone (they are its caller's again when run has returned), or returns
+ * ditto_abandon(self, status). Local arrays need the latter: where DITTO_TRY leaves a function, its frame is gone while others read.
  * Every operation is waited for, by the replica that started it, in the same run: returning from the replica's function before
  * that is DITTO_ERR_INVALID, and the message names the operation. The order of waiting is free. At most DITTO_MAX_PENDING
  * operations may have been started since the oldest that has not been waited for. */
@@ -28,7 +29,8 @@ typedef struct ditto_pending {
 } ditto_pending;
 
 /** As ditto_all_reduce, ditto_reduce_scatter and ditto_all_gather.
- *  @param options  as there; its timeout_ms is not used: the clock runs in ditto_wait
+ *  @param options  as there; its timeout_ms limits only the wait for a replica that is DITTO_MAX_PENDING operations behind; that
+ *                  for the result is ditto_wait's
  *  @param out      the caller's; set only on DITTO_OK
  *  @retval DITTO_ERR_RANGE  also: DITTO_MAX_PENDING operations have been started since the oldest open one; wait for that first
  *  Cost  one cache line written, small messages copied; it waits only for a replica that is DITTO_MAX_PENDING operations behind. */
@@ -54,6 +56,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_wait(ditto_replica *self, ditto_pen
 /** DITTO_OK as ditto_wait, or DITTO_PENDING if it is not complete yet: then it is still open. Works on what it finds, but waits
  *  for nobody. Errors as ditto_wait. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_test(ditto_replica *self, ditto_pending *pending);
+
+/** Gives up all operations that this replica has started and not waited for, on its way out after an error. Stops the run if there
+ *  are any; returns when no replica can be at their buffers any more, which are the caller's then. Their handles are void.
+ *  @param status  what went wrong
+ *  @return        status; without one, with operations open, DITTO_ERR_INVALID; DITTO_ERR_CONTEXT as everywhere */
+DITTO_API ditto_status ditto_abandon(ditto_replica *self, ditto_status status);
 
 DITTO_END
 #endif

@@ -25,12 +25,14 @@ typedef struct ditto_slices {
  *      with it                      one row for each index, ascending; the rows of an index are combined by the tree over them,
  *                                   in the order of the concatenation
  *  @param in   [in]
- *  @param out  [out] indices and values have room for `rows` rows, and no overlap with any input; on DITTO_OK `rows` is the
+ *  @param out  [out] indices and values have room for `rows` rows, and no overlap with each other or with any input; on DITTO_OK `rows` is the
  *              number of rows that there are, and row_count and dtype are set
  *  @param op   SUM, or MEAN: every value is divided by the number of replicas, once, at the end
  *  @retval DITTO_ERR_RANGE        a negative index; some replica's room is too small: the message names it and the room that is
  *                                 needed. This is found by all replicas together, and the run goes on
- *  @retval DITTO_ERR_UNSUPPORTED  another op; MEAN of integers; an unknown flag
+ *  @retval DITTO_ERR_INVALID      NULL; an unknown flag; buffers of this replica that overlap
+ *  @retval DITTO_ERR_UNSUPPORTED  another op; MEAN of integers
+ *  @retval DITTO_ERR_NO_MEMORY    merging needs some 50 bytes for each row of all, in the replica's arena
  *  Cost    two meetings; every replica reads all rows. Merging sorts all indices on every replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *in,
                                                                ditto_slices *out, ditto_op op,

@@ -81,7 +81,7 @@ typedef struct ditto_strategy_options {
                                   and never returns from its function, or waits for a helper that does not, cannot be
                                   given up on: see DITTO_CALLER_WAITS */
     uint32_t spin_us;   /**< how long a waiting thread spins before it sleeps; 0: 50; not on shared PUs */
-    size_t stack_bytes; /**< of the replicas' threads; 0: the system's default */
+    size_t stack_bytes; /**< of the replicas' threads, at least 128 KiB; 0: the system's default */
     void (*thread_start)(uint32_t replica,
                          void *user); /**< on each leader's and helper's thread, first and last thing; */
     void (*thread_stop)(uint32_t replica, void *user); /**< not for a calling thread that works as replica 0 */

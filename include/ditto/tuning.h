@@ -1,10 +1,12 @@
 /* include/ditto/tuning.h - how a strategy chooses the way of a collective: asked for, or set.
  *
- * Nothing here changes a value, only the time. Left alone, the numbers are measured when a strategy is created, once per process
- * and placement, in a few milliseconds. Where all of them are given nothing is measured.
+ * Nothing here changes a value, only the time. When a strategy is created, once per process and placement and within 20 ms, three
+ * things are measured: a hand-over between neighbours at each distance, small_bytes, and hierarchical_bytes; the last two not
+ * where all three sizes are given. stream_bytes follows from the sizes of the last-level caches; helper_bytes and block_bytes have usual values.
+ * Where replicas share PUs nothing is measured: a hand-over there is the scheduler's.
  *
  * The environment variable DITTO_TUNING sets them for programs that do not: "name=number,name=number", with the names of the
- * fields below, numbers in bytes with K, M or G, `never` for DITTO_NEVER_BYTES: DITTO_TUNING="small_bytes=2K,near=4". */
+ * fields below, numbers in bytes with K, M or G, `never` for DITTO_NEVER_BYTES: DITTO_TUNING="small_bytes=2K,near_replicas=4". */
 #ifndef DITTO_TUNING_H
 #define DITTO_TUNING_H
 
@@ -26,13 +28,16 @@ typedef struct ditto_tuning {
         stream_bytes; /**< results that are at least this much on all replicas together are written past the caches */
     size_t hierarchical_bytes; /**< AUTO is HIERARCHICAL from here on, where there are several groups */
     size_t helper_bytes;       /**< idle helpers of a replica join when its own part is at least this much */
-    size_t block_bytes;        /**< what a replica combines before it swaps with other groups; 4K to 1M */
+    size_t block_bytes;        /**< what a replica combines before it swaps with other groups; 4K to 1M, rounded
+                                    down to a multiple of 128 */
     uint32_t
         near_replicas; /**< neighbours that are a group; default: those of one package, else NUMA node, else cache */
 } ditto_tuning;
 #define DITTO_TUNING_INIT DITTO_OPTIONS_INIT(ditto_tuning)
 
-/** The numbers that the strategy uses. Any thread, any context. @retval DITTO_ERR_INVALID  NULL */
+/** The numbers that the strategy uses. Any thread, any context.
+ *  @param out  [in, out] from DITTO_TUNING_INIT: its struct_size says which fields there are
+ *  @retval DITTO_ERR_INVALID  NULL; a struct_size that is none */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_tuning(const ditto_strategy *strategy, ditto_tuning *out);
 
 typedef enum ditto_operation {
@@ -63,7 +68,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_choice(const ditto_strateg
 
 /** Every replica's last collective, and whether it is still in it, one line each: for a debugger, where a program hangs
  *  (`print ditto_strategy_diagnose(strategy)`). Takes no lock, calls nothing of the system, works while a run goes on.
- *  @return text in memory of the calling thread's own, until its next call. Never NULL */
+ *  @return text in the strategy's memory, until its next call. Two threads that call it at the same time may see a mixture.
+ *          Never NULL */
 DITTO_API const char *ditto_strategy_diagnose(const ditto_strategy *strategy);
 
 DITTO_END

@@ -6,6 +6,7 @@
 
 #define DEFAULT_TIMEOUT_MS 600000u
 #define DEFAULT_SPIN_US    50u
+#define LEAST_STACK_BYTES  ((size_t)128 << 10) /* half of it for collectives of 1024 replicas */
 
 static ditto_status check_enum(int value, int most, const char *field)
 {
@@ -34,6 +35,12 @@ static ditto_status check(ditto_kind kind, const ditto_strategy_options *o)
     DTI_TRY(check_enum((int)o->caller, DITTO_CALLER_WAITS, "caller"));
     DTI_TRY(check_enum((int)o->pin, DITTO_PIN_NONE, "pin"));
     DTI_TRY(check_enum((int)o->helpers, DITTO_HELPERS_OFF, "helpers"));
+    if (o->stack_bytes != 0 && o->stack_bytes < LEAST_STACK_BYTES)
+        return DTI_FAIL(
+            DITTO_ERR_RANGE,
+            "stack_bytes = %zu is less than %zu: collectives need some of it, beside your functions; 0 gives "
+            "the system's default",
+            o->stack_bytes, LEAST_STACK_BYTES);
     DTI_TRY(check_enum((int)o->implementation, DITTO_IMPLEMENTATION_HIERARCHICAL, "implementation"));
     return check_enum((int)o->memory, DITTO_MEMORY_STRICT, "memory");
 }

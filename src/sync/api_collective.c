@@ -1,5 +1,6 @@
 /* src/sync/api_collective.c - include/ditto/collective.h: check, then call. */
 #include "sync/arguments.h"
+#include "sync/overlap.h"
 #include "sync/block.h"
 #include "sync/collective.h"
 #include "sync/flow.h"
@@ -80,6 +81,7 @@ ditto_status ditto_all_reduce_list(ditto_replica *self, const ditto_list_item *l
     size_t done = 0;
     do { /* an empty list is a barrier */
         a.call.list = list + done;
+        a.call.before = done;
         a.call.count = pack_length(list + done, length - done, a.options.bytes_per_pack);
         DTI_TRY(dti_collective(a.replica, &a.call, NULL, &a.deadline));
         done += a.call.count;
@@ -123,7 +125,11 @@ ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *d
     a.call.element_bytes = element_bytes;
     a.call.more = &function;
     a.call.hash = dti_hash(a.call.hash, (uint64_t)(uintptr_t)combine);
-    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
+    bool *combines = &a.replica->team->sync->attendee[a.replica->id].combines;
+    *combines = true;
+    ditto_status status = dti_collective(a.replica, &a.call, NULL, &a.deadline);
+    *combines = false;
+    return status;
 }
 
 /* -- with a root -- */

@@ -88,3 +88,24 @@ ditto_status ditto_test(ditto_replica *self, ditto_pending *pending)
     pending->number = 0;
     return DITTO_OK;
 }
+
+ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
+{
+    const char *name;
+    uint64_t number;
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    uint32_t open = dti_async_open(r, &name, &number);
+    if (open == 0)
+        return status;
+    if (status >= 0)
+        status = DTI_FAIL(DITTO_ERR_INVALID,
+                          "nothing has gone wrong, and %u started operations are open, the oldest is %s #%llu: wait for "
+                          "each",
+                          open, name, (unsigned long long)number);
+    else if (dti_error_get()->status != status)
+        DTI_FAIL(status, "replica %u gave up %u started operations (%s)", r->id, open, ditto_status_name(status));
+    return dti_async_abandon(r, status);
+}

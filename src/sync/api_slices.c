@@ -1,5 +1,6 @@
 /* src/sync/api_slices.c - include/ditto/slices.h: check, then call. */
 #include "sync/arguments.h"
+#include "sync/overlap.h"
 #include "sync/slices.h"
 #include "sync/sync.h"
 
@@ -14,6 +15,14 @@ static ditto_status check_slices(const ditto_slices *s, const char *name, size_t
     DTI_TRY(dti_buffer_bytes(elements, s->dtype, bytes));
     DTI_TRY(dti_buffer_check(s->values, *bytes, s->dtype, name));
     return dti_buffer_check(s->indices, s->rows * sizeof *s->indices, DITTO_I64, name);
+}
+
+static ditto_status check_apart_from_input(const struct dti_extent *out, const ditto_slices *in, size_t bytes)
+{
+    struct dti_extent values = { "in->values", in->values, bytes };
+    struct dti_extent indices = { "in->indices", in->indices, in->rows * sizeof *in->indices };
+    DTI_TRY(dti_check_apart(out, &values));
+    return dti_check_apart(out, &indices);
 }
 
 static ditto_status begin(struct dti_arguments *a, ditto_replica *self, const char *name, const ditto_slices *in,
@@ -41,11 +50,13 @@ ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *in
     DTI_TRY(dti_not_null(out, "out"));
     ditto_slices result = { out->indices, out->values, out->rows, in->row_count, in->dtype };
     DTI_TRY(check_slices(&result, "out", &room));
-    DTI_TRY(dti_check_overlap(result.values, room, in->values, bytes, NULL));
-    DTI_TRY(dti_check_overlap(result.indices, result.rows * sizeof *in->indices, in->indices,
-                              in->rows * sizeof *in->indices, NULL));
+    struct dti_extent values = { "out->values", result.values, room };
+    struct dti_extent indices = { "out->indices", result.indices, result.rows * sizeof *result.indices };
+    DTI_TRY(check_apart_from_input(&values, in, bytes));
+    DTI_TRY(check_apart_from_input(&indices, in, bytes));
+    DTI_TRY(dti_check_apart(&values, &indices));
     struct dti_slices own = {
-        .in = in, .out = &result, .room = out->rows, .merge = (a.options.flags & DITTO_SLICES_MERGE) != 0
+        .in = *in, .out = &result, .room = out->rows, .merge = (a.options.flags & DITTO_SLICES_MERGE) != 0
     };
     a.call.hash = dti_hash(a.call.hash, a.options.flags);
     DTI_TRY(dti_reduce_slices(a.replica, &a.call, &own, &a.deadline));
@@ -65,8 +76,9 @@ ditto_status ditto_all_reduce_slices_into(ditto_replica *self, const ditto_slice
                         in->row_count);
     DTI_TRY(dti_buffer_bytes(elements, in->dtype, &dense_bytes));
     DTI_TRY(dti_buffer_check(dense, dense_bytes, in->dtype, "dense"));
-    DTI_TRY(dti_check_overlap(dense, dense_bytes, in->values, bytes, NULL));
-    struct dti_slices own = { .in = in, .dense = dense, .dense_rows = dense_rows, .merge = true };
+    struct dti_extent rows = { "dense", dense, dense_bytes };
+    DTI_TRY(check_apart_from_input(&rows, in, bytes));
+    struct dti_slices own = { .in = *in, .dense = dense, .dense_rows = dense_rows, .merge = true };
     a.call.hash = dti_hash(a.call.hash, dense_rows);
     return dti_reduce_slices(a.replica, &a.call, &own, &a.deadline);
 }

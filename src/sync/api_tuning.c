@@ -3,12 +3,19 @@
 #include "sync/meeting.h"
 #include "sync/sync.h"
 
+#include <string.h>
+
 ditto_status ditto_strategy_tuning(const ditto_strategy *strategy, ditto_tuning *out)
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(strategy, "strategy"));
     DTI_TRY(dti_not_null(out, "out"));
-    *out = dti_team_of(strategy)->sync->tuning.given;
+    ditto_tuning known;
+    size_t bytes = out->struct_size;
+    DTI_TRY(dti_options_copy(&known, sizeof known, out, "ditto_tuning"));
+    known = dti_team_of(strategy)->sync->tuning.given;
+    known.struct_size = bytes;
+    memcpy(out, &known, bytes < sizeof known ? bytes : sizeof known);
     return DITTO_OK;
 }
 
@@ -56,12 +63,10 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
 
 const char *ditto_strategy_diagnose(const ditto_strategy *strategy)
 {
-    static _Thread_local char words[16384];
-    struct dti_text text = { words, sizeof words, 0 };
-    words[0] = '\0';
     if (strategy == NULL)
         return "no strategy";
     const struct dti_team *team = dti_team_of(strategy);
+    struct dti_text text = { team->sync->diagnosis, dti_diagnosis_bytes(team->n), 0 };
     dti_text_add(&text, "%u replicas, run %u%s\n", team->n, dti_team_run_number(team),
                  dti_stopped(&team->stop) ? ", stopped" : "");
     for (uint32_t i = 0; i < team->n; i++) {
@@ -77,5 +82,5 @@ const char *ditto_strategy_diagnose(const ditto_strategy *strategy)
         else
             dti_text_add(&text, "%s %s #%u\n", in ? "in" : "last in", name, number);
     }
-    return words;
+    return team->sync->diagnosis;
 }

@@ -1,5 +1,6 @@
 /* src/sync/arguments.c - checks of collectives' arguments. */
 #include "sync/arguments.h"
+#include "sync/overlap.h"
 #include "sync/state.h"
 #include "sync/sync.h"
 
@@ -35,6 +36,11 @@ ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, c
     a->replica = dti_self(self);
     if (a->replica == NULL)
         return dti_error_get()->status;
+    const struct dti_attendee *me = &a->replica->team->sync->attendee[a->replica->id];
+    if (me->combines)
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "%s inside the function that combines for ditto_all_reduce_with: it computes, and calls nothing", name);
     a->call = (struct dti_call){ .name = name, .root = DTI_NO_ROOT, .pattern = (uint8_t)pattern };
     return read_options(a, options, flags);
 }
@@ -45,27 +51,6 @@ ditto_status dti_arguments_root(struct dti_arguments *a, uint32_t root)
     if (root >= n)
         return DTI_FAIL(DITTO_ERR_RANGE, "root = %u is no replica: there are 0 to %u", root, n - 1);
     a->call.root = root;
-    return DITTO_OK;
-}
-
-/* [a, a + bytes) and [b, ...) have an address in common. */
-static bool have_common(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
-{
-    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
-    return a_bytes != 0 && b_bytes != 0 && (x < y ? y - x < a_bytes : x - y < b_bytes);
-}
-
-ditto_status dti_check_overlap(const void *outer, size_t outer_bytes, const void *inner, size_t inner_bytes,
-                               const void *allowed)
-{
-    if (inner != allowed && have_common(outer, outer_bytes, inner, inner_bytes))
-        return DTI_FAIL(
-            DITTO_ERR_INVALID,
-            "src and dst overlap partly (%zu and %zu bytes, %zu apart): use two buffers, or one as the header "
-            "says",
-            outer_bytes, inner_bytes,
-            (size_t)((uintptr_t)outer < (uintptr_t)inner ? (uintptr_t)inner - (uintptr_t)outer
-                                                         : (uintptr_t)outer - (uintptr_t)inner));
     return DITTO_OK;
 }
 
@@ -172,9 +157,10 @@ ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *
                             length);
         a->call.hash = dti_hash(a->call.hash, list[i].count << 8 | (unsigned)list[i].dtype);
     }
+    DTI_TRY(dti_check_list(a->replica, list, length));
     a->call.hash = dti_hash(a->call.hash, a->options.bytes_per_pack);
     a->call.op = (uint8_t)op;
-    a->call.count = length;
+    a->call.whole = length;
     a->call.list = list;
     return DITTO_OK;
 }

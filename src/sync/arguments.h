@@ -30,8 +30,4 @@ ditto_status dti_arguments_gather(struct dti_arguments *a, const void *src, void
                                   const size_t *counts, ditto_dtype dtype);
 ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *list, size_t length, ditto_op op);
 
-/* INVALID unless the inner buffer stands at `allowed`, or the two have nothing in common. */
-ditto_status dti_check_overlap(const void *outer, size_t outer_bytes, const void *inner, size_t inner_bytes,
-                               const void *allowed);
-
 #endif

@@ -1,6 +1,7 @@
 /* src/sync/async.c - posts, pieces, consuming in order. Argued in async.h. */
 #include "sync/async.h"
 #include "sync/choose.h"
+#include "sync/failure.h"
 #include "sync/flow.h"
 #include "sync/inside.h"
 
@@ -182,11 +183,9 @@ void dti_async_advance(struct dti_replica *self)
 
 /* -- what can go wrong -- */
 
-#define WORDS 200
-
 static void describe(const struct dti_sync *sync, uint32_t replica, uint64_t number, char *words)
 {
-    struct dti_text text = { words, WORDS, 0 };
+    struct dti_text text = { words, DTI_CALL_WORDS, 0 };
     dti_call_describe(&dti_posting_of(sync, replica, number)->call, number, &text);
 }
 
@@ -219,7 +218,7 @@ static ditto_status check_hope(struct dti_replica *self, uint64_t number)
     const struct dti_sync *sync = self->team->sync;
     bool different;
     uint32_t other = find_missing(self, number, &different);
-    char mine[WORDS], theirs[WORDS + 100];
+    char mine[DTI_CALL_WORDS], theirs[DTI_CALL_WORDS + 100];
     struct dti_text text = { theirs, sizeof theirs, 0 };
     if (other == self->team->n)
         return DITTO_OK;
@@ -242,18 +241,20 @@ static ditto_status check_hope(struct dti_replica *self, uint64_t number)
     return dti_fail_left(self, mine, theirs);
 }
 
+static bool has_not_posted(const struct dti_sync *sync, uint32_t replica, uint64_t number)
+{
+    return !is_posted(sync, replica, number);
+}
+
 static ditto_status fail_late(struct dti_replica *self, uint64_t number, const struct dti_deadline *deadline)
 {
     const struct dti_sync *sync = self->team->sync;
-    char mine[WORDS], missing[256] = "";
+    char mine[DTI_CALL_WORDS], missing[DTI_MISSING_WORDS] = "";
     struct dti_text text = { missing, sizeof missing, 0 };
     describe(sync, self->id, number, mine);
-    for (uint32_t i = 0; i < self->team->n; i++)
-        if (!is_posted(sync, i, number)) {
-            dti_text_add(&text, "%s", text.length != 0 ? ", " : "");
-            dti_describe_replica(sync, i, &text);
-        }
-    return dti_fail_late(self, deadline, mine, missing[0] != '\0' ? missing : "its last pieces");
+    if (dti_describe_missing(sync, has_not_posted, number, &text) == 0)
+        dti_text_add(&text, "its last pieces");
+    return dti_fail_late(self, deadline, mine, missing);
 }
 
 /* -- waiting -- */
@@ -309,12 +310,24 @@ uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint6
     return own->opened;
 }
 
+ditto_status dti_async_abandon(struct dti_replica *self, ditto_status status)
+{
+    struct dti_async *own = attendee_of(self)->async;
+    dti_team_stop(self->team);
+    status = dti_leave(self, status);
+    for (uint32_t i = 0; i < RING; i++)
+        own->open[i].number = 0;
+    own->opened = 0;
+    return status;
+}
+
 /* -- starting -- */
 
 /* Everyone has consumed `number`, so that its place can be used again. */
 struct room_wait {
     struct dti_replica *self;
     uint64_t number;
+    uint32_t hopeless; /* it will not start what this one would; n: nobody */
 };
 static uint64_t least_consumed(const struct dti_replica *self)
 {
@@ -336,7 +349,7 @@ static bool place_is_free(struct dti_replica *self, uint64_t number)
 }
 static bool room_ready(void *argument)
 {
-    const struct room_wait *w = argument;
+    struct room_wait *w = argument;
     const struct dti_team *team = w->self->team;
     if (place_is_free(w->self, w->number) || dti_stopped(&team->stop))
         return true;
@@ -344,24 +357,25 @@ static bool room_ready(void *argument)
     uint64_t next = attendee_of(w->self)->posted + 1;
     for (uint32_t i = 0; i < team->n; i++) /* posted is looked at last: it may post, and go on, between the looks */
         if ((dti_replica_returned(&team->replica[i]) || is_ahead_in_meeting(w->self, i)) &&
-            !is_posted(team->sync, i, next))
+            !is_posted(team->sync, i, next)) {
+            w->hopeless = i;
             return true;
+        }
     return false;
 }
 
-/* Whoever keeps the oldest operation that is not done from being done: has not started it, or else has not come to it. */
+static bool has_not_consumed(const struct dti_sync *sync, uint32_t replica, uint64_t number)
+{
+    return atomic_load_explicit(&sync->attendee[replica].async->consumed, memory_order_relaxed) < number;
+}
+
+/* Those who have not started the oldest operation that is not done, or else have not come to it. */
 static void describe_slow(const struct dti_replica *self, struct dti_text *text)
 {
     const struct dti_sync *sync = self->team->sync;
-    bool different;
-    uint64_t least = least_consumed(self);
-    uint32_t slow = find_missing(self, least + 1, &different);
-    for (uint32_t i = 0; slow == self->team->n && i < self->team->n; i++)
-        if (atomic_load_explicit(&sync->attendee[i].async->consumed, memory_order_relaxed) == least)
-            slow = i;
-    if (slow < self->team->n)
-        dti_describe_replica(sync, slow, text);
-    else
+    uint64_t next = least_consumed(self) + 1;
+    if (dti_describe_missing(sync, has_not_posted, next, text) == 0 &&
+        dti_describe_missing(sync, has_not_consumed, next, text) == 0)
         dti_text_add(text, "a replica that has come meanwhile");
 }
 
@@ -369,17 +383,20 @@ static void describe_slow(const struct dti_replica *self, struct dti_text *text)
 static ditto_status await_room(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
-    struct room_wait w = { self, number };
+    struct room_wait w = { self, number, team->n };
     bool ended = dti_wait(&team->room, self->id, DTI_EVERYONE, &self->patience, deadline, room_ready, &w);
     if (place_is_free(self, number))
         return DITTO_OK;
     if (dti_stopped(&team->stop))
         return dti_leave(self, dti_team_stop_status(team));
-    char words[WORDS], who[256] = "";
+    char words[DTI_CALL_WORDS], who[DTI_MISSING_WORDS] = "";
     struct dti_text mine = { words, sizeof words, 0 }, text = { who, sizeof who, 0 };
     dti_text_add(&mine, "a start, for room: %d operations have been started since #%llu", RING,
                  (unsigned long long)number);
-    describe_slow(self, &text);
+    if (!ended)
+        describe_slow(self, &text);
+    else
+        dti_describe_replica(team->sync, w.hopeless, &text);
     return dti_leave(self, ended ? dti_fail_left(self, words, who) : dti_fail_late(self, deadline, words, who));
 }
 

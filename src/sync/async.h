@@ -78,6 +78,9 @@ static inline void dti_async_help(struct dti_replica *self)
 /* How many operations it has started and not waited for; *name is the oldest's. */
 uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint64_t *number);
 
+/* None of them will be waited for: stops the run with the thread's error record; gives `status` when nobody is at their buffers. */
+ditto_status dti_async_abandon(struct dti_replica *self, ditto_status status);
+
 /* -- All replicas are parked -- */
 void dti_async_renew(struct dti_attendee *attendee);
 

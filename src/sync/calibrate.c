@@ -278,14 +278,17 @@ static size_t cache_bytes(const ditto_placement *placement)
     return bytes;
 }
 
-ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *measured)
+ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *measured, bool *in_time)
 {
     struct dti_team *team = sync->team;
     struct trial trial = { .sync = sync, .measured = measured, .begin_ns = dti_now_ns() };
     size_t cache = cache_bytes(team->options.placement);
     if (measured->stream_bytes == 0 && cache != 0)
         measured->stream_bytes = cache / 8 * 3;
+    *in_time = true;
     if (team->crowded || team->n == 1)
         return DITTO_OK;
-    return dti_team_run(team, measure, &trial, DITTO_FOREVER);
+    ditto_status status = dti_team_run(team, measure, &trial, DITTO_FOREVER);
+    *in_time = !trial.over;
+    return status;
 }

@@ -12,7 +12,7 @@ ditto_status dti_measure_hops(struct dti_team *team, const struct dti_shape *sha
 
 /* Thresholds that are 0 in *measured, by trying both ways with the collectives themselves, on data that has to move; a few
  * milliseconds. Not measured but derived: stream_bytes, three eighths of the last-level caches (results and sources then fill three
- * quarters of them), because filling them takes longer than that. NO_MEMORY. */
-ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *measured);
+ * quarters of them), because filling them takes longer than that. *in_time: the machine was not too busy to measure. NO_MEMORY. */
+ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *measured, bool *in_time);
 
 #endif

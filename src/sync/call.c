@@ -6,14 +6,15 @@
 bool dti_call_same(const struct dti_call *a, const struct dti_call *b)
 {
     return a->name == b->name && a->object == b->object && a->count == b->count &&
-           a->element_bytes == b->element_bytes && a->root == b->root && a->pattern == b->pattern &&
-           a->dtype == b->dtype && a->op == b->op && a->implementation == b->implementation && a->hash == b->hash;
+           a->element_bytes == b->element_bytes && a->root == b->root && a->whole == b->whole &&
+           a->pattern == b->pattern && a->dtype == b->dtype && a->op == b->op &&
+           a->implementation == b->implementation && a->hash == b->hash;
 }
 
 bool dti_call_identical(const struct dti_call *a, const struct dti_call *b)
 {
     return dti_call_same(a, b) && a->src == b->src && a->dst == b->dst && a->list == b->list &&
-           a->counts == b->counts && a->more == b->more;
+           a->before == b->before && a->counts == b->counts && a->more == b->more;
 }
 
 /* Multiplication by odd constants, folded: every field reaches every bit. */
@@ -35,13 +36,18 @@ uint32_t dti_call_digest(const struct dti_call *c)
 static void describe_size(const struct dti_call *c, struct dti_text *text)
 {
     if (c->pattern == DTI_LIST)
-        dti_text_add(text, " (%zu tensors, %s", c->count, ditto_op_name((ditto_op)c->op));
+        dti_text_add(text, " (%zu tensors, %s", c->whole, ditto_op_name((ditto_op)c->op));
     else if (c->dtype == 0)
         dti_text_add(text, " (%zu x %zu bytes, with a function of one's own", c->count, c->element_bytes);
+    else if (c->pattern == DTI_BLOCKS) /* how many differs, and may */
+        dti_text_add(text, " (of %s", ditto_dtype_name((ditto_dtype)c->dtype));
     else
-        dti_text_add(text, " (%s%zu x %s", c->counts != NULL ? "at most " : "", c->count,
-                     ditto_dtype_name((ditto_dtype)c->dtype));
-    if (c->dtype != 0 && c->op != 0)
+        dti_text_add(text, " (%s%zu x %s",
+                     c->pattern == DTI_SLICES ? "rows of "
+                     : c->counts != NULL      ? "at most "
+                                              : "",
+                     c->count, ditto_dtype_name((ditto_dtype)c->dtype));
+    if (c->dtype != 0 && c->op != 0 && c->pattern != DTI_BLOCKS)
         dti_text_add(text, ", %s", ditto_op_name((ditto_op)c->op));
     if (c->root != DTI_NO_ROOT)
         dti_text_add(text, ", root %u", c->root);
@@ -59,21 +65,37 @@ void dti_call_describe(const struct dti_call *c, uint64_t number, struct dti_tex
         dti_text_add(text, " on \"%s\"", c->object);
 }
 
+/* Where two lists differ; false: nowhere. */
+static bool describe_items(const struct dti_call *a, const struct dti_call *b, struct dti_text *text)
+{
+    const ditto_list_item *one = a->list - a->before, *other = b->list - b->before;
+    for (size_t i = 0; i < a->whole && i < b->whole; i++)
+        if (one[i].count != other[i].count || one[i].dtype != other[i].dtype) {
+            dti_text_add(text, " (item %zu is %zu x %s here, %zu x %s there)", i, one[i].count,
+                         ditto_dtype_name(one[i].dtype), other[i].count, ditto_dtype_name(other[i].dtype));
+            return true;
+        }
+    return false;
+}
+
+static bool describe_counts(const struct dti_call *a, const struct dti_call *b, uint32_t n, struct dti_text *text)
+{
+    for (uint32_t i = 0; a->counts != NULL && b->counts != NULL && i < n; i++)
+        if (a->counts[i] != b->counts[i]) {
+            dti_text_add(text, " (counts[%u] is %zu here, %zu there)", i, a->counts[i], b->counts[i]);
+            return true;
+        }
+    return false;
+}
+
 void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uint32_t n, struct dti_text *text)
 {
-    if (a->pattern == DTI_LIST && b->pattern == DTI_LIST && a->count == b->count)
-        for (size_t i = 0; i < a->count; i++)
-            if (a->list[i].count != b->list[i].count || a->list[i].dtype != b->list[i].dtype) {
-                dti_text_add(text, " (item %zu is %zu x %s here, %zu x %s there)", i, a->list[i].count,
-                             ditto_dtype_name(a->list[i].dtype), b->list[i].count, ditto_dtype_name(b->list[i].dtype));
-                return;
-            }
-    if (a->counts != NULL && b->counts != NULL)
-        for (uint32_t i = 0; i < n; i++)
-            if (a->counts[i] != b->counts[i]) {
-                dti_text_add(text, " (counts[%u] is %zu here, %zu there)", i, a->counts[i], b->counts[i]);
-                return;
-            }
-    if (a->hash != b->hash)
-        dti_text_add(text, " (their functions, packs or sizes differ)");
+    if (a->name != b->name || a->pattern != b->pattern)
+        return;
+    if (a->pattern == DTI_LIST && describe_items(a, b, text))
+        return;
+    if (!describe_counts(a, b, n, text) && a->hash != b->hash)
+        dti_text_add(text, a->pattern == DTI_LIST     ? " (their bytes_per_pack differs)"
+                           : a->pattern == DTI_SLICES ? " (their flags or numbers of rows differ)"
+                                                      : " (their functions differ)");
 }

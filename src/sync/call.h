@@ -29,15 +29,17 @@ struct dti_call {
     const char *object; /* the variable's own name, or NULL; its address tells variables of one name apart */
     size_t count;       /* of elements; of items of a list; of the largest part where parts differ */
     size_t element_bytes;
+    size_t whole; /* items of the whole list, of which this call is a pack */
     uint32_t root;
     uint8_t pattern, dtype, op, implementation; /* dtype and op 0 where there is none */
     uint64_t hash;                              /* of all else that must agree: counts, a list's items, a function */
     /* this replica's own */
     const void *src;
     void *dst;
-    const ditto_list_item *list; /* [count], of a list */
-    const size_t *counts;        /* [n], of parts that differ; NULL: all have `count` */
-    const void *more;            /* what the pattern needs beside (slices.c, block.c) */
+    const ditto_list_item *list; /* [count], of a list: items `before` and following of the whole one */
+    size_t before;
+    const size_t *counts; /* [n], of parts that differ; NULL: all have `count` */
+    const void *more;     /* what the pattern needs beside (dti_function, slices.c, block.c) */
 };
 
 /* Any thread, any moment. */

@@ -1,5 +1,6 @@
 /* src/sync/exchange.c - groups combine, swap and write. Argued in exchange.h. */
 #include "sync/exchange.h"
+#include "sync/failure.h"
 #include "sync/inside.h"
 
 #include <string.h>
@@ -122,7 +123,7 @@ static ditto_status await_counterparts(const struct lane *l, size_t offset, uint
         _Atomic uint64_t *word = (_Atomic uint64_t *)(void *)((char *)area_of(l, group) + offset);
         struct word_wait w = { team, word, (uint64_t)l->flow->seq << 32 | (block + 1) };
         if (!dti_wait(&team->room, self->id, peer, &self->patience, &deadline, word_ready, &w)) {
-            char words[200], who[200];
+            char words[DTI_CALL_WORDS], who[DTI_MISSING_WORDS];
             struct dti_text mine = { words, sizeof words, 0 }, its = { who, sizeof who, 0 };
             dti_call_describe(l->flow->call, atomic_load_explicit(&l->flow->me->number, memory_order_relaxed), &mine);
             dti_describe_replica(l->flow->sync, peer, &its);

@@ -1,6 +1,7 @@
 /* src/sync/meeting.c - arriving, waiting, and what can go wrong meanwhile. The argument is in meeting.h. */
 #include "sync/meeting.h"
 #include "sync/async.h"
+#include "sync/failure.h"
 #include "sync/inside.h"
 
 #include <sched.h>
@@ -8,28 +9,11 @@
 
 /* -- words for messages -- */
 
-#define WORDS 200 /* of one call, in a message */
-
 static void describe_call(char *words, const struct dti_sync *sync, uint32_t replica, uint32_t seq)
 {
-    struct dti_text text = { words, WORDS, 0 };
+    struct dti_text text = { words, DTI_CALL_WORDS, 0 };
     dti_call_describe(dti_call_of(sync, replica, seq),
                       atomic_load_explicit(&sync->attendee[replica].number, memory_order_relaxed), &text);
-}
-
-void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text)
-{
-    const struct dti_attendee *a = &sync->attendee[replica];
-    /* relaxed: they may change meanwhile, this is a diagnosis */
-    const char *last = atomic_load_explicit(&a->name, memory_order_relaxed);
-    uint32_t number = atomic_load_explicit(&a->number, memory_order_relaxed);
-    dti_text_add(text, "replica %u (", replica);
-    if (dti_replica_returned(&sync->team->replica[replica]))
-        dti_text_add(text, "returned from its function; ");
-    if (last != NULL)
-        dti_text_add(text, "last in %s #%u)", last, number);
-    else
-        dti_text_add(text, "in no collective yet)");
 }
 
 static uint64_t word_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq, uint32_t round)
@@ -37,51 +21,28 @@ static uint64_t word_of(const struct dti_sync *sync, uint32_t replica, uint32_t 
     return atomic_load_explicit(&dti_slot_of(sync, replica, seq, round)->word, memory_order_acquire); /* M1 */
 }
 
-/* The replicas that have not come to `seq`, or, if asked, of those only the ones that will not come any more. */
-static void describe_missing(char *words, size_t size, const struct dti_sync *sync, uint32_t seq, bool returned_only)
+static bool has_not_come(const struct dti_sync *sync, uint32_t replica, uint64_t seq)
 {
-    struct dti_text text = { words, size, 0 };
-    words[0] = '\0';
-    for (uint32_t i = 0; i < sync->team->n; i++)
-        if (word_of(sync, i, seq, 0) >> 32 != seq &&
-            (!returned_only || dti_replica_returned(&sync->team->replica[i]))) {
-            dti_text_add(&text, "%s", text.length != 0 ? ", " : "");
-            dti_describe_replica(sync, i, &text);
-        }
+    return word_of(sync, replica, (uint32_t)seq, 0) >> 32 != seq;
+}
+static bool will_not_come(const struct dti_sync *sync, uint32_t replica, uint64_t seq)
+{
+    return has_not_come(sync, replica, seq) && dti_replica_returned(&sync->team->replica[replica]);
 }
 
-/* -- the ways an operation fails; each stops the run -- */
-
-ditto_status dti_fail_left(struct dti_replica *self, const char *waits_in, const char *who)
-{
-    DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u waits in %s, but %s: every replica must make the same calls", self->id,
-             waits_in, who);
-    dti_team_stop(self->team);
-    return dti_team_stop_status(self->team);
-}
-
-ditto_status dti_fail_late(struct dti_replica *self, const struct dti_deadline *deadline, const char *waits_in,
-                           const char *who)
-{
-    DTI_FAIL(DITTO_ERR_TIMED_OUT, "replica %u waited %u ms in %s for %s", self->id, deadline->timeout_ms, waits_in,
-             who);
-    ditto_error own = *dti_error_get();
-    dti_team_stop(self->team);
-    dti_error_set(&own); /* its own timeout, even if a peer's came first */
-    return DITTO_ERR_TIMED_OUT;
-}
+/* -- the ways a meeting fails -- */
 
 static ditto_status fail_left(struct dti_replica *self, uint32_t seq)
 {
     const struct dti_sync *sync = self->team->sync;
-    char mine[WORDS], missing[256];
+    char mine[DTI_CALL_WORDS], missing[DTI_MISSING_WORDS] = "";
+    struct dti_text text = { missing, sizeof missing, 0 };
     describe_call(mine, sync, self->id, seq);
-    describe_missing(missing, sizeof missing, sync, seq, true);
-    while (missing[0] == '\0') { /* crowded: it has counted itself as returned, and is about to say that it is done */
+    while (dti_describe_missing(sync, will_not_come, seq, &text) == 0) {
+        /* crowded: it has counted itself as returned, and is about to say that it is done */
         if (dti_stopped(&self->team->stop))
             return dti_team_stop_status(self->team);
         sched_yield();
-        describe_missing(missing, sizeof missing, sync, seq, true);
     }
     return dti_fail_left(self, mine, missing);
 }
@@ -89,17 +50,19 @@ static ditto_status fail_left(struct dti_replica *self, uint32_t seq)
 static ditto_status fail_late(struct dti_replica *self, uint32_t seq, const struct dti_deadline *deadline)
 {
     const struct dti_sync *sync = self->team->sync;
-    char mine[WORDS], missing[256];
+    char mine[DTI_CALL_WORDS], missing[DTI_MISSING_WORDS] = "";
+    struct dti_text text = { missing, sizeof missing, 0 };
     describe_call(mine, sync, self->id, seq);
-    describe_missing(missing, sizeof missing, sync, seq, false);
-    return dti_fail_late(self, deadline, mine, missing[0] != '\0' ? missing : "a replica that has come meanwhile");
+    if (dti_describe_missing(sync, has_not_come, seq, &text) == 0)
+        dti_text_add(&text, "a replica that has come meanwhile");
+    return dti_fail_late(self, deadline, mine, missing);
 }
 
 static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_t b, uint32_t seq)
 {
     const struct dti_sync *sync = self->team->sync;
     const struct dti_call *one = dti_call_of(sync, a, seq), *other = dti_call_of(sync, b, seq);
-    char words[WORDS], others[WORDS], where[WORDS] = "";
+    char words[DTI_CALL_WORDS], others[DTI_CALL_WORDS], where[DTI_CALL_WORDS] = "";
     struct dti_text text = { where, sizeof where, 0 };
     describe_call(words, sync, a, seq);
     describe_call(others, sync, b, seq);
@@ -117,12 +80,29 @@ static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_
     return dti_team_stop_status(self->team);
 }
 
+static ditto_status fail_shared(struct dti_replica *self, uint32_t other, uint32_t seq)
+{
+    char words[DTI_CALL_WORDS];
+    describe_call(words, self->team->sync, self->id, seq);
+    DTI_FAIL(DITTO_ERR_INVALID,
+             "replicas %u and %u give the same destination (%p) to %s: each needs a buffer of its own", self->id, other,
+             dti_call_of(self->team->sync, other, seq)->dst, words);
+    dti_team_stop(self->team);
+    return dti_team_stop_status(self->team);
+}
+
 ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq)
 {
     const struct dti_sync *sync = self->team->sync;
-    for (uint32_t i = 1; i < self->team->n; i++)
-        if (!dti_call_same(dti_call_of(sync, 0, seq), dti_call_of(sync, i, seq)))
+    const struct dti_call *mine = dti_call_of(sync, self->id, seq);
+    bool own_results = mine->count != 0 && (mine->pattern == DTI_ALL_REDUCE || mine->pattern == DTI_BROADCAST);
+    for (uint32_t i = 0; i < self->team->n; i++) {
+        const struct dti_call *theirs = dti_call_of(sync, i, seq);
+        if (!dti_call_same(dti_call_of(sync, 0, seq), theirs))
             return dti_leave(self, fail_different(self, 0, i, seq));
+        if (own_results && i != self->id && theirs->dst == mine->dst)
+            return dti_leave(self, fail_shared(self, i, seq));
+    }
     return DITTO_OK;
 }
 

@@ -51,17 +51,8 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_visit *visit, s
 /* Crowded, see above; else in rounds. The same on all replicas. */
 bool dti_meets_by_counter(const struct dti_team *team, const struct dti_call *call);
 
-/* The replica's own thread, after a meeting: DIVERGED unless all calls are equal, field by field. A digest may collide
- * once in 2^32; before anyone touches another one's buffer that is not good enough. */
+/* The replica's own thread, after a meeting: DIVERGED unless all calls are equal, field by field; INVALID if another
+ * one's result is to go to the same address as this one's. A digest may collide once in 2^32; before anyone touches another one's buffer that is not good enough. */
 ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq);
-
-/* The ways an operation fails, with their messages; each stops the run. For every waiting point of every operation. */
-/* A peer that this replica waits for has returned from its function. */
-ditto_status dti_fail_left(struct dti_replica *self, const char *waits_in, const char *who);
-/* `who` did not come in time. */
-ditto_status dti_fail_late(struct dti_replica *self, const struct dti_deadline *deadline, const char *waits_in,
-                           const char *who);
-/* "replica 3 (last in ditto_barrier #7)", for a message about one that is missing. */
-void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text);
 
 #endif

@@ -31,18 +31,13 @@ struct gathering {
 
 /* -- what every replica checks -- */
 
-static ditto_status check_indices(const struct gathering *g)
+static ditto_status check_index(const struct gathering *g, uint32_t replica, size_t k, int64_t index)
 {
     size_t limit = g->own->out == NULL ? g->own->dense_rows : SIZE_MAX;
-    for (uint32_t r = 0; r < g->self->team->n; r++)
-        for (size_t k = 0; k < g->of[r]->in->rows; k++) {
-            int64_t index = g->of[r]->in->indices[k];
-            if (index < 0 || (size_t)index >= limit)
-                return DTI_FAIL(DITTO_ERR_RANGE, "replica %u's slice %zu has the index %lld; there are rows 0 to %lld",
-                                r, k, (long long)index,
-                                (long long)(limit > INT64_MAX ? INT64_MAX : (int64_t)limit - 1));
-        }
-    return DITTO_OK;
+    if (index >= 0 && (size_t)index < limit)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_RANGE, "replica %u's slice %zu has the index %lld; there are rows 0 to %lld", replica, k,
+                    (long long)index, (long long)(limit > INT64_MAX ? INT64_MAX : (int64_t)limit - 1));
 }
 
 static ditto_status check_rooms(const struct gathering *g, size_t needed)
@@ -77,18 +72,29 @@ static void copy_values(struct gathering *g, const char *from, size_t count, cha
     }
 }
 
-static void concatenate(struct gathering *g)
+static ditto_status check_indices(const struct gathering *g)
+{
+    for (uint32_t r = 0; r < g->self->team->n; r++)
+        for (size_t k = 0; k < g->of[r]->in.rows; k++)
+            DTI_TRY(check_index(g, r, k, g->of[r]->in.indices[k]));
+    return DITTO_OK;
+}
+
+static ditto_status concatenate(struct gathering *g)
 {
     ditto_slices *out = g->own->out;
     size_t row = 0;
+    DTI_TRY(check_indices(g));
+    DTI_TRY(check_rooms(g, g->total));
     for (uint32_t r = 0; r < g->self->team->n; r++) {
-        const ditto_slices *in = g->of[r]->in;
+        const ditto_slices *in = &g->of[r]->in;
         if (in->rows != 0)
             memcpy(out->indices + row, in->indices, in->rows * sizeof *in->indices);
         copy_values(g, in->values, in->rows * g->row_count, (char *)out->values + row * g->row_bytes);
         row += in->rows;
     }
     out->rows = row;
+    return DITTO_OK;
 }
 
 /* -- merging -- */
@@ -101,15 +107,21 @@ static int by_index_then_place(const void *left, const void *right)
     return a->place < b->place ? -1 : a->place > b->place;
 }
 
-static void sort_entries(struct gathering *g)
+/* Each index is read once, and checked as it was read: what is checked is what is used. */
+static ditto_status sort_entries(struct gathering *g)
 {
     size_t place = 0;
     for (uint32_t r = 0; r < g->self->team->n; r++) {
-        const ditto_slices *in = g->of[r]->in;
-        for (size_t k = 0; k < in->rows; k++, place++)
-            g->entry[place] = (struct entry){ in->indices[k], place, (const char *)in->values + k * g->row_bytes };
+        const ditto_slices *in = &g->of[r]->in;
+        for (size_t k = 0; k < in->rows; k++, place++) {
+            int64_t index = in->indices[k];
+            DTI_TRY(check_index(g, r, k, index));
+            g->entry[place] = (struct entry){ index, place, (const char *)in->values + k * g->row_bytes };
+        }
     }
-    qsort(g->entry, g->total, sizeof *g->entry, by_index_then_place);
+    if (g->total != 0)
+        qsort(g->entry, g->total, sizeof *g->entry, by_index_then_place);
+    return DITTO_OK;
 }
 
 /* The end of the entries with the index of entry `first`. */
@@ -162,10 +174,12 @@ static void put_tile(const struct gathering *g, char *sum, size_t count, char *t
         memcpy(to, sum, count * g->reduction.element_bytes);
 }
 
-static void merge(struct gathering *g)
+static ditto_status merge(struct gathering *g)
 {
     char *tile = g->self->team->sync->attendee[g->self->id].desk.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
     size_t step = TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
+    DTI_TRY(sort_entries(g));
+    DTI_TRY(check_rooms(g, g->own->out != NULL ? count_indices(g) : 0));
     for (size_t first = 0, end; first < g->total; first = end, row++) {
         end = end_of_index(g, first);
         size_t target = g->own->out != NULL ? row : (size_t)g->entry[first].index;
@@ -180,6 +194,7 @@ static void merge(struct gathering *g)
     }
     if (g->own->out != NULL)
         g->own->out->rows = row;
+    return DITTO_OK;
 }
 
 /* -- both -- */
@@ -191,24 +206,19 @@ static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context
     g->total = 0;
     for (uint32_t r = 0; r < self->team->n; r++) {
         g->of[r] = dti_call_of(self->team->sync, r, seq)->more;
-        g->total += g->of[r]->in->rows; /* they lie in one address space: no overflow */
+        g->total += g->of[r]->in.rows; /* they lie in one address space: no overflow */
     }
-    g->found = check_indices(g);
-    if (g->found == DITTO_OK && !g->own->merge)
-        g->found = check_rooms(g, g->total);
-    if (g->found != DITTO_OK || g->total == 0 || !g->own->merge) {
-        if (g->found == DITTO_OK && g->own->out != NULL)
-            concatenate(g);
+    if (!g->own->merge) {
+        g->found = concatenate(g);
         return DITTO_OK;
     }
-    DTI_TRY(dti_replica_alloc(self, g->total * (sizeof *g->entry + sizeof *g->value), DTI_LINE, &memory));
+    if (g->total != 0)
+        DTI_TRY(dti_replica_alloc(self, g->total * (sizeof *g->entry + sizeof *g->value), DTI_LINE, &memory));
     g->entry = memory;
     g->value = (struct dti_value *)(void *)(g->entry + g->total);
-    sort_entries(g);
-    g->found = check_rooms(g, g->own->out != NULL ? count_indices(g) : 0);
-    if (g->found == DITTO_OK)
-        merge(g);
-    dti_arena_free(self->arena, memory);
+    g->found = merge(g);
+    if (memory != NULL)
+        dti_arena_free(self->arena, memory);
     return DITTO_OK;
 }
 

@@ -10,7 +10,7 @@ struct dti_replica;
 
 /* What a replica brings, and where it wants the result: one of out and dense. */
 struct dti_slices {
-    const ditto_slices *in;
+    ditto_slices in;   /* as they were when the call began */
     ditto_slices *out; /* written by its replica alone, */
     size_t room;       /* in rows: read by all */
     void *dense;

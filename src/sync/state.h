@@ -73,6 +73,8 @@ struct dti_aid;   /* aid.c */
 /* What one replica keeps. */
 struct dti_attendee {
     alignas(DTI_LINE_PAIR) uint32_t seq; /* of the last meeting it went to; plain, its own, as what follows */
+    uint64_t checked_list;               /* addresses of the list that was last found to be in order (overlap.c) */
+    bool combines;                       /* a function of the caller's own may be running: no other operation now */
     uint64_t posted, consumed;           /* operations that it has started, and those of them that are done (async.h) */
     struct dti_desk desk;
     /* For messages, relaxed: the number of its last collective, of the last it came out of, and the last one's name. */
@@ -118,7 +120,12 @@ struct dti_sync {
     struct dti_groups groups;
     struct dti_tuning tuning;
     ditto_reduce_options defaults; /* of calls that do not say */
+    char *diagnosis;               /* words for a debugger: a line for each replica (api_tuning.c) */
 };
+static inline size_t dti_diagnosis_bytes(uint32_t replicas)
+{
+    return 128 + 128 * (size_t)replicas;
+}
 
 static inline struct dti_slot *dti_slot_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq, uint32_t round)
 {

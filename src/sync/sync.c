@@ -119,13 +119,14 @@ static ditto_status calibrate(struct dti_sync *sync, bool known, const ditto_tun
     struct dti_tuning measured = sync->tuning; /* its costs are measured already */
     measured.given = (ditto_tuning){ .struct_size = sizeof measured.given };
     bool ordinary = given->near_replicas == 0 && !sync->team->crowded; /* else the numbers are not kept */
+    bool in_time;
     if (known)
         return DITTO_OK;
-    DTI_TRY(dti_measure_thresholds(sync, &measured.given));
+    DTI_TRY(dti_measure_thresholds(sync, &measured.given, &in_time));
     dti_tuning_fill(&measured.given, &dti_tuning_usual.given);
     sync->tuning.given = *given;
     dti_tuning_fill(&sync->tuning.given, &measured.given);
-    if (ordinary)
+    if (ordinary && in_time)
         dti_tuning_keep(&sync->shape, &measured);
     return DITTO_OK;
 }
@@ -157,10 +158,12 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
     struct dti_sync *sync = aligned_alloc(DTI_LINE_PAIR, sizeof *sync);
     struct dti_attendee *attendee = aligned_alloc(DTI_LINE_PAIR, team->n * sizeof *attendee);
     unsigned char *result = aligned_alloc(DTI_LINE_PAIR, DTI_SMALL_BYTES);
-    if (sync == NULL || attendee == NULL || result == NULL) {
+    char *diagnosis = malloc(dti_diagnosis_bytes(team->n));
+    if (sync == NULL || attendee == NULL || result == NULL || diagnosis == NULL) {
         free(sync);
         free(attendee);
         free(result);
+        free(diagnosis);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the collectives of %u replicas", team->n);
     }
     memset(sync, 0, sizeof *sync);
@@ -168,6 +171,7 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
     sync->team = team;
     sync->attendee = attendee;
     sync->result = result;
+    sync->diagnosis = diagnosis;
     team->sync = sync; /* on failure the strategy destroys the team, and us with it */
     return make(team, options, sync);
 }
@@ -191,8 +195,7 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
             DITTO_ERR_INVALID,
             "replica %u's function returned with %u started operations open, the oldest is %s #%llu: wait for each",
             self->id, open, name, (unsigned long long)number);
-    dti_team_stop(self->team);
-    return dti_leave(self, status);
+    return dti_async_abandon(self, status);
 }
 
 void dti_sync_destroy(struct dti_team *team)
@@ -203,6 +206,7 @@ void dti_sync_destroy(struct dti_team *team)
     for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
         dti_rounds_free(&sync->rounds[i]);
     free(sync->result);
+    free(sync->diagnosis);
     free(sync->attendee); /* slots and scratch go with the arenas */
     free(sync);
     team->sync = NULL;

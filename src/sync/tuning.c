@@ -44,6 +44,20 @@ void dti_tuning_fill(ditto_tuning *t, const ditto_tuning *from)
             set(t, &fields[i], get(from, &fields[i]));
 }
 
+static ditto_status check_value(const struct field *f, size_t value)
+{
+    if (value != 0 && (value < f->least || value > f->most))
+        return DTI_FAIL(DITTO_ERR_RANGE, "tuning: %s = %zu is outside %zu to %zu", f->name, value, f->least, f->most);
+    return DITTO_OK;
+}
+
+static ditto_status check(const ditto_tuning *t)
+{
+    for (size_t i = 0; i < FIELDS; i++)
+        DTI_TRY(check_value(&fields[i], get(t, &fields[i])));
+    return DITTO_OK;
+}
+
 /* -- DITTO_TUNING -- */
 
 /* "2K", "never"; false: no number. */
@@ -78,19 +92,9 @@ static ditto_status parse(const char *text, ditto_tuning *out)
                 "the environment variable DITTO_TUNING has \"%.*s\": it must be name=number,name=number, with "
                 "the names of ditto_tuning's fields and numbers like 2048, 2K or never",
                 (int)length, at);
+        DTI_TRY(check_value(&fields[i], value)); /* before it is made narrow */
         set(out, &fields[i], value);
         at += length + (at[length] == ',');
-    }
-    return DITTO_OK;
-}
-
-static ditto_status check(const ditto_tuning *t)
-{
-    for (size_t i = 0; i < FIELDS; i++) {
-        size_t value = get(t, &fields[i]);
-        if (value != 0 && (value < fields[i].least || value > fields[i].most))
-            return DTI_FAIL(DITTO_ERR_RANGE, "tuning: %s = %zu is outside %zu to %zu", fields[i].name, value,
-                            fields[i].least, fields[i].most);
     }
     return DITTO_OK;
 }
@@ -105,7 +109,9 @@ ditto_status dti_tuning_read(const ditto_tuning *given, ditto_tuning *out)
         DTI_TRY(parse(text, &from_text));
         dti_tuning_fill(out, &from_text);
     }
-    return check(out);
+    DTI_TRY(check(out));
+    out->block_bytes -= out->block_bytes % DTI_LINE_PAIR; /* blocks lie one behind the other, aligned */
+    return DITTO_OK;
 }
 
 /* Hand-overs as on servers of 2017 to 2023, thresholds as on a small one of them (docs/adr/0011). */

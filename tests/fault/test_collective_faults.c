@@ -255,11 +255,11 @@ static void every_operation_ends_in_the_documented_error(void **state)
 
 enum difference { COUNT, OP, DTYPE, ROOT, COUNTS, ITEM, PACK, FUNCTION, WAY, FLAGS, DIFFERENCES };
 static const char *const differences[DIFFERENCES] = {
-    "(7 x f32, SUM)", "(5 x f32, MAX)",
-    "(5 x i32, SUM)", "root 1",
-    "counts[1] is",   "item 1 is 5 x f32 here, 6",
-    "packs or sizes", "functions",
-    "HIERARCHICAL",   "functions, packs or sizes",
+    "(7 x f32, SUM)",         "(5 x f32, MAX)",
+    "(5 x i32, SUM)",         "root 1",
+    "counts[1] is",           "item 1 is 5 x f32 here, 6",
+    "bytes_per_pack differs", "their functions differ",
+    "HIERARCHICAL",           "flags or numbers",
 };
 
 static ditto_status keep_right(void *out, const void *left, const void *right, size_t count, void *user)
@@ -322,6 +322,48 @@ static void calls_that_differ_are_told_apart(void **state)
     }
 }
 
+/* -- many are missing -- */
+
+static ditto_status most_stay_away(ditto_replica *self, void *argument)
+{
+    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
+    o.timeout_ms = *(const uint32_t *)argument;
+    uint32_t id = ditto_replica_id(self);
+    if (id < 4 || id == 17)
+        return ditto_barrier(self, &o);
+    sleep_ms(4 * o.timeout_ms);
+    return DITTO_OK;
+}
+
+static void all_who_are_missing_are_named(void **state)
+{
+    uint32_t timeout_ms = 200;
+    ditto_strategy *strategy = make_strategy(64, NULL);
+    (void)state;
+    assert_status(ditto_strategy_run(strategy, most_stay_away, &timeout_ms), DITTO_ERR_TIMED_OUT);
+    assert_message("replicas 4-16, 18-63, the first of them replica 4 (in no collective yet), replica 5");
+    print_message("  %s\n", ditto_last_error()->message);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* -- two replicas, one destination -- */
+
+static ditto_status share_a_buffer(ditto_replica *self, void *argument)
+{
+    return ditto_all_reduce(self, argument, argument, 50000, DITTO_F32, DITTO_MAX, NULL);
+}
+
+static void a_destination_for_two_is_refused(void **state)
+{
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    float *shared = calloc(50000, sizeof *shared);
+    (void)state;
+    assert_status(ditto_strategy_run(strategy, share_a_buffer, shared), DITTO_ERR_INVALID);
+    assert_message("give the same destination");
+    free(shared);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 /* -- for a debugger -- */
 
 static ditto_status look_around(ditto_replica *self, void *argument)
@@ -358,6 +400,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_ends_in_the_documented_error),
         cmocka_unit_test(calls_that_differ_are_told_apart),
+        cmocka_unit_test(all_who_are_missing_are_named),
+        cmocka_unit_test(a_destination_for_two_is_refused),
         cmocka_unit_test(diagnose_tells_what_everyone_waits_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -295,6 +295,7 @@ static void wrong_options_are_refused(void **state)
     options.replicas = 2;
     options.stack_bytes = 1;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_RANGE);
+    assert_message("stack_bytes = 1 is less than");
     options.stack_bytes = 0;
     options.struct_size = 1;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_INVALID);

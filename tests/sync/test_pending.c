@@ -291,6 +291,100 @@ static void replicas_that_go_away_end_in_errors_that_name_them(void **state)
         }
 }
 
+/* -- giving up -- */
+
+/* Operations on a local array: whoever fails leaves it only after nobody is at it. */
+static ditto_status fail_with_local_buffers(ditto_replica *self, void *argument)
+{
+    enum { COUNT = 60000 };
+    struct report *r = argument;
+    float data[COUNT];
+    ditto_pending handle, small;
+    uint32_t last = ditto_num_replicas(self) - 1;
+    for (int i = 0; i < COUNT; i++)
+        data[i] = 1;
+    DITTO_TRY(ditto_all_reduce_start(self, data, data, COUNT, DITTO_F32, DITTO_SUM, NULL, &handle));
+    ditto_status status = ditto_all_reduce_start(self, data, NULL, 1, DITTO_F32, DITTO_SUM, NULL, &small);
+    EXPECT(r, status == DITTO_ERR_INVALID);
+    if (ditto_replica_id(self) == last) {
+        status = ditto_abandon(self, ditto_fail(self, 3, "enough"));
+        memset(data, 0xff, sizeof data);
+        EXPECT(r, status == DITTO_ERR_USER && ditto_abandon(self, DITTO_OK) == DITTO_OK); /* none is open */
+        EXPECT(r, ditto_wait(self, &handle, NULL) < 0);
+        return status;
+    }
+    return ditto_abandon(self, ditto_wait(self, &handle, NULL));
+}
+
+static ditto_status abandon_for_no_reason(ditto_replica *self, void *argument)
+{
+    float x = 1;
+    ditto_pending handle;
+    (void)argument;
+    DITTO_TRY(ditto_all_reduce_start(self, &x, &x, 1, DITTO_F32, DITTO_SUM, NULL, &handle));
+    return ditto_abandon(self, DITTO_OK);
+}
+
+static void operations_can_be_given_up(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        struct report report = { 0 };
+        struct mix m = { .seed = 5, .steps = 50 };
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        for (int i = 0; i < test_trials(10); i++) {
+            assert_status(ditto_strategy_run(strategy, fail_with_local_buffers, &report), DITTO_ERR_USER);
+            assert_string_equal(report.first_failure, "");
+            assert_message("enough");
+        }
+        assert_status(ditto_strategy_run(strategy, abandon_for_no_reason, NULL), DITTO_ERR_INVALID);
+        assert_message("nothing has gone wrong, and 1 started operations are open");
+        run_all(strategy, start_and_wait_in_any_order, &m, &m.report);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+/* -- who keeps a start waiting -- */
+
+/* All start two. Replica 0 then starts so many that it needs the first ones' places, to which 2 has not come; or 1, while 2 leaves. */
+static ditto_status start_many(ditto_replica *self, void *argument)
+{
+    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
+    ditto_pending pending[DITTO_MAX_PENDING + 2];
+    float x[DITTO_MAX_PENDING + 2] = { 0 };
+    uint32_t id = ditto_replica_id(self);
+    bool late = *(const bool *)argument;
+    ditto_status status = DITTO_OK;
+    o.timeout_ms = late ? 200 : 60000;
+    for (int i = 0; i < 2; i++)
+        DITTO_TRY(ditto_all_reduce_start(self, &x[i], &x[i], 1, DITTO_F32, DITTO_SUM, NULL, &pending[i]));
+    if (id == (late ? 2 : 1))
+        sleep_ms(1500);
+    for (int i = 0; i < 2; i++)
+        if ((status = ditto_wait(self, &pending[i], NULL)) != DITTO_OK)
+            return ditto_abandon(self, status);
+    for (int i = 2; i < DITTO_MAX_PENDING + 2 && id == 0 && status == DITTO_OK; i++)
+        status = ditto_all_reduce_start(self, &x[i], &x[i], 1, DITTO_F32, DITTO_SUM, &o, &pending[i]);
+    if (id == 1 && late) /* whoever has returned will start nothing more */
+        sleep_ms(1500);
+    return ditto_abandon(self, status);
+}
+
+static void a_start_without_room_names_who_is_behind(void **state)
+{
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        bool argument = late == 1;
+        assert_status(ditto_strategy_run(strategy, start_many, &argument),
+                      late ? DITTO_ERR_TIMED_OUT : DITTO_ERR_DIVERGED);
+        assert_message("replica 2 (");
+        assert_null(strstr(ditto_last_error()->message, "replica 1 ("));
+        print_message("  %s\n", ditto_last_error()->message);
+    }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +392,8 @@ int main(void)
         cmocka_unit_test(whoever_waits_does_the_parts_of_replicas_that_compute),
         cmocka_unit_test(misused_handles_are_refused),
         cmocka_unit_test(replicas_that_go_away_end_in_errors_that_name_them),
+        cmocka_unit_test(operations_can_be_given_up),
+        cmocka_unit_test(a_start_without_room_names_who_is_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 
 #include "reference.h"
 
+#include <stdalign.h>
+
 enum { ROWS_MOST = 40, DENSE_ROWS = 50 };
 enum way { CONCATENATED, MERGED, INTO_DENSE, WAYS };
 
@@ -230,20 +232,30 @@ static void wrong_numbers_are_found_by_all_and_the_run_goes_on(void **state)
 static ditto_status ask_for_nonsense(ditto_replica *self, void *argument)
 {
     struct report *r = argument;
-    int64_t indices[4] = { 0 };
-    float values[8] = { 0 }, more[8];
+    int64_t indices[4] = { 0 }, room[16];
+    alignas(8) float values[8] = { 0 }, more[8];
     ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     ditto_slices in = { indices, values, 4, 2, DITTO_F32 }, out = { indices, more, 4, 0, (ditto_dtype)0 };
     EXPECT(r, ditto_all_reduce_slices(self, NULL, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce_slices(self, &in, NULL, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID); /* the same indices */
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_MAX, NULL) == DITTO_ERR_UNSUPPORTED);
+    out = (ditto_slices){ room, room, 4, 0, (ditto_dtype)0 };
+    EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
+    EXPECT(r, strstr(ditto_last_error()->message, "out->values and out->indices overlap") != NULL);
+    out = (ditto_slices){ room, indices, 4, 0, (ditto_dtype)0 };
+    EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
+    out = (ditto_slices){ (int64_t *)(void *)values, more, 4, 0, (ditto_dtype)0 };
+    EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
+    EXPECT(r, ditto_all_reduce_slices_into(self, &in, indices, 4, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
+    EXPECT(r, strstr(ditto_last_error()->message, "dense and in->indices overlap") != NULL);
+    out = (ditto_slices){ room, more, 4, 0, (ditto_dtype)0 };
     in.rows = SIZE_MAX / 4;
     EXPECT(r, ditto_all_reduce_slices_into(self, &in, more, 4, DITTO_SUM, NULL) == DITTO_ERR_RANGE);
     in.rows = 4;
     EXPECT(r, ditto_all_reduce_slices_into(self, &in, values + 2, 3, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     options.flags = 2;
-    EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, &options) < 0);
+    EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, &options) == DITTO_ERR_INVALID);
     in.dtype = DITTO_I32;
     EXPECT(r, ditto_all_reduce_slices_into(self, &in, more, 4, DITTO_MEAN, NULL) == DITTO_ERR_UNSUPPORTED);
     return ditto_barrier(self, NULL);

@@ -70,11 +70,18 @@ static void a_list_has_the_values_of_its_items(void **state)
 static ditto_status bad_lists(ditto_replica *self, void *argument)
 {
     struct report *r = argument;
-    float a[8] = { 0 }, b[8];
+    float a[8] = { 0 }, b[8], c[8];
     ditto_list_item item[3] = { { a, b, 4, DITTO_F32 }, { a, b, 4, DITTO_F32 }, { a, a + 1, 4, DITTO_F32 } };
     EXPECT(r, ditto_all_reduce_list(self, NULL, 1, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce_list(self, item, 3, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, strstr(ditto_last_error()->message, "item 2 of 3") != NULL);
+    item[1] = (ditto_list_item){ b + 2, b + 2, 4, DITTO_F32 }; /* what goes to b is item 1's input */
+    EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
+    EXPECT(r, strstr(ditto_last_error()->message, "item 1") != NULL);
+    item[1] = (ditto_list_item){ a + 1, c, 4, DITTO_F32 }; /* inputs may overlap */
+    EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_SUM, NULL) == DITTO_OK);
+    item[1].dst = b + 3;
+    EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     item[1].dtype = DITTO_BOOL;
     EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_SUM, NULL) == DITTO_ERR_UNSUPPORTED);
     item[1] = (ditto_list_item){ a, b, SIZE_MAX / 2, DITTO_F32 };
@@ -181,6 +188,36 @@ static void a_function_need_not_commute_and_may_fail(void **state)
             }
             assert_ok(ditto_strategy_destroy(strategy));
         }
+}
+
+static ditto_status meet_inside(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    (void)out, (void)left, (void)right, (void)count;
+    return ditto_barrier(user, NULL);
+}
+
+static ditto_status meet_in_a_function(ditto_replica *self, void *argument)
+{
+    size_t count = *(const size_t *)argument;
+    struct matrix *m = calloc(count, sizeof *m);
+    ditto_status status = ditto_all_reduce_with(self, m, m, count, sizeof *m, meet_inside, self, NULL);
+    free(m);
+    return status;
+}
+
+static void a_function_calls_no_collective(void **state)
+{
+    static const size_t counts[] = { 1, 30000 };
+    struct report next = { 0 };
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    (void)state;
+    for (int c = 0; c < 2; c++) {
+        size_t count = counts[c];
+        assert_status(ditto_strategy_run(strategy, meet_in_a_function, &count), DITTO_ERR_CONTEXT);
+        assert_message("ditto_barrier inside the function that combines");
+    }
+    run_all(strategy, bad_lists, &next, &next);
+    assert_ok(ditto_strategy_destroy(strategy));
 }
 
 static ditto_status bad_functions(ditto_replica *self, void *argument)
@@ -306,8 +343,11 @@ static void block_sums_depend_on_the_elements_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_list_has_the_values_of_its_items),       cmocka_unit_test(bad_lists_are_refused),
-        cmocka_unit_test(a_function_need_not_commute_and_may_fail), cmocka_unit_test(bad_functions_are_refused),
+        cmocka_unit_test(a_list_has_the_values_of_its_items),
+        cmocka_unit_test(bad_lists_are_refused),
+        cmocka_unit_test(a_function_need_not_commute_and_may_fail),
+        cmocka_unit_test(bad_functions_are_refused),
+        cmocka_unit_test(a_function_calls_no_collective),
         cmocka_unit_test(block_sums_depend_on_the_elements_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,110 @@
+/* src/sync/overlap.c - buffers that must be apart. */
+#include "sync/overlap.h"
+#include "sync/state.h"
+
+#include <stdlib.h>
+
+static bool have_common(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return a_bytes != 0 && b_bytes != 0 && (x < y ? y - x < a_bytes : x - y < b_bytes);
+}
+
+ditto_status dti_check_apart(const struct dti_extent *one, const struct dti_extent *other)
+{
+    if (!have_common(one->data, one->bytes, other->data, other->bytes))
+        return DITTO_OK;
+    uintptr_t x = (uintptr_t)one->data, y = (uintptr_t)other->data;
+    return DTI_FAIL(DITTO_ERR_INVALID, "%s and %s overlap (%zu and %zu bytes, %zu apart): give each its own buffer",
+                    one->name, other->name, one->bytes, other->bytes, (size_t)(x < y ? y - x : x - y));
+}
+
+ditto_status dti_check_overlap(const void *outer, size_t outer_bytes, const void *inner, size_t inner_bytes,
+                               const void *allowed)
+{
+    if (inner == allowed || !have_common(outer, outer_bytes, inner, inner_bytes))
+        return DITTO_OK;
+    uintptr_t x = (uintptr_t)outer, y = (uintptr_t)inner;
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "src and dst overlap partly (%zu and %zu bytes, %zu apart): use two buffers, or one as the header "
+                    "says",
+                    outer_bytes, inner_bytes, (size_t)(x < y ? y - x : x - y));
+}
+
+/* -- lists -- */
+
+struct buffer {
+    uintptr_t first, end;
+    size_t item;
+    bool written;
+};
+
+static int by_address(const void *left, const void *right)
+{
+    const struct buffer *a = left, *b = right;
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+/* An item in place is one buffer; an empty one is none. */
+static size_t collect(const ditto_list_item *list, size_t length, struct buffer *out)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < length; i++) {
+        size_t bytes = list[i].count * ditto_dtype_bytes(list[i].dtype);
+        uintptr_t src = (uintptr_t)list[i].src, dst = (uintptr_t)list[i].dst;
+        if (bytes == 0)
+            continue;
+        out[found++] = (struct buffer){ dst, dst + bytes, i, true };
+        if (src != dst)
+            out[found++] = (struct buffer){ src, src + bytes, i, false };
+    }
+    return found;
+}
+
+/* In the order of their addresses: what begins before the furthest end so far overlaps that one. */
+static ditto_status sweep(const struct buffer *buffer, size_t count)
+{
+    const struct buffer *furthest = NULL, *furthest_written = NULL;
+    for (size_t i = 0; i < count; i++) {
+        const struct buffer *b = &buffer[i], *before = b->written ? furthest : furthest_written;
+        if (before != NULL && b->first < before->end)
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "item %zu: a buffer of %zu bytes at %p overlaps one of item %zu, %zu bytes at %p, and one of "
+                "them is a destination: give each item its own",
+                b->item, (size_t)(b->end - b->first), (void *)b->first, before->item,
+                (size_t)(before->end - before->first), (void *)before->first);
+        if (furthest == NULL || b->end > furthest->end)
+            furthest = b;
+        if (b->written && (furthest_written == NULL || b->end > furthest_written->end))
+            furthest_written = b;
+    }
+    return DITTO_OK;
+}
+
+static uint64_t hash_of(const ditto_list_item *list, size_t length)
+{
+    uint64_t hash = length;
+    for (size_t i = 0; i < length; i++) {
+        hash = dti_hash(hash, (uint64_t)(uintptr_t)list[i].src);
+        hash = dti_hash(hash, (uint64_t)(uintptr_t)list[i].dst);
+        hash = dti_hash(hash, list[i].count << 8 | (unsigned)list[i].dtype);
+    }
+    return hash;
+}
+
+ditto_status dti_check_list(struct dti_replica *self, const ditto_list_item *list, size_t length)
+{
+    uint64_t hash = hash_of(list, length), *checked = &self->team->sync->attendee[self->id].checked_list;
+    void *memory;
+    if (length < 2 || hash == *checked)
+        return DITTO_OK;
+    DTI_TRY(dti_replica_alloc(self, 2 * length * sizeof(struct buffer), alignof(struct buffer), &memory));
+    size_t count = collect(list, length, memory);
+    qsort(memory, count, sizeof(struct buffer), by_address);
+    ditto_status status = sweep(memory, count);
+    dti_arena_free(self->arena, memory);
+    if (status == DITTO_OK)
+        *checked = hash;
+    return status;
+}
