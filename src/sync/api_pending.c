@@ -101,10 +101,11 @@ ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
     if (open == 0)
         return status;
     if (status >= 0)
-        status = DTI_FAIL(DITTO_ERR_INVALID,
-                          "nothing has gone wrong, and %u started operations are open, the oldest is %s #%llu: wait for "
-                          "each",
-                          open, name, (unsigned long long)number);
+        status =
+            DTI_FAIL(DITTO_ERR_INVALID,
+                     "nothing has gone wrong, and %u started operations are open, the oldest is %s #%llu: wait for "
+                     "each",
+                     open, name, (unsigned long long)number);
     else if (dti_error_get()->status != status)
         DTI_FAIL(status, "replica %u gave up %u started operations (%s)", r->id, open, ditto_status_name(status));
     return dti_async_abandon(r, status);

@@ -59,6 +59,20 @@ static inline unsigned char *dti_posting_payload(const struct dti_sync *sync, ui
     return sync->attendee[replica].payloads + number % DITTO_MAX_PENDING * (size_t)DTI_SMALL_BYTES;
 }
 
+static inline struct dti_attendee *dti_attendee_of(const struct dti_replica *self)
+{
+    return &self->team->sync->attendee[self->id];
+}
+
+static inline bool dti_is_posted(const struct dti_sync *sync, uint32_t replica, uint64_t number)
+{
+    return atomic_load_explicit(&dti_posting_of(sync, replica, number)->word, memory_order_acquire) >> 32 ==
+           (uint32_t)number; /* P1 */
+}
+bool dti_has_not_posted(const struct dti_sync *sync, uint32_t replica, uint64_t number); /* for messages (failure.h) */
+/* What a replica posted is what this one posted. */
+bool dti_is_same_posting(const struct dti_replica *self, uint32_t replica, uint64_t number);
+
 /* -- The replica's own thread -- */
 ditto_status dti_async_make(struct dti_replica *self, struct dti_sync *sync); /* when the team is made; NO_MEMORY */
 /* Posts; *out is the operation's number. RANGE: too many are open. Else as a meeting. */
@@ -70,7 +84,7 @@ ditto_status dti_async_wait(struct dti_replica *self, uint64_t number, struct dt
 void dti_async_advance(struct dti_replica *self);
 static inline void dti_async_help(struct dti_replica *self)
 {
-    const struct dti_attendee *me = &self->team->sync->attendee[self->id];
+    const struct dti_attendee *me = dti_attendee_of(self);
     if (__builtin_expect(me->posted != me->consumed, 0))
         dti_async_advance(self);
 }
@@ -78,6 +92,8 @@ static inline void dti_async_help(struct dti_replica *self)
 /* How many operations it has started and not waited for; *name is the oldest's. */
 uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint64_t *number);
 
+/* `other` waits for this replica in a meeting that comes before what this one waits for: it has started less. */
+bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t other);
 /* None of them will be waited for: stops the run with the thread's error record; gives `status` when nobody is at their buffers. */
 ditto_status dti_async_abandon(struct dti_replica *self, ditto_status status);
 

@@ -121,14 +121,13 @@ struct trial {
     bool over;      /* the time is up: on a machine that is too busy to measure, what is usual stays */
 };
 
-/* Nanoseconds of one all-reduce of `bytes`, by a way that `set` makes the only one; the best of some tries. */
-struct
-try {
+/* An all-reduce of `bytes`, and the thresholds that leave it one way. */
+struct attempt {
     size_t bytes;
     size_t small_bytes, hierarchical_bytes;
 };
 
-static ditto_status repeat(struct dti_replica *self, float *data, const struct try *t, uint32_t times)
+static ditto_status repeat(struct dti_replica *self, float *data, const struct attempt *t, uint32_t times)
 {
     struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
     for (uint32_t i = 0; i < times; i++) {
@@ -158,7 +157,7 @@ static ditto_status meet(struct dti_replica *self)
 
 /* Nanoseconds of one, by replica 0's clock, which alone counts. It sets the tuning between two meetings, so that all choose the
  * same. */
-static ditto_status time_try(struct dti_replica *self, struct trial *trial, float *data, const struct try *t,
+static ditto_status time_try(struct dti_replica *self, struct trial *trial, float *data, const struct attempt *t,
                              uint32_t times, double *ns)
 {
     ditto_tuning *tuning = &trial->sync->tuning.given;
@@ -175,7 +174,7 @@ static ditto_status time_try(struct dti_replica *self, struct trial *trial, floa
 }
 
 /* How often a try repeats, from one; and whether there is time left. */
-static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, float *data, const struct try *t)
+static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, float *data, const struct attempt *t)
 {
     double ns;
     DTI_TRY(time_try(self, trial, data, t, 1, &ns));
@@ -188,8 +187,8 @@ static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, fl
 }
 
 /* Is the first faster? In turns, so that a disturbance meets both; the best of some tries. */
-static ditto_status compare(struct dti_replica *self, struct trial *trial, float *data, const struct try *one,
-                            const struct try *other, bool *first_is_faster)
+static ditto_status compare(struct dti_replica *self, struct trial *trial, float *data, const struct attempt *one,
+                            const struct attempt *other, bool *first_is_faster)
 {
     double best[2] = { 0, 0 };
     *first_is_faster = false;
@@ -210,7 +209,7 @@ static ditto_status find_small(struct dti_replica *self, struct trial *trial, fl
     uint32_t others = self->team->n - 1;
     *out = 512;
     for (size_t total = 1024; total <= DTI_SMALL_BYTES; total *= 2) {
-        struct try lines = { total / others / 4 * 4, SIZE_MAX, SIZE_MAX }, direct = { lines.bytes, 1, SIZE_MAX };
+        struct attempt lines = { total / others / 4 * 4, SIZE_MAX, SIZE_MAX }, direct = { lines.bytes, 1, SIZE_MAX };
         bool faster;
         if (lines.bytes < DTI_INLINE_BYTES) { /* so many replicas that it rides in the line anyway */
             *out = total;
@@ -229,7 +228,7 @@ static ditto_status find_hierarchical(struct dti_replica *self, struct trial *tr
 {
     *out = DITTO_NEVER_BYTES;
     for (size_t bytes = most; bytes >= (16 << 10); bytes /= 4) {
-        struct try groups = { bytes, 1, 1 }, flat = { bytes, 1, SIZE_MAX };
+        struct attempt groups = { bytes, 1, 1 }, flat = { bytes, 1, SIZE_MAX };
         bool faster;
         DTI_TRY(compare(self, trial, data, &groups, &flat, &faster));
         if (self->id == 0 && faster && (*out == bytes * 4 || bytes == most))

@@ -27,21 +27,21 @@ struct dti_size dti_size_of(const struct dti_call *call, uint32_t n)
     switch ((enum dti_pattern)call->pattern) {
     case DTI_LIST:
         bytes = list_bytes(call);
-        return (struct dti_size){ bytes, bytes, others * bytes, n * bytes };
+        return (struct dti_size){ bytes, others * bytes, n * bytes };
     case DTI_REDUCE:
-        return (struct dti_size){ bytes, bytes, others * bytes, bytes };
+        return (struct dti_size){ bytes, others * bytes, bytes };
     case DTI_BROADCAST:
-        return (struct dti_size){ bytes, bytes, bytes, others * bytes };
+        return (struct dti_size){ bytes, bytes, others * bytes };
     case DTI_REDUCE_SCATTER: {
         size_t whole = parts_bytes(call, n);
-        return (struct dti_size){ whole, bytes, others * bytes, whole };
+        return (struct dti_size){ whole, others * bytes, whole };
     }
     case DTI_ALL_GATHER: {
         size_t whole = parts_bytes(call, n);
-        return (struct dti_size){ bytes, whole, whole, n * whole };
+        return (struct dti_size){ bytes, whole, n * whole };
     }
     default:
-        return (struct dti_size){ bytes, bytes, others * bytes, n * bytes };
+        return (struct dti_size){ bytes, others * bytes, n * bytes };
     }
 }
 

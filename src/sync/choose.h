@@ -15,10 +15,9 @@ extern const char *const dti_way_names[DTI_WAYS];
 
 /* How much a call moves, in bytes. */
 struct dti_size {
-    size_t own;      /* that a replica brings */
-    size_t received; /* that a replica gets, at most */
-    size_t read;     /* that a replica reads of others to get it, if it does so alone */
-    size_t all;      /* that are written on all replicas together */
+    size_t own;  /* that a replica brings */
+    size_t read; /* that a replica reads of others to get its result, if it makes it alone */
+    size_t all;  /* that are written on all replicas together */
 };
 struct dti_size dti_size_of(const struct dti_call *call, uint32_t n);
 

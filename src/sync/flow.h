@@ -51,12 +51,12 @@ static inline size_t dti_flow_grain(const struct dti_flow *flow)
 {
     return flow->reduction.element_bytes < DTI_LINE ? DTI_LINE / flow->reduction.element_bytes : 1;
 }
-/* A segment's grains, and those of all segments. */
-static inline size_t dti_item_bytes(
-    const ditto_list_item *item) /* in a slot's payload: items begin at multiples of 16 */
+/* Of a list's item in a slot's payload: items begin at multiples of 16. */
+static inline size_t dti_item_bytes(const ditto_list_item *item)
 {
     return (item->count * ditto_dtype_bytes(item->dtype) + 15) / 16 * 16;
 }
+/* A segment's grains, and those of all segments. */
 size_t dti_flow_grains(const struct dti_flow *flow, const struct dti_segment *segment);
 size_t dti_flow_all_grains(const struct dti_flow *flow);
 

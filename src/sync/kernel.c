@@ -9,7 +9,7 @@ extern dti_kernel_table dti_kernels_portable;
 extern dti_kernel_table dti_kernels_avx2, dti_kernels_avx512;
 #endif
 
-/* The tables that this build has, best last, each with whether this processor can run it. */
+/* NULL: this build does not have it, or this processor can't run it. */
 static dti_kernel_table *table_of(ditto_kernels which)
 {
 #if defined(DTI_HAVE_X86_KERNELS)

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The buffers are equal or disjoint (tree.h), so no iteration needs another one's result. */
+/* The buffers are equal or disjoint (kernel.h), so no iteration needs another one's result. */
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -1,4 +1,4 @@
-/* src/sync/reduction.h - combining values along the tree, with a kernel or with the caller's own function. Pure. */
+/* src/sync/reduction.h - combining values along the tree, with a kernel (pure) or with the caller's own function. */
 #ifndef DTI_REDUCTION_H
 #define DTI_REDUCTION_H
 
@@ -17,10 +17,6 @@ struct dti_reduction {
 };
 
 struct dti_reduction dti_reduction_of(dti_kernel_table *kernels, ditto_dtype dtype, ditto_op op); /* op 0: moved */
-static inline bool dti_reduction_combines(const struct dti_reduction *r)
-{
-    return r->kernel != NULL || r->function != NULL;
-}
 
 /* The combination of replicas [first, end); of a single one: its element as it lies, not widened yet. */
 struct dti_value {

@@ -119,8 +119,7 @@ static ditto_status sort_entries(struct gathering *g)
             g->entry[place] = (struct entry){ index, place, (const char *)in->values + k * g->row_bytes };
         }
     }
-    if (g->total != 0)
-        qsort(g->entry, g->total, sizeof *g->entry, by_index_then_place);
+    qsort(g->entry, g->total, sizeof *g->entry, by_index_then_place);
     return DITTO_OK;
 }
 
@@ -202,7 +201,7 @@ static ditto_status merge(struct gathering *g)
 static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context)
 {
     struct gathering *g = context;
-    void *memory = NULL;
+    void *memory;
     g->total = 0;
     for (uint32_t r = 0; r < self->team->n; r++) {
         g->of[r] = dti_call_of(self->team->sync, r, seq)->more;
@@ -212,13 +211,12 @@ static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context
         g->found = concatenate(g);
         return DITTO_OK;
     }
-    if (g->total != 0)
-        DTI_TRY(dti_replica_alloc(self, g->total * (sizeof *g->entry + sizeof *g->value), DTI_LINE, &memory));
+    /* one more than there are: none would be no memory */
+    DTI_TRY(dti_replica_alloc(self, (g->total + 1) * (sizeof *g->entry + sizeof *g->value), DTI_LINE, &memory));
     g->entry = memory;
     g->value = (struct dti_value *)(void *)(g->entry + g->total);
     g->found = merge(g);
-    if (memory != NULL)
-        dti_arena_free(self->arena, memory);
+    dti_arena_free(self->arena, memory);
     return DITTO_OK;
 }
 

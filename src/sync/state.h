@@ -66,7 +66,7 @@ struct dti_desk {
 };
 #define DTI_DESK_BYTES (2 * (DTI_SCRATCH_BYTES + DTI_TILE_BYTES)) /* of scratch */
 
-struct dti_async; /* async.c */
+struct dti_async; /* async.h */
 struct dti_area;  /* exchange.c */
 struct dti_aid;   /* aid.c */
 

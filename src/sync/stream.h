@@ -2,7 +2,7 @@
 #ifndef DTI_STREAM_H
 #define DTI_STREAM_H
 
-#include "base/atomics.h"
+#include "base/base.h"
 
 #include <string.h>
 

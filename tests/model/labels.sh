@@ -1,6 +1,6 @@
 #!/bin/sh
 # The labelled steps of a protocol - those of the "Edges" lines of its header - are named in comments: at the operation, in the
-# header's own code or its .c, and at the step of a model. A header names its models in its "Model" line; a model whose header
+# header's own code or its .c files (wait.c, async_start.c), and at the step of a model. A header names its models in its "Model" line; a model whose header
 # has no such line names the header in its own first comment. Prints what is missing.
 set -eu
 cd "$(dirname "$0")"
@@ -60,7 +60,7 @@ edges() {
 check() {
     header=$1 name=${1#../../}
     shift
-    code=$(steps "$header"; [ ! -f "${header%.h}.c" ] || steps "${header%.h}.c")
+    code=$(for file in "$header" "${header%.h}.c" "${header%.h}"_*.c; do [ ! -f "$file" ] || steps "$file"; done)
     modelled=$(for model in "$@"; do steps "$model"; done | cut -d ' ' -f 1)
     labels=$(edges "$header")
     [ -n "$labels" ] || complain "$name has a model and no labelled edges"
