@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define YIELD_NS        50000u /* how long a crowded thread yields before it sleeps, */
-#define YIELD_SHARER_NS 5000u  /* and more for each thread it shares its PU with: each has its turn once */
+#define YIELD_NS        100000u /* how long a crowded thread yields before it sleeps, */
+#define YIELD_SHARER_NS 5000u   /* and more for each thread it shares its PU with: each has its turn once */
 
 /* The first job of every replica: on its PU, with its arena there. */
 static ditto_status settle(struct dti_replica *r, void *unused)

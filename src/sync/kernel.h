@@ -14,6 +14,8 @@ struct dti_kernel {
     dti_combine *combine; /* NULL: the dtype does not have this op */
     /* a op b of elements into two places in one pass, rounded once; each of them may be a or b itself */
     void (*combine_into_two)(void *out0, void *out1, const void *a, const void *b, size_t count);
+    /* (a op b) op (c op d) of elements that are accumulators, in one pass; `out` is none of them. NULL: in three passes */
+    void (*combine_four)(void *out, const void *a, const void *b, const void *c, const void *d, size_t count);
     void (*divide)(void *accumulators, size_t count, uint32_t divisor);     /* for MEAN; NULL: none */
     void (*widen)(void *accumulators, const void *elements, size_t count);  /* NULL: they are the same */
     void (*narrow)(void *elements, const void *accumulators, size_t count); /* back; with widen */

@@ -16,7 +16,7 @@
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* One kernel pair: `value` is an expression of x and y. */
+/* The kernels of one dtype and op: `value` is an expression of x and y. */
 #define KERNEL(name, type, value)                                                                          \
     static void name(void *out, const void *left, const void *right, size_t count)                         \
     {                                                                                                      \
@@ -36,6 +36,20 @@
         {                                                                                                  \
             type x = a[i], y = b[i];                                                                       \
             o0[i] = o1[i] = (value);                                                                       \
+        }                                                                                                  \
+    }                                                                                                      \
+    static inline type name##_of(type x, type y)                                                           \
+    {                                                                                                      \
+        return (value);                                                                                    \
+    }                                                                                                      \
+    static void name##_four(void *out, const void *in0, const void *in1, const void *in2, const void *in3, \
+                            size_t count)                                                                  \
+    {                                                                                                      \
+        type *o = out;                                                                                     \
+        const type *a = in0, *b = in1, *c = in2, *d = in3;                                                 \
+        INDEPENDENT for (size_t i = 0; i < count; i++)                                                     \
+        {                                                                                                  \
+            o[i] = name##_of(name##_of(a[i], b[i]), name##_of(c[i], d[i]));                                \
         }                                                                                                  \
     }
 
@@ -63,41 +77,45 @@ REAL(64, double)
  * parts have loops of their own: gcc 12 makes fused multiply-adds of the whole pattern where AVX-512 has them, whatever
  * -ffp-contract says, and those have other bits (tests/sync/test_kernels.c). */
 #define BLOCK 128
-#define COMPLEX(name, real, type)                                                                             \
-    static void sum_##name(void *out, const void *left, const void *right, size_t count)                      \
-    {                                                                                                         \
-        sum_##real(out, left, right, 2 * count);                                                              \
-    }                                                                                                         \
-    static void sum_##name##_into_two(void *o0, void *o1, const void *left, const void *right, size_t count)  \
-    {                                                                                                         \
-        sum_##real##_into_two(o0, o1, left, right, 2 * count);                                                \
-    }                                                                                                         \
-    static void divide_##name(void *values, size_t count, uint32_t divisor)                                   \
-    {                                                                                                         \
-        divide_##real(values, 2 * count, divisor);                                                            \
-    }                                                                                                         \
-    static void prod_##name##_block(type *o, const type *a, const type *b, size_t count)                      \
-    {                                                                                                         \
-        type re[BLOCK], im[BLOCK];                                                                            \
-        for (size_t i = 0; i < count; i++)                                                                    \
-            re[i] = a[2 * i] * b[2 * i] - a[2 * i + 1] * b[2 * i + 1];                                        \
-        for (size_t i = 0; i < count; i++)                                                                    \
-            im[i] = a[2 * i] * b[2 * i + 1] + a[2 * i + 1] * b[2 * i];                                        \
-        for (size_t i = 0; i < count; i++) {                                                                  \
-            o[2 * i] = re[i];                                                                                 \
-            o[2 * i + 1] = im[i];                                                                             \
-        }                                                                                                     \
-    }                                                                                                         \
-    static void prod_##name(void *out, const void *left, const void *right, size_t count)                     \
-    {                                                                                                         \
-        for (size_t i = 0; i < count; i += BLOCK)                                                             \
-            prod_##name##_block((type *)out + 2 * i, (const type *)left + 2 * i, (const type *)right + 2 * i, \
-                                count - i < BLOCK ? count - i : BLOCK);                                       \
-    }                                                                                                         \
-    static void prod_##name##_into_two(void *o0, void *o1, const void *left, const void *right, size_t count) \
-    {                                                                                                         \
-        prod_##name(o0, left, right, count);                                                                  \
-        memcpy(o1, o0, count * 2 * sizeof(type));                                                             \
+#define COMPLEX(name, real, type)                                                                                      \
+    static void sum_##name(void *out, const void *left, const void *right, size_t count)                               \
+    {                                                                                                                  \
+        sum_##real(out, left, right, 2 * count);                                                                       \
+    }                                                                                                                  \
+    static void sum_##name##_into_two(void *o0, void *o1, const void *left, const void *right, size_t count)           \
+    {                                                                                                                  \
+        sum_##real##_into_two(o0, o1, left, right, 2 * count);                                                         \
+    }                                                                                                                  \
+    static void sum_##name##_four(void *out, const void *a, const void *b, const void *c, const void *d, size_t count) \
+    {                                                                                                                  \
+        sum_##real##_four(out, a, b, c, d, 2 * count);                                                                 \
+    }                                                                                                                  \
+    static void divide_##name(void *values, size_t count, uint32_t divisor)                                            \
+    {                                                                                                                  \
+        divide_##real(values, 2 * count, divisor);                                                                     \
+    }                                                                                                                  \
+    static void prod_##name##_block(type *o, const type *a, const type *b, size_t count)                               \
+    {                                                                                                                  \
+        type re[BLOCK], im[BLOCK];                                                                                     \
+        for (size_t i = 0; i < count; i++)                                                                             \
+            re[i] = a[2 * i] * b[2 * i] - a[2 * i + 1] * b[2 * i + 1];                                                 \
+        for (size_t i = 0; i < count; i++)                                                                             \
+            im[i] = a[2 * i] * b[2 * i + 1] + a[2 * i + 1] * b[2 * i];                                                 \
+        for (size_t i = 0; i < count; i++) {                                                                           \
+            o[2 * i] = re[i];                                                                                          \
+            o[2 * i + 1] = im[i];                                                                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void prod_##name(void *out, const void *left, const void *right, size_t count)                              \
+    {                                                                                                                  \
+        for (size_t i = 0; i < count; i += BLOCK)                                                                      \
+            prod_##name##_block((type *)out + 2 * i, (const type *)left + 2 * i, (const type *)right + 2 * i,          \
+                                count - i < BLOCK ? count - i : BLOCK);                                                \
+    }                                                                                                                  \
+    static void prod_##name##_into_two(void *o0, void *o1, const void *left, const void *right, size_t count)          \
+    {                                                                                                                  \
+        prod_##name(o0, left, right, count);                                                                           \
+        memcpy(o1, o0, count * 2 * sizeof(type));                                                                      \
     }
 COMPLEX(c64, f32, float)
 COMPLEX(c128, f64, double)
@@ -200,10 +218,12 @@ HALF(bf16)
 
 /* -- the table -- */
 
-#define ROW(name, type) [DITTO_##name] = { type, type##_into_two, NULL, NULL, NULL }
-#define MEAN_ROW(type)  [DITTO_MEAN] = { sum_##type, sum_##type##_into_two, divide_##type, NULL, NULL }
+#define ROW(name, type)   [DITTO_##name] = { type, type##_into_two, type##_four, NULL, NULL, NULL }
+#define PRODUCT_ROW(type) [DITTO_PROD] = { type, type##_into_two, NULL, NULL, NULL, NULL } /* of complex numbers */
+#define MEAN_ROW(type) \
+    [DITTO_MEAN] = { sum_##type, sum_##type##_into_two, sum_##type##_four, divide_##type, NULL, NULL }
 #define HALF_ROW(name, op, kind, divide) \
-    [DITTO_##name] = { op##_f32, op##_##kind##_into_two, divide, widen_##kind, narrow_##kind }
+    [DITTO_##name] = { op##_f32, op##_##kind##_into_two, NULL, divide, widen_##kind, narrow_##kind }
 #define HALF_ROWS(kind)                                                                                        \
     {                                                                                                          \
         HALF_ROW(SUM, sum, kind, NULL), HALF_ROW(MEAN, sum, kind, divide_f32), HALF_ROW(MIN, min, kind, NULL), \
@@ -221,8 +241,8 @@ dti_kernel_table DTI_KERNEL_TABLE = {
     [DITTO_BF16] = HALF_ROWS(bf16),
     [DITTO_F32] = { ROW(SUM, sum_f32), MEAN_ROW(f32), ROW(MIN, min_f32), ROW(MAX, max_f32), ROW(PROD, prod_f32) },
     [DITTO_F64] = { ROW(SUM, sum_f64), MEAN_ROW(f64), ROW(MIN, min_f64), ROW(MAX, max_f64), ROW(PROD, prod_f64) },
-    [DITTO_C64] = { ROW(SUM, sum_c64), MEAN_ROW(c64), ROW(PROD, prod_c64) },
-    [DITTO_C128] = { ROW(SUM, sum_c128), MEAN_ROW(c128), ROW(PROD, prod_c128) },
+    [DITTO_C64] = { ROW(SUM, sum_c64), MEAN_ROW(c64), PRODUCT_ROW(prod_c64) },
+    [DITTO_C128] = { ROW(SUM, sum_c128), MEAN_ROW(c128), PRODUCT_ROW(prod_c128) },
     [DITTO_I8] = INTEGER_ROWS(i, 8),
     [DITTO_I16] = INTEGER_ROWS(i, 16),
     [DITTO_I32] = INTEGER_ROWS(i, 32),

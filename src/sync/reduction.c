@@ -26,6 +26,19 @@ static bool widens(const struct dti_reduction *r)
     return r->kernel != NULL && r->kernel->widen != NULL;
 }
 
+/* Four single values, the lowest two levels of the tree: in one pass where the kernel can. */
+static bool fold_four(const struct dti_reduction *r, struct dti_span span, const struct dti_value **next, size_t count,
+                      void *out)
+{
+    const struct dti_value *v = *next;
+    if (span.end - span.first != 4 || r->kernel == NULL || r->kernel->combine_four == NULL ||
+        v[0].end - v[0].first != 1 || v[1].end - v[1].first != 1 || v[2].end - v[2].first != 1)
+        return false;
+    r->kernel->combine_four(out, v[0].data, v[1].data, v[2].data, v[3].data, count);
+    *next = v + 4;
+    return true;
+}
+
 const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct dti_value **next, size_t count,
                      void *out, void *scratch)
 {
@@ -37,6 +50,8 @@ const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct
         r->kernel->widen(out, value->data, count);
         return out;
     }
+    if (fold_four(r, span, next, count, out))
+        return out;
     size_t middle = dti_tree_split(span.first, span.end);
     char *below = (char *)scratch + count * r->accumulator_bytes;
     const void *left = dti_fold(r, (struct dti_span){ span.first, middle }, next, count, out, scratch);

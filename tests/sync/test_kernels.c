@@ -34,6 +34,8 @@ static void a_dtype_has_the_operations_that_the_header_lists(void **state)
                 assert_int_equal(k->divide != NULL, k->combine != NULL && op == DITTO_MEAN);
                 assert_int_equal(k->widen != NULL, k->combine != NULL && d <= DITTO_BF16);
                 assert_int_equal(k->widen != NULL, k->narrow != NULL);
+                bool complex_product = op == DITTO_PROD && (d == DITTO_C64 || d == DITTO_C128);
+                assert_int_equal(k->combine_four != NULL, k->combine != NULL && k->widen == NULL && !complex_product);
             }
 }
 
@@ -89,19 +91,6 @@ struct tally {
     size_t elements, unlike_left_fold;
 };
 
-/* Another order of the same sum, to see that order matters for these values. */
-static bool differs_from_left_fold(ditto_dtype d, ditto_op op, const void *const *source, uint32_t n, const void *found)
-{
-    struct element e = reference_load(d, source[0]);
-    char fold[16];
-    if (!reference_is_float(d) || op != DITTO_SUM)
-        return false;
-    for (uint32_t i = 1; i < n; i++)
-        e = reference_float(d, op, e, reference_load(d, source[i]));
-    reference_store(d, e, fold);
-    return !reference_same(d, fold, found);
-}
-
 static void try_block(dti_kernel_table *table, ditto_dtype d, ditto_op op, uint32_t n, size_t count, uint64_t seed,
                       struct tally *tally)
 {
@@ -126,7 +115,7 @@ static void try_block(dti_kernel_table *table, ditto_dtype d, ditto_op op, uint3
         if (!reference_same(d, expected, out + i * size))
             fail_msg("%s of %s, %u values, element %zu of %zu", ditto_op_name(op), ditto_dtype_name(d), n, i, count);
         tally->elements++;
-        tally->unlike_left_fold += differs_from_left_fold(d, op, element, n, out + i * size);
+        tally->unlike_left_fold += reference_differs_from_left_fold(d, op, element, n, out + i * size);
     }
     if (n == 2 && op != DITTO_MEAN) { /* the fused pair: two results, also in place */
         static char one[COUNT * 16];
