@@ -23,7 +23,8 @@ typedef struct ditto_tuning {
     size_t struct_size; /**< set by DITTO_TUNING_INIT */
     size_t
         small_bytes; /**< messages of which a replica reads at most this much in all ride in the lines of one meeting;
-                                    larger ones are read where they lie, between two meetings. At most 4096 are used */
+                                    larger ones are read where they lie, between two meetings. At most 4096 are used.
+                                    Where it is not given, started operations use 4096, whatever was measured */
     size_t
         stream_bytes; /**< results that are at least this much on all replicas together are written past the caches */
     size_t hierarchical_bytes; /**< AUTO is HIERARCHICAL from here on, where there are several groups */

@@ -119,6 +119,8 @@ struct dti_sync {
         most_parts[DITTO_IMPLEMENTATION_HIERARCHICAL + 1]; /* subtrees that a block passes on; 0: there is one round */
     struct dti_groups groups;
     struct dti_tuning tuning;
+    size_t
+        small_started; /* as tuning's small_bytes, of started operations: they have no second meeting to save (async_start.c) */
     ditto_reduce_options defaults; /* of calls that do not say */
     char *diagnosis;               /* words for a debugger: a line for each replica (api_tuning.c) */
 };

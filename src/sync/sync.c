@@ -145,6 +145,7 @@ static ditto_status make(struct dti_team *team, const struct dti_sync_options *o
     ditto_tuning found = sync->tuning.given;
     sync->tuning.given = given;
     dti_tuning_fill(&sync->tuning.given, &found);
+    sync->small_started = given.small_bytes != 0 ? given.small_bytes : DTI_SMALL_BYTES;
     DTI_TRY(make_plans(sync));
     DTI_TRY(dti_team_run(team, settle, sync, DITTO_FOREVER));
     begin(sync);
