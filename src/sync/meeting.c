@@ -151,6 +151,15 @@ static ditto_status await_speaker(struct dti_replica *self, uint32_t peer, uint6
     return dti_stopped(&team->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
 }
 
+/* The next meeting's first lines, which peers have had since the last but one; a next payload is likely to be as long as this. */
+static void fetch_next(const struct dti_sync *sync, uint32_t self, uint32_t next, const struct dti_visit *visit)
+{
+    struct dti_slot *slot = dti_slot_of(sync, self, next, 0);
+    dti_fetch_to_write(slot, DTI_LINE);
+    if (visit->payload_bytes > DTI_INLINE_BYTES)
+        dti_fetch_to_write(slot->payload, visit->payload_bytes);
+}
+
 static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_visit *visit, uint64_t word,
                                    struct dti_deadline *deadline)
 {
@@ -175,8 +184,7 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_vi
         if (visit->join != NULL)
             visit->join(self, seq, round, visit);
     }
-    /* the next meeting's first line, which peers have had since the last but one: asked for while others are still awaited */
-    dti_fetch_to_write(&dti_slot_of(sync, self->id, seq + 1, 0)->word, DTI_LINE);
+    fetch_next(sync, self->id, seq + 1, visit);
     return DITTO_OK;
 }
 
