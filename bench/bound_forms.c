@@ -71,6 +71,13 @@ static void halves(void *context, uint32_t id, const struct work *work, struct w
 
 static alignas(128) char slots[SLOT_TEAM][2][SLOT_BYTES];
 
+/* The lines that the next message will be written to, which the peers have had since the last but one. */
+static void fetch_next(const struct form *form, const char *place, size_t bytes)
+{
+    for (size_t at = 0; form->way == WAY_AHEAD && at < bytes; at += 64)
+        __builtin_prefetch(place + at, 1);
+}
+
 static void in_slots(void *context, uint32_t id, const struct work *work, struct worker *w)
 {
     const struct form *form = context;
@@ -84,6 +91,7 @@ static void in_slots(void *context, uint32_t id, const struct work *work, struct
         in[r] = slots[r][parity];
     meet(form, id);
     loops_produce(WAY_PLAIN, work, in, w, work_output(work, id), id, false);
+    fetch_next(form, slots[id][parity ^ 1] + mine.first, mine.end - mine.first);
 }
 
 /* The same in chunks with a flag each, in the chunk's last line: the first is read while the last is being copied. */
@@ -147,6 +155,7 @@ static void riding(void *context, uint32_t id, const struct work *work, struct w
                 PAUSE();
     }
     loops_produce(WAY_PLAIN, work, in, w, work_output(work, id), id, false);
+    fetch_next(form, (const char *)&riders[id][(e + 1) & 1], 16 + mine.end);
 }
 
 /* -- the table -- */
@@ -183,6 +192,8 @@ const struct form bound_forms[] = {
     { "rider-yield", { yield_barrier, riding }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, CROWD },
     { "slots", { eager_barrier, in_slots }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
     { "slots-demote", { demote_barrier, in_slots }, EVERY, WAY_DEMOTE, 0, SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
+    { "rider-ahead", { flags_barrier, riding }, EVERY, WAY_AHEAD, 0, SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
+    { "slots-ahead", { eager_barrier, in_slots }, EVERY, WAY_AHEAD, 0, SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
     { "chunks", { eager_barrier, in_chunks }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
     { "slots-yield", { yield_barrier, in_slots }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, CROWD },
     /* who fetches, who brings */
