@@ -115,6 +115,8 @@ enum { TRIES = 3, MOST_BYTES = 256 << 10, TRY_NS = 60000, BUDGET_NS = 20000000 }
 struct trial {
     struct dti_sync *sync;
     ditto_tuning *measured;
+    size_t
+        most; /* bytes that a replica's `data` has, and as many behind it for results that do not go where they came from */
     /* Replica 0's, set between two meetings, so that all do the same. */
     uint64_t begin_ns;
     uint32_t times; /* that a try repeats the operation */
@@ -127,7 +129,16 @@ struct attempt {
     size_t small_bytes, hierarchical_bytes;
 };
 
-static ditto_status repeat(struct dti_replica *self, float *data, const struct attempt *t, uint32_t times)
+/* One word of every line, as a user will: what others have written has to come here. */
+static void look_at(const void *data, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += DTI_LINE)
+        (void)*(const volatile float *)(const void *)((const char *)data + at);
+}
+
+/* In place and out of place in turn. */
+static ditto_status repeat(struct dti_replica *self, const struct trial *trial, float *data, const struct attempt *t,
+                           uint32_t times)
 {
     struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
     for (uint32_t i = 0; i < times; i++) {
@@ -139,9 +150,10 @@ static ditto_status repeat(struct dti_replica *self, float *data, const struct a
                                  .dtype = DITTO_F32,
                                  .op = DITTO_MAX,
                                  .src = data,
-                                 .dst = data };
+                                 .dst = i % 2 == 0 ? data : data + trial->most / sizeof *data };
         memset(data, 0, t->bytes); /* fresh: else every core would keep its half */
         DTI_TRY(dti_collective(self, &call, NULL, &deadline));
+        look_at(call.dst, t->bytes);
     }
     return DITTO_OK;
 }
@@ -168,7 +180,7 @@ static ditto_status time_try(struct dti_replica *self, struct trial *trial, floa
     }
     DTI_TRY(meet(self));
     uint64_t begin = dti_now_ns();
-    DTI_TRY(repeat(self, data, t, times));
+    DTI_TRY(repeat(self, trial, data, t, times));
     *ns = (double)(dti_now_ns() - begin) / times;
     return DITTO_OK;
 }
@@ -244,10 +256,10 @@ static ditto_status measure(struct dti_replica *self, void *argument)
     ditto_tuning *measured = trial->measured;
     bool small = measured->small_bytes == 0, groups = measured->hierarchical_bytes == 0 && sync->groups.groups > 1;
     size_t small_bytes = measured->small_bytes, hierarchical_bytes = DITTO_NEVER_BYTES;
-    size_t most = groups ? MOST_BYTES : 2 * DTI_SMALL_BYTES;
+    size_t most = trial->most;
     void *data;
-    DTI_TRY(dti_replica_alloc(self, most, DTI_LINE, &data));
-    memset(data, 0, most);
+    DTI_TRY(dti_replica_alloc(self, 2 * most, DTI_LINE, &data));
+    memset(data, 0, 2 * most);
     ditto_status status = DITTO_OK;
     if (small)
         status = find_small(self, trial, data, &small_bytes);
@@ -280,7 +292,10 @@ static size_t cache_bytes(const ditto_placement *placement)
 ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *measured, bool *in_time)
 {
     struct dti_team *team = sync->team;
-    struct trial trial = { .sync = sync, .measured = measured, .begin_ns = dti_now_ns() };
+    struct trial trial = { .sync = sync,
+                           .measured = measured,
+                           .most = sync->groups.groups > 1 ? MOST_BYTES : 2 * DTI_SMALL_BYTES,
+                           .begin_ns = dti_now_ns() };
     size_t cache = cache_bytes(team->options.placement);
     if (measured->stream_bytes == 0 && cache != 0)
         measured->stream_bytes = cache / 8 * 3;
