@@ -110,7 +110,7 @@ static bool work_on(struct dti_replica *self, uint64_t number)
         return true;
     struct dti_flow flow = flow_of(self, number);
     if (flow.from_slots) {
-        dti_flow_range(&flow, 0, dti_flow_all_grains(&flow), self->id, self->id + 1);
+        dti_flow_whole(&flow, self->id, self->id + 1);
         return true;
     }
     uint32_t pieces = pieces_of(&flow);

@@ -142,6 +142,13 @@ static void walk_range(struct dti_flow *flow, const struct dti_segment *segment,
     flow->streams = streams;
 }
 
+void dti_flow_whole(struct dti_flow *flow, uint32_t group_first, uint32_t group_end)
+{
+    struct dti_segment segment;
+    for (bool more = dti_flow_begin(flow, &segment); more; more = dti_flow_next(flow, &segment))
+        walk_range(flow, &segment, group_first, group_end, 0, segment.count);
+}
+
 void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t group_first, uint32_t group_end)
 {
     struct dti_segment segment;

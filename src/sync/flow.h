@@ -80,6 +80,8 @@ void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, s
 ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t first, uint32_t end);
 /* The same for grains [from, to) alone, whoever's they are. */
 void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t first, uint32_t end);
+/* All of it, by this replica alone: for what is small. */
+void dti_flow_whole(struct dti_flow *flow, uint32_t first, uint32_t end);
 /* Groups combine, swap and write: see exchange.h. Errors: PEER_STOPPED, DIVERGED (the run is stopping), TIMED_OUT, or what
  * the caller's own function returned. */
 ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms);

@@ -170,6 +170,7 @@ ditto_status dti_collective_in_lines(struct dti_replica *self, const struct dti_
     flow.payload_bytes = size->own;
     flow.reduction = dti_flow_reduction(sync, call);
     uint32_t serial = dti_error_serial;
-    ditto_status status = dti_flow_flat(&flow, self->id, self->id + 1);
+    dti_flow_whole(&flow, self->id, self->id + 1);
+    ditto_status status = flow.reduction.failed;
     return status == DITTO_OK ? status : dti_fail_function(self, call, status, serial);
 }
