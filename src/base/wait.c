@@ -97,13 +97,16 @@ bool dti_wait_long(struct dti_waitroom *room, uint32_t seat, uint32_t awaits, st
                    struct dti_deadline *deadline, dti_condition *condition, void *argument)
 {
     uint64_t begin = dti_now_ns(), budget = patience->spin_ns;
-    if (patience->waits_long && budget > DTI_SPIN_LEAST_NS)
+    bool in_full = patience->naps % DTI_NAPS == 0;
+    if (!in_full && budget > DTI_SPIN_LEAST_NS)
         budget = DTI_SPIN_LEAST_NS;
-    if (budget != 0 && spin(begin + budget, deadline, condition, argument))
+    if (budget != 0 && spin(begin + budget, deadline, condition, argument)) {
+        patience->naps = in_full ? 0 : patience->naps;
         return true;
+    }
     if (patience->yield_ns != 0 && yield(dti_now_ns() + patience->yield_ns, condition, argument))
         return true;
     bool holds = dti_waitroom_sleep(room, seat, awaits, deadline, condition, argument);
-    patience->waits_long = dti_now_ns() - begin > patience->spin_ns;
+    patience->naps = dti_now_ns() - begin > patience->spin_ns ? patience->naps + 1 : 0;
     return holds;
 }

@@ -10,6 +10,8 @@
  * place, 2 replicas: steps of 4 KiB 14.8 ms, 1 KiB 12.4, 512 B 12.0, 256 B 13.3. */
 #define STREAM_STEP_BYTES ((size_t)512)
 
+#define MOVE_STEP_BYTES ((size_t)32 << 10)
+
 /* What a walk over one segment needs, set up once. */
 struct walk {
     struct dti_flow *flow;
@@ -25,11 +27,12 @@ static bool is_a_source(const struct walk *w, const void *buffer)
     return false;
 }
 
-/* Moved, not combined: a tile at a time, so that it is read once for all destinations. */
+/* Moved, not combined: a step at a time, so that it is read once for all destinations. A long one, which memcpy gives to the
+ * processor's own string instruction: that asks for lines by itself (all-gather 512 KiB 33 us in steps of 4 KiB, 31 in these). */
 static void move(const struct walk *w, size_t first, size_t end)
 {
     struct dti_flow *flow = w->flow;
-    size_t bytes = flow->reduction.element_bytes, step = DTI_TILE_BYTES / bytes;
+    size_t bytes = flow->reduction.element_bytes, step = MOVE_STEP_BYTES / bytes;
     for (; first < end; first += step) {
         size_t count = end - first < step ? end - first : step;
         dti_flow_write(flow, (const char *)flow->desk->source[0] + first * bytes, first, count, w->destinations,

@@ -171,7 +171,8 @@ void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, s
         if (flow->streams)
             dti_stream(to, elements, bytes);
         else {
-            if (!flow->from_slots) /* else it is this replica's own destination, and in its cache */
+            if (bytes <= DTI_TILE_BYTES &&
+                !flow->from_slots) /* from slots: to this replica's own, which is in its cache */
                 dti_fetch_to_write(to, bytes);
             memcpy(to, elements, bytes);
         }
