@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the figures of docs/performance.md, between its markers, and docs/all-reduce.svg: nobody copies numbers.
+# Writes the figures and predictions of docs/performance.md, between its markers, and docs/all-reduce.svg: nobody copies numbers.
 #     bench/performance.sh                        measures everything: about half an hour on a quiet machine
 #     bench/performance.sh TABLE.csv GRAPH.csv    from what was measured before (kept in build/bench/)
 # TABLE.csv is what `./run bench --peers --csv` prints, after the lines of `ditto-bench machine`.
@@ -16,12 +16,18 @@ if [ $# -eq 0 ]; then
 fi
 sh bench/table.sh --peers --graph docs/all-reduce.svg "$graph"
 
-figures=$(mktemp)
-awk -f bench/performance.awk "$table" >"$figures"
-awk -v figures="$figures" '
-    /<!-- figures: end -->/ { inside = 0 }
-    !inside { print }
-    /<!-- figures: begin/ { inside = 1; while ((getline line < figures) > 0) print line }
-' "$page" >"$page.part"
-mv "$page.part" "$page"
-rm -f "$figures"
+text=$(mktemp)
+# fill NAME: what stands between the page's markers of this name becomes the text
+fill() {
+    awk -v text="$text" -v name="$1" '
+        $0 ~ "<!-- " name ": end -->" { inside = 0 }
+        !inside { print }
+        $0 ~ "<!-- " name ": begin" { inside = 1; while ((getline line < text) > 0) print line }
+    ' "$page" >"$page.part"
+    mv "$page.part" "$page"
+}
+awk -f bench/performance.awk "$table" >"$text"
+fill figures
+build/tests/test_plans 2>/dev/null | grep '^|' >"$text"
+fill predictions
+rm -f "$text"

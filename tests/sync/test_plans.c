@@ -176,6 +176,75 @@ static void cost_grows_with_the_logarithm_and_bytes_stay(void **state)
     }
 }
 
+/* -- predicted times, beside what others do; docs/performance.md has the table -- */
+
+/* A server of these years: what a core moves, a node's memory, a link between packages; bytes a nanosecond. */
+static const struct dti_bandwidths bandwidths = { 12, 150, 40 };
+
+/* Everyone adds to one counter, whose line goes from neighbour to neighbour; then everyone fetches the line that says go. */
+static double counter_ns(uint32_t n, uint32_t packages)
+{
+    double far = packages > 1 ? costs.hop_ns[DTI_OTHER_PACKAGE] : costs.hop_ns[DTI_SAME_CACHE];
+    return (n - packages) * costs.hop_ns[DTI_SAME_CACHE] + (packages - 1) * costs.hop_ns[DTI_OTHER_PACKAGE] + far +
+           n * costs.hop_ns[DTI_SAME_CACHE] / costs.overlap;
+}
+
+/* Rounds of two: those with a distance of a package or more cross between packages for everyone. */
+static double rounds_of_two_ns(uint32_t n, uint32_t packages)
+{
+    double ns = 0;
+    for (uint32_t step = 1; step < n; step *= 2)
+        ns += dti_round_ns(&costs, step >= n / packages ? DTI_OTHER_PACKAGE : DTI_SAME_CACHE, 2);
+    return ns;
+}
+
+/* Of messages that are much larger than their steps' latencies: the slowest of core, memory and link. */
+static double moved_ns(double core_bytes, double link_bytes, uint32_t n, uint32_t packages)
+{
+    double core = core_bytes / bandwidths.core, node = core_bytes * n / packages / bandwidths.node;
+    double link = link_bytes / bandwidths.link;
+    return core > node ? (core > link ? core : link) : node > link ? node : link;
+}
+
+/* Each passes a part on to its neighbour, n - 1 times combining and n - 1 times copying: five accesses for each byte. */
+static double ring_ns(double bytes, uint32_t n, uint32_t packages)
+{
+    double share = (double)(n - 1) / n;
+    return moved_ns(5 * bytes * share, packages > 1 ? 2 * bytes * share : 0, n, packages) +
+           2 * (n - 1) * dti_round_ns(&costs, packages > 1 ? DTI_OTHER_PACKAGE : DTI_SAME_CACHE, 2);
+}
+
+/* Through a segment that all ranks map: copied in, combined there by owners, copied out: six accesses. */
+static double segment_ns(double bytes, const struct row *r)
+{
+    return moved_ns(6 * bytes, (double)r->link_flat, r->n, r->packages) + 3 * r->meeting_ns;
+}
+
+static void predicted_times_grow_slower_than_those_of_others(void **state)
+{
+    static const uint32_t machines[][2] = { { 2, 1 },   { 8, 1 },  { 64, 1 },  { 16, 2 }, { 64, 2 },
+                                            { 128, 2 }, { 64, 4 }, { 256, 4 }, { 64, 8 }, { 256, 8 } };
+    const struct dti_all_reduce_size size = { 16 << 20, 4, 4, 1 << 20 };
+    const double bytes = (double)(size.count * size.element_bytes);
+    (void)state;
+    print_message(
+        "| replicas | packages | meeting, ns: ditto | rounds of two | a counter | 64 MiB, ms: ditto | its owners | "
+        "its groups | a ring | through a segment |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
+        uint32_t n = machines[i][0], packages = machines[i][1];
+        struct row r = count_machine(n, packages, &size);
+        double owners = dti_cost_ns(&r.owners, 2 * r.meeting_ns, n / packages, &bandwidths, &costs);
+        double groups = dti_cost_ns(&r.exchange, 2 * r.meeting_ns, n / packages, &bandwidths, &costs);
+        double ditto = packages > 1 && groups < owners ? groups : owners, two = rounds_of_two_ns(n, packages);
+        double counter = counter_ns(n, packages), ring = ring_ns(bytes, n, packages), segment = segment_ns(bytes, &r);
+        print_message("| %u | %u | %.0f | %.0f | %.0f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", n, packages,
+                      r.meeting_ns, two, counter, ditto / 1e6, owners / 1e6, groups / 1e6, ring / 1e6, segment / 1e6);
+        assert_true(r.meeting_ns <= 1.001 * two && r.meeting_ns <= 1.3 * counter);
+        assert_true(ditto < ring && ditto < segment);
+    }
+}
+
 /* -- the engine counts the same -- */
 
 struct counting {
@@ -263,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_every_plan_everyone_hears_of_everyone),
         cmocka_unit_test(cost_grows_with_the_logarithm_and_bytes_stay),
+        cmocka_unit_test(predicted_times_grow_slower_than_those_of_others),
         cmocka_unit_test(the_engine_counts_what_the_plan_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
