@@ -26,8 +26,9 @@ fill() {
     ' "$page" >"$page.part"
     mv "$page.part" "$page"
 }
+build/tests/test_plans >"$text.plans" 2>/dev/null
 awk -f bench/performance.awk "$table" >"$text"
 fill figures
-build/tests/test_plans 2>/dev/null | grep '^|' >"$text"
+grep '^|' "$text.plans" >"$text"
 fill predictions
-rm -f "$text"
+rm -f "$text" "$text.plans"

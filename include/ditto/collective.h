@@ -7,9 +7,9 @@
  * For all of them, unless they say otherwise:
  *   counts     are elements, not bytes; counts, dtype, op and root are equal on all replicas
  *   buffers    stay the caller's, and no replica touches them after the call has returned, with whatever status; aligned for
- *              one element; NULL is allowed where there are no elements. Destinations of different replicas do not overlap: where
- *              two of an all-reduce or a broadcast are the same, a message that is not small ends in DITTO_ERR_INVALID, a small
- *              one in a mixture. Data buffers are unspecified after an error
+ *              one element; NULL is allowed where there are no elements. Destinations of different replicas do not overlap. Not
+ *              every call looks: ditto_all_reduce and ditto_broadcast_from_root refuse one destination for two replicas
+ *              (DITTO_ERR_INVALID) where the message is not small; else the result is a mixture. Data buffers are unspecified after an error
  *   ordering   what any replica wrote before the call, every replica sees after it returns DITTO_OK
  *   result     the same bits on every replica, in every run, for every placement, algorithm and option; reductions are
  *              parenthesised by the tree of docs/semantics.md, which depends on the number of replicas alone
@@ -22,7 +22,7 @@
  *              DITTO_ERR_TIMED_OUT     the message names the replicas that did not come, and what they did last
  *              DITTO_ERR_PEER_STOPPED  another replica failed; the message names it
  *              DITTO_ERR_FORKED        called in a child process of the one that made the strategy
- *              DITTO_ERR_USER          the caller's own function gave no value of ditto_status
+ *              DITTO_ERR_USER          the caller's own function gave a status that is neither DITTO_OK nor an error
  *   memory     nothing is allocated, but for lists that are new (ditto_all_reduce_list) and slices that are merged
  * For users who differentiate: the adjoint of an all-reduce SUM is an all-reduce SUM, of MEAN a MEAN, of an all-gather a
  * reduce-scatter SUM with the same counts, and the other way round. */

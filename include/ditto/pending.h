@@ -60,7 +60,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_test(ditto_replica *self, ditto_pen
 /** Gives up all operations that this replica has started and not waited for, on its way out after an error. Stops the run if there
  *  are any; returns when no replica can be at their buffers any more, which are the caller's then. Their handles are void.
  *  @param status  what went wrong
- *  @return        status; without one, with operations open, DITTO_ERR_INVALID; DITTO_ERR_CONTEXT as everywhere */
+ *  @return        status; where that is no error (DITTO_OK, or news) and operations are open, DITTO_ERR_INVALID;
+ *                 DITTO_ERR_CONTEXT as everywhere */
 DITTO_API ditto_status ditto_abandon(ditto_replica *self, ditto_status status);
 
 DITTO_END

@@ -1,6 +1,6 @@
 /* include/ditto/tuning.h - how a strategy chooses the way of a collective: asked for, or set.
  *
- * Nothing here changes a value, only the time. When a strategy is created, once per process and placement and within 20 ms, three
+ * Nothing here changes a value, only the time. When a strategy is created, once per process and placement and in about 20 ms at most, three
  * things are measured: a hand-over between neighbours at each distance, small_bytes, and hierarchical_bytes; the last two not
  * where all three sizes are given. stream_bytes follows from the sizes of the last-level caches; helper_bytes and block_bytes have usual values.
  * Where replicas share PUs nothing is measured: a hand-over there is the scheduler's.
@@ -23,7 +23,8 @@ typedef struct ditto_tuning {
     size_t struct_size; /**< set by DITTO_TUNING_INIT */
     size_t
         small_bytes; /**< messages of which a replica reads at most this much in all ride in the lines of one meeting;
-                                    larger ones are read where they lie, between two meetings. At most 4096 are used.
+                                    larger ones, and those of which a replica brings more than 4096, are read where they
+                                    lie, between two meetings.
                                     Where it is not given, started operations use 4096, whatever was measured */
     size_t
         stream_bytes; /**< results that are at least this much on all replicas together are written past the caches */
@@ -38,7 +39,7 @@ typedef struct ditto_tuning {
 
 /** The numbers that the strategy uses. Any thread, any context.
  *  @param out  [in, out] from DITTO_TUNING_INIT: its struct_size says which fields there are
- *  @retval DITTO_ERR_INVALID  NULL; a struct_size that is none */
+ *  @retval DITTO_ERR_INVALID  NULL; a struct_size that is none. @retval DITTO_ERR_UNSUPPORTED  of a newer version, and set */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_tuning(const ditto_strategy *strategy, ditto_tuning *out);
 
 typedef enum ditto_operation {

@@ -60,7 +60,8 @@ static ditto_status check_handle(const struct dti_replica *self, const ditto_pen
         return DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is of an earlier run: operations are waited for in the run that "
                                            "started them");
     if (self->team->sync->attendee[self->id].async->open[*number % DITTO_MAX_PENDING].number != *number)
-        return DTI_FAIL(DITTO_ERR_INVALID, "operation #%llu has been waited for already", (unsigned long long)*number);
+        return DTI_FAIL(DITTO_ERR_INVALID, "operation #%llu is not open: it has been waited for, or given up",
+                        (unsigned long long)*number);
     return DITTO_OK;
 }
 
@@ -83,6 +84,7 @@ ditto_status ditto_test(ditto_replica *self, ditto_pending *pending)
     struct dti_replica *r = dti_self(self);
     if (r == NULL)
         return dti_error_get()->status;
+    DTI_TRY(dti_not_combining(r, "ditto_test"));
     DTI_TRY(check_handle(r, pending, &number));
     DTI_TRY(dti_async_wait(r, number, NULL));
     pending->number = 0;
@@ -97,6 +99,7 @@ ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
     struct dti_replica *r = dti_self(self);
     if (r == NULL)
         return dti_error_get()->status;
+    DTI_TRY(dti_not_combining(r, "ditto_abandon"));
     uint32_t open = dti_async_open(r, &name, &number);
     if (open == 0)
         return status;

@@ -30,17 +30,22 @@ static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_opt
     return DITTO_OK;
 }
 
+ditto_status dti_not_combining(const struct dti_replica *r, const char *name)
+{
+    if (!r->team->sync->attendee[r->id].combines)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_CONTEXT,
+                    "%s inside the function that combines for ditto_all_reduce_with: it computes, and calls nothing",
+                    name);
+}
+
 ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, const char *name,
                                  enum dti_pattern pattern, const ditto_reduce_options *options, uint32_t flags)
 {
     a->replica = dti_self(self);
     if (a->replica == NULL)
         return dti_error_get()->status;
-    const struct dti_attendee *me = &a->replica->team->sync->attendee[a->replica->id];
-    if (me->combines)
-        return DTI_FAIL(
-            DITTO_ERR_CONTEXT,
-            "%s inside the function that combines for ditto_all_reduce_with: it computes, and calls nothing", name);
+    DTI_TRY(dti_not_combining(a->replica, name));
     a->call = (struct dti_call){ .name = name, .root = DTI_NO_ROOT, .pattern = (uint8_t)pattern };
     return read_options(a, options, flags);
 }

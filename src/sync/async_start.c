@@ -60,13 +60,18 @@ static bool has_not_consumed(const struct dti_sync *sync, uint32_t replica, uint
     return atomic_load_explicit(&sync->attendee[replica].async->consumed, memory_order_relaxed) < number;
 }
 
-/* Those who have not started the oldest operation that is not done, or else have not come to it. */
-static void describe_slow(const struct dti_replica *self, struct dti_text *text)
+/* Those who have not started the oldest operation that is not done, or else have not come to it: of those that are in the way of
+ * `number`. */
+static void describe_slow(const struct dti_replica *self, uint64_t number, struct dti_text *text)
 {
     const struct dti_sync *sync = self->team->sync;
     uint64_t next = least_consumed(self) + 1;
-    if (dti_describe_missing(sync, dti_has_not_posted, next, text) == 0 &&
-        dti_describe_missing(sync, has_not_consumed, next, text) == 0)
+    uint32_t found = 0;
+    if (next <= number)
+        found = dti_describe_missing(sync, dti_has_not_posted, next, text);
+    if (next <= number && found == 0)
+        found = dti_describe_missing(sync, has_not_consumed, next, text);
+    if (found == 0)
         dti_text_add(text, "a replica that has come meanwhile");
 }
 
@@ -85,7 +90,7 @@ static ditto_status await_room(struct dti_replica *self, uint64_t number, struct
     dti_text_add(&mine, "a start, for room: %d operations have been started since #%llu", DITTO_MAX_PENDING,
                  (unsigned long long)number);
     if (!ended)
-        describe_slow(self, &text);
+        describe_slow(self, number, &text);
     else
         dti_describe_replica(team->sync, w.hopeless, &text);
     return dti_leave(self, ended ? dti_fail_left(self, words, who) : dti_fail_late(self, deadline, words, who));

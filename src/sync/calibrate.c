@@ -192,7 +192,7 @@ static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, fl
     DTI_TRY(time_try(self, trial, data, t, 1, &ns));
     DTI_TRY(meet(self));
     if (self->id == 0) {
-        trial->times = ns * 40 < TRY_NS ? 40 : ns > TRY_NS ? 1 : (uint32_t)(TRY_NS / ns);
+        trial->times = ns * 40 < TRY_NS ? 40 : ns * 2 > TRY_NS ? 2 : (uint32_t)(TRY_NS / ns);
         trial->over = dti_now_ns() - trial->begin_ns > BUDGET_NS;
     }
     return meet(self);
@@ -294,7 +294,8 @@ ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *measure
     struct dti_team *team = sync->team;
     struct trial trial = { .sync = sync,
                            .measured = measured,
-                           .most = sync->groups.groups > 1 ? MOST_BYTES : 2 * DTI_SMALL_BYTES,
+                           .most = sync->groups.groups > 1 && measured->hierarchical_bytes == 0 ? MOST_BYTES
+                                                                                                : 2 * DTI_SMALL_BYTES,
                            .begin_ns = dti_now_ns() };
     size_t cache = cache_bytes(team->options.placement);
     if (measured->stream_bytes == 0 && cache != 0)

@@ -90,8 +90,8 @@ static bool describe_counts(const struct dti_call *a, const struct dti_call *b, 
 
 void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uint32_t n, struct dti_text *text)
 {
-    if (a->name != b->name || a->pattern != b->pattern)
-        return;
+    if (a->name != b->name || a->pattern != b->pattern || a->whole != b->whole)
+        return; /* the descriptions say it */
     if (a->pattern == DTI_LIST && describe_items(a, b, text))
         return;
     if (!describe_counts(a, b, n, text) && a->hash != b->hash)

@@ -149,7 +149,8 @@ void dti_flow_whole(struct dti_flow *flow, uint32_t group_first, uint32_t group_
 {
     struct dti_segment segment;
     for (bool more = dti_flow_begin(flow, &segment); more; more = dti_flow_next(flow, &segment))
-        walk_range(flow, &segment, group_first, group_end, 0, segment.count);
+        if (segment.count != 0)
+            walk_range(flow, &segment, group_first, group_end, 0, segment.count);
 }
 
 void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t group_first, uint32_t group_end)

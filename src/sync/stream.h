@@ -18,8 +18,8 @@ void dti_stream_end(void);
  * the others it is a no-op. */
 static inline void dti_fetch_to_write(const void *to, size_t bytes)
 {
-    const char *at = to;
-    for (size_t i = 0; i < bytes; i += DTI_LINE)
+    const char *at = (const char *)to - (uintptr_t)to % DTI_LINE;
+    for (size_t i = 0; i < (uintptr_t)to % DTI_LINE + bytes; i += DTI_LINE)
 #if defined(__x86_64__)
         __asm__ volatile("prefetchw %0" : : "m"(at[i]));
 #else

@@ -1,4 +1,5 @@
 /* src/sync/update.c - an all-reduce into copies that are nobody's own: what variables use. */
+#include "sync/arguments.h"
 #include "sync/collective.h"
 #include "sync/sync.h"
 
@@ -15,5 +16,6 @@ ditto_status dti_update(struct dti_replica *self, const void *src, size_t count,
                              .dtype = (uint8_t)dtype,
                              .op = (uint8_t)op,
                              .src = src };
+    DTI_TRY(dti_not_combining(self, name));
     return dti_collective(self, &call, target, deadline);
 }

@@ -346,27 +346,41 @@ static void operations_can_be_given_up(void **state)
 
 /* -- who keeps a start waiting -- */
 
+struct room_test {
+    bool late;
+    _Atomic bool waited, over; /* replica 1 has waited for its two; replica 0 is done */
+};
+
+static void await_flag(_Atomic bool *flag)
+{
+    for (int i = 0; i < 60000 && !atomic_load(flag); i++)
+        sleep_ms(1);
+}
+
 /* All start two. Replica 0 then starts so many that it needs the first ones' places, to which 2 has not come; or 1, while 2 leaves. */
 static ditto_status start_many(ditto_replica *self, void *argument)
 {
+    struct room_test *t = argument;
     ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
     ditto_pending pending[DITTO_MAX_PENDING + 2];
     float x[DITTO_MAX_PENDING + 2] = { 0 };
     uint32_t id = ditto_replica_id(self);
-    bool late = *(const bool *)argument;
     ditto_status status = DITTO_OK;
-    o.timeout_ms = late ? 200 : 60000;
+    o.timeout_ms = t->late ? 200 : 60000;
     for (int i = 0; i < 2; i++)
         DITTO_TRY(ditto_all_reduce_start(self, &x[i], &x[i], 1, DITTO_F32, DITTO_SUM, NULL, &pending[i]));
-    if (id == (late ? 2 : 1))
-        sleep_ms(1500);
+    if (id == (t->late ? 2 : 1))
+        await_flag(&t->over);
     for (int i = 0; i < 2; i++)
         if ((status = ditto_wait(self, &pending[i], NULL)) != DITTO_OK)
             return ditto_abandon(self, status);
+    if (id == 0 && t->late)
+        await_flag(&t->waited);
     for (int i = 2; i < DITTO_MAX_PENDING + 2 && id == 0 && status == DITTO_OK; i++)
         status = ditto_all_reduce_start(self, &x[i], &x[i], 1, DITTO_F32, DITTO_SUM, &o, &pending[i]);
-    if (id == 1 && late) /* whoever has returned will start nothing more */
-        sleep_ms(1500);
+    atomic_store(id == 0 ? &t->over : &t->waited, true);
+    if (id == 1 && t->late) /* whoever has returned will start nothing more */
+        await_flag(&t->over);
     return ditto_abandon(self, status);
 }
 
@@ -375,9 +389,8 @@ static void a_start_without_room_names_who_is_behind(void **state)
     ditto_strategy *strategy = make_strategy(3, NULL);
     (void)state;
     for (int late = 0; late < 2; late++) {
-        bool argument = late == 1;
-        assert_status(ditto_strategy_run(strategy, start_many, &argument),
-                      late ? DITTO_ERR_TIMED_OUT : DITTO_ERR_DIVERGED);
+        struct room_test t = { .late = late == 1 };
+        assert_status(ditto_strategy_run(strategy, start_many, &t), late ? DITTO_ERR_TIMED_OUT : DITTO_ERR_DIVERGED);
         assert_message("replica 2 (");
         assert_null(strstr(ditto_last_error()->message, "replica 1 ("));
         print_message("  %s\n", ditto_last_error()->message);

@@ -190,9 +190,16 @@ static void a_function_need_not_commute_and_may_fail(void **state)
         }
 }
 
+/* Every way in, each refused; the last one's refusal ends the run. */
 static ditto_status meet_inside(void *out, const void *left, const void *right, size_t count, void *user)
 {
+    ditto_pending none = { 0 };
+    float x = 0;
     (void)out, (void)left, (void)right, (void)count;
+    if (ditto_test(user, &none) != DITTO_ERR_CONTEXT || ditto_abandon(user, DITTO_OK) != DITTO_ERR_CONTEXT ||
+        ditto_wait(user, &none, NULL) != DITTO_ERR_CONTEXT ||
+        ditto_all_reduce_start(user, &x, &x, 1, DITTO_F32, DITTO_SUM, NULL, &none) != DITTO_ERR_CONTEXT)
+        return DITTO_ERR_CORRUPT;
     return ditto_barrier(user, NULL);
 }
 
