@@ -5,7 +5,6 @@
 # TABLE.csv is what `./run bench --peers --csv` prints, after the lines of `ditto-bench machine`.
 set -eu
 cd "$(dirname "$0")/.."
-page=docs/performance.md
 table=${1:-build/bench/performance.csv}
 graph=${2:-build/bench/graph.csv}
 if [ $# -eq 0 ]; then
@@ -17,18 +16,25 @@ fi
 sh bench/table.sh --peers --graph docs/all-reduce.svg "$graph"
 
 text=$(mktemp)
-# fill NAME: what stands between the page's markers of this name becomes the text
+# fill PAGE NAME TEXT: what stands between the page's markers of this name becomes the text
 fill() {
-    awk -v text="$text" -v name="$1" '
+    awk -v name="$2" -v text="$3" '
         $0 ~ "<!-- " name ": end -->" { inside = 0 }
         !inside { print }
         $0 ~ "<!-- " name ": begin" { inside = 1; while ((getline line < text) > 0) print line }
-    ' "$page" >"$page.part"
-    mv "$page.part" "$page"
+    ' "$1" >"$1.part"
+    mv "$1.part" "$1"
 }
-build/tests/test_plans >"$text.plans" 2>/dev/null
-awk -f bench/performance.awk "$table" >"$text"
-fill figures
+awk -f bench/performance.awk "$table" >"$text.all"
+# of the README the main rows: work, replicas, ditto, bound, and the ratios to bound, MPI and OpenMP
+awk -F ' [|] ' '/^[|] work [|] replicas/ { rows = 1 } /^$/ { rows = 0 }
+    rows && /^[|] (work|---|barrier|run|all-reduce [^,]*,|parallel-for)/ && !/MiB (f64|i32|bf16)|1 MiB/ {
+        sub(/^[|] /, "", $1)
+        print "| " $1 " | " $2 " | " $3 " | " $4 " | " $11 " | " $12 " | " $13 " |"
+    }' "$text.all" >"$text.main"
+build/tests/test_plans 2>/dev/null >"$text.plans"
 grep '^|' "$text.plans" >"$text"
-fill predictions
-rm -f "$text" "$text.plans"
+fill docs/performance.md figures "$text.all"
+fill docs/performance.md predictions "$text"
+fill README.md figures "$text.main"
+rm -f "$text" "$text.all" "$text.main" "$text.plans"

@@ -60,7 +60,7 @@ tsan)
     ;;
 esac
 
-part 300 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
+part 420 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
 part 120 "clang build" env DITTO_CHECK_PART=clang sh "$0" "$@"
 part 300 "address and undefined behaviour sanitizers" env DITTO_CHECK_PART=asan sh "$0" "$@"
 part 420 "thread sanitizer" env DITTO_CHECK_PART=tsan sh "$0" "$@"
