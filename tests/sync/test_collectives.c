@@ -350,15 +350,67 @@ static void the_same_on_the_groups_of_this_machine(void **state)
     print_message("%zu cases\n", tally.cases);
 }
 
+/* -- lists, functions of one's own, rows and block sums, on the groups of this machine; sums of small integers are exact -- */
+
+enum { WIDTH = 3000 };
+
+static ditto_status add_all(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    (void)user;
+    for (size_t i = 0; i < count; i++)
+        ((float *)out)[i] = ((const float *)left)[i] + ((const float *)right)[i];
+    return DITTO_OK;
+}
+
+static ditto_status reduce_otherwise(ditto_replica *self, void *argument)
+{
+    struct report *r = argument;
+    uint32_t n = ditto_num_replicas(self), id = ditto_replica_id(self);
+    float a[WIDTH], b[WIDTH], dense[4 * 8] = { 0 }, all = (float)(n * (n + 1) / 2), sum;
+    int64_t rows[2] = { id % 4, 3 };
+    ditto_slices in = { rows, a, 2, 8, DITTO_F32 };
+    for (int i = 0; i < WIDTH; i++)
+        a[i] = (float)(id + 1);
+    ditto_list_item item[2] = { { a, b, 1000, DITTO_F32 }, { a + 1000, b + 1000, WIDTH - 1000, DITTO_F32 } };
+    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
+    o.implementation = DITTO_IMPLEMENTATION_HIERARCHICAL;
+    DITTO_TRY(ditto_all_reduce_list(self, item, 2, DITTO_SUM, &o));
+    EXPECT(r, b[0] == all && b[999] == all && b[1000] == all && b[WIDTH - 1] == all);
+    memset(b, 0, sizeof b);
+    DITTO_TRY(ditto_all_reduce_with(self, a, b, WIDTH, sizeof *a, add_all, NULL, &o));
+    EXPECT(r, b[0] == all && b[WIDTH - 1] == all);
+    DITTO_TRY(ditto_all_reduce_slices_into(self, &in, dense, 4, DITTO_SUM, &o));
+    float last = all;
+    for (uint32_t i = 3; i < n; i += 4)
+        last += (float)(i + 1);
+    EXPECT(r, dense[3 * 8] == last && dense[3 * 8 + 7] == last);
+    DITTO_TRY(ditto_block_sum(self, a, WIDTH, DITTO_F32, &sum, &o));
+    EXPECT(r, sum == all * WIDTH);
+    return DITTO_OK;
+}
+
+static void the_other_operations_too(void **state)
+{
+    (void)state;
+    for (uint32_t n = 2; n <= 8; n *= 2) {
+        struct report report = { 0 };
+        ditto_strategy *strategy = make_strategy(n, NULL);
+        for (int i = 0; i < 5; i++)
+            run_all(strategy, reduce_otherwise, &report, &report);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
 /* With a word, only what a guest is asked for. */
 int main(int count, char **words)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_on_the_groups_of_this_machine),
+        cmocka_unit_test(the_other_operations_too),
         cmocka_unit_test(every_operation_gives_the_bits_of_the_tree_by_every_way),
         cmocka_unit_test(the_same_with_helpers),
     };
-    const struct CMUnitTest in_guest[] = { tests[0] };
+    const struct CMUnitTest in_guest[] = { tests[0], tests[1] };
     (void)words;
     return count > 1 ? cmocka_run_group_tests(in_guest, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
 }
