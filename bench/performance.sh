@@ -1,6 +1,6 @@
 #!/bin/sh
 # Writes the figures and predictions of docs/performance.md, between its markers, and docs/all-reduce.svg: nobody copies numbers.
-#     bench/performance.sh                        measures everything: about half an hour on a quiet machine
+#     bench/performance.sh                        measures everything: about 20 minutes on a quiet machine
 #     bench/performance.sh TABLE.csv GRAPH.csv    from what was measured before (kept in build/bench/)
 # TABLE.csv is what `./run bench --peers --csv` prints, after the lines of `ditto-bench machine`.
 set -eu

@@ -7,9 +7,10 @@
  * For all of them, unless they say otherwise:
  *   counts     are elements, not bytes; counts, dtype, op and root are equal on all replicas
  *   buffers    stay the caller's, and no replica touches them after the call has returned, with whatever status; aligned for
- *              one element; NULL is allowed where there are no elements. Destinations of different replicas do not overlap. Not
- *              every call looks: ditto_all_reduce and ditto_broadcast_from_root refuse one destination for two replicas
- *              (DITTO_ERR_INVALID) where the message is not small; else the result is a mixture. Data buffers are unspecified after an error
+ *              one element; NULL is allowed where there are no elements. Data buffers are unspecified after an error.
+ *              Destinations of different replicas do not overlap. Not every call looks: ditto_all_reduce and
+ *              ditto_broadcast_from_root refuse one destination for two replicas (DITTO_ERR_INVALID) where the message is not
+ *              small; else the result is a mixture
  *   ordering   what any replica wrote before the call, every replica sees after it returns DITTO_OK
  *   result     the same bits on every replica, in every run, for every placement, algorithm and option; reductions are
  *              parenthesised by the tree of docs/semantics.md, which depends on the number of replicas alone

@@ -6,9 +6,10 @@
  * last finds most of the work done, and an operation that is started by all is finished by any.
  *
  * Until an operation has been waited for, its buffers belong to it: the source is not written, the destination not looked at,
- * neither is freed or, if it is a local array, returned from. That holds on the way out after an error too: a function that fails with
- * operations open either leaves their buffers alone (they are its caller's again when run has returned), or returns
- * ditto_abandon(self, status). Local arrays need the latter: where DITTO_TRY leaves a function, its frame is gone while others read.
+ * neither is freed or, if it is a local array, returned from. That holds on the way out after an error too: a function that
+ * fails with operations open either leaves their buffers alone (they are its caller's again when run has returned), or
+ * returns ditto_abandon(self, status). Local arrays need the latter: where DITTO_TRY leaves a function, its frame is gone
+ * while others read.
  * Every operation is waited for, by the replica that started it, in the same run: returning from the replica's function before
  * that is DITTO_ERR_INVALID, and the message names the operation. The order of waiting is free. At most DITTO_MAX_PENDING
  * operations may have been started since the oldest that has not been waited for. */

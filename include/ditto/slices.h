@@ -25,8 +25,8 @@ typedef struct ditto_slices {
  *      with it                      one row for each index, ascending; the rows of an index are combined by the tree over them,
  *                                   in the order of the concatenation
  *  @param in   [in]
- *  @param out  [out] indices and values have room for `rows` rows, and no overlap with each other or with any input; on DITTO_OK `rows` is the
- *              number of rows that there are, and row_count and dtype are set
+ *  @param out  [out] indices and values have room for `rows` rows, and no overlap with each other or with any input; on
+ *              DITTO_OK `rows` is the number of rows that there are, and row_count and dtype are set
  *  @param op   SUM, or MEAN: every value is divided by the number of replicas, once, at the end
  *  @retval DITTO_ERR_RANGE        a negative index; some replica's room is too small: the message names it and the room that is
  *                                 needed. This is found by all replicas together, and the run goes on

@@ -1,8 +1,9 @@
 /* include/ditto/tuning.h - how a strategy chooses the way of a collective: asked for, or set.
  *
- * Nothing here changes a value, only the time. When a strategy is created, once per process and placement and in about 20 ms at most, three
- * things are measured: a hand-over between neighbours at each distance, small_bytes, and hierarchical_bytes; the last two not
- * where all three sizes are given. stream_bytes follows from the sizes of the last-level caches; helper_bytes and block_bytes have usual values.
+ * Nothing here changes a value, only the time. When a strategy is created, once per process and placement and in about
+ * 20 ms at most, three things are measured: a hand-over between neighbours at each distance, small_bytes, and
+ * hierarchical_bytes; the last two not where they and stream_bytes are given. stream_bytes follows from the sizes of the
+ * last-level caches; helper_bytes and block_bytes have usual values.
  * Where replicas share PUs nothing is measured: a hand-over there is the scheduler's.
  *
  * The environment variable DITTO_TUNING sets them for programs that do not: "name=number,name=number", with the names of the

@@ -1,9 +1,9 @@
 /* src/sync/api_collective.c - include/ditto/collective.h: check, then call. */
 #include "sync/arguments.h"
-#include "sync/overlap.h"
 #include "sync/block.h"
 #include "sync/collective.h"
 #include "sync/flow.h"
+#include "sync/overlap.h"
 
 #include <stdalign.h>
 
