@@ -49,6 +49,13 @@
 #include <ditto/slices.h>     /* all-reduce of sparse rows */
 #include <ditto/tuning.h>     /* how collectives are chosen; what everyone is waiting in */
 #include <ditto/variable.h>   /* mirrored and sync-on-read variables */
+#include <ditto/context.h>    /* which strategy and context a thread is in */
+#include <ditto/value.h>      /* distributed values: one tensor per replica */
+#include <ditto/run.h>        /* functions with arguments and results */
+#include <ditto/reduce.h>     /* values reduced and gathered, and sent to places */
+#include <ditto/merge.h>      /* merge_call and update */
+#include <ditto/loss.h>       /* losses that add up to a mean */
+#include <ditto/random.h>     /* random numbers of seeds and places */
 #include <ditto/dataset.h>    /* where rows come from */
 #include <ditto/distribute.h> /* per-replica batches */
 

@@ -24,7 +24,10 @@ typedef enum ditto_implementation {
 } ditto_implementation;
 
 typedef enum ditto_kind {
-    DITTO_MIRRORED = 1, /**< synchronous replicas; variables mirrored on all of them */
+    DITTO_MIRRORED = 1,         /**< synchronous replicas; variables mirrored on all of them */
+    DITTO_CENTRAL_STORAGE = 2,  /**< synchronous replicas; variables have one copy, on one NUMA node, which all read */
+    DITTO_ONE_DEVICE = 3,       /**< one replica */
+    DITTO_DEFAULT_STRATEGY = 4, /**< what ditto_get_strategy gives outside of all others; it is not created */
 } ditto_kind;
 
 typedef enum ditto_caller {
@@ -97,18 +100,21 @@ typedef struct ditto_strategy_options {
                                               during create */
     ditto_implementation implementation; /**< of collectives that do not say; 0: AUTO */
     size_t bytes_per_pack;               /**< of lists that do not say; 0: one pack */
+    const uint32_t
+        *parameter_node; /**< of central storage: the NUMA node of its variables, an operating-system number; NULL:
+                                         the only replica's node, else that of the thread that creates. Read only during create */
 } ditto_strategy_options;
 #define DITTO_STRATEGY_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_strategy_options)
 
 /** Reads the machine, places the replicas, starts their pinned threads, gives each an arena on its NUMA node, and reads
  *  back where they really are.
  *
- *  @param kind     DITTO_MIRRORED
+ *  @param kind     DITTO_MIRRORED, DITTO_CENTRAL_STORAGE or DITTO_ONE_DEVICE
  *  @param options  NULL: one replica per core
  *  @param out      the caller's, to be given to ditto_strategy_destroy; set only on DITTO_OK
  *  @retval DITTO_ERR_RANGE      an unknown kind or enum; more than DITTO_MAX_REPLICAS; a PU that the process may not use;
- *                               an empty cpuset
- *  @retval DITTO_ERR_INVALID    NULL out; contradicting options; DITTO_TIMEOUT_MS is set but no number; a placement that was
+ *                               an empty cpuset; a parameter_node whose memory the process may not use
+ *  @retval DITTO_ERR_INVALID    NULL out; contradicting options; more than one replica for one device; DITTO_TIMEOUT_MS is set but no number; a placement that was
  *                               built for another machine
  *  @retval DITTO_ERR_SYSTEM     a thread was refused (RLIMIT_NPROC, pids cgroup) or could not be pinned; the machine could not
  *                               be read; strict memory where mbind is refused
@@ -139,7 +145,8 @@ DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
  *                               that, its error is returned; the message says if the strategy is poisoned now
  *  @retval DITTO_ERR_SYSTEM     the caller could not be pinned
  *  @retval DITTO_ERR_POISONED   an earlier run left a replica that never returned
- *  @retval DITTO_ERR_CONTEXT    on a replica's thread (runs do not nest), or in another strategy's scope
+ *  @retval DITTO_ERR_CONTEXT    on a replica's thread (call it in a merge function), or in another strategy's scope
+ *  @retval DITTO_ERR_RANGE      runs inside runs (in merge functions), deeper than 8
  *  Ordering  what the caller wrote before, every replica sees; what replicas wrote, the caller sees afterwards.
  *  Cost      two hand-overs of a cache line; outside a scope two system calls more, to pin the caller and restore it. */
 DITTO_API ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument);
@@ -152,13 +159,16 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_scope_enter(ditto_strategy
  *  @retval DITTO_ERR_CONTEXT  this strategy is not the one entered last on this thread */
 DITTO_API ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy);
 
+/** Its kind; 0 for NULL. Any thread, any context. */
+DITTO_API ditto_kind ditto_strategy_kind(const ditto_strategy *strategy);
 /** Replicas of the strategy; 0 for NULL. Any thread, any context. */
 DITTO_API uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy);
-/** Worker devices: the PUs of each replica. The strategy's own, until it is destroyed; NULL for NULL. Any thread. */
+/** Worker devices: the PUs of each replica. The strategy's own, until it is destroyed; NULL for NULL, and for the default strategy
+ *  (CONTEXT), which has none. Any thread. */
 DITTO_API const ditto_placement *ditto_strategy_placement(const ditto_strategy *strategy);
 /** Parameter devices: the NUMA nodes that hold components of variables, operating-system numbers, in the order of replicas.
  *  @param nodes  [out] [room]
- *  @return how many there are, also where room is smaller; 0 for NULL. Any thread. */
+ *  @return how many there are, also where room is smaller; 0 for NULL, and for the default strategy (CONTEXT). Any thread. */
 DITTO_API uint32_t ditto_strategy_parameter_devices(const ditto_strategy *strategy, uint32_t *nodes, uint32_t room);
 
 /** How a replica's memory is tied to its NUMA node. */

@@ -399,13 +399,11 @@ void dti_iterator_destroy(ditto_iterator *it)
         bool forked = dti_team_forked(team); /* then there are no threads, and the lock may be held by one of them */
         if (forked)
             forget_producers(it);
-        else {
+        else
             stop_producers(it);
-            pthread_mutex_lock(&team->lock);
-        }
+        bool taken = !forked && dti_team_take_turn(team);
         dti_dependent_remove(team, &it->dependent);
-        if (!forked)
-            pthread_mutex_unlock(&team->lock);
+        dti_team_give_turn(team, taken);
         if (!team->poisoned) /* a stuck replica may still read its batch */
             free_queues(it);
     }

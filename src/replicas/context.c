@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 _Thread_local struct dti_frame *dti_frame_top;
+_Thread_local struct dti_replica *dti_plain_replica;
+_Thread_local const ditto_replica *dti_plain_self;
 
 void dti_frame_push(struct dti_frame *frame)
 {
@@ -26,7 +28,9 @@ struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, 
     frame->replica = replica;
     frame->self = self;
     frame->entries = 0;
-    frame->pinned = false;
+    frame->run = NULL;
+    frame->object = NULL;
+    frame->has_turn = frame->merges = frame->standing = frame->pinned = false;
     dti_frame_push(frame);
     return dti_fenv_enter();
 }
@@ -55,6 +59,8 @@ const struct dti_mask *dti_context_saved_mask(void)
 struct dti_replica *dti_self_refuse(const ditto_replica *self)
 {
     const struct dti_frame *top = dti_frame_top;
+    if (top == NULL && self != NULL && self == dti_plain_self)
+        return dti_plain_replica;
     if (self == NULL)
         DTI_FAIL(DITTO_ERR_INVALID, "self is NULL: pass the handle that the replica's function was given");
     else if (top != NULL && top->kind == DTI_CONTEXT_DEVICE)
@@ -63,6 +69,13 @@ struct dti_replica *dti_self_refuse(const ditto_replica *self)
             "inside a function of logical device %u of replica %u: there no call takes self, and loops do not nest; "
             "let the leader call it outside, and hand in what the function needs",
             top->entries, top->replica->id);
+    else if (top != NULL && top->kind == DTI_CONTEXT_UPDATE)
+        DTI_FAIL(DITTO_ERR_CONTEXT,
+                 "inside the function of an update: there only the copy at hand is read and written; "
+                 "call it outside, and hand in what the function needs");
+    else if (top != NULL && top->merges)
+        DTI_FAIL(DITTO_ERR_CONTEXT, "inside a merge function, which is in cross-replica context: call the "
+                                    "ditto_strategy_ and ditto_variable_ forms");
     else if (top == NULL || top->kind != DTI_CONTEXT_REPLICA)
         DTI_FAIL(DITTO_ERR_CONTEXT, "this thread runs no replica: a handle is good only on the thread of the function "
                                     "that was given it, until that function returns");
@@ -79,8 +92,13 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
     const struct dti_frame *top = dti_frame_top;
     if (top == NULL || (top->kind == DTI_CONTEXT_CROSS && top->team == team))
         return DITTO_OK;
-    if (top->team != team && dti_team_forked(top->team)) /* dead in this child process: it stands in nobody's way */
+    /* dead in this child process, or the default strategy's: it stands in nobody's way */
+    if (top->team != team && (dti_team_forked(top->team) || top->team->options.plain))
         return DITTO_OK;
+    if (top->kind == DTI_CONTEXT_UPDATE)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "called in the function of an update: there only the copy at hand is read and "
+                        "written");
     if (top->kind == DTI_CONTEXT_DEVICE)
         return DTI_FAIL(
             DITTO_ERR_CONTEXT,
@@ -94,6 +112,15 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
                         top->replica->id);
     return DTI_FAIL(DITTO_ERR_CONTEXT,
                     "mixing strategies: this thread is in the scope of another strategy; leave it first");
+}
+
+ditto_status dti_context_check_scope(const struct dti_team *team)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (team->options.plain && top != NULL && !top->team->options.plain)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "the default strategy's scope inside another one's: leave that one, and there is no other");
+    return dti_context_check_cross(team);
 }
 
 ditto_status dti_context_check_outside(const char *what)

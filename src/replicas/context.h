@@ -14,6 +14,7 @@ enum dti_context {
     DTI_CONTEXT_CROSS,
     DTI_CONTEXT_REPLICA,
     DTI_CONTEXT_DEVICE, /* inside a function of a logical device, on a helper or on the leader */
+    DTI_CONTEXT_UPDATE, /* inside the function of an update, on the thread of the copy's replica */
 };
 
 /* Lives where it was pushed (a stack, or a scope's allocation) until it is popped. */
@@ -23,6 +24,11 @@ struct dti_frame {
     struct dti_replica *replica; /* in replica and device context */
     const ditto_replica *self;   /* in replica context: the handle that is good on this thread now */
     uint32_t entries;            /* how often the scope was entered; in device context: which device */
+    void *run;                   /* in replica context: strategy's own of the run, opaque here */
+    const void *object;          /* in update context: the variable at hand, opaque here */
+    bool has_turn;               /* of a cross call: it took the team's turn */
+    bool merges;                 /* of a merge function: the scope that it is in is the run's */
+    bool standing;               /* a scope without an end: ditto_set_default */
     bool pinned;                 /* saved holds the affinity from before */
     struct dti_mask saved;
     struct dti_frame *below;
@@ -47,6 +53,10 @@ void dti_refuse_exception(const volatile bool *returned);
 /* The affinity that the host gave this thread, if a scope or run has changed it; else NULL. */
 const struct dti_mask *dti_context_saved_mask(void);
 
+/* The replica of the default strategy that a thread outside of everything is: made by strategy when it is asked for. */
+extern _Thread_local struct dti_replica *dti_plain_replica;
+extern _Thread_local const ditto_replica *dti_plain_self;
+
 /* The replica behind a handle, or NULL with CONTEXT recorded: another replica's handle, one of an earlier run, one on a
  * thread that runs no replica. `self` is compared, never followed, so a stale one can't crash. */
 struct dti_replica *dti_self_refuse(const ditto_replica *self);
@@ -61,7 +71,10 @@ static inline struct dti_replica *dti_self(const ditto_replica *self)
 /* Destroying a `what`: refused on a replica's thread (CONTEXT), where the run that it would wait for is its own. */
 ditto_status dti_context_check_outside(const char *what);
 
-/* A cross call on `team`: refused on a replica's thread and in the scope of another strategy (CONTEXT). */
+/* A cross call on `team`: refused on a replica's thread, in an update, and in the scope of another strategy (CONTEXT). The default
+ * strategy's scope and run are as none. */
 ditto_status dti_context_check_cross(const struct dti_team *team);
+/* Entering its scope: also the default strategy's inside a real one is refused. */
+ditto_status dti_context_check_scope(const struct dti_team *team);
 
 #endif

@@ -14,6 +14,29 @@ static bool in_scope(const struct dti_team *team)
     return dti_frame_top != NULL && dti_frame_top->team == team;
 }
 
+/* Inside another cross call (in a function that it calls), or inside a run (in a merge function): those have the turn. */
+bool dti_team_has_turn(const struct dti_team *team)
+{
+    for (const struct dti_frame *frame = dti_frame_top; frame != NULL; frame = frame->below)
+        if (frame->team == team && (frame->kind != DTI_CONTEXT_CROSS || frame->has_turn))
+            return true;
+    return false;
+}
+
+bool dti_team_take_turn(struct dti_team *team)
+{
+    bool take = !dti_team_has_turn(team);
+    if (take)
+        pthread_mutex_lock(&team->lock);
+    return take;
+}
+
+void dti_team_give_turn(struct dti_team *team, bool taken)
+{
+    if (taken)
+        pthread_mutex_unlock(&team->lock);
+}
+
 ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enum dti_caller_place place)
 {
     DTI_TRY(dti_context_check_cross(team));
@@ -24,8 +47,11 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
     frame->replica = NULL;
     frame->self = NULL;
     frame->entries = 0;
+    frame->run = NULL;
+    frame->object = NULL;
+    frame->merges = frame->standing = false;
     frame->pinned = place == DTI_CALLER_PINNED && !in_scope(team) && team->options.pin && !team->options.caller_waits;
-    pthread_mutex_lock(&team->lock);
+    frame->has_turn = dti_team_take_turn(team);
     ditto_status status = DITTO_OK;
     if (team->poisoned)
         status =
@@ -36,7 +62,7 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
             status = dti_pin_to(&team->replica[0].mask);
     }
     if (status != DITTO_OK) {
-        pthread_mutex_unlock(&team->lock);
+        dti_team_give_turn(team, frame->has_turn);
         return status;
     }
     dti_frame_push(frame);
@@ -46,7 +72,7 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
 void dti_cross_leave(struct dti_team *team, struct dti_frame *frame)
 {
     dti_frame_pop(frame);
-    pthread_mutex_unlock(&team->lock);
+    dti_team_give_turn(team, frame->has_turn);
     if (frame->pinned)
         dti_affinity_restore(&frame->saved);
 }

@@ -68,14 +68,38 @@ ditto_status dti_device_alloc(struct dti_replica *r, uint32_t device, size_t byt
     return wish.status;
 }
 
+ditto_status dti_node_alloc(struct dti_replica *r, uint32_t node, size_t bytes, size_t alignment, void **out)
+{
+    if (node == r->pu.memory_node)
+        return dti_arena_alloc(r->arena, bytes, alignment, out);
+    struct dti_elsewhere *where = find(r, node);
+    if (where == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena on NUMA node %u", node);
+    if (where->arena == NULL)
+        DTI_TRY(dti_arena_create(node, DTI_NO_PU, r->team->options.strict_memory, &where->arena));
+    return dti_arena_alloc(where->arena, bytes, alignment, out);
+}
+
+static struct dti_arena *arena_of(const struct dti_replica *r, const void *memory)
+{
+    for (const struct dti_elsewhere *at = r->elsewhere; at != NULL; at = at->next)
+        if (at->arena != NULL && dti_arena_has(at->arena, memory))
+            return at->arena;
+    return r->arena;
+}
+
+void dti_replica_free_remote(struct dti_replica *r, void *memory)
+{
+    dti_arena_free_remote(arena_of(r, memory), memory);
+}
+
 void dti_replica_free(struct dti_replica *r, void *memory)
 {
-    for (struct dti_elsewhere *at = r->elsewhere; at != NULL; at = at->next)
-        if (at->arena != NULL && dti_arena_has(at->arena, memory)) {
-            dti_arena_free_remote(at->arena, memory);
-            return;
-        }
-    dti_arena_free(r->arena, memory);
+    struct dti_arena *arena = arena_of(r, memory);
+    if (arena == r->arena)
+        dti_arena_free(arena, memory);
+    else
+        dti_arena_free_remote(arena, memory);
 }
 
 void dti_elsewhere_inspect(const struct dti_elsewhere *list, struct dti_arena_report *sum)

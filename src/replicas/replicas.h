@@ -8,6 +8,7 @@
 #include "replicas/elsewhere.h"
 #include "replicas/limits.h"
 #include "replicas/load.h"
+#include "replicas/node.h"
 #include "replicas/pin.h"
 #include "replicas/placement.h"
 #include "replicas/stop.h"

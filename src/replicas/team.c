@@ -41,9 +41,10 @@ static bool has_unjoined(const struct dti_replica *r)
     return r->crew != NULL && r->crew->outstanding;
 }
 
-static void work(struct dti_replica *r, uint32_t number)
+void dti_team_work(struct dti_replica *r, uint32_t number)
 {
     struct dti_team *team = r->team;
+    int32_t outer = dti_error_replica; /* in a pause: replica 0's, or none */
     if (r->load_epoch != dti_load_epoch())
         set_patience(r);
     dti_error_replica = (int32_t)r->id;
@@ -62,7 +63,7 @@ static void work(struct dti_replica *r, uint32_t number)
         if (has_unjoined(r)) /* told already: only what has begun is awaited, because it may use this thread's memory */
             (void)dti_crew_join(r);
     }
-    dti_error_replica = -1;
+    dti_error_replica = outer;
     if (team->crowded) /* release: pairs with the acquire of a waiter in a crowded meeting (src/sync/meeting.c) */
         atomic_fetch_add_explicit(&team->returned, 1, memory_order_release);
     atomic_store_explicit(&r->done, number, memory_order_release); /* D0 */
@@ -71,21 +72,24 @@ static void work(struct dti_replica *r, uint32_t number)
     dti_waitroom_signal(&team->room, DTI_AWAITS_MEETING(team));
 }
 
-struct go_wait {
-    struct dti_team *team;
-    uint32_t last;
-};
 static bool go_changed(void *argument)
 {
-    struct go_wait *w = argument;
-    return atomic_load_explicit(&w->team->go, memory_order_acquire) != w->last; /* G1 */
+    const struct dti_replica *r = argument;
+    return atomic_load_explicit(&r->team->go, memory_order_acquire) != r->seen; /* G1 */
+}
+
+uint32_t dti_team_await_go(struct dti_replica *r)
+{
+    struct dti_team *team = r->team;
+    dti_wait(&team->room, r->id, DTI_AWAITS_GO(team), &r->patience,
+             &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, go_changed, r);
+    return r->seen = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
 }
 
 void *dti_team_thread_main(void *argument)
 {
     struct dti_replica *r = argument;
     struct dti_team *team = r->team;
-    struct go_wait wait = { team, DTI_GO_NONE };
     char name[16];
     snprintf(name, sizeof name, "ditto-r%u", r->id);
     dti_thread_settle(name);
@@ -93,14 +97,8 @@ void *dti_team_thread_main(void *argument)
     if (team->options.thread_start != NULL)
         team->options.thread_start(r->id, team->options.thread_user);
     set_patience(r);
-    for (;;) {
-        dti_wait(&team->room, r->id, DTI_AWAITS_GO(team), &r->patience,
-                 &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, go_changed, &wait);
-        wait.last = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
-        if (wait.last == GO_EXIT)
-            break;
-        work(r, wait.last);
-    }
+    for (uint32_t number; (number = dti_team_await_go(r)) != GO_EXIT;)
+        dti_team_work(r, number);
     dti_crew_end_threads(r->crew); /* here, so that a leader who was given up on still sends its helpers home */
     if (team->options.thread_stop != NULL)
         team->options.thread_stop(r->id, team->options.thread_user);
@@ -109,12 +107,14 @@ void *dti_team_thread_main(void *argument)
 
 /* -- run -- */
 
-static uint32_t poster_seat(const struct dti_team *team)
+uint32_t dti_team_next_number(const struct dti_team *team)
 {
-    return team->options.caller_waits ? team->n : 0;
+    /* relaxed: whoever posts has seen what was posted last */
+    uint32_t number = atomic_load_explicit(&team->go, memory_order_relaxed) + 1;
+    return number + (number == GO_EXIT);
 }
 
-static void post(struct dti_team *team, uint32_t number)
+void dti_team_post(struct dti_team *team, uint32_t number)
 {
     atomic_store_explicit(&team->go, number, memory_order_release); /* G0 */
     dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
@@ -122,8 +122,16 @@ static void post(struct dti_team *team, uint32_t number)
 
 void dti_team_send_home(struct dti_team *team)
 {
-    post(team, GO_EXIT);
+    dti_team_post(team, GO_EXIT);
 }
+
+/* A run, as whoever posted it sees it. */
+struct run {
+    uint32_t number;
+    bool waits; /* the poster is not replica 0 */
+    bool inner; /* posted in a pause of another run */
+    struct dti_deadline deadline;
+};
 
 struct done_wait {
     const struct dti_replica *replica;
@@ -136,14 +144,13 @@ static bool is_done(void *argument)
 }
 
 /* Waits for all; false when the deadline came first. */
-static bool join(struct dti_team *team, uint32_t number, struct dti_deadline *deadline)
+static bool join(struct dti_team *team, const struct run *run, struct dti_deadline *deadline)
 {
     struct dti_patience asleep = { 0 };
-    bool waits = team->options.caller_waits;
-    for (uint32_t i = waits ? 0 : 1; i < team->n; i++) {
-        struct done_wait w = { &team->replica[i], number };
-        if (!dti_wait(&team->room, poster_seat(team), i, waits ? &asleep : &team->replica[0].patience, deadline,
-                      is_done, &w))
+    for (uint32_t i = run->waits ? 0 : 1; i < team->n; i++) {
+        struct done_wait w = { &team->replica[i], run->number };
+        if (!dti_wait(&team->room, run->waits ? team->n : 0, i, run->waits ? &asleep : &team->replica[0].patience,
+                      deadline, is_done, &w))
             return false;
     }
     return true;
@@ -161,14 +168,18 @@ void dti_team_list_missing(const struct dti_team *team, uint32_t number, char *b
 }
 
 /* The run timeout has come: stop those who wait, and give up on those who do not return. */
-static void give_up(struct dti_team *team, uint32_t number)
+static void give_up(struct dti_team *team, const struct run *run)
 {
     char missing[256];
-    dti_team_list_missing(team, number, missing, sizeof missing);
+    dti_team_list_missing(team, run->number, missing, sizeof missing);
     DTI_FAIL(DITTO_ERR_TIMED_OUT, "run_timeout_ms = %u passed, and these replicas had not returned: %s",
              team->options.run_timeout_ms, missing);
+    /* relaxed, both: hints; nothing is read through them */
+    if (!run->inner)
+        atomic_store_explicit(&team->expired, true, memory_order_relaxed);
     dti_team_stop(team);
-    team->poisoned = !join(team, number, &(struct dti_deadline){ .timeout_ms = GRACE_MS });
+    if (!join(team, run, &(struct dti_deadline){ .timeout_ms = GRACE_MS }))
+        atomic_store_explicit(&team->poisoned, true, memory_order_relaxed);
 }
 
 /* The run's error into the caller's record. The stop record itself stays as it was published. */
@@ -185,47 +196,83 @@ static ditto_status tell_error(const struct dti_team *team, uint32_t number)
     return error.status;
 }
 
-ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, uint32_t timeout_ms)
+/* The replicas watch this line: mostly only go changes in it. */
+void dti_team_set_job(struct dti_team *team, dti_job job, void *argument)
 {
-    uint32_t number = dti_team_run_number(team) + 1;
-    number += number == GO_EXIT;
-    struct dti_deadline deadline = { .timeout_ms = timeout_ms };
-    /* The replicas watch this line: mostly only go changes in it. */
-    if (team->job != job || team->argument != argument) {
-        team->job = job;
-        team->argument = argument;
-    }
-    if (team->crowded) /* relaxed: all are parked, and go publishes it */
+    if (team->job == job && team->argument == argument)
+        return;
+    team->job = job;
+    team->argument = argument;
+}
+
+/* The innermost run, from which nobody has returned. Relaxed, both: all are parked or pause, and go publishes them. */
+static void number_run(struct dti_team *team, uint32_t number)
+{
+    atomic_store_explicit(&team->run, number, memory_order_relaxed);
+    if (team->crowded)
         atomic_store_explicit(&team->returned, 0, memory_order_relaxed);
-    team->run_deadline_ns = dti_deadline_at(&deadline);
-    post(team, number);
-    if (!team->options.caller_waits) {
+}
+
+static ditto_status finish_run(struct dti_team *team, struct run *run)
+{
+    if (!run->waits) {
         const char *function = dti_public_function; /* the replica's own calls are over then */
-        work(&team->replica[0], number);
+        dti_team_work(&team->replica[0], run->number);
         dti_public_function = function;
     }
     /* Replica 0's function may have forked, and this be the child: nobody else is here to be joined. */
     if (dti_team_forked(team))
         return dti_fail_forked();
-    if (!join(team, number, &deadline))
-        give_up(team, number);
+    if (!join(team, run, &run->deadline))
+        give_up(team, run);
     if (dti_stopped(&team->stop))
-        return tell_error(team, number);
+        return tell_error(team, run->number);
     for (uint32_t i = 0; i < team->n; i++)
         if (team->replica[i].news != DITTO_OK)
             return team->replica[i].news;
     return DITTO_OK;
 }
 
+/* In a pause of another run, whose time is all there is, and from which nobody has returned when this one is over. */
+static ditto_status run_inside(struct dti_team *team, struct run *run)
+{
+    uint32_t outer = dti_team_run_number(team);
+    run->deadline = (struct dti_deadline){ team->options.run_timeout_ms, team->run_deadline_ns };
+    number_run(team, run->number);
+    dti_team_post(team, run->number);
+    ditto_status status = finish_run(team, run);
+    number_run(team, outer);
+    return status;
+}
+
+ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, uint32_t timeout_ms)
+{
+    struct run run = { .number = dti_team_next_number(team),
+                       .waits = team->options.caller_waits && team->pauses == 0,
+                       .inner = team->pauses != 0,
+                       .deadline = { .timeout_ms = timeout_ms } };
+    dti_team_set_job(team, job, argument);
+    if (run.inner)
+        return run_inside(team, &run);
+    number_run(team, run.number);
+    team->run_deadline_ns = dti_deadline_at(&run.deadline);
+    dti_team_post(team, run.number);
+    return finish_run(team, &run);
+}
+
 void dti_team_renew(struct dti_team *team)
 {
+    /* relaxed: see give_up. Of an outermost run whose time is over, the stop stays for its replicas to see. */
+    if (team->pauses != 0 && atomic_load_explicit(&team->expired, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&team->expired, false, memory_order_relaxed);
     dti_stop_renew(&team->stop);
 }
 
 uint32_t dti_team_run_number(const struct dti_team *team)
 {
     /* relaxed: the poster wrote it itself, a replica in a run has acquired it already */
-    return atomic_load_explicit(&team->go, memory_order_relaxed);
+    return atomic_load_explicit(&team->run, memory_order_relaxed);
 }
 
 /* -- stopping -- */

@@ -1,8 +1,16 @@
 /* src/replicas/team.h - the team: N persistent, pinned threads that run one job at a time, as fork and join.
  *
- * Edges       G0 -> G1  the poster's job -> every replica that sees the new go number
+ * Runs nest: while all replicas pause inside a run (pause.c), replica 0's thread may post jobs of its own, which the others do
+ * where they wait. So there is one run at a time that can go on, the innermost, and one stop word is enough.
+ *
+ * Invariants  I1  every go number is posted once; `run` is the number of the innermost run, and differs from every done of a
+ *                 replica that is still in it.
+ *             I2  job and argument change only when all replicas have seen the go number before: they have done it, or they
+ *                 have met since.
+ * Edges       G0 -> G1  the poster's job -> every replica that sees the new go number; also the end of a pause
  *             D0 -> D1  a replica's job -> the poster that sees its done number
- * Progress    run returns when every job has returned; with a run timeout it may give up on some (poisoned). */
+ * Progress    run returns when every job has returned; with a run timeout it may give up on some (poisoned).
+ * Model       tests/model/pause.pml */
 #ifndef DTI_TEAM_H
 #define DTI_TEAM_H
 
@@ -30,9 +38,11 @@ struct dti_replica {
     ditto_pu pu;  /* of its leader */
     uint32_t pus; /* that it spans */
     struct dti_crew *crew;
+    struct dti_sync *sync;           /* src/sync's state of the run that it is in */
     struct dti_elsewhere *elsewhere; /* memory of other nodes, for its devices there; NULL: none */
     struct dti_patience patience;
     uint32_t load_epoch; /* that patience was made for */
+    uint32_t seen;       /* the last go number that it has acted on */
     int32_t tid, cpu;    /* read back; -1: unknown */
     pthread_t thread;
     struct dti_mask mask;      /* where its leader may run: its first PU; all of them when helpers are off */
@@ -44,6 +54,7 @@ struct dti_team_options {
     uint32_t pus;                     /* that the process may use */
     double cpu_quota;                 /* 0: none */
     bool caller_waits, pin, strict_memory, helpers;
+    bool plain;                                   /* the default strategy's: its one thread is a host's, and no load */
     uint32_t timeout_ms, run_timeout_ms, spin_us; /* DITTO_FOREVER: no limit */
     size_t stack_bytes;
     void (*thread_start)(uint32_t replica, void *user);
@@ -63,17 +74,21 @@ struct dti_team {
     uint32_t n;
     struct dti_replica *replica; /* [n] */
     struct dti_team_options options;
-    bool crowded;             /* by itself: PUs shared among its replicas, or a quota below their number */
-    uint64_t yield_ns;        /* how long a crowded replica yields before it sleeps */
-    const uint32_t *alive;    /* reads 0 in a child process (MADV_WIPEONFORK) */
-    struct dti_sync *sync;    /* src/sync's state for this team; opaque here */
-    struct dti_waitroom room; /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
+    bool crowded;          /* by itself: PUs shared among its replicas, or a quota below their number */
+    uint64_t yield_ns;     /* how long a crowded replica yields before it sleeps */
+    const uint32_t *alive; /* reads 0 in a child process (MADV_WIPEONFORK) */
+    struct dti_sync *sync; /* src/sync's state for this team, of runs that are not inside others; opaque here */
+    struct ditto_strategy *strategy; /* whose team it is; opaque here, compared alone */
+    struct dti_waitroom room;        /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
     struct dti_stop stop;
-    uint64_t run_deadline_ns;                   /* of the present run; DTI_NEVER: none. Published by go */
-    bool poisoned;                              /* under lock */
-    struct dti_dependent *dependents;           /* under lock */
-    pthread_mutex_t lock;                       /* one cross call at a time */
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t go; /* number of the run posted last */
+    uint64_t run_deadline_ns;         /* of the present run; DTI_NEVER: none. Published by go */
+    _Atomic bool poisoned;            /* set by who gives up on a replica; else read under lock */
+    _Atomic bool expired;             /* the outermost run's time is over: inner runs do not start afresh */
+    uint32_t pauses;                  /* in each other, of the present run: replica 0's own; else of whoever posts */
+    struct dti_dependent *dependents; /* under lock */
+    pthread_mutex_t lock;             /* one cross call at a time */
+    alignas(DTI_LINE_PAIR) _Atomic uint32_t go; /* number posted last */
+    _Atomic uint32_t run;                       /* the innermost run's; relaxed: published by go */
     dti_job job;                                /* plain, published by go */
     void *argument;
     alignas(DTI_LINE_PAIR) _Atomic uint32_t returned; /* of the present run; counted in crowded teams alone */
@@ -87,10 +102,16 @@ struct dti_team {
 /* What the rooms below strategy see of a strategy. The struct of src/strategy begins with it. */
 struct dti_strategy_base {
     struct dti_team *team;
+    bool central;            /* variables have one copy, */
+    uint32_t parameter_node; /* on this NUMA node */
 };
+static inline const struct dti_strategy_base *dti_base_of(const ditto_strategy *strategy)
+{
+    return (const struct dti_strategy_base *)(const void *)strategy;
+}
 static inline struct dti_team *dti_team_of(const ditto_strategy *strategy)
 {
-    return ((const struct dti_strategy_base *)(const void *)strategy)->team;
+    return dti_base_of(strategy)->team;
 }
 
 /* -- Cross context -- */
@@ -116,6 +137,11 @@ void dti_cross_leave(struct dti_team *team, struct dti_frame *frame);
  * timeout_ms (DITTO_FOREVER: none; the library's own jobs always end): see dti_team_destroy. */
 ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, uint32_t timeout_ms);
 void dti_team_renew(struct dti_team *team);
+/* Is the calling thread inside a run or another cross call of the team? */
+bool dti_team_has_turn(const struct dti_team *team);
+/* The cross calls' turn, for what needs nothing else of dti_cross_enter. False: it was this thread's already. */
+bool dti_team_take_turn(struct dti_team *team);
+void dti_team_give_turn(struct dti_team *team, bool taken);
 void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent);
 void dti_dependent_remove(struct dti_team *team, struct dti_dependent *dependent);
 uint32_t dti_team_run_number(const struct dti_team *team);
@@ -129,6 +155,13 @@ struct dti_patience dti_team_patience(const struct dti_team *team, uint32_t pu, 
 ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dti_mask *mask);
 
 /* -- The replica's own thread -- */
+/* All replicas have met inside a run. Replica 0 begins a pause, in which it works alone and may run jobs, and always ends it;
+ * the others serve meanwhile: they do their parts of these jobs, and return when the pause has ended. They see what replica 0
+ * wrote before that. Contracts above; tests/model/pause.pml */
+void dti_pause_begin(struct dti_replica *self);
+void dti_pause_end(struct dti_replica *self);
+void dti_pause_serve(struct dti_replica *self);
+
 /* Of an error that the user's function returned: a record with a message, if it has written none since `serial_before`. */
 void dti_replica_ensure_record(const struct dti_replica *replica, ditto_status status, uint32_t serial_before);
 const ditto_replica *dti_replica_handle(const struct dti_replica *replica); /* good for the present run */

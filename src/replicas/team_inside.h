@@ -6,6 +6,12 @@
 
 #define DTI_GO_NONE 1u /* the run number before the first run; 0 ends the threads */
 
+void dti_team_set_job(struct dti_team *team, dti_job job, void *argument);
+uint32_t dti_team_next_number(const struct dti_team *team);
+void dti_team_post(struct dti_team *team, uint32_t number);
+/* Waits for the next go number, and takes it as seen. */
+uint32_t dti_team_await_go(struct dti_replica *r);
+void dti_team_work(struct dti_replica *r, uint32_t number); /* the posted job, on this replica */
 void *dti_team_thread_main(void *replica);      /* the body of a leader's thread */
 void dti_team_send_home(struct dti_team *team); /* no run will follow: parked leaders end, others when they return */
 /* The replicas that have not returned from run `number`, as "2, 5". */

@@ -72,6 +72,8 @@ static void end_threads(struct dti_team *team, uint32_t started)
  * its replica, and so will the threads that the host starts there. */
 static void count_load(const struct dti_team *team, void (*count)(uint32_t pu))
 {
+    if (team->options.plain)
+        return;
     for (uint32_t i = 0; i < team->n; i++)
         for (uint32_t d = 0; d < team->replica[i].pus; d++)
             if (team->options.helpers || !listed_before(team->options.placement, i, d))
@@ -130,6 +132,7 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
         struct dti_replica *r = &team->replica[i];
         atomic_init(&r->done, DTI_GO_NONE);
         r->news = DITTO_OK;
+        r->seen = DTI_GO_NONE;
         r->id = i;
         r->team = team;
         r->arena = NULL;
@@ -172,6 +175,9 @@ static struct dti_team *allocate(const struct dti_team_options *options)
     pthread_mutex_init(&team->lock, NULL);
     dti_stop_init(&team->stop);
     atomic_init(&team->go, DTI_GO_NONE);
+    atomic_init(&team->run, DTI_GO_NONE);
+    atomic_init(&team->poisoned, false);
+    atomic_init(&team->expired, false);
     team->alive = map_alive();
     team->replica = aligned_alloc(DTI_LINE_PAIR, n * sizeof *team->replica);
     if (team->alive == NULL || team->replica == NULL || !dti_waitroom_init(&team->room, n + 1)) {

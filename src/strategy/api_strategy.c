@@ -9,8 +9,15 @@ ditto_status ditto_strategy_create(ditto_kind kind, const ditto_strategy_options
     DTI_ENTER();
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_strategy_options"));
+    const struct dti_strategy_kind *which = dti_strategy_kind_of(kind);
+    if (which == NULL)
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "%d is not a kind of strategy to create: DITTO_MIRRORED, DITTO_CENTRAL_STORAGE or "
+                        "DITTO_ONE_DEVICE",
+                        (int)kind);
+    DTI_TRY(which->check(&known));
     int kept_errno = errno; /* hwloc and files that are not there set it on their way */
-    ditto_status status = dti_strategy_create(kind, &known, out);
+    ditto_status status = dti_strategy_create(which, &known, out);
     errno = kept_errno;
     return status;
 }
@@ -34,7 +41,7 @@ ditto_status ditto_strategy_scope_enter(ditto_strategy *strategy)
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(strategy, "strategy"));
-    return dti_scope_enter(strategy);
+    return dti_scope_enter(strategy, false);
 }
 
 ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy)
@@ -44,19 +51,41 @@ ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy)
     return dti_scope_leave(strategy);
 }
 
+ditto_kind ditto_strategy_kind(const ditto_strategy *strategy)
+{
+    return strategy != NULL ? strategy->kind->kind : (ditto_kind)0;
+}
+
 uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy)
 {
     return strategy != NULL ? dti_team_of(strategy)->n : 0;
 }
 
+static bool has_devices(const ditto_strategy *strategy)
+{
+    if (!dti_is_default(strategy))
+        return true;
+    (void)DTI_FAIL(DITTO_ERR_CONTEXT, "the default strategy has no devices: it runs where its caller is");
+    return false;
+}
+
 const ditto_placement *ditto_strategy_placement(const ditto_strategy *strategy)
 {
-    return strategy != NULL ? strategy->placement : NULL;
+    DTI_ENTER();
+    return strategy != NULL && has_devices(strategy) ? strategy->placement : NULL;
 }
 
 uint32_t ditto_strategy_parameter_devices(const ditto_strategy *strategy, uint32_t *nodes, uint32_t room)
 {
     uint32_t count = 0, seen[DITTO_MAX_REPLICAS];
+    DTI_ENTER();
+    if (strategy == NULL || !has_devices(strategy))
+        return 0;
+    if (strategy->base.central) {
+        if (room > 0 && nodes != NULL)
+            nodes[0] = strategy->base.parameter_node;
+        return 1;
+    }
     for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++) {
         uint32_t node = dti_placement_leader(strategy->placement, i)->is.memory_node, k = 0;
         while (k < count && seen[k] != node)

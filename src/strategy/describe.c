@@ -133,10 +133,12 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
 {
     const struct dti_team *team = strategy->base.team;
     const ditto_topology_counts *m = &strategy->machine;
-    dti_text_add(text, "mirrored strategy, %u replica%s on %u package%s, %u NUMA node%s, %u core%s, %u PU%s%s\n",
-                 team->n, team->n == 1 ? "" : "s", m->packages, m->packages == 1 ? "" : "s", m->numa_nodes,
-                 m->numa_nodes == 1 ? "" : "s", m->cores, m->cores == 1 ? "" : "s", m->pus, m->pus == 1 ? "" : "s",
-                 team->crowded ? "; more threads than PUs: waiting threads yield" : "");
+    dti_text_add(text, "%s strategy, %u replica%s on %u package%s, %u NUMA node%s, %u core%s, %u PU%s%s\n",
+                 strategy->kind->name, team->n, team->n == 1 ? "" : "s", m->packages, m->packages == 1 ? "" : "s",
+                 m->numa_nodes, m->numa_nodes == 1 ? "" : "s", m->cores, m->cores == 1 ? "" : "s", m->pus,
+                 m->pus == 1 ? "" : "s", team->crowded ? "; more threads than PUs: waiting threads yield" : "");
+    if (strategy->base.central)
+        dti_text_add(text, "variables have one copy, on NUMA node %u\n", strategy->base.parameter_node);
     describe_limits(strategy, text);
     dti_text_add(text, "replica  package  node        PUs    runs on    thread  devices  memory\n");
     for (uint32_t i = 0; i < team->n; i++) {

@@ -1,34 +1,142 @@
-/* src/strategy/run.c - a function on every replica, in replica context. */
+/* src/strategy/run.c - a function on every replica, in replica context; also inside another run, in a merge function. */
 #include "strategy/strategy.h"
 
-static ditto_status enter_function(struct dti_replica *r, void *argument)
+#include "strategy/result.h"
+
+const struct dti_run_call *dti_run_call_here(void)
 {
-    const struct dti_run_call *call = argument;
+    return dti_frame_top != NULL ? dti_frame_top->run : NULL;
+}
+
+/* Up to `steps` batches, one after the other. */
+static ditto_status step_on(struct dti_replica *r, ditto_replica *self, struct dti_run_call *call)
+{
+    ditto_batch batch;
+    uint64_t done = 0;
+    ditto_status status = DITTO_OK;
+    for (; done < call->steps; done++) {
+        status = ditto_next(self, call->iterator, &batch);
+        if (status != DITTO_OK)
+            break;
+        dti_results_again(r, call);
+        status = call->step(self, &batch, call->argument);
+        if (status != DITTO_OK)
+            break;
+    }
+    if (r->id == 0)
+        call->done = done;
+    return status;
+}
+
+static ditto_status call_function(struct dti_replica *r, struct dti_run_call *call)
+{
     ditto_replica *self = (ditto_replica *)(uintptr_t)dti_replica_handle(r);
     struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_REPLICA, r, self);
+    frame.run = call;
     DTI_NO_EXCEPTION(returned);
     uint32_t serial = dti_error_serial;
-    ditto_status status = call->function(self, call->argument);
+    ditto_status status = call->step != NULL ? step_on(r, self, call) : call->function(self, call->argument);
     returned = true;
     status = dti_sync_function_returned(r, status, serial);
     dti_frame_leave(&frame, saved);
     return status;
 }
 
-ditto_status dti_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument)
+static ditto_status enter_function(struct dti_replica *r, void *argument)
+{
+    struct dti_run_call *call = argument;
+    if (call->returns)
+        DTI_TRY(dti_results_begin(&r->team->strategy->locker[r->id], call->level));
+    if (call->level == 0)
+        return call_function(r, call);
+    dti_sync_go_in(r);
+    ditto_status status = call_function(r, call);
+    dti_sync_go_out(r);
+    return status;
+}
+
+/* Writes what has changed alone: else the lines stay with the replicas. */
+static struct dti_run_call *describe_call(ditto_strategy *strategy, const struct dti_run_call *wish)
+{
+    struct dti_run_call *call = &strategy->call[strategy->levels];
+    if (call->function != wish->function || call->argument != wish->argument || call->values != wish->values ||
+        call->returns != wish->returns || call->wanted != wish->wanted || call->step != wish->step ||
+        wish->step != NULL) {
+        *call = *wish;
+        call->level = strategy->levels;
+    }
+    return call;
+}
+
+static ditto_status begin_inner(struct dti_team *team)
+{
+    if (team->strategy->levels == DTI_LEVELS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "a run inside %d runs: that is deeper than runs go", DTI_LEVELS);
+    return team->pauses != 0 ? dti_sync_make_inner(team) : DITTO_OK;
+}
+
+/* All replicas are parked, or serve: the next run starts clean. */
+static void renew_stopped(struct dti_team *team)
+{
+    if (!dti_stopped(&team->stop) || team->poisoned)
+        return;
+    dti_sync_renew(team);
+    dti_team_renew(team);
+}
+
+ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call *wish, struct dti_run_call **call)
 {
     struct dti_team *team = strategy->base.team;
-    struct dti_frame frame;
-    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
-    if (strategy->call.function != function ||
-        strategy->call.argument != argument) /* else the line stays with the replicas */
-        strategy->call = (struct dti_run_call){ function, argument };
-    ditto_status status = dti_team_run(team, enter_function, &strategy->call, team->options.run_timeout_ms);
-    if (dti_stopped(&team->stop) && !team->poisoned) { /* all replicas are parked: the next run starts clean */
-        dti_sync_renew(team);
-        dti_team_renew(team);
+    DTI_TRY(begin_inner(team));
+    *call = describe_call(strategy, wish);
+    strategy->levels++;
+    ditto_status status = dti_team_run(team, enter_function, *call, team->options.run_timeout_ms);
+    strategy->levels--;
+    if (!team->poisoned) {
+        dti_value_drop(strategy->merged[strategy->levels]);
+        strategy->merged[strategy->levels] = NULL;
     }
-    dti_cross_leave(team, &frame);
+    renew_stopped(team);
+    return status;
+}
+
+/* -- a job of the library's own, whose replicas meet -- */
+
+struct meeting_job {
+    dti_job job;
+    void *argument;
+    bool inner;
+};
+
+static ditto_status do_meeting_job(struct dti_replica *r, void *argument)
+{
+    const struct meeting_job *m = argument;
+    if (!m->inner)
+        return m->job(r, m->argument);
+    dti_sync_go_in(r);
+    ditto_status status = m->job(r, m->argument);
+    dti_sync_go_out(r);
+    return status;
+}
+
+ditto_status dti_meeting_run(ditto_strategy *strategy, dti_job job, void *argument)
+{
+    struct dti_team *team = strategy->base.team;
+    struct meeting_job meeting = { job, argument, team->pauses != 0 };
+    DTI_TRY(begin_inner(team));
+    ditto_status status = dti_team_run(team, do_meeting_job, &meeting, DITTO_FOREVER);
+    renew_stopped(team);
+    return status;
+}
+
+ditto_status dti_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument)
+{
+    struct dti_frame frame;
+    struct dti_run_call *call;
+    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
+    ditto_status status =
+        dti_run_in_turn(strategy, &(struct dti_run_call){ .function = function, .argument = argument }, &call);
+    dti_cross_leave(strategy->base.team, &frame);
     return status;
 }

@@ -8,10 +8,27 @@ static bool is_own_scope(const struct dti_frame *top, const struct dti_team *tea
     return top != NULL && top->kind == DTI_CONTEXT_CROSS && top->team == team && top->entries > 0;
 }
 
-ditto_status dti_scope_enter(ditto_strategy *strategy)
+/* The scope that ditto_set_default has made: it has no end of its own. */
+static bool is_standing(const struct dti_frame *top)
+{
+    return top != NULL && top->standing;
+}
+
+static ditto_status pin(struct dti_frame *frame)
+{
+    const struct dti_team *team = frame->team;
+    if (!team->options.pin || team->options.caller_waits)
+        return DITTO_OK;
+    DTI_TRY(dti_affinity_get(&frame->saved));
+    DTI_TRY(dti_pin_to(&team->replica[0].mask));
+    frame->pinned = true;
+    return DITTO_OK;
+}
+
+ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing)
 {
     struct dti_team *team = strategy->base.team;
-    DTI_TRY(dti_context_check_cross(team));
+    DTI_TRY(dti_context_check_scope(team));
     if (dti_team_forked(team))
         return dti_fail_forked();
     if (team->poisoned)
@@ -23,21 +40,27 @@ ditto_status dti_scope_enter(ditto_strategy *strategy)
     struct dti_frame *frame = calloc(1, sizeof *frame);
     if (frame == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a scope");
-    *frame = (struct dti_frame){ .kind = DTI_CONTEXT_CROSS, .team = team, .entries = 1 };
-    if (team->options.pin && !team->options.caller_waits) {
-        ditto_status status = dti_affinity_get(&frame->saved);
-        if (status == DITTO_OK)
-            status = dti_pin_to(&team->replica[0].mask);
-        if (status != DITTO_OK) {
-            free(frame);
-            return status;
-        }
-        frame->pinned = true;
+    *frame = (struct dti_frame){ .kind = DTI_CONTEXT_CROSS, .team = team, .entries = 1, .standing = standing };
+    ditto_status status = pin(frame);
+    if (status != DITTO_OK) {
+        free(frame);
+        return status;
     }
     /* relaxed: see dti_strategy_destroy */
     atomic_fetch_add_explicit(&strategy->scopes, 1, memory_order_relaxed);
     dti_frame_push(frame);
     return DITTO_OK;
+}
+
+/* The thread's top frame, a scope that nobody is in any more. */
+static void end_scope(struct dti_frame *top)
+{
+    dti_frame_pop(top);
+    if (top->pinned)
+        dti_affinity_restore(&top->saved);
+    /* relaxed: see dti_strategy_destroy */
+    atomic_fetch_sub_explicit(&top->team->strategy->scopes, 1, memory_order_relaxed);
+    free(top);
 }
 
 ditto_status dti_scope_leave(ditto_strategy *strategy)
@@ -47,23 +70,27 @@ ditto_status dti_scope_leave(ditto_strategy *strategy)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "this strategy's scope is not the one entered last on this thread: leave scopes in "
                         "the opposite order of entering, on the same thread");
-    if (--top->entries > 0)
+    if (top->entries == 1 && (top->standing || top->merges))
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "this scope was not entered with ditto_strategy_scope_enter: %s",
+                        top->merges ? "it ends with the merge function" : "ditto_set_default(NULL) ends it");
+    if (--top->entries == 0)
+        end_scope(top);
+    return DITTO_OK;
+}
+
+ditto_status dti_scope_clear_standing(void)
+{
+    struct dti_frame *top = dti_frame_top;
+    if (top == NULL)
         return DITTO_OK;
-    dti_frame_pop(top);
-    if (top->pinned)
-        dti_affinity_restore(&top->saved);
-    atomic_fetch_sub_explicit(&strategy->scopes, 1, memory_order_relaxed); /* see dti_strategy_destroy */
-    free(top);
+    if (!is_standing(top) || top->entries != 1)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "inside a scope or a run: leave it first");
+    end_scope(top);
     return DITTO_OK;
 }
 
 void dti_scope_forget(const struct dti_team *team)
 {
-    while (is_own_scope(dti_frame_top, team)) {
-        struct dti_frame *top = dti_frame_top;
-        dti_frame_pop(top);
-        if (top->pinned)
-            dti_affinity_restore(&top->saved);
-        free(top);
-    }
+    while (is_own_scope(dti_frame_top, team))
+        end_scope(dti_frame_top);
 }

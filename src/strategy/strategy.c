@@ -28,10 +28,8 @@ static ditto_status default_timeout(uint32_t *timeout_ms)
     return DITTO_OK;
 }
 
-static ditto_status check(ditto_kind kind, const ditto_strategy_options *o)
+static ditto_status check(const ditto_strategy_options *o)
 {
-    if (kind != DITTO_MIRRORED)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%d is not a kind of strategy: DITTO_MIRRORED", (int)kind);
     DTI_TRY(check_enum((int)o->caller, DITTO_CALLER_WAITS, "caller"));
     DTI_TRY(check_enum((int)o->pin, DITTO_PIN_NONE, "pin"));
     DTI_TRY(check_enum((int)o->helpers, DITTO_HELPERS_OFF, "helpers"));
@@ -46,7 +44,7 @@ static ditto_status check(ditto_kind kind, const ditto_strategy_options *o)
 }
 
 static ditto_status make_team(const ditto_strategy_options *o, const ditto_topology_counts *machine,
-                              const ditto_placement *placement, struct dti_team **out)
+                              const ditto_placement *placement, bool plain, struct dti_team **out)
 {
     struct dti_team_options options = {
         .placement = placement,
@@ -63,6 +61,7 @@ static ditto_status make_team(const ditto_strategy_options *o, const ditto_topol
         .thread_start = o->thread_start,
         .thread_stop = o->thread_stop,
         .thread_user = o->thread_user,
+        .plain = plain,
     };
     if (options.timeout_ms == 0)
         DTI_TRY(default_timeout(&options.timeout_ms));
@@ -81,37 +80,75 @@ static ditto_status make_sync(struct dti_team *team, const ditto_strategy_option
     return status;
 }
 
-ditto_status dti_strategy_create(ditto_kind kind, const ditto_strategy_options *o, ditto_strategy **out)
+/* What it is without a team. */
+static void release(ditto_strategy *strategy)
 {
-    struct dti_team *team;
-    DTI_TRY(check(kind, o));
+    ditto_placement_destroy(strategy->placement);
+    dti_values_release(&strategy->values);
+    free(strategy->locker);
+    free(strategy->merging);
+    free(strategy);
+}
+
+static ditto_status make_lockers(ditto_strategy *strategy)
+{
+    struct dti_team *team = strategy->base.team;
+    strategy->locker = aligned_alloc(DTI_LINE_PAIR, team->n * sizeof *strategy->locker);
+    strategy->merging = aligned_alloc(DTI_LINE, team->n * sizeof *strategy->merging);
+    if (strategy->locker == NULL || strategy->merging == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the values of %u replicas", team->n);
+    memset(strategy->locker, 0, team->n * sizeof *strategy->locker);
+    memset(strategy->merging, 0, team->n * sizeof *strategy->merging);
+    for (uint32_t i = 0; i < team->n; i++)
+        strategy->locker[i].replica = &team->replica[i];
+    return DITTO_OK;
+}
+
+/* Everything but the team, which is there. */
+static ditto_status furnish(ditto_strategy *strategy, const ditto_strategy_options *o)
+{
+    strategy->base.team->strategy = strategy;
+    DTI_TRY(make_sync(strategy->base.team, o));
+    DTI_TRY(make_lockers(strategy));
+    return strategy->kind->settle(strategy, o);
+}
+
+ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const ditto_strategy_options *o,
+                                 ditto_strategy **out)
+{
+    DTI_TRY(check(o));
     ditto_strategy *strategy = calloc(1, sizeof *strategy);
     if (strategy == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
     strategy->kind = kind;
+    strategy->caller_node = dti_node_of_caller();
     atomic_init(&strategy->scopes, 0);
+    dti_values_init(&strategy->values);
     ditto_status status = dti_strategy_place(o, &strategy->machine, &strategy->placement);
-    if (status != DITTO_OK)
-        goto undo_strategy;
-    status = make_team(o, &strategy->machine, strategy->placement, &team);
-    if (status != DITTO_OK)
-        goto undo_placement;
-    status = make_sync(team, o);
-    if (status != DITTO_OK)
-        goto undo_team;
-    strategy->base.team = team;
+    if (status == DITTO_OK)
+        status = make_team(o, &strategy->machine, strategy->placement, dti_is_default(strategy), &strategy->base.team);
+    if (status != DITTO_OK) {
+        release(strategy);
+        return status;
+    }
+    status = furnish(strategy, o);
+    if (status != DITTO_OK) {
+        ditto_error kept = *dti_error_get();
+        dti_sync_destroy(strategy->base.team);
+        dti_team_destroy(strategy->base.team);
+        release(strategy);
+        dti_error_set(&kept);
+        return status;
+    }
     *out = strategy;
     return DITTO_OK;
-undo_team:;
-    ditto_error kept = *dti_error_get();
-    dti_sync_destroy(team);
-    dti_team_destroy(team);
-    dti_error_set(&kept);
-undo_placement:
-    ditto_placement_destroy(strategy->placement);
-undo_strategy:
-    free(strategy);
-    return status;
+}
+
+/* The strategy's memory is left, too, to those who may still come for it; values lose it. */
+static ditto_status abandon(ditto_strategy *strategy)
+{
+    dti_values_orphan(&strategy->values);
+    return dti_team_destroy(strategy->base.team);
 }
 
 ditto_status dti_strategy_destroy(ditto_strategy *strategy)
@@ -119,6 +156,12 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
     struct dti_team *team = strategy->base.team;
     bool forked = dti_team_forked(team);
     DTI_TRY(dti_context_check_cross(team));
+    if (dti_is_default(strategy) && !forked)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the default strategy is the library's own: it is not destroyed");
+    if (!forked && dti_team_has_turn(team))
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "inside a run of the strategy (in a merge function): destroy it when that has "
+                        "returned");
     /* relaxed: a count; a thread that enters a scope while another destroys the strategy is beyond help */
     if (!forked && atomic_load_explicit(&strategy->scopes, memory_order_relaxed) != 0)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
@@ -134,10 +177,9 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
     if (team->poisoned && dti_team_all_returned(team))
         team->poisoned = false; /* whoever was missing has come home after all: nothing needs to be left */
     if (team->poisoned && !forked)
-        return dti_team_destroy(team); /* the strategy's memory is left, too, to those who may still come for it */
+        return abandon(strategy);
     dti_sync_destroy(team);
     ditto_status status = dti_team_destroy(team);
-    ditto_placement_destroy(strategy->placement);
-    free(strategy);
+    release(strategy);
     return status;
 }

@@ -12,11 +12,7 @@ ditto_status ditto_barrier(ditto_replica *self, const ditto_reduce_options *opti
     struct dti_arguments a;
     DTI_ENTER();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_barrier", DTI_NOTHING, options, 0));
-    struct dti_visit visit = { .call = &a.call };
-    uint32_t seq;
-    ditto_status status = dti_meet(a.replica, &visit, &a.deadline, &seq);
-    dti_finish_call(&a.replica->team->sync->attendee[a.replica->id]);
-    return status;
+    return dti_barrier(a.replica, &a.call, &a.deadline);
 }
 
 /* -- all-reduce -- */
@@ -125,7 +121,7 @@ ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *d
     a.call.element_bytes = element_bytes;
     a.call.more = &function;
     a.call.hash = dti_hash(a.call.hash, (uint64_t)(uintptr_t)combine);
-    bool *combines = &a.replica->team->sync->attendee[a.replica->id].combines;
+    bool *combines = &a.replica->sync->attendee[a.replica->id].combines;
     *combines = true;
     ditto_status status = dti_collective(a.replica, &a.call, NULL, &a.deadline);
     *combines = false;

@@ -59,7 +59,7 @@ static ditto_status check_handle(const struct dti_replica *self, const ditto_pen
     if (pending->run != dti_team_run_number(self->team))
         return DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is of an earlier run: operations are waited for in the run that "
                                            "started them");
-    if (self->team->sync->attendee[self->id].async->open[*number % DITTO_MAX_PENDING].number != *number)
+    if (self->sync->attendee[self->id].async->open[*number % DITTO_MAX_PENDING].number != *number)
         return DTI_FAIL(DITTO_ERR_INVALID, "operation #%llu is not open: it has been waited for, or given up",
                         (unsigned long long)*number);
     return DITTO_OK;

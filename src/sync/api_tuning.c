@@ -70,7 +70,7 @@ const char *ditto_strategy_diagnose(const ditto_strategy *strategy)
     dti_text_add(&text, "%u replicas, run %u%s\n", team->n, dti_team_run_number(team),
                  dti_stopped(&team->stop) ? ", stopped" : "");
     for (uint32_t i = 0; i < team->n; i++) {
-        const struct dti_attendee *a = &team->sync->attendee[i];
+        const struct dti_attendee *a = &team->replica[i].sync->attendee[i];
         /* relaxed: they change meanwhile, this is a snapshot for a reader */
         const char *name = atomic_load_explicit(&a->name, memory_order_relaxed);
         uint32_t number = atomic_load_explicit(&a->number, memory_order_relaxed);

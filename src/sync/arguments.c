@@ -7,7 +7,7 @@
 static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_options *options, uint32_t flags)
 {
     const struct dti_team *team = a->replica->team;
-    const ditto_reduce_options *defaults = &team->sync->defaults;
+    const ditto_reduce_options *defaults = &a->replica->sync->defaults;
     a->options = *defaults;
     a->options.timeout_ms = team->options.timeout_ms;
     if (options != NULL) {
@@ -32,7 +32,7 @@ static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_opt
 
 ditto_status dti_not_combining(const struct dti_replica *r, const char *name)
 {
-    if (!r->team->sync->attendee[r->id].combines)
+    if (!r->sync->attendee[r->id].combines)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_CONTEXT,
                     "%s inside the function that combines for ditto_all_reduce_with: it computes, and calls nothing",

@@ -38,7 +38,7 @@ void dti_async_renew(struct dti_attendee *attendee)
 
 static struct dti_flow flow_of(struct dti_replica *self, uint64_t number)
 {
-    struct dti_sync *sync = self->team->sync;
+    struct dti_sync *sync = self->sync;
     const struct dti_posting *own = dti_posting_of(sync, self->id, number);
     struct dti_flow flow = { .self = self,
                              .sync = sync,
@@ -55,7 +55,7 @@ static struct dti_flow flow_of(struct dti_replica *self, uint64_t number)
 /* A small all-reduce of two plain values, straight away; false: it is something else. */
 static bool combine_pair(struct dti_replica *self, uint64_t number)
 {
-    struct dti_sync *sync = self->team->sync;
+    struct dti_sync *sync = self->sync;
     const struct dti_call *call = &dti_posting_of(sync, self->id, number)->call;
     const struct dti_kernel *kernel = &(*sync->kernels)[call->dtype][call->op];
     if (self->team->n != 2 || call->pattern != DTI_ALL_REDUCE || kernel->widen != NULL || kernel->divide != NULL)
@@ -106,7 +106,7 @@ static bool all_pieces_done(const struct dti_flow *flow, uint32_t pieces)
 static bool work_on(struct dti_replica *self, uint64_t number)
 {
     uint32_t n = self->team->n;
-    if (dti_posting_of(self->team->sync, self->id, number)->small && combine_pair(self, number))
+    if (dti_posting_of(self->sync, self->id, number)->small && combine_pair(self, number))
         return true;
     struct dti_flow flow = flow_of(self, number);
     if (flow.from_slots) {
@@ -114,7 +114,7 @@ static bool work_on(struct dti_replica *self, uint64_t number)
         return true;
     }
     uint32_t pieces = pieces_of(&flow);
-    flow.streams = dti_size_of(flow.call, n).all >= self->team->sync->tuning.given.stream_bytes;
+    flow.streams = dti_size_of(flow.call, n).all >= self->sync->tuning.given.stream_bytes;
     if (!dti_go_inside(self))
         return false;
     for (uint32_t step = 0; step < n; step++)
@@ -129,8 +129,8 @@ static bool work_on(struct dti_replica *self, uint64_t number)
  * enough; before anyone touches another one's buffer they are not. */
 bool dti_is_same_posting(const struct dti_replica *self, uint32_t replica, uint64_t number)
 {
-    const struct dti_posting *mine = dti_posting_of(self->team->sync, self->id, number);
-    const struct dti_posting *theirs = dti_posting_of(self->team->sync, replica, number);
+    const struct dti_posting *mine = dti_posting_of(self->sync, self->id, number);
+    const struct dti_posting *theirs = dti_posting_of(self->sync, replica, number);
     return atomic_load_explicit(&mine->word, memory_order_relaxed) ==
                atomic_load_explicit(&theirs->word, memory_order_relaxed) &&
            (mine->small || dti_call_same(&mine->call, &theirs->call));
@@ -143,7 +143,7 @@ static bool is_ready(struct dti_replica *self, uint64_t number)
     if (own->ready >= number)
         return true;
     for (uint32_t i = 0; i < self->team->n; i++)
-        if (!dti_is_posted(self->team->sync, i, number) || !dti_is_same_posting(self, i, number))
+        if (!dti_is_posted(self->sync, i, number) || !dti_is_same_posting(self, i, number))
             return false;
     own->ready = number;
     return true;

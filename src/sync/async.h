@@ -61,7 +61,7 @@ static inline unsigned char *dti_posting_payload(const struct dti_sync *sync, ui
 
 static inline struct dti_attendee *dti_attendee_of(const struct dti_replica *self)
 {
-    return &self->team->sync->attendee[self->id];
+    return &self->sync->attendee[self->id];
 }
 
 static inline bool dti_is_posted(const struct dti_sync *sync, uint32_t replica, uint64_t number)

@@ -22,7 +22,7 @@ struct room_wait {
 };
 static uint64_t least_consumed(const struct dti_replica *self)
 {
-    const struct dti_sync *sync = self->team->sync;
+    const struct dti_sync *sync = self->sync;
     uint64_t least = sync->attendee[self->id].posted;
     for (uint32_t i = 0; i < self->team->n; i++) {
         uint64_t consumed = atomic_load_explicit(&sync->attendee[i].async->consumed, memory_order_acquire); /* U1 */
@@ -48,7 +48,7 @@ static bool room_ready(void *argument)
     uint64_t next = dti_attendee_of(w->self)->posted + 1;
     for (uint32_t i = 0; i < team->n; i++) /* posted is looked at last: it may post, and go on, between the looks */
         if ((dti_replica_returned(&team->replica[i]) || dti_is_ahead_in_meeting(w->self, i)) &&
-            !dti_is_posted(team->sync, i, next)) {
+            !dti_is_posted(w->self->sync, i, next)) {
             w->hopeless = i;
             return true;
         }
@@ -64,7 +64,7 @@ static bool has_not_consumed(const struct dti_sync *sync, uint32_t replica, uint
  * `number`. */
 static void describe_slow(const struct dti_replica *self, uint64_t number, struct dti_text *text)
 {
-    const struct dti_sync *sync = self->team->sync;
+    const struct dti_sync *sync = self->sync;
     uint64_t next = least_consumed(self) + 1;
     uint32_t found = 0;
     if (next <= number)
@@ -92,14 +92,14 @@ static ditto_status await_room(struct dti_replica *self, uint64_t number, struct
     if (!ended)
         describe_slow(self, number, &text);
     else
-        dti_describe_replica(team->sync, w.hopeless, &text);
+        dti_describe_replica(self->sync, w.hopeless, &text);
     return dti_leave(self, ended ? dti_fail_left(self, words, who) : dti_fail_late(self, deadline, words, who));
 }
 
 /* The next post's lines, which peers have had for a ring's length; a next payload is likely to be as long as this one. */
 static void fetch_next(const struct dti_replica *self, size_t bytes)
 {
-    const struct dti_sync *sync = self->team->sync;
+    const struct dti_sync *sync = self->sync;
     uint64_t next = dti_attendee_of(self)->posted + 1;
     dti_fetch_to_write(dti_posting_of(sync, self->id, next), DTI_LINE);
     if (bytes > DTI_INLINE_BYTES)
@@ -110,7 +110,7 @@ ditto_status dti_async_start(struct dti_replica *self, const struct dti_call *ca
                              uint64_t *out)
 {
     struct dti_team *team = self->team;
-    struct dti_sync *sync = team->sync;
+    struct dti_sync *sync = self->sync;
     struct dti_attendee *me = dti_attendee_of(self);
     uint64_t number = me->posted + 1, before = number - DITTO_MAX_PENDING;
     struct dti_posting *post = dti_posting_of(sync, self->id, number);

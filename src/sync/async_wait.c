@@ -14,7 +14,7 @@ static void describe(const struct dti_sync *sync, uint32_t replica, uint64_t num
 /* Of all replicas, whoever stands in the way of `number`: one that posted something else (*different), or none. */
 static uint32_t find_missing(const struct dti_replica *self, uint64_t number, bool *different)
 {
-    const struct dti_sync *sync = self->team->sync;
+    const struct dti_sync *sync = self->sync;
     *different = false;
     for (uint32_t i = 0; i < self->team->n; i++) {
         if (!dti_is_posted(sync, i, number))
@@ -28,7 +28,7 @@ static uint32_t find_missing(const struct dti_replica *self, uint64_t number, bo
 
 bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t replica)
 {
-    const struct dti_sync *sync = self->team->sync;
+    const struct dti_sync *sync = self->sync;
     uint32_t next = sync->attendee[self->id].seq + 1;
     return atomic_load_explicit(&dti_slot_of(sync, replica, next, 0)->word, memory_order_acquire) >> 32 == next;
 }
@@ -36,7 +36,7 @@ bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t replica)
 /* The operation can never come to an end; with its error. DITTO_OK: it can. */
 static ditto_status check_hope(struct dti_replica *self, uint64_t number)
 {
-    const struct dti_sync *sync = self->team->sync;
+    const struct dti_sync *sync = self->sync;
     bool different;
     uint32_t other = find_missing(self, number, &different);
     char mine[DTI_CALL_WORDS], theirs[DTI_CALL_WORDS + 100];
@@ -69,7 +69,7 @@ bool dti_has_not_posted(const struct dti_sync *sync, uint32_t replica, uint64_t 
 
 static ditto_status fail_late(struct dti_replica *self, uint64_t number, const struct dti_deadline *deadline)
 {
-    const struct dti_sync *sync = self->team->sync;
+    const struct dti_sync *sync = self->sync;
     char mine[DTI_CALL_WORDS], missing[DTI_MISSING_WORDS] = "";
     struct dti_text text = { missing, sizeof missing, 0 };
     describe(sync, self->id, number, mine);

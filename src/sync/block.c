@@ -60,7 +60,7 @@ static void collect(const struct row *r, size_t first, size_t end, char *out)
 
 static void sum_block(const struct row *r, size_t block, void *sum)
 {
-    char *elements = r->self->team->sync->attendee[r->self->id].desk.scratch, *wide = elements + BLOCK_BYTES;
+    char *elements = r->self->sync->attendee[r->self->id].desk.scratch, *wide = elements + BLOCK_BYTES;
     size_t total = r->start[r->self->team->n], first = block * DITTO_BLOCK;
     size_t end = total - first < DITTO_BLOCK ? total : first + DITTO_BLOCK;
     collect(r, first, end, elements);
@@ -113,7 +113,7 @@ static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *contex
     struct dti_span part[MOST_PARTS];
     r->start[0] = 0;
     for (uint32_t i = 0; i < self->team->n; i++) {
-        r->of[i] = dti_call_of(self->team->sync, i, seq)->more;
+        r->of[i] = dti_call_of(self->sync, i, seq)->more;
         r->start[i + 1] = r->start[i] + r->of[i]->count; /* they lie in one address space: no overflow */
     }
     r->parts = subtrees_of(r, self->id, part);
@@ -132,7 +132,7 @@ struct cursor {
 static bool have_part(void *context, struct dti_span span, void *sum)
 {
     struct cursor *c = context;
-    struct dti_sync *sync = c->row->self->team->sync;
+    struct dti_sync *sync = c->row->self->sync;
     size_t bytes = c->row->reduction.accumulator_bytes;
     while (c->next == c->parts) {
         c->parts = subtrees_of(c->row, c->replica++, c->part);
@@ -170,7 +170,7 @@ ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call
                            struct dti_deadline *deadline)
 {
     struct row row = {
-        .values = call->src, .count = count, .reduction = dti_flow_reduction(self->team->sync, call), .self = self
+        .values = call->src, .count = count, .reduction = dti_flow_reduction(self->sync, call), .self = self
     };
     struct dti_call own = *call;
     struct dti_fenv saved = dti_fenv_enter();
@@ -179,6 +179,6 @@ ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call
     if (status == DITTO_OK)
         status = sum_all(&row, &own, deadline);
     dti_fenv_leave(saved);
-    dti_finish_call(&self->team->sync->attendee[self->id]);
+    dti_finish_call(&self->sync->attendee[self->id]);
     return status;
 }

@@ -1,7 +1,9 @@
 /* src/sync/collective.c - one collective from call to result: the way is chosen, then gone. */
 #include "sync/collective.h"
+#include "sync/arguments.h"
 #include "sync/flow.h"
 #include "sync/inside.h"
+#include "sync/sync.h"
 
 ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *call, ditto_status status,
                                uint32_t serial)
@@ -37,6 +39,22 @@ ditto_status dti_collective_inside(struct dti_replica *self, const struct dti_ca
     return dti_meet(self, &visit, deadline, &last);
 }
 
+ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline)
+{
+    struct dti_visit visit = { .call = call };
+    uint32_t seq;
+    ditto_status status = dti_meet(self, &visit, deadline, &seq);
+    dti_finish_call(&self->sync->attendee[self->id]);
+    return status;
+}
+
+ditto_status dti_sync_meet(struct dti_replica *self, const char *name, uint64_t hash, struct dti_deadline *deadline)
+{
+    struct dti_call call = { .name = name, .root = DTI_NO_ROOT, .pattern = DTI_NOTHING, .hash = hash };
+    DTI_TRY(dti_not_combining(self, name));
+    return dti_barrier(self, &call, deadline);
+}
+
 struct moving {
     const struct dti_call *call;
     const struct dti_target *target;
@@ -47,7 +65,7 @@ struct moving {
 static ditto_status move_inside(struct dti_replica *self, uint32_t seq, void *context)
 {
     const struct moving *m = context;
-    struct dti_sync *sync = self->team->sync;
+    struct dti_sync *sync = self->sync;
     const struct dti_groups *groups = &sync->groups;
     uint32_t group = groups->of[self->id];
     struct dti_flow flow = { .self = self,
@@ -68,7 +86,7 @@ static ditto_status move_inside(struct dti_replica *self, uint32_t seq, void *co
 ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, const struct dti_target *target,
                             struct dti_deadline *deadline)
 {
-    struct dti_sync *sync = self->team->sync;
+    struct dti_sync *sync = self->sync;
     struct dti_attendee *me = &sync->attendee[self->id];
     struct dti_size size = dti_size_of(call, self->team->n);
     struct moving moving = { call, target, dti_choose(sync, call, &size), deadline->timeout_ms };

@@ -11,6 +11,9 @@ struct dti_target;
 ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, const struct dti_target *target,
                             struct dti_deadline *deadline);
 
+/* A call of the pattern DTI_NOTHING: it meets. */
+ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline);
+
 /* -- the ways -- */
 ditto_status dti_collective_in_lines(struct dti_replica *self, const struct dti_call *call, const struct dti_size *size,
                                      struct dti_deadline *deadline);

@@ -28,7 +28,7 @@ static unsigned char *carried_at(struct dti_slot *slot, const struct dti_call *c
 static uint32_t values_of_round(struct dti_replica *self, const struct dti_step *step, uint32_t seq, uint32_t round,
                                 const struct dti_call *call, const struct carried *c, struct dti_value *value)
 {
-    struct dti_sync *sync = self->team->sync;
+    struct dti_sync *sync = self->sync;
     uint32_t values = 0, b = 0;
     do { /* its own block is always there */
         struct dti_slot *slot = dti_slot_of(sync, dti_step_speaker(step, b), seq, round);
@@ -47,7 +47,7 @@ static uint32_t values_of_round(struct dti_replica *self, const struct dti_step 
 static void fill_next(struct dti_replica *self, const struct dti_step *step, uint32_t seq, uint32_t round,
                       const struct dti_call *call, struct carried *c, const struct dti_value *value)
 {
-    struct dti_sync *sync = self->team->sync;
+    struct dti_sync *sync = self->sync;
     struct dti_slot *slot = dti_slot_of(sync, self->id, seq, round + 1);
     struct dti_span part[DTI_TREE_PARTS];
     uint32_t parts =
@@ -66,7 +66,7 @@ static void fill_next(struct dti_replica *self, const struct dti_step *step, uin
 
 static void finish_here(struct dti_replica *self, struct carried *c, const struct dti_value *value, void *dst)
 {
-    struct dti_sync *sync = self->team->sync;
+    struct dti_sync *sync = self->sync;
     char *tile = sync->attendee[self->id].desk.scratch,
          *scratch = tile + 2 * DTI_TILE_BYTES; /* halves: twice the bytes */
     uint32_t n = sync->team->n;
@@ -86,7 +86,7 @@ static bool combine_pair(struct carried *c, const struct dti_value *value, uint3
 
 static void join_round(struct dti_replica *self, uint32_t seq, uint32_t round, const struct dti_visit *visit)
 {
-    struct dti_attendee *me = &self->team->sync->attendee[self->id];
+    struct dti_attendee *me = &self->sync->attendee[self->id];
     const struct dti_route *route = &me->route[visit->call->implementation];
     struct carried *c = visit->context;
     struct dti_value value[DITTO_MAX_REPLICAS];
@@ -100,7 +100,7 @@ static void join_round(struct dti_replica *self, uint32_t seq, uint32_t round, c
 /* Crowded: by the last to arrive, for all. */
 static void join_once(struct dti_replica *self, uint32_t seq, uint32_t round, const struct dti_visit *visit)
 {
-    struct dti_sync *sync = self->team->sync;
+    struct dti_sync *sync = self->sync;
     struct carried *c = visit->context;
     struct dti_value value[DITTO_MAX_REPLICAS];
     (void)round;
@@ -113,7 +113,7 @@ static void join_once(struct dti_replica *self, uint32_t seq, uint32_t round, co
 
 static ditto_status all_reduce(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline)
 {
-    struct dti_sync *sync = self->team->sync;
+    struct dti_sync *sync = self->sync;
     bool counted = dti_meets_by_counter(self->team, call);
     struct carried c = { dti_flow_reduction(sync, call), call->count, call->dst };
     struct dti_visit visit = { .call = call,
@@ -156,7 +156,7 @@ static size_t own_bytes(const struct dti_replica *self, const struct dti_call *c
 ditto_status dti_collective_in_lines(struct dti_replica *self, const struct dti_call *call, const struct dti_size *size,
                                      struct dti_deadline *deadline)
 {
-    struct dti_sync *sync = self->team->sync;
+    struct dti_sync *sync = self->sync;
     struct dti_attendee *me = &sync->attendee[self->id];
     struct dti_flow flow = {
         .self = self, .sync = sync, .me = me, .desk = &me->desk, .call = call, .from_slots = true

@@ -36,7 +36,7 @@ static bool will_not_come(const struct dti_sync *sync, uint32_t replica, uint64_
 
 static ditto_status fail_left(struct dti_replica *self, uint32_t seq)
 {
-    const struct dti_sync *sync = self->team->sync;
+    const struct dti_sync *sync = self->sync;
     char mine[DTI_CALL_WORDS], missing[DTI_MISSING_WORDS] = "";
     struct dti_text text = { missing, sizeof missing, 0 };
     describe_call(mine, sync, self->id, seq);
@@ -51,7 +51,7 @@ static ditto_status fail_left(struct dti_replica *self, uint32_t seq)
 
 static ditto_status fail_late(struct dti_replica *self, uint32_t seq, const struct dti_deadline *deadline)
 {
-    const struct dti_sync *sync = self->team->sync;
+    const struct dti_sync *sync = self->sync;
     char mine[DTI_CALL_WORDS], missing[DTI_MISSING_WORDS] = "";
     struct dti_text text = { missing, sizeof missing, 0 };
     describe_call(mine, sync, self->id, seq);
@@ -62,7 +62,7 @@ static ditto_status fail_late(struct dti_replica *self, uint32_t seq, const stru
 
 static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_t b, uint32_t seq)
 {
-    const struct dti_sync *sync = self->team->sync;
+    const struct dti_sync *sync = self->sync;
     const struct dti_call *one = dti_call_of(sync, a, seq), *other = dti_call_of(sync, b, seq);
     char words[DTI_CALL_WORDS], others[DTI_CALL_WORDS], where[DTI_CALL_WORDS] = "";
     struct dti_text text = { where, sizeof where, 0 };
@@ -85,17 +85,17 @@ static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_
 static ditto_status fail_shared(struct dti_replica *self, uint32_t other, uint32_t seq)
 {
     char words[DTI_CALL_WORDS];
-    describe_call(words, self->team->sync, self->id, seq);
+    describe_call(words, self->sync, self->id, seq);
     DTI_FAIL(DITTO_ERR_INVALID,
              "replicas %u and %u give the same destination (%p) to %s: each needs a buffer of its own", self->id, other,
-             dti_call_of(self->team->sync, other, seq)->dst, words);
+             dti_call_of(self->sync, other, seq)->dst, words);
     dti_team_stop(self->team);
     return dti_team_stop_status(self->team);
 }
 
 ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq)
 {
-    const struct dti_sync *sync = self->team->sync;
+    const struct dti_sync *sync = self->sync;
     const struct dti_call *mine = dti_call_of(sync, self->id, seq);
     bool own_results = mine->count != 0 && (mine->pattern == DTI_ALL_REDUCE || mine->pattern == DTI_BROADCAST);
     for (uint32_t i = 0; i < self->team->n; i++) {
@@ -125,12 +125,12 @@ static bool round_ready(void *argument)
 {
     const struct round_wait *w = argument;
     const struct dti_team *team = w->self->team;
-    if (word_of(team->sync, w->peer, w->seq, w->round) >> 32 == w->seq || dti_stopped(&team->stop) ||
+    if (word_of(w->self->sync, w->peer, w->seq, w->round) >> 32 == w->seq || dti_stopped(&team->stop) ||
         dti_replica_returned(&team->replica[w->peer]))
         return true;
     dti_async_help(w->self);
     /* one that meets in another way writes its first slot alone */
-    return w->round != 0 && is_other_call(w, word_of(team->sync, w->peer, w->seq, 0));
+    return w->round != 0 && is_other_call(w, word_of(w->self->sync, w->peer, w->seq, 0));
 }
 
 /* One sibling of one round. */
@@ -143,10 +143,10 @@ static ditto_status await_speaker(struct dti_replica *self, uint32_t peer, uint6
     if (!dti_wait(&team->room, self->id, peer, &self->patience, deadline, round_ready, &w))
         return fail_late(self, seq, deadline);
     /* Looked at again: the peer may have come, finished the meeting and returned between two looks. */
-    uint64_t theirs = word_of(team->sync, peer, seq, round);
+    uint64_t theirs = word_of(self->sync, peer, seq, round);
     if (theirs == word)
         return DITTO_OK;
-    if (theirs >> 32 == seq || is_other_call(&w, word_of(team->sync, peer, seq, 0)))
+    if (theirs >> 32 == seq || is_other_call(&w, word_of(self->sync, peer, seq, 0)))
         return fail_different(self, self->id < peer ? self->id : peer, self->id < peer ? peer : self->id, seq);
     return dti_stopped(&team->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
 }
@@ -164,7 +164,7 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_vi
                                    struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
-    struct dti_sync *sync = team->sync;
+    struct dti_sync *sync = self->sync;
     struct dti_attendee *me = &sync->attendee[self->id];
     const struct dti_route *route = &me->route[visit->call->implementation];
     uint32_t seq = (uint32_t)(word >> 32);
@@ -204,14 +204,14 @@ static bool crowded_ready(void *argument)
     const struct dti_team *team = w->self->team;
     dti_async_help(w->self);
     /* acquire: whoever has returned after this meeting has seen its release, and then so do we in meet_crowded */
-    return released(team->sync, w->seq) || dti_stopped(&team->stop) ||
+    return released(w->self->sync, w->seq) || dti_stopped(&team->stop) ||
            atomic_load_explicit(&team->returned, memory_order_acquire) != 0;
 }
 
 static ditto_status lead_crowded(struct dti_replica *self, const struct dti_visit *visit, uint32_t seq)
 {
     struct dti_team *team = self->team;
-    struct dti_sync *sync = team->sync;
+    struct dti_sync *sync = self->sync;
     for (uint32_t i = 1; i < team->n; i++)
         if (word_of(sync, i, seq, 0) != word_of(sync, 0, seq, 0))
             return fail_different(self, 0, i, seq);
@@ -228,7 +228,7 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_visi
                                  struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
-    struct dti_sync *sync = team->sync;
+    struct dti_sync *sync = self->sync;
     uint32_t seq = (uint32_t)(word >> 32);
     struct crowded_wait w = { self, seq };
     /* release: for describe_missing, which looks at slots here too; the order of the meeting comes from C0 */
@@ -268,7 +268,7 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_visit *visit, s
                       uint32_t *seq)
 {
     struct dti_team *team = self->team;
-    struct dti_attendee *me = &team->sync->attendee[self->id];
+    struct dti_attendee *me = &self->sync->attendee[self->id];
     if (dti_stopped(&team->stop)) /* before anything is written: slots of an unfinished meeting stay as they are */
         return dti_leave(self, dti_team_stop_status(team));
     if (dti_team_forked(team)) /* a function that forked: its peers are not in the child */
@@ -280,7 +280,7 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_visit *visit, s
     uint64_t word =
         (uint64_t)number << 32 | (digest ^ (uint32_t)me->posted * 0x9e3779b1u); /* what was started before counts too */
     if (visit->payload_bytes != 0)
-        memcpy(dti_slot_payload(dti_slot_of(team->sync, self->id, number, 0), visit->call, visit->payload_bytes),
+        memcpy(dti_slot_payload(dti_slot_of(self->sync, self->id, number, 0), visit->call, visit->payload_bytes),
                visit->payload, visit->payload_bytes);
     *seq = number;
     ditto_status status = dti_meets_by_counter(team, visit->call) ? meet_crowded(self, visit, word, deadline)

@@ -55,7 +55,7 @@ static ditto_status check_rooms(const struct gathering *g, size_t needed)
 static void copy_values(struct gathering *g, const char *from, size_t count, char *to)
 {
     struct dti_reduction *r = &g->reduction;
-    char *tile = g->self->team->sync->attendee[g->self->id].desk.scratch;
+    char *tile = g->self->sync->attendee[g->self->id].desk.scratch;
     size_t step = TILE_BYTES / r->accumulator_bytes;
     if (r->kernel->divide == NULL) {
         if (count != 0)
@@ -175,7 +175,7 @@ static void put_tile(const struct gathering *g, char *sum, size_t count, char *t
 
 static ditto_status merge(struct gathering *g)
 {
-    char *tile = g->self->team->sync->attendee[g->self->id].desk.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
+    char *tile = g->self->sync->attendee[g->self->id].desk.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
     size_t step = TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
     DTI_TRY(sort_entries(g));
     DTI_TRY(check_rooms(g, g->own->out != NULL ? count_indices(g) : 0));
@@ -204,7 +204,7 @@ static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context
     void *memory;
     g->total = 0;
     for (uint32_t r = 0; r < self->team->n; r++) {
-        g->of[r] = dti_call_of(self->team->sync, r, seq)->more;
+        g->of[r] = dti_call_of(self->sync, r, seq)->more;
         g->total += g->of[r]->in.rows; /* they lie in one address space: no overflow */
     }
     if (!g->own->merge) {
@@ -225,13 +225,13 @@ ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call, 
 {
     struct gathering g = { .self = self,
                            .own = own,
-                           .reduction = dti_flow_reduction(self->team->sync, call),
+                           .reduction = dti_flow_reduction(self->sync, call),
                            .row_count = call->count,
                            .row_bytes = call->count * call->element_bytes };
     struct dti_fenv saved = dti_fenv_enter();
     call->more = own;
     ditto_status status = dti_collective_inside(self, call, gather, &g, deadline);
     dti_fenv_leave(saved);
-    dti_finish_call(&self->team->sync->attendee[self->id]);
+    dti_finish_call(&self->sync->attendee[self->id]);
     return status != DITTO_OK ? status : g.found;
 }

@@ -105,6 +105,7 @@ static inline void dti_finish_call(struct dti_attendee *me)
 
 struct dti_sync {
     struct dti_team *team;
+    struct dti_sync *outer, *inner; /* of runs inside runs: each has what it needs for itself, and disturbs no other */
     struct dti_attendee *attendee; /* [n] */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t arrived;
     alignas(DTI_LINE_PAIR) _Atomic uint32_t release;

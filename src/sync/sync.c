@@ -131,6 +131,14 @@ static ditto_status calibrate(struct dti_sync *sync, bool known, const ditto_tun
     return DITTO_OK;
 }
 
+static ditto_status settle_all(struct dti_sync *sync)
+{
+    DTI_TRY(make_plans(sync));
+    DTI_TRY(dti_team_run(sync->team, settle, sync, DITTO_FOREVER));
+    begin(sync);
+    return DITTO_OK;
+}
+
 static ditto_status make(struct dti_team *team, const struct dti_sync_options *options, struct dti_sync *sync)
 {
     ditto_tuning given;
@@ -146,40 +154,84 @@ static ditto_status make(struct dti_team *team, const struct dti_sync_options *o
     sync->tuning.given = given;
     dti_tuning_fill(&sync->tuning.given, &found);
     sync->small_started = given.small_bytes != 0 ? given.small_bytes : DTI_SMALL_BYTES;
-    DTI_TRY(make_plans(sync));
-    DTI_TRY(dti_team_run(team, settle, sync, DITTO_FOREVER));
-    begin(sync);
+    DTI_TRY(settle_all(sync));
     DTI_TRY(calibrate(sync, known || is_complete(&given), &given));
     begin(sync); /* users' operations are counted from 1 */
     return DITTO_OK;
 }
 
-ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options)
+static void release(struct dti_sync *sync)
+{
+    for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
+        dti_rounds_free(&sync->rounds[i]);
+    free(sync->result);
+    free(sync->diagnosis);
+    free(sync->attendee); /* slots and scratch go with the arenas */
+    free(sync);
+}
+
+static ditto_status allocate(struct dti_team *team, struct dti_sync **out)
 {
     struct dti_sync *sync = aligned_alloc(DTI_LINE_PAIR, sizeof *sync);
-    struct dti_attendee *attendee = aligned_alloc(DTI_LINE_PAIR, team->n * sizeof *attendee);
-    unsigned char *result = aligned_alloc(DTI_LINE_PAIR, DTI_SMALL_BYTES);
-    char *diagnosis = malloc(dti_diagnosis_bytes(team->n));
-    if (sync == NULL || attendee == NULL || result == NULL || diagnosis == NULL) {
-        free(sync);
-        free(attendee);
-        free(result);
-        free(diagnosis);
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the collectives of %u replicas", team->n);
+    if (sync != NULL) {
+        memset(sync, 0, sizeof *sync);
+        sync->team = team;
+        sync->attendee = aligned_alloc(DTI_LINE_PAIR, team->n * sizeof *sync->attendee);
+        sync->result = aligned_alloc(DTI_LINE_PAIR, DTI_SMALL_BYTES);
+        sync->diagnosis = malloc(dti_diagnosis_bytes(team->n));
+        if (sync->attendee != NULL && sync->result != NULL && sync->diagnosis != NULL) {
+            memset(sync->attendee, 0, team->n * sizeof *sync->attendee);
+            *out = sync;
+            return DITTO_OK;
+        }
+        release(sync);
     }
-    memset(sync, 0, sizeof *sync);
-    memset(attendee, 0, team->n * sizeof *attendee);
-    sync->team = team;
-    sync->attendee = attendee;
-    sync->result = result;
-    sync->diagnosis = diagnosis;
-    team->sync = sync; /* on failure the strategy destroys the team, and us with it */
-    return make(team, options, sync);
+    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the collectives of %u replicas", team->n);
+}
+
+ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options)
+{
+    DTI_TRY(allocate(team, &team->sync)); /* on failure the strategy destroys the team, and us with it */
+    for (uint32_t i = 0; i < team->n; i++)
+        team->replica[i].sync = team->sync;
+    return make(team, options, team->sync);
+}
+
+/* All is as outside, and nothing is measured. */
+ditto_status dti_sync_make_inner(struct dti_team *team)
+{
+    struct dti_sync *outer = team->replica[0].sync, *inner;
+    if (outer->inner != NULL)
+        return DITTO_OK;
+    DTI_TRY(allocate(team, &inner));
+    inner->kernels = outer->kernels;
+    inner->shape = outer->shape;
+    inner->defaults = outer->defaults;
+    inner->tuning = outer->tuning;
+    inner->small_started = outer->small_started;
+    ditto_status status = settle_all(inner);
+    if (status != DITTO_OK) {
+        release(inner);
+        return status;
+    }
+    inner->outer = outer;
+    outer->inner = inner;
+    return DITTO_OK;
+}
+
+void dti_sync_go_in(struct dti_replica *self)
+{
+    self->sync = self->sync->inner;
+}
+
+void dti_sync_go_out(struct dti_replica *self)
+{
+    self->sync = self->sync->outer;
 }
 
 void dti_sync_renew(struct dti_team *team)
 {
-    begin(team->sync);
+    begin(team->pauses == 0 ? team->sync : team->replica[0].sync->inner);
 }
 
 ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status, uint32_t serial)
@@ -201,14 +253,11 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
 
 void dti_sync_destroy(struct dti_team *team)
 {
-    struct dti_sync *sync = team->sync;
-    if (sync == NULL)
-        return;
-    for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
-        dti_rounds_free(&sync->rounds[i]);
-    free(sync->result);
-    free(sync->diagnosis);
-    free(sync->attendee); /* slots and scratch go with the arenas */
-    free(sync);
+    struct dti_sync *sync = team->sync; /* the outermost: no run is going on */
     team->sync = NULL;
+    while (sync != NULL) {
+        struct dti_sync *inner = sync->inner;
+        release(sync);
+        sync = inner;
+    }
 }

@@ -6,6 +6,8 @@
 #include <ditto/tuning.h>
 
 #include "replicas/replicas.h"
+#include "sync/kernel.h"
+#include "sync/tree.h"
 
 struct dti_sync; /* a team's collectives */
 
@@ -18,17 +20,27 @@ struct dti_sync_options {
 /* -- Cross context, no run going on; the caller is between dti_cross_enter and dti_cross_leave -- */
 /* Sets team->sync. NO_MEMORY; UNSUPPORTED, RANGE: kernels; INVALID, RANGE: tuning. */
 ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options);
-void dti_sync_renew(struct dti_team *team); /* after a run that was stopped, before the next */
+void dti_sync_renew(struct dti_team *team); /* of the run that was stopped, before the next on its level */
+/* -- Replica 0's own thread, in a pause -- */
+/* A run inside the run has collectives of its own, so that what is open outside stays as it is. Made when they are first needed,
+ * and kept. NO_MEMORY. */
+ditto_status dti_sync_make_inner(struct dti_team *team);
 
 /* -- Any thread, no run going on -- */
 void dti_sync_destroy(struct dti_team *team); /* NULL state is allowed */
 
-/* -- The replica's own thread, when its function has returned `status` -- */
-/* INVALID if it has left started operations open, unless it failed itself; else `status`. Then the run is stopped, and when this
+/* -- The replica's own thread -- */
+/* Around its function of a run inside a run. */
+void dti_sync_go_in(struct dti_replica *self);
+void dti_sync_go_out(struct dti_replica *self);
+/* When its function has returned `status`: INVALID if it has left started operations open, unless it failed itself; else `status`. Then the run is stopped, and when this
  * returns no peer is at this replica's buffers. `serial`: dti_error_serial before the function was called. */
 ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status, uint32_t serial);
 
 /* -- The replica's own thread: collective -- */
+
+/* Waits until all replicas have called the same: a barrier under a public function's name. `hash` is of what must agree beside. */
+ditto_status dti_sync_meet(struct dti_replica *self, const char *name, uint64_t hash, struct dti_deadline *deadline);
 
 /* Memory near a replica that results go to. */
 struct dti_copy {
@@ -52,6 +64,11 @@ ditto_status dti_update(struct dti_replica *self, const void *src, size_t count,
 
 /* -- Pure: any thread, the caller in the default floating-point environment -- */
 
+/* The arithmetic of a pair that has passed dti_reduction_check. */
+static inline const struct dti_kernel *dti_kernel_of(ditto_dtype dtype, ditto_op op)
+{
+    return &(*dti_kernels_best())[dtype][op];
+}
 /* out = left op right, elementwise; `out` may be either. */
 void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left, const void *right, size_t count);
 /* dst = the tree over source[0..n), by the calling thread alone. dst overlaps no source. NO_MEMORY. */

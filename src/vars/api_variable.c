@@ -51,7 +51,11 @@ ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor 
     DTI_TRY(check_enums(&known));
     DTI_TRY(check_spec(initial, &known));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
-    return dti_variable_create(dti_team_of(strategy), initial, &known, out);
+    const struct dti_strategy_base *base = dti_base_of(strategy);
+    if (base->central && known.synchronization == DITTO_ON_READ)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "a sync-on-read variable in central storage: it keeps one component, "
+                                               "and each replica would need its own");
+    return dti_variable_create(base, initial, &known, out);
 }
 
 ditto_status ditto_variable_destroy(ditto_variable *variable)
@@ -81,7 +85,7 @@ ditto_tensor ditto_variable_spec(const ditto_variable *variable)
 
 /* -- cross -- */
 
-static ditto_status check_alive(const ditto_variable *v)
+ditto_status dti_variable_check_alive(const ditto_variable *v)
 {
     DTI_TRY(dti_not_null(v, "variable"));
     if (v->team == NULL)
@@ -96,12 +100,25 @@ static ditto_status check_size(const ditto_variable *v, const void *buffer, size
     return dti_buffer_check(buffer, bytes, v->spec.dtype, name);
 }
 
+/* Inside the function of an update of this variable: the copy that it works on; else NULL. */
+static void *copy_at_hand(const ditto_variable *v)
+{
+    const struct dti_frame *top = dti_frame_top;
+    bool here = top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v;
+    return here ? dti_component(v, top->replica->id) : NULL;
+}
+
 ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
 {
     struct dti_frame frame;
     DTI_ENTER();
-    DTI_TRY(check_alive(v));
+    DTI_TRY(dti_variable_check_alive(v));
     DTI_TRY(check_size(v, dst, bytes, "dst"));
+    const void *copy = copy_at_hand(v);
+    if (copy != NULL) {
+        memcpy(dst, copy, bytes);
+        return DITTO_OK;
+    }
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_WHERE_IT_IS));
     struct dti_fenv saved = dti_fenv_enter();
     ditto_status status = v->kind->cross_read(v, dst);
@@ -113,9 +130,14 @@ ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
 static ditto_status cross_write(ditto_variable *v, enum dti_rule rule, const void *value, size_t bytes)
 {
     struct dti_frame frame;
-    DTI_TRY(check_alive(v));
+    DTI_TRY(dti_variable_check_alive(v));
     DTI_TRY(check_size(v, value, bytes, "value"));
     DTI_TRY(dti_rule_check(rule, v->spec.dtype));
+    void *copy = copy_at_hand(v);
+    if (copy != NULL) {
+        dti_rule_apply(rule, v->spec.dtype, copy, copy, value, v->count);
+        return DITTO_OK;
+    }
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_WHERE_IT_IS));
     struct dti_fenv saved = dti_fenv_enter();
     ditto_status status = v->kind->cross_write(v, rule, value);
@@ -145,7 +167,7 @@ ditto_status ditto_variable_assign_sub(ditto_variable *variable, const void *val
 ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const void **data)
 {
     DTI_ENTER();
-    DTI_TRY(check_alive(v));
+    DTI_TRY(dti_variable_check_alive(v));
     DTI_TRY(dti_not_null(data, "data"));
     DTI_TRY(dti_context_check_cross(v->team));
     if (replica >= v->team->n)
@@ -160,8 +182,8 @@ static ditto_status check_own(const struct dti_replica *r, const ditto_variable 
 {
     if (r == NULL)
         return dti_error_get()->status;
-    DTI_TRY(check_alive(v));
-    if (v->team != r->team)
+    DTI_TRY(dti_variable_check_alive(v));
+    if (v->team->strategy != r->team->strategy)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another strategy than replica %u",
                         v->name, r->id);
     return DITTO_OK;

@@ -5,13 +5,20 @@
 #include <string.h>
 
 /* Where components cannot differ they share a copy per NUMA node, which the node's first replica owns. */
-static void plan_copies(ditto_variable *v, bool shared)
+static void plan_copies(ditto_variable *v)
 {
     const struct dti_team *team = v->team;
+    if (v->central) { /* of a replica on that node if there is one */
+        v->copies = 1;
+        for (uint32_t i = team->n; i-- > 0;)
+            if (team->replica[i].pu.memory_node == v->node)
+                v->copy[0].owner = i;
+        return;
+    }
     for (uint32_t i = 0; i < team->n; i++) {
         uint32_t c = 0;
         while (c < v->copies &&
-               !(shared && team->replica[v->copy[c].owner].pu.memory_node == team->replica[i].pu.memory_node))
+               !(!v->own_copies && team->replica[v->copy[c].owner].pu.memory_node == team->replica[i].pu.memory_node))
             c++;
         if (c == v->copies)
             v->copy[v->copies++] = (struct dti_copy){ .owner = i };
@@ -31,7 +38,10 @@ static ditto_status place_copy(struct dti_replica *r, void *argument)
     struct dti_copy *copy = &p->v->copy[p->v->copy_of[r->id]];
     if (copy->owner != r->id)
         return DITTO_OK;
-    DTI_TRY(dti_replica_alloc(r, p->v->bytes, DTI_LINE, &copy->data));
+    if (p->v->central)
+        DTI_TRY(dti_node_alloc(r, p->v->node, p->v->bytes, DTI_LINE, &copy->data));
+    else
+        DTI_TRY(dti_replica_alloc(r, p->v->bytes, DTI_LINE, &copy->data));
     if (p->value != NULL)
         memcpy(copy->data, p->value, p->v->bytes);
     else
@@ -78,7 +88,7 @@ static ditto_status fill_in(ditto_variable *v, const ditto_tensor *initial, cons
     if (status == DITTO_OK)
         status = dti_cross_enter(v->team, &frame, DTI_CALLER_PINNED);
     if (status == DITTO_OK) {
-        plan_copies(v, v->mirrored && v->aggregation != DITTO_AGGREGATE_NONE && o->copies == DITTO_COPIES_DEFAULT);
+        plan_copies(v);
         struct placing placing = { v, value };
         status = dti_team_run(v->team, place_copy, &placing, DITTO_FOREVER);
         dti_team_renew(v->team); /* placing uses no collective: nothing else has to be renewed */
@@ -86,7 +96,7 @@ static ditto_status fill_in(ditto_variable *v, const ditto_tensor *initial, cons
             dti_dependent_add(v->team, &v->dependent);
         else
             for (uint32_t i = 0; i < v->copies; i++)
-                dti_arena_free_remote(v->team->replica[v->copy[i].owner].arena, v->copy[i].data);
+                dti_replica_free_remote(&v->team->replica[v->copy[i].owner], v->copy[i].data);
         dti_cross_leave(v->team, &frame);
     }
     free(made);
@@ -101,9 +111,10 @@ static void release(ditto_variable *v)
     free(v);
 }
 
-ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *initial, const ditto_variable_options *o,
-                                 ditto_variable **out)
+ditto_status dti_variable_create(const struct dti_strategy_base *base, const ditto_tensor *initial,
+                                 const ditto_variable_options *o, ditto_variable **out)
 {
+    struct dti_team *team = base->team;
     ditto_variable *v = calloc(1, sizeof *v);
     if (v != NULL) {
         v->name = strdup(o->name != NULL ? o->name : "Variable");
@@ -118,6 +129,8 @@ ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *init
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a variable");
     v->dependent.orphan = orphan;
     v->team = team;
+    v->central = base->central;
+    v->node = base->parameter_node;
     v->mirrored = o->synchronization != DITTO_ON_READ;
     v->kind = v->mirrored ? &dti_mirrored_kind : &dti_sync_on_read_kind;
     v->spec = *initial;
@@ -125,6 +138,8 @@ ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *init
     v->count = ditto_tensor_count(initial);
     v->bytes = ditto_tensor_bytes(initial);
     v->aggregation = o->aggregation != DITTO_AGGREGATE_DEFAULT ? o->aggregation : DITTO_AGGREGATE_NONE;
+    v->own_copies = !v->central &&
+                    (!v->mirrored || v->aggregation == DITTO_AGGREGATE_NONE || o->copies == DITTO_COPIES_PER_REPLICA);
     v->trainable = o->trainable != DITTO_TRAINABLE_DEFAULT ? o->trainable == DITTO_TRAINABLE_ON : v->mirrored;
     ditto_status status = fill_in(v, initial, o);
     if (status != DITTO_OK) {
@@ -140,13 +155,11 @@ void dti_variable_destroy(ditto_variable *v)
     struct dti_team *team = v->team;
     if (team != NULL) {
         bool forked = dti_team_forked(team); /* then the lock may be held by a thread that is not there */
-        if (!forked)
-            pthread_mutex_lock(&team->lock);
+        bool taken = !forked && dti_team_take_turn(team);
         dti_dependent_remove(team, &v->dependent);
         for (uint32_t i = 0; i < v->copies && !team->poisoned; i++) /* a stuck replica may still read them */
-            dti_arena_free_remote(team->replica[v->copy[i].owner].arena, v->copy[i].data);
-        if (!forked)
-            pthread_mutex_unlock(&team->lock);
+            dti_replica_free_remote(&team->replica[v->copy[i].owner], v->copy[i].data);
+        dti_team_give_turn(team, taken);
     }
     release(v);
 }

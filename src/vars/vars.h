@@ -26,6 +26,9 @@ struct ditto_variable {
     size_t count, bytes;
     ditto_aggregation aggregation;
     bool trainable, mirrored;
+    bool own_copies; /* one for each replica by request or need, wherever replicas are: components may differ */
+    bool central;    /* one copy in all, on `node` */
+    uint32_t node;
     uint32_t copies;       /* physical */
     struct dti_copy *copy; /* [copies] each shared by the components of one or more replicas */
     uint32_t *copy_of;     /* [replicas] index into copy */
@@ -33,9 +36,11 @@ struct ditto_variable {
 
 extern const struct dti_variable_kind dti_mirrored_kind, dti_sync_on_read_kind;
 
-ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *initial,
+ditto_status dti_variable_create(const struct dti_strategy_base *base, const ditto_tensor *initial,
                                  const ditto_variable_options *options, ditto_variable **out);
 void dti_variable_destroy(ditto_variable *v);
+/* INVALID: NULL. CONTEXT: its strategy was destroyed. */
+ditto_status dti_variable_check_alive(const ditto_variable *v);
 static inline void *dti_component(const ditto_variable *v, uint32_t replica)
 {
     return v->copy[v->copy_of[replica]].data;

@@ -1,0 +1,47 @@
+/* src/strategy/api_context.c - include/ditto/context.h. */
+#include "strategy/strategy.h"
+
+ditto_strategy *ditto_get_strategy(void)
+{
+    DTI_ENTER();
+    return dti_frame_top != NULL ? dti_frame_top->team->strategy : dti_default_strategy();
+}
+
+int ditto_has_strategy(void)
+{
+    return dti_frame_top != NULL && !dti_is_default(dti_frame_top->team->strategy);
+}
+
+int ditto_in_cross_replica_context(void)
+{
+    return dti_frame_top != NULL && dti_frame_top->kind == DTI_CONTEXT_CROSS;
+}
+
+ditto_replica *ditto_get_replica_context(void)
+{
+    DTI_ENTER();
+    const struct dti_frame *top = dti_frame_top;
+    if (top == NULL) {
+        const struct dti_replica *plain = dti_default_replica();
+        return plain != NULL ? (ditto_replica *)(uintptr_t)dti_plain_self : NULL;
+    }
+    return top->kind == DTI_CONTEXT_REPLICA ? (ditto_replica *)(uintptr_t)top->self : NULL;
+}
+
+int32_t ditto_get_update_replica(void)
+{
+    const struct dti_frame *top = dti_frame_top;
+    return top != NULL && top->kind == DTI_CONTEXT_UPDATE ? (int32_t)top->replica->id : -1;
+}
+
+ditto_status ditto_set_default(ditto_strategy *strategy)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_scope_clear_standing());
+    return strategy != NULL ? dti_scope_enter(strategy, true) : DITTO_OK;
+}
+
+int ditto_strategy_created_in_scope(const ditto_strategy *strategy, const ditto_variable *variable)
+{
+    return strategy != NULL && variable != NULL && variable->team != NULL && variable->team->strategy == strategy;
+}

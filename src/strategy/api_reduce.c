@@ -1,0 +1,122 @@
+/* src/strategy/api_reduce.c - include/ditto/reduce.h: check, then call. */
+#include "strategy/reduce.h"
+
+static ditto_status check(const ditto_strategy *strategy, const ditto_value *value, const void *out)
+{
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
+    if (dti_team_forked(dti_team_of(strategy)))
+        return dti_fail_forked();
+    return dti_value_check_own(value, strategy, "value");
+}
+
+ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const ditto_value *value, const int32_t *axes,
+                                   uint32_t num_axes, ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_TRY(check(strategy, value, out));
+    if (num_axes != 0)
+        DTI_TRY(dti_not_null(axes, "axes"));
+    return dti_reduce_value(strategy, op, value, axes, num_axes, out);
+}
+
+ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, const ditto_value *value, double *out)
+{
+    ditto_value *reduced;
+    ditto_tensor tensor;
+    DTI_ENTER();
+    DTI_TRY(check(strategy, value, out));
+    DTI_TRY(dti_reduce_value(strategy, op, value, NULL, 0, &reduced));
+    ditto_status status = ditto_value_tensor(reduced, &tensor);
+    if (status == DITTO_OK)
+        status = dti_tensor_number(&tensor, out);
+    dti_value_drop(reduced);
+    return status;
+}
+
+ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy, const ditto_value *slices, ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_TRY(check(strategy, slices, out));
+    if (slices->kind != DITTO_SLICES)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s has no slices to merge", dti_value_kind_words(slices->kind));
+    return dti_merge_slices(slices, out);
+}
+
+static ditto_status check_places(const ditto_strategy *strategy, const ditto_places *places)
+{
+    if (places->of == NULL) {
+        uint32_t n = dti_team_of(strategy)->n;
+        if (places->replica >= n)
+            return DTI_FAIL(DITTO_ERR_RANGE, "replica %u as a place: the strategy has %u", places->replica, n);
+        return DITTO_OK;
+    }
+    DTI_TRY(dti_value_check_own(places->of, strategy, "places"));
+    if (places->of->kind == DITTO_VARIABLE)
+        return dti_variable_check_alive(places->of->variable);
+    if (places->of->kind != DITTO_PER_REPLICA && places->of->kind != DITTO_MIRRORED_VALUE)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "%s has no places: give a per-replica or mirrored value, a variable, or a replica",
+                        dti_value_kind_words(places->of->kind));
+    return DITTO_OK;
+}
+
+ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *const *values,
+                                            const ditto_places *places, uint32_t count, ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(values, "values"));
+    DTI_TRY(dti_not_null(places, "places"));
+    if (count == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "count = 0: a batch has at least one value");
+    for (uint32_t i = 0; i < count; i++) {
+        DTI_TRY(check(strategy, values[i], out));
+        DTI_TRY(check_places(strategy, &places[i]));
+    }
+    return dti_reduce_to_places(strategy, op, values, places, count, out);
+}
+
+ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
+                                      ditto_places places, ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_TRY(check(strategy, value, out));
+    DTI_TRY(check_places(strategy, &places));
+    return dti_reduce_to_places(strategy, op, &value, &places, 1, out);
+}
+
+ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_tensor *tensor, ditto_places places,
+                                         ditto_value **out)
+{
+    size_t bytes;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_TRY(dti_not_null(tensor, "tensor"));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_tensor_check(tensor, &bytes));
+    DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
+    DTI_TRY(check_places(strategy, &places));
+    return dti_broadcast_to_places(strategy, tensor, &places, out);
+}
+
+ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *value, uint32_t axis, ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_TRY(check(strategy, value, out));
+    return dti_gather_value(strategy, value, axis, out);
+}
+
+ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *in, uint32_t axis, ditto_tensor *out)
+{
+    size_t bytes;
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(dti_not_null(in, "in"));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_tensor_check(in, &bytes));
+    DTI_TRY(dti_buffer_check(in->data, bytes, in->dtype, "in"));
+    return dti_all_gather_tensor(self, r, in, axis, out);
+}

@@ -1,0 +1,106 @@
+/* src/strategy/default.c - the strategy that a thread is in when it has entered none: one replica, the thread itself.
+ *
+ * There is one strategy, which owns variables and values, and serves cross calls in turn. Each thread that asks for its replica gets
+ * one of its own beside it, so that threads do not wait for each other; it goes with the thread. */
+#include "strategy/strategy.h"
+
+#include <errno.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static ditto_strategy *the_default;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t at_thread_end;
+static bool has_key;
+
+static ditto_status check(ditto_strategy_options *options)
+{
+    (void)options;
+    return DTI_FAIL(DITTO_ERR_INVALID, "the default strategy is not created: ditto_get_strategy gives it");
+}
+
+static ditto_status settle(ditto_strategy *strategy, const ditto_strategy_options *options)
+{
+    (void)strategy;
+    (void)options;
+    return DITTO_OK;
+}
+
+const struct dti_strategy_kind dti_default_strategy_kind = { DITTO_DEFAULT_STRATEGY, "default", check, settle };
+
+bool dti_is_default(const ditto_strategy *strategy)
+{
+    return strategy->kind == &dti_default_strategy_kind;
+}
+
+/* In a child process it is dead, and another takes its place. */
+static void forget_dead(void)
+{
+    if (the_default != NULL && dti_team_forked(the_default->base.team)) {
+        (void)dti_strategy_destroy(the_default);
+        the_default = NULL;
+    }
+}
+
+ditto_strategy *dti_default_strategy(void)
+{
+    int kept_errno = errno; /* hwloc and files that are not there set it on their way */
+    ditto_strategy_options options = { .replicas = 1, .pin = DITTO_PIN_NONE, .helpers = DITTO_HELPERS_OFF };
+    pthread_mutex_lock(&lock);
+    forget_dead();
+    if (the_default == NULL && dti_strategy_create(&dti_default_strategy_kind, &options, &the_default) != DITTO_OK)
+        the_default = NULL;
+    ditto_strategy *found = the_default;
+    pthread_mutex_unlock(&lock);
+    errno = kept_errno;
+    return found;
+}
+
+/* -- a thread's own replica -- */
+
+static void end_thread(void *team)
+{
+    dti_plain_replica = NULL;
+    dti_plain_self = NULL;
+    dti_sync_destroy(team);
+    (void)dti_team_destroy(team);
+}
+
+static void make_key(void)
+{
+    has_key = pthread_key_create(&at_thread_end, end_thread) == 0;
+}
+
+static ditto_status make_replica(ditto_strategy *strategy)
+{
+    struct dti_team *team;
+    struct dti_frame frame;
+    DTI_TRY(dti_team_create(&strategy->base.team->options, &team));
+    team->strategy = strategy;
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    ditto_status status = dti_sync_create(team, &(struct dti_sync_options){ .kernels = DITTO_KERNELS_DEFAULT });
+    dti_cross_leave(team, &frame);
+    if (status != DITTO_OK) {
+        ditto_error kept = *dti_error_get();
+        end_thread(team);
+        dti_error_set(&kept);
+        return status;
+    }
+    dti_plain_replica = &team->replica[0];
+    dti_plain_self = dti_replica_handle(dti_plain_replica);
+    if (has_key)
+        pthread_setspecific(at_thread_end, team);
+    return DITTO_OK;
+}
+
+struct dti_replica *dti_default_replica(void)
+{
+    if (dti_plain_replica != NULL && !dti_team_forked(dti_plain_replica->team))
+        return dti_plain_replica;
+    pthread_once(&once, make_key);
+    dti_plain_replica = NULL; /* of a process before fork: left to it */
+    dti_plain_self = NULL;
+    ditto_strategy *strategy = dti_default_strategy();
+    if (strategy == NULL || make_replica(strategy) != DITTO_OK)
+        return NULL;
+    return dti_plain_replica;
+}

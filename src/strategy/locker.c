@@ -1,0 +1,106 @@
+/* src/strategy/locker.c - see locker.h. */
+#include "strategy/locker.h"
+
+#define LOOKS 8 /* at components that may be large enough */
+
+/* The first of its own that has room, out of the list; NULL: none of the first few. */
+static struct dti_component *find(struct dti_locker *locker, size_t bytes)
+{
+    struct dti_component **at = &locker->own;
+    for (int look = 0; *at != NULL && look < LOOKS; look++, at = &(*at)->next)
+        if (bytes <= sizeof(*at)->small || (*at)->room >= bytes) {
+            struct dti_component *found = *at;
+            *at = found->next;
+            return found;
+        }
+    return NULL;
+}
+
+static void collect_returned(struct dti_locker *locker)
+{
+    struct dti_component *list = atomic_exchange_explicit(&locker->returned, NULL, memory_order_acquire); /* R1 */
+    while (list != NULL) {
+        struct dti_component *next = list->next;
+        list->next = locker->own;
+        locker->own = list;
+        list = next;
+    }
+}
+
+static ditto_status make(struct dti_locker *locker, struct dti_component **out)
+{
+    void *memory;
+    DTI_TRY(dti_replica_alloc(locker->replica, sizeof **out, DTI_LINE, &memory));
+    locker->allocations++;
+    *out = memory;
+    **out = (struct dti_component){ .locker = locker };
+    return DITTO_OK;
+}
+
+/* One that has been kept and is too small grows, rather than that there are more and more. */
+static ditto_status grow(struct dti_component *c, size_t bytes)
+{
+    struct dti_replica *r = c->locker->replica;
+    dti_arena_free(r->arena, c->memory);
+    c->memory = NULL;
+    c->room = 0;
+    DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE, &c->memory));
+    c->locker->allocations++;
+    c->room = bytes;
+    return DITTO_OK;
+}
+
+ditto_status dti_component_take(struct dti_locker *locker, size_t bytes, struct dti_component **out, void **data)
+{
+    struct dti_component *c = find(locker, bytes);
+    if (c == NULL) {
+        collect_returned(locker);
+        c = find(locker, bytes);
+    }
+    if (c == NULL && (c = locker->own) != NULL)
+        locker->own = c->next;
+    if (c == NULL)
+        DTI_TRY(make(locker, &c));
+    if (bytes > sizeof c->small && c->room < bytes) {
+        ditto_status status = grow(c, bytes);
+        if (status != DITTO_OK) {
+            dti_component_give(c);
+            return status;
+        }
+    }
+    *out = c;
+    *data = bytes <= sizeof c->small ? c->small : c->memory;
+    return DITTO_OK;
+}
+
+void dti_component_give(struct dti_component *component)
+{
+    if (component == NULL)
+        return;
+    _Atomic(struct dti_component *) *stack = &component->locker->returned;
+    struct dti_component *top = atomic_load_explicit(stack, memory_order_relaxed); /* not looked into */
+    do
+        component->next = top;
+    while (!atomic_compare_exchange_weak_explicit(stack, &top, component, memory_order_release, /* R0 */
+                                                  memory_order_relaxed));
+}
+
+ditto_status dti_results_begin(struct dti_locker *locker, uint32_t level)
+{
+    void *memory;
+    if (locker->results[level] == NULL) {
+        DTI_TRY(dti_replica_alloc(locker->replica, sizeof **locker->results, DTI_LINE, &memory));
+        locker->results[level] = memory;
+        locker->results[level]->locker = locker;
+    }
+    locker->results[level]->count = 0;
+    return DITTO_OK;
+}
+
+void dti_results_drop(struct dti_results *results)
+{
+    for (uint32_t i = 0; results != NULL && i < results->count; i++)
+        dti_component_give(results->result[i].component);
+    if (results != NULL)
+        results->count = 0;
+}

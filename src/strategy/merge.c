@@ -1,0 +1,131 @@
+/* src/strategy/merge.c - merge_call: all replicas pause, and replica 0 calls one function in cross-replica context. */
+#include "strategy/merge.h"
+#include "strategy/make.h"
+
+/* What the last merge function of the default strategy's plain replica gave: each thread has its own. */
+static _Thread_local ditto_value *plain_merged;
+
+/* Views of what the replicas gave: they pause, so it stays where it is. */
+static ditto_status view_argument(ditto_strategy *strategy, uint32_t k, ditto_value **out)
+{
+    ditto_value *value;
+    DTI_TRY(dti_value_make(strategy, DITTO_PER_REPLICA, &value));
+    for (uint32_t i = 0; i < strategy->base.team->n; i++) {
+        value->part[i] = strategy->merging[i].arguments[k];
+        ditto_status status = dti_check_alike(&value->part[0], &value->part[i], i);
+        if (status != DITTO_OK)
+            return dti_value_finish(value, status, out);
+    }
+    *out = value;
+    return DITTO_OK;
+}
+
+static ditto_status view_arguments(ditto_strategy *strategy, uint32_t count, ditto_value **arguments)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        ditto_status status = view_argument(strategy, k, &arguments[k]);
+        if (status == DITTO_OK)
+            continue;
+        while (k-- > 0)
+            dti_value_drop(arguments[k]);
+        return status;
+    }
+    return DITTO_OK;
+}
+
+static bool is_argument(ditto_value *const *arguments, uint32_t count, const ditto_value *value)
+{
+    uint32_t k = 0;
+    while (k < count && arguments[k] != value)
+        k++;
+    return k < count;
+}
+
+/* In the frame of a merge function. What it gives is the call's own. */
+static ditto_status call_function(ditto_strategy *strategy, const struct dti_merge *merge,
+                                  ditto_value *const *arguments, ditto_value **result)
+{
+    uint32_t serial = dti_error_serial;
+    DTI_NO_EXCEPTION(returned);
+    ditto_status status = merge->function(strategy, arguments, merge->count, merge->user, result);
+    returned = true;
+    status = dti_function_status(status, serial, "the merge function");
+    if (status == DITTO_OK && *result != NULL)
+        status = dti_value_check_own(*result, strategy, "what the merge function gave");
+    if (status != DITTO_OK)
+        *result = NULL;
+    if (*result != NULL && is_argument(arguments, merge->count, *result))
+        (void)dti_value_keep(*result);
+    return status;
+}
+
+static ditto_status work_alone(ditto_strategy *strategy, const struct dti_merge *merge, ditto_value **result)
+{
+    ditto_value *arguments[DITTO_MAX_MERGE_ARGUMENTS];
+    struct dti_frame frame = { .kind = DTI_CONTEXT_CROSS, .team = strategy->base.team, .entries = 1, .merges = true };
+    int32_t outer = dti_error_replica;
+    DTI_TRY(view_arguments(strategy, merge->count, arguments));
+    dti_error_replica = -1; /* what goes wrong now is no replica's */
+    dti_frame_push(&frame);
+    ditto_status status = call_function(strategy, merge, arguments, result);
+    dti_frame_pop(&frame);
+    dti_error_replica = outer;
+    for (uint32_t k = 0; k < merge->count; k++)
+        dti_value_drop(arguments[k]);
+    return status;
+}
+
+/* Replica 0. Its peers wait for the end of the pause alone, so it comes in any case. */
+static ditto_status lead(struct dti_replica *r, const struct dti_merge *merge, ditto_value **merged)
+{
+    dti_pause_begin(r);
+    dti_value_drop(*merged);
+    *merged = NULL;
+    ditto_status status = work_alone(r->team->strategy, merge, merged);
+    if (status != DITTO_OK)
+        dti_team_stop(r->team);
+    dti_pause_end(r);
+    return status;
+}
+
+static ditto_status merge_plain(const struct dti_merge *merge, const ditto_tensor *arguments,
+                                const ditto_value **result)
+{
+    ditto_strategy *strategy = dti_default_strategy();
+    if (strategy == NULL)
+        return dti_error_get()->status;
+    dti_value_drop(plain_merged);
+    plain_merged = NULL;
+    bool taken = dti_team_take_turn(strategy->base.team); /* its one place for arguments */
+    strategy->merging[0] = (struct dti_merge_part){ .arguments = arguments, .count = merge->count };
+    ditto_status status = work_alone(strategy, merge, &plain_merged);
+    dti_team_give_turn(strategy->base.team, taken);
+    if (status == DITTO_OK && result != NULL)
+        *result = plain_merged;
+    return status;
+}
+
+ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge, const ditto_tensor *arguments,
+                            const ditto_value **result)
+{
+    const struct dti_run_call *call = dti_run_call_here();
+    ditto_strategy *strategy = r->team->strategy;
+    if (call == NULL)
+        return merge_plain(merge, arguments, result);
+    struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
+    ditto_value **merged = &strategy->merged[call->level];
+    uint64_t hash = (uint64_t)(uintptr_t)merge->function * 31 + merge->count;
+    if (r->crew != NULL && r->crew->outstanding)
+        DTI_TRY(dti_crew_join(r));
+    strategy->merging[r->id] = (struct dti_merge_part){ .arguments = arguments, .count = merge->count };
+    DTI_TRY(dti_sync_meet(r, "ditto_merge_call", hash, &deadline));
+    if (r->id == 0)
+        DTI_TRY(lead(r, merge, merged));
+    else
+        dti_pause_serve(r);
+    if (dti_stopped(&r->team->stop))
+        return dti_team_stop_status(r->team);
+    if (result != NULL)
+        *result = *merged;
+    return DITTO_OK;
+}

@@ -1,0 +1,151 @@
+/* src/strategy/random.c - include/ditto/random.h. Pure but for ditto_random_of. */
+#include <ditto/random.h>
+
+#include "replicas/replicas.h"
+
+#include <math.h>
+
+__extension__ typedef unsigned __int128 wide; /* gcc's and clang's */
+
+#define ROUNDS         10
+#define OWN_STREAMS    (UINT64_C(1) << 63)
+#define PI             3.14159265358979323846
+#define WORDS_OF_BLOCK 4
+
+/* One round: two multiplications, their halves crossed over and mixed with the key. Constants of the paper, table 2. */
+static void mix(uint32_t c[4], const uint32_t key[2])
+{
+    uint64_t even = UINT64_C(0xD2511F53) * c[0], odd = UINT64_C(0xCD9E8D57) * c[2];
+    uint32_t first = (uint32_t)(odd >> 32) ^ c[1] ^ key[0], third = (uint32_t)(even >> 32) ^ c[3] ^ key[1];
+    c[0] = first;
+    c[1] = (uint32_t)odd;
+    c[2] = third;
+    c[3] = (uint32_t)even;
+}
+
+void ditto_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
+{
+    uint32_t k[2] = { key[0], key[1] }, c[4] = { counter[0], counter[1], counter[2], counter[3] };
+    for (int round = 0; round < ROUNDS; round++) {
+        mix(c, k);
+        k[0] += 0x9E3779B9; /* Weyl sequences: the golden ratio, and sqrt(3) - 1 */
+        k[1] += 0xBB67AE85;
+    }
+    for (int i = 0; i < 4; i++)
+        out[i] = c[i];
+}
+
+ditto_random ditto_random_make(uint64_t seed, uint64_t stream)
+{
+    return (ditto_random){ .seed = seed, .stream = stream };
+}
+
+ditto_status ditto_random_of(ditto_replica *self, uint64_t seed, ditto_random *out)
+{
+    DTI_ENTER();
+    const struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(dti_not_null(out, "out"));
+    *out = ditto_random_make(seed, OWN_STREAMS + r->id);
+    return DITTO_OK;
+}
+
+void ditto_random_skip(ditto_random *random, uint64_t words)
+{
+    random->word += words;
+}
+
+static void block_of(const ditto_random *random, uint32_t words[WORDS_OF_BLOCK])
+{
+    uint64_t block = random->word / WORDS_OF_BLOCK;
+    uint32_t key[2] = { (uint32_t)random->seed, (uint32_t)(random->seed >> 32) };
+    uint32_t counter[4] = { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)random->stream,
+                            (uint32_t)(random->stream >> 32) };
+    ditto_philox(key, counter, words);
+}
+
+void ditto_random_u32(ditto_random *random, uint32_t *dst, size_t count)
+{
+    uint32_t words[WORDS_OF_BLOCK];
+    for (size_t i = 0; i < count;) {
+        block_of(random, words);
+        for (uint64_t k = random->word % WORDS_OF_BLOCK; k < WORDS_OF_BLOCK && i < count; k++, random->word++)
+            dst[i++] = words[k];
+    }
+}
+
+/* The next two words as one. */
+static uint64_t next_u64(ditto_random *random)
+{
+    uint32_t words[2];
+    ditto_random_u32(random, words, 2);
+    return (uint64_t)words[1] << 32 | words[0];
+}
+
+void ditto_random_below(ditto_random *random, uint64_t bound, uint64_t *dst, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        dst[i] = (uint64_t)((wide)next_u64(random) * bound >> 64);
+}
+
+void ditto_random_f32(ditto_random *random, float *dst, size_t count)
+{
+    uint32_t words[64];
+    while (count != 0) {
+        size_t piece = count < 64 ? count : 64;
+        ditto_random_u32(random, words, piece);
+        for (size_t i = 0; i < piece; i++)
+            *dst++ = (float)(words[i] >> 8) * 0x1p-24f;
+        count -= piece;
+    }
+}
+
+void ditto_random_f64(ditto_random *random, double *dst, size_t count)
+{
+    uint32_t words[64];
+    while (count != 0) {
+        size_t piece = count < 32 ? count : 32;
+        ditto_random_u32(random, words, 2 * piece);
+        for (size_t i = 0; i < piece; i++)
+            *dst++ = (double)(((uint64_t)words[2 * i + 1] << 32 | words[2 * i]) >> 11) * 0x1p-53;
+        count -= piece;
+    }
+}
+
+/* Two independent ones from a block. */
+static void normal_pair(ditto_random *random, double pair[2])
+{
+    double uniform[2];
+    ditto_random_f64(random, uniform, 2);
+    double radius = sqrt(-2 * log1p(-uniform[0])), angle = 2 * PI * uniform[1];
+    pair[0] = radius * cos(angle);
+    pair[1] = radius * sin(angle);
+}
+
+static void begin_block(ditto_random *random)
+{
+    random->word = (random->word + WORDS_OF_BLOCK - 1) / WORDS_OF_BLOCK * WORDS_OF_BLOCK;
+}
+
+void ditto_random_normal_f64(ditto_random *random, double *dst, size_t count)
+{
+    double pair[2];
+    begin_block(random);
+    for (size_t i = 0; i < count; i++) {
+        if (i % 2 == 0)
+            normal_pair(random, pair);
+        dst[i] = pair[i % 2];
+    }
+}
+
+void ditto_random_normal_f32(ditto_random *random, float *dst, size_t count)
+{
+    double pair[2];
+    begin_block(random);
+    for (size_t i = 0; i < count; i++) {
+        if (i % 2 == 0)
+            normal_pair(random, pair);
+        dst[i] = (float)pair[i % 2];
+    }
+}

@@ -1,0 +1,241 @@
+/* src/strategy/update.c - functions on the copies of a variable, in update context. */
+#include "strategy/look.h"
+#include "strategy/make.h"
+#include "strategy/merge.h"
+
+#include <string.h>
+
+/* On the thread of a copy's replica. *result is a view of the function's own memory; dtype 0: none. */
+static ditto_status call_function(struct dti_replica *r, ditto_variable *v, const struct dti_update_wish *wish,
+                                  const ditto_tensor *arguments, ditto_tensor *result)
+{
+    ditto_tensor copy = v->spec;
+    struct dti_frame frame;
+    size_t bytes;
+    copy.data = dti_component(v, r->id);
+    *result = (ditto_tensor){ .data = NULL };
+    struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_UPDATE, r, NULL);
+    frame.object = v;
+    DTI_NO_EXCEPTION(returned);
+    uint32_t serial = dti_error_serial;
+    ditto_status status = wish->function(&copy, arguments, wish->count, wish->user, result);
+    returned = true;
+    dti_frame_leave(&frame, saved);
+    DTI_TRY(dti_function_status(status, serial, "the function of an update of \"%s\"", v->name));
+    if (result->dtype == 0)
+        return DITTO_OK;
+    DTI_TRY(dti_tensor_check(result, &bytes));
+    return dti_buffer_check(result->data, bytes, result->dtype, "the update's result");
+}
+
+static bool owns_copy(const ditto_variable *v, uint32_t replica)
+{
+    return v->copy[v->copy_of[replica]].owner == replica;
+}
+
+/* -- cross-replica context -- */
+
+struct updating {
+    ditto_variable *variable;
+    const struct dti_update_wish *wish;
+    const ditto_value *const *arguments;
+    ditto_value *results; /* NULL: grouped */
+};
+
+static ditto_status check_argument(const ditto_variable *v, const ditto_value *argument)
+{
+    DTI_TRY(dti_value_check_own(argument, v->team->strategy, "an argument of the update"));
+    if (argument->kind == DITTO_NEST || argument->kind == DITTO_SLICES)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s as an argument of an update: give tensors",
+                        dti_value_kind_words(argument->kind));
+    if (argument->kind == DITTO_VARIABLE)
+        DTI_TRY(dti_variable_check_alive(argument->variable));
+    bool one =
+        argument->kind != DITTO_PER_REPLICA && (argument->kind != DITTO_VARIABLE || argument->variable->mirrored);
+    if (one || v->own_copies || v->team->n == 1)
+        return DITTO_OK;
+    return DTI_FAIL(
+        DITTO_ERR_INVALID,
+        "an argument with a component for each replica, but the copies of \"%s\" are shared: create it with "
+        "DITTO_COPIES_PER_REPLICA, or reduce the argument first",
+        v->name);
+}
+
+static ditto_status keep_result(const struct updating *u, uint32_t replica, const ditto_tensor *result)
+{
+    void *data;
+    size_t bytes = ditto_tensor_bytes(result);
+    ditto_tensor *part = &u->results->part[replica];
+    *part = *result;
+    part->device = 0;
+    DTI_TRY(dti_component_take(&u->variable->team->strategy->locker[replica], bytes, &u->results->component[replica],
+                               &data));
+    if (bytes != 0)
+        memcpy(data, result->data, bytes);
+    part->data = data;
+    return DITTO_OK;
+}
+
+static ditto_status update_copy(struct dti_replica *r, void *context)
+{
+    const struct updating *u = context;
+    ditto_tensor arguments[DITTO_MAX_MERGE_ARGUMENTS], result;
+    if (u->results != NULL)
+        u->results->part[r->id] = (ditto_tensor){ .data = NULL };
+    if (!owns_copy(u->variable, r->id))
+        return DITTO_OK;
+    for (uint32_t k = 0; k < u->wish->count; k++)
+        DTI_TRY(dti_look_component(u->arguments[k], r->id, &arguments[k]));
+    DTI_TRY(call_function(r, u->variable, u->wish, arguments, &result));
+    return u->results != NULL && result.dtype != 0 ? keep_result(u, r->id, &result) : DITTO_OK;
+}
+
+/* A replica without a copy has its copy's result. */
+static ditto_status complete(const ditto_variable *v, ditto_value *results, bool *any)
+{
+    uint32_t n = v->team->n;
+    const ditto_tensor *first = &results->part[v->copy[0].owner];
+    *any = first->dtype != 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const ditto_tensor *own = &results->part[v->copy[v->copy_of[i]].owner];
+        if ((own->dtype != 0) != *any)
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "the update gave a result for some copies of \"%s\" and none for others: it is for all or none",
+                v->name);
+        if (*any)
+            DTI_TRY(dti_check_alike(first, own, i));
+        results->part[i] = *own;
+    }
+    return DITTO_OK;
+}
+
+static ditto_status run_updates(struct updating *u)
+{
+    struct dti_team *team = u->variable->team;
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = dti_team_run(team, update_copy, u, DITTO_FOREVER);
+    dti_team_renew(team); /* it uses no collective: nothing else has to be renewed */
+    dti_cross_leave(team, &frame);
+    return status;
+}
+
+ditto_status dti_update_across(ditto_variable *v, const struct dti_update_wish *wish,
+                               const ditto_value *const *arguments, ditto_value **results)
+{
+    struct updating u = { v, wish, arguments, NULL };
+    bool any = false;
+    for (uint32_t k = 0; k < wish->count; k++)
+        DTI_TRY(check_argument(v, arguments[k]));
+    if (results == NULL)
+        return run_updates(&u);
+    DTI_TRY(dti_value_make(v->team->strategy, DITTO_PER_REPLICA, &u.results));
+    ditto_status status = run_updates(&u);
+    if (status == DITTO_OK)
+        status = complete(v, u.results, &any);
+    if (status == DITTO_OK && any) {
+        *results = u.results;
+        return DITTO_OK;
+    }
+    dti_value_drop(u.results);
+    if (status == DITTO_OK)
+        *results = NULL;
+    return status;
+}
+
+/* -- replica context -- */
+
+/* A copy of a result in this replica's own memory. */
+static ditto_status copy_result(struct dti_replica *r, const ditto_tensor *from, ditto_tensor *to)
+{
+    void *data;
+    size_t bytes = ditto_tensor_bytes(from);
+    DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE, &data));
+    if (bytes != 0)
+        memcpy(data, from->data, bytes);
+    *to = *from;
+    to->data = data;
+    to->device = 0;
+    return DITTO_OK;
+}
+
+/* The copy that this replica owns, if it does; its result is left where others find it. */
+static ditto_status update_own(struct dti_replica *r, ditto_variable *v, const struct dti_update_wish *wish,
+                               const ditto_tensor *arguments)
+{
+    struct dti_merge_part *mine = &r->team->strategy->merging[r->id];
+    ditto_tensor result = { .data = NULL };
+    if (owns_copy(v, r->id)) {
+        const ditto_tensor *used = v->own_copies ? arguments : r->team->strategy->merging[0].arguments;
+        DTI_TRY(call_function(r, v, wish, used, &result));
+        if (result.dtype != 0)
+            DTI_TRY(copy_result(r, &result, &mine->result));
+    }
+    if (result.dtype == 0)
+        mine->result = result;
+    return DITTO_OK;
+}
+
+static bool any_result(const ditto_variable *v)
+{
+    bool any = false;
+    for (uint32_t c = 0; c < v->copies; c++)
+        any |= v->team->strategy->merging[v->copy[c].owner].result.dtype != 0;
+    return any;
+}
+
+/* What the owner of this replica's copy has left. A further meeting keeps it there until all have taken it. */
+static ditto_status share_result(struct dti_replica *r, const ditto_variable *v, uint64_t hash, ditto_tensor *result)
+{
+    struct dti_merge_part *merging = r->team->strategy->merging;
+    struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
+    const ditto_tensor *theirs = &merging[v->copy[v->copy_of[r->id]].owner].result;
+    ditto_tensor own = { .data = NULL };
+    if (!any_result(v)) {
+        if (result != NULL)
+            *result = own;
+        return DITTO_OK;
+    }
+    if (owns_copy(v, r->id))
+        own = *theirs;
+    else if (result != NULL && theirs->dtype != 0)
+        DTI_TRY(copy_result(r, theirs, &own));
+    DTI_TRY(dti_sync_meet(r, "ditto_update", hash, &deadline));
+    if (result != NULL)
+        *result = own;
+    else
+        dti_replica_free(r, own.data);
+    return DITTO_OK;
+}
+
+static ditto_status update_plain(struct dti_replica *r, ditto_variable *v, const struct dti_update_wish *wish,
+                                 const ditto_tensor *arguments, ditto_tensor *result)
+{
+    ditto_tensor found, copy = { .data = NULL };
+    DTI_TRY(call_function(r, v, wish, arguments, &found));
+    if (result != NULL && found.dtype != 0)
+        DTI_TRY(copy_result(r, &found, &copy));
+    if (result != NULL)
+        *result = copy;
+    return DITTO_OK;
+}
+
+ditto_status dti_update_here(struct dti_replica *r, ditto_variable *v, const struct dti_update_wish *wish,
+                             const ditto_tensor *arguments, ditto_tensor *result)
+{
+    struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
+    uint64_t hash = ((uint64_t)(uintptr_t)wish->function * 31 + wish->count) * 31 + (uint64_t)(uintptr_t)v;
+    if (dti_run_call_here() == NULL)
+        return update_plain(r, v, wish, arguments, result);
+    r->team->strategy->merging[r->id] = (struct dti_merge_part){ .arguments = arguments, .count = wish->count };
+    DTI_TRY(dti_sync_meet(r, "ditto_update", hash, &deadline));
+    ditto_status status = update_own(r, v, wish, arguments);
+    if (status != DITTO_OK) {
+        dti_team_stop(r->team);
+        return status;
+    }
+    deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
+    DTI_TRY(dti_sync_meet(r, "ditto_update", hash, &deadline));
+    return share_result(r, v, hash, result);
+}

@@ -1,0 +1,241 @@
+/* src/strategy/value.c - the life of a value: made, kept alive, given back, told that its strategy goes. */
+#include "strategy/value.h"
+#include "strategy/strategy.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void dti_values_init(struct dti_values *values)
+{
+    *values = (struct dti_values){ .used = NULL };
+    pthread_mutex_init(&values->lock, NULL);
+}
+
+static bool is_wide(ditto_value_kind kind)
+{
+    return kind == DITTO_PER_REPLICA || kind == DITTO_MIRRORED_VALUE || kind == DITTO_SLICES;
+}
+
+static void release(ditto_value *v)
+{
+    free(v->memory);
+    free(v->part);
+    free(v->component);
+    free(v->index);
+    free(v->member);
+    free(v);
+}
+
+static ditto_value *allocate(bool wide, uint32_t n)
+{
+    ditto_value *v = calloc(1, sizeof *v);
+    if (v == NULL || !wide)
+        return v;
+    v->wide = true;
+    v->part = calloc(n, sizeof *v->part);
+    v->component = calloc(n, sizeof *v->component);
+    v->index = calloc(n, sizeof *v->index);
+    if (v->part != NULL && v->component != NULL && v->index != NULL)
+        return v;
+    release(v);
+    return NULL;
+}
+
+static void add_used(struct dti_values *values, ditto_value *v)
+{
+    v->next = values->used;
+    v->before = &values->used;
+    if (v->next != NULL)
+        v->next->before = &v->next;
+    values->used = v;
+}
+
+ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, ditto_value **out)
+{
+    struct dti_values *values = &strategy->values;
+    bool wide = is_wide(kind);
+    pthread_mutex_lock(&values->lock);
+    ditto_value *v = values->kept[wide];
+    if (v != NULL)
+        values->kept[wide] = v->next;
+    else if ((v = allocate(wide, strategy->base.team->n)) != NULL)
+        values->allocations++;
+    if (v != NULL)
+        add_used(values, v);
+    pthread_mutex_unlock(&values->lock);
+    if (v == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a value");
+    v->strategy = strategy;
+    v->kind = kind;
+    atomic_store_explicit(&v->references, 1, memory_order_relaxed); /* nobody else has it */
+    *out = v;
+    return DITTO_OK;
+}
+
+ditto_status dti_value_room(ditto_value *v)
+{
+    size_t bytes = ditto_tensor_bytes(&v->plain);
+    if (bytes > sizeof v->small && v->room < bytes) {
+        free(v->memory);
+        v->room = 0;
+        v->memory = aligned_alloc(DTI_LINE, (bytes + DTI_LINE - 1) / DTI_LINE * DTI_LINE);
+        if (v->memory == NULL)
+            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a value of %zu bytes", bytes);
+        v->room = bytes;
+        pthread_mutex_lock(&v->strategy->values.lock);
+        v->strategy->values.allocations++;
+        pthread_mutex_unlock(&v->strategy->values.lock);
+    }
+    v->plain.data = bytes <= sizeof v->small ? v->small : v->memory;
+    return DITTO_OK;
+}
+
+ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *member)
+{
+    if (nest->members == nest->member_room) {
+        uint32_t room = nest->member_room == 0 ? 4 : 2 * nest->member_room;
+        struct dti_member *larger = realloc(nest->member, room * sizeof *larger);
+        if (larger == NULL) {
+            dti_value_drop(member);
+            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a nest of %u values", room);
+        }
+        nest->member = larger;
+        nest->member_room = room;
+        pthread_mutex_lock(&nest->strategy->values.lock);
+        nest->strategy->values.allocations++;
+        pthread_mutex_unlock(&nest->strategy->values.lock);
+    }
+    struct dti_member *added = &nest->member[nest->members++];
+    strncpy(added->name, name, sizeof added->name - 1);
+    added->name[sizeof added->name - 1] = '\0';
+    added->value = member;
+    return DITTO_OK;
+}
+
+/* -- giving back -- */
+
+/* What it refers to. */
+static void empty(ditto_value *v)
+{
+    uint32_t n = v->wide && v->strategy != NULL ? v->strategy->base.team->n : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        dti_component_give(v->component[i]);
+        v->component[i] = NULL;
+    }
+    for (uint32_t i = 0; i < v->members; i++)
+        dti_value_drop(v->member[i].value);
+    v->members = 0;
+    dti_value_drop(v->container);
+    v->container = NULL;
+}
+
+void dti_value_drop(ditto_value *v)
+{
+    /* acq_rel: what others read through their references comes before it is used again */
+    if (v == NULL || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
+        return;
+    empty(v);
+    if (v->strategy == NULL) {
+        release(v);
+        return;
+    }
+    struct dti_values *values = &v->strategy->values;
+    pthread_mutex_lock(&values->lock);
+    *v->before = v->next;
+    if (v->next != NULL)
+        v->next->before = v->before;
+    v->next = values->kept[v->wide];
+    values->kept[v->wide] = v;
+    pthread_mutex_unlock(&values->lock);
+}
+
+void dti_values_orphan(struct dti_values *values)
+{
+    for (ditto_value *v = values->used; v != NULL; v = v->next)
+        v->strategy = NULL;
+}
+
+void dti_values_release(struct dti_values *values)
+{
+    dti_values_orphan(values);
+    for (int wide = 0; wide < 2; wide++)
+        for (ditto_value *v = values->kept[wide], *next; v != NULL; v = next) {
+            next = v->next;
+            release(v);
+        }
+    pthread_mutex_destroy(&values->lock);
+}
+
+/* -- checks -- */
+
+ditto_status dti_value_check(const ditto_value *value, const char *name)
+{
+    DTI_TRY(dti_not_null(value, name));
+    if (value->strategy == NULL)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "%s: its strategy has been destroyed, and its components with it", name);
+    return DITTO_OK;
+}
+
+ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name)
+{
+    DTI_TRY(dti_value_check(value, name));
+    if (value->strategy != strategy)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "mixing strategies: %s belongs to another strategy; make it again with this one", name);
+    return DITTO_OK;
+}
+
+const char *dti_value_kind_words(ditto_value_kind kind)
+{
+    static const char *const words[] = {
+        "no value", "a plain value", "a per-replica value", "a mirrored value", "a variable", "slices", "a nest"
+    };
+    return words[(unsigned)kind <= DITTO_NEST ? kind : 0];
+}
+
+/* -- small things that several files need -- */
+
+ditto_status dti_value_finish(ditto_value *value, ditto_status status, ditto_value **out)
+{
+    if (status != DITTO_OK) {
+        dti_value_drop(value);
+        return status;
+    }
+    *out = value;
+    return DITTO_OK;
+}
+
+void dti_number_name(char *name, uint32_t number)
+{
+    struct dti_text text = { name, 16, 0 };
+    dti_text_add(&text, "%u", number);
+}
+
+ditto_status dti_name_check(const char *name)
+{
+    if (name[0] == '\0' || strchr(name, '/') != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is no name: it is empty or has a '/', which separates names", name);
+    if (strlen(name) > DITTO_MAX_RESULT_NAME)
+        return DTI_FAIL(DITTO_ERR_RANGE, "the name \"%.60s...\" has %zu characters: the most is %d", name, strlen(name),
+                        DITTO_MAX_RESULT_NAME);
+    return DITTO_OK;
+}
+
+ditto_status dti_function_status(ditto_status status, uint32_t serial, const char *format, ...)
+{
+    char what[128];
+    va_list arguments;
+    if (status == DITTO_OK)
+        return DITTO_OK;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    if (status > 0)
+        return DTI_FAIL(DITTO_ERR_USER, "%s returned %s, which is no result", what, ditto_status_name(status));
+    if (dti_error_serial == serial || dti_error_get()->status != status)
+        DTI_FAIL(status, "%s returned %s (%d) without a message of its own", what, ditto_status_name(status),
+                 (int)status);
+    return status;
+}

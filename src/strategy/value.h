@@ -1,0 +1,96 @@
+/* src/strategy/value.h - what a distributed value is made of. */
+#ifndef DTI_DISTRIBUTED_VALUE_H
+#define DTI_DISTRIBUTED_VALUE_H
+
+#include <ditto/value.h>
+
+#include "strategy/locker.h"
+
+#include <pthread.h>
+
+struct dti_member {
+    char name[DITTO_MAX_RESULT_NAME + 1];
+    ditto_value *value; /* a reference */
+};
+
+struct ditto_value {
+    ditto_strategy *strategy; /* NULL: it was destroyed, and the memory of components with it */
+    ditto_value_kind kind;
+    _Atomic uint32_t references;
+    bool wide;                   /* has room for a component of each replica */
+    ditto_value *next, **before; /* among the strategy's values that are in use; next: also among those that are kept */
+    ditto_value *container;      /* that this was taken from, a reference; NULL: from none */
+    uint32_t replica;            /* that it was taken for */
+    ditto_variable *variable;    /* of DITTO_VARIABLE */
+    ditto_tensor plain;          /* of DITTO_PLAIN */
+    void *memory;                /* plain's, if it is the value's own, of `room` bytes */
+    size_t room;
+    alignas(16) unsigned char small[16];
+    size_t dense_rows; /* of DITTO_SLICES */
+    /* of DITTO_PER_REPLICA, DITTO_MIRRORED_VALUE, DITTO_SLICES; [replicas] */
+    ditto_tensor *part;               /* rank DTI_NO_PART: there is none here (mirrored on some replicas only) */
+    struct dti_component **component; /* a part's memory; NULL: somebody else's */
+    int64_t **index;
+    /* of DITTO_NEST */
+    uint32_t members, member_room;
+    struct dti_member *member;
+};
+#define DTI_NO_PART UINT32_MAX
+
+/* A strategy's values: those in use, so that they can be told when it goes, and those that are kept for the next ones. */
+struct dti_values {
+    pthread_mutex_t lock;
+    ditto_value *used, *kept[2]; /* narrow ones, wide ones */
+    uint64_t allocations;
+};
+void dti_values_init(struct dti_values *values);
+/* The strategy goes: values in use lose their components, and the others are freed. */
+void dti_values_orphan(struct dti_values *values);
+void dti_values_release(struct dti_values *values);
+
+/* -- Any thread -- */
+/* Without content, with one reference. NO_MEMORY. */
+ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, ditto_value **out);
+/* Memory of a plain value's own, for what value->plain says; sets its data. NO_MEMORY. */
+ditto_status dti_value_room(ditto_value *value);
+/* A member at the end of a nest; takes the reference. NO_MEMORY: the reference is dropped. */
+ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *member);
+static inline ditto_value *dti_value_keep(const ditto_value *value) /* one reference more */
+{
+    ditto_value *kept = (ditto_value *)(uintptr_t)value;
+    /* relaxed: whoever keeps it has a reference already */
+    atomic_fetch_add_explicit(&kept->references, 1, memory_order_relaxed);
+    return kept;
+}
+void dti_value_drop(ditto_value *value); /* NULL is allowed */
+
+/* INVALID: NULL. CONTEXT: its strategy was destroyed. */
+ditto_status dti_value_check(const ditto_value *value, const char *name);
+/* And CONTEXT: it belongs to another strategy. */
+ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name);
+
+/* The parts of a leaf, one per replica; a plain or mirrored one stands for the same everywhere. False: it is no tensor (nest,
+ * slices). */
+bool dti_value_part(const ditto_value *value, uint32_t replica, ditto_tensor *out);
+/* The same of all replicas, as an array [replicas]: the value's own where it has one. NO_MEMORY. */
+struct dti_parts {
+    const ditto_tensor *part;
+    ditto_tensor *own; /* made for this; NULL: none */
+};
+ditto_status dti_parts_open(const ditto_value *value, struct dti_parts *parts);
+void dti_parts_close(struct dti_parts *parts);
+const ditto_value *dti_value_find(const ditto_value *value, const char *path); /* NULL: no such member */
+ditto_status dti_fail_no_member(const ditto_value *value, const char *path, const char *what);
+/* Of a value that was being made: hands it out, or drops it. */
+ditto_status dti_value_finish(ditto_value *value, ditto_status status, ditto_value **out);
+void dti_number_name(char *name, uint32_t number); /* "12", of at most 16 bytes */
+/* INVALID: empty, or with a '/'. RANGE: too long. */
+ditto_status dti_name_check(const char *name);
+/* What a function of the user's returned, as a status that is DITTO_OK or an error with a record. `serial`: dti_error_serial before
+ * it was called; the text says which function it was. */
+ditto_status dti_function_status(ditto_status status, uint32_t serial, const char *format, ...) DITTO_PRINTF(3, 4);
+
+/* For messages: "a per-replica value". */
+const char *dti_value_kind_words(ditto_value_kind kind);
+
+#endif

@@ -1,0 +1,367 @@
+/* tests/semantics/test_distributed_values.c - section 3: distributed values, and how long they live. */
+#include "support.h"
+
+#include "strategy/strategy.h"
+
+/* Component r is r, r + 0.5: all in the same memory, one after the other. */
+static ditto_status pair_of(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user)
+{
+    static double pair[2];
+    uint32_t *calls = user;
+    assert_int_equal(*calls, replica); /* ids ascending, each once */
+    ++*calls;
+    assert_true(replicas > replica);
+    pair[0] = replica;
+    pair[1] = replica + 0.5;
+    *component = (ditto_tensor){ .data = pair, .dtype = DITTO_F64, .rank = 1, .shape = { 2 } };
+    return DITTO_OK;
+}
+
+static ditto_value *make_pairs(ditto_strategy *strategy)
+{
+    uint32_t calls = 0;
+    ditto_value *value;
+    assert_ok(ditto_strategy_value_from_function(strategy, pair_of, &calls, &value));
+    assert_int_equal(calls, ditto_strategy_num_replicas(strategy));
+    return value;
+}
+
+static ditto_tensor scalar(double *number)
+{
+    return (ditto_tensor){ .data = number, .dtype = DITTO_F64 };
+}
+
+static void rule_3_1_a_function_gives_each_replica_its_component(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        ditto_value *value = make_pairs(strategy);
+        assert_int_equal(ditto_value_kind_of(value), DITTO_PER_REPLICA); /* also for one replica */
+        for (uint32_t r = 0; r < replica_counts[k]; r++) {
+            ditto_tensor t;
+            assert_ok(ditto_value_component(value, r, &t));
+            assert_int_equal(t.shape[0], 2);
+            assert_true(((double *)t.data)[0] == r && ((double *)t.data)[1] == r + 0.5);
+        }
+        assert_ok(ditto_value_destroy(value));
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+static void rule_3_1_arrays_of_one_shape_are_stacked(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    float a[4][3] = { { 1, 2, 3 }, { 4, 5, 6 }, { 7, 8, 9 }, { 10, 11, 12 } };
+    ditto_tensor arrays[4], t;
+    ditto_value *value;
+    for (int i = 0; i < 4; i++)
+        arrays[i] = (ditto_tensor){ .data = a[i], .dtype = DITTO_F32, .rank = 1, .shape = { 3 } };
+    assert_ok(ditto_strategy_value_from_tensors(strategy, arrays, 2, &value));
+    assert_ok(ditto_value_component(value, 1, &t));
+    assert_int_equal(t.rank, 2);
+    assert_int_equal(t.shape[0], 2);
+    assert_int_equal(t.shape[1], 3);
+    assert_memory_equal(t.data, a[2], 6 * sizeof(float));
+    assert_ok(ditto_value_destroy(value));
+    arrays[3].shape[0] = 2;
+    assert_status(ditto_strategy_value_from_tensors(strategy, arrays, 2, &value), DITTO_ERR_SHAPE);
+    assert_message("stacked");
+    assert_ok(ditto_strategy_value_from_tensors(strategy, arrays, 1,
+                                                &value)); /* unstacked they may differ; only two are looked at */
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void rule_3_2_local_results_are_the_components_in_replica_order(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    ditto_value *value = make_pairs(strategy), *plain, *nest, *results[3];
+    double seven = 7;
+    uint32_t count;
+    ditto_tensor t = scalar(&seven);
+    assert_ok(ditto_strategy_local_results(strategy, value, results, &count));
+    assert_int_equal(count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_ok(ditto_value_tensor(results[i], &t));
+        assert_true(((double *)t.data)[0] == i);
+        assert_ptr_equal(ditto_value_container(results[i]), value); /* rule 3.5 */
+        assert_ok(ditto_value_destroy(results[i]));
+    }
+    t = scalar(&seven);
+    assert_ok(ditto_strategy_value(strategy, &t, &plain));
+    assert_ok(ditto_strategy_local_results(strategy, plain, results, &count));
+    assert_int_equal(count, 1);
+    assert_ptr_equal(results[0], plain);
+    assert_ok(ditto_value_destroy(results[0]));
+    const ditto_value *members[] = { value, plain };
+    assert_ok(ditto_strategy_nest(strategy, (const char *[]){ "pair", "seven" }, members, 2, &nest));
+    assert_ok(ditto_strategy_local_results(strategy, nest, results, &count));
+    assert_int_equal(count, 3);
+    for (uint32_t i = 0; i < 3; i++) { /* one nest per replica, the plain leaf in each */
+        const ditto_value *member;
+        double number;
+        assert_ok(ditto_value_member(results[i], "pair", &member));
+        assert_ok(ditto_value_tensor(member, &t));
+        assert_true(((double *)t.data)[1] == i + 0.5);
+        assert_ok(ditto_value_member(results[i], "seven", &member));
+        assert_ok(ditto_value_f64(member, &number));
+        assert_true(number == 7);
+        assert_ok(ditto_value_destroy(results[i]));
+    }
+    assert_ok(ditto_value_destroy(nest));
+    assert_ok(ditto_value_destroy(plain));
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void rule_3_2_a_variable_gives_its_components(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    double one = 1, number;
+    ditto_tensor t = scalar(&one);
+    ditto_variable *variable;
+    ditto_value *value, *results[3], *selected;
+    uint32_t count;
+    assert_ok(ditto_variable_create(strategy, &t, NULL, &variable));
+    assert_ok(ditto_variable_value(variable, &value));
+    assert_ok(ditto_strategy_local_results(strategy, value, results, &count));
+    assert_int_equal(count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_ok(ditto_value_f64(results[i], &number));
+        assert_true(number == 1);
+        assert_ptr_equal(ditto_value_container(results[i]), value);
+        assert_ok(ditto_value_destroy(results[i]));
+    }
+    assert_ok(
+        ditto_value_select(value, 2, &selected)); /* rule 3.4: selecting replica r of a variable gives the variable */
+    assert_ptr_equal(ditto_value_variable(selected), variable);
+    assert_ok(ditto_value_destroy(selected));
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_variable_destroy(variable));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void rule_3_3_a_per_replica_value_is_not_one_tensor(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_value *value = make_pairs(strategy), *first;
+    ditto_tensor t;
+    assert_status(ditto_value_tensor(value, &t), DITTO_ERR_INVALID);
+    assert_message("choose a replica");
+    assert_message("reduce it");
+    assert_ok(ditto_value_select(value, 0, &first));
+    assert_ok(ditto_value_tensor(first, &t));
+    assert_ok(ditto_value_destroy(value)); /* its component keeps it */
+    assert_true(((double *)t.data)[1] == 0.5);
+    assert_ok(ditto_value_destroy(first));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void rule_3_4_a_mirrored_value_stands_for_its_first_component(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    double seven = 7, number;
+    ditto_tensor t = scalar(&seven), a, b;
+    ditto_value *like = make_pairs(strategy), *mirrored;
+    assert_ok(ditto_strategy_broadcast_to(strategy, &t, (ditto_places){ .of = like }, &mirrored));
+    assert_int_equal(ditto_value_kind_of(mirrored), DITTO_MIRRORED_VALUE);
+    assert_ok(ditto_value_f64(mirrored, &number));
+    assert_true(number == 7);
+    assert_ok(ditto_value_tensor(mirrored, &a));
+    assert_ok(ditto_value_component(mirrored, 0, &b));
+    assert_ptr_equal(a.data, b.data);
+    assert_ok(ditto_value_destroy(mirrored));
+    assert_ok(ditto_value_destroy(like));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void rule_3_5_what_has_no_container_is_its_own(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_value *value = make_pairs(strategy);
+    assert_ptr_equal(ditto_value_container(value), value);
+    assert_null(ditto_value_container(NULL));
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* Rows of two numbers: replica r has r + 1 of them; as wrong as `user` says. */
+static ditto_status rows_of(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user)
+{
+    static float rows[3][2] = { { 1, 2 }, { 3, 4 }, { 5, 6 } };
+    const char *wrong = user;
+    (void)replicas;
+    *component = (ditto_tensor){ .data = rows, .dtype = DITTO_F32, .rank = 2, .shape = { replica % 3 + 1, 2 } };
+    if (replica == 1 && wrong != NULL && strcmp(wrong, "dtype") == 0)
+        component->dtype = DITTO_I32;
+    if (replica == 1 && wrong != NULL && strcmp(wrong, "rank") == 0)
+        component->rank = 1;
+    return replica == 1 && wrong != NULL && strcmp(wrong, "fails") == 0 ? ditto_fail(NULL, 5, "no rows today")
+                                                                        : DITTO_OK;
+}
+
+static void rule_3_6_components_may_differ_in_shape_alone(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_value *value;
+    ditto_tensor spec;
+    assert_ok(ditto_strategy_value_from_function(strategy, rows_of, NULL, &value));
+    assert_ok(ditto_value_element_spec(value, &spec));
+    assert_int_equal(spec.dtype, DITTO_F32);
+    assert_int_equal(spec.rank, 2);
+    assert_true(spec.shape[0] == DITTO_ANY_SIZE && spec.shape[1] == 2 && spec.data == NULL);
+    assert_ok(ditto_value_destroy(value));
+    assert_status(ditto_strategy_value_from_function(strategy, rows_of, "dtype", &value), DITTO_ERR_INVALID);
+    assert_message("replica 1's component is i32 of rank 2, replica 0's f32 of rank 2");
+    assert_status(ditto_strategy_value_from_function(strategy, rows_of, "rank", &value), DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_value_from_function(strategy, rows_of, "fails", &value), DITTO_ERR_USER);
+    assert_message("no rows today");
+    assert_int_equal(ditto_last_error()->user_code, 5);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void regroup_is_the_other_way_round(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    ditto_value *value = make_pairs(strategy), *results[3], *again, *same;
+    uint32_t count;
+    ditto_tensor t;
+    assert_ok(ditto_strategy_local_results(strategy, value, results, &count));
+    assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)results, 0, &again));
+    assert_int_equal(ditto_value_kind_of(again), DITTO_PER_REPLICA);
+    assert_ok(ditto_value_component(again, 2, &t));
+    assert_true(((double *)t.data)[0] == 2);
+    assert_ok(ditto_value_destroy(again));
+    const ditto_value *one[3] = { results[0], results[0],
+                                  results[0] }; /* one and the same stays that, unless it is wrapped */
+    assert_ok(ditto_strategy_regroup(strategy, one, 0, &same));
+    assert_ptr_equal(same, results[0]);
+    assert_ok(ditto_value_destroy(same));
+    assert_ok(ditto_strategy_regroup(strategy, one, 1, &same));
+    assert_int_equal(ditto_value_kind_of(same), DITTO_PER_REPLICA);
+    assert_ok(ditto_value_destroy(same));
+    for (int i = 0; i < 3; i++)
+        assert_ok(ditto_value_destroy(results[i]));
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void nests_have_members_by_path(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    double one = 1, two = 2, number;
+    ditto_tensor a = scalar(&one), b = scalar(&two);
+    ditto_value *first, *second, *inner, *outer;
+    const ditto_value *found;
+    assert_ok(ditto_strategy_value(strategy, &a, &first));
+    assert_ok(ditto_strategy_value(strategy, &b, &second));
+    assert_ok(ditto_strategy_nest(strategy, NULL, (const ditto_value *[]){ first, second }, 2, &inner));
+    assert_ok(ditto_strategy_nest(strategy, (const char *[]){ "batch" }, (const ditto_value *[]){ inner }, 1, &outer));
+    assert_ok(ditto_value_destroy(first)); /* nests keep their members */
+    assert_ok(ditto_value_destroy(second));
+    assert_ok(ditto_value_destroy(inner));
+    assert_int_equal(ditto_value_members(outer), 1);
+    assert_string_equal(ditto_value_member_name(outer, 0), "batch");
+    assert_ok(ditto_value_member(outer, "batch/1", &found));
+    assert_ok(ditto_value_f64(found, &number));
+    assert_true(number == 2);
+    assert_status(ditto_value_member(outer, "batch/2", &found), DITTO_ERR_NOT_FOUND);
+    assert_status(ditto_value_member(outer, "rows", &found), DITTO_ERR_NOT_FOUND);
+    assert_message("\"batch\"");
+    assert_status(ditto_strategy_nest(strategy, (const char *[]){ "a/b" }, (const ditto_value *[]){ outer }, 1, &inner),
+                  DITTO_ERR_INVALID);
+    assert_status(
+        ditto_strategy_nest(strategy, (const char *[]){ "a", "a" }, (const ditto_value *[]){ outer, outer }, 2, &inner),
+        DITTO_ERR_INVALID);
+    assert_message("twice");
+    assert_ok(ditto_value_destroy(outer));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void values_of_a_destroyed_or_another_strategy_are_refused(void **state)
+{
+    (void)state;
+    ditto_strategy *one = make_strategy(2, NULL), *other = make_strategy(2, NULL);
+    ditto_value *value = make_pairs(one), *result;
+    ditto_tensor t;
+    uint32_t count;
+    ditto_value *results[2];
+    assert_status(ditto_strategy_reduce(other, DITTO_SUM, value, NULL, 0, &result), DITTO_ERR_CONTEXT);
+    assert_message("mixing strategies");
+    assert_status(ditto_strategy_local_results(other, value, results, &count), DITTO_ERR_CONTEXT);
+    assert_ok(ditto_strategy_destroy(one));
+    assert_status(ditto_value_component(value, 0, &t), DITTO_ERR_CONTEXT);
+    assert_message("destroyed");
+    assert_status(ditto_value_select(value, 0, &result), DITTO_ERR_CONTEXT);
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_strategy_destroy(other));
+}
+
+static ditto_status echo(ditto_replica *self, void *unused)
+{
+    ditto_tensor t;
+    (void)unused;
+    DITTO_TRY(ditto_argument(self, NULL, &t));
+    return ditto_return(self, NULL, &t);
+}
+
+static uint64_t allocations(const ditto_strategy *strategy)
+{
+    uint64_t sum = strategy->values.allocations;
+    for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++)
+        sum += strategy->locker[i].allocations;
+    return sum;
+}
+
+static void a_values_life_allocates_nothing_on_the_steady_path(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        uint64_t before = 0;
+        int trials = test_trials(200);
+        assert_ok(ditto_strategy_scope_enter(strategy));
+        for (int i = 0; i < trials; i++) {
+            ditto_value *value = make_pairs(strategy), *back, *sum;
+            assert_ok(ditto_strategy_run_values(strategy, echo, NULL, value, NULL, &back));
+            assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, back, NULL, 0, &sum));
+            assert_ok(ditto_value_destroy(value));
+            assert_ok(ditto_value_destroy(back));
+            assert_ok(ditto_value_destroy(sum));
+            if (i == trials / 2)
+                before = allocations(strategy);
+        }
+        assert_int_equal(allocations(strategy), before);
+        assert_ok(ditto_strategy_scope_leave(strategy));
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_3_1_a_function_gives_each_replica_its_component),
+        cmocka_unit_test(rule_3_1_arrays_of_one_shape_are_stacked),
+        cmocka_unit_test(rule_3_2_local_results_are_the_components_in_replica_order),
+        cmocka_unit_test(rule_3_2_a_variable_gives_its_components),
+        cmocka_unit_test(rule_3_3_a_per_replica_value_is_not_one_tensor),
+        cmocka_unit_test(rule_3_4_a_mirrored_value_stands_for_its_first_component),
+        cmocka_unit_test(rule_3_5_what_has_no_container_is_its_own),
+        cmocka_unit_test(rule_3_6_components_may_differ_in_shape_alone),
+        cmocka_unit_test(regroup_is_the_other_way_round),
+        cmocka_unit_test(nests_have_members_by_path),
+        cmocka_unit_test(values_of_a_destroyed_or_another_strategy_are_refused),
+        cmocka_unit_test(a_values_life_allocates_nothing_on_the_steady_path),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

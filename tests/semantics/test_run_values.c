@@ -1,0 +1,395 @@
+/* tests/semantics/test_run_values.c - section 2: run with arguments, results, options and steps. */
+#include "support.h"
+
+/* -- arguments and results -- */
+
+static ditto_value *make_rows(ditto_strategy *strategy, size_t extra)
+{
+    uint32_t n = ditto_strategy_num_replicas(strategy);
+    static double rows[64][8];
+    ditto_tensor *t = calloc(n, sizeof *t);
+    ditto_value *value;
+    for (uint32_t r = 0; r < n; r++) {
+        for (int i = 0; i < 8; i++)
+            rows[r][i] = (double)r + i;
+        t[r] = (ditto_tensor){ .data = rows[r], .dtype = DITTO_F64, .rank = 1, .shape = { 4 + (r == 0 ? extra : 0) } };
+    }
+    assert_ok(ditto_strategy_value_from_tensors(strategy, t, 1, &value));
+    free(t);
+    return value;
+}
+
+static ditto_status mean_of_rows(ditto_replica *self, void *unused)
+{
+    ditto_tensor x;
+    double sum = 0;
+    (void)unused;
+    DITTO_TRY(ditto_argument(self, NULL, &x));
+    for (size_t i = 0; i < x.shape[0]; i++)
+        sum += ((const double *)x.data)[i];
+    return ditto_return_f64(self, NULL, sum / (double)x.shape[0]);
+}
+
+static void rule_2_2_each_replica_gets_its_component_and_results_come_in_order(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        uint32_t n = replica_counts[k];
+        ditto_strategy *strategy = make_strategy(n, NULL);
+        ditto_value *x = make_rows(strategy, 0), *means;
+        double sum;
+        assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL, &means));
+        assert_int_equal(ditto_value_kind_of(means), DITTO_PER_REPLICA); /* also for N = 1 */
+        for (uint32_t r = 0; r < n; r++) {
+            ditto_tensor t;
+            assert_ok(ditto_value_component(means, r, &t));
+            assert_true(t.rank == 0 && *(double *)t.data == r + 1.5);
+        }
+        assert_ok(ditto_strategy_reduce_f64(strategy, DITTO_SUM, means, &sum));
+        assert_true(sum == n * (n - 1) / 2.0 + 1.5 * n);
+        assert_ok(ditto_value_destroy(means));
+        assert_ok(ditto_value_destroy(x));
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+struct seen {
+    struct report report;
+    const void *plain;
+    ditto_variable *variable;
+};
+
+static ditto_status look_at_nest(ditto_replica *self, void *argument)
+{
+    struct seen *seen = argument;
+    ditto_tensor t;
+    DITTO_TRY(ditto_argument(self, "rows/0", &t));
+    EXPECT(&seen->report, ((double *)t.data)[0] == ditto_replica_id(self));
+    DITTO_TRY(ditto_argument(self, "scale", &t));
+    EXPECT(&seen->report, t.data == seen->plain); /* plain: given to all as it is */
+    EXPECT(&seen->report, ditto_argument(self, "rows", &t) == DITTO_ERR_INVALID);
+    EXPECT(&seen->report, ditto_argument(self, "missing", &t) == DITTO_ERR_NOT_FOUND);
+    EXPECT(&seen->report, ditto_value_members(ditto_arguments(self)) == 2);
+    return DITTO_OK;
+}
+
+static void rule_2_2_a_nest_is_given_leaf_by_leaf(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    double scale = 3;
+    ditto_tensor t = { .data = &scale, .dtype = DITTO_F64 };
+    struct seen seen = { .plain = &scale };
+    ditto_value *rows = make_rows(strategy, 0), *plain, *list, *nest, *nothing = rows;
+    assert_ok(ditto_strategy_value(strategy, &t, &plain));
+    assert_ok(ditto_strategy_nest(strategy, NULL, (const ditto_value *[]){ rows }, 1, &list));
+    assert_ok(ditto_strategy_nest(strategy, (const char *[]){ "rows", "scale" }, (const ditto_value *[]){ list, plain },
+                                  2, &nest));
+    ditto_status status = ditto_strategy_run_values(strategy, look_at_nest, &seen, nest, NULL, &nothing);
+    assert_string_equal(seen.report.first_failure, "");
+    assert_ok(status);
+    assert_null(nothing); /* nothing was returned */
+    ditto_value *all[] = { rows, plain, list, nest };
+    for (int i = 0; i < 4; i++)
+        assert_ok(ditto_value_destroy(all[i]));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static ditto_status return_two(ditto_replica *self, void *numbered)
+{
+    double id = ditto_replica_id(self);
+    float wide[3] = { 1, 2, (float)id };
+    ditto_tensor t = { .data = wide, .dtype = DITTO_F32, .rank = 1, .shape = { 3 } };
+    bool first = ditto_replica_id(self) == 0; /* the order in which they are given does not matter */
+    const char *a = numbered != NULL ? "0" : "id", *b = numbered != NULL ? "1" : "wide";
+    if (first)
+        DITTO_TRY(ditto_return_f64(self, a, -1)); /* given twice, the last one counts */
+    if (first)
+        DITTO_TRY(ditto_return(self, b, &t));
+    DITTO_TRY(ditto_return_f64(self, a, id));
+    return first ? DITTO_OK : ditto_return(self, b, &t);
+}
+
+static void rule_2_2_results_come_by_name_or_number(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    for (int numbered = 0; numbered < 2; numbered++) {
+        ditto_value *results;
+        const ditto_value *member;
+        ditto_tensor t;
+        assert_ok(ditto_strategy_run_values(strategy, return_two, numbered ? &numbered : NULL, NULL, NULL, &results));
+        assert_int_equal(ditto_value_members(results), 2);
+        assert_string_equal(ditto_value_member_name(results, 0), numbered ? "0" : "id");
+        assert_ok(ditto_value_member(results, numbered ? "1" : "wide", &member));
+        assert_ok(ditto_value_component(member, 2, &t));
+        assert_true(((float *)t.data)[2] == 2 && t.shape[0] == 3);
+        assert_ok(ditto_value_member(results, numbered ? "0" : "id", &member));
+        assert_ok(ditto_value_component(member, 1, &t));
+        assert_true(*(double *)t.data == 1);
+        assert_ok(ditto_value_destroy(results));
+    }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* -- results that differ -- */
+
+enum wrong { MISSING, MORE, DTYPE, RANK, GAP, MIXED, MIXED_NUMBERS, LONG_NAME, SLASH, TOO_MANY, KIND };
+
+static ditto_status return_wrongly(ditto_replica *self, void *argument)
+{
+    enum wrong wrong = *(const enum wrong *)argument;
+    bool odd = ditto_replica_id(self) == 1;
+    double x[2] = { 1, 2 };
+    ditto_tensor t = { .data = x, .dtype = odd && wrong == DTYPE ? DITTO_I64 : DITTO_F64 };
+    ditto_slices slices = { .row_count = 1, .dtype = DITTO_F64 };
+    if (odd && wrong == RANK) {
+        t.rank = 1;
+        t.shape[0] = 2;
+    }
+    if (wrong == GAP)
+        return odd ? ditto_return(self, "0", &t) == DITTO_OK ? ditto_return(self, "2", &t) : DITTO_ERR_USER
+               : ditto_return(self, "2", &t) == DITTO_OK ? ditto_return(self, "0", &t)
+                                                         : DITTO_ERR_USER;
+    if (wrong == MIXED || wrong == MIXED_NUMBERS) {
+        DITTO_TRY(ditto_return(self, wrong == MIXED ? NULL : "0", &t));
+        return ditto_return(self, "name", &t);
+    }
+    if (wrong == LONG_NAME)
+        return ditto_return(self, "a name that is longer than the forty-seven characters that there are", &t);
+    if (wrong == SLASH)
+        return ditto_return(self, "a/b", &t);
+    for (int i = 0; wrong == TOO_MANY && i < 40; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "n%d", i);
+        DITTO_TRY(ditto_return(self, name, &t));
+    }
+    if (wrong == KIND && odd)
+        return ditto_return_slices(self, "loss", &slices, 0);
+    if (!(wrong == MISSING && odd))
+        DITTO_TRY(ditto_return(self, "loss", &t));
+    return wrong == MORE && odd ? ditto_return(self, "accuracy", &t) : DITTO_OK;
+}
+
+static void rule_2_2_results_that_differ_have_diverged(void **state)
+{
+    static const struct {
+        enum wrong wrong;
+        ditto_status status;
+        const char *message;
+    } cases[] = {
+        { MISSING, DITTO_ERR_DIVERGED, "replica 0 returned the result loss, replica 1 did not" },
+        { MORE, DITTO_ERR_DIVERGED, "replica 1 returned the result accuracy, replica 0 did not" },
+        { DTYPE, DITTO_ERR_DIVERGED, "f64, rank 0, from replica 0, a per-replica value of i64" },
+        { RANK, DITTO_ERR_DIVERGED, "rank 1, from replica 1" },
+        { KIND, DITTO_ERR_DIVERGED, "slices of f64" },
+        { GAP, DITTO_ERR_INVALID, "the result \"1\" was never returned" },
+        { MIXED, DITTO_ERR_INVALID, "one without a name, or all with names" },
+        { MIXED_NUMBERS, DITTO_ERR_INVALID, "or all with numbers" },
+        { LONG_NAME, DITTO_ERR_RANGE, "47" },
+        { SLASH, DITTO_ERR_INVALID, "'/'" },
+        { TOO_MANY, DITTO_ERR_RANGE, "more than 32" },
+    };
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        enum wrong wrong = cases[i].wrong;
+        ditto_value *result = NULL;
+        assert_status(ditto_strategy_run_values(strategy, return_wrongly, &wrong, NULL, NULL, &result),
+                      cases[i].status);
+        assert_message(cases[i].message);
+        assert_null(result);
+    }
+    ditto_value *means, *x = make_rows(strategy, 0); /* and the next run works */
+    assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL, &means));
+    assert_ok(ditto_value_destroy(means));
+    assert_ok(ditto_value_destroy(x));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static ditto_status return_something(ditto_replica *self, void *report)
+{
+    ditto_tensor t;
+    EXPECT((struct report *)report, ditto_return_f64(self, NULL, 1) == DITTO_ERR_CONTEXT);
+    EXPECT((struct report *)report, strstr(ditto_last_error()->message, "ditto_strategy_run_values") != NULL);
+    EXPECT((struct report *)report, ditto_argument(self, NULL, &t) == DITTO_ERR_NOT_FOUND);
+    return DITTO_OK;
+}
+
+static void results_and_arguments_belong_to_run_values(void **state)
+{
+    struct report report = { 0 };
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    run_all(strategy, return_something, &report, &report);
+    assert_status(ditto_strategy_run_values(strategy, NULL, NULL, NULL, NULL, NULL), DITTO_ERR_INVALID);
+    assert_message("function is NULL");
+    ditto_value *x = make_rows(strategy, 0);
+    assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL, NULL)); /* nobody wants the results */
+    ditto_strategy *other = make_strategy(2, NULL);
+    assert_status(ditto_strategy_run_values(other, mean_of_rows, NULL, x, NULL, NULL), DITTO_ERR_CONTEXT);
+    assert_message("mixing strategies");
+    assert_ok(ditto_strategy_destroy(other));
+    assert_ok(ditto_value_destroy(x));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static ditto_status fail_on_one(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    DITTO_TRY(ditto_return_f64(self, "loss", 1));
+    return ditto_replica_id(self) == 1 ? ditto_fail(self, 9, "no gradient") : DITTO_OK;
+}
+
+static void rule_2_3_the_original_error_reaches_the_caller_with_its_replica(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    ditto_value *result = NULL;
+    assert_status(ditto_strategy_run_values(strategy, fail_on_one, NULL, NULL, NULL, &result), DITTO_ERR_USER);
+    assert_message("no gradient");
+    assert_int_equal(ditto_last_error()->replica, 1);
+    assert_int_equal(ditto_last_error()->user_code, 9);
+    assert_null(result);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void rule_2_5_a_short_batch_is_refused_when_dynamic_batch_is_off(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    ditto_value *even = make_rows(strategy, 0), *uneven = make_rows(strategy, 2), *means;
+    ditto_run_options fixed = DITTO_RUN_OPTIONS_INIT;
+    fixed.dynamic_batch = DITTO_OFF;
+    assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, even, &fixed, &means));
+    assert_ok(ditto_value_destroy(means));
+    assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, uneven, NULL, &means)); /* on is the default */
+    assert_ok(ditto_value_destroy(means));
+    assert_status(ditto_strategy_run_values(strategy, mean_of_rows, NULL, uneven, &fixed, &means), DITTO_ERR_SHAPE);
+    assert_message("dynamic_batch is OFF");
+    fixed.dynamic_batch = (ditto_switch)7;
+    assert_status(ditto_strategy_run_values(strategy, mean_of_rows, NULL, even, &fixed, &means), DITTO_ERR_RANGE);
+    assert_ok(ditto_value_destroy(even));
+    assert_ok(ditto_value_destroy(uneven));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static ditto_status count_side_effect(ditto_replica *self, void *counts)
+{
+    ((_Atomic int *)counts)[ditto_replica_id(self)]++;
+    return ditto_return_f64(self, NULL, 0);
+}
+
+static void rule_2_6_side_effects_happen_whether_or_not_results_are_looked_at(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    _Atomic int counts[3] = { 0 };
+    assert_ok(ditto_strategy_run_values(strategy, count_side_effect, counts, NULL, NULL, NULL));
+    for (int r = 0; r < 3; r++)
+        assert_int_equal(counts[r], 1);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* -- run_steps -- */
+
+static ditto_status sum_batch(ditto_replica *self, const ditto_batch *batch, void *steps)
+{
+    double sum = 0;
+    for (uint64_t i = 0; i < batch->rows; i++)
+        sum += ((const double *)batch->component[0].data)[i];
+    if (steps != NULL)
+        ((_Atomic int *)steps)[0]++;
+    DITTO_TRY(ditto_return_f64(self, "sum", sum));
+    return ditto_return_f64(self, "rows", (double)batch->rows);
+}
+
+static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
+{
+    (void)state;
+    double numbers[20];
+    for (int i = 0; i < 20; i++)
+        numbers[i] = i;
+    ditto_tensor array = { .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { 20 } };
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_dataset *source, *batched;
+    ditto_iterator *iterator;
+    ditto_value *result;
+    const ditto_value *member;
+    uint64_t done;
+    double number;
+    _Atomic int steps = 0;
+    assert_ok(ditto_dataset_from_arrays(&array, 1, &source));
+    assert_ok(ditto_dataset_batch(source, 4, 0, &batched));
+    assert_ok(ditto_strategy_iterate(strategy, batched, NULL, &iterator));
+    ditto_result_op ops[] = { { "sum", DITTO_SUM } };
+    ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
+    options.reduce = ops;
+    options.num_reduce = 1;
+    assert_ok(ditto_strategy_run_steps(strategy, iterator, 2, sum_batch, &steps, &options, &done, &result));
+    assert_int_equal(done, 2);
+    assert_int_equal(steps, 4);
+    assert_ok(ditto_value_member(result, "sum", &member));
+    assert_int_equal(ditto_value_kind_of(member), DITTO_PLAIN); /* reduced */
+    assert_ok(ditto_value_f64(member, &number));
+    assert_true(number == 4 + 5 + 6 + 7);
+    assert_ok(ditto_value_member(result, "rows", &member));
+    assert_int_equal(ditto_value_kind_of(member), DITTO_PER_REPLICA); /* as it is */
+    assert_ok(ditto_value_destroy(result));
+    /* the input ends first: news, with the last step's results */
+    assert_int_equal(ditto_strategy_run_steps(strategy, iterator, 10, sum_batch, &steps, &options, &done, &result),
+                     DITTO_END_OF_INPUT);
+    assert_int_equal(done, 3);
+    assert_ok(ditto_value_member(result, "sum", &member));
+    assert_ok(ditto_value_f64(member, &number));
+    assert_true(number == 16 + 17 + 18 + 19);
+    assert_ok(ditto_value_destroy(result));
+    result = (ditto_value *)&done; /* no step at all: nothing to give */
+    assert_int_equal(ditto_strategy_run_steps(strategy, iterator, 1, sum_batch, &steps, &options, &done, &result),
+                     DITTO_END_OF_INPUT);
+    assert_int_equal(done, 0);
+    assert_null(result);
+    assert_ok(ditto_iterator_destroy(iterator));
+    ditto_dataset_destroy(batched);
+    ditto_dataset_destroy(source);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static ditto_status return_variable(ditto_replica *self, void *variable)
+{
+    return ditto_return_variable(self, NULL, variable);
+}
+
+static void rule_2_8_a_variable_comes_back_as_that_variable(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    double zero = 0;
+    ditto_tensor t = { .data = &zero, .dtype = DITTO_F64 };
+    ditto_variable *variable;
+    ditto_value *result;
+    assert_ok(ditto_variable_create(strategy, &t, NULL, &variable));
+    assert_ok(ditto_strategy_run_values(strategy, return_variable, variable, NULL, NULL, &result));
+    assert_int_equal(ditto_value_kind_of(result), DITTO_VARIABLE);
+    assert_ptr_equal(ditto_value_variable(result), variable);
+    assert_ok(ditto_value_destroy(result));
+    assert_ok(ditto_variable_destroy(variable));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_2_2_each_replica_gets_its_component_and_results_come_in_order),
+        cmocka_unit_test(rule_2_2_a_nest_is_given_leaf_by_leaf),
+        cmocka_unit_test(rule_2_2_results_come_by_name_or_number),
+        cmocka_unit_test(rule_2_2_results_that_differ_have_diverged),
+        cmocka_unit_test(results_and_arguments_belong_to_run_values),
+        cmocka_unit_test(rule_2_3_the_original_error_reaches_the_caller_with_its_replica),
+        cmocka_unit_test(rule_2_5_a_short_batch_is_refused_when_dynamic_batch_is_off),
+        cmocka_unit_test(rule_2_6_side_effects_happen_whether_or_not_results_are_looked_at),
+        cmocka_unit_test(rule_2_7_run_steps_gives_the_results_of_the_last_step),
+        cmocka_unit_test(rule_2_8_a_variable_comes_back_as_that_variable),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
