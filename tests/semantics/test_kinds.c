@@ -1,0 +1,358 @@
+/* tests/semantics/test_kinds.c - sections 1.1, 1.3, 1.7: the default strategy and contexts; 8.15: central storage, one device. */
+#include "support.h"
+
+#include <pthread.h>
+
+/* -- the default strategy -- */
+
+static ditto_status merge_plainly(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                                  ditto_value **result)
+{
+    (void)user;
+    if (count != 1 || !ditto_in_cross_replica_context())
+        return DITTO_ERR_USER;
+    return ditto_strategy_reduce(strategy, DITTO_SUM, arguments[0], NULL, 0, result);
+}
+
+/* What code for replica context does, on a thread that has entered nothing. */
+static int act_as_replica(void)
+{
+    ditto_replica *self = ditto_get_replica_context();
+    double x[3] = { 1, 2, 3 }, y[3] = { 0 }, sum;
+    ditto_tensor t = { .data = x, .dtype = DITTO_F64, .rank = 1, .shape = { 3 } }, all;
+    const ditto_value *merged;
+    ditto_pending pending;
+    void *memory;
+    REQUIRE(self != NULL && self == ditto_get_replica_context());
+    REQUIRE(ditto_replica_id(self) == 0 && ditto_num_replicas(self) == 1);
+    REQUIRE(ditto_all_reduce(self, x, y, 3, DITTO_F64, DITTO_MEAN, NULL) == DITTO_OK && y[2] == 3);
+    REQUIRE(ditto_all_reduce(self, x, x, 3, DITTO_F64, DITTO_SUM, NULL) == DITTO_OK && x[0] == 1);
+    REQUIRE(ditto_barrier(self, NULL) == DITTO_OK);
+    REQUIRE(ditto_block_sum(self, x, 3, DITTO_F64, &sum, NULL) == DITTO_OK && sum == 6);
+    REQUIRE(ditto_all_reduce_start(self, x, y, 3, DITTO_F64, DITTO_SUM, NULL, &pending) == DITTO_OK);
+    REQUIRE(ditto_wait(self, &pending, NULL) == DITTO_OK && y[1] == 2);
+    REQUIRE(ditto_all_gather_tensor(self, &t, 0, &all) == DITTO_OK && all.shape[0] == 3);
+    REQUIRE(ditto_free(self, all.data) == DITTO_OK);
+    REQUIRE(ditto_alloc(self, 1 << 20, 0, &memory) == DITTO_OK && ditto_free(self, memory) == DITTO_OK);
+    REQUIRE(ditto_merge_call(self, merge_plainly, NULL, &t, 1, &merged) == DITTO_OK);
+    REQUIRE(ditto_local(self, merged, &all) == DITTO_OK && ((double *)all.data)[2] == 3);
+    REQUIRE(ditto_merge_call(self, merge_plainly, NULL, &t, 1, NULL) == DITTO_OK);
+    return 0;
+}
+
+static void *act_on_thread(void *failed)
+{
+    for (int i = 0; i < 50 && *(int *)failed == 0; i++)
+        *(int *)failed = act_as_replica();
+    return NULL;
+}
+
+static void rule_1_1_a_thread_without_a_strategy_is_replica_0_of_1(void **state)
+{
+    (void)state;
+    pthread_t thread[4];
+    int failed[4] = { 0 };
+    assert_false(ditto_has_strategy());
+    assert_false(ditto_in_cross_replica_context());
+    assert_int_equal(act_as_replica(), 0);
+    for (int i = 0; i < 4; i++) /* each thread for itself, at the same time */
+        assert_int_equal(pthread_create(&thread[i], NULL, act_on_thread, &failed[i]), 0);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(thread[i], NULL);
+        assert_int_equal(failed[i], 0);
+    }
+}
+
+static ditto_status expect_contexts(ditto_replica *self, void *strategy)
+{
+    bool right = ditto_get_strategy() == strategy && ditto_get_replica_context() == self && ditto_has_strategy() &&
+                 !ditto_in_cross_replica_context() && ditto_get_update_replica() == -1;
+    return right ? DITTO_OK : ditto_fail(self, 1, "contexts");
+}
+
+static void rule_1_1_a_thread_is_in_exactly_one_context(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL), *plain = ditto_get_strategy();
+    assert_non_null(plain);
+    assert_int_equal(ditto_strategy_kind(plain), DITTO_DEFAULT_STRATEGY);
+    assert_ok(ditto_strategy_scope_enter(strategy));
+    assert_ptr_equal(ditto_get_strategy(), strategy);
+    assert_true(ditto_in_cross_replica_context() && ditto_has_strategy());
+    assert_null(ditto_get_replica_context());
+    assert_ok(ditto_strategy_run(strategy, expect_contexts, strategy));
+    assert_ok(ditto_strategy_scope_leave(strategy));
+    assert_ptr_equal(ditto_get_strategy(), plain);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void rule_1_3_a_default_stays_until_it_is_replaced_or_cleared(void **state)
+{
+    (void)state;
+    ditto_strategy *one = make_strategy(2, NULL), *other = make_strategy(2, NULL);
+    assert_ok(ditto_set_default(one));
+    assert_ptr_equal(ditto_get_strategy(), one);
+    assert_true(ditto_in_cross_replica_context());
+    assert_ok(ditto_strategy_run(one, expect_contexts, one));
+    assert_status(ditto_strategy_run(other, expect_contexts, other), DITTO_ERR_CONTEXT); /* mixing, as in a scope */
+    assert_ok(ditto_strategy_scope_enter(one));
+    assert_status(ditto_set_default(other), DITTO_ERR_CONTEXT); /* inside any scope */
+    assert_ok(ditto_strategy_scope_leave(one));
+    assert_status(ditto_strategy_scope_leave(one), DITTO_ERR_CONTEXT); /* it was not entered */
+    assert_message("ditto_set_default(NULL)");
+    assert_ok(ditto_set_default(other));
+    assert_ptr_equal(ditto_get_strategy(), other);
+    assert_status(ditto_strategy_destroy(other), DITTO_ERR_CONTEXT);
+    assert_ok(ditto_set_default(NULL));
+    assert_ok(ditto_set_default(NULL));
+    assert_false(ditto_has_strategy());
+    assert_ok(ditto_strategy_scope_enter(one));
+    assert_status(ditto_set_default(NULL), DITTO_ERR_CONTEXT);
+    assert_ok(ditto_strategy_scope_leave(one));
+    assert_ok(ditto_strategy_destroy(one));
+    assert_ok(ditto_strategy_destroy(other));
+}
+
+static void rule_1_2_the_default_strategys_scope_gives_way_to_real_ones(void **state)
+{
+    (void)state;
+    ditto_strategy *plain = ditto_get_strategy(), *real = make_strategy(2, NULL);
+    assert_ok(ditto_strategy_scope_enter(plain));
+    assert_true(ditto_in_cross_replica_context() && !ditto_has_strategy());
+    assert_ok(ditto_strategy_scope_enter(real)); /* a real one inside is allowed */
+    assert_ptr_equal(ditto_get_strategy(), real);
+    assert_status(ditto_strategy_scope_enter(plain), DITTO_ERR_CONTEXT); /* the other way round not */
+    assert_ok(ditto_strategy_scope_leave(real));
+    assert_ok(ditto_strategy_scope_leave(plain));
+    assert_ok(ditto_strategy_destroy(real));
+}
+
+static ditto_status add_one(ditto_replica *self, void *variable)
+{
+    double one = 1;
+    if (ditto_num_replicas(self) != 1)
+        return ditto_fail(self, 1, "replicas");
+    return ditto_assign_add(self, variable, &one);
+}
+
+static void rule_1_7_the_default_strategy_is_the_identity(void **state)
+{
+    (void)state;
+    ditto_strategy *plain = ditto_get_strategy(), *made;
+    double x[2] = { 3, 4 }, number;
+    uint32_t nodes[4], count;
+    ditto_tensor t = { .data = x, .dtype = DITTO_F64, .rank = 1, .shape = { 2 } };
+    ditto_value *value, *result, *local[1];
+    assert_int_equal(ditto_strategy_num_replicas(plain), 1);
+    assert_ok(ditto_strategy_value(plain, &t, &value));
+    assert_ok(ditto_strategy_reduce(plain, DITTO_SUM, value, NULL, 0, &result));
+    assert_ptr_equal(result, value); /* the value itself */
+    assert_ok(ditto_value_destroy(result));
+    assert_ok(ditto_strategy_gather(plain, value, 0, &result));
+    assert_ptr_equal(result, value);
+    assert_ok(ditto_value_destroy(result));
+    assert_ok(ditto_strategy_local_results(plain, value, local, &count));
+    assert_true(count == 1 && local[0] == value);
+    assert_ok(ditto_value_destroy(local[0]));
+    assert_ok(ditto_value_destroy(value));
+    assert_ptr_equal(ditto_get_strategy(), plain); /* there is one of it */
+    assert_status(ditto_strategy_create(DITTO_DEFAULT_STRATEGY, NULL, &made), DITTO_ERR_RANGE);
+    assert_status(ditto_strategy_destroy(plain), DITTO_ERR_CONTEXT);
+    assert_null(ditto_strategy_placement(plain)); /* no device lists */
+    assert_int_equal(ditto_last_error()->status, DITTO_ERR_CONTEXT);
+    assert_int_equal(ditto_strategy_parameter_devices(plain, nodes, 4), 0);
+    ditto_variable *variable; /* runs, variables and the plain replica belong together */
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    options.aggregation = DITTO_AGGREGATE_MEAN;
+    t.rank = 0;
+    t.shape[0] = 0;
+    assert_ok(ditto_variable_create(plain, &t, &options, &variable));
+    assert_ok(ditto_strategy_run(plain, add_one, variable));
+    assert_ok(add_one(ditto_get_replica_context(), variable));
+    assert_ok(ditto_variable_read(variable, &number, sizeof number));
+    assert_true(number == 5);
+    assert_true(ditto_strategy_created_in_scope(plain, variable));
+    assert_ok(ditto_variable_destroy(variable));
+}
+
+static void the_default_strategy_does_not_crowd_others(void **state)
+{
+    (void)state;
+    char before[4096], after[4096];
+    ditto_strategy *strategy = make_strategy(1, NULL);
+    assert_ok(ditto_strategy_describe(strategy, before, sizeof before, NULL));
+    assert_non_null(ditto_get_replica_context());
+    assert_ok(ditto_strategy_describe(strategy, after, sizeof after, NULL));
+    assert_null(strstr(after, "other strategies"));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static int in_forked_child(void *strategy)
+{
+    ditto_strategy *fresh = ditto_get_strategy();
+    REQUIRE(fresh != NULL && ditto_strategy_num_replicas(fresh) == 1);
+    REQUIRE(act_as_replica() == 0);
+    (void)strategy;
+    return 0;
+}
+
+static void after_fork_there_is_another_default_strategy(void **state)
+{
+    (void)state;
+    assert_non_null(ditto_get_replica_context());
+    assert_int_equal(in_child(in_forked_child, ditto_get_strategy(), 20), 0);
+    assert_int_equal(act_as_replica(), 0);
+}
+
+/* -- other kinds -- */
+
+static ditto_status assign_ids(ditto_replica *self, void *variable)
+{
+    double id = ditto_replica_id(self);
+    return ditto_assign_add(self, variable, &id);
+}
+
+static void rule_8_15_central_storage_keeps_one_copy(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        uint32_t n = replica_counts[k], nodes[2];
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        uint32_t node = 0;
+        options.replicas = n;
+        options.parameter_node = &node;
+        ditto_strategy *strategy;
+        assert_ok(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &options, &strategy));
+        assert_int_equal(ditto_strategy_kind(strategy), DITTO_CENTRAL_STORAGE);
+        assert_int_equal(ditto_strategy_parameter_devices(strategy, nodes, 2), 1);
+        assert_int_equal(nodes[0], 0);
+        double zero = 0, number, parts[64];
+        ditto_tensor t = { .data = &zero, .dtype = DITTO_F64 }, each[64];
+        ditto_variable_options wish = DITTO_VARIABLE_OPTIONS_INIT;
+        ditto_variable *variable, *mute, *refused;
+        wish.copies = DITTO_COPIES_PER_REPLICA; /* no wish makes it more */
+        wish.aggregation = DITTO_AGGREGATE_SUM;
+        assert_ok(ditto_variable_create(strategy, &t, &wish, &variable));
+        const void *first, *last;
+        assert_ok(ditto_variable_component(variable, 0, &first));
+        assert_ok(ditto_variable_component(variable, n - 1, &last));
+        assert_ptr_equal(first, last);
+        assert_ok(ditto_strategy_run(strategy, assign_ids, variable));
+        assert_ok(ditto_variable_read(variable, &number, sizeof number));
+        assert_true(number == n * (n - 1) / 2.0);
+        assert_ok(ditto_variable_create(strategy, &t, NULL, &mute));
+        assert_status(ditto_strategy_run(strategy, assign_ids, mute),
+                      DITTO_ERR_INVALID); /* replica assigns need an aggregation */
+        assert_message("aggregation");
+        for (uint32_t r = 0; r < n; r++) {
+            parts[r] = r;
+            each[r] = (ditto_tensor){ .data = &parts[r], .dtype = DITTO_F64 };
+        }
+        ditto_value *value;
+        assert_ok(ditto_strategy_value_from_tensors(strategy, each, 1, &value));
+        if (n > 1) /* rule 8.15: update with per-replica arguments */
+            assert_status(ditto_variable_update(variable, (ditto_update_fn)(uintptr_t)assign_ids, NULL,
+                                                (const ditto_value *[]){ value }, 1, NULL, NULL),
+                          DITTO_ERR_INVALID);
+        wish.synchronization = DITTO_ON_READ;
+        assert_status(ditto_variable_create(strategy, &t, &wish, &refused), DITTO_ERR_UNSUPPORTED);
+        assert_ok(ditto_value_destroy(value));
+        assert_ok(ditto_variable_destroy(variable));
+        assert_ok(ditto_variable_destroy(mute));
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+static void rule_8_15_a_parameter_node_must_have_memory(void **state)
+{
+    (void)state;
+    uint32_t node = 999;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    options.replicas = 2;
+    options.parameter_node = &node;
+    assert_status(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &options, &strategy), DITTO_ERR_RANGE);
+    assert_message("parameter_node 999");
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_INVALID);
+    assert_message("central storage");
+}
+
+static void rule_8_15_one_device_has_one_replica(void **state)
+{
+    (void)state;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    char text[2048];
+    assert_ok(ditto_strategy_create(DITTO_ONE_DEVICE, NULL, &strategy));
+    assert_int_equal(ditto_strategy_num_replicas(strategy), 1);
+    assert_ok(ditto_strategy_describe(strategy, text, sizeof text, NULL));
+    assert_non_null(strstr(text, "one device strategy, 1 replica"));
+    assert_ok(ditto_strategy_destroy(strategy));
+    options.replicas = 2;
+    assert_status(ditto_strategy_create(DITTO_ONE_DEVICE, &options, &strategy), DITTO_ERR_INVALID);
+}
+
+/* -- section 11 -- */
+
+struct losses {
+    struct report report;
+    bool halves;
+};
+
+static ditto_status average(ditto_replica *self, void *argument)
+{
+    struct losses *l = argument;
+    float loss[4] = { 1, 2, 3, 4 }, weight[2] = { 2, 0 };
+    double out;
+    uint32_t n = ditto_num_replicas(self);
+    ditto_tensor losses = { .data = loss, .dtype = DITTO_F32, .rank = 2, .shape = { 2, 2 } };
+    ditto_tensor weights = { .data = weight, .dtype = DITTO_F32, .rank = 1, .shape = { 2 } };
+    EXPECT(&l->report, ditto_average_loss(self, &losses, NULL, 0, &out) == DITTO_OK && out == 10.0 / (2 * n));
+    EXPECT(&l->report, ditto_average_loss(self, &losses, NULL, 5, &out) == DITTO_OK && out == 2);
+    EXPECT(&l->report, ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_OK && out == 6.0 / (2 * n));
+    weights.shape[0] = 1;
+    EXPECT(&l->report, ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_ERR_SHAPE);
+    losses.rank = 0;
+    EXPECT(&l->report, ditto_average_loss(self, &losses, NULL, 0, &out) == DITTO_ERR_SHAPE);
+    losses = (ditto_tensor){ .data = loss, .dtype = DITTO_I32, .rank = 1, .shape = { 4 } };
+    EXPECT(&l->report, ditto_average_loss(self, &losses, NULL, 0, &out) == DITTO_ERR_UNSUPPORTED);
+    losses = (ditto_tensor){ .dtype = DITTO_F32, .rank = 1, .shape = { 0 } };
+    EXPECT(&l->report, ditto_average_loss(self, &losses, NULL, 8, &out) == DITTO_OK && out == 0);
+    EXPECT(&l->report, ditto_scale_regularization(self, 3, &out) == DITTO_OK && out == 3.0 / n);
+    return DITTO_OK;
+}
+
+static void rule_11_losses_add_up_to_the_global_mean(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        struct losses l = { .halves = false };
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        run_all(strategy, average, &l, &l.report);
+        double out;
+        ditto_tensor t = { .dtype = DITTO_F32, .rank = 1 };
+        assert_ok(ditto_strategy_scope_enter(strategy)); /* in cross context */
+        assert_status(ditto_average_loss((ditto_replica *)&t, &t, NULL, 1, &out), DITTO_ERR_CONTEXT);
+        assert_status(ditto_scale_regularization((ditto_replica *)&t, 1, &out), DITTO_ERR_CONTEXT);
+        assert_ok(ditto_strategy_scope_leave(strategy));
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_1_1_a_thread_without_a_strategy_is_replica_0_of_1),
+        cmocka_unit_test(rule_1_1_a_thread_is_in_exactly_one_context),
+        cmocka_unit_test(rule_1_2_the_default_strategys_scope_gives_way_to_real_ones),
+        cmocka_unit_test(rule_1_3_a_default_stays_until_it_is_replaced_or_cleared),
+        cmocka_unit_test(rule_1_7_the_default_strategy_is_the_identity),
+        cmocka_unit_test(the_default_strategy_does_not_crowd_others),
+        cmocka_unit_test(after_fork_there_is_another_default_strategy),
+        cmocka_unit_test(rule_8_15_central_storage_keeps_one_copy),
+        cmocka_unit_test(rule_8_15_a_parameter_node_must_have_memory),
+        cmocka_unit_test(rule_8_15_one_device_has_one_replica),
+        cmocka_unit_test(rule_11_losses_add_up_to_the_global_mean),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,549 @@
+/* tests/semantics/test_merge.c - section 7: merge_call and update; of section 2, what merge functions may do. */
+#include "support.h"
+
+/* -- merge_call -- */
+
+struct merging {
+    struct report report;
+    _Atomic int calls;
+    ditto_strategy *strategy;
+    ditto_variable *variable;
+    ditto_status wish;
+};
+
+static ditto_status add_up(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                           ditto_value **result)
+{
+    struct merging *m = user;
+    m->calls++;
+    EXPECT(&m->report, strategy == m->strategy && count == 2);
+    EXPECT(&m->report, ditto_in_cross_replica_context() && ditto_get_strategy() == strategy);
+    EXPECT(&m->report, ditto_get_replica_context() == NULL);
+    EXPECT(&m->report, ditto_value_kind_of(arguments[0]) == DITTO_PER_REPLICA);
+    return ditto_strategy_reduce(strategy, DITTO_SUM, arguments[0], NULL, 0, result);
+}
+
+static ditto_status call_add_up(ditto_replica *self, void *argument)
+{
+    struct merging *m = argument;
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    const ditto_value *result;
+    for (int i = 0; i < 20; i++) {
+        double mine = (double)id + i, other[2] = { 1, 2 }, sum;
+        ditto_tensor arguments[] = { { .data = &mine, .dtype = DITTO_F64 },
+                                     { .data = other, .dtype = DITTO_F64, .rank = 1, .shape = { 2 } } };
+        ditto_tensor t;
+        EXPECT(&m->report, ditto_merge_call(self, add_up, m, arguments, 2, &result) == DITTO_OK);
+        EXPECT(&m->report, ditto_local(self, result, &t) == DITTO_OK);
+        sum = *(double *)t.data;
+        EXPECT(&m->report, sum == n * (n - 1) / 2.0 + (double)n * i); /* all get it */
+        EXPECT(&m->report, ditto_merge_call(self, add_up, m, arguments, 2, NULL) == DITTO_OK);
+        EXPECT(&m->report, ditto_barrier(self, NULL) == DITTO_OK);
+    }
+    return DITTO_OK;
+}
+
+static void rule_7_1_the_merge_function_runs_once_in_cross_context(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++)
+        for (int waits = 0; waits < 2; waits++) {
+            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+            options.caller = waits ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT;
+            ditto_strategy *strategy = make_strategy(replica_counts[k], &options);
+            struct merging m = { .strategy = strategy };
+            run_all(strategy, call_add_up, &m, &m.report);
+            run_all(strategy, call_add_up, &m, &m.report);
+            assert_int_equal(m.calls, 80);
+            assert_ok(ditto_strategy_destroy(strategy));
+        }
+}
+
+/* What it gives: each replica ten times what it gave. */
+static ditto_status times_ten(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user)
+{
+    static double number;
+    ditto_tensor t;
+    (void)replicas;
+    DITTO_TRY(ditto_value_component(user, replica, &t));
+    number = 10 * *(double *)t.data;
+    *component = (ditto_tensor){ .data = &number, .dtype = DITTO_F64 };
+    return DITTO_OK;
+}
+static ditto_status give_each(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                              ditto_value **result)
+{
+    (void)count;
+    if (user != NULL) { /* the argument itself */
+        *result = arguments[0];
+        return DITTO_OK;
+    }
+    return ditto_strategy_value_from_function(strategy, times_ten, arguments[0], result);
+}
+
+static ditto_status take_each(ditto_replica *self, void *report)
+{
+    const ditto_value *result;
+    double mine = ditto_replica_id(self);
+    ditto_tensor argument = { .data = &mine, .dtype = DITTO_F64 }, t;
+    for (int itself = 0; itself < 2; itself++) {
+        EXPECT((struct report *)report,
+               ditto_merge_call(self, give_each, itself ? report : NULL, &argument, 1, &result) == DITTO_OK);
+        EXPECT((struct report *)report, ditto_local(self, result, &t) == DITTO_OK);
+        EXPECT((struct report *)report, *(double *)t.data == (itself ? 1 : 10) * mine);
+    }
+    return DITTO_OK;
+}
+
+static void rule_7_1_per_replica_results_are_handed_out(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        struct report report = { 0 };
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        run_all(strategy, take_each, &report, &report);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+/* -- runs inside -- */
+
+struct nesting {
+    struct merging m;
+    uint32_t deepest;
+    _Atomic int innermost;
+};
+
+static ditto_status nest(ditto_replica *self, void *argument);
+
+static ditto_status run_again(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                              ditto_value **result)
+{
+    struct nesting *n = user;
+    (void)arguments;
+    (void)count;
+    (void)result;
+    n->deepest--;
+    ditto_status status = ditto_strategy_run(strategy, nest, n);
+    n->deepest++;
+    return status;
+}
+
+static ditto_status nest(ditto_replica *self, void *argument)
+{
+    struct nesting *n = argument;
+    uint32_t depth = n->deepest, replicas = ditto_num_replicas(self), id = ditto_replica_id(self);
+    double one = 1, sum;
+    ditto_pending pending;
+    uint32_t started = id, total = 0;
+    /* what is open outside stays as it is while runs inside come and go */
+    EXPECT(&n->m.report,
+           ditto_all_reduce_start(self, &started, &total, 1, DITTO_U32, DITTO_SUM, NULL, &pending) == DITTO_OK);
+    if (depth == 0)
+        n->innermost++;
+    else {
+        ditto_replica *outer = self;
+        EXPECT(&n->m.report, ditto_merge_call(self, run_again, n, NULL, 0, NULL) == DITTO_OK);
+        EXPECT(&n->m.report, ditto_replica_id(outer) == id); /* the handle is good again */
+    }
+    EXPECT(&n->m.report, ditto_wait(self, &pending, NULL) == DITTO_OK);
+    EXPECT(&n->m.report, total == replicas * (replicas - 1) / 2);
+    EXPECT(&n->m.report, ditto_all_reduce(self, &one, &sum, 1, DITTO_F64, DITTO_SUM, NULL) == DITTO_OK);
+    EXPECT(&n->m.report, sum == replicas);
+    return DITTO_OK;
+}
+
+static void rule_7_2_runs_inside_merge_functions_and_merge_calls_inside_those(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++)
+        for (int waits = 0; waits < 2; waits++) {
+            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+            options.caller = waits ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT;
+            ditto_strategy *strategy = make_strategy(replica_counts[k], &options);
+            struct nesting n = { .deepest = 4 };
+            run_all(strategy, nest, &n, &n.m.report);
+            run_all(strategy, nest, &n, &n.m.report);
+            assert_int_equal(n.innermost, 2 * replica_counts[k]);
+            n.deepest = 8; /* nine runs: one too many */
+            assert_status(ditto_strategy_run(strategy, nest, &n), DITTO_ERR_RANGE);
+            assert_message("a run inside 8 runs");
+            memset(&n.m.report, 0, sizeof n.m.report);
+            n.deepest = 7;
+            run_all(strategy, nest, &n, &n.m.report); /* and the next one works */
+            assert_ok(ditto_strategy_destroy(strategy));
+        }
+}
+
+static ditto_status fail_inside(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    if (ditto_replica_id(self) == ditto_num_replicas(self) - 1)
+        return ditto_fail(self, 6, "the inner function fails");
+    return ditto_barrier(self, NULL);
+}
+static ditto_status merge_inner_failure(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                        void *user, ditto_value **result)
+{
+    (void)arguments;
+    (void)count;
+    (void)result;
+    ditto_status status = ditto_strategy_run(strategy, fail_inside, NULL);
+    return user != NULL ? DITTO_OK : status; /* handled, or passed on */
+}
+static ditto_status call_inner_failure(ditto_replica *self, void *handles)
+{
+    double one = 1, sum;
+    for (int i = 0; i < 5; i++) {
+        DITTO_TRY(ditto_merge_call(self, merge_inner_failure, handles, NULL, 0, NULL));
+        DITTO_TRY(ditto_all_reduce(self, &one, &sum, 1, DITTO_F64, DITTO_SUM, NULL));
+    }
+    return DITTO_OK;
+}
+
+static void rule_2_3_a_merge_function_may_handle_an_inner_runs_error(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++)
+        for (int waits = 0; waits < 2; waits++) {
+            int yes = 1;
+            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+            options.caller = waits ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT;
+            ditto_strategy *strategy = make_strategy(replica_counts[k], &options);
+            assert_ok(ditto_strategy_run(strategy, call_inner_failure, &yes));
+            assert_status(ditto_strategy_run(strategy, call_inner_failure, NULL), DITTO_ERR_USER);
+            assert_message("the inner function fails");
+            assert_int_equal(ditto_last_error()->replica, replica_counts[k] - 1);
+            assert_int_equal(ditto_last_error()->user_code, 6);
+            assert_ok(ditto_strategy_run(strategy, call_inner_failure, &yes));
+            assert_ok(ditto_strategy_destroy(strategy));
+        }
+}
+
+static ditto_status fail_to_merge(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                                  ditto_value **result)
+{
+    (void)strategy;
+    (void)arguments;
+    (void)count;
+    (void)result;
+    return *(ditto_status *)user == DITTO_ERR_USER ? ditto_fail(NULL, 3, "nothing to merge") : *(ditto_status *)user;
+}
+static ditto_status call_failure(ditto_replica *self, void *argument)
+{
+    struct merging *m = argument;
+    ditto_status status = ditto_merge_call(self, fail_to_merge, &m->wish, NULL, 0, NULL);
+    EXPECT(&m->report, ditto_replica_id(self) == 0 || status == DITTO_ERR_PEER_STOPPED);
+    return status;
+}
+
+static void rule_2_3_the_merge_functions_own_error_reaches_the_caller_of_run(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    struct merging m = { .wish = DITTO_ERR_USER };
+    assert_status(ditto_strategy_run(strategy, call_failure, &m), DITTO_ERR_USER);
+    assert_string_equal(m.report.first_failure, "");
+    assert_message("nothing to merge");
+    assert_int_equal(ditto_last_error()->user_code, 3);
+    m.wish = DITTO_ERR_NOT_FOUND;
+    assert_status(ditto_strategy_run(strategy, call_failure, &m), DITTO_ERR_NOT_FOUND);
+    assert_message("the merge function returned DITTO_ERR_NOT_FOUND (-13) without a message of its own");
+    m.wish = DITTO_END_OF_INPUT;
+    assert_status(ditto_strategy_run(strategy, call_failure, &m), DITTO_ERR_USER);
+    assert_message("DITTO_END_OF_INPUT");
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static ditto_status leave_early(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    return ditto_replica_id(self) == 1 ? DITTO_OK : ditto_merge_call(self, merge_inner_failure, NULL, NULL, 0, NULL);
+}
+static ditto_status fail_early(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    return ditto_replica_id(self) == 1 ? ditto_fail(self, 2, "not today")
+                                       : ditto_merge_call(self, merge_inner_failure, NULL, NULL, 0, NULL);
+}
+static ditto_status call_others(ditto_replica *self, void *which)
+{
+    double one = 1;
+    ditto_tensor t = { .data = &one,
+                       .dtype = ditto_replica_id(self) == 1 && *(int *)which == 2 ? DITTO_I64 : DITTO_F64 };
+    bool odd = ditto_replica_id(self) == 1;
+    if (*(int *)which == 3)
+        return odd ? ditto_barrier(self, NULL) : ditto_merge_call(self, merge_inner_failure, which, NULL, 0, NULL);
+    return ditto_merge_call(self, odd && *(int *)which == 0 ? fail_to_merge : merge_inner_failure, which, &t,
+                            odd && *(int *)which == 1 ? 0 : 1, NULL);
+}
+
+static void rule_2_4_who_does_not_come_to_a_merge_call_ends_the_run(void **state)
+{
+    (void)state;
+    static const uint32_t counts[] = { 2, 3, 8, 64 };
+    for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+        ditto_strategy *strategy = make_strategy(counts[k], NULL);
+        assert_status(ditto_strategy_run(strategy, leave_early, NULL), DITTO_ERR_DIVERGED);
+        assert_message("ditto_merge_call");
+        assert_status(ditto_strategy_run(strategy, fail_early, NULL), DITTO_ERR_USER);
+        assert_message("not today");
+        for (int which = 0; which < 4; which++) {
+            assert_status(ditto_strategy_run(strategy, call_others, &which),
+                          which == 2 ? DITTO_ERR_INVALID : DITTO_ERR_DIVERGED);
+            assert_message(which == 2 ? "replica 1's component is i64" : "ditto_merge_call");
+        }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+static ditto_status do_everything(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                                  ditto_value **result)
+{
+    struct merging *m = user;
+    double number = 5;
+    ditto_tensor t = { .data = &number, .dtype = DITTO_F64 };
+    ditto_variable *variable;
+    (void)arguments;
+    (void)count;
+    (void)result;
+    EXPECT(&m->report, ditto_variable_create(strategy, &t, NULL, &variable) == DITTO_OK);
+    number = 7;
+    EXPECT(&m->report, ditto_variable_assign(variable, &number, sizeof number) == DITTO_OK);
+    EXPECT(&m->report, ditto_variable_read(variable, &number, sizeof number) == DITTO_OK && number == 7);
+    EXPECT(&m->report, ditto_variable_destroy(variable) == DITTO_OK);
+    EXPECT(&m->report, ditto_strategy_scope_enter(strategy) == DITTO_OK); /* it is in the scope already */
+    EXPECT(&m->report, ditto_strategy_scope_leave(strategy) == DITTO_OK);
+    EXPECT(&m->report, ditto_strategy_scope_leave(strategy) == DITTO_ERR_CONTEXT);
+    EXPECT(&m->report, ditto_set_default(strategy) == DITTO_ERR_CONTEXT);
+    EXPECT(&m->report, ditto_strategy_destroy(strategy) == DITTO_ERR_CONTEXT);
+    m->calls++;
+    return DITTO_OK;
+}
+static ditto_status call_everything(ditto_replica *self, void *m)
+{
+    return ditto_merge_call(self, do_everything, m, NULL, 0, NULL);
+}
+
+static void merge_functions_may_make_cross_calls(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        struct merging m = { .calls = 0 };
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        run_all(strategy, call_everything, &m, &m.report);
+        assert_int_equal(m.calls, 1);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+static void rule_7_2_a_merge_call_in_cross_context_is_refused(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    int x;
+    assert_ok(ditto_strategy_scope_enter(strategy));
+    assert_status(ditto_merge_call((ditto_replica *)&x, add_up, NULL, NULL, 0, NULL), DITTO_ERR_CONTEXT);
+    assert_ok(ditto_strategy_scope_leave(strategy));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* -- update -- */
+
+static ditto_variable *make_variable(ditto_strategy *strategy, double start, ditto_copies copies)
+{
+    ditto_tensor t = { .data = &start, .dtype = DITTO_F64 };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable *variable;
+    options.aggregation = DITTO_AGGREGATE_SUM;
+    options.copies = copies;
+    assert_ok(ditto_variable_create(strategy, &t, &options, &variable));
+    return variable;
+}
+
+struct updating {
+    struct report report;
+    ditto_strategy *strategy;
+    ditto_variable *variable;
+    _Atomic int calls;
+    bool silent_on_one;
+};
+
+static ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
+                                 ditto_tensor *result)
+{
+    static _Thread_local double given;
+    struct updating *u = user;
+    double seen, more = *(const double *)arguments[0].data;
+    double *own = copy->data;
+    EXPECT(&u->report, count == 1 && ditto_get_update_replica() >= 0);
+    EXPECT(&u->report, ditto_variable_read(u->variable, &seen, sizeof seen) == DITTO_OK && seen == *own);
+    EXPECT(&u->report, ditto_variable_assign_add(u->variable, &more, sizeof more) == DITTO_OK);
+    EXPECT(&u->report, *own == seen + more); /* reads and writes are of this copy */
+    EXPECT(&u->report, ditto_strategy_run(u->strategy, call_everything, NULL) == DITTO_ERR_CONTEXT);
+    EXPECT(&u->report, ditto_get_replica_context() == NULL && !ditto_in_cross_replica_context());
+    given = *own;
+    if (!(u->silent_on_one && ditto_get_update_replica() == 1))
+        *result = (ditto_tensor){ .data = &given, .dtype = DITTO_F64 };
+    u->calls++;
+    return DITTO_OK;
+}
+
+static void expect_components(ditto_variable *variable, uint32_t n, double first, double step)
+{
+    for (uint32_t r = 0; r < n; r++) {
+        const void *data;
+        assert_ok(ditto_variable_component(variable, r, &data));
+        assert_true(*(const double *)data == first + step * r);
+    }
+}
+
+static void rule_7_3_update_works_on_each_copy_once_with_matching_arguments(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        uint32_t n = replica_counts[k];
+        ditto_strategy *strategy = make_strategy(n, NULL);
+        struct updating u = { .strategy = strategy };
+        double parts[64], ten = 10;
+        ditto_tensor t[64], plain = { .data = &ten, .dtype = DITTO_F64 };
+        for (uint32_t r = 0; r < n; r++) {
+            parts[r] = r;
+            t[r] = (ditto_tensor){ .data = &parts[r], .dtype = DITTO_F64 };
+        }
+        ditto_value *each, *one, *results;
+        assert_ok(ditto_strategy_value_from_tensors(strategy, t, 1, &each));
+        assert_ok(ditto_strategy_value(strategy, &plain, &one));
+        u.variable = make_variable(strategy, 1, DITTO_COPIES_PER_REPLICA);
+        assert_ok(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ one }, 1, NULL, NULL));
+        assert_string_equal(u.report.first_failure, "");
+        assert_int_equal(u.calls, n);
+        expect_components(u.variable, n, 11, 0);                    /* nothing summed, nothing divided */
+        ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT; /* rule 7.5 */
+        ungrouped.ungrouped = 1;
+        assert_ok(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1, &ungrouped,
+                                        &results));
+        expect_components(u.variable, n, 11, 1); /* components may differ then */
+        for (uint32_t r = 0; r < n; r++) {
+            ditto_tensor found;
+            assert_ok(ditto_value_component(results, r, &found));
+            assert_true(*(double *)found.data == 11.0 + r);
+        }
+        assert_ok(ditto_value_destroy(results));
+        assert_ok(ditto_variable_destroy(u.variable));
+        assert_ok(ditto_value_destroy(each));
+        assert_ok(ditto_value_destroy(one));
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+static void rule_7_3_per_replica_arguments_need_a_copy_for_each_replica(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    struct updating u = { .strategy = strategy };
+    double parts[3] = { 1, 2, 3 };
+    ditto_tensor t[3];
+    for (int r = 0; r < 3; r++)
+        t[r] = (ditto_tensor){ .data = &parts[r], .dtype = DITTO_F64 };
+    ditto_value *each, *results;
+    assert_ok(ditto_strategy_value_from_tensors(strategy, t, 1, &each));
+    u.variable = make_variable(strategy, 0, DITTO_COPIES_DEFAULT);
+    assert_status(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1, NULL, NULL),
+                  DITTO_ERR_INVALID);
+    assert_message("DITTO_COPIES_PER_REPLICA");
+    assert_int_equal(u.calls, 0);
+    assert_ok(ditto_variable_destroy(u.variable));
+    u.variable = make_variable(strategy, 0, DITTO_COPIES_PER_REPLICA);
+    u.silent_on_one = true;
+    ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT;
+    ungrouped.ungrouped = 1;
+    assert_status(
+        ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1, &ungrouped, &results),
+        DITTO_ERR_INVALID);
+    assert_message("for all or none");
+    assert_ok(ditto_variable_destroy(u.variable));
+    assert_ok(ditto_value_destroy(each));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static ditto_status update_inside(ditto_replica *self, void *argument)
+{
+    struct updating *u = argument;
+    double mine = ditto_replica_id(self) + 1.0;
+    ditto_tensor t = { .data = &mine, .dtype = DITTO_F64 }, result;
+    const void *own;
+    EXPECT(&u->report, ditto_update(self, u->variable, add_argument, u, &t, 1, &result) == DITTO_OK);
+    mine = -1; /* nobody needs it any more */
+    EXPECT(&u->report, ditto_read(self, u->variable, &own) == DITTO_OK);
+    EXPECT(&u->report, *(const double *)own == *(double *)result.data);
+    return ditto_free(self, result.data);
+}
+
+static void rule_7_4_update_in_replica_context(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        uint32_t n = replica_counts[k];
+        ditto_strategy *strategy = make_strategy(n, NULL);
+        struct updating u = { .strategy = strategy };
+        u.variable = make_variable(strategy, 100, DITTO_COPIES_PER_REPLICA); /* each its own */
+        run_all(strategy, update_inside, &u, &u.report);
+        expect_components(u.variable, n, 101, 1);
+        assert_ok(ditto_variable_destroy(u.variable));
+        u.variable =
+            make_variable(strategy, 100, DITTO_COPIES_DEFAULT); /* shared: replica 0's arguments are used everywhere */
+        run_all(strategy, update_inside, &u, &u.report);
+        expect_components(u.variable, n, 101, 0);
+        assert_ok(ditto_variable_destroy(u.variable));
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+static ditto_status fail_update(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
+                                ditto_tensor *result)
+{
+    (void)copy;
+    (void)arguments;
+    (void)count;
+    (void)result;
+    (void)user;
+    return ditto_get_update_replica() == 1 ? ditto_fail(NULL, 8, "no update") : DITTO_OK;
+}
+static ditto_status call_fail_update(ditto_replica *self, void *variable)
+{
+    return ditto_update(self, variable, fail_update, NULL, NULL, 0, NULL);
+}
+
+static void a_failing_update_ends_with_its_error(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    ditto_variable *variable = make_variable(strategy, 0, DITTO_COPIES_PER_REPLICA);
+    assert_status(ditto_variable_update(variable, fail_update, NULL, NULL, 0, NULL, NULL), DITTO_ERR_USER);
+    assert_message("no update");
+    assert_int_equal(ditto_last_error()->replica, 1);
+    assert_status(ditto_strategy_run(strategy, call_fail_update, variable), DITTO_ERR_USER);
+    assert_message("no update");
+    assert_ok(ditto_variable_destroy(variable));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_7_1_the_merge_function_runs_once_in_cross_context),
+        cmocka_unit_test(rule_7_1_per_replica_results_are_handed_out),
+        cmocka_unit_test(rule_7_2_runs_inside_merge_functions_and_merge_calls_inside_those),
+        cmocka_unit_test(rule_2_3_a_merge_function_may_handle_an_inner_runs_error),
+        cmocka_unit_test(rule_2_3_the_merge_functions_own_error_reaches_the_caller_of_run),
+        cmocka_unit_test(rule_2_4_who_does_not_come_to_a_merge_call_ends_the_run),
+        cmocka_unit_test(merge_functions_may_make_cross_calls),
+        cmocka_unit_test(rule_7_2_a_merge_call_in_cross_context_is_refused),
+        cmocka_unit_test(rule_7_3_update_works_on_each_copy_once_with_matching_arguments),
+        cmocka_unit_test(rule_7_3_per_replica_arguments_need_a_copy_for_each_replica),
+        cmocka_unit_test(rule_7_4_update_in_replica_context),
+        cmocka_unit_test(a_failing_update_ends_with_its_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
