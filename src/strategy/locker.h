@@ -2,8 +2,7 @@
  *
  * A component is the memory of one tensor, on the node of its replica. Its replica alone takes it; anybody gives it back, onto a
  * stack that the replica empties when it runs short.
- *
- * Edges       R0 -> R1  whoever gave a component back, having read it -> the replica that takes it again */
+ * Whoever gives one back has read it before (release); its replica, which takes the whole stack (acquire), writes it after. */
 #ifndef DTI_LOCKER_H
 #define DTI_LOCKER_H
 
