@@ -56,6 +56,7 @@
 #include <ditto/merge.h>      /* merge_call and update */
 #include <ditto/loss.h>       /* losses that add up to a mean */
 #include <ditto/random.h>     /* random numbers of seeds and places */
+#include <ditto/trace.h>      /* where the time goes */
 #include <ditto/dataset.h>    /* where rows come from */
 #include <ditto/distribute.h> /* per-replica batches */
 

@@ -8,6 +8,7 @@
 #include "base/fenv.h"
 #include "base/futex.h"
 #include "base/options.h"
+#include "base/probe.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/wait.h"

@@ -92,6 +92,7 @@ static void produce(struct producer *p, const struct dti_ticket *ticket)
             slot->status = dti_sequencer_fail(&it->sequencer, ticket);
     }
     dti_queue_publish(queue, ticket->number);
+    DTI_PROBE1(queue_put, ticket->number);
     dti_waitroom_signal(&it->team->room, DTI_AWAITS_INPUT(it->team));
 }
 
@@ -175,6 +176,7 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
     uint32_t left = 0;
     bool ready = dti_wait(&self->team->room, self->id, DTI_EVERYONE, &self->patience, &deadline, batch_ready, &w);
     it->consumer[self->id].wait_ns += dti_now_ns() - begin;
+    dti_trace_waited(self, begin);
     if (!ready) {
         DTI_FAIL(DITTO_ERR_TIMED_OUT,
                  "replica %u waited %u ms in ditto_next for batch %llu: the producers are too slow, or "
@@ -204,7 +206,7 @@ static void describe_batch(const struct ditto_iterator *it, const struct dti_slo
     }
 }
 
-ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *it, ditto_batch *out)
+static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, ditto_batch *out)
 {
     struct dti_queue *queue = &it->consumer[self->id].queue;
     struct dti_slot *slot;
@@ -227,6 +229,25 @@ ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *it, dit
     describe_batch(it, slot, out);
     dti_queue_take(queue);
     return DITTO_OK;
+}
+
+static uint64_t batch_bytes(const ditto_batch *batch)
+{
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < batch->components; k++)
+        bytes += ditto_tensor_bytes(&batch->component[k]);
+    return bytes;
+}
+
+ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *it, ditto_batch *out)
+{
+    DTI_PROBE1(queue_get_begin, self->id);
+    dti_trace_begin(self, DTI_TRACE_INPUT, "ditto_next");
+    ditto_status status = next_batch(self, it, out);
+    if (__builtin_expect(self->tracer != NULL, 0))
+        dti_trace_end(self, status == DITTO_OK ? batch_bytes(out) : 0);
+    DTI_PROBE1(queue_get_end, self->id);
+    return status;
 }
 
 struct dti_team *dti_iterator_team(const ditto_iterator *iterator)

@@ -15,5 +15,6 @@
 #include "replicas/team.h"
 #include "replicas/thread.h"
 #include "replicas/topology.h"
+#include "replicas/trace.h"
 
 #endif

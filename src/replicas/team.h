@@ -39,6 +39,7 @@ struct dti_replica {
     uint32_t pus; /* that it spans */
     struct dti_crew *crew;
     struct dti_sync *sync;           /* src/sync's state of the run that it is in */
+    struct dti_tracer *tracer, *traced; /* trace.h: NULL unless it is being traced; what was recorded, until it is forgotten */
     struct dti_elsewhere *elsewhere; /* memory of other nodes, for its devices there; NULL: none */
     struct dti_patience patience;
     uint32_t load_epoch; /* that patience was made for */

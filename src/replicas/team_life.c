@@ -6,6 +6,7 @@
 #include "replicas/team.h"
 #include "replicas/team_inside.h"
 #include "replicas/thread.h"
+#include "replicas/trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,7 @@ static void orphan_dependents(struct dti_team *team, bool threads_live)
 
 static void release(struct dti_team *team)
 {
+    dti_trace_forget(team);
     for (uint32_t i = 0; i < team->n; i++) {
         dti_crew_free(team->replica[i].crew);
         dti_elsewhere_free(team->replica[i].elsewhere);
@@ -140,6 +142,8 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
         r->pus = placement->blocks[i].count;
         r->crew = NULL;
         r->elsewhere = NULL;
+        r->sync = NULL;
+        r->tracer = r->traced = NULL;
         dti_mask_clear(&r->mask);
         for (uint32_t d = 0; d < (team->options.helpers ? 1 : r->pus); d++)
             dti_mask_add(&r->mask, dti_placement_pu(placement, i, d)->is.number);

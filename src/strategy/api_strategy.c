@@ -25,7 +25,11 @@ ditto_status ditto_strategy_create(ditto_kind kind, const ditto_strategy_options
 ditto_status ditto_strategy_destroy(ditto_strategy *strategy)
 {
     DTI_ENTER();
-    return strategy != NULL ? dti_strategy_destroy(strategy) : DITTO_OK;
+    if (strategy == NULL)
+        return DITTO_OK;
+    if (dti_is_default(strategy))
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the default strategy is the library's own: it is not destroyed");
+    return dti_strategy_destroy(strategy);
 }
 
 ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument)

@@ -11,6 +11,7 @@ static ditto_strategy *the_default;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t at_thread_end;
 static bool has_key;
+static _Atomic uint32_t threads; /* that have a replica */
 
 static ditto_status check(ditto_strategy_options *options)
 {
@@ -63,6 +64,22 @@ static void end_thread(void *team)
     dti_plain_self = NULL;
     dti_sync_destroy(team);
     (void)dti_team_destroy(team);
+    atomic_fetch_sub_explicit(&threads, 1, memory_order_relaxed); /* a count: see end_process */
+}
+
+/* So that nothing is left for those who look for leaks. What other threads still use stays. */
+__attribute__((destructor)) static void end_process(void)
+{
+    if (dti_plain_replica != NULL && !dti_team_forked(dti_plain_replica->team)) {
+        if (has_key)
+            pthread_setspecific(at_thread_end, NULL);
+        end_thread(dti_plain_replica->team);
+    }
+    if (atomic_load_explicit(&threads, memory_order_relaxed) != 0 || pthread_mutex_trylock(&lock) != 0)
+        return;
+    if (the_default != NULL && dti_strategy_destroy(the_default) == DITTO_OK)
+        the_default = NULL;
+    pthread_mutex_unlock(&lock);
 }
 
 static void make_key(void)
@@ -75,6 +92,7 @@ static ditto_status make_replica(ditto_strategy *strategy)
     struct dti_team *team;
     struct dti_frame frame;
     DTI_TRY(dti_team_create(&strategy->base.team->options, &team));
+    atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
     team->strategy = strategy;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
     ditto_status status = dti_sync_create(team, &(struct dti_sync_options){ .kernels = DITTO_KERNELS_DEFAULT });

@@ -119,10 +119,14 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
         DTI_TRY(dti_crew_join(r));
     strategy->merging[r->id] = (struct dti_merge_part){ .arguments = arguments, .count = merge->count };
     DTI_TRY(dti_sync_meet(r, "ditto_merge_call", hash, &deadline));
+    ditto_status status = DITTO_OK;
+    dti_trace_begin(r, DTI_TRACE_PAUSE, "pause");
     if (r->id == 0)
-        DTI_TRY(lead(r, merge, merged));
+        status = lead(r, merge, merged);
     else
         dti_pause_serve(r);
+    dti_trace_end(r, 0);
+    DTI_TRY(status);
     if (dti_stopped(&r->team->stop))
         return dti_team_stop_status(r->team);
     if (result != NULL)

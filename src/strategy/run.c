@@ -34,11 +34,15 @@ static ditto_status call_function(struct dti_replica *r, struct dti_run_call *ca
     struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_REPLICA, r, self);
     frame.run = call;
+    DTI_PROBE1(run_begin, r->id);
+    dti_trace_begin(r, DTI_TRACE_RUN, "run");
     DTI_NO_EXCEPTION(returned);
     uint32_t serial = dti_error_serial;
     ditto_status status = call->step != NULL ? step_on(r, self, call) : call->function(self, call->argument);
     returned = true;
     status = dti_sync_function_returned(r, status, serial);
+    dti_trace_end(r, 0);
+    DTI_PROBE1(run_end, r->id);
     dti_frame_leave(&frame, saved);
     return status;
 }

@@ -156,8 +156,6 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
     struct dti_team *team = strategy->base.team;
     bool forked = dti_team_forked(team);
     DTI_TRY(dti_context_check_cross(team));
-    if (dti_is_default(strategy) && !forked)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "the default strategy is the library's own: it is not destroyed");
     if (!forked && dti_team_has_turn(team))
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "inside a run of the strategy (in a merge function): destroy it when that has "

@@ -106,8 +106,8 @@ static void fetch_next(const struct dti_replica *self, size_t bytes)
         dti_fetch_to_write(dti_posting_payload(sync, self->id, next, bytes), bytes);
 }
 
-ditto_status dti_async_start(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline,
-                             uint64_t *out)
+static ditto_status start(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline,
+                          uint64_t *out)
 {
     struct dti_team *team = self->team;
     struct dti_sync *sync = self->sync;
@@ -148,4 +148,13 @@ ditto_status dti_async_start(struct dti_replica *self, const struct dti_call *ca
     dti_finish_call(me);
     *out = number;
     return DITTO_OK;
+}
+
+ditto_status dti_async_start(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline,
+                             uint64_t *out)
+{
+    dti_trace_begin(self, DTI_TRACE_COLLECTIVE, call->name);
+    ditto_status status = start(self, call, deadline, out);
+    dti_trace_end(self, 0); /* its bytes are moved by those who wait */
+    return status;
 }

@@ -96,7 +96,7 @@ static bool consumed_ready(void *argument)
     return w->hopeless != DITTO_OK;
 }
 
-ditto_status dti_async_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
+static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
     struct dti_attendee *me = dti_attendee_of(self);
@@ -116,6 +116,14 @@ ditto_status dti_async_wait(struct dti_replica *self, uint64_t number, struct dt
     if (dti_stopped(&team->stop))
         return dti_leave(self, dti_team_stop_status(team));
     return ended || deadline == NULL ? DITTO_PENDING : dti_leave(self, fail_late(self, me->consumed + 1, deadline));
+}
+
+ditto_status dti_async_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
+{
+    dti_trace_begin(self, DTI_TRACE_COLLECTIVE, deadline != NULL ? "ditto_wait" : "ditto_test");
+    ditto_status status = wait_for(self, number, deadline);
+    dti_trace_end(self, 0);
+    return status;
 }
 
 uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint64_t *number)

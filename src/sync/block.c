@@ -175,10 +175,11 @@ ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call
     struct dti_call own = *call;
     struct dti_fenv saved = dti_fenv_enter();
     own.more = &row;
+    dti_call_begins(self, call);
     ditto_status status = dti_collective_inside(self, &own, sum_own, &row, deadline);
     if (status == DITTO_OK)
         status = sum_all(&row, &own, deadline);
+    dti_call_ends(self, call);
     dti_fenv_leave(saved);
-    dti_finish_call(&self->sync->attendee[self->id]);
     return status;
 }

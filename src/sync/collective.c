@@ -43,8 +43,9 @@ ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, 
 {
     struct dti_visit visit = { .call = call };
     uint32_t seq;
+    dti_call_begins(self, call);
     ditto_status status = dti_meet(self, &visit, deadline, &seq);
-    dti_finish_call(&self->sync->attendee[self->id]);
+    dti_call_ends(self, call);
     return status;
 }
 
@@ -87,14 +88,14 @@ ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, con
                             struct dti_deadline *deadline)
 {
     struct dti_sync *sync = self->sync;
-    struct dti_attendee *me = &sync->attendee[self->id];
     struct dti_size size = dti_size_of(call, self->team->n);
     struct moving moving = { call, target, dti_choose(sync, call, &size), deadline->timeout_ms };
     struct dti_fenv saved = dti_fenv_enter();
+    dti_call_begins(self, call);
     ditto_status status = moving.choice.way == DTI_LINES
                               ? dti_collective_in_lines(self, call, &size, deadline)
                               : dti_collective_inside(self, call, move_inside, &moving, deadline);
+    dti_call_ends(self, call);
     dti_fenv_leave(saved);
-    dti_finish_call(me);
     return status;
 }

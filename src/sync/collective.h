@@ -7,6 +7,20 @@
 
 struct dti_target;
 
+/* Around a collective: for traces and tracepoints, and for messages about this replica. */
+static inline void dti_call_begins(struct dti_replica *self, const struct dti_call *call)
+{
+    DTI_PROBE2(collective_begin, self->id, call->name);
+    dti_trace_begin(self, DTI_TRACE_COLLECTIVE, call->name);
+}
+static inline void dti_call_ends(struct dti_replica *self, const struct dti_call *call)
+{
+    dti_finish_call(&self->sync->attendee[self->id]);
+    if (__builtin_expect(self->tracer != NULL, 0))
+        dti_trace_end(self, dti_size_of(call, self->team->n).own);
+    DTI_PROBE2(collective_end, self->id, call->name);
+}
+
 /* The replica's own thread. Whatever the pattern and the way; `target` of DTI_UPDATE alone, else NULL. */
 ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, const struct dti_target *target,
                             struct dti_deadline *deadline);

@@ -283,7 +283,9 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_visit *visit, s
         memcpy(dti_slot_payload(dti_slot_of(self->sync, self->id, number, 0), visit->call, visit->payload_bytes),
                visit->payload, visit->payload_bytes);
     *seq = number;
+    uint64_t since = dti_trace_wait(self);
     ditto_status status = dti_meets_by_counter(team, visit->call) ? meet_crowded(self, visit, word, deadline)
                                                                   : meet_in_rounds(self, visit, word, deadline);
+    dti_trace_waited(self, since);
     return status == DITTO_OK ? status : dti_leave(self, status);
 }

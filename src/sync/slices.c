@@ -230,8 +230,9 @@ ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call, 
                            .row_bytes = call->count * call->element_bytes };
     struct dti_fenv saved = dti_fenv_enter();
     call->more = own;
+    dti_call_begins(self, call);
     ditto_status status = dti_collective_inside(self, call, gather, &g, deadline);
+    dti_call_ends(self, call);
     dti_fenv_leave(saved);
-    dti_finish_call(&self->sync->attendee[self->id]);
     return status != DITTO_OK ? status : g.found;
 }

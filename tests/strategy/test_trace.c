@@ -1,0 +1,183 @@
+/* tests/strategy/test_trace.c - traces, statistics, counts of calls. */
+#include "support.h"
+
+#include <unistd.h>
+
+struct traced {
+    struct report report;
+    int rounds;
+};
+
+static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                                  ditto_value **result)
+{
+    (void)strategy;
+    (void)arguments;
+    (void)count;
+    (void)user;
+    (void)result;
+    usleep(2000);
+    return DITTO_OK;
+}
+
+/* The last replica computes longest. */
+static ditto_status work(ditto_replica *self, void *argument)
+{
+    struct traced *t = argument;
+    float x[1000] = { 0 };
+    ditto_pending pending;
+    if (ditto_replica_id(self) == ditto_num_replicas(self) - 1)
+        usleep(20000);
+    for (int i = 0; i < t->rounds; i++) {
+        EXPECT(&t->report, ditto_all_reduce(self, x, x, 1000, DITTO_F32, DITTO_SUM, NULL) == DITTO_OK);
+        EXPECT(&t->report, ditto_barrier(self, NULL) == DITTO_OK);
+    }
+    EXPECT(&t->report, ditto_all_reduce_start(self, x, x, 10, DITTO_F32, DITTO_SUM, NULL, &pending) == DITTO_OK);
+    EXPECT(&t->report, ditto_wait(self, &pending, NULL) == DITTO_OK);
+    EXPECT(&t->report, ditto_merge_call(self, merge_nothing, NULL, NULL, 0, NULL) == DITTO_OK);
+    return DITTO_OK;
+}
+
+static ditto_operation_times times_of(ditto_strategy *strategy, const char *name)
+{
+    ditto_operation_times t;
+    for (uint32_t i = 0;; i++) {
+        assert_ok(ditto_strategy_operation_times(strategy, i, &t));
+        if (strcmp(t.name, name) == 0)
+            return t;
+    }
+}
+
+static void operations_are_counted_and_timed(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        uint32_t n = replica_counts[k];
+        ditto_strategy *strategy = make_strategy(n, NULL);
+        struct traced traced = { .rounds = 50 };
+        ditto_operation_times t;
+        char text[8192];
+        size_t length;
+        assert_status(ditto_strategy_operation_times(strategy, 0, &t), DITTO_ERR_NOT_FOUND);
+        assert_status(ditto_strategy_statistics(strategy, text, sizeof text, &length), DITTO_ERR_NOT_FOUND);
+        run_all(strategy, work, &traced, &traced.report); /* not recorded */
+        assert_ok(ditto_strategy_trace_start(strategy, NULL));
+        run_all(strategy, work, &traced, &traced.report);
+        run_all(strategy, work, &traced, &traced.report);
+        assert_ok(ditto_strategy_trace_stop(strategy));
+        run_all(strategy, work, &traced, &traced.report); /* not recorded either */
+        t = times_of(strategy, "ditto_all_reduce");
+        assert_int_equal(t.calls, 100);
+        assert_int_equal(t.bytes, 100 * 4000 * n);
+        assert_true(t.time_ns > 0 && t.wait_ns <= t.time_ns && t.own_ns <= t.time_ns);
+        if (n > 1) {
+            assert_int_equal(t.slowest, n - 1);
+            assert_true(t.wait_ns > 1000000 * (n - 1) / n); /* for the one that sleeps 20 ms, twice */
+        }
+        t = times_of(strategy, "run");
+        assert_int_equal(t.calls, 2);
+        assert_int_equal(t.slowest, n - 1);
+        assert_true(t.time_ns >= 40000000 / n && t.own_ns < t.time_ns);
+        assert_true(times_of(strategy, "pause").own_ns > 1000000);
+        assert_int_equal(times_of(strategy, "ditto_barrier").calls, 100);
+        assert_int_equal(times_of(strategy, "ditto_all_reduce_start").calls, 2);
+        assert_int_equal(times_of(strategy, "ditto_wait").calls, 2);
+        assert_int_equal(times_of(strategy, "ditto_merge_call").calls, 2);
+        assert_ok(ditto_strategy_statistics(strategy, text, sizeof text, &length));
+        assert_true(length < sizeof text && strstr(text, "ditto_all_reduce") != NULL && strstr(text, "computing") != NULL);
+        assert_ok(ditto_strategy_trace_start(strategy, NULL)); /* anew */
+        assert_status(ditto_strategy_operation_times(strategy, 0, &t), DITTO_ERR_NOT_FOUND);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+static void events_are_kept_as_far_as_there_is_room(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    ditto_trace_options options = DITTO_TRACE_OPTIONS_INIT;
+    struct traced traced = { .rounds = 10 };
+    char path[] = "/tmp/ditto-trace-XXXXXX", text[65536];
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    assert_status(ditto_strategy_trace_write(strategy, path), DITTO_ERR_NOT_FOUND);
+    options.events = 7;
+    assert_ok(ditto_strategy_trace_start(strategy, &options));
+    run_all(strategy, work, &traced, &traced.report);
+    assert_ok(ditto_strategy_trace_stop(strategy));
+    assert_ok(ditto_strategy_trace_write(strategy, path));
+    FILE *written = fopen(path, "r");
+    assert_non_null(written);
+    text[fread(text, 1, sizeof text - 1, written)] = '\0';
+    fclose(written);
+    int events = 0;
+    for (char *at = text; (at = strstr(at, "\"ph\":\"X\"")) != NULL; at++)
+        events++;
+    assert_int_equal(events, 3 * 7);
+    /* 20 rounds, start, wait, merge_call, pause, run: 25 of each replica */
+    assert_non_null(strstr(text, "\"events not kept\":\"54\""));
+    assert_int_equal(times_of(strategy, "ditto_all_reduce").calls, 10); /* counted all the same */
+    assert_status(ditto_strategy_trace_write(strategy, "/nowhere/trace.json"), DITTO_ERR_IO);
+    assert_message("No such file");
+    options.events = SIZE_MAX / 2;
+    assert_status(ditto_strategy_trace_start(strategy, &options), DITTO_ERR_RANGE);
+    assert_int_equal(times_of(strategy, "ditto_all_reduce").calls, 10); /* nothing has changed */
+    unlink(path);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static ditto_status start_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                                 ditto_value **result)
+{
+    (void)arguments;
+    (void)count;
+    (void)result;
+    *(ditto_status *)user = ditto_strategy_trace_start(strategy, NULL);
+    return DITTO_OK;
+}
+static ditto_status merge_start(ditto_replica *self, void *status)
+{
+    return ditto_merge_call(self, start_inside, status, NULL, 0, NULL);
+}
+
+static void tracing_does_not_begin_inside_a_run(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_status status = DITTO_OK;
+    assert_ok(ditto_strategy_run(strategy, merge_start, &status));
+    assert_int_equal(status, DITTO_ERR_CONTEXT);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void calls_are_counted_on_request(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    struct traced traced = { .rounds = 500 };
+    char text[8192];
+    size_t length;
+    ditto_usage_count(1);
+    run_all(strategy, work, &traced, &traced.report);
+    ditto_usage_count(0);
+    run_all(strategy, work, &traced, &traced.report);
+    assert_ok(ditto_usage_describe(text, sizeof text, &length));
+    assert_true(length > 0 && length < sizeof text);
+    assert_non_null(strstr(text, "        1500  ditto_all_reduce\n"));
+    assert_non_null(strstr(text, "           1  ditto_strategy_run\n"));
+    char *first = strchr(text, '\n');
+    assert_true(first != NULL && strstr(text, "1500") < first); /* the most frequent first */
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operations_are_counted_and_timed),
+        cmocka_unit_test(events_are_kept_as_far_as_there_is_room),
+        cmocka_unit_test(tracing_does_not_begin_inside_a_run),
+        cmocka_unit_test(calls_are_counted_on_request),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
