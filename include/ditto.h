@@ -1,11 +1,11 @@
 /* include/ditto.h - replicas, variables, collectives and input for CPU-only programs on one multi-socket host.
  *
  * ditto brings the model of TensorFlow's tf.distribute.Strategy to plain C. A *strategy* owns *replicas*: threads that
- * are each pinned to a core, allocate from their own NUMA node, and run the same function on different data. Inside that
- * function, in *replica context*, a replica has a handle `self` and meets the others in *collectives*. Outside, in
- * *cross-replica context*, ordinary code sees all replicas at once. *Variables* exist once per replica (or per NUMA node)
- * and stay consistent: mirrored ones when they are written, sync-on-read ones when they are read. *Datasets* are cut into
- * per-replica batches, which producers put into each replica's queue ahead of time.
+ * are each pinned to a core, allocate from their own NUMA node, and run the same function on different data. Inside
+ * that function, in *replica context*, a replica has a handle `self` and meets the others in *collectives*. Outside, in
+ * *cross-replica context*, ordinary code sees all replicas at once. *Variables* exist once per replica (or per NUMA
+ * node) and stay consistent: mirrored ones when they are written, sync-on-read ones when they are read. *Datasets* are
+ * cut into per-replica batches, which producers put into each replica's queue ahead of time.
  *
  *     static ditto_status mean_square(ditto_replica *self, void *unused)
  *     {

@@ -1,4 +1,5 @@
-/* include/ditto/merge.h - from inside a run to cross-replica context: merge_call; and functions on variables' copies: update.
+/* include/ditto/merge.h - from inside a run to cross-replica context: merge_call; and functions on variables' copies:
+ * update.
  *
  *     static ditto_status total(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
  *                               ditto_value **result)
@@ -17,21 +18,23 @@ DITTO_BEGIN
 
 #define DITTO_MAX_MERGE_ARGUMENTS 16
 
-/** Runs once, while all replicas pause, in cross-replica context: it may reduce, gather, read and assign variables, create values,
- *  and run functions on the strategy.
+/** Runs once, while all replicas pause, in cross-replica context: it may reduce, gather, read and assign variables,
+ *  create values, and run functions on the strategy.
  *  @param arguments  [count] per-replica values of what each replica gave; they are views, and the call's own
  *  @param user       replica 0's
- *  @param result     [out] NULL, or a value that becomes the call's own: one that the function was handed through an `out`
+ *  @param result     [out] NULL, or a value that becomes the call's own: one that the function was handed through an
+ *                    `out`
  *  @return DITTO_OK, or an error that ends the run; it may handle an inner run's error, and go on */
 typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                        void *user, ditto_value **result);
 
-/** All replicas pause, the function runs once, and all get what it gives. Replica context, collective: the rules and errors of
- *  ditto/collective.h, and
+/** All replicas pause, the function runs once, and all get what it gives. Replica context, collective: the rules and
+ *  errors of ditto/collective.h, and
  *  @param function   the same on all replicas
  *  @param arguments  [count] this replica's tensors: not copied. count is equal on all replicas
- *  @param result     [out] may be NULL. The function's value, or NULL: ditto_local gives this replica its component of a per-replica
- *                    value, and anything else to all. Valid until the next merge_call of this run, or the end of the run
+ *  @param result     [out] may be NULL. The function's value, or NULL: ditto_local gives this replica its component of
+ *                    a per-replica value, and anything else to all. Valid until the next merge_call of this run, or the
+ *                    end of the run
  *  @retval DITTO_ERR_DIVERGED  another function or count
  *  @retval DITTO_ERR_INVALID   arguments of different dtypes or ranks; function is NULL
  *  @retval DITTO_ERR_RANGE     more than DITTO_MAX_MERGE_ARGUMENTS
@@ -42,8 +45,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_merge_call(ditto_replica *self, dit
                                                         const ditto_tensor *arguments, uint32_t count,
                                                         const ditto_value **result);
 
-/** Runs in update context, once for each physical copy of a variable, on a thread of that copy's replica, near its memory: nothing of
- *  ditto may be called but ditto_get_update_replica, and reads and writes of the variable at hand, which see this copy alone.
+/** Runs in update context, once for each physical copy of a variable, on a thread of that copy's replica, near its
+ *  memory: nothing of ditto may be called but ditto_get_update_replica, and reads and writes of the variable at hand,
+ *  which see this copy alone.
  *  @param copy       the copy: its elements may be read and written
  *  @param arguments  [count] this replica's part of each
  *  @param result     [out] dtype, rank, shape and data of a result, which is copied at once; dtype 0: none
@@ -57,15 +61,15 @@ typedef struct ditto_update_options {
 } ditto_update_options;
 #define DITTO_UPDATE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_update_options)
 
-/** Calls the function on every copy of a variable, in parallel. Nothing is summed over replicas or divided by their number.
- *  Cross-replica context.
- *  @param arguments  [count] values. Mirrored and plain ones are equal for all copies; per-replica ones need a copy for each replica
- *                    (DITTO_COPIES_PER_REPLICA, or ON_READ), and then components may differ
+/** Calls the function on every copy of a variable, in parallel. Nothing is summed over replicas or divided by their
+ *  number. Cross-replica context.
+ *  @param arguments  [count] values. Mirrored and plain ones are equal for all copies; per-replica ones need a copy for
+ *                    each replica (DITTO_COPIES_PER_REPLICA, or ON_READ), and then components may differ
  *  @param options    NULL: grouped
- *  @param results    [out] NULL when grouped. Else a per-replica value, or NULL if the function gave none: a replica without a copy
- *                    has its copy's result
- *  @retval DITTO_ERR_INVALID  a per-replica argument, and copies are shared; results of some copies alone, or of different dtypes or
- *                             ranks; a nest or slices
+ *  @param results    [out] NULL when grouped. Else a per-replica value, or NULL if the function gave none: a replica
+ *                    without a copy has its copy's result
+ *  @retval DITTO_ERR_INVALID  a per-replica argument, and copies are shared; results of some copies alone, or of
+ *                             different dtypes or ranks; a nest or slices
  *  @retval DITTO_ERR_RANGE    more than DITTO_MAX_MERGE_ARGUMENTS
  *  @retval DITTO_ERR_CONTEXT  an argument of another strategy
  *  @retval (the function's) */
@@ -74,10 +78,11 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(ditto_variable *var
                                                              uint32_t count, const ditto_update_options *options,
                                                              ditto_value **results);
 
-/** The same from inside a run: collective. With a copy for each replica, each updates its own, with its own arguments; where copies
- *  are shared, replica 0's arguments are used for all. Replica context.
+/** The same from inside a run: collective. With a copy for each replica, each updates its own, with its own arguments;
+ *  where copies are shared, replica 0's arguments are used for all. Replica context.
  *  @param arguments  [count] this replica's tensors, good until the call returns
- *  @param result     [out] may be NULL. What the function gave for this replica's copy; its data is freed with ditto_free; dtype 0: none
+ *  @param result     [out] may be NULL. What the function gave for this replica's copy; its data is freed with
+ *                    ditto_free; dtype 0: none
  *  @retval as ditto_barrier, and the function's, which ends the run */
 DITTO_API DITTO_NODISCARD ditto_status ditto_update(ditto_replica *self, ditto_variable *variable,
                                                     ditto_update_fn function, void *user, const ditto_tensor *arguments,

@@ -1,17 +1,19 @@
-/* include/ditto/random.h - random numbers that do not depend on threads: each is a function of a seed, a stream and its place.
+/* include/ditto/random.h - random numbers that do not depend on threads: each is a function of a seed, a stream and its
+ * place.
  *
  *     ditto_random random;
  *     DITTO_TRY(ditto_random_of(self, 42, &random));                 a stream of this replica's own
  *     ditto_random_f64(&random, weights, count);                     the same in every run
  *
- * A stream is words of 32 bits, numbered from 0; a call takes those that follow the ones taken before, as many as it says. So a thread
- * that begins with ditto_random_skip gets what one thread alone would have got there.
+ * A stream is words of 32 bits, numbered from 0; a call takes those that follow the ones taken before, as many as it
+ * says. So a thread that begins with ditto_random_skip gets what one thread alone would have got there.
  *
- * Generator: Philox4x32-10, Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011; it passes its authors'
- * known answers (tests/strategy/test_random.c). 2^64 seeds, each of 2^64 streams of 2^66 words. Not for secrets.
+ * Generator: Philox4x32-10, Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011; it
+ * passes its authors' known answers (tests/strategy/test_random.c). 2^64 seeds, each of 2^64 streams of 2^66 words. Not
+ * for secrets.
  *
- * All functions: any thread; a ditto_random is used by one thread at a time, and is a plain value: a copy goes the same way again.
- * Sizes in elements. No pointer may be NULL where there is something to write. */
+ * All functions: any thread; a ditto_random is used by one thread at a time, and is a plain value: a copy goes the same
+ * way again. Sizes in elements. No pointer may be NULL where there is something to write. */
 #ifndef DITTO_RANDOM_H
 #define DITTO_RANDOM_H
 
@@ -29,8 +31,9 @@ DITTO_API void ditto_philox(const uint32_t key[2], const uint32_t counter[4], ui
 
 /** The beginning of a stream; the same everywhere. Streams of replicas are those from 2^63 on. */
 DITTO_API ditto_random ditto_random_make(uint64_t seed, uint64_t stream);
-/** The beginning of the calling replica's own stream for this seed: stream 2^63 + its id. For numbers that are equal on all replicas use
- *  ditto_random_make. Replica context.  @retval DITTO_ERR_CONTEXT  self is not the thread's own  @retval DITTO_ERR_INVALID  NULL */
+/** The beginning of the calling replica's own stream for this seed: stream 2^63 + its id. For numbers that are equal on
+ *  all replicas use ditto_random_make. Replica context.  @retval DITTO_ERR_CONTEXT  self is not the thread's own
+ *  @retval DITTO_ERR_INVALID  NULL */
 DITTO_API DITTO_NODISCARD ditto_status ditto_random_of(ditto_replica *self, uint64_t seed, ditto_random *out);
 /** Goes `words` on, as if they had been taken. Cost: none. */
 DITTO_API void ditto_random_skip(ditto_random *random, uint64_t words);
@@ -43,9 +46,9 @@ DITTO_API void ditto_random_below(ditto_random *random, uint64_t bound, uint64_t
 DITTO_API void ditto_random_f32(ditto_random *random, float *dst, size_t count);
 /** In [0, 1): multiples of 2^-53, two words each. */
 DITTO_API void ditto_random_f64(ditto_random *random, double *dst, size_t count);
-/** Of the normal distribution with mean 0 and variance 1, two words each, from the next word on whose number is a multiple of four: two
- *  at a time by Box and Muller (Ann. Math. Stat. 29(2), 1958), with the C library's log, sin and cos, which may differ in the last bit
- *  between machines. An odd count leaves two words unused. */
+/** Of the normal distribution with mean 0 and variance 1, two words each, from the next word on whose number is a
+ *  multiple of four: two at a time by Box and Muller (Ann. Math. Stat. 29(2), 1958), with the C library's log, sin and
+ *  cos, which may differ in the last bit between machines. An odd count leaves two words unused. */
 DITTO_API void ditto_random_normal_f64(ditto_random *random, double *dst, size_t count);
 /** The same, computed in f64 and rounded. */
 DITTO_API void ditto_random_normal_f32(ditto_random *random, float *dst, size_t count);

@@ -45,14 +45,16 @@ typedef struct ditto_run_options {
 /** ditto_strategy_run with arguments and results.
  *
  *  @param function  finds its arguments with ditto_argument, gives results with ditto_return; `user` as it is
- *  @param arguments NULL: none. Per-replica values give each replica its component; plain and mirrored ones are the same for all;
+ *  @param arguments NULL: none. Per-replica values give each replica its component; plain and mirrored ones are the
+ *         same for all;
  *                   of a nest this is so for every leaf. They live until the run has returned
  *  @param options   NULL for the defaults
- *  @param result    NULL: results are dropped. Else the caller's: NULL when there was none; the one without name; or a nest of
- *                   those with names, in replica 0's order. Each is a per-replica value, also for one replica; a variable that
- *                   all returned comes back as that variable
+ *  @param result    NULL: results are dropped. Else the caller's: NULL when there was none; the one without name; or a
+ *                   nest of those with names, in replica 0's order. Each is a per-replica value, also for one replica;
+ *                   a variable that all returned comes back as that variable
  *  @retval as ditto_strategy_run, and
- *  @retval DITTO_ERR_DIVERGED  results differ in number, name, kind, dtype or rank between replicas: the message names them
+ *  @retval DITTO_ERR_DIVERGED  results differ in number, name, kind, dtype or rank between replicas: the message names
+ *                              them
  *  @retval DITTO_ERR_INVALID   numbered results with one left out; a result of `reduce` that was never returned
  *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and components differ
  *  @retval DITTO_ERR_CONTEXT   an argument of another strategy, or of one that was destroyed
@@ -86,7 +88,8 @@ DITTO_API const ditto_value *ditto_arguments(const ditto_replica *self);
 
 /** Gives back a result: copies the tensor, into memory on this replica's node.
  *  @param name  NULL: it is the only one. Given twice, the last one counts
- *  @retval DITTO_ERR_INVALID  results with and without names, with names and with numbers; a name that is empty or has a '/'
+ *  @retval DITTO_ERR_INVALID  results with and without names, with names and with numbers; a name that is empty or has
+ *                             a '/'
  *  @retval DITTO_ERR_RANGE    more than DITTO_MAX_RESULTS; a name longer than DITTO_MAX_RESULT_NAME
  *  @retval DITTO_ERR_CONTEXT  not inside a run with values */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return(ditto_replica *self, const char *name, const ditto_tensor *tensor);

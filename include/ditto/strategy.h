@@ -112,12 +112,12 @@ typedef struct ditto_strategy_options {
  *  @param kind     DITTO_MIRRORED, DITTO_CENTRAL_STORAGE or DITTO_ONE_DEVICE
  *  @param options  NULL: one replica per core
  *  @param out      the caller's, to be given to ditto_strategy_destroy; set only on DITTO_OK
- *  @retval DITTO_ERR_RANGE      an unknown kind or enum; more than DITTO_MAX_REPLICAS; a PU that the process may not use;
- *                               an empty cpuset; a parameter_node whose memory the process may not use
- *  @retval DITTO_ERR_INVALID    NULL out; contradicting options; more than one replica for one device; DITTO_TIMEOUT_MS is set but no number; a placement that was
- *                               built for another machine
- *  @retval DITTO_ERR_SYSTEM     a thread was refused (RLIMIT_NPROC, pids cgroup) or could not be pinned; the machine could not
- *                               be read; strict memory where mbind is refused
+ *  @retval DITTO_ERR_RANGE      an unknown kind or enum; more than DITTO_MAX_REPLICAS; a PU that the process may not
+ *                               use; an empty cpuset; a parameter_node whose memory the process may not use
+ *  @retval DITTO_ERR_INVALID    NULL out; contradicting options; more than one replica for one device; DITTO_TIMEOUT_MS
+ *                               is set but no number; a placement that was built for another machine
+ *  @retval DITTO_ERR_SYSTEM     a thread was refused (RLIMIT_NPROC, pids cgroup) or could not be pinned; the machine
+ *                               could not be read; strict memory where mbind is refused
  *  @retval DITTO_ERR_UNSUPPORTED  options of a newer version
  *  @retval DITTO_ERR_NO_MEMORY  an arena was refused (RLIMIT_AS)
  *  @retval DITTO_ERR_CONTEXT    on a replica's thread, or in another strategy's scope
@@ -130,8 +130,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_kind kind, co
  *  before or after; used after, they give DITTO_ERR_CONTEXT. NULL is allowed.
  *  @retval DITTO_ERR_BUSY      another thread is in a call on it; nothing was done
  *  @retval DITTO_ERR_CONTEXT   inside its own run or scope; nothing was done
- *  @retval DITTO_ERR_POISONED  it is destroyed, but the replicas that the message names never returned: their threads and
- *                              memory had to be left
+ *  @retval DITTO_ERR_POISONED  it is destroyed, but the replicas that the message names never returned: their threads
+ *                              and memory had to be left
  *  In a child process after fork it frees without joining and returns DITTO_OK. */
 DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
 
@@ -141,14 +141,16 @@ DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
  *  @param argument  given to all replicas as it is
  *  @return DITTO_OK; the first news that the replica of lowest id returned; or the error of the replica that failed
  *          first, with its message in ditto_last_error()
- *  @retval DITTO_ERR_TIMED_OUT  run_timeout_ms passed, and the replicas named had not returned. If another replica failed before
- *                               that, its error is returned; the message says if the strategy is poisoned now
+ *  @retval DITTO_ERR_TIMED_OUT  run_timeout_ms passed, and the replicas named had not returned. If another replica
+ *                               failed before that, its error is returned; the message says if the strategy is poisoned
+ *                               now
  *  @retval DITTO_ERR_SYSTEM     the caller could not be pinned
  *  @retval DITTO_ERR_POISONED   an earlier run left a replica that never returned
  *  @retval DITTO_ERR_CONTEXT    on a replica's thread (call it in a merge function), or in another strategy's scope
  *  @retval DITTO_ERR_RANGE      runs inside runs (in merge functions), deeper than 8
  *  Ordering  what the caller wrote before, every replica sees; what replicas wrote, the caller sees afterwards.
- *  Cost      two hand-overs of a cache line; outside a scope two system calls more, to pin the caller and restore it. */
+ *  Cost      two hand-overs of a cache line; outside a scope two system calls more, to pin the caller and restore it.
+ *  */
 DITTO_API ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument);
 
 /** Makes the strategy current on this thread and pins the thread to replica 0's PU (unless the caller waits, or pin is
@@ -163,12 +165,14 @@ DITTO_API ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy);
 DITTO_API ditto_kind ditto_strategy_kind(const ditto_strategy *strategy);
 /** Replicas of the strategy; 0 for NULL. Any thread, any context. */
 DITTO_API uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy);
-/** Worker devices: the PUs of each replica. The strategy's own, until it is destroyed; NULL for NULL, and for the default strategy
- *  (CONTEXT), which has none. Any thread. */
+/** Worker devices: the PUs of each replica. The strategy's own, until it is destroyed; NULL for NULL, and for the
+ *  default strategy (CONTEXT), which has none. Any thread. */
 DITTO_API const ditto_placement *ditto_strategy_placement(const ditto_strategy *strategy);
-/** Parameter devices: the NUMA nodes that hold components of variables, operating-system numbers, in the order of replicas.
+/** Parameter devices: the NUMA nodes that hold components of variables, operating-system numbers, in the order of
+ *  replicas.
  *  @param nodes  [out] [room]
- *  @return how many there are, also where room is smaller; 0 for NULL, and for the default strategy (CONTEXT). Any thread. */
+ *  @return how many there are, also where room is smaller; 0 for NULL, and for the default strategy (CONTEXT). Any
+ *          thread. */
 DITTO_API uint32_t ditto_strategy_parameter_devices(const ditto_strategy *strategy, uint32_t *nodes, uint32_t room);
 
 /** How a replica's memory is tied to its NUMA node. */
@@ -207,7 +211,8 @@ typedef struct ditto_device_info {
 DITTO_API ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint32_t replica, uint32_t device,
                                                   ditto_device_info *out);
 
-/** Writes a table of the replicas (replica, package, node, PU, thread, memory) and the limits that the process is under.
+/** Writes a table of the replicas (replica, package, node, PU, thread, memory) and the limits that the process is
+ *  under.
  *  @param buffer  may be NULL when size is 0
  *  @param length  NULL, or receives the length of the whole text without its terminator: a larger one than size - 1
  *                 means that it was cut */

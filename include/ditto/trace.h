@@ -1,8 +1,9 @@
-/* include/ditto/trace.h - where the time goes: counts and times by operation, events to look at, and how often functions are called.
+/* include/ditto/trace.h - where the time goes: counts and times by operation, events to look at, and how often
+ * functions are called.
  *
- * Off by default, and then it costs a look at a pointer in each operation. While a strategy is traced every replica records, for
- * itself, each run, collective, batch and pause of a merge_call: when it began and ended, how long it waited for others in it, and how
- * many bytes the replica brought.
+ * Off by default, and then it costs a look at a pointer in each operation. While a strategy is traced every replica
+ * records, for itself, each run, collective, batch and pause of a merge_call: when it began and ended, how long it
+ * waited for others in it, and how many bytes the replica brought.
  *
  * For `perf` there are static tracepoints at the same borders, where the library was built with <sys/sdt.h>:
  *     perf buildid-cache --add libditto.so && perf record -e 'sdt_ditto:*' ./program */
@@ -15,7 +16,8 @@ DITTO_BEGIN
 
 typedef struct ditto_trace_options {
     size_t struct_size; /**< set by DITTO_TRACE_OPTIONS_INIT */
-    size_t events;      /**< that each replica keeps for ditto_strategy_trace_write, 48 bytes each; later ones are counted alone.
+    size_t
+        events; /**< that each replica keeps for ditto_strategy_trace_write, 48 bytes each; later ones are counted alone.
                              0: 65536; DITTO_NO_EVENTS: none, counts and times alone */
 } ditto_trace_options;
 #define DITTO_TRACE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_trace_options)
@@ -32,13 +34,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_stop(ditto_strategy 
 
 /** What the replicas did under one name: "run", "ditto_all_reduce", "ditto_next", "pause" (of a merge_call). */
 typedef struct ditto_operation_times {
-    const char *name;   /**< constant */
-    uint64_t calls;     /**< of the replica that made the most */
-    uint64_t bytes;     /**< that all replicas brought, together */
-    uint64_t time_ns;   /**< from begin to end, added up over calls; mean of the replicas */
-    uint64_t wait_ns;   /**< of this, waiting for others; mean */
-    uint64_t own_ns;    /**< of this, outside of other operations: of "run" the computation; mean */
-    uint32_t slowest;   /**< the replica that the others waited for: of "run" and "pause" the one with most time of its own, else the one
+    const char *name; /**< constant */
+    uint64_t calls;   /**< of the replica that made the most */
+    uint64_t bytes;   /**< that all replicas brought, together */
+    uint64_t time_ns; /**< from begin to end, added up over calls; mean of the replicas */
+    uint64_t wait_ns; /**< of this, waiting for others; mean */
+    uint64_t own_ns;  /**< of this, outside of other operations: of "run" the computation; mean */
+    uint32_t
+        slowest; /**< the replica that the others waited for: of "run" and "pause" the one with most time of its own, else the one
                              that waited least */
 } ditto_operation_times;
 /** @param index  0 up to the number of names, in the order of their first end
@@ -50,7 +53,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_times(ditto_stra
  *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_statistics(ditto_strategy *strategy, char *buffer, size_t size,
                                                                  size_t *length);
-/** Writes the events as JSON in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens: a track for each replica.
+/** Writes the events as JSON in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens: a track for each
+ *  replica.
  *  @param path  a file, written anew
  *  @retval DITTO_ERR_IO         it can't be written; errno is in the message
  *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded */

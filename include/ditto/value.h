@@ -2,7 +2,8 @@
  *
  * A value is a handle to one of
  *   plain        one tensor of the program's own
- *   per-replica  one tensor for each replica, in replica order, each in memory on its replica's node. Components may differ in
+ *   per-replica  one tensor for each replica, in replica order, each in memory on its replica's node. Components may
+ *   differ in
  *                shape (batches of different length), not in dtype or rank
  *   mirrored     one tensor that is equal wherever there is a copy of it; it stands for its first copy
  *   variable     a variable, by reference
@@ -10,9 +11,9 @@
  *   nest         values with names, or in order: then their names are "0", "1", ...
  * Values are immutable, but for what a program does to memory of its own that a plain one refers to.
  *
- * Ownership: whoever is handed a value through an `out` parameter gives it to ditto_value_destroy, once. A nest keeps its members
- * alive, a component its container; both may be destroyed in any order. Values are kept by their strategy for the next ones: on
- * a steady path making and destroying them allocates nothing.
+ * Ownership: whoever is handed a value through an `out` parameter gives it to ditto_value_destroy, once. A nest keeps
+ * its members alive, a component its container; both may be destroyed in any order. Values are kept by their strategy
+ * for the next ones: on a steady path making and destroying them allocates nothing.
  *
  * Threads: a handle is used by one thread at a time, or read by many. */
 #ifndef DITTO_VALUE_H
@@ -39,7 +40,8 @@ typedef enum ditto_value_kind {
 /** A dimension in which components differ. */
 #define DITTO_ANY_SIZE SIZE_MAX
 
-/* -- Making: cross-replica context, with the errors of ditto/strategy.h. For all: DITTO_ERR_INVALID for a NULL or a tensor that
+/* -- Making: cross-replica context, with the errors of ditto/strategy.h. For all: DITTO_ERR_INVALID for a NULL or a
+ * tensor that
  *    makes no sense, DITTO_ERR_RANGE for one that overflows, DITTO_ERR_NO_MEMORY -- */
 
 /** A plain value.
@@ -50,15 +52,15 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value(ditto_strategy *stra
 /** Says what a replica's component is: sets *component to a view of any memory, which is copied at once.
  *  @return DITTO_OK, or an error that ends the making */
 typedef ditto_status (*ditto_value_fn)(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user);
-/** A per-replica value, also for one replica. The function is called on this thread, once per replica, ids ascending; each
- *  component is copied by its replica, into memory on its node.
+/** A per-replica value, also for one replica. The function is called on this thread, once per replica, ids ascending;
+ *  each component is copied by its replica, into memory on its node.
  *  @retval DITTO_ERR_INVALID  components differ in dtype or rank
  *  @retval DITTO_ERR_USER     the function failed (or the status that it returned) */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_function(ditto_strategy *strategy,
                                                                           ditto_value_fn function, void *user,
                                                                           ditto_value **out);
-/** A per-replica value of arrays: replica r gets tensors[r * each] to tensors[r * each + each - 1]; more than one are stacked
- *  along a new first axis.
+/** A per-replica value of arrays: replica r gets tensors[r * each] to tensors[r * each + each - 1]; more than one are
+ *  stacked along a new first axis.
  *  @param tensors  [N * each], copied
  *  @retval DITTO_ERR_SHAPE    arrays of one replica have different shapes; stacked they have too many dimensions
  *  @retval DITTO_ERR_INVALID  different dtypes or ranks */
@@ -83,8 +85,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_value(ditto_variable *vari
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names,
                                                            const ditto_value *const *members, uint32_t count,
                                                            ditto_value **out);
-/** The other way round of ditto_strategy_local_results: values of equal structure, one for each replica, become one value of that
- *  structure. A leaf that is one and the same value or variable for all becomes that, others per-replica ones.
+/** The other way round of ditto_strategy_local_results: values of equal structure, one for each replica, become one
+ *  value of that structure. A leaf that is one and the same value or variable for all becomes that, others per-replica
+ *  ones.
  *  @param values       [N]
  *  @param always_wrap  not 0: a leaf that is the same for all becomes per-replica too, unless it is a variable
  *  @retval DITTO_ERR_INVALID  different structures, dtypes or ranks; a leaf that has components itself */
@@ -96,12 +99,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_regroup(ditto_strategy *st
  *  @retval DITTO_ERR_CONTEXT  inside a function on a replica's thread; nothing was done */
 DITTO_API ditto_status ditto_value_destroy(ditto_value *value);
 
-/* -- Looking: any context; what is handed out is borrowed from the value and lives as long. For all: DITTO_ERR_INVALID for a
+/* -- Looking: any context; what is handed out is borrowed from the value and lives as long. For all: DITTO_ERR_INVALID
+ * for a
  *    NULL, DITTO_ERR_CONTEXT when the value's strategy was destroyed -- */
 
 /** 0 for NULL. */
 DITTO_API ditto_value_kind ditto_value_kind_of(const ditto_value *value);
-/** dtype, rank and the dimensions that all components share, the others DITTO_ANY_SIZE; data is NULL. Of slices: [any, row].
+/** dtype, rank and the dimensions that all components share, the others DITTO_ANY_SIZE; data is NULL. Of slices: [any,
+ *  row].
  *  @retval DITTO_ERR_INVALID  a nest: ask for its members */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_element_spec(const ditto_value *value, ditto_tensor *out);
 
@@ -112,8 +117,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_tensor(const ditto_value *val
  *  @retval DITTO_ERR_SHAPE        it has not one element
  *  @retval DITTO_ERR_UNSUPPORTED  complex */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_f64(const ditto_value *value, double *out);
-/** One replica's tensor: of a per-replica value its component, of a mirrored one the copy at the replica (else the first), of a
- *  plain one itself, of a variable its component, to be read only.
+/** One replica's tensor: of a per-replica value its component, of a mirrored one the copy at the replica (else the
+ *  first), of a plain one itself, of a variable its component, to be read only.
  *  @retval DITTO_ERR_RANGE    no such replica
  *  @retval DITTO_ERR_INVALID  a nest, or slices */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_component(const ditto_value *value, uint32_t replica,
@@ -133,16 +138,16 @@ DITTO_API const char *ditto_value_member_name(const ditto_value *value, uint32_t
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_member(const ditto_value *value, const char *path,
                                                           const ditto_value **out);
 
-/** The value or variable that a component was taken from, by ditto_value_select or ditto_strategy_local_results; else the value
- *  itself. */
+/** The value or variable that a component was taken from, by ditto_value_select or ditto_strategy_local_results; else
+ *  the value itself. */
 DITTO_API const ditto_value *ditto_value_container(const ditto_value *component);
 
 /** One replica's part, as a value of its own: of a variable the variable, of a nest a nest, of a plain value itself.
  *  Cross-replica context.
  *  @retval DITTO_ERR_RANGE  no such replica */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_select(ditto_value *value, uint32_t replica, ditto_value **out);
-/** The parts of all replicas, in their order; a plain value gives itself alone, a variable its components, a nest one nest per
- *  replica. Cross-replica context.
+/** The parts of all replicas, in their order; a plain value gives itself alone, a variable its components, a nest one
+ *  nest per replica. Cross-replica context.
  *  @param out    [out] [N] values, each the caller's; NULL beyond *count
  *  @param count  [out] N, or 1 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_local_results(ditto_strategy *strategy, ditto_value *value,
@@ -150,7 +155,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_local_results(ditto_strate
 
 /* -- Replica context -- */
 
-/** This replica's tensor: as ditto_value_component with its own id. Of a per-replica value it lies on this replica's node.
+/** This replica's tensor: as ditto_value_component with its own id. Of a per-replica value it lies on this replica's
+ *  node.
  *  @retval DITTO_ERR_CONTEXT  a value of another strategy; self is not the thread's own */
 DITTO_API DITTO_NODISCARD ditto_status ditto_local(ditto_replica *self, const ditto_value *value, ditto_tensor *out);
 

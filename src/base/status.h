@@ -20,14 +20,14 @@ void dti_fail(ditto_status status, int error_number, const char *format, ...) DI
 
 #define DTI_TRY(call) DITTO_TRY(call) /* forwards the status: the message was written where the cause is known */
 
-/* Says which public function the thread is in, for ditto_error.function, and counts the call while calls are counted. First line of
- * each function in api_*.c. */
-#define DTI_ENTER()                                                                               \
-    do {                                                                                          \
-        static struct dti_usage usage_;                                                           \
-        dti_public_function = __func__;                                                           \
+/* Says which public function the thread is in, for ditto_error.function, and counts the call while calls are counted.
+ * First line of each function in api_*.c. */
+#define DTI_ENTER()                                                                         \
+    do {                                                                                    \
+        static struct dti_usage usage_;                                                     \
+        dti_public_function = __func__;                                                     \
         if (__builtin_expect(atomic_load_explicit(&dti_usage_on, memory_order_relaxed), 0)) \
-            dti_usage_count(&usage_, __func__);                                                   \
+            dti_usage_count(&usage_, __func__);                                             \
     } while (0)
 extern _Thread_local const char *dti_public_function;
 

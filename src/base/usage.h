@@ -14,6 +14,6 @@ struct dti_usage {
 
 extern _Atomic bool dti_usage_on;
 void dti_usage_count(struct dti_usage *usage, const char *name); /* any thread */
-struct dti_usage *dti_usage_first(void);                         /* of those listed: never removed, so they can be walked */
+struct dti_usage *dti_usage_first(void); /* of those listed: never removed, so they can be walked */
 
 #endif

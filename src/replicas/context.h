@@ -39,14 +39,15 @@ extern _Thread_local struct dti_frame *dti_frame_top; /* NULL: no scope, no run 
 void dti_frame_push(struct dti_frame *frame);
 void dti_frame_pop(struct dti_frame *frame); /* the top one */
 
-/* Around a call of the user's function on a replica's thread or a device's: its context, and the floating-point environment
- * of the contract. The frame needs no initialising. */
+/* Around a call of the user's function on a replica's thread or a device's: its context, and the floating-point
+ * environment of the contract. The frame needs no initialising. */
 struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, struct dti_replica *replica,
                                 const ditto_replica *self);
 void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved);
 
-/* Declares a bool that must be true when the scope is left. A C++ exception on its way through would leave locks held and
- * peers waiting: the program ends here, and not later somewhere else; where the host has no handler, with the stack that threw. */
+/* Declares a bool that must be true when the scope is left. A C++ exception on its way through would leave locks held
+ * and peers waiting: the program ends here, and not later somewhere else; where the host has no handler, with the stack
+ * that threw. */
 #define DTI_NO_EXCEPTION(returned) __attribute__((cleanup(dti_refuse_exception))) volatile bool returned = false
 void dti_refuse_exception(const volatile bool *returned);
 
@@ -71,8 +72,8 @@ static inline struct dti_replica *dti_self(const ditto_replica *self)
 /* Destroying a `what`: refused on a replica's thread (CONTEXT), where the run that it would wait for is its own. */
 ditto_status dti_context_check_outside(const char *what);
 
-/* A cross call on `team`: refused on a replica's thread, in an update, and in the scope of another strategy (CONTEXT). The default
- * strategy's scope and run are as none. */
+/* A cross call on `team`: refused on a replica's thread, in an update, and in the scope of another strategy (CONTEXT).
+ * The default strategy's scope and run are as none. */
 ditto_status dti_context_check_cross(const struct dti_team *team);
 /* Entering its scope: also the default strategy's inside a real one is refused. */
 ditto_status dti_context_check_scope(const struct dti_team *team);

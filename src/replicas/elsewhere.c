@@ -31,8 +31,8 @@ struct wish {
     ditto_error error; /* of the device's thread */
 };
 
-/* On the device's thread: it touches what it maps. One device at a time works on an arena: the leader waits for each. No
- * memory is the leader's to know, and no reason to stop the run. */
+/* On the device's thread: it touches what it maps. One device at a time works on an arena: the leader waits for each.
+ * No memory is the leader's to know, and no reason to stop the run. */
 static ditto_status allocate_there(uint32_t device, void *argument)
 {
     struct wish *w = argument;

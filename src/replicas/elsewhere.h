@@ -1,7 +1,7 @@
 /* src/replicas/elsewhere.h - memory for the devices of a replica that is wider than a NUMA node.
  *
- * The replica's own arena is on its leader's node. For devices on other nodes there is one arena more per node, made when it
- * is first needed, by a helper there: so that pages are right also where only first touch places them. */
+ * The replica's own arena is on its leader's node. For devices on other nodes there is one arena more per node, made
+ * when it is first needed, by a helper there: so that pages are right also where only first touch places them. */
 #ifndef DTI_ELSEWHERE_H
 #define DTI_ELSEWHERE_H
 
@@ -9,10 +9,12 @@
 
 /* -- The leader, in its function -- */
 
-/* Memory on the node of one of the replica's devices; waits for functions given to that device before. Errors: NO_MEMORY,
- * SYSTEM (strict memory where mbind is refused), or why the run was stopped; then nothing has been allocated. */
+/* Memory on the node of one of the replica's devices; waits for functions given to that device before. Errors:
+ * NO_MEMORY, SYSTEM (strict memory where mbind is refused), or why the run was stopped; then nothing has been
+ * allocated. */
 ditto_status dti_device_alloc(struct dti_replica *replica, uint32_t device, size_t bytes, size_t alignment, void **out);
-/* Memory on any node, by the leader itself: where only first touch places pages, they lie on its own. NO_MEMORY, SYSTEM. */
+/* Memory on any node, by the leader itself: where only first touch places pages, they lie on its own. NO_MEMORY,
+ * SYSTEM. */
 ditto_status dti_node_alloc(struct dti_replica *replica, uint32_t node, size_t bytes, size_t alignment, void **out);
 /* Gives back what the replica allocated, on whichever node. NULL is allowed. */
 void dti_replica_free(struct dti_replica *replica, void *memory);

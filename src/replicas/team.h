@@ -1,11 +1,13 @@
 /* src/replicas/team.h - the team: N persistent, pinned threads that run one job at a time, as fork and join.
  *
- * Runs nest: while all replicas pause inside a run (pause.c), replica 0's thread may post jobs of its own, which the others do
- * where they wait. So there is one run at a time that can go on, the innermost, and one stop word is enough.
+ * Runs nest: while all replicas pause inside a run (pause.c), replica 0's thread may post jobs of its own, which the
+ * others do where they wait. So there is one run at a time that can go on, the innermost, and one stop word is enough.
  *
- * Invariants  I1  every go number is posted once; `run` is the number of the innermost run, and differs from every done of a
+ * Invariants  I1  every go number is posted once; `run` is the number of the innermost run, and differs from every done
+ * of a
  *                 replica that is still in it.
- *             I2  job and argument change only when all replicas have seen the go number before: they have done it, or they
+ *             I2  job and argument change only when all replicas have seen the go number before: they have done it, or
+ *             they
  *                 have met since.
  * Edges       G0 -> G1  the poster's job -> every replica that sees the new go number; also the end of a pause
  *             D0 -> D1  a replica's job -> the poster that sees its done number
@@ -38,8 +40,9 @@ struct dti_replica {
     ditto_pu pu;  /* of its leader */
     uint32_t pus; /* that it spans */
     struct dti_crew *crew;
-    struct dti_sync *sync;           /* src/sync's state of the run that it is in */
-    struct dti_tracer *tracer, *traced; /* trace.h: NULL unless it is being traced; what was recorded, until it is forgotten */
+    struct dti_sync *sync; /* src/sync's state of the run that it is in */
+    struct dti_tracer *tracer,
+        *traced; /* trace.h: NULL unless it is being traced; what was recorded, until it is forgotten */
     struct dti_elsewhere *elsewhere; /* memory of other nodes, for its devices there; NULL: none */
     struct dti_patience patience;
     uint32_t load_epoch; /* that patience was made for */
@@ -125,8 +128,8 @@ static inline bool dti_team_forked(const struct dti_team *team)
 }
 ditto_status dti_fail_forked(void); /* FORKED, with its message */
 
-/* A cross call: checks context, fork and poison, takes the team's turn and, if it wants to run a job, pins the caller to
- * replica 0's PU (in a scope it is there already). `frame` is the caller's, for leave.
+/* A cross call: checks context, fork and poison, takes the team's turn and, if it wants to run a job, pins the caller
+ * to replica 0's PU (in a scope it is there already). `frame` is the caller's, for leave.
  * Errors: CONTEXT, FORKED, POISONED, SYSTEM; then there is nothing to leave. */
 enum dti_caller_place { DTI_CALLER_WHERE_IT_IS, DTI_CALLER_PINNED };
 ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enum dti_caller_place place);
@@ -151,19 +154,20 @@ uint32_t dti_team_run_number(const struct dti_team *team);
 uint32_t dti_team_threads_on(const struct dti_team *team, uint32_t pu);
 /* How a thread on a PU should wait, as long as *epoch is the load's. */
 struct dti_patience dti_team_patience(const struct dti_team *team, uint32_t pu, uint32_t *epoch);
-/* What every thread of the team does first: binds itself, unless the host places threads, and then drops a memory policy
- * that it inherited. SYSTEM. */
+/* What every thread of the team does first: binds itself, unless the host places threads, and then drops a memory
+ * policy that it inherited. SYSTEM. */
 ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dti_mask *mask);
 
 /* -- The replica's own thread -- */
-/* All replicas have met inside a run. Replica 0 begins a pause, in which it works alone and may run jobs, and always ends it;
- * the others serve meanwhile: they do their parts of these jobs, and return when the pause has ended. They see what replica 0
- * wrote before that. Contracts above; tests/model/pause.pml */
+/* All replicas have met inside a run. Replica 0 begins a pause, in which it works alone and may run jobs, and always
+ * ends it; the others serve meanwhile: they do their parts of these jobs, and return when the pause has ended. They see
+ * what replica 0 wrote before that. Contracts above; tests/model/pause.pml */
 void dti_pause_begin(struct dti_replica *self);
 void dti_pause_end(struct dti_replica *self);
 void dti_pause_serve(struct dti_replica *self);
 
-/* Of an error that the user's function returned: a record with a message, if it has written none since `serial_before`. */
+/* Of an error that the user's function returned: a record with a message, if it has written none since `serial_before`.
+ * */
 void dti_replica_ensure_record(const struct dti_replica *replica, ditto_status status, uint32_t serial_before);
 const ditto_replica *dti_replica_handle(const struct dti_replica *replica); /* good for the present run */
 ditto_status dti_replica_alloc(struct dti_replica *replica, size_t bytes, size_t alignment, void **out);

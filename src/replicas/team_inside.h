@@ -1,4 +1,5 @@
-/* src/replicas/team_inside.h - what team.c (runs) and team_life.c (making and ending) share; nobody else includes it. */
+/* src/replicas/team_inside.h - what team.c (runs) and team_life.c (making and ending) share; nobody else includes it.
+ * */
 #ifndef DTI_TEAM_INSIDE_H
 #define DTI_TEAM_INSIDE_H
 
@@ -12,7 +13,7 @@ void dti_team_post(struct dti_team *team, uint32_t number);
 /* Waits for the next go number, and takes it as seen. */
 uint32_t dti_team_await_go(struct dti_replica *r);
 void dti_team_work(struct dti_replica *r, uint32_t number); /* the posted job, on this replica */
-void *dti_team_thread_main(void *replica);      /* the body of a leader's thread */
+void *dti_team_thread_main(void *replica);                  /* the body of a leader's thread */
 void dti_team_send_home(struct dti_team *team); /* no run will follow: parked leaders end, others when they return */
 /* The replicas that have not returned from run `number`, as "2, 5". */
 void dti_team_list_missing(const struct dti_team *team, uint32_t number, char *buffer, size_t size);

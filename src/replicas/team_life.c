@@ -1,4 +1,5 @@
-/* src/replicas/team_life.c - making and ending a team: threads, arenas, helpers, the load that they are. Contracts in team.h. */
+/* src/replicas/team_life.c - making and ending a team: threads, arenas, helpers, the load that they are. Contracts in
+ * team.h. */
 #include "replicas/elsewhere.h"
 #include "replicas/limits.h"
 #include "replicas/load.h"
@@ -69,8 +70,8 @@ static void end_threads(struct dti_team *team, uint32_t started)
         dti_crew_end_threads(team->replica[0].crew);
 }
 
-/* Every thread on every PU that it may run on: one for each leader and helper; with helpers off a leader may run on all PUs of
- * its replica, and so will the threads that the host starts there. */
+/* Every thread on every PU that it may run on: one for each leader and helper; with helpers off a leader may run on all
+ * PUs of its replica, and so will the threads that the host starts there. */
 static void count_load(const struct dti_team *team, void (*count)(uint32_t pu))
 {
     if (team->options.plain)

@@ -1,7 +1,7 @@
 /* src/replicas/trace.h - what a replica does with its time, recorded while its strategy is traced.
  *
- * A replica's tracer is its own: it alone writes it, in its functions; whoever reads it has the team's turn, and no run is going on.
- * While nothing is traced a hook costs one look at a pointer. */
+ * A replica's tracer is its own: it alone writes it, in its functions; whoever reads it has the team's turn, and no run
+ * is going on. While nothing is traced a hook costs one look at a pointer. */
 #ifndef DTI_TRACE_H
 #define DTI_TRACE_H
 
@@ -40,7 +40,7 @@ struct dti_tracer {
 /* -- Cross context, the team's turn taken, no run going on -- */
 /* Begins anew, with room for `events` of each replica. NO_MEMORY: as before. */
 ditto_status dti_trace_start(struct dti_team *team, size_t events);
-void dti_trace_stop(struct dti_team *team);  /* what was recorded stays */
+void dti_trace_stop(struct dti_team *team);   /* what was recorded stays */
 void dti_trace_forget(struct dti_team *team); /* also when the team goes */
 
 /* -- The replica's own thread -- */

@@ -114,8 +114,7 @@ ditto_status ditto_usage_describe(char *buffer, size_t size, size_t *length)
     if (sorted == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to sort %zu functions", room);
     for (struct dti_usage *at = dti_usage_first(); at != NULL && count < room; at = at->next) /* relaxed: a count */
-        sorted[count++] =
-            (struct calls){ at->name, atomic_load_explicit(&at->calls, memory_order_relaxed) };
+        sorted[count++] = (struct calls){ at->name, atomic_load_explicit(&at->calls, memory_order_relaxed) };
     qsort(sorted, count, sizeof *sorted, most_first);
     if (size > 0)
         buffer[0] = '\0';

@@ -201,8 +201,8 @@ static char *combine_blocks(const struct dti_column *c, size_t first, size_t end
     return left;
 }
 
-/* f32 through f64: dividing two f32 there and rounding the quotient once more changes nothing (53 >= 2 * 24 + 2 bits: Figueroa,
- * SIGNUM Newsletter 30(3), 1995). */
+/* f32 through f64: dividing two f32 there and rounding the quotient once more changes nothing (53 >= 2 * 24 + 2 bits:
+ * Figueroa, SIGNUM Newsletter 30(3), 1995). */
 static void divide(ditto_dtype arithmetic, void *accumulators, size_t count, double by)
 {
     size_t reals = arithmetic == DITTO_C64 || arithmetic == DITTO_C128 ? 2 * count : count;

@@ -1,8 +1,9 @@
 /* src/strategy/axes.h - reductions along axes: the rows of all replicas, one after the other, in blocks. Pure.
  *
- * A tensor's elements have two coordinates: along the reduced axes (its row, in row-major order), and along the kept ones. The rows
- * of all parts, in order, make one long column per kept element; it is cut into blocks of DITTO_BLOCK, a block is folded, and the
- * blocks' results are combined by the tree over blocks. So how rows are spread over parts does not matter. */
+ * A tensor's elements have two coordinates: along the reduced axes (its row, in row-major order), and along the kept
+ * ones. The rows of all parts, in order, make one long column per kept element; it is cut into blocks of DITTO_BLOCK, a
+ * block is folded, and the blocks' results are combined by the tree over blocks. So how rows are spread over parts does
+ * not matter. */
 #ifndef DTI_AXES_H
 #define DTI_AXES_H
 

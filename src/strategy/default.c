@@ -1,7 +1,7 @@
 /* src/strategy/default.c - the strategy that a thread is in when it has entered none: one replica, the thread itself.
  *
- * There is one strategy, which owns variables and values, and serves cross calls in turn. Each thread that asks for its replica gets
- * one of its own beside it, so that threads do not wait for each other; it goes with the thread. */
+ * There is one strategy, which owns variables and values, and serves cross calls in turn. Each thread that asks for its
+ * replica gets one of its own beside it, so that threads do not wait for each other; it goes with the thread. */
 #include "strategy/strategy.h"
 
 #include <errno.h>

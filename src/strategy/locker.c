@@ -18,7 +18,8 @@ static struct dti_component *find(struct dti_locker *locker, size_t bytes)
 
 static void collect_returned(struct dti_locker *locker)
 {
-    struct dti_component *list = atomic_exchange_explicit(&locker->returned, NULL, memory_order_acquire); /* of dti_component_give */
+    struct dti_component *list =
+        atomic_exchange_explicit(&locker->returned, NULL, memory_order_acquire); /* of dti_component_give */
     while (list != NULL) {
         struct dti_component *next = list->next;
         list->next = locker->own;
@@ -81,7 +82,8 @@ void dti_component_give(struct dti_component *component)
     struct dti_component *top = atomic_load_explicit(stack, memory_order_relaxed); /* not looked into */
     do
         component->next = top;
-    while (!atomic_compare_exchange_weak_explicit(stack, &top, component, memory_order_release, /* to collect_returned */
+    while (!atomic_compare_exchange_weak_explicit(stack, &top, component,
+                                                  memory_order_release, /* to collect_returned */
                                                   memory_order_relaxed));
 }
 

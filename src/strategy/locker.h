@@ -1,8 +1,9 @@
 /* src/strategy/locker.h - a replica's memory for values: kept, so that on a steady path nothing is allocated.
  *
- * A component is the memory of one tensor, on the node of its replica. Its replica alone takes it; anybody gives it back, onto a
- * stack that the replica empties when it runs short.
- * Whoever gives one back has read it before (release); its replica, which takes the whole stack (acquire), writes it after. */
+ * A component is the memory of one tensor, on the node of its replica. Its replica alone takes it; anybody gives it
+ * back, onto a stack that the replica empties when it runs short.
+ * Whoever gives one back has read it before (release); its replica, which takes the whole stack (acquire), writes it
+ * after. */
 #ifndef DTI_LOCKER_H
 #define DTI_LOCKER_H
 

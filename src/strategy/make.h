@@ -1,4 +1,5 @@
-/* src/strategy/make.h - making distributed values; `value` is fresh, of the right kind, and on failure the caller's to drop. */
+/* src/strategy/make.h - making distributed values; `value` is fresh, of the right kind, and on failure the caller's to
+ * drop. */
 #ifndef DTI_MAKE_H
 #define DTI_MAKE_H
 

@@ -1,4 +1,5 @@
-/* src/strategy/places.c - results that go to the places of a value's components, or to one replica; many in one meeting. */
+/* src/strategy/places.c - results that go to the places of a value's components, or to one replica; many in one
+ * meeting. */
 #include "strategy/reduce.h"
 #include "strategy/share.h"
 

@@ -7,7 +7,8 @@
 /* Does items [first, end): any split of them gives the same result. In the default floating-point environment. */
 typedef ditto_status dti_share_fn(size_t first, size_t end, void *context);
 
-/* Cross context. All of `items`, each once; `bytes` are read or written in all, `grain` items stay together. The first error. */
+/* Cross context. All of `items`, each once; `bytes` are read or written in all, `grain` items stay together. The first
+ * error. */
 ditto_status dti_share(ditto_strategy *strategy, size_t bytes, size_t items, size_t grain, dti_share_fn *work,
                        void *context);
 

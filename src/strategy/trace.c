@@ -16,7 +16,8 @@ static const struct dti_total *find(const struct dti_tracer *t, const char *name
     return NULL;
 }
 
-/* Replicas end operations in about the same order: replica 0's names, then those that it has not, of the next, and so on. */
+/* Replicas end operations in about the same order: replica 0's names, then those that it has not, of the next, and so
+ * on. */
 static const struct dti_total *name_at(const struct dti_team *team, uint32_t index)
 {
     for (uint32_t r = 0; r < team->n; r++) {
@@ -128,8 +129,8 @@ ditto_status dti_trace_statistics(const struct dti_team *team, struct dti_text *
     const struct dti_total *named;
     if (team->replica[0].traced == NULL)
         return fail_empty();
-    dti_text_add(text, "%-30s %10s %14s %10s %10s %10s  %s\n", "operation", "calls", "bytes", "ms", "own ms", "waited ms",
-                 "slowest replica");
+    dti_text_add(text, "%-30s %10s %14s %10s %10s %10s  %s\n", "operation", "calls", "bytes", "ms", "own ms",
+                 "waited ms", "slowest replica");
     for (uint32_t i = 0; (named = name_at(team, i)) != NULL; i++) {
         ditto_operation_times t;
         add_up(team, named, &t);
@@ -152,8 +153,8 @@ static void write_us(FILE *file, const char *field, uint64_t ns)
 static void write_event(FILE *file, uint32_t replica, const struct dti_event *e, uint64_t origin)
 {
     static const char *const kinds[] = { "run", "collective", "input", "pause" };
-    fprintf(file, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"name\":\"%s\",\"cat\":\"%s\",", (int)getpid(), replica, e->name,
-            kinds[e->kind]);
+    fprintf(file, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"name\":\"%s\",\"cat\":\"%s\",", (int)getpid(), replica,
+            e->name, kinds[e->kind]);
     write_us(file, "ts", e->begin_ns - origin);
     fputc(',', file);
     write_us(file, "dur", e->end_ns - e->begin_ns);
@@ -176,12 +177,14 @@ static uint64_t first_ns(const struct dti_team *team)
 static void write_events(const struct dti_team *team, FILE *file)
 {
     uint64_t origin = first_ns(team), dropped = 0;
-    fprintf(file, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\","
-                  "\"args\":{\"name\":\"ditto\"}}",
+    fprintf(file,
+            "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\","
+            "\"args\":{\"name\":\"ditto\"}}",
             (int)getpid());
     for (uint32_t r = 0; r < team->n; r++) {
         const struct dti_tracer *t = team->replica[r].traced;
-        fprintf(file, ",\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"replica %u\"}}",
+        fprintf(file,
+                ",\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"replica %u\"}}",
                 (int)getpid(), r, r);
         for (size_t i = 0; i < t->events; i++)
             write_event(file, r, &t->event[i], origin);
@@ -206,7 +209,7 @@ ditto_status dti_trace_write(const struct dti_team *team, const char *path)
         error_number = errno;
     }
     if (failed)
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, error_number != 0 ? error_number : EIO, "\"%.200s\" could not be written whole",
-                              path);
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, error_number != 0 ? error_number : EIO,
+                              "\"%.200s\" could not be written whole", path);
     return DITTO_OK;
 }

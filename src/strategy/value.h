@@ -37,7 +37,8 @@ struct ditto_value {
 };
 #define DTI_NO_PART UINT32_MAX
 
-/* A strategy's values: those in use, so that they can be told when it goes, and those that are kept for the next ones. */
+/* A strategy's values: those in use, so that they can be told when it goes, and those that are kept for the next ones.
+ * */
 struct dti_values {
     pthread_mutex_t lock;
     ditto_value *used, *kept[2]; /* narrow ones, wide ones */
@@ -69,8 +70,8 @@ ditto_status dti_value_check(const ditto_value *value, const char *name);
 /* And CONTEXT: it belongs to another strategy. */
 ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name);
 
-/* The parts of a leaf, one per replica; a plain or mirrored one stands for the same everywhere. False: it is no tensor (nest,
- * slices). */
+/* The parts of a leaf, one per replica; a plain or mirrored one stands for the same everywhere. False: it is no tensor
+ * (nest, slices). */
 bool dti_value_part(const ditto_value *value, uint32_t replica, ditto_tensor *out);
 /* The same of all replicas, as an array [replicas]: the value's own where it has one. NO_MEMORY. */
 struct dti_parts {
@@ -86,8 +87,8 @@ ditto_status dti_value_finish(ditto_value *value, ditto_status status, ditto_val
 void dti_number_name(char *name, uint32_t number); /* "12", of at most 16 bytes */
 /* INVALID: empty, or with a '/'. RANGE: too long. */
 ditto_status dti_name_check(const char *name);
-/* What a function of the user's returned, as a status that is DITTO_OK or an error with a record. `serial`: dti_error_serial before
- * it was called; the text says which function it was. */
+/* What a function of the user's returned, as a status that is DITTO_OK or an error with a record. `serial`:
+ * dti_error_serial before it was called; the text says which function it was. */
 ditto_status dti_function_status(ditto_status status, uint32_t serial, const char *format, ...) DITTO_PRINTF(3, 4);
 
 /* For messages: "a per-replica value". */

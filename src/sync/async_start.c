@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* What is read by two replicas in turn goes faster through slots up to any size that they have room for: 2 KiB 0.73 of the plain call
- * against 1.4 between the buffers. */
+/* What is read by two replicas in turn goes faster through slots up to any size that they have room for: 2 KiB 0.73 of
+ * the plain call against 1.4 between the buffers. */
 static bool is_small(const struct dti_sync *sync, const struct dti_size *size)
 {
     return size->own <= DTI_SMALL_BYTES && size->read <= sync->small_started;
@@ -60,8 +60,8 @@ static bool has_not_consumed(const struct dti_sync *sync, uint32_t replica, uint
     return atomic_load_explicit(&sync->attendee[replica].async->consumed, memory_order_relaxed) < number;
 }
 
-/* Those who have not started the oldest operation that is not done, or else have not come to it: of those that are in the way of
- * `number`. */
+/* Those who have not started the oldest operation that is not done, or else have not come to it: of those that are in
+ * the way of `number`. */
 static void describe_slow(const struct dti_replica *self, uint64_t number, struct dti_text *text)
 {
     const struct dti_sync *sync = self->sync;
@@ -96,7 +96,8 @@ static ditto_status await_room(struct dti_replica *self, uint64_t number, struct
     return dti_leave(self, ended ? dti_fail_left(self, words, who) : dti_fail_late(self, deadline, words, who));
 }
 
-/* The next post's lines, which peers have had for a ring's length; a next payload is likely to be as long as this one. */
+/* The next post's lines, which peers have had for a ring's length; a next payload is likely to be as long as this one.
+ * */
 static void fetch_next(const struct dti_replica *self, size_t bytes)
 {
     const struct dti_sync *sync = self->sync;

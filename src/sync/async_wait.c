@@ -1,4 +1,5 @@
-/* src/sync/async_wait.c - waiting for started operations, what can go wrong meanwhile, and giving up. Argued in async.h. */
+/* src/sync/async_wait.c - waiting for started operations, what can go wrong meanwhile, and giving up. Argued in
+ * async.h. */
 #include "sync/async.h"
 #include "sync/failure.h"
 #include "sync/inside.h"

@@ -1,7 +1,7 @@
 /* src/sync/block.c - sums over fixed blocks of a global row, then one tree over blocks.
  *
- * A block belongs to the replica that has its first element, which reads the rest where it lies. Each replica adds up its blocks
- * to the largest subtrees that they form; in a last meeting all get all of these, and go on alone. */
+ * A block belongs to the replica that has its first element, which reads the rest where it lies. Each replica adds up
+ * its blocks to the largest subtrees that they form; in a last meeting all get all of these, and go on alone. */
 #include "sync/block.h"
 #include "sync/collective.h"
 #include "sync/flow.h"

@@ -31,8 +31,8 @@ ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, 
 /* -- the ways -- */
 ditto_status dti_collective_in_lines(struct dti_replica *self, const struct dti_call *call, const struct dti_size *size,
                                      struct dti_deadline *deadline);
-/* Between two meetings: the first tells addresses, the last that all is written. `work` is done inside (inside.h), by every
- * replica; `seq` is the first meeting's number. An error of it ends the run. */
+/* Between two meetings: the first tells addresses, the last that all is written. `work` is done inside (inside.h), by
+ * every replica; `seq` is the first meeting's number. An error of it ends the run. */
 typedef ditto_status dti_inside_work(struct dti_replica *self, uint32_t seq, void *context);
 ditto_status dti_collective_inside(struct dti_replica *self, const struct dti_call *call, dti_inside_work *work,
                                    void *context, struct dti_deadline *deadline);

@@ -151,7 +151,8 @@ static ditto_status await_speaker(struct dti_replica *self, uint32_t peer, uint6
     return dti_stopped(&team->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
 }
 
-/* The next meeting's first lines, which peers have had since the last but one; a next payload is likely to be as long as this. */
+/* The next meeting's first lines, which peers have had since the last but one; a next payload is likely to be as long
+ * as this. */
 static void fetch_next(const struct dti_sync *sync, uint32_t self, uint32_t next, const struct dti_visit *visit)
 {
     struct dti_slot *slot = dti_slot_of(sync, self, next, 0);
@@ -233,7 +234,8 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_visi
     struct crowded_wait w = { self, seq };
     /* release: for describe_missing, which looks at slots here too; the order of the meeting comes from C0 */
     atomic_store_explicit(&dti_slot_of(sync, self->id, seq, 0)->word, word, memory_order_release);
-    /* Whoever waits for this replica elsewhere (a started operation, a meeting in rounds) sees there that it has diverged. */
+    /* Whoever waits for this replica elsewhere (a started operation, a meeting in rounds) sees there that it has
+     * diverged. */
     dti_waitroom_signal(&team->room, self->id);
     sync->attendee[self->id].desk.counters.hops_near++;
     /* acq_rel: release is C0, acquire is C1 */

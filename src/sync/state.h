@@ -11,8 +11,9 @@
 #define DTI_INLINE_BYTES 56   /* of payload that ride in the word's own cache line */
 #define DTI_SMALL_BYTES  4096 /* room for payload in a slot; which messages use it is tuned */
 
-/* A replica's line of one round. The word carries a digest of the call, so that comparing calls costs no second cache line,
- * and announcing one is a single store: peers watch that line, and each store to it may have to win it back from them. */
+/* A replica's line of one round. The word carries a digest of the call, so that comparing calls costs no second cache
+ * line, and announcing one is a single store: peers watch that line, and each store to it may have to win it back from
+ * them. */
 struct dti_slot {
     alignas(DTI_LINE_PAIR) _Atomic uint64_t word; /* sequence number << 32 | digest */
     unsigned char brief[DTI_INLINE_BYTES];
@@ -51,8 +52,8 @@ static inline uint32_t dti_step_speaker(const struct dti_step *step, uint32_t bl
     return step->speaker != NULL ? step->speaker[block] : block;
 }
 
-/* What the engine did, to be compared with what the plan says. A hand-over: somebody else's word that was waited for. Far: in
- * another group. Plain, the replica's own; read when no run is going on. */
+/* What the engine did, to be compared with what the plan says. A hand-over: somebody else's word that was waited for.
+ * Far: in another group. Plain, the replica's own; read when no run is going on. */
 struct dti_counters {
     uint64_t hops_near, hops_far, read_near, read_far, written_near, written_far;
 };
@@ -106,7 +107,7 @@ static inline void dti_finish_call(struct dti_attendee *me)
 struct dti_sync {
     struct dti_team *team;
     struct dti_sync *outer, *inner; /* of runs inside runs: each has what it needs for itself, and disturbs no other */
-    struct dti_attendee *attendee; /* [n] */
+    struct dti_attendee *attendee;  /* [n] */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t arrived;
     alignas(DTI_LINE_PAIR) _Atomic uint32_t release;
     /* constant while the team runs */

@@ -22,8 +22,8 @@ struct dti_sync_options {
 ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options);
 void dti_sync_renew(struct dti_team *team); /* of the run that was stopped, before the next on its level */
 /* -- Replica 0's own thread, in a pause -- */
-/* A run inside the run has collectives of its own, so that what is open outside stays as it is. Made when they are first needed,
- * and kept. NO_MEMORY. */
+/* A run inside the run has collectives of its own, so that what is open outside stays as it is. Made when they are
+ * first needed, and kept. NO_MEMORY. */
 ditto_status dti_sync_make_inner(struct dti_team *team);
 
 /* -- Any thread, no run going on -- */
@@ -33,13 +33,15 @@ void dti_sync_destroy(struct dti_team *team); /* NULL state is allowed */
 /* Around its function of a run inside a run. */
 void dti_sync_go_in(struct dti_replica *self);
 void dti_sync_go_out(struct dti_replica *self);
-/* When its function has returned `status`: INVALID if it has left started operations open, unless it failed itself; else `status`. Then the run is stopped, and when this
- * returns no peer is at this replica's buffers. `serial`: dti_error_serial before the function was called. */
+/* When its function has returned `status`: INVALID if it has left started operations open, unless it failed itself;
+ * else `status`. Then the run is stopped, and when this returns no peer is at this replica's buffers. `serial`:
+ * dti_error_serial before the function was called. */
 ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status, uint32_t serial);
 
 /* -- The replica's own thread: collective -- */
 
-/* Waits until all replicas have called the same: a barrier under a public function's name. `hash` is of what must agree beside. */
+/* Waits until all replicas have called the same: a barrier under a public function's name. `hash` is of what must agree
+ * beside. */
 ditto_status dti_sync_meet(struct dti_replica *self, const char *name, uint64_t hash, struct dti_deadline *deadline);
 
 /* Memory near a replica that results go to. */
@@ -56,8 +58,9 @@ struct dti_target {
     uint32_t copies;
     const struct dti_copy *copy; /* [copies] */
 };
-/* Reduces src over all replicas into the target; when it returns DITTO_OK all copies are written and are seen. `name` and `object`
- * (a variable's own name, or NULL) say whose operation it is. op 0: no reduction, replica 0's values are taken. */
+/* Reduces src over all replicas into the target; when it returns DITTO_OK all copies are written and are seen. `name`
+ * and `object` (a variable's own name, or NULL) say whose operation it is. op 0: no reduction, replica 0's values are
+ * taken. */
 ditto_status dti_update(struct dti_replica *self, const void *src, size_t count, ditto_dtype dtype, ditto_op op,
                         const char *name, const char *object, const struct dti_target *target,
                         struct dti_deadline *deadline);

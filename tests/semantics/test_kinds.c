@@ -1,4 +1,5 @@
-/* tests/semantics/test_kinds.c - sections 1.1, 1.3, 1.7: the default strategy and contexts; 8.15: central storage, one device. */
+/* tests/semantics/test_kinds.c - sections 1.1, 1.3, 1.7: the default strategy and contexts; 8.15: central storage, one
+ * device. */
 #include "support.h"
 
 #include <pthread.h>

@@ -84,7 +84,8 @@ static void operations_are_counted_and_timed(void **state)
         assert_int_equal(times_of(strategy, "ditto_wait").calls, 2);
         assert_int_equal(times_of(strategy, "ditto_merge_call").calls, 2);
         assert_ok(ditto_strategy_statistics(strategy, text, sizeof text, &length));
-        assert_true(length < sizeof text && strstr(text, "ditto_all_reduce") != NULL && strstr(text, "computing") != NULL);
+        assert_true(length < sizeof text && strstr(text, "ditto_all_reduce") != NULL &&
+                    strstr(text, "computing") != NULL);
         assert_ok(ditto_strategy_trace_start(strategy, NULL)); /* anew */
         assert_status(ditto_strategy_operation_times(strategy, 0, &t), DITTO_ERR_NOT_FOUND);
         assert_ok(ditto_strategy_destroy(strategy));

@@ -1,0 +1,66 @@
+/* Lesson 2: collectives. Every replica brings a part, all receive the whole, and all have the same bits.
+ *
+ *     build/examples/02_all_reduce [REPLICAS] */
+#include "lesson.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TERMS = 1000000, LENGTH = 4096 };
+
+/* pi^2 / 6 = 1 + 1/4 + 1/9 + ...: each replica adds every N-th term. */
+static double partial_sum(uint32_t id, uint32_t replicas)
+{
+    double sum = 0;
+    for (int64_t k = TERMS - id; k > 0; k -= replicas)
+        sum += 1.0 / ((double)k * (double)k);
+    return sum;
+}
+
+static ditto_status add_up(ditto_replica *self, void *result)
+{
+    uint32_t id = ditto_replica_id(self), replicas = ditto_num_replicas(self);
+    double sum = partial_sum(id, replicas), largest = sum;
+    /* in place: the same buffer gives and receives */
+    DITTO_TRY(ditto_all_reduce(self, &sum, &sum, 1, DITTO_F64, DITTO_SUM, NULL));
+    DITTO_TRY(ditto_all_reduce(self, &largest, &largest, 1, DITTO_F64, DITTO_MAX, NULL));
+    if (id == 0)
+        printf("pi is about %.6f; the largest part was %.6f\n", sqrt(6 * sum), largest);
+    ((double *)result)[id] = sum;
+    return DITTO_OK;
+}
+
+/* A collective may be started now and waited for later: whoever waits, in anything, works on it. */
+static ditto_status overlap(ditto_replica *self, void *unused)
+{
+    float gradient[LENGTH], mean[LENGTH];
+    double other_work = 0;
+    ditto_pending pending;
+    (void)unused;
+    for (int i = 0; i < LENGTH; i++)
+        gradient[i] = (float)ditto_replica_id(self);
+    DITTO_TRY(ditto_all_reduce_start(self, gradient, mean, LENGTH, DITTO_F32, DITTO_MEAN, NULL, &pending));
+    for (int i = 1; i < 10000; i++)
+        other_work += 1.0 / i;
+    ditto_status status = ditto_wait(self, &pending, NULL);
+    if (status != DITTO_OK) /* others may still be at our arrays: they are local, so this must not just return */
+        return ditto_abandon(self, status);
+    if (ditto_replica_id(self) == 0)
+        printf("the mean of the replicas' ids is %g (and meanwhile: %.3f)\n", (double)mean[LENGTH - 1], other_work);
+    return DITTO_OK;
+}
+
+int main(int argc, char **argv)
+{
+    ditto_strategy *strategy = make_strategy(argc, argv);
+    static double result[DITTO_MAX_REPLICAS];
+    check(ditto_strategy_run(strategy, add_up, result));
+    for (uint32_t i = 1; i < ditto_strategy_num_replicas(strategy); i++)
+        if (memcmp(&result[i], &result[0], sizeof result[0]) != 0)
+            return fprintf(stderr, "replica %u has other bits\n", i), 1;
+    printf("all replicas have the same bits\n");
+    check(ditto_strategy_run(strategy, overlap, NULL));
+    check(ditto_strategy_destroy(strategy));
+    return 0;
+}

@@ -1,0 +1,76 @@
+/* Lesson 4: a dataset. Producers cut it into global batches, and each into parts that wait, ready, in the memory of
+ * their replica.
+ *
+ *     build/examples/04_dataset [REPLICAS] */
+#include "lesson.h"
+
+#include <stdio.h>
+
+enum { ROWS = 1000, BATCH = 64 };
+
+/* One step, with this replica's part of a batch: the sum of its rows, and how many there were. */
+static ditto_status add_rows(ditto_replica *self, const ditto_batch *batch, void *totals)
+{
+    const double *row = batch->component[0].data;
+    double part[2] = { 0, (double)batch->rows };
+    for (uint64_t i = 0; i < batch->rows; i++)
+        part[0] += row[i];
+    double *total = (double *)totals + 2 * ditto_replica_id(self);
+    total[0] += part[0];
+    total[1] += part[1];
+    return ditto_return_f64(self, "rows", part[1]);
+}
+
+static ditto_dataset *open_data(const double *rows)
+{
+    ditto_tensor array = { .data = (void *)(uintptr_t)rows, .dtype = DITTO_F64, .rank = 1, .shape = { ROWS } };
+    ditto_shuffle_options shuffle = DITTO_SHUFFLE_OPTIONS_INIT;
+    ditto_dataset *all, *shuffled, *batched;
+    shuffle.seed = 7;
+    check(ditto_dataset_from_arrays(&array, 1, &all)); /* no copy: the array stays where it is */
+    check(ditto_dataset_shuffle(all, &shuffle, &shuffled));
+    check(ditto_dataset_batch(shuffled, BATCH, 0, &batched)); /* of all replicas together */
+    ditto_dataset_destroy(all);                               /* each keeps what it is made from */
+    ditto_dataset_destroy(shuffled);
+    return batched;
+}
+
+int main(int argc, char **argv)
+{
+    static double rows[ROWS], totals[DITTO_MAX_REPLICAS][2];
+    for (int i = 0; i < ROWS; i++)
+        rows[i] = i;
+    ditto_strategy *strategy = make_strategy(argc, argv);
+    ditto_dataset *data = open_data(rows);
+    ditto_iterator *iterator;
+    check(ditto_strategy_iterate(strategy, data, NULL, &iterator));
+
+    /* Ten steps inside one run, again and again, until the input ends, which is news and no error. */
+    uint64_t steps, all_steps = 0;
+    ditto_status status;
+    do {
+        ditto_value *last;
+        status = ditto_strategy_run_steps(strategy, iterator, 10, add_rows, totals, NULL, &steps, &last);
+        check(status);
+        all_steps += steps;
+        if (last != NULL) {
+            double last_rows;
+            const ditto_value *named;
+            check(ditto_value_member(last, "rows", &named));
+            check(ditto_strategy_reduce_f64(strategy, DITTO_SUM, named, &last_rows));
+            printf("%2llu steps; the last one had %g rows\n", (unsigned long long)all_steps, last_rows);
+            check(ditto_value_destroy(last));
+        }
+    } while (status != DITTO_END_OF_INPUT);
+
+    double sum = 0, seen = 0;
+    for (uint32_t r = 0; r < ditto_strategy_num_replicas(strategy); r++) {
+        sum += totals[r][0];
+        seen += totals[r][1];
+    }
+    printf("%g rows, each once: their sum is %g\n", seen, sum);
+    check(ditto_iterator_destroy(iterator));
+    ditto_dataset_destroy(data);
+    check(ditto_strategy_destroy(strategy));
+    return seen == ROWS && sum == ROWS * (ROWS - 1) / 2.0 ? 0 : 1;
+}

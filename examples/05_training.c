@@ -1,0 +1,106 @@
+/* Lesson 5: training. Real digits, a small network, replicas that each learn from their rows; the sum of their
+ * gradients is that of the whole batch. train_digits.c is the same with options, a validation set and reports.
+ *
+ *     build/examples/05_training [REPLICAS] [DATA] */
+#include "lesson.h"
+#include "network.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define EPOCHS 5
+#define BATCH  32
+#define RATE   0.05f
+
+struct training {
+    ditto_variable *weights; /* mirrored, one copy per NUMA node */
+    ditto_variable *hits;    /* sync-on-read: each replica counts for itself */
+};
+
+static ditto_status train_step(ditto_replica *self, const ditto_batch *batch, void *argument)
+{
+    struct training *t = argument;
+    static _Thread_local struct network gradient; /* this replica's own */
+    const void *weights;
+    int64_t hits = 0;
+    memset(&gradient, 0, sizeof gradient);
+    DITTO_TRY(ditto_read(self, t->weights, &weights));
+    double loss = network_learn(weights, batch->component[0].data, batch->component[1].data, batch->rows, 1.0f / BATCH,
+                                &gradient, &hits);
+    DITTO_TRY(ditto_assign_add(self, t->hits, &hits));
+
+    float *change = (float *)&gradient;
+    for (int i = 0; i < PARAMETERS; i++)
+        change[i] *= RATE;
+    /* The replicas' gradients are added up and subtracted, by the owner of each part, in every copy: one pass. */
+    DITTO_TRY(ditto_assign_sub(self, t->weights, change));
+    return ditto_return_f64(self, "loss", loss / BATCH);
+}
+
+static ditto_dataset *open_data(const char *path)
+{
+    static const ditto_csv_component columns[] = { { 0, INPUTS, DITTO_F32 }, { INPUTS, 1, DITTO_I32 } };
+    ditto_shuffle_options shuffle = DITTO_SHUFFLE_OPTIONS_INIT;
+    ditto_dataset *rows, *shuffled, *batches;
+    shuffle.seed = 1;
+    check(ditto_dataset_from_csv(path, columns, 2, NULL, &rows));
+    check(ditto_dataset_shuffle(rows, &shuffle, &shuffled));
+    check(ditto_dataset_batch(shuffled, BATCH, 0, &batches));
+    ditto_dataset_destroy(rows);
+    ditto_dataset_destroy(shuffled);
+    return batches;
+}
+
+static void create_variables(ditto_strategy *strategy, struct training *t)
+{
+    static struct network first; /* what all replicas start with */
+    ditto_tensor parameters = { .data = &first, .dtype = DITTO_F32, .rank = 1, .shape = { PARAMETERS } };
+    ditto_tensor count = { .dtype = DITTO_I64 };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    options.aggregation = DITTO_AGGREGATE_SUM;
+    network_initialize(&first, 1);
+    check(ditto_variable_create(strategy, &parameters, &options, &t->weights));
+    options.synchronization = DITTO_ON_READ;
+    check(ditto_variable_create(strategy, &count, &options, &t->hits));
+}
+
+static void train_epoch(ditto_strategy *strategy, struct training *t, ditto_dataset *data, int epoch)
+{
+    ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
+    ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
+    ditto_result_op ops[] = { { "loss", DITTO_SUM } }; /* parts of a mean: their sum is the batch's */
+    ditto_iterator *iterator;
+    ditto_value *results;
+    const ditto_value *named;
+    double loss;
+    int64_t hits, none = 0;
+    uint64_t steps;
+    input.pass = (uint64_t)epoch;
+    options.reduce = ops;
+    options.num_reduce = 1;
+    check(ditto_strategy_iterate(strategy, data, &input, &iterator));
+    check(ditto_strategy_run_steps(strategy, iterator, UINT64_MAX, train_step, t, &options, &steps, &results));
+    check(ditto_value_member(results, "loss", &named));
+    check(ditto_value_f64(named, &loss));
+    check(ditto_variable_read(t->hits, &hits, sizeof hits));
+    check(ditto_variable_assign(t->hits, &none, sizeof none));
+    printf("epoch %d: %llu steps, loss of the last one %.4f, right %.1f %%\n", epoch + 1, (unsigned long long)steps,
+           loss, 100 * (double)hits / 1797);
+    check(ditto_value_destroy(results));
+    check(ditto_iterator_destroy(iterator));
+}
+
+int main(int argc, char **argv)
+{
+    ditto_strategy *strategy = make_strategy(argc, argv);
+    struct training t;
+    create_variables(strategy, &t);
+    ditto_dataset *data = open_data(argc > 2 ? argv[2] : "examples/data/digits.csv");
+    for (int epoch = 0; epoch < EPOCHS; epoch++)
+        train_epoch(strategy, &t, data, epoch);
+    ditto_dataset_destroy(data);
+    check(ditto_variable_destroy(t.weights));
+    check(ditto_variable_destroy(t.hits));
+    check(ditto_strategy_destroy(strategy));
+    return 0;
+}

@@ -1,0 +1,120 @@
+/* Lesson 7: embedding. A program that has threads, OpenMP, signal handlers, a malloc and perhaps MPI of its own takes
+ * ditto in as its replica and reduction layer, and all of these stay as they are.
+ *
+ *     build/examples/07_embedding [REPLICAS]          mpirun -n 2 build/examples/07_embedding 1 */
+#include "lesson.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#ifdef USE_MPI
+#include <mpi.h>
+#endif
+
+enum { CELLS = 1 << 16 };
+
+/* -- the program as it was -- */
+
+static atomic_int signals, ticks, stopping;
+
+static void on_signal(int number)
+{
+    (void)number;
+    signals++;
+}
+
+static void *tick(void *unused) /* a thread of its own, beside the replicas */
+{
+    while (!stopping) {
+        ticks++;
+        usleep(1000);
+    }
+    return unused;
+}
+
+static double heat(const double *cell, size_t count) /* the program's own kernel, with OpenMP */
+{
+    double sum = 0;
+#pragma omp parallel for reduction(+ : sum)
+    for (size_t i = 0; i < count; i++)
+        sum += cell[i];
+    return sum;
+}
+
+/* -- what ditto does for it -- */
+
+struct work {
+    const double *cell; /* from the program's malloc: replicas read it where it lies */
+    double total;
+};
+
+static ditto_status add_share(ditto_replica *self, void *argument)
+{
+    struct work *w = argument;
+    uint32_t id = ditto_replica_id(self), replicas = ditto_num_replicas(self);
+    size_t first = (size_t)CELLS * id / replicas, end = (size_t)CELLS * (id + 1) / replicas;
+    double sum;
+    kill(getpid(), SIGUSR1); /* to the process: its own threads get it, threads of ditto's block it */
+    DITTO_TRY(ditto_block_sum(self, w->cell + first, end - first, DITTO_F64, &sum, NULL));
+    if (id == 0)
+        w->total = sum;
+#ifdef USE_MPI
+    /* The caller is replica 0, on the thread that called MPI_Init: so MPI_THREAD_FUNNELED is kept, also inside a run.
+     * */
+    if (id == 0)
+        MPI_Allreduce(&sum, &w->total, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    DITTO_TRY(ditto_broadcast_from_root(self, &sum, 1, DITTO_F64, 0, NULL));
+#endif
+    return DITTO_OK;
+}
+
+static int same_mask(const cpu_set_t *before)
+{
+    cpu_set_t now;
+    return sched_getaffinity(0, sizeof now, &now) == 0 && CPU_EQUAL(before, &now);
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t ticker;
+    cpu_set_t before;
+    struct work work = { .total = 0 };
+    double ranks = 1;
+#ifdef USE_MPI
+    int provided, size;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    ranks = size;
+#endif
+    sched_getaffinity(0, sizeof before, &before);
+    signal(SIGUSR1, on_signal);
+    pthread_create(&ticker, NULL, tick, NULL);
+    double *cell = malloc(CELLS * sizeof *cell);
+    for (int i = 0; i < CELLS; i++)
+        cell[i] = i % 7;
+    work.cell = cell;
+    double own = heat(cell, CELLS);
+
+    ditto_strategy *strategy = make_strategy(argc, argv); /* its threads sleep between runs */
+    for (int i = 0; i < 10; i++)
+        check(ditto_strategy_run(strategy, add_share, &work));
+    int restored = same_mask(&before); /* outside of scopes a run gives the thread its CPUs back */
+    double again = heat(cell, CELLS);  /* OpenMP between runs */
+    check(ditto_strategy_destroy(strategy));
+
+    stopping = 1;
+    pthread_join(ticker, NULL);
+    free(cell); /* the program's own malloc */
+    printf("OpenMP and ditto agree: %s; CPUs restored: %s; signals handled: %s; the program's thread ticked: %s\n",
+           own * ranks == work.total && own == again ? "yes" : "no", restored ? "yes" : "no",
+           signals > 0 ? "yes" : "no", ticks > 0 ? "yes" : "no");
+#ifdef USE_MPI
+    MPI_Finalize();
+#endif
+    return own * ranks == work.total && restored && signals > 0 ? 0 : 1;
+}

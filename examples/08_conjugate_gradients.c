@@ -1,0 +1,119 @@
+/* Lesson 8: conjugate gradients for Poisson's equation on a square. Each replica holds its own rows of the grid alone,
+ * and looks at its neighbours' edges where they lie. Dot products are block sums: so the number of iterations and every
+ * bit of the residual are the same, however many replicas there are.
+ *
+ *     build/examples/08_conjugate_gradients [REPLICAS ...] */
+#include "lesson.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SIDE = 256, MOST_ITERATIONS = 2000 };
+
+struct problem {
+    const double *top[DITTO_MAX_REPLICAS + 1], *bottom[DITTO_MAX_REPLICAS]; /* each replica's edges of p */
+    int iterations;
+    double residual;
+};
+
+/* A replica's rows of the vectors. */
+struct part {
+    ditto_replica *self;
+    struct problem *problem;
+    uint32_t id;
+    size_t count; /* cells */
+    double *x, *r, *p, *q, *product;
+};
+
+static ditto_status dot(struct part *g, const double *a, const double *b, double *sum)
+{
+    for (size_t i = 0; i < g->count; i++)
+        g->product[i] = a[i] * b[i];
+    return ditto_block_sum(g->self, g->product, g->count, DITTO_F64, sum, NULL);
+}
+
+/* q = A p, the five-point stencil. */
+static void apply(struct part *g)
+{
+    size_t rows = g->count / SIDE;
+    const double *above = g->id > 0 ? g->problem->bottom[g->id - 1] : NULL; /* NULL: the square's border, zero */
+    const double *below = g->problem->top[g->id + 1];
+    for (size_t y = 0; y < rows; y++) {
+        const double *p = g->p + y * SIDE, *up = y > 0 ? p - SIDE : above, *down = y + 1 < rows ? p + SIDE : below;
+        for (size_t x = 0; x < SIDE; x++)
+            g->q[y * SIDE + x] = 4 * p[x] - (x > 0 ? p[x - 1] : 0) - (x + 1 < SIDE ? p[x + 1] : 0) -
+                                 (up != NULL ? up[x] : 0) - (down != NULL ? down[x] : 0);
+    }
+}
+
+static ditto_status iterate(struct part *g)
+{
+    double rr, next, pq, first;
+    int k = 0;
+    DITTO_TRY(dot(g, g->r, g->r, &rr));
+    for (first = rr; k < MOST_ITERATIONS && rr > 1e-20 * first; k++) {
+        DITTO_TRY(ditto_barrier(g->self, NULL)); /* everybody's p is there */
+        apply(g);
+        DITTO_TRY(dot(g, g->p, g->q, &pq)); /* and nobody looks at it any more */
+        for (size_t i = 0; i < g->count; i++) {
+            g->x[i] += rr / pq * g->p[i];
+            g->r[i] -= rr / pq * g->q[i];
+        }
+        DITTO_TRY(dot(g, g->r, g->r, &next));
+        for (size_t i = 0; i < g->count; i++)
+            g->p[i] = g->r[i] + next / rr * g->p[i];
+        rr = next;
+    }
+    if (g->id == 0) {
+        g->problem->iterations = k;
+        g->problem->residual = sqrt(rr);
+    }
+    return DITTO_OK;
+}
+
+static ditto_status solve(ditto_replica *self, void *problem)
+{
+    uint32_t id = ditto_replica_id(self), replicas = ditto_num_replicas(self);
+    if (replicas > SIDE)
+        return ditto_fail(self, 1, "%u replicas for %d rows", replicas, SIDE);
+    size_t first = (size_t)SIDE * id / replicas * SIDE, count = (size_t)SIDE * (id + 1) / replicas * SIDE - first;
+    void *memory; /* five vectors, first touched here, on this replica's node */
+    DITTO_TRY(ditto_alloc(self, 5 * count * sizeof(double), 64, &memory));
+    double *x = memset(memory, 0, 5 * count * sizeof(double));
+    struct part g = { self, problem, id, count, x, x + count, x + 2 * count, x + 3 * count, x + 4 * count };
+    for (size_t i = 0; i < count; i++) /* a charge that varies */
+        g.r[i] = g.p[i] = sin(0.001 * (double)(first + i));
+    g.problem->top[id] = g.p;
+    g.problem->bottom[id] = g.p + count - SIDE;
+    DITTO_TRY(iterate(&g));
+    return ditto_free(self, memory);
+}
+
+/* Solved with some number of replicas, and reported. */
+static struct problem solve_with(const char *replicas)
+{
+    static struct problem problem;
+    memset(&problem, 0, sizeof problem);
+    ditto_strategy *strategy = make_strategy(2, (char *[]){ "", (char *)(uintptr_t)replicas });
+    double began = seconds();
+    check(ditto_strategy_run(strategy, solve, &problem));
+    double us = 1e6 * (seconds() - began) / problem.iterations;
+    check(ditto_strategy_destroy(strategy));
+    printf("%8s  %10d  %.6e = %-22a  %14.1f\n", replicas, problem.iterations, problem.residual, problem.residual, us);
+    return problem;
+}
+
+int main(int argc, char **argv)
+{
+    const char *usual[] = { "1", "2", "3", "8", NULL }, **replicas = argc > 1 ? (const char **)argv + 1 : usual;
+    printf("replicas  iterations  residual = its bits                    us per iteration\n");
+    struct problem first = solve_with(*replicas);
+    while (*++replicas != NULL) {
+        struct problem next = solve_with(*replicas);
+        if (next.iterations != first.iterations || next.residual != first.residual)
+            return printf("with %s replicas the result has other bits\n", *replicas), 1;
+    }
+    printf("the same bits for all\n");
+    return 0;
+}
