@@ -38,9 +38,9 @@ void bound_close(void);
  * the first. Returns how many were written to out. */
 uint32_t peers_open(struct contender *out, const char *folder, bool all, uint32_t replicas);
 
-/* life.c: rows without contenders. */
-void bench_create(uint32_t replicas, bool csv);
-void bench_rest(uint32_t replicas, bool csv);
+/* Rows without contenders: life.c, values.c. */
+typedef void bench_alone(uint32_t replicas, bool csv);
+bench_alone bench_create, bench_rest, bench_run_values, bench_reduce_values, bench_merge_call, bench_trace;
 
 #define MOST_CONTENDERS 32
 

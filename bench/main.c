@@ -60,6 +60,12 @@ static bool measure_all(const struct request *q)
     return sound;
 }
 
+static bench_alone *const alone[BENCH_KINDS] = {
+    [BENCH_CREATE] = bench_create,         [BENCH_REST] = bench_rest,
+    [BENCH_RUN_VALUES] = bench_run_values, [BENCH_REDUCE_VALUES] = bench_reduce_values,
+    [BENCH_MERGE_CALL] = bench_merge_call, [BENCH_TRACE] = bench_trace
+};
+
 int main(int count, char **word)
 {
     struct request q = request_parse(count, word);
@@ -67,10 +73,10 @@ int main(int count, char **word)
         report_machine();
         return 0;
     }
-    if (q.kind == BENCH_CREATE || q.kind == BENCH_REST) {
+    if (alone[q.kind] != NULL) {
         if (q.csv)
             report_heading(&q);
-        (q.kind == BENCH_CREATE ? bench_create : bench_rest)(q.replicas, q.csv);
+        alone[q.kind](q.replicas, q.csv);
         return 0;
     }
     if (measure_all(&q))

@@ -46,6 +46,8 @@ table() {
     row skew --bytes 32K --skew 0,20,200 --in-place
     row parallel-for --devices 2
     row parallel-for --devices 1
+    for name in run-values reduce-values merge-call trace; do row $name; done
+    for name in run-values merge-call; do row $name --replicas 8; done
     row create --replicas 8
     row rest --replicas 8
 }

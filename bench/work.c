@@ -23,6 +23,10 @@ const struct bench_facts bench_facts[BENCH_KINDS] = {
     [BENCH_PARALLEL_FOR] = { .name = "parallel-for", .like = BENCH_PARALLEL_FOR, .sizes = "0,256M" },
     [BENCH_CREATE] = { .name = "create", .like = BENCH_CREATE },
     [BENCH_REST] = { .name = "rest", .like = BENCH_REST },
+    [BENCH_RUN_VALUES] = { .name = "run-values", .like = BENCH_RUN_VALUES },
+    [BENCH_REDUCE_VALUES] = { .name = "reduce-values", .like = BENCH_REDUCE_VALUES },
+    [BENCH_MERGE_CALL] = { .name = "merge-call", .like = BENCH_MERGE_CALL },
+    [BENCH_TRACE] = { .name = "trace", .like = BENCH_TRACE },
 };
 
 static double seconds_of(clockid_t clock)

@@ -34,8 +34,12 @@ enum bench_kind {
     BENCH_ASYNC, /* an all-reduce that is started, then waited for */
     BENCH_SKEW,  /* an all-reduce to which one replica comes late */
     BENCH_PARALLEL_FOR,
-    BENCH_CREATE,
+    BENCH_CREATE, /* from here on: rows of their own, without contenders */
     BENCH_REST,
+    BENCH_RUN_VALUES,
+    BENCH_REDUCE_VALUES,
+    BENCH_MERGE_CALL,
+    BENCH_TRACE,
     BENCH_KINDS
 };
 

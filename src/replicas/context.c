@@ -20,17 +20,31 @@ void dti_frame_pop(struct dti_frame *frame)
     dti_frame_top = frame->below;
 }
 
-struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, struct dti_replica *replica,
-                                const ditto_replica *self)
+/* All but the mask. */
+static void fill(struct dti_frame *frame, enum dti_context kind, struct dti_team *team)
 {
     frame->kind = kind;
-    frame->team = replica->team;
-    frame->replica = replica;
-    frame->self = self;
+    frame->team = team;
+    frame->replica = NULL;
+    frame->self = NULL;
     frame->entries = 0;
     frame->run = NULL;
     frame->object = NULL;
     frame->has_turn = frame->merges = frame->standing = frame->pinned = false;
+}
+
+void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team)
+{
+    fill(frame, DTI_CONTEXT_CROSS, team);
+    dti_frame_push(frame);
+}
+
+struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, struct dti_replica *replica,
+                                const ditto_replica *self)
+{
+    fill(frame, kind, replica->team);
+    frame->replica = replica;
+    frame->self = self;
     dti_frame_push(frame);
     return dti_fenv_enter();
 }

@@ -39,6 +39,9 @@ extern _Thread_local struct dti_frame *dti_frame_top; /* NULL: no scope, no run 
 void dti_frame_push(struct dti_frame *frame);
 void dti_frame_pop(struct dti_frame *frame); /* the top one */
 
+/* Pushes cross context of a team. The frame needs no initialising. */
+void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team);
+
 /* Around a call of the user's function on a replica's thread or a device's: its context, and the floating-point
  * environment of the contract. The frame needs no initialising. */
 struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, struct dti_replica *replica,

@@ -44,30 +44,24 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
     DTI_TRY(dti_context_check_cross(team));
     if (dti_team_forked(team))
         return dti_fail_forked();
-    frame->kind = DTI_CONTEXT_CROSS;
-    frame->team = team;
-    frame->replica = NULL;
-    frame->self = NULL;
-    frame->entries = 0;
-    frame->run = NULL;
-    frame->object = NULL;
-    frame->merges = frame->standing = false;
-    frame->pinned = place == DTI_CALLER_PINNED && !in_scope(team) && team->options.pin && !team->options.caller_waits;
-    frame->has_turn = dti_team_take_turn(team);
+    bool pinned = place == DTI_CALLER_PINNED && !in_scope(team) && team->options.pin && !team->options.caller_waits;
+    bool has_turn = dti_team_take_turn(team);
     ditto_status status = DITTO_OK;
     if (team->poisoned)
         status =
             DTI_FAIL(DITTO_ERR_POISONED, "an earlier run left a replica that never returned: destroy the strategy");
-    else if (frame->pinned) {
+    else if (pinned) {
         status = dti_affinity_get(&frame->saved);
         if (status == DITTO_OK)
             status = dti_pin_to(&team->replica[0].mask);
     }
     if (status != DITTO_OK) {
-        dti_team_give_turn(team, frame->has_turn);
+        dti_team_give_turn(team, has_turn);
         return status;
     }
-    dti_frame_push(frame);
+    dti_frame_push_cross(frame, team);
+    frame->has_turn = has_turn;
+    frame->pinned = pinned;
     return DITTO_OK;
 }
 

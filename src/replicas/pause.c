@@ -1,6 +1,11 @@
 /* src/replicas/pause.c - replica 0 works alone inside a run; the others wait, and serve the runs that it posts. */
 #include "replicas/team_inside.h"
 
+void dti_pause_announce(struct dti_replica *self)
+{
+    dti_fetch_to_write(&self->team->go, DTI_LINE); /* the others have it since they looked last */
+}
+
 void dti_pause_begin(struct dti_replica *self)
 {
     self->team->pauses++;

@@ -162,6 +162,7 @@ ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dt
 /* All replicas have met inside a run. Replica 0 begins a pause, in which it works alone and may run jobs, and always
  * ends it; the others serve meanwhile: they do their parts of these jobs, and return when the pause has ended. They see
  * what replica 0 wrote before that. Contracts above; tests/model/pause.pml */
+void dti_pause_announce(struct dti_replica *self); /* replica 0, before they meet: one will begin. A hint */
 void dti_pause_begin(struct dti_replica *self);
 void dti_pause_end(struct dti_replica *self);
 void dti_pause_serve(struct dti_replica *self);

@@ -62,11 +62,13 @@ static ditto_status call_function(ditto_strategy *strategy, const struct dti_mer
 static ditto_status work_alone(ditto_strategy *strategy, const struct dti_merge *merge, ditto_value **result)
 {
     ditto_value *arguments[DITTO_MAX_MERGE_ARGUMENTS];
-    struct dti_frame frame = { .kind = DTI_CONTEXT_CROSS, .team = strategy->base.team, .entries = 1, .merges = true };
+    struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
     int32_t outer = dti_error_replica;
     DTI_TRY(view_arguments(strategy, merge->count, arguments));
     dti_error_replica = -1; /* what goes wrong now is no replica's */
-    dti_frame_push(&frame);
+    dti_frame_push_cross(&frame, strategy->base.team);
+    frame.entries = 1;
+    frame.merges = true;
     ditto_status status = call_function(strategy, merge, arguments, result);
     dti_frame_pop(&frame);
     dti_error_replica = outer;
@@ -97,7 +99,7 @@ static ditto_status merge_plain(const struct dti_merge *merge, const ditto_tenso
     dti_value_drop(plain_merged);
     plain_merged = NULL;
     bool taken = dti_team_take_turn(strategy->base.team); /* its one place for arguments */
-    strategy->merging[0] = (struct dti_merge_part){ .arguments = arguments, .count = merge->count };
+    strategy->merging[0].arguments = arguments;
     ditto_status status = work_alone(strategy, merge, &plain_merged);
     dti_team_give_turn(strategy->base.team, taken);
     if (status == DITTO_OK && result != NULL)
@@ -117,7 +119,10 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
     uint64_t hash = (uint64_t)(uintptr_t)merge->function * 31 + merge->count;
     if (r->crew != NULL && r->crew->outstanding)
         DTI_TRY(dti_crew_join(r));
-    strategy->merging[r->id] = (struct dti_merge_part){ .arguments = arguments, .count = merge->count };
+    strategy->merging[r->id].arguments = arguments;
+    strategy->merging[r->id].count = merge->count;
+    if (r->id == 0)
+        dti_pause_announce(r);
     DTI_TRY(dti_sync_meet(r, "ditto_merge_call", hash, &deadline));
     ditto_status status = DITTO_OK;
     dti_trace_begin(r, DTI_TRACE_PAUSE, "pause");

@@ -14,15 +14,13 @@ static bool is_standing(const struct dti_frame *top)
     return top != NULL && top->standing;
 }
 
-static ditto_status pin(struct dti_frame *frame)
+static ditto_status pin(const struct dti_team *team, struct dti_frame *frame, bool *pinned)
 {
-    const struct dti_team *team = frame->team;
-    if (!team->options.pin || team->options.caller_waits)
+    *pinned = team->options.pin && !team->options.caller_waits;
+    if (!*pinned)
         return DITTO_OK;
     DTI_TRY(dti_affinity_get(&frame->saved));
-    DTI_TRY(dti_pin_to(&team->replica[0].mask));
-    frame->pinned = true;
-    return DITTO_OK;
+    return dti_pin_to(&team->replica[0].mask);
 }
 
 ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing)
@@ -37,18 +35,21 @@ ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing)
         dti_frame_top->entries++;
         return DITTO_OK;
     }
+    bool pinned;
     struct dti_frame *frame = calloc(1, sizeof *frame);
     if (frame == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a scope");
-    *frame = (struct dti_frame){ .kind = DTI_CONTEXT_CROSS, .team = team, .entries = 1, .standing = standing };
-    ditto_status status = pin(frame);
+    ditto_status status = pin(team, frame, &pinned);
     if (status != DITTO_OK) {
         free(frame);
         return status;
     }
     /* relaxed: see dti_strategy_destroy */
     atomic_fetch_add_explicit(&strategy->scopes, 1, memory_order_relaxed);
-    dti_frame_push(frame);
+    dti_frame_push_cross(frame, team);
+    frame->entries = 1;
+    frame->standing = standing;
+    frame->pinned = pinned;
     return DITTO_OK;
 }
 

@@ -3,7 +3,6 @@
 #include "sync/async.h"
 #include "sync/failure.h"
 #include "sync/inside.h"
-#include "sync/stream.h"
 
 #include <sched.h>
 
