@@ -51,6 +51,7 @@ typedef struct ditto_variable_options {
     ditto_status (*initialize)(const ditto_tensor *value, void *user); /**< fills value->data; called once, on the
                                                                             creating thread */
     void *initialize_user;
+    const struct ditto_variable *colocate_with; /**< copies lie where that variable's lie, and are shared as they are */
 } ditto_variable_options;
 #define DITTO_VARIABLE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_variable_options)
 
@@ -62,9 +63,10 @@ typedef struct ditto_variable_options {
  *  @param options  NULL: a mirrored variable without aggregation
  *  @param out      the caller's, to be given to ditto_variable_destroy; set only on DITTO_OK
  *  @retval DITTO_ERR_INVALID      NULL; synchronization NONE; MEAN with an integer dtype; both data and initialize given;
- *                                 no dtype; rank above DITTO_MAX_RANK
+ *                                 no dtype; rank above DITTO_MAX_RANK; colocate_with is of another strategy, or shares copies
+ *                                 where this one needs its own
  *  @retval DITTO_ERR_RANGE        an unknown enum; the size overflows
- *  @retval DITTO_ERR_UNSUPPORTED  SUM or MEAN of a dtype that ditto_all_reduce does not have
+ *  @retval DITTO_ERR_UNSUPPORTED  SUM or MEAN of a dtype that ditto_all_reduce does not have; ON_READ in central storage
  *  @retval DITTO_ERR_USER         initialize failed (or the status that it returned)
  *  @retval DITTO_ERR_NO_MEMORY */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor *initial,

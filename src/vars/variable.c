@@ -5,9 +5,17 @@
 #include <string.h>
 
 /* Where components cannot differ they share a copy per NUMA node, which the node's first replica owns. */
-static void plan_copies(ditto_variable *v)
+static void plan_copies(ditto_variable *v, const ditto_variable *like)
 {
     const struct dti_team *team = v->team;
+    if (like != NULL) {
+        v->copies = like->copies;
+        for (uint32_t i = 0; i < team->n; i++) {
+            v->copy[i].owner = like->copy[i].owner;
+            v->copy_of[i] = like->copy_of[i];
+        }
+        return;
+    }
     if (v->central) { /* of a replica on that node if there is one */
         v->copies = 1;
         for (uint32_t i = team->n; i-- > 0;)
@@ -88,7 +96,7 @@ static ditto_status fill_in(ditto_variable *v, const ditto_tensor *initial, cons
     if (status == DITTO_OK)
         status = dti_cross_enter(v->team, &frame, DTI_CALLER_PINNED);
     if (status == DITTO_OK) {
-        plan_copies(v);
+        plan_copies(v, o->colocate_with);
         struct placing placing = { v, value };
         status = dti_team_run(v->team, place_copy, &placing, DITTO_FOREVER);
         dti_team_renew(v->team); /* placing uses no collective: nothing else has to be renewed */
@@ -109,6 +117,22 @@ static void release(ditto_variable *v)
     free(v->copy);
     free(v->copy_of);
     free(v);
+}
+
+/* As it shares its copies, or has its own. */
+static ditto_status colocate(ditto_variable *v, const ditto_variable *like)
+{
+    if (like->team != v->team)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" is to lie with \"%s\", which is of another strategy, or of one that "
+                        "was destroyed",
+                        v->name, like->name);
+    if (v->own_copies && !like->own_copies && v->team->n > 1)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" needs a copy for each replica, but \"%s\", with which it is to lie, shares its copies",
+                        v->name, like->name);
+    v->own_copies = like->own_copies;
+    return DITTO_OK;
 }
 
 ditto_status dti_variable_create(const struct dti_strategy_base *base, const ditto_tensor *initial,
@@ -141,7 +165,9 @@ ditto_status dti_variable_create(const struct dti_strategy_base *base, const dit
     v->own_copies = !v->central &&
                     (!v->mirrored || v->aggregation == DITTO_AGGREGATE_NONE || o->copies == DITTO_COPIES_PER_REPLICA);
     v->trainable = o->trainable != DITTO_TRAINABLE_DEFAULT ? o->trainable == DITTO_TRAINABLE_ON : v->mirrored;
-    ditto_status status = fill_in(v, initial, o);
+    ditto_status status = o->colocate_with != NULL ? colocate(v, o->colocate_with) : DITTO_OK;
+    if (status == DITTO_OK)
+        status = fill_in(v, initial, o);
     if (status != DITTO_OK) {
         release(v);
         return status;

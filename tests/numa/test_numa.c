@@ -224,6 +224,84 @@ static void everything_of_a_replica_is_on_its_node(void **state)
         }
 }
 
+/* Components of 1 MiB, however they come into being. */
+enum { VALUE_COUNT = 1 << 18 };
+
+static ditto_status give_rows(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *memory)
+{
+    (void)replica;
+    (void)replicas;
+    *component = (ditto_tensor){ .data = memory, .dtype = DITTO_F32, .rank = 1, .shape = { VALUE_COUNT } };
+    return DITTO_OK;
+}
+
+static ditto_status echo_rows(ditto_replica *self, void *unused)
+{
+    ditto_tensor t;
+    (void)unused;
+    DITTO_TRY(ditto_argument(self, NULL, &t));
+    return ditto_return(self, NULL, &t);
+}
+
+static void expect_components_on_nodes(ditto_strategy *s, const ditto_value *value)
+{
+    for (uint32_t i = 0; i < ditto_strategy_num_replicas(s); i++) {
+        ditto_replica_info info;
+        ditto_tensor t;
+        assert_ok(ditto_strategy_replica_info(s, i, &info));
+        assert_ok(ditto_value_component(value, i, &t));
+        assert_int_equal(node_of_page(t.data), info.place.pu.memory_node);
+        assert_int_equal(node_of_page((char *)t.data + ditto_tensor_bytes(&t) - 1), info.place.pu.memory_node);
+    }
+}
+
+static void components_of_values_are_on_their_replicas_nodes(void **state)
+{
+    (void)state;
+    ditto_strategy *s = make_strategy(8, NULL);
+    float *memory = calloc(VALUE_COUNT, sizeof *memory);
+    ditto_value *made, *returned, *reduced;
+    for (int i = 0; i < 3; i++) { /* also when their memory is used again */
+        assert_ok(ditto_strategy_value_from_function(s, give_rows, memory, &made));
+        assert_ok(ditto_strategy_run_values(s, echo_rows, NULL, made, NULL, &returned));
+        assert_ok(ditto_strategy_reduce_to(s, DITTO_SUM, made, (ditto_places){ .of = made }, &reduced));
+        expect_components_on_nodes(s, made);
+        expect_components_on_nodes(s, returned);
+        expect_components_on_nodes(s, reduced);
+        assert_ok(ditto_value_destroy(made));
+        assert_ok(ditto_value_destroy(returned));
+        assert_ok(ditto_value_destroy(reduced));
+    }
+    free(memory);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void central_storage_is_on_its_node(void **state)
+{
+    (void)state;
+    for (uint32_t node = 0; node < 64; node++) {
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        ditto_strategy *s;
+        ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 100000 } };
+        ditto_variable *v;
+        const void *data;
+        options.replicas = 2; /* on some nodes no replica is */
+        options.parameter_node = &node;
+        ditto_status status = ditto_strategy_create(DITTO_CENTRAL_STORAGE, &options, &s);
+        assert_int_equal(status, may_use_memory_of((int)node) ? DITTO_OK : DITTO_ERR_RANGE);
+        if (status != DITTO_OK)
+            continue;
+        assert_ok(ditto_variable_create(s, &spec, NULL, &v));
+        assert_ok(ditto_variable_component(v, 1, &data));
+        ditto_replica_info info;
+        assert_ok(ditto_strategy_replica_info(s, 0, &info));
+        if (info.binding != DITTO_BINDING_FIRST_TOUCH) /* else it lies where it was touched first */
+            assert_int_equal(node_of_page(data), node);
+        assert_ok(ditto_variable_destroy(v));
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
 static ditto_status add_one(ditto_replica *self, void *argument)
 {
     float one[1000];
@@ -418,6 +496,8 @@ int main(int count, char **word)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_of_a_replica_is_on_its_node),
         cmocka_unit_test(a_mirrored_variable_has_one_equal_copy_per_node),
+        cmocka_unit_test(components_of_values_are_on_their_replicas_nodes),
+        cmocka_unit_test(central_storage_is_on_its_node),
         cmocka_unit_test(devices_and_their_blocks_are_where_they_should_be),
         cmocka_unit_test(without_helpers_memory_stays_with_the_first_pu),
         cmocka_unit_test(what_limits_the_process_is_reported),

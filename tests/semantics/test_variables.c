@@ -442,9 +442,44 @@ static void a_variable_of_another_strategy_is_refused(void **state)
     assert_ok(ditto_strategy_destroy(b));
 }
 
+static void rule_8_5_colocated_variables_lie_together(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL), *other = make_strategy(2, NULL);
+    double one = 1;
+    ditto_tensor t = { .data = &one, .dtype = DITTO_F64 };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable *apart, *with_it, *shared, *refused;
+    options.aggregation = DITTO_AGGREGATE_SUM;
+    assert_ok(ditto_variable_create(strategy, &t, &options, &shared));
+    options.copies = DITTO_COPIES_PER_REPLICA;
+    assert_ok(ditto_variable_create(strategy, &t, &options, &apart));
+    options.copies = DITTO_COPIES_DEFAULT;
+    options.colocate_with = apart;
+    assert_ok(ditto_variable_create(strategy, &t, &options, &with_it));
+    const void *a, *b;
+    assert_ok(ditto_variable_component(with_it, 0, &a));
+    assert_ok(ditto_variable_component(with_it, 1, &b));
+    assert_true(a != b); /* a copy for each, as the other has */
+    assert_true(ditto_strategy_created_in_scope(strategy, with_it));
+    assert_false(ditto_strategy_created_in_scope(other, with_it));
+    assert_status(ditto_variable_create(other, &t, &options, &refused), DITTO_ERR_INVALID);
+    assert_message("another strategy");
+    options.colocate_with = shared;
+    options.synchronization = DITTO_ON_READ;
+    assert_status(ditto_variable_create(strategy, &t, &options, &refused), DITTO_ERR_INVALID);
+    assert_message("shares its copies");
+    assert_ok(ditto_variable_destroy(apart));
+    assert_ok(ditto_variable_destroy(with_it));
+    assert_ok(ditto_variable_destroy(shared));
+    assert_ok(ditto_strategy_destroy(strategy));
+    assert_ok(ditto_strategy_destroy(other));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_8_5_colocated_variables_lie_together),
         cmocka_unit_test(rule_8_1_auto_and_on_write_are_mirrored_on_read_is_not_trainable),
         cmocka_unit_test(rule_8_1_none_and_mean_of_integers_are_refused_at_creation),
         cmocka_unit_test(rule_8_2_one_initial_value_is_evaluated_once_and_copied_to_all),

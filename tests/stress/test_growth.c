@@ -105,10 +105,49 @@ static void a_million_operations_leave_the_process_as_large_as_it_was(void **sta
     }
 }
 
+static ditto_status give_length(ditto_replica *self, void *unused)
+{
+    ditto_tensor t;
+    (void)unused;
+    DITTO_TRY(ditto_argument(self, NULL, &t));
+    return ditto_return_f64(self, "rows", (double)t.shape[0]);
+}
+
+static void a_million_runs_with_values_leave_the_process_as_large_as_it_was(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    double numbers[8] = { 0 };
+    ditto_tensor parts[2];
+    int runs = test_trials(1000000);
+    long before = 0, mappings = 0;
+    assert_ok(ditto_strategy_scope_enter(strategy));
+    for (int i = -1000; i < runs; i++) {
+        ditto_value *value, *result;
+        if (i == 0) {
+            before = resident_kib();
+            mappings = count_mappings();
+        }
+        for (int r = 0; r < 2; r++)
+            parts[r] =
+                (ditto_tensor){ .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { (size_t)(i + 1000) % 8 } };
+        assert_ok(ditto_strategy_value_from_tensors(strategy, parts, 1, &value));
+        assert_ok(ditto_strategy_run_values(strategy, give_length, NULL, value, NULL, &result));
+        assert_ok(ditto_value_destroy(value));
+        assert_ok(ditto_value_destroy(result));
+    }
+    print_message("  %d runs: %ld KiB more\n", runs, resident_kib() - before);
+    assert_true(resident_kib() - before < (getenv("DITTO_TEST_SHORT") != NULL ? 65536 : 1024));
+    assert_true(count_mappings() <= mappings + 2);
+    assert_ok(ditto_strategy_scope_leave(strategy));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_million_operations_leave_the_process_as_large_as_it_was),
+        cmocka_unit_test(a_million_runs_with_values_leave_the_process_as_large_as_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

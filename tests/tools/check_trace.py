@@ -1,0 +1,44 @@
+"""What train_digits traces: strict JSON, an event for each run of each replica, and the times of the table that it prints.
+
+usage: check_trace.py TRAIN_DIGITS REPLICAS"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+
+def refuse(value):
+    raise ValueError(f"{value} is no JSON")
+
+
+def check(program, replicas):
+    epochs = 4
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "events.json")
+        words = [program, "--replicas", str(replicas), "--epochs", str(epochs), "--trace", path]
+        table = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+        with open(path, encoding="ascii") as file:
+            trace = json.load(file, parse_constant=refuse)
+    events = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    assert trace["otherData"]["events not kept"] == "0"
+    runs = epochs + 1
+    for replica in range(replicas):
+        own = [e for e in events if e["tid"] == replica]
+        assert sum(e["name"] == "run" for e in own) == runs, f"replica {replica}: not {runs} runs"
+        assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in own)
+        ends = [e["ts"] + e["dur"] for e in own]
+        assert all(a <= b + 0.002 for a, b in zip(ends, ends[1:])), "events end in order"
+    tracks = {e["tid"] for e in trace["traceEvents"] if e["ph"] == "M" and e["name"] == "thread_name"}
+    assert tracks == set(range(replicas))
+    collective_ms = sum(e["dur"] for e in events if e["cat"] == "collective") / 1000 / replicas
+    rows = re.findall(r"^(ditto_\w+) +(\d+) +(\d+) +([\d.]+) +([\d.]+) +([\d.]+)  (\d+)$", table, re.M)
+    table_ms = sum(float(ms) for name, _, _, ms, *_ in rows if name != "ditto_next")
+    assert rows and abs(collective_ms - table_ms) <= 0.05 * table_ms, f"{collective_ms} ms of events, {table_ms} in the table"
+    print(f"{replicas} replicas: {len(events)} events for {runs} runs; collectives {collective_ms:.3f} ms of events, "
+          f"{table_ms:.3f} ms in the table")
+
+
+check(sys.argv[1], int(sys.argv[2]))
