@@ -323,7 +323,7 @@ static ditto_status average(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void rule_11_losses_add_up_to_the_global_mean(void **state)
+static void rule_11_1_losses_add_up_to_the_global_mean(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
@@ -353,7 +353,7 @@ int main(void)
         cmocka_unit_test(rule_8_15_central_storage_keeps_one_copy),
         cmocka_unit_test(rule_8_15_a_parameter_node_must_have_memory),
         cmocka_unit_test(rule_8_15_one_device_has_one_replica),
-        cmocka_unit_test(rule_11_losses_add_up_to_the_global_mean),
+        cmocka_unit_test(rule_11_1_losses_add_up_to_the_global_mean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

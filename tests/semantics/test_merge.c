@@ -418,8 +418,8 @@ static void rule_7_3_update_works_on_each_copy_once_with_matching_arguments(void
         assert_ok(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ one }, 1, NULL, NULL));
         assert_string_equal(u.report.first_failure, "");
         assert_int_equal(u.calls, n);
-        expect_components(u.variable, n, 11, 0);                    /* nothing summed, nothing divided */
-        ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT; /* rule 7.5 */
+        expect_components(u.variable, n, 11, 0); /* nothing summed, nothing divided */
+        ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT;
         ungrouped.ungrouped = 1;
         assert_ok(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1, &ungrouped,
                                         &results));
@@ -529,6 +529,44 @@ static void a_failing_update_ends_with_its_error(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+static ditto_status double_it(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
+                              ditto_tensor *result)
+{
+    (void)arguments;
+    (void)count;
+    if (user != NULL)
+        return DITTO_OK;
+    *(double *)copy->data *= 2;
+    *result = *copy; /* a view of the copy itself: it is copied at once */
+    return DITTO_OK;
+}
+
+static void rule_7_5_ungrouped_gives_one_result_for_each_copy(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT;
+    ungrouped.ungrouped = 1;
+    for (int copies = DITTO_COPIES_DEFAULT; copies <= DITTO_COPIES_PER_REPLICA; copies++) {
+        ditto_variable *variable = make_variable(strategy, 4, (ditto_copies)copies);
+        ditto_value *results = NULL;
+        ditto_tensor first, last;
+        assert_ok(ditto_variable_update(variable, double_it, NULL, NULL, 0, &ungrouped, &results));
+        assert_ok(ditto_value_component(results, 0, &first));
+        assert_ok(ditto_value_component(results, 2, &last));
+        assert_true(*(double *)first.data == 8 && *(double *)last.data == 8);
+        assert_true((first.data == last.data) == (copies == DITTO_COPIES_DEFAULT));       /* one node: one copy */
+        assert_ok(ditto_variable_update(variable, double_it, NULL, NULL, 0, NULL, NULL)); /* grouped: dropped */
+        assert_true(*(double *)first.data == 8);
+        assert_ok(ditto_value_destroy(results));
+        assert_ok(ditto_variable_update(variable, double_it, &ungrouped, NULL, 0, &ungrouped, &results));
+        assert_null(results); /* it gave none */
+        assert_status(ditto_variable_update(variable, double_it, NULL, NULL, 0, &ungrouped, NULL), DITTO_ERR_INVALID);
+        assert_ok(ditto_variable_destroy(variable));
+    }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -543,6 +581,7 @@ int main(void)
         cmocka_unit_test(rule_7_3_update_works_on_each_copy_once_with_matching_arguments),
         cmocka_unit_test(rule_7_3_per_replica_arguments_need_a_copy_for_each_replica),
         cmocka_unit_test(rule_7_4_update_in_replica_context),
+        cmocka_unit_test(rule_7_5_ungrouped_gives_one_result_for_each_copy),
         cmocka_unit_test(a_failing_update_ends_with_its_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ static ditto_status try_on(const char *machine, const ditto_placement_options *o
 
 /* -- rule 1 -- */
 
-static void rule_1_an_explicit_build_defaults_to_one_replica_of_one_pu(void **state)
+static void rule_10_1_an_explicit_build_defaults_to_one_replica_of_one_pu(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_SERVER);
     ditto_placement *p;
@@ -39,7 +39,7 @@ static void rule_1_an_explicit_build_defaults_to_one_replica_of_one_pu(void **st
     ditto_topology_destroy(t);
 }
 
-static void rule_1_a_strategy_without_options_has_one_replica_per_core_up_to_the_quota(void **state)
+static void rule_10_1_a_strategy_without_options_has_one_replica_per_core_up_to_the_quota(void **state)
 {
     ditto_topology *here;
     ditto_strategy *s;
@@ -59,7 +59,7 @@ static void rule_1_a_strategy_without_options_has_one_replica_per_core_up_to_the
     ditto_topology_destroy(here);
 }
 
-static void rule_1_a_strategy_given_only_a_number_places_it_and_shares_if_it_must(void **state)
+static void rule_10_1_a_strategy_given_only_a_number_places_it_and_shares_if_it_must(void **state)
 {
     (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
@@ -73,7 +73,7 @@ static void rule_1_a_strategy_given_only_a_number_places_it_and_shares_if_it_mus
 
 /* -- rule 2 -- */
 
-static void rule_2_shape_and_stride_must_be_positive(void **state)
+static void rule_10_2_shape_and_stride_must_be_positive(void **state)
 {
     static const int64_t bad[] = { 0, -1, INT64_MIN };
     (void)state;
@@ -89,7 +89,7 @@ static void rule_2_shape_and_stride_must_be_positive(void **state)
         }
 }
 
-static void rule_2_shape_x_stride_must_fit_the_mesh_in_each_dimension(void **state)
+static void rule_10_2_shape_x_stride_must_fit_the_mesh_in_each_dimension(void **state)
 {
     static const int64_t mesh[] = { 2, 1, 4, 2 }, two[] = { 1, 1, 2, 1 };
     (void)state;
@@ -111,7 +111,7 @@ static void rule_2_shape_x_stride_must_fit_the_mesh_in_each_dimension(void **sta
 }
 
 /* prod(floor(mesh / (shape x stride)) x stride), for every shape and stride that fits. */
-static void rule_2_the_largest_number_is_the_product_of_the_blocks(void **state)
+static void rule_10_2_the_largest_number_is_the_product_of_the_blocks(void **state)
 {
     static const int64_t mesh[] = { 2, 2, 5, 2 };
     ditto_topology *t = machine_part("pack:2 group:2 [numa] core:5 pu:2", NULL);
@@ -144,7 +144,7 @@ static void rule_2_the_largest_number_is_the_product_of_the_blocks(void **state)
     ditto_topology_destroy(t);
 }
 
-static void rule_2_given_sets_must_be_there_and_apart_unless_sharing_is_asked_for(void **state)
+static void rule_10_2_given_sets_must_be_there_and_apart_unless_sharing_is_asked_for(void **state)
 {
     static const uint32_t twice[] = { 0, 1, 0 }, missing[] = { 0, 99 };
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
@@ -159,7 +159,7 @@ static void rule_2_given_sets_must_be_there_and_apart_unless_sharing_is_asked_fo
     assert_status(try_on("pack:1 [numa] core:2 pu:1", &o), DITTO_ERR_RANGE);
 }
 
-static void rule_2_a_shape_of_another_rank_is_refused(void **state)
+static void rule_10_2_a_shape_of_another_rank_is_refused(void **state)
 {
     ditto_placement_options o = shaped(ones, ones, 1);
     (void)state;
@@ -169,7 +169,7 @@ static void rule_2_a_shape_of_another_rank_is_refused(void **state)
 
 /* -- rule 3 -- */
 
-static void rule_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by_node(void **state)
+static void rule_10_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by_node(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_SUB_NUMA);
     (void)state;
@@ -203,7 +203,7 @@ static void rule_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by_no
     ditto_topology_destroy(t);
 }
 
-static void rule_3_replicas_are_looked_up_by_node_and_have_coordinates(void **state)
+static void rule_10_3_replicas_are_looked_up_by_node_and_have_coordinates(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_SUB_NUMA);
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
@@ -225,7 +225,7 @@ static void rule_3_replicas_are_looked_up_by_node_and_have_coordinates(void **st
 }
 
 /* Serialising is tested for all machines in tests/replicas/test_placement.c; here on this machine, into a strategy. */
-static void rule_3_a_placement_is_written_read_back_and_made_a_strategy(void **state)
+static void rule_10_3_a_placement_is_written_read_back_and_made_a_strategy(void **state)
 {
     char text[4096];
     ditto_topology *here;
@@ -251,7 +251,7 @@ static void rule_3_a_placement_is_written_read_back_and_made_a_strategy(void **s
     ditto_topology_destroy(here);
 }
 
-static void rule_3_a_placement_of_another_machine_makes_no_strategy_here(void **state)
+static void rule_10_3_a_placement_of_another_machine_makes_no_strategy_here(void **state)
 {
     ditto_topology *there = machine_topology(MACHINE_SUB_NUMA);
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
@@ -280,7 +280,7 @@ static void rule_3_a_placement_of_another_machine_makes_no_strategy_here(void **
 
 /* -- rule 4 -- */
 
-static void rule_4_irregular_machines_are_filled_in_order(void **state)
+static void rule_10_4_irregular_machines_are_filled_in_order(void **state)
 {
     ditto_topology *t = machine_part("pack:2 [numa] core:4 pu:1", "1-3,6");
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
@@ -293,7 +293,7 @@ static void rule_4_irregular_machines_are_filled_in_order(void **state)
     ditto_topology_destroy(t);
 }
 
-static void rule_4_more_replicas_than_pus_share_and_the_description_says_so(void **state)
+static void rule_10_4_more_replicas_than_pus_share_and_the_description_says_so(void **state)
 {
     char text[1 << 14];
     ditto_strategy *s = make_strategy(8, NULL);
@@ -354,7 +354,7 @@ static ditto_strategy *wide(uint32_t devices, ditto_helpers helpers, struct devi
     return s;
 }
 
-static void rule_5_functions_run_on_their_device_and_join_waits(void **state)
+static void rule_10_5_functions_run_on_their_device_and_join_waits(void **state)
 {
     (void)state;
     for (int helpers = DITTO_HELPERS_ON; helpers <= DITTO_HELPERS_OFF; helpers++)
@@ -418,7 +418,7 @@ static ditto_status copy(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void rule_5_split_gives_each_device_its_block(void **state)
+static void rule_10_5_split_gives_each_device_its_block(void **state)
 {
     (void)state;
     for (uint32_t devices = 1; devices <= 8; devices++) {
@@ -429,7 +429,7 @@ static void rule_5_split_gives_each_device_its_block(void **state)
     }
 }
 
-static void rule_5_replicate_gives_all_the_whole_and_assign_marks_where_it_is(void **state)
+static void rule_10_5_replicate_gives_all_the_whole_and_assign_marks_where_it_is(void **state)
 {
     struct devices d = { 0 };
     ditto_strategy *s = wide(3, DITTO_HELPERS_ON, &d);
@@ -459,23 +459,23 @@ static void worker_and_parameter_devices_come_from_the_placement(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rule_1_an_explicit_build_defaults_to_one_replica_of_one_pu),
-        cmocka_unit_test(rule_1_a_strategy_without_options_has_one_replica_per_core_up_to_the_quota),
-        cmocka_unit_test(rule_1_a_strategy_given_only_a_number_places_it_and_shares_if_it_must),
-        cmocka_unit_test(rule_2_shape_and_stride_must_be_positive),
-        cmocka_unit_test(rule_2_shape_x_stride_must_fit_the_mesh_in_each_dimension),
-        cmocka_unit_test(rule_2_the_largest_number_is_the_product_of_the_blocks),
-        cmocka_unit_test(rule_2_given_sets_must_be_there_and_apart_unless_sharing_is_asked_for),
-        cmocka_unit_test(rule_2_a_shape_of_another_rank_is_refused),
-        cmocka_unit_test(rule_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by_node),
-        cmocka_unit_test(rule_3_replicas_are_looked_up_by_node_and_have_coordinates),
-        cmocka_unit_test(rule_3_a_placement_is_written_read_back_and_made_a_strategy),
-        cmocka_unit_test(rule_3_a_placement_of_another_machine_makes_no_strategy_here),
-        cmocka_unit_test(rule_4_irregular_machines_are_filled_in_order),
-        cmocka_unit_test(rule_4_more_replicas_than_pus_share_and_the_description_says_so),
-        cmocka_unit_test(rule_5_functions_run_on_their_device_and_join_waits),
-        cmocka_unit_test(rule_5_split_gives_each_device_its_block),
-        cmocka_unit_test(rule_5_replicate_gives_all_the_whole_and_assign_marks_where_it_is),
+        cmocka_unit_test(rule_10_1_an_explicit_build_defaults_to_one_replica_of_one_pu),
+        cmocka_unit_test(rule_10_1_a_strategy_without_options_has_one_replica_per_core_up_to_the_quota),
+        cmocka_unit_test(rule_10_1_a_strategy_given_only_a_number_places_it_and_shares_if_it_must),
+        cmocka_unit_test(rule_10_2_shape_and_stride_must_be_positive),
+        cmocka_unit_test(rule_10_2_shape_x_stride_must_fit_the_mesh_in_each_dimension),
+        cmocka_unit_test(rule_10_2_the_largest_number_is_the_product_of_the_blocks),
+        cmocka_unit_test(rule_10_2_given_sets_must_be_there_and_apart_unless_sharing_is_asked_for),
+        cmocka_unit_test(rule_10_2_a_shape_of_another_rank_is_refused),
+        cmocka_unit_test(rule_10_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by_node),
+        cmocka_unit_test(rule_10_3_replicas_are_looked_up_by_node_and_have_coordinates),
+        cmocka_unit_test(rule_10_3_a_placement_is_written_read_back_and_made_a_strategy),
+        cmocka_unit_test(rule_10_3_a_placement_of_another_machine_makes_no_strategy_here),
+        cmocka_unit_test(rule_10_4_irregular_machines_are_filled_in_order),
+        cmocka_unit_test(rule_10_4_more_replicas_than_pus_share_and_the_description_says_so),
+        cmocka_unit_test(rule_10_5_functions_run_on_their_device_and_join_waits),
+        cmocka_unit_test(rule_10_5_split_gives_each_device_its_block),
+        cmocka_unit_test(rule_10_5_replicate_gives_all_the_whole_and_assign_marks_where_it_is),
         cmocka_unit_test(worker_and_parameter_devices_come_from_the_placement),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,227 @@
+/* tests/semantics/test_collective_rules.c - section 6: collectives, by rule. What each gives, to the bit: tests/sync/. */
+#include "support.h"
+
+#include <unistd.h>
+
+struct trial {
+    struct report report;
+    ditto_variable *mirrored, *local;
+    uint32_t odd; /* the replica that does otherwise; UINT32_MAX: none */
+};
+
+#define MUST(call) EXPECT(&t->report, (call) == DITTO_OK)
+
+static ditto_status reduce_everything(ditto_replica *self, void *argument)
+{
+    struct trial *t = argument;
+    uint32_t n = ditto_num_replicas(self), id = ditto_replica_id(self);
+    double a[3] = { id, 1, 2 }, b[3];
+    float c[2] = { 1, (float)id }, d[2];
+    int32_t whole = 3;
+    MUST(ditto_all_reduce(self, a, b, 3, DITTO_F64, DITTO_SUM, NULL)); /* out of place */
+    EXPECT(&t->report, b[0] == n * (n - 1) / 2.0 && b[2] == 2.0 * n && a[0] == id);
+    ditto_list_item list[] = { { a, a, 3, DITTO_F64 }, { c, d, 2, DITTO_F32 } };
+    MUST(ditto_all_reduce_list(self, list, 2, DITTO_MEAN, NULL)); /* in place and out of place, of several types */
+    EXPECT(&t->report, a[1] == 1 && a[0] == (n - 1) / 2.0 && d[0] == 1);
+    EXPECT(&t->report, ditto_all_reduce(self, &whole, &whole, 1, DITTO_I32, DITTO_MEAN, NULL) == DITTO_ERR_UNSUPPORTED);
+    EXPECT(&t->report, ditto_all_reduce(self, a, a + 1, 2, DITTO_F64, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
+    return DITTO_OK;
+}
+
+static ditto_status list_differently(ditto_replica *self, void *argument)
+{
+    struct trial *t = argument;
+    float a[4] = { 0 }, b[4];
+    ditto_list_item list[] = { { a, b, 2, DITTO_F32 },
+                               { a + 2, b + 2, ditto_replica_id(self) == t->odd ? 1 : 2, DITTO_F32 } };
+    return ditto_all_reduce_list(self, list, 2, DITTO_SUM, NULL);
+}
+
+static void rule_6_1_all_get_the_same_and_a_list_is_one_operation(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        struct trial t = { .odd = 1 };
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        run_all(strategy, reduce_everything, &t, &t.report);
+        if (replica_counts[k] > 1) {
+            assert_status(ditto_strategy_run(strategy, list_differently, &t), DITTO_ERR_DIVERGED);
+            assert_message("item 1 is");
+        }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+static ditto_status reduce_variables(ditto_replica *self, void *argument)
+{
+    struct trial *t = argument;
+    uint32_t n = ditto_num_replicas(self);
+    double id = ditto_replica_id(self), sum;
+    const void *own;
+    MUST(ditto_assign(self, t->local, &id));
+    MUST(ditto_read(self, t->local, &own));
+    MUST(ditto_all_reduce(self, own, &sum, 1, DITTO_F64, DITTO_SUM, NULL)); /* its own component */
+    EXPECT(&t->report, sum == n * (n - 1) / 2.0);
+    MUST(ditto_read(self, t->mirrored, &own));
+    MUST(ditto_all_reduce(self, own, &sum, 1, DITTO_F64, DITTO_SUM, NULL)); /* the value */
+    EXPECT(&t->report, sum == 7.0 * n);
+    return DITTO_OK;
+}
+
+static void rule_6_2_variables_give_their_own_component_or_their_value(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        struct trial t = { .odd = UINT32_MAX };
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        double seven = 7;
+        ditto_tensor initial = { .data = &seven, .dtype = DITTO_F64 };
+        ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+        assert_ok(ditto_variable_create(strategy, &initial, NULL, &t.mirrored));
+        options.synchronization = DITTO_ON_READ;
+        assert_ok(ditto_variable_create(strategy, &initial, &options, &t.local));
+        run_all(strategy, reduce_variables, &t, &t.report);
+        assert_ok(ditto_variable_destroy(t.mirrored));
+        assert_ok(ditto_variable_destroy(t.local));
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+static ditto_status reduce_with_options(ditto_replica *self, void *argument)
+{
+    struct trial *t = argument;
+    static const size_t sizes[] = { 32, 8, 200, 1 }; /* of f32: 128, 32, 800 and 4 bytes */
+    float a[256], plain[256], packed[256];
+    ditto_list_item list[4];
+    size_t at = 0;
+    for (size_t i = 0; i < 256; i++)
+        a[i] = 1.0f / (float)(i + 1 + ditto_replica_id(self));
+    for (int i = 0; i < 4; at += sizes[i++])
+        list[i] = (ditto_list_item){ a + at, plain + at, sizes[i], DITTO_F32 };
+    MUST(ditto_all_reduce_list(self, list, 4, DITTO_SUM, NULL));
+    for (int which = 0; which <= DITTO_IMPLEMENTATION_HIERARCHICAL; which++) { /* values never change */
+        ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+        options.bytes_per_pack = 200;
+        options.timeout_ms = 60000;
+        options.implementation = (ditto_implementation)which;
+        for (int i = 0; i < 4; i++)
+            list[i].dst = packed + ((float *)list[i].dst - (which == 0 ? plain : packed));
+        MUST(ditto_all_reduce_list(self, list, 4, DITTO_SUM, &options));
+        EXPECT(&t->report, memcmp(plain, packed, at * sizeof *plain) == 0);
+    }
+    ditto_reduce_options unknown = DITTO_REDUCE_OPTIONS_INIT;
+    unknown.implementation = (ditto_implementation)9;
+    EXPECT(&t->report, ditto_barrier(self, &unknown) == DITTO_ERR_RANGE);
+    return DITTO_OK;
+}
+
+static ditto_status come_or_not(ditto_replica *self, void *argument)
+{
+    struct trial *t = argument;
+    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+    options.timeout_ms = 50; /* wins over the strategy's */
+    if (ditto_replica_id(self) != t->odd)
+        return ditto_barrier(self, &options);
+    usleep(400000);
+    return DITTO_OK;
+}
+
+static void rule_6_3_options_change_speed_never_values(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        struct trial t = { .odd = UINT32_MAX };
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        run_all(strategy, reduce_with_options, &t, &t.report);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+    struct trial late = { .odd = 1 };
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    assert_status(ditto_strategy_run(strategy, come_or_not, &late), DITTO_ERR_TIMED_OUT);
+    assert_message("waited 50 ms in ditto_barrier #1 for replica 1");
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static ditto_status start_and_wait_late(ditto_replica *self, void *argument)
+{
+    struct trial *t = argument;
+    uint32_t n = ditto_num_replicas(self);
+    double one = 1, id = ditto_replica_id(self), a, b;
+    ditto_pending first, second;
+    MUST(ditto_all_reduce_start(self, &one, &a, 1, DITTO_F64, DITTO_SUM, NULL, &first));
+    MUST(ditto_all_reduce_start(self, &id, &b, 1, DITTO_F64, DITTO_MAX, NULL, &second));
+    MUST(ditto_wait(self, &second, NULL)); /* out of order */
+    MUST(ditto_wait(self, &first, NULL));
+    EXPECT(&t->report, a == n && b == n - 1.0);
+    return DITTO_OK;
+}
+
+static ditto_status leave_open(ditto_replica *self, void *unused)
+{
+    static _Thread_local double a, b;
+    ditto_pending pending;
+    (void)unused;
+    return ditto_all_reduce_start(self, &a, &b, 1, DITTO_F64, DITTO_SUM, NULL, &pending);
+}
+
+static void rule_6_5_started_operations_are_waited_for_in_any_order(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        struct trial t = { .odd = UINT32_MAX };
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        run_all(strategy, start_and_wait_late, &t, &t.report);
+        assert_status(ditto_strategy_run(strategy, leave_open, NULL), DITTO_ERR_INVALID);
+        assert_message("the oldest is ditto_all_reduce_start #");
+        run_all(strategy, start_and_wait_late, &t, &t.report);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+/* Of all-gather with uneven counts the adjoint is a reduce-scatter with the same: <y, G x> = <R y, x>. */
+static ditto_status check_adjoint(ditto_replica *self, void *argument)
+{
+    struct trial *t = argument;
+    uint32_t n = ditto_num_replicas(self), id = ditto_replica_id(self);
+    size_t counts[64], total = 0;
+    int64_t x[64], y[64 * 65 / 2], gathered[64 * 65 / 2], back[64], left = 0, right = 0;
+    for (uint32_t i = 0; i < n; i++)
+        total += counts[i] = i % 3 + 1;
+    for (size_t i = 0; i < counts[id]; i++)
+        x[i] = (int64_t)(id + i) % 7 - 3;
+    for (size_t i = 0; i < total; i++)
+        y[i] = (int64_t)(i * (id + 2)) % 11 - 5;
+    MUST(ditto_all_gather_uneven(self, x, gathered, counts, DITTO_I64, NULL));
+    MUST(ditto_reduce_scatter_uneven(self, y, back, counts, DITTO_I64, DITTO_SUM, NULL));
+    for (size_t i = 0; i < total; i++)
+        left += y[i] * gathered[i];
+    for (size_t i = 0; i < counts[id]; i++)
+        right += back[i] * x[i];
+    MUST(ditto_all_reduce(self, &left, &left, 1, DITTO_I64, DITTO_SUM, NULL));
+    MUST(ditto_all_reduce(self, &right, &right, 1, DITTO_I64, DITTO_SUM, NULL));
+    EXPECT(&t->report, left == right);
+    return DITTO_OK;
+}
+
+static void rule_6_5_the_adjoint_of_all_gather_is_reduce_scatter(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        struct trial t = { .odd = UINT32_MAX };
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        run_all(strategy, check_adjoint, &t, &t.report);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_6_1_all_get_the_same_and_a_list_is_one_operation),
+        cmocka_unit_test(rule_6_2_variables_give_their_own_component_or_their_value),
+        cmocka_unit_test(rule_6_3_options_change_speed_never_values),
+        cmocka_unit_test(rule_6_5_started_operations_are_waited_for_in_any_order),
+        cmocka_unit_test(rule_6_5_the_adjoint_of_all_gather_is_reduce_scatter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
