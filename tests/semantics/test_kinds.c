@@ -123,6 +123,7 @@ static void rule_1_2_the_default_strategys_scope_gives_way_to_real_ones(void **s
     assert_ok(ditto_strategy_scope_enter(real)); /* a real one inside is allowed */
     assert_ptr_equal(ditto_get_strategy(), real);
     assert_status(ditto_strategy_scope_enter(plain), DITTO_ERR_CONTEXT); /* the other way round not */
+    assert_message("the default strategy's scope inside another one's");
     assert_ok(ditto_strategy_scope_leave(real));
     assert_ok(ditto_strategy_scope_leave(plain));
     assert_ok(ditto_strategy_destroy(real));

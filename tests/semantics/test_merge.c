@@ -1,6 +1,8 @@
 /* tests/semantics/test_merge.c - section 7: merge_call and update; of section 2, what merge functions may do. */
 #include "support.h"
 
+#include "strategy/strategy.h"
+
 /* -- merge_call -- */
 
 struct merging {
@@ -91,6 +93,7 @@ static ditto_status take_each(ditto_replica *self, void *report)
                ditto_merge_call(self, give_each, itself ? report : NULL, &argument, 1, &result) == DITTO_OK);
         EXPECT((struct report *)report, ditto_local(self, result, &t) == DITTO_OK);
         EXPECT((struct report *)report, *(double *)t.data == (itself ? 1 : 10) * mine);
+        EXPECT((struct report *)report, result->references == 1); /* the call's own, whatever it was before */
     }
     return DITTO_OK;
 }

@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include "reference.h"
+#include "strategy/strategy.h"
 
 #include <math.h>
 
@@ -326,6 +327,8 @@ static void rule_4_6_a_reduction_goes_to_the_places_of_its_destination(void **st
         }
         assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .replica = n - 1 }, &one));
         expect_vector(one, 0, x, y);
+        for (uint32_t r = 0; r < n; r++) /* there alone */
+            assert_int_equal(one->part[r].rank == DTI_NO_PART, r != n - 1);
         assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, value, (ditto_places){ .of = to_variable }, &shared));
         expect_vector(shared, n - 1, x / n, y / n);
         assert_ok(ditto_variable_read(variable, old, sizeof old));

@@ -355,6 +355,36 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+static ditto_status name_the_step(ditto_replica *self, const ditto_batch *batch, void *unused)
+{
+    char name[16];
+    (void)unused;
+    snprintf(name, sizeof name, "step %d", (int)batch->step);
+    return ditto_return_f64(self, name, (double)batch->step);
+}
+
+static void rule_2_7_results_of_earlier_steps_are_gone(void **state)
+{
+    (void)state;
+    double numbers[12] = { 0 };
+    ditto_tensor array = { .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { 12 } };
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *source;
+    ditto_iterator *iterator;
+    ditto_value *result;
+    input.global_batch = 3;
+    assert_ok(ditto_dataset_from_arrays(&array, 1, &source));
+    assert_ok(ditto_strategy_iterate(strategy, source, &input, &iterator));
+    assert_ok(ditto_strategy_run_steps(strategy, iterator, 3, name_the_step, NULL, NULL, NULL, &result));
+    assert_int_equal(ditto_value_members(result), 1);
+    assert_string_equal(ditto_value_member_name(result, 0), "step 2");
+    assert_ok(ditto_value_destroy(result));
+    assert_ok(ditto_iterator_destroy(iterator));
+    ditto_dataset_destroy(source);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 static ditto_status return_variable(ditto_replica *self, void *variable)
 {
     return ditto_return_variable(self, NULL, variable);
@@ -389,6 +419,7 @@ int main(void)
         cmocka_unit_test(rule_2_5_a_short_batch_is_refused_when_dynamic_batch_is_off),
         cmocka_unit_test(rule_2_6_side_effects_happen_whether_or_not_results_are_looked_at),
         cmocka_unit_test(rule_2_7_run_steps_gives_the_results_of_the_last_step),
+        cmocka_unit_test(rule_2_7_results_of_earlier_steps_are_gone),
         cmocka_unit_test(rule_2_8_a_variable_comes_back_as_that_variable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
