@@ -1,11 +1,10 @@
 /* src/replicas/node.c - see node.h. */
 #include "replicas/node.h"
+#include "replicas/limits.h"
+#include "replicas/mask.h"
 
-#include <limits.h>
-#include <numaif.h>
 #include <sched.h>
-
-#define MOST_NODES 4096
+#include <string.h>
 
 int32_t dti_node_of_caller(void)
 {
@@ -13,13 +12,15 @@ int32_t dti_node_of_caller(void)
     return getcpu(&cpu, &node) == 0 ? (int32_t)node : -1;
 }
 
+/* From the kernel's text files, which can be read where mempolicy calls are refused. */
 bool dti_node_has_memory(uint32_t node)
 {
-    enum { BITS = sizeof(unsigned long) * CHAR_BIT };
-    unsigned long allowed[MOST_NODES / BITS] = { 0 };
-    if (node >= MOST_NODES)
-        return false;
-    if (get_mempolicy(NULL, allowed, MOST_NODES, NULL, MPOL_F_MEMS_ALLOWED) != 0)
+    struct dti_mask allowed, with_memory;
+    char list[4096];
+    if (node >= DTI_MAX_NODES || !dti_limits_mems("", &allowed))
         return node == 0;
-    return (allowed[node / BITS] & 1ul << node % BITS) != 0;
+    if (dti_read_file("/sys/devices/system/node/has_memory", list, sizeof list) &&
+        dti_mask_parse(list, strcspn(list, "\n"), &with_memory) && !dti_mask_has(&with_memory, node))
+        return false;
+    return dti_mask_has(&allowed, node);
 }

@@ -302,6 +302,45 @@ static void central_storage_is_on_its_node(void **state)
     }
 }
 
+static ditto_status set_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
+                             ditto_tensor *result)
+{
+    (void)count;
+    (void)user;
+    *(float *)copy->data = *(const float *)arguments[0].data;
+    *result = *copy;
+    return DITTO_OK;
+}
+
+static ditto_status update_shared(ditto_replica *self, void *variable)
+{
+    float mine = (float)ditto_replica_id(self) + 1;
+    ditto_tensor argument = { .data = &mine, .dtype = DITTO_F32 }, result;
+    DITTO_TRY(ditto_update(self, variable, set_copy, NULL, &argument, 1, &result));
+    float found = *(float *)result.data;
+    DITTO_TRY(ditto_free(self, result.data));
+    return found == 1 ? DITTO_OK : ditto_fail(self, 1, "the copy has replica %g's argument", (double)found - 1);
+}
+
+static void where_copies_are_shared_replica_0s_arguments_are_used_everywhere(void **state)
+{
+    ditto_strategy *s = make_strategy(8, NULL);
+    ditto_tensor spec = { .dtype = DITTO_F32 };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable *v;
+    (void)state;
+    options.aggregation = DITTO_AGGREGATE_SUM;
+    assert_ok(ditto_variable_create(s, &spec, &options, &v));
+    assert_ok(ditto_strategy_run(s, update_shared, v));
+    for (uint32_t i = 0; i < 8; i++) {
+        const void *copy;
+        assert_ok(ditto_variable_component(v, i, &copy));
+        assert_true(*(const float *)copy == 1);
+    }
+    assert_ok(ditto_variable_destroy(v));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 static ditto_status add_one(ditto_replica *self, void *argument)
 {
     float one[1000];
@@ -498,6 +537,7 @@ int main(int count, char **word)
         cmocka_unit_test(a_mirrored_variable_has_one_equal_copy_per_node),
         cmocka_unit_test(components_of_values_are_on_their_replicas_nodes),
         cmocka_unit_test(central_storage_is_on_its_node),
+        cmocka_unit_test(where_copies_are_shared_replica_0s_arguments_are_used_everywhere),
         cmocka_unit_test(devices_and_their_blocks_are_where_they_should_be),
         cmocka_unit_test(without_helpers_memory_stays_with_the_first_pu),
         cmocka_unit_test(what_limits_the_process_is_reported),
