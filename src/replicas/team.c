@@ -72,17 +72,22 @@ void dti_team_work(struct dti_replica *r, uint32_t number)
     dti_waitroom_signal(&team->room, DTI_AWAITS_MEETING(team));
 }
 
-static bool go_changed(void *argument)
+bool dti_team_go_changed(void *argument)
 {
     const struct dti_replica *r = argument;
     return atomic_load_explicit(&r->team->go, memory_order_acquire) != r->seen; /* G1 */
+}
+
+bool dti_team_is_sent_home(const struct dti_team *team)
+{
+    return atomic_load_explicit(&team->go, memory_order_acquire) == GO_EXIT; /* G1 */
 }
 
 uint32_t dti_team_await_go(struct dti_replica *r)
 {
     struct dti_team *team = r->team;
     dti_wait(&team->room, r->id, DTI_AWAITS_GO(team), &r->patience,
-             &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, go_changed, r);
+             &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, dti_team_go_changed, r);
     return r->seen = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
 }
 
@@ -117,6 +122,14 @@ uint32_t dti_team_next_number(const struct dti_team *team)
 void dti_team_post(struct dti_team *team, uint32_t number)
 {
     atomic_store_explicit(&team->go, number, memory_order_release); /* G0 */
+    dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
+}
+
+void dti_team_post_unless_home(struct dti_team *team, uint32_t number)
+{
+    uint32_t last = atomic_load_explicit(&team->go, memory_order_relaxed);
+    if (last != GO_EXIT) /* release: G0. It fails if the team is sent home meanwhile */
+        atomic_compare_exchange_strong_explicit(&team->go, &last, number, memory_order_release, memory_order_relaxed);
     dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
 }
 
@@ -205,10 +218,11 @@ void dti_team_set_job(struct dti_team *team, dti_job job, void *argument)
     team->argument = argument;
 }
 
-/* The innermost run, from which nobody has returned. Relaxed, both: all are parked or pause, and go publishes them. */
-static void number_run(struct dti_team *team, uint32_t number)
+/* The innermost run, from which nobody has returned. Relaxed, all: everybody is parked or serves, and go publishes them. */
+static void number_run(struct dti_team *team, uint32_t number, enum dti_pause_state pause)
 {
     atomic_store_explicit(&team->run, number, memory_order_relaxed);
+    atomic_store_explicit(&team->pause, pause, memory_order_relaxed);
     if (team->crowded)
         atomic_store_explicit(&team->returned, 0, memory_order_relaxed);
 }
@@ -238,10 +252,10 @@ static ditto_status run_inside(struct dti_team *team, struct run *run)
 {
     uint32_t outer = dti_team_run_number(team);
     run->deadline = (struct dti_deadline){ team->options.run_timeout_ms, team->run_deadline_ns };
-    number_run(team, run->number);
+    number_run(team, run->number, DTI_PAUSE_OPEN);
     dti_team_post(team, run->number);
     ditto_status status = finish_run(team, run);
-    number_run(team, outer);
+    number_run(team, outer, DTI_PAUSE_BEGUN);
     return status;
 }
 
@@ -254,7 +268,7 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
     dti_team_set_job(team, job, argument);
     if (run.inner)
         return run_inside(team, &run);
-    number_run(team, run.number);
+    number_run(team, run.number, DTI_PAUSE_OPEN);
     team->run_deadline_ns = dti_deadline_at(&run.deadline);
     dti_team_post(team, run.number);
     return finish_run(team, &run);

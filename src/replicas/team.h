@@ -89,6 +89,7 @@ struct dti_team {
     _Atomic bool poisoned;            /* set by who gives up on a replica; else read under lock */
     _Atomic bool expired;             /* the outermost run's time is over: inner runs do not start afresh */
     uint32_t pauses;                  /* in each other, of the present run: replica 0's own; else of whoever posts */
+    _Atomic uint32_t pause;     /* enum dti_pause_state, of the innermost run */
     struct dti_dependent *dependents; /* under lock */
     pthread_mutex_t lock;             /* one cross call at a time */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t go; /* number posted last */
@@ -159,13 +160,16 @@ struct dti_patience dti_team_patience(const struct dti_team *team, uint32_t pu, 
 ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dti_mask *mask);
 
 /* -- The replica's own thread -- */
-/* All replicas have met inside a run. Replica 0 begins a pause, in which it works alone and may run jobs, and always
+/* Inside a run all replicas meet; then replica 0 begins a pause, in which it works alone and may run jobs, and always
  * ends it; the others serve meanwhile: they do their parts of these jobs, and return when the pause has ended. They see
- * what replica 0 wrote before that. Contracts above; tests/model/pause.pml */
+ * what replica 0 wrote before that. A meeting may fail for some and not for others. Who leaves it with an error, and who
+ * serves in a stopped run, refuses the pause: either replica 0 has not begun, and then nobody pauses; or it is too late,
+ * and who was to leave serves first. tests/model/pause.pml */
 void dti_pause_announce(struct dti_replica *self); /* replica 0, before they meet: one will begin. A hint */
-void dti_pause_begin(struct dti_replica *self);
-void dti_pause_end(struct dti_replica *self);
-void dti_pause_serve(struct dti_replica *self);
+bool dti_pause_begin(struct dti_replica *self);    /* replica 0; false: it was refused, and the run is stopped */
+void dti_pause_end(struct dti_replica *self);      /* replica 0 */
+bool dti_pause_serve(struct dti_replica *self);    /* the others; false: it was refused, or their run was given up */
+void dti_pause_refuse(struct dti_replica *self);   /* whoever left the meeting with an error, the run being stopped */
 
 /* Of an error that the user's function returned: a record with a message, if it has written none since `serial_before`.
  * */

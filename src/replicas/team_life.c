@@ -181,6 +181,7 @@ static struct dti_team *allocate(const struct dti_team_options *options)
     dti_stop_init(&team->stop);
     atomic_init(&team->go, DTI_GO_NONE);
     atomic_init(&team->run, DTI_GO_NONE);
+    atomic_init(&team->pause, DTI_PAUSE_OPEN);
     atomic_init(&team->poisoned, false);
     atomic_init(&team->expired, false);
     team->alive = map_alive();

@@ -80,7 +80,8 @@ static ditto_status work_alone(ditto_strategy *strategy, const struct dti_merge 
 /* Replica 0. Its peers wait for the end of the pause alone, so it comes in any case. */
 static ditto_status lead(struct dti_replica *r, const struct dti_merge *merge, ditto_value **merged)
 {
-    dti_pause_begin(r);
+    if (!dti_pause_begin(r))
+        return dti_team_stop_status(r->team);
     dti_value_drop(*merged);
     *merged = NULL;
     ditto_status status = work_alone(r->team->strategy, merge, merged);
@@ -123,13 +124,16 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
     strategy->merging[r->id].count = merge->count;
     if (r->id == 0)
         dti_pause_announce(r);
-    DTI_TRY(dti_sync_meet(r, "ditto_merge_call", hash, &deadline));
-    ditto_status status = DITTO_OK;
+    ditto_status status = dti_sync_meet(r, "ditto_merge_call", hash, &deadline);
+    if (status != DITTO_OK) {
+        dti_pause_refuse(r);
+        return status;
+    }
     dti_trace_begin(r, DTI_TRACE_PAUSE, "pause");
     if (r->id == 0)
         status = lead(r, merge, merged);
-    else
-        dti_pause_serve(r);
+    else if (!dti_pause_serve(r))
+        status = dti_team_stop_status(r->team);
     dti_trace_end(r, 0);
     DTI_TRY(status);
     if (dti_stopped(&r->team->stop))

@@ -1,8 +1,8 @@
 /* src/sync/lines.c - small collectives: payloads ride in the lines of one meeting.
  *
- * An all-reduce is combined on the way: in a meeting of several rounds each replica passes on, after every round, the
- * largest subtrees that its block's ids form, so that nobody reads more than its siblings' (rounds.h); in a crowded one
- * the last to arrive combines once for all. Every other pattern is taken from the first slots after the meeting. */
+ * An all-reduce is combined on the way: in a meeting of several rounds each replica passes on, after every round, the largest
+ * subtrees that its block's ids form, so that nobody reads more than its siblings' (rounds.h); in a crowded one the last to
+ * arrive combines once for all. Every other pattern is taken from the first slots after the meeting. */
 #include "sync/collective.h"
 #include "sync/flow.h"
 
@@ -56,8 +56,7 @@ static void fill_next(struct dti_replica *self, const struct dti_step *step, uin
     for (uint32_t p = 0; p < parts; p++) {
         unsigned char *out = carried_at(slot, call, c, p, parts);
         bool single = part[p].end - part[p].first == 1;
-        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): a block has subtrees, and there is a value for each
-         * */
+        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): a block has subtrees, and there is a value for each */
         const void *result =
             single ? (value++)->data : dti_fold(&c->reduction, part[p], &value, c->count, out, scratch);
         if (result != out)
