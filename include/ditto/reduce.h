@@ -78,7 +78,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_gather(ditto_strategy *str
  *  @param axis  equal on all replicas
  *  @param out   [out] its data is in the replica's own memory, to be given to ditto_free
  *  @retval DITTO_ERR_SHAPE, DITTO_ERR_RANGE  as ditto_strategy_gather, on all replicas; the run goes on
- *  @retval DITTO_ERR_NO_MEMORY  ends the run
+ *  @retval DITTO_ERR_INVALID    other dtypes or axes on other replicas; as above
+ *  @retval DITTO_ERR_NO_MEMORY  on this replica alone: return it from the function
  *  Cost    two operations: the shapes, and the data. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *in,
                                                                uint32_t axis, ditto_tensor *out);

@@ -41,7 +41,7 @@ struct ditto_iterator {
     struct dti_mask affinity;  /* of the producers: the host's own, not replica 0's PU */
     bool has_affinity;
     size_t offset[DITTO_MAX_COMPONENTS], payload_bytes;
-    uint64_t most_rows; /* of one batch */
+    uint64_t global_rows, most_rows; /* of a step; of one batch */
 };
 
 /* -- producers -- */
@@ -250,6 +250,11 @@ ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *it, dit
     return status;
 }
 
+uint64_t dti_iterator_full_rows(const ditto_iterator *iterator, uint32_t replica)
+{
+    return dti_rebatch_full(iterator->global_rows, iterator->team->n, replica);
+}
+
 struct dti_team *dti_iterator_team(const ditto_iterator *iterator)
 {
     return iterator->team;
@@ -394,6 +399,7 @@ ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset *dataset, 
     if (it == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an iterator");
     it->slots = (o->buffer != 0 ? o->buffer : DEFAULT_BUFFER) + 1; /* and the one in use */
+    it->global_rows = global;
     it->most_rows = dti_rebatch_full(global, team->n, 0);
     ditto_status status = lay_out(it);
     if (status == DITTO_OK)

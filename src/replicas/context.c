@@ -17,7 +17,20 @@ void dti_frame_push(struct dti_frame *frame)
 
 void dti_frame_pop(struct dti_frame *frame)
 {
+    while (dti_frame_top != frame && dti_frame_top != NULL && dti_frame_top->is_scope) /* left open by a function inside */
+        dti_frame_end_scope();
     dti_frame_top = frame->below;
+}
+
+void dti_frame_end_scope(void)
+{
+    struct dti_frame *scope = dti_frame_top;
+    dti_frame_top = scope->below;
+    if (scope->pinned)
+        dti_affinity_restore(&scope->saved);
+    /* relaxed: a count; a thread that enters a scope while another destroys the strategy is beyond help */
+    atomic_fetch_sub_explicit(&scope->team->scopes, 1, memory_order_relaxed);
+    free(scope);
 }
 
 /* All but the mask. */
@@ -30,7 +43,7 @@ static void fill(struct dti_frame *frame, enum dti_context kind, struct dti_team
     frame->entries = 0;
     frame->run = NULL;
     frame->object = NULL;
-    frame->has_turn = frame->merges = frame->standing = frame->pinned = false;
+    frame->has_turn = frame->merges = frame->is_scope = frame->standing = frame->pinned = false;
 }
 
 void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team)
@@ -75,7 +88,9 @@ struct dti_replica *dti_self_refuse(const ditto_replica *self)
     const struct dti_frame *top = dti_frame_top;
     if (top == NULL && self != NULL && self == dti_plain_self)
         return dti_plain_replica;
-    if (self == NULL)
+    if (self == NULL && top != NULL && top->kind == DTI_CONTEXT_CROSS)
+        DTI_FAIL(DITTO_ERR_CONTEXT, "self is NULL, as it is in cross-replica context: call this inside run");
+    else if (self == NULL)
         DTI_FAIL(DITTO_ERR_INVALID, "self is NULL: pass the handle that the replica's function was given");
     else if (top != NULL && top->kind == DTI_CONTEXT_DEVICE)
         DTI_FAIL(
@@ -106,13 +121,12 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
     const struct dti_frame *top = dti_frame_top;
     if (top == NULL || (top->kind == DTI_CONTEXT_CROSS && top->team == team))
         return DITTO_OK;
+    if (top->kind == DTI_CONTEXT_UPDATE)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "called in the function of an update: there only the copy at hand is read and "
+                                           "written");
     /* dead in this child process, or the default strategy's: it stands in nobody's way */
     if (top->team != team && (dti_team_forked(top->team) || top->team->options.plain))
         return DITTO_OK;
-    if (top->kind == DTI_CONTEXT_UPDATE)
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "called in the function of an update: there only the copy at hand is read and "
-                        "written");
     if (top->kind == DTI_CONTEXT_DEVICE)
         return DTI_FAIL(
             DITTO_ERR_CONTEXT,
@@ -140,7 +154,7 @@ ditto_status dti_context_check_scope(const struct dti_team *team)
 ditto_status dti_context_check_outside(const char *what)
 {
     const struct dti_frame *top = dti_frame_top;
-    if (top != NULL && top->kind != DTI_CONTEXT_CROSS)
+    if (top != NULL && top->kind != DTI_CONTEXT_CROSS && !top->team->options.plain)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "destroying the %s on replica %u's thread: do it after run has returned",
                         what, top->replica->id);
     return DITTO_OK;

@@ -28,6 +28,7 @@ struct dti_frame {
     const void *object;          /* in update context: the variable at hand, opaque here */
     bool has_turn;               /* of a cross call: it took the team's turn */
     bool merges;                 /* of a merge function: the scope that it is in is the run's */
+    bool is_scope;               /* allocated, and counted in team->scopes */
     bool standing;               /* a scope without an end: ditto_set_default */
     bool pinned;                 /* saved holds the affinity from before */
     struct dti_mask saved;
@@ -37,7 +38,8 @@ struct dti_frame {
 /* -- The calling thread's own stack -- */
 extern _Thread_local struct dti_frame *dti_frame_top; /* NULL: no scope, no run */
 void dti_frame_push(struct dti_frame *frame);
-void dti_frame_pop(struct dti_frame *frame); /* the top one */
+void dti_frame_pop(struct dti_frame *frame); /* the top one, and scopes that were left open above it */
+void dti_frame_end_scope(void);              /* the top one is a scope: leaves it, however often it was entered */
 
 /* Pushes cross context of a team. The frame needs no initialising. */
 void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team);

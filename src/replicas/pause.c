@@ -1,47 +1,64 @@
-/* src/replicas/pause.c - replica 0 works alone inside a run; the others wait, and serve the runs that it posts. */
+/* src/replicas/pause.c - replica 0 works alone inside a run; the others wait, and serve the runs that it posts.
+ *
+ * Invariants  I1  replica 0 alone writes the pause's state, and begins only if it has not seen a refusal since it wrote BEGUN.
+ *             I2  who serves goes before the end only after a refusal of its own, and a look that did not find BEGUN since.
+ * Edges       U0 -> U1  BEGUN, then (dti_fence_light) a look for a refusal | a refusal, then (dti_fence_heavy) a look at the state:
+ *             V0 -> V1  of the two looks at least one sees the other side. If both do, replica 0 says so (DECLINED).
+ *             E0 -> E1  the end in the go word -> whoever finds the state open again
+ * Model       tests/model/pause.pml */
 #include "replicas/team_inside.h"
+
+static _Atomic uint32_t *state_of(const struct dti_replica *r)
+{
+    return &r->team->pause[r->depth];
+}
 
 void dti_pause_announce(struct dti_replica *self)
 {
     dti_fetch_to_write(&self->team->go, DTI_LINE); /* the others have it since they looked last */
 }
 
-/* Whether there is a pause: one compare-and-swap decides between its beginning and a refusal. True: so it is. Acquire: whoever finds
- * it open again after a pause has ended also finds the end (dti_pause_end's release). */
-static bool decide(struct dti_team *team, uint32_t decision)
-{
-    uint32_t found = DTI_PAUSE_OPEN;
-    return atomic_compare_exchange_strong_explicit(&team->pause, &found, decision, memory_order_acq_rel,
-                                                   memory_order_acquire) ||
-           found == decision;
-}
-
 bool dti_pause_begin(struct dti_replica *self)
 {
-    if (!decide(self->team, DTI_PAUSE_BEGUN))
-        return false;
-    self->team->pauses++;
-    return true;
+    atomic_store_explicit(state_of(self), DTI_PAUSE_BEGUN, memory_order_relaxed); /* U0; ordered by the fence */
+    dti_fence_light();
+    if (atomic_load_explicit(&self->team->refused[self->depth], memory_order_relaxed) == 0) { /* V1 */
+        self->depth++;
+        self->team->pauses++;
+        return true;
+    }
+    atomic_store_explicit(state_of(self), DTI_PAUSE_DECLINED, memory_order_release);
+    dti_waitroom_signal(&self->team->room, DTI_AWAITS_GO(self->team));
+    return false;
 }
 
 void dti_pause_end(struct dti_replica *self)
 {
     struct dti_team *team = self->team;
     team->pauses--;
+    self->depth--;
     dti_team_set_job(team, NULL, NULL); /* posted like a job, and none. All others serve, and have done what came before */
     self->seen = dti_team_next_number(team);
     dti_team_post_unless_home(team, self->seen);
-    atomic_store_explicit(&team->pause, DTI_PAUSE_OPEN, memory_order_release); /* to decide() */
-    dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
+    atomic_store_explicit(state_of(self), DTI_PAUSE_OPEN, memory_order_release); /* E0 */
 }
 
-/* Something to do, or nothing any more: it was refused, or may be, because the run is stopped. */
+/* Something to do, or nothing any more, because the run is stopped. */
 static bool is_called(void *argument)
 {
     const struct dti_replica *r = argument;
-    uint32_t pause = atomic_load_explicit(&r->team->pause, memory_order_relaxed); /* decide() looks again */
-    return dti_team_go_changed(argument) || pause == DTI_PAUSE_REFUSED ||
-           (pause == DTI_PAUSE_OPEN && dti_stopped(&r->team->stop));
+    return dti_team_go_changed(argument) ||
+           (dti_stopped(&r->team->stop) &&
+            atomic_load_explicit(state_of(r), memory_order_relaxed) != DTI_PAUSE_BEGUN); /* looked at again */
+}
+
+/* There will be no pause, and none has ended. */
+static bool refuse(struct dti_replica *self)
+{
+    atomic_store_explicit(&self->team->refused[self->depth], 1, memory_order_relaxed); /* V0; ordered by the fence */
+    dti_fence_heavy();
+    return atomic_load_explicit(state_of(self), memory_order_acquire) != DTI_PAUSE_BEGUN && /* U1, E1 */
+           !dti_team_go_changed(self);
 }
 
 bool dti_pause_serve(struct dti_replica *self)
@@ -50,27 +67,24 @@ bool dti_pause_serve(struct dti_replica *self)
     struct dti_deadline never = { .timeout_ms = DITTO_FOREVER };
     for (;;) {
         dti_wait(&team->room, self->id, DTI_AWAITS_GO(team), &self->patience, &never, is_called, self);
-        if (dti_team_go_changed(self)) {
-            if (dti_team_is_sent_home(team)) /* left for this thread's own loop to see, when the function has returned */
+        if (!dti_team_go_changed(self)) {
+            if (refuse(self))
                 return false;
-            uint32_t number = dti_team_await_go(self);
-            if (team->job == NULL)
-                return true;
-            dti_team_work(self, number);
-        } else if (decide(team, DTI_PAUSE_REFUSED)) {
-            dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
-            if (!dti_team_go_changed(self)) /* else a pause had ended before: its end is still to be seen */
-                return false;
+            continue;
         }
+        if (dti_team_is_sent_home(team)) /* left for this thread's own loop to see, when the function has returned */
+            return false;
+        uint32_t number = dti_team_await_go(self);
+        if (team->job == NULL)
+            return true;
+        self->depth++;
+        dti_team_work(self, number);
+        self->depth--;
     }
 }
 
 void dti_pause_refuse(struct dti_replica *self)
 {
-    if (self->id != 0) {
-        (void)dti_pause_serve(self); /* the run is stopped: that refuses, or serves what has begun */
-        return;
-    }
-    (void)decide(self->team, DTI_PAUSE_REFUSED);
-    dti_waitroom_signal(&self->team->room, DTI_AWAITS_GO(self->team));
+    if (self->id != 0) /* the run is stopped: that refuses, or serves what has begun. Without replica 0 nothing begins */
+        (void)dti_pause_serve(self);
 }

@@ -219,12 +219,21 @@ void dti_team_set_job(struct dti_team *team, dti_job job, void *argument)
 }
 
 /* The innermost run, from which nobody has returned. Relaxed, all: everybody is parked or serves, and go publishes them. */
-static void number_run(struct dti_team *team, uint32_t number, enum dti_pause_state pause)
+static void number_run(struct dti_team *team, uint32_t number)
 {
     atomic_store_explicit(&team->run, number, memory_order_relaxed);
-    atomic_store_explicit(&team->pause, pause, memory_order_relaxed);
     if (team->crowded)
         atomic_store_explicit(&team->returned, 0, memory_order_relaxed);
+}
+
+/* Of a run that begins: there may be pauses in it. Relaxed, as above. */
+static void open_pauses(struct dti_team *team)
+{
+    uint32_t level = team->pauses;
+    if (atomic_load_explicit(&team->pause[level], memory_order_relaxed) != DTI_PAUSE_OPEN)
+        atomic_store_explicit(&team->pause[level], DTI_PAUSE_OPEN, memory_order_relaxed);
+    if (atomic_load_explicit(&team->refused[level], memory_order_relaxed) != 0)
+        atomic_store_explicit(&team->refused[level], 0, memory_order_relaxed);
 }
 
 static ditto_status finish_run(struct dti_team *team, struct run *run)
@@ -252,10 +261,11 @@ static ditto_status run_inside(struct dti_team *team, struct run *run)
 {
     uint32_t outer = dti_team_run_number(team);
     run->deadline = (struct dti_deadline){ team->options.run_timeout_ms, team->run_deadline_ns };
-    number_run(team, run->number, DTI_PAUSE_OPEN);
+    open_pauses(team);
+    number_run(team, run->number);
     dti_team_post(team, run->number);
     ditto_status status = finish_run(team, run);
-    number_run(team, outer, DTI_PAUSE_BEGUN);
+    number_run(team, outer);
     return status;
 }
 
@@ -268,7 +278,8 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
     dti_team_set_job(team, job, argument);
     if (run.inner)
         return run_inside(team, &run);
-    number_run(team, run.number, DTI_PAUSE_OPEN);
+    open_pauses(team);
+    number_run(team, run.number);
     team->run_deadline_ns = dti_deadline_at(&run.deadline);
     dti_team_post(team, run.number);
     return finish_run(team, &run);

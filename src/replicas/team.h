@@ -12,7 +12,8 @@
  * Edges       G0 -> G1  the poster's job -> every replica that sees the new go number; also the end of a pause
  *             D0 -> D1  a replica's job -> the poster that sees its done number
  * Progress    run returns when every job has returned; with a run timeout it may give up on some (poisoned).
- * Model       tests/model/pause.pml */
+ *             U0 -> U1, V0 -> V1, E0 -> E1  whether there is a pause: argued in pause.c
+ * Model       tests/model/pause.pml, refuse.pml */
 #ifndef DTI_TEAM_H
 #define DTI_TEAM_H
 
@@ -27,6 +28,7 @@
 
 #include <pthread.h>
 
+#define DTI_PAUSES  10  /* in each other, at most */
 #define DTI_HANDLES 4096 /* runs after which a stale `self` would look fresh again */
 
 struct dti_replica {
@@ -46,6 +48,7 @@ struct dti_replica {
     struct dti_elsewhere *elsewhere; /* memory of other nodes, for its devices there; NULL: none */
     struct dti_patience patience;
     uint32_t load_epoch; /* that patience was made for */
+    uint32_t depth;      /* pauses around the run that it is in */
     uint32_t seen;       /* the last go number that it has acted on */
     int32_t tid, cpu;    /* read back; -1: unknown */
     pthread_t thread;
@@ -89,13 +92,15 @@ struct dti_team {
     _Atomic bool poisoned;            /* set by who gives up on a replica; else read under lock */
     _Atomic bool expired;             /* the outermost run's time is over: inner runs do not start afresh */
     uint32_t pauses;                  /* in each other, of the present run: replica 0's own; else of whoever posts */
-    _Atomic uint32_t pause;     /* enum dti_pause_state, of the innermost run */
+    _Atomic uint32_t scopes;    /* entered on any thread and not left */
+    _Atomic uint32_t refused[DTI_PAUSES]; /* not 0: somebody will not pause */
     struct dti_dependent *dependents; /* under lock */
     pthread_mutex_t lock;             /* one cross call at a time */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t go; /* number posted last */
     _Atomic uint32_t run;                       /* the innermost run's; relaxed: published by go */
     dti_job job;                                /* plain, published by go */
     void *argument;
+    _Atomic uint32_t pause[DTI_PAUSES]; /* enum dti_pause_state, of the run that is inside as many pauses; fills the line */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t returned; /* of the present run; counted in crowded teams alone */
 };
 

@@ -12,8 +12,8 @@ uint32_t dti_team_next_number(const struct dti_team *team);
 void dti_team_post(struct dti_team *team, uint32_t number);
 /* The same, but nothing where a poisoned team has been destroyed meanwhile. */
 void dti_team_post_unless_home(struct dti_team *team, uint32_t number);
-/* Of the pauses of a run: it may begin; it goes on; there will be none any more. */
-enum dti_pause_state { DTI_PAUSE_OPEN, DTI_PAUSE_BEGUN, DTI_PAUSE_REFUSED };
+/* Of the pauses of a run: one may begin; it goes on; it was refused. */
+enum dti_pause_state { DTI_PAUSE_OPEN, DTI_PAUSE_BEGUN, DTI_PAUSE_DECLINED };
 bool dti_team_go_changed(void *replica); /* since what it has seen */
 bool dti_team_is_sent_home(const struct dti_team *team);
 /* Waits for the next go number, and takes it as seen. */

@@ -136,6 +136,7 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
         atomic_init(&r->done, DTI_GO_NONE);
         r->news = DITTO_OK;
         r->seen = DTI_GO_NONE;
+        r->depth = 0;
         r->id = i;
         r->team = team;
         r->arena = NULL;
@@ -181,7 +182,6 @@ static struct dti_team *allocate(const struct dti_team_options *options)
     dti_stop_init(&team->stop);
     atomic_init(&team->go, DTI_GO_NONE);
     atomic_init(&team->run, DTI_GO_NONE);
-    atomic_init(&team->pause, DTI_PAUSE_OPEN);
     atomic_init(&team->poisoned, false);
     atomic_init(&team->expired, false);
     team->alive = map_alive();

@@ -1,13 +1,13 @@
 /* src/strategy/api_reduce.c - include/ditto/reduce.h: check, then call. */
 #include "strategy/reduce.h"
+#include "strategy/look.h"
 
 static ditto_status check(const ditto_strategy *strategy, const ditto_value *value, const void *out)
 {
     DTI_TRY(dti_not_null(strategy, "strategy"));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
-    if (dti_team_forked(dti_team_of(strategy)))
-        return dti_fail_forked();
+    DTI_TRY(dti_strategy_check_usable(strategy));
     return dti_value_check_own(value, strategy, "value");
 }
 
@@ -18,7 +18,7 @@ ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const 
     DTI_TRY(check(strategy, value, out));
     if (num_axes != 0)
         DTI_TRY(dti_not_null(axes, "axes"));
-    return dti_reduce_value(strategy, op, value, axes, num_axes, out);
+    return dti_reduce_value(strategy, op, value, num_axes != 0 ? axes : NULL, num_axes, out);
 }
 
 ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, const ditto_value *value, double *out)
@@ -28,7 +28,7 @@ ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, co
     DTI_ENTER();
     DTI_TRY(check(strategy, value, out));
     DTI_TRY(dti_reduce_value(strategy, op, value, NULL, 0, &reduced));
-    ditto_status status = ditto_value_tensor(reduced, &tensor);
+    ditto_status status = dti_look_tensor(reduced, &tensor);
     if (status == DITTO_OK)
         status = dti_tensor_number(&tensor, out);
     dti_value_drop(reduced);

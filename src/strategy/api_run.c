@@ -7,14 +7,28 @@
 
 /* -- cross-replica context -- */
 
+/* Ops that values are reduced by, and no result twice. */
+static ditto_status check_wishes(const ditto_run_options *options)
+{
+    DTI_TRY(dti_not_null(options->reduce, "reduce"));
+    for (uint32_t i = 0; i < options->num_reduce; i++) {
+        const char *name = options->reduce[i].name != NULL ? options->reduce[i].name : "";
+        if (options->reduce[i].op < DITTO_SUM || options->reduce[i].op > DITTO_PROD)
+            return DTI_FAIL(DITTO_ERR_RANGE, "reduce[%u].op = %d: SUM, MEAN, MIN, MAX or PROD", i,
+                            (int)options->reduce[i].op);
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(options->reduce[k].name != NULL ? options->reduce[k].name : "", name) == 0)
+                return DTI_FAIL(DITTO_ERR_INVALID, "reduce names the result \"%s\" twice", name);
+    }
+    return DITTO_OK;
+}
+
 static ditto_status read_options(const ditto_run_options *given, ditto_run_options *known)
 {
     DTI_TRY(dti_options_copy(known, sizeof *known, given, "ditto_run_options"));
     if ((unsigned)known->dynamic_batch > DITTO_OFF)
         return DTI_FAIL(DITTO_ERR_RANGE, "dynamic_batch = %d is not a value of its enum", (int)known->dynamic_batch);
-    if (known->num_reduce != 0)
-        DTI_TRY(dti_not_null(known->reduce, "reduce"));
-    return DITTO_OK;
+    return known->num_reduce != 0 ? check_wishes(known) : DITTO_OK;
 }
 
 ditto_status ditto_strategy_run_values(ditto_strategy *strategy, ditto_replica_fn function, void *user,
@@ -49,7 +63,8 @@ ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *
                                  .wanted = result != NULL,
                                  .step = function,
                                  .iterator = iterator,
-                                 .steps = steps };
+                                 .steps = steps,
+                                 .same_batches = known.dynamic_batch == DITTO_OFF };
     return dti_strategy_run_values(strategy, &wish, &known, steps_done, result);
 }
 

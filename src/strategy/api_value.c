@@ -9,7 +9,8 @@ static ditto_status check_making(const ditto_strategy *strategy, const void *inp
     DTI_TRY(dti_not_null(strategy, "strategy"));
     DTI_TRY(dti_not_null(input, name));
     DTI_TRY(dti_not_null(out, "out"));
-    return dti_context_check_cross(dti_team_of(strategy));
+    DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
+    return dti_strategy_check_usable(strategy);
 }
 
 ditto_status ditto_strategy_value(ditto_strategy *strategy, const ditto_tensor *tensor, ditto_value **out)
@@ -198,6 +199,7 @@ ditto_status ditto_value_select(ditto_value *value, uint32_t replica, ditto_valu
     DTI_TRY(check_replica(value, replica));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_context_check_cross(value->strategy->base.team));
+    DTI_TRY(dti_strategy_check_usable(value->strategy));
     return dti_look_select(value, replica, out);
 }
 
@@ -210,6 +212,7 @@ ditto_status ditto_strategy_local_results(ditto_strategy *strategy, ditto_value 
     DTI_TRY(dti_not_null(count, "count"));
     DTI_TRY(dti_value_check_own(value, strategy, "value"));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
+    DTI_TRY(dti_strategy_check_usable(strategy));
     return dti_look_local_results(value, out, count);
 }
 

@@ -60,6 +60,7 @@ ditto_strategy *dti_default_strategy(void)
 
 static void end_thread(void *team)
 {
+    dti_merge_forget_plain();
     dti_plain_replica = NULL;
     dti_plain_self = NULL;
     dti_sync_destroy(team);
@@ -82,9 +83,16 @@ __attribute__((destructor)) static void end_process(void)
     pthread_mutex_unlock(&lock);
 }
 
+/* In a child the lock may be held by a thread that is not there. */
+static void renew_lock(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
+
 static void make_key(void)
 {
     has_key = pthread_key_create(&at_thread_end, end_thread) == 0;
+    pthread_atfork(NULL, NULL, renew_lock);
 }
 
 static ditto_status make_replica(ditto_strategy *strategy)

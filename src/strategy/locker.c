@@ -1,29 +1,41 @@
 /* src/strategy/locker.c - see locker.h. */
 #include "strategy/locker.h"
 
-#define LOOKS 8 /* at components that may be large enough */
+#define LOOKS 16 /* at components that may be large enough */
 
-/* The first of its own that has room, out of the list; NULL: none of the first few. */
+static bool is_small(size_t bytes)
+{
+    return bytes <= sizeof((struct dti_component *)0)->small;
+}
+
+static struct dti_component *take_out(struct dti_component **at)
+{
+    struct dti_component *found = *at;
+    if (found != NULL)
+        *at = found->next;
+    return found;
+}
+
+/* Of the first few, the smallest that has room, out of its list; NULL: none. */
 static struct dti_component *find(struct dti_locker *locker, size_t bytes)
 {
-    struct dti_component **at = &locker->own;
+    struct dti_component **at = &locker->large, **best = NULL;
+    if (is_small(bytes))
+        return take_out(&locker->small);
     for (int look = 0; *at != NULL && look < LOOKS; look++, at = &(*at)->next)
-        if (bytes <= sizeof(*at)->small || (*at)->room >= bytes) {
-            struct dti_component *found = *at;
-            *at = found->next;
-            return found;
-        }
-    return NULL;
+        if ((*at)->room >= bytes && (best == NULL || (*at)->room < (*best)->room))
+            best = at;
+    return best != NULL ? take_out(best) : NULL;
 }
 
 static void collect_returned(struct dti_locker *locker)
 {
-    struct dti_component *list =
-        atomic_exchange_explicit(&locker->returned, NULL, memory_order_acquire); /* of dti_component_give */
+    struct dti_component *list = atomic_exchange_explicit(&locker->returned, NULL,
+                                                          memory_order_acquire); /* of dti_component_give */
     while (list != NULL) {
-        struct dti_component *next = list->next;
-        list->next = locker->own;
-        locker->own = list;
+        struct dti_component *next = list->next, **own = list->room == 0 ? &locker->small : &locker->large;
+        list->next = *own;
+        *own = list;
         list = next;
     }
 }
@@ -38,7 +50,6 @@ static ditto_status make(struct dti_locker *locker, struct dti_component **out)
     return DITTO_OK;
 }
 
-/* One that has been kept and is too small grows, rather than that there are more and more. */
 static ditto_status grow(struct dti_component *c, size_t bytes)
 {
     struct dti_replica *r = c->locker->replica;
@@ -58,11 +69,11 @@ ditto_status dti_component_take(struct dti_locker *locker, size_t bytes, struct 
         collect_returned(locker);
         c = find(locker, bytes);
     }
-    if (c == NULL && (c = locker->own) != NULL)
-        locker->own = c->next;
+    if (c == NULL && !is_small(bytes)) /* one that is kept and too small grows, rather than that there are more and more */
+        c = take_out(&locker->large);
     if (c == NULL)
         DTI_TRY(make(locker, &c));
-    if (bytes > sizeof c->small && c->room < bytes) {
+    if (!is_small(bytes) && c->room < bytes) {
         ditto_status status = grow(c, bytes);
         if (status != DITTO_OK) {
             dti_component_give(c);
@@ -70,7 +81,7 @@ ditto_status dti_component_take(struct dti_locker *locker, size_t bytes, struct 
         }
     }
     *out = c;
-    *data = bytes <= sizeof c->small ? c->small : c->memory;
+    *data = is_small(bytes) ? c->small : c->memory;
     return DITTO_OK;
 }
 

@@ -168,6 +168,8 @@ ditto_status dti_look_select(ditto_value *v, uint32_t replica, ditto_value **out
     }
     if (v->kind == DITTO_NEST) {
         DTI_TRY(dti_value_make(v->strategy, DITTO_NEST, out));
+        (*out)->container = dti_value_keep(v);
+        (*out)->replica = replica;
         return dti_value_finish(*out, select_member(v, replica, *out), out);
     }
     if (v->kind == DITTO_SLICES)
@@ -198,7 +200,7 @@ static ditto_status local_result(ditto_value *v, uint32_t replica, ditto_value *
 
 ditto_status dti_look_local_results(ditto_value *v, ditto_value **out, uint32_t *count)
 {
-    uint32_t n = v->kind == DITTO_PLAIN ? 1 : v->strategy->base.team->n;
+    uint32_t all = v->strategy->base.team->n, n = v->kind == DITTO_PLAIN ? 1 : all;
     for (uint32_t i = 0; i < n; i++) {
         ditto_status status = local_result(v, i, &out[i]);
         if (status == DITTO_OK)
@@ -207,6 +209,8 @@ ditto_status dti_look_local_results(ditto_value *v, ditto_value **out, uint32_t 
             dti_value_drop(out[i]);
         return status;
     }
+    for (uint32_t i = n; i < all; i++)
+        out[i] = NULL;
     *count = n;
     return DITTO_OK;
 }

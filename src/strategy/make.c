@@ -1,5 +1,6 @@
 /* src/strategy/make.c - making distributed values. */
 #include "strategy/make.h"
+#include "strategy/look.h"
 
 #include <string.h>
 
@@ -122,7 +123,10 @@ static ditto_status call_functions(ditto_value *value, ditto_value_fn function, 
     for (uint32_t i = 0; i < n; i++) {
         ditto_tensor component = { .data = NULL };
         uint32_t serial = dti_error_serial;
-        DTI_TRY(dti_function_status(function(i, n, &component, user), serial, "the function for replica %u's component",
+        DTI_NO_EXCEPTION(returned);
+        ditto_status status = function(i, n, &component, user);
+        returned = true;
+        DTI_TRY(dti_function_status(status, serial, "the function for replica %u's component",
                                     i));
         DTI_TRY(check_tensor(&component, i));
         DTI_TRY(dti_check_alike(i == 0 ? &component : &value->part[0], &component, i));
@@ -154,6 +158,8 @@ static ditto_status copy_in_turn(struct copying *c)
 ditto_status dti_make_from_tensors(ditto_value *value, const ditto_tensor *tensors, uint32_t each)
 {
     uint32_t n = value->strategy->base.team->n;
+    if (each > UINT32_MAX / n)
+        return DTI_FAIL(DITTO_ERR_RANGE, "each = %u arrays for each of %u replicas", each, n);
     for (uint32_t i = 0; i < n * each; i++)
         DTI_TRY(check_tensor(&tensors[i], i / each));
     for (uint32_t i = 0; i < n; i++) {
@@ -262,7 +268,7 @@ static ditto_status regroup_leaf(ditto_strategy *strategy, const ditto_value *co
     struct copying copying = { .value = value, .each = 1 };
     ditto_status status = DITTO_OK;
     for (uint32_t i = 0; i < n && status == DITTO_OK; i++) {
-        status = ditto_value_tensor(values[i], &one);
+        status = dti_look_tensor(values[i], &one);
         if (status == DITTO_OK)
             status = dti_check_alike(i == 0 ? &one : &value->part[0], &one, i);
         copying.replica = i;

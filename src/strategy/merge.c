@@ -52,14 +52,17 @@ static ditto_status call_function(ditto_strategy *strategy, const struct dti_mer
     status = dti_function_status(status, serial, "the merge function");
     if (status == DITTO_OK && *result != NULL)
         status = dti_value_check_own(*result, strategy, "what the merge function gave");
-    if (status != DITTO_OK)
-        *result = NULL;
     if (*result != NULL && is_argument(arguments, merge->count, *result))
         (void)dti_value_keep(*result);
+    if (status == DITTO_OK)
+        return DITTO_OK;
+    dti_value_drop(*result); /* also with an error it is the call's own */
+    *result = NULL;
     return status;
 }
 
-static ditto_status work_alone(ditto_strategy *strategy, const struct dti_merge *merge, ditto_value **result)
+/* `turn`: this call took the team's turn, where the run has not. */
+static ditto_status work_alone(ditto_strategy *strategy, const struct dti_merge *merge, bool turn, ditto_value **result)
 {
     ditto_value *arguments[DITTO_MAX_MERGE_ARGUMENTS];
     struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
@@ -69,6 +72,7 @@ static ditto_status work_alone(ditto_strategy *strategy, const struct dti_merge 
     dti_frame_push_cross(&frame, strategy->base.team);
     frame.entries = 1;
     frame.merges = true;
+    frame.has_turn = turn;
     ditto_status status = call_function(strategy, merge, arguments, result);
     dti_frame_pop(&frame);
     dti_error_replica = outer;
@@ -84,11 +88,17 @@ static ditto_status lead(struct dti_replica *r, const struct dti_merge *merge, d
         return dti_team_stop_status(r->team);
     dti_value_drop(*merged);
     *merged = NULL;
-    ditto_status status = work_alone(r->team->strategy, merge, merged);
+    ditto_status status = work_alone(r->team->strategy, merge, false, merged);
     if (status != DITTO_OK)
         dti_team_stop(r->team);
     dti_pause_end(r);
     return status;
+}
+
+void dti_merge_forget_plain(void)
+{
+    dti_value_drop(plain_merged);
+    plain_merged = NULL;
 }
 
 static ditto_status merge_plain(const struct dti_merge *merge, const ditto_tensor *arguments,
@@ -97,11 +107,10 @@ static ditto_status merge_plain(const struct dti_merge *merge, const ditto_tenso
     ditto_strategy *strategy = dti_default_strategy();
     if (strategy == NULL)
         return dti_error_get()->status;
-    dti_value_drop(plain_merged);
-    plain_merged = NULL;
+    dti_merge_forget_plain();
     bool taken = dti_team_take_turn(strategy->base.team); /* its one place for arguments */
     strategy->merging[0].arguments = arguments;
-    ditto_status status = work_alone(strategy, merge, &plain_merged);
+    ditto_status status = work_alone(strategy, merge, taken, &plain_merged);
     dti_team_give_turn(strategy->base.team, taken);
     if (status == DITTO_OK && result != NULL)
         *result = plain_merged;
@@ -121,7 +130,6 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
     if (r->crew != NULL && r->crew->outstanding)
         DTI_TRY(dti_crew_join(r));
     strategy->merging[r->id].arguments = arguments;
-    strategy->merging[r->id].count = merge->count;
     if (r->id == 0)
         dti_pause_announce(r);
     ditto_status status = dti_sync_meet(r, "ditto_merge_call", hash, &deadline);

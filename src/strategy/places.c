@@ -40,7 +40,7 @@ static bool is_place(const struct delivery *d, uint32_t replica)
 static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
 {
     const ditto_value *of = d->places->of;
-    size_t rows = of != NULL && of->kind == DITTO_VARIABLE && of->variable->spec.rank != 0 ? of->variable->spec.shape[0]
+    size_t bytes, rows = of != NULL && of->kind == DITTO_VARIABLE && of->variable->spec.rank != 0 ? of->variable->spec.shape[0]
                                                                                            : d->from->dense_rows;
     if (rows == 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
@@ -55,7 +55,8 @@ static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
         d->spec.rank = of->variable->spec.rank;
         memcpy(d->spec.shape, of->variable->spec.shape, sizeof d->spec.shape);
     }
-    d->made = aligned_alloc(DTI_LINE, ditto_tensor_bytes(&d->spec) / DTI_LINE * DTI_LINE + DTI_LINE);
+    DTI_TRY(dti_tensor_check(&d->spec, &bytes));
+    d->made = aligned_alloc(DTI_LINE, bytes / DTI_LINE * DTI_LINE + DTI_LINE);
     if (d->made == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu dense rows", rows);
     d->whole = d->made;

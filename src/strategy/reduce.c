@@ -168,20 +168,29 @@ static ditto_status reduce_slices(const ditto_value *v, ditto_op op, const int32
 {
     if (axes != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "axes of slices: their reduction is their concatenation");
-    if (op != DITTO_SUM && op != DITTO_MEAN)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of slices: SUM or MEAN", ditto_op_name(op));
     return dti_concatenate_slices(v, op, out);
 }
 
+struct copying {
+    const char *from;
+    char *to;
+};
+
+static ditto_status copy_bytes(size_t first, size_t end, void *context)
+{
+    const struct copying *c = context;
+    memcpy(c->to + first, c->from + first, end - first);
+    return DITTO_OK;
+}
+
 /* A copy that is the caller's, as every result is. */
-static ditto_status copy_one(const ditto_tensor *one, ditto_value *out)
+static ditto_status copy_one(ditto_strategy *strategy, const ditto_tensor *one, ditto_value *out)
 {
     size_t bytes = ditto_tensor_bytes(one);
     out->plain = *one;
     DTI_TRY(dti_value_room(out));
-    if (bytes != 0)
-        memcpy(out->plain.data, one->data, bytes);
-    return DITTO_OK;
+    struct copying copying = { one->data, out->plain.data };
+    return dti_share(strategy, 2 * bytes, bytes, DTI_LINE, copy_bytes, &copying);
 }
 
 /* One value for all, or the replicas' parts: into `out`. */
@@ -195,7 +204,7 @@ static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const di
     if (axes != NULL)
         status = reduce_along_axes(strategy, op, parts.part, one ? 1 : strategy->base.team->n, axes, num_axes, out);
     else
-        status = one ? copy_one(parts.part, out) : reduce_over_replicas(strategy, op, parts.part, out);
+        status = one ? copy_one(strategy, parts.part, out) : reduce_over_replicas(strategy, op, parts.part, out);
     dti_parts_close(&parts);
     return status;
 }

@@ -178,7 +178,7 @@ static ditto_status collect(ditto_strategy *strategy, const struct dti_run_call 
     }
     if (first->result[0].name[0] == '\0')
         return take_reduced(strategy, call, 0, options, out);
-    bool numbered = first->result[0].name[0] >= '0' && first->result[0].name[0] <= '9';
+    bool numbered = dti_name_is_number(first->result[0].name);
     DTI_TRY(dti_value_make(strategy, DITTO_NEST, &nest));
     return dti_value_finish(nest, (numbered ? collect_numbered : collect_named)(strategy, call, options, nest), out);
 }

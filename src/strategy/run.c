@@ -9,6 +9,25 @@ const struct dti_run_call *dti_run_call_here(void)
     return dti_frame_top != NULL ? dti_frame_top->run : NULL;
 }
 
+static ditto_status call_step(ditto_replica *self, const struct dti_run_call *call, const ditto_batch *batch)
+{
+    ditto_status status = call->step(self, batch, call->argument);
+    if (status > 0) /* one replica would make fewer steps than another */
+        return DTI_FAIL(DITTO_ERR_USER, "the function of a step returned %s, which is news of nothing",
+                        ditto_status_name(status));
+    return status;
+}
+
+/* dynamic_batch is OFF: every step has all its rows. */
+static ditto_status check_full(const struct dti_replica *r, const struct dti_run_call *call, const ditto_batch *batch)
+{
+    uint64_t full = dti_iterator_full_rows(call->iterator, r->id);
+    if (batch->rows == full)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_SHAPE, "dynamic_batch is OFF, but step %llu has %llu rows for replica %u, not %llu",
+                    (unsigned long long)batch->step, (unsigned long long)batch->rows, r->id, (unsigned long long)full);
+}
+
 /* Up to `steps` batches, one after the other. */
 static ditto_status step_on(struct dti_replica *r, ditto_replica *self, struct dti_run_call *call)
 {
@@ -20,7 +39,9 @@ static ditto_status step_on(struct dti_replica *r, ditto_replica *self, struct d
         if (status != DITTO_OK)
             break;
         dti_results_again(r, call);
-        status = call->step(self, &batch, call->argument);
+        if (call->same_batches)
+            DTI_TRY(check_full(r, call, &batch));
+        status = call_step(self, call, &batch);
         if (status != DITTO_OK)
             break;
     }
@@ -78,7 +99,12 @@ static ditto_status begin_inner(struct dti_team *team)
 {
     if (team->strategy->levels == DTI_LEVELS)
         return DTI_FAIL(DITTO_ERR_RANGE, "a run inside %d runs: that is deeper than runs go", DTI_LEVELS);
-    return team->pauses != 0 ? dti_sync_make_inner(team) : DITTO_OK;
+    if (team->pauses == 0)
+        return DITTO_OK;
+    ditto_status status = dti_sync_make_inner(team);
+    if (status != DITTO_OK)
+        dti_team_renew(team); /* the jobs that made it were stopped */
+    return status;
 }
 
 /* All replicas are parked, or serve: the next run starts clean. */
@@ -93,6 +119,7 @@ static void renew_stopped(struct dti_team *team)
 ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call *wish, struct dti_run_call **call)
 {
     struct dti_team *team = strategy->base.team;
+    *call = NULL;
     DTI_TRY(begin_inner(team));
     *call = describe_call(strategy, wish);
     strategy->levels++;

@@ -36,6 +36,8 @@ static ditto_status run_and_collect(ditto_strategy *strategy, const struct dti_r
 {
     struct dti_run_call *call;
     ditto_status status = dti_run_in_turn(strategy, wish, &call), collected = DITTO_OK;
+    if (call == NULL)
+        return status;
     if (wish->step != NULL && status >= 0 && steps_done != NULL)
         *steps_done = call->done;
     if (strategy->base.team->poisoned || dti_team_forked(strategy->base.team))
@@ -64,9 +66,8 @@ ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_
 static ditto_status check_name_fits(const struct dti_results *results, const char *name)
 {
     const char *other = results->count != 0 ? results->result[0].name : name;
-    bool alone = name[0] == '\0' || other[0] == '\0', digit = name[0] >= '0' && name[0] <= '9',
-         other_digit = other[0] >= '0' && other[0] <= '9';
-    if ((!alone && digit == other_digit) || (alone && strcmp(name, other) == 0))
+    bool alone = name[0] == '\0' || other[0] == '\0';
+    if ((!alone && dti_name_is_number(name) == dti_name_is_number(other)) || (alone && strcmp(name, other) == 0))
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_INVALID,
                     "results \"%s\" and \"%s\": a function returns one without a name, or all with names, or all with "
@@ -91,7 +92,7 @@ static ditto_status find_place(struct dti_results *results, const char *name, st
         return DTI_FAIL(DITTO_ERR_RANGE, "more than %d results", DITTO_MAX_RESULTS);
     *out = &results->result[results->count];
     (*out)->component = NULL;
-    strcpy((*out)->name, name); /* its length has been checked */
+    memcpy((*out)->name, name, strlen(name) + 1); /* its length has been checked */
     return DITTO_OK;
 }
 
@@ -101,6 +102,8 @@ ditto_status dti_result_place(struct dti_replica *r, const char *name, ditto_val
     const struct dti_run_call *call = dti_run_call_here();
     if (call == NULL || !call->returns)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "this run takes no results: use ditto_strategy_run_values");
+    if (name != NULL && name[0] == '\0')
+        return dti_name_check(name);
     *list = r->team->strategy->locker[r->id].results[call->level];
     DTI_TRY(find_place(*list, name != NULL ? name : "", out));
     (*out)->kind = kind;

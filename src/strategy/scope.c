@@ -14,6 +14,29 @@ static bool is_standing(const struct dti_frame *top)
     return top != NULL && top->standing;
 }
 
+/* -- a thread that ends with a standing scope -- */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t at_thread_end;
+
+static void end_standing(void *unused)
+{
+    (void)unused;
+    while (is_standing(dti_frame_top))
+        dti_frame_end_scope();
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&at_thread_end, end_standing); /* refused: then it stays, as a scope that is never left does */
+}
+
+static void watch_thread_end(void)
+{
+    pthread_once(&once, make_key);
+    pthread_setspecific(at_thread_end, &once); /* any address: it is not looked at */
+}
+
 static ditto_status pin(const struct dti_team *team, struct dti_frame *frame, bool *pinned)
 {
     *pinned = team->options.pin && !team->options.caller_waits;
@@ -44,24 +67,16 @@ ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing)
         free(frame);
         return status;
     }
-    /* relaxed: see dti_strategy_destroy */
-    atomic_fetch_add_explicit(&strategy->scopes, 1, memory_order_relaxed);
+    /* relaxed: see dti_frame_end_scope */
+    atomic_fetch_add_explicit(&team->scopes, 1, memory_order_relaxed);
     dti_frame_push_cross(frame, team);
+    frame->is_scope = true;
     frame->entries = 1;
     frame->standing = standing;
     frame->pinned = pinned;
+    if (standing)
+        watch_thread_end();
     return DITTO_OK;
-}
-
-/* The thread's top frame, a scope that nobody is in any more. */
-static void end_scope(struct dti_frame *top)
-{
-    dti_frame_pop(top);
-    if (top->pinned)
-        dti_affinity_restore(&top->saved);
-    /* relaxed: see dti_strategy_destroy */
-    atomic_fetch_sub_explicit(&top->team->strategy->scopes, 1, memory_order_relaxed);
-    free(top);
 }
 
 ditto_status dti_scope_leave(ditto_strategy *strategy)
@@ -75,7 +90,7 @@ ditto_status dti_scope_leave(ditto_strategy *strategy)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "this scope was not entered with ditto_strategy_scope_enter: %s",
                         top->merges ? "it ends with the merge function" : "ditto_set_default(NULL) ends it");
     if (--top->entries == 0)
-        end_scope(top);
+        dti_frame_end_scope();
     return DITTO_OK;
 }
 
@@ -86,12 +101,12 @@ ditto_status dti_scope_clear_standing(void)
         return DITTO_OK;
     if (!is_standing(top) || top->entries != 1)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "inside a scope or a run: leave it first");
-    end_scope(top);
+    dti_frame_end_scope();
     return DITTO_OK;
 }
 
 void dti_scope_forget(const struct dti_team *team)
 {
     while (is_own_scope(dti_frame_top, team))
-        end_scope(dti_frame_top);
+        dti_frame_end_scope();
 }

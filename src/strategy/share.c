@@ -21,11 +21,15 @@ static ditto_status work_on_share(struct dti_replica *r, void *argument)
     return status;
 }
 
-static ditto_status work_alone(const struct sharing *s)
+/* In turn: a run may be writing a variable that is read here. */
+static ditto_status work_alone(struct dti_team *team, const struct sharing *s)
 {
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
     struct dti_fenv saved = dti_fenv_enter();
     ditto_status status = s->work(0, s->items, s->context);
     dti_fenv_leave(saved);
+    dti_cross_leave(team, &frame);
     return status;
 }
 
@@ -41,7 +45,7 @@ ditto_status dti_share(ditto_strategy *strategy, size_t bytes, size_t items, siz
     if (items == 0)
         return DITTO_OK;
     if (team->n == 1 || items <= grain || bytes / team->n < LEAST_BYTES)
-        return work_alone(&sharing);
+        return work_alone(team, &sharing);
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
     ditto_status status = dti_team_run(team, work_on_share, &sharing, DITTO_FOREVER);
     dti_team_renew(team); /* it uses no collective: nothing else has to be renewed */

@@ -40,9 +40,13 @@ static uint32_t parts_of(const ditto_value *v)
     return n > 1 && v->index[0] == v->index[1] && v->part[0].data == v->part[1].data ? 1 : n;
 }
 
-static ditto_status check_arithmetic(const ditto_value *v, ditto_op op)
+/* SUM or MEAN, which the dtype has; of slices that are the same for all, what a value that is so allows. */
+static ditto_status check_op(const ditto_value *v, ditto_op op)
 {
-    return dti_reduction_check(v->part[0].dtype, op);
+    if (op != DITTO_SUM && op != DITTO_MEAN)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of slices: SUM or MEAN", ditto_op_name(op));
+    DTI_TRY(dti_reduction_check(v->part[0].dtype, op));
+    return parts_of(v) == 1 ? dti_reduce_check_once(v->strategy, op) : DITTO_OK;
 }
 
 ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, ditto_value **out)
@@ -50,9 +54,7 @@ ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, ditto_val
     ditto_slices all;
     uint32_t parts = parts_of(v);
     size_t rows = 0, row_bytes = v->part[0].shape[1] * ditto_dtype_bytes(v->part[0].dtype);
-    DTI_TRY(check_arithmetic(v, op));
-    if (parts == 1 && v->strategy->base.team->n > 1)
-        DTI_TRY(dti_reduce_check_once(v->strategy, op));
+    DTI_TRY(check_op(v, op));
     for (uint32_t i = 0; i < parts; i++)
         rows += v->part[i].shape[0];
     DTI_TRY(make_room(v, rows, out, &all));
@@ -140,7 +142,7 @@ ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
     struct sorted sorted;
     ditto_slices merged;
     size_t rows = 0;
-    DTI_TRY(check_arithmetic(v, DITTO_SUM));
+    DTI_TRY(dti_reduction_check(v->part[0].dtype, DITTO_SUM));
     DTI_TRY(sort(v, &sorted));
     for (size_t first = 0; first < sorted.rows; first = end_of_index(&sorted, first))
         rows++;
@@ -163,7 +165,7 @@ ditto_status dti_slices_to_dense(const ditto_value *v, ditto_op op, size_t rows,
 {
     struct sorted sorted;
     size_t row_count = v->part[0].shape[1], row_bytes = row_count * ditto_dtype_bytes(v->part[0].dtype);
-    DTI_TRY(check_arithmetic(v, op));
+    DTI_TRY(check_op(v, op));
     DTI_TRY(sort(v, &sorted));
     ditto_status status = DITTO_OK;
     if (sorted.rows != 0 && (uint64_t)sorted.entry[sorted.rows - 1].index >= rows)
@@ -175,7 +177,7 @@ ditto_status dti_slices_to_dense(const ditto_value *v, ditto_op op, size_t rows,
         end = end_of_index(&sorted, first);
         char *row = (char *)dst + (size_t)sorted.entry[first].index * row_bytes;
         status = add_rows(&sorted, first, end, v->part[0].dtype, row_count, row);
-        if (status == DITTO_OK && op == DITTO_MEAN)
+        if (status == DITTO_OK && op == DITTO_MEAN && parts_of(v) > 1)
             dti_divide(v->part[0].dtype, row, row_count, v->strategy->base.team->n);
     }
     release(&sorted);

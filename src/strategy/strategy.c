@@ -84,7 +84,7 @@ static ditto_status make_sync(struct dti_team *team, const ditto_strategy_option
 static void release(ditto_strategy *strategy)
 {
     ditto_placement_destroy(strategy->placement);
-    dti_values_release(&strategy->values);
+    dti_values_close(strategy->values);
     free(strategy->locker);
     free(strategy->merging);
     free(strategy);
@@ -122,9 +122,9 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
     strategy->kind = kind;
     strategy->caller_node = dti_node_of_caller();
-    atomic_init(&strategy->scopes, 0);
-    dti_values_init(&strategy->values);
-    ditto_status status = dti_strategy_place(o, &strategy->machine, &strategy->placement);
+    strategy->values = dti_values_make();
+    ditto_status status = strategy->values != NULL ? dti_strategy_place(o, &strategy->machine, &strategy->placement)
+                                                   : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
     if (status == DITTO_OK)
         status = make_team(o, &strategy->machine, strategy->placement, dti_is_default(strategy), &strategy->base.team);
     if (status != DITTO_OK) {
@@ -147,7 +147,7 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
 /* The strategy's memory is left, too, to those who may still come for it; values lose it. */
 static ditto_status abandon(ditto_strategy *strategy)
 {
-    dti_values_orphan(&strategy->values);
+    dti_values_close(strategy->values);
     return dti_team_destroy(strategy->base.team);
 }
 
@@ -161,7 +161,7 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
                         "inside a run of the strategy (in a merge function): destroy it when that has "
                         "returned");
     /* relaxed: a count; a thread that enters a scope while another destroys the strategy is beyond help */
-    if (!forked && atomic_load_explicit(&strategy->scopes, memory_order_relaxed) != 0)
+    if (!forked && atomic_load_explicit(&team->scopes, memory_order_relaxed) != 0)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "the strategy's scope is still entered (on this thread or another): leave it first");
     if (!forked) { /* in a child the lock may be held by a thread that is not there */
@@ -176,6 +176,9 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
         team->poisoned = false; /* whoever was missing has come home after all: nothing needs to be left */
     if (team->poisoned && !forked)
         return abandon(strategy);
+    if (!forked) /* in a child the lock may be held by a thread that is not there: what values have is left */
+        dti_values_close(strategy->values);
+    strategy->values = NULL;
     dti_sync_destroy(team);
     ditto_status status = dti_team_destroy(team);
     release(strategy);

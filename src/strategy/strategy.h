@@ -38,13 +38,13 @@ struct dti_run_call {
     /* of run_steps: NULL function */
     ditto_step_fn step;
     ditto_iterator *iterator;
+    bool same_batches;    /* a step with fewer rows is refused */
     uint64_t steps, done; /* done: replica 0's count */
 };
 
 /* What one replica brings to a merge_call or an update: written before the meeting, read by others after it. */
 struct dti_merge_part {
     alignas(DTI_LINE) const ditto_tensor *arguments;
-    uint32_t count;
     ditto_tensor result; /* of an update of the copy that it owns; dtype 0: none */
 };
 
@@ -54,11 +54,10 @@ struct ditto_strategy {
     ditto_placement *placement;
     ditto_topology_counts machine;        /* what the process could use when the strategy was made */
     int32_t caller_node;                  /* where the thread was that made it; -1: unknown */
-    _Atomic uint32_t scopes;              /* entered on any thread and not left */
     struct dti_run_call call[DTI_LEVELS]; /* of the present runs; under the team's turn */
     uint32_t levels;                      /* how many are going on; whoever posts them */
     struct dti_locker *locker;            /* [replicas] */
-    struct dti_values values;
+    struct dti_values *values;
     struct dti_merge_part *merging;  /* [replicas] */
     ditto_value *merged[DTI_LEVELS]; /* what the last merge function gave, until the next, or the end of the run */
 };
@@ -71,6 +70,9 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
 const struct dti_strategy_kind *dti_strategy_kind_of(ditto_kind kind); /* NULL: none that can be created */
 ditto_status dti_strategy_destroy(ditto_strategy *strategy);
 
+/* FORKED, POISONED: then only destroy is allowed. */
+ditto_status dti_strategy_check_usable(const ditto_strategy *strategy);
+
 /* -- contexts -- */
 ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing); /* standing: until it is cleared (set_default) */
 ditto_status dti_scope_leave(ditto_strategy *strategy);
@@ -82,6 +84,7 @@ ditto_strategy *dti_default_strategy(void);
 bool dti_is_default(const ditto_strategy *strategy);
 /* This thread's replica of the default strategy. NULL as above. */
 struct dti_replica *dti_default_replica(void);
+void dti_merge_forget_plain(void); /* what its last merge function gave on this thread */
 
 /* -- runs -- */
 ditto_status dti_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument);

@@ -202,13 +202,13 @@ ditto_status dti_trace_write(const struct dti_team *team, const char *path)
         return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "\"%.200s\" can't be written", path);
     write_events(team, file);
     errno = 0;
-    bool failed = ferror(file) != 0;
+    bool failed = fflush(file) != 0 || ferror(file) != 0;
     int error_number = errno;
     if (fclose(file) != 0 && !failed) {
         failed = true;
         error_number = errno;
     }
-    if (failed)
+    if (failed) /* of what was flushed on the way stdio keeps no reason: a second look has found the same */
         return DTI_FAIL_ERRNO(DITTO_ERR_IO, error_number != 0 ? error_number : EIO,
                               "\"%.200s\" could not be written whole", path);
     return DITTO_OK;

@@ -228,12 +228,15 @@ ditto_status dti_update_here(struct dti_replica *r, ditto_variable *v, const str
     uint64_t hash = ((uint64_t)(uintptr_t)wish->function * 31 + wish->count) * 31 + (uint64_t)(uintptr_t)v;
     if (dti_run_call_here() == NULL)
         return update_plain(r, v, wish, arguments, result);
-    r->team->strategy->merging[r->id] = (struct dti_merge_part){ .arguments = arguments, .count = wish->count };
+    r->team->strategy->merging[r->id] = (struct dti_merge_part){ .arguments = arguments };
     DTI_TRY(dti_sync_meet(r, "ditto_update", hash, &deadline));
+    if (!dti_go_inside(r)) /* replica 0's arguments may be looked at: it does not leave meanwhile */
+        return dti_leave(r, dti_team_stop_status(r->team));
     ditto_status status = update_own(r, v, wish, arguments);
+    dti_go_outside(r);
     if (status != DITTO_OK) {
         dti_team_stop(r->team);
-        return status;
+        return dti_leave(r, status);
     }
     deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
     DTI_TRY(dti_sync_meet(r, "ditto_update", hash, &deadline));

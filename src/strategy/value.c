@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-void dti_values_init(struct dti_values *values)
+struct dti_values *dti_values_make(void)
 {
-    *values = (struct dti_values){ .used = NULL };
-    pthread_mutex_init(&values->lock, NULL);
+    struct dti_values *values = calloc(1, sizeof *values);
+    if (values != NULL)
+        pthread_mutex_init(&values->lock, NULL);
+    return values;
 }
 
 static bool is_wide(ditto_value_kind kind)
@@ -35,7 +37,7 @@ static ditto_value *allocate(bool wide, uint32_t n)
         return v;
     v->wide = true;
     v->part = calloc(n, sizeof *v->part);
-    v->component = calloc(n, sizeof *v->component);
+    v->component = calloc(n, sizeof(struct dti_component *));
     v->index = calloc(n, sizeof *v->index);
     if (v->part != NULL && v->component != NULL && v->index != NULL)
         return v;
@@ -54,8 +56,9 @@ static void add_used(struct dti_values *values, ditto_value *v)
 
 ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, ditto_value **out)
 {
-    struct dti_values *values = &strategy->values;
+    struct dti_values *values = strategy->values;
     bool wide = is_wide(kind);
+    DTI_TRY(dti_strategy_check_usable(strategy));
     pthread_mutex_lock(&values->lock);
     ditto_value *v = values->kept[wide];
     if (v != NULL)
@@ -68,10 +71,19 @@ ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, dit
     if (v == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a value");
     v->strategy = strategy;
+    v->home = values;
     v->kind = kind;
+    v->depth = 0;
     atomic_store_explicit(&v->references, 1, memory_order_relaxed); /* nobody else has it */
     *out = v;
     return DITTO_OK;
+}
+
+static void count_allocation(const ditto_value *v)
+{
+    pthread_mutex_lock(&v->home->lock);
+    v->home->allocations++;
+    pthread_mutex_unlock(&v->home->lock);
 }
 
 ditto_status dti_value_room(ditto_value *v)
@@ -84,9 +96,7 @@ ditto_status dti_value_room(ditto_value *v)
         if (v->memory == NULL)
             return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a value of %zu bytes", bytes);
         v->room = bytes;
-        pthread_mutex_lock(&v->strategy->values.lock);
-        v->strategy->values.allocations++;
-        pthread_mutex_unlock(&v->strategy->values.lock);
+        count_allocation(v);
     }
     v->plain.data = bytes <= sizeof v->small ? v->small : v->memory;
     return DITTO_OK;
@@ -94,6 +104,12 @@ ditto_status dti_value_room(ditto_value *v)
 
 ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *member)
 {
+    if (member->depth >= DTI_MOST_DEPTH) {
+        dti_value_drop(member);
+        return DTI_FAIL(DITTO_ERR_RANGE, "a nest inside %d nests: that is deeper than nests go", DTI_MOST_DEPTH);
+    }
+    if (nest->depth <= member->depth)
+        nest->depth = member->depth + 1;
     if (nest->members == nest->member_room) {
         uint32_t room = nest->member_room == 0 ? 4 : 2 * nest->member_room;
         struct dti_member *larger = realloc(nest->member, room * sizeof *larger);
@@ -103,9 +119,7 @@ ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *memb
         }
         nest->member = larger;
         nest->member_room = room;
-        pthread_mutex_lock(&nest->strategy->values.lock);
-        nest->strategy->values.allocations++;
-        pthread_mutex_unlock(&nest->strategy->values.lock);
+        count_allocation(nest);
     }
     struct dti_member *added = &nest->member[nest->members++];
     strncpy(added->name, name, sizeof added->name - 1);
@@ -116,14 +130,18 @@ ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *memb
 
 /* -- giving back -- */
 
-/* What it refers to. */
-static void empty(ditto_value *v)
+/* The memory of components, unless it has gone with the strategy. Under the lock: it does not go meanwhile. */
+static void give_components(ditto_value *v)
 {
     uint32_t n = v->wide && v->strategy != NULL ? v->strategy->base.team->n : 0;
     for (uint32_t i = 0; i < n; i++) {
         dti_component_give(v->component[i]);
         v->component[i] = NULL;
     }
+}
+
+static void drop_others(ditto_value *v)
+{
     for (uint32_t i = 0; i < v->members; i++)
         dti_value_drop(v->member[i].value);
     v->members = 0;
@@ -131,44 +149,75 @@ static void empty(ditto_value *v)
     v->container = NULL;
 }
 
+static void end_home(struct dti_values *values)
+{
+    pthread_mutex_destroy(&values->lock);
+    free(values);
+}
+
+/* Kept for the next one, or freed, when its strategy has gone; the last one takes its home along. */
+static void put_away(ditto_value *v)
+{
+    struct dti_values *home = v->home;
+    pthread_mutex_lock(&home->lock);
+    give_components(v);
+    if (!home->closed) {
+        *v->before = v->next;
+        if (v->next != NULL)
+            v->next->before = v->before;
+        v->next = home->kept[v->wide];
+        home->kept[v->wide] = v;
+        pthread_mutex_unlock(&home->lock);
+        return;
+    }
+    bool last = --home->orphans == 0;
+    pthread_mutex_unlock(&home->lock);
+    release(v);
+    if (last)
+        end_home(home);
+}
+
 void dti_value_drop(ditto_value *v)
 {
     /* acq_rel: what others read through their references comes before it is used again */
     if (v == NULL || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
         return;
-    empty(v);
-    if (v->strategy == NULL) {
-        release(v);
+    drop_others(v);
+    if (v->strategy != NULL && dti_team_forked(v->strategy->base.team)) /* the lock may be held by a thread that is not here */
         return;
-    }
-    struct dti_values *values = &v->strategy->values;
+    put_away(v);
+}
+
+void dti_values_close(struct dti_values *values)
+{
+    if (values == NULL)
+        return;
     pthread_mutex_lock(&values->lock);
-    *v->before = v->next;
-    if (v->next != NULL)
-        v->next->before = v->before;
-    v->next = values->kept[v->wide];
-    values->kept[v->wide] = v;
-    pthread_mutex_unlock(&values->lock);
-}
-
-void dti_values_orphan(struct dti_values *values)
-{
-    for (ditto_value *v = values->used; v != NULL; v = v->next)
+    values->closed = true;
+    for (ditto_value *v = values->used; v != NULL; v = v->next, values->orphans++)
         v->strategy = NULL;
-}
-
-void dti_values_release(struct dti_values *values)
-{
-    dti_values_orphan(values);
     for (int wide = 0; wide < 2; wide++)
         for (ditto_value *v = values->kept[wide], *next; v != NULL; v = next) {
             next = v->next;
             release(v);
         }
-    pthread_mutex_destroy(&values->lock);
+    bool none = values->orphans == 0;
+    pthread_mutex_unlock(&values->lock);
+    if (none)
+        end_home(values);
 }
 
 /* -- checks -- */
+
+ditto_status dti_strategy_check_usable(const ditto_strategy *strategy)
+{
+    const struct dti_team *team = strategy->base.team;
+    if (dti_team_forked(team))
+        return dti_fail_forked();
+    if (atomic_load_explicit(&team->poisoned, memory_order_relaxed)) /* a hint: runs look again */
+        return DTI_FAIL(DITTO_ERR_POISONED, "an earlier run left a replica that never returned: destroy the strategy");
+    return DITTO_OK;
+}
 
 ditto_status dti_value_check(const ditto_value *value, const char *name)
 {
@@ -211,6 +260,11 @@ void dti_number_name(char *name, uint32_t number)
 {
     struct dti_text text = { name, 16, 0 };
     dti_text_add(&text, "%u", number);
+}
+
+bool dti_name_is_number(const char *name)
+{
+    return name[0] != '\0' && name[strspn(name, "0123456789")] == '\0';
 }
 
 ditto_status dti_name_check(const char *name)

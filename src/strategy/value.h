@@ -14,7 +14,9 @@ struct dti_member {
 };
 
 struct ditto_value {
-    ditto_strategy *strategy; /* NULL: it was destroyed, and the memory of components with it */
+    ditto_strategy *strategy; /* NULL: it was destroyed, and the memory of components with it. Under home's lock */
+    struct dti_values *home;
+    uint32_t depth; /* of nests in it */
     ditto_value_kind kind;
     _Atomic uint32_t references;
     bool wide;                   /* has room for a component of each replica */
@@ -37,24 +39,26 @@ struct ditto_value {
 };
 #define DTI_NO_PART UINT32_MAX
 
-/* A strategy's values: those in use, so that they can be told when it goes, and those that are kept for the next ones.
- * */
+/* A strategy's values: those in use, so that they can be told when it goes, and those that are kept for the next ones. Lives until
+ * the strategy has gone, and the last of them. */
 struct dti_values {
     pthread_mutex_t lock;
     ditto_value *used, *kept[2]; /* narrow ones, wide ones */
+    size_t orphans;              /* in use when the strategy went: then there are no others */
+    bool closed;                 /* it has gone */
     uint64_t allocations;
 };
-void dti_values_init(struct dti_values *values);
-/* The strategy goes: values in use lose their components, and the others are freed. */
-void dti_values_orphan(struct dti_values *values);
-void dti_values_release(struct dti_values *values);
+struct dti_values *dti_values_make(void); /* NULL: no memory */
+/* The strategy goes, before its replicas' memory does: values in use lose their components. NULL is allowed. */
+void dti_values_close(struct dti_values *values);
 
 /* -- Any thread -- */
-/* Without content, with one reference. NO_MEMORY. */
+/* Without content, with one reference. NO_MEMORY; FORKED, POISONED. */
 ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, ditto_value **out);
 /* Memory of a plain value's own, for what value->plain says; sets its data. NO_MEMORY. */
 ditto_status dti_value_room(ditto_value *value);
-/* A member at the end of a nest; takes the reference. NO_MEMORY: the reference is dropped. */
+/* A member at the end of a nest; takes the reference. NO_MEMORY, RANGE (too deep): the reference is dropped. */
+#define DTI_MOST_DEPTH 64
 ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *member);
 static inline ditto_value *dti_value_keep(const ditto_value *value) /* one reference more */
 {
@@ -85,6 +89,7 @@ ditto_status dti_fail_no_member(const ditto_value *value, const char *path, cons
 /* Of a value that was being made: hands it out, or drops it. */
 ditto_status dti_value_finish(ditto_value *value, ditto_status status, ditto_value **out);
 void dti_number_name(char *name, uint32_t number); /* "12", of at most 16 bytes */
+bool dti_name_is_number(const char *name); /* digits, and nothing else */
 /* INVALID: empty, or with a '/'. RANGE: too long. */
 ditto_status dti_name_check(const char *name);
 /* What a function of the user's returned, as a status that is DITTO_OK or an error with a record. `serial`:

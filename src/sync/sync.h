@@ -6,6 +6,7 @@
 #include <ditto/tuning.h>
 
 #include "replicas/replicas.h"
+#include "sync/inside.h"
 #include "sync/kernel.h"
 #include "sync/tree.h"
 

@@ -79,7 +79,9 @@ static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initia
     ditto_tensor target = v->spec;
     target.data = *made;
     uint32_t serial = dti_error_serial;
+    DTI_NO_EXCEPTION(returned);
     ditto_status status = o->initialize(&target, o->initialize_user);
+    returned = true;
     status = status > 0 ? DITTO_ERR_USER : status; /* news is no value */
     if (status != DITTO_OK && (dti_error_serial == serial || dti_error_get()->status != status))
         DTI_FAIL(status, "the initializer of \"%s\" failed with %s", v->name, ditto_status_name(status));

@@ -317,7 +317,7 @@ static ditto_status echo(ditto_replica *self, void *unused)
 
 static uint64_t allocations(const ditto_strategy *strategy)
 {
-    uint64_t sum = strategy->values.allocations;
+    uint64_t sum = strategy->values->allocations;
     for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++)
         sum += strategy->locker[i].allocations;
     return sum;
