@@ -41,7 +41,7 @@ static struct dti_tracer *make_tracer(size_t events)
 
 ditto_status dti_trace_start(struct dti_team *team, size_t events)
 {
-    struct dti_tracer **made = calloc(team->n, sizeof *made);
+    struct dti_tracer **made = calloc(team->n, sizeof(void *));
     uint32_t i = 0;
     while (made != NULL && i < team->n && (made[i] = make_tracer(events)) != NULL)
         i++;

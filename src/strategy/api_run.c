@@ -92,12 +92,11 @@ ditto_status ditto_argument(ditto_replica *self, const char *path, ditto_tensor 
     return dti_look_component(found, r->id, out);
 }
 
-ditto_status ditto_return_room(ditto_replica *self, const char *name, ditto_tensor *tensor)
+static ditto_status make_room(ditto_replica *self, const char *name, ditto_tensor *tensor)
 {
     struct dti_results *results;
     struct dti_result *result;
     size_t bytes;
-    DTI_ENTER();
     struct dti_replica *r = dti_self(self);
     if (r == NULL)
         return dti_error_get()->status;
@@ -111,24 +110,35 @@ ditto_status ditto_return_room(ditto_replica *self, const char *name, ditto_tens
     return DITTO_OK;
 }
 
-ditto_status ditto_return(ditto_replica *self, const char *name, const ditto_tensor *tensor)
+ditto_status ditto_return_room(ditto_replica *self, const char *name, ditto_tensor *tensor)
+{
+    DTI_ENTER();
+    return make_room(self, name, tensor);
+}
+
+static ditto_status return_copy(ditto_replica *self, const char *name, const ditto_tensor *tensor)
 {
     size_t bytes;
-    DTI_ENTER();
     DTI_TRY(dti_not_null(tensor, "tensor"));
     DTI_TRY(dti_tensor_check(tensor, &bytes));
     DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
     ditto_tensor room = *tensor;
-    DTI_TRY(ditto_return_room(self, name, &room));
+    DTI_TRY(make_room(self, name, &room));
     if (bytes != 0)
         memcpy(room.data, tensor->data, bytes);
     return DITTO_OK;
 }
 
+ditto_status ditto_return(ditto_replica *self, const char *name, const ditto_tensor *tensor)
+{
+    DTI_ENTER();
+    return return_copy(self, name, tensor);
+}
+
 ditto_status ditto_return_f64(ditto_replica *self, const char *name, double number)
 {
     DTI_ENTER();
-    return ditto_return(self, name, &(ditto_tensor){ .data = &number, .dtype = DITTO_F64 });
+    return return_copy(self, name, &(ditto_tensor){ .data = &number, .dtype = DITTO_F64 });
 }
 
 ditto_status ditto_return_variable(ditto_replica *self, const char *name, ditto_variable *variable)

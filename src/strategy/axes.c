@@ -31,7 +31,8 @@ static bool is_reduced(const struct dti_column *c, uint32_t axis)
 
 static bool last_is_reduced(const struct dti_column *c)
 {
-    return is_reduced(c, c->part[0].rank - 1);
+    uint32_t rank = c->part[0].rank; /* a scalar has no axis */
+    return rank != 0 && is_reduced(c, rank - 1);
 }
 
 /* -- planning -- */

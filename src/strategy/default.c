@@ -8,7 +8,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ditto_strategy *the_default;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_once_t once = PTHREAD_ONCE_INIT, watching = PTHREAD_ONCE_INIT;
 static pthread_key_t at_thread_end;
 static bool has_key;
 static _Atomic uint32_t threads; /* that have a replica */
@@ -33,6 +33,22 @@ bool dti_is_default(const ditto_strategy *strategy)
     return strategy->kind == &dti_default_strategy_kind;
 }
 
+/* A fork waits until no other thread is making it: what that holds, hwloc's lock too, would stay locked in the child. */
+static void hold_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void free_lock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(hold_lock, free_lock, free_lock);
+}
+
 /* In a child process it is dead, and another takes its place. */
 static void forget_dead(void)
 {
@@ -46,6 +62,7 @@ ditto_strategy *dti_default_strategy(void)
 {
     int kept_errno = errno; /* hwloc and files that are not there set it on their way */
     ditto_strategy_options options = { .replicas = 1, .pin = DITTO_PIN_NONE, .helpers = DITTO_HELPERS_OFF };
+    pthread_once(&watching, watch_forks);
     pthread_mutex_lock(&lock);
     forget_dead();
     if (the_default == NULL && dti_strategy_create(&dti_default_strategy_kind, &options, &the_default) != DITTO_OK)
@@ -83,16 +100,9 @@ __attribute__((destructor)) static void end_process(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* In a child the lock may be held by a thread that is not there. */
-static void renew_lock(void)
-{
-    pthread_mutex_init(&lock, NULL);
-}
-
 static void make_key(void)
 {
     has_key = pthread_key_create(&at_thread_end, end_thread) == 0;
-    pthread_atfork(NULL, NULL, renew_lock);
 }
 
 static ditto_status make_replica(ditto_strategy *strategy)

@@ -282,7 +282,7 @@ static ditto_status regroup_leaf(ditto_strategy *strategy, const ditto_value *co
 static ditto_status regroup_nest(ditto_strategy *strategy, const ditto_value *const *values, bool wrap,
                                  ditto_value *nest)
 {
-    const ditto_value *member[DITTO_MAX_REPLICAS];
+    const ditto_value *member[DITTO_MAX_REPLICAS] = { values[0] };
     for (uint32_t m = 0; m < values[0]->members; m++) {
         ditto_value *regrouped;
         for (uint32_t i = 0; i < strategy->base.team->n; i++)

@@ -140,7 +140,7 @@ static ditto_status add_rows(const struct sorted *s, size_t first, size_t end, d
 ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
 {
     struct sorted sorted;
-    ditto_slices merged;
+    ditto_slices merged = { .rows = 0 };
     size_t rows = 0;
     DTI_TRY(dti_reduction_check(v->part[0].dtype, DITTO_SUM));
     DTI_TRY(sort(v, &sorted));

@@ -176,8 +176,9 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
         team->poisoned = false; /* whoever was missing has come home after all: nothing needs to be left */
     if (team->poisoned && !forked)
         return abandon(strategy);
-    if (!forked) /* in a child the lock may be held by a thread that is not there: what values have is left */
-        dti_values_close(strategy->values);
+    if (forked) /* the lock may be held by a thread that is not here; lists can be walked at any moment of their changes */
+        pthread_mutex_init(&strategy->values->lock, NULL);
+    dti_values_close(strategy->values);
     strategy->values = NULL;
     dti_sync_destroy(team);
     ditto_status status = dti_team_destroy(team);

@@ -37,7 +37,7 @@ static ditto_value *allocate(bool wide, uint32_t n)
         return v;
     v->wide = true;
     v->part = calloc(n, sizeof *v->part);
-    v->component = calloc(n, sizeof(struct dti_component *));
+    v->component = calloc(n, sizeof(void *));
     v->index = calloc(n, sizeof *v->index);
     if (v->part != NULL && v->component != NULL && v->index != NULL)
         return v;

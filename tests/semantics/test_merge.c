@@ -3,6 +3,8 @@
 
 #include "strategy/strategy.h"
 
+#include <unistd.h>
+
 /* -- merge_call -- */
 
 struct merging {
@@ -328,6 +330,59 @@ static ditto_status call_everything(ditto_replica *self, void *m)
     return ditto_merge_call(self, do_everything, m, NULL, 0, NULL);
 }
 
+static ditto_status leave_at_once(ditto_replica *self, void *unused)
+{
+    (void)self;
+    (void)unused;
+    return DITTO_OK;
+}
+
+/* One comes about as late as the others wait for: some find the meeting complete, some too late. */
+struct lateness {
+    uint32_t late;
+    int us;
+};
+
+static ditto_status merge_what_comes(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                     void *user, ditto_value **result)
+{
+    (void)arguments;
+    (void)count;
+    (void)user;
+    (void)result;
+    return ditto_strategy_run(strategy, leave_at_once, NULL);
+}
+
+static ditto_status merge_in_time_or_not(ditto_replica *self, void *argument)
+{
+    const struct lateness *l = argument;
+    if (ditto_replica_id(self) == l->late)
+        usleep((useconds_t)l->us);
+    DITTO_TRY(ditto_merge_call(self, merge_what_comes, NULL, NULL, 0, NULL));
+    return ditto_merge_call(self, merge_what_comes, NULL, NULL, 0, NULL);
+}
+
+static void a_merge_call_that_is_in_time_for_some_alone_ends_for_all(void **state)
+{
+    uint64_t seed = test_seed(17);
+    int well = 0, late = 0, trials = test_trials(400);
+    (void)state;
+    for (uint32_t n = 2; n <= 8; n += 3) {
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        options.timeout_ms = 2;
+        ditto_strategy *strategy = make_strategy(n, &options);
+        for (int i = 0; i < trials / 3; i++) {
+            struct lateness l = { (uint32_t)(test_random(&seed) % n), 1500 + (int)(test_random(&seed) % 700) };
+            ditto_status status = ditto_strategy_run(strategy, merge_in_time_or_not, &l);
+            well += status == DITTO_OK;
+            late += status == DITTO_ERR_TIMED_OUT;
+            assert_true(status == DITTO_OK || status == DITTO_ERR_TIMED_OUT);
+        }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+    print_message("  %d merged, %d too late\n", well, late);
+}
+
 static void merge_functions_may_make_cross_calls(void **state)
 {
     (void)state;
@@ -579,6 +634,7 @@ int main(void)
         cmocka_unit_test(rule_2_3_a_merge_function_may_handle_an_inner_runs_error),
         cmocka_unit_test(rule_2_3_the_merge_functions_own_error_reaches_the_caller_of_run),
         cmocka_unit_test(rule_2_4_who_does_not_come_to_a_merge_call_ends_the_run),
+        cmocka_unit_test(a_merge_call_that_is_in_time_for_some_alone_ends_for_all),
         cmocka_unit_test(merge_functions_may_make_cross_calls),
         cmocka_unit_test(rule_7_2_a_merge_call_in_cross_context_is_refused),
         cmocka_unit_test(rule_7_3_update_works_on_each_copy_once_with_matching_arguments),
