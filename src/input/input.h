@@ -75,7 +75,7 @@ ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset *dataset, 
                                  ditto_iterator **out);
 void dti_iterator_destroy(ditto_iterator *iterator);
 ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *iterator, ditto_batch *out);
-struct dti_team *dti_iterator_team(const ditto_iterator *iterator); /* NULL: the strategy is destroyed */
+struct dti_team *dti_iterator_team(const ditto_iterator *iterator);                /* NULL: the strategy is destroyed */
 uint64_t dti_iterator_full_rows(const ditto_iterator *iterator, uint32_t replica); /* of a step that lacks none */
 uint64_t dti_iterator_wait_ns(const ditto_iterator *iterator, uint32_t replica);
 

@@ -17,7 +17,8 @@ void dti_frame_push(struct dti_frame *frame)
 
 void dti_frame_pop(struct dti_frame *frame)
 {
-    while (dti_frame_top != frame && dti_frame_top != NULL && dti_frame_top->is_scope) /* left open by a function inside */
+    while (dti_frame_top != frame && dti_frame_top != NULL &&
+           dti_frame_top->is_scope) /* left open by a function inside */
         dti_frame_end_scope();
     dti_frame_top = frame->below;
 }
@@ -122,8 +123,9 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
     if (top == NULL || (top->kind == DTI_CONTEXT_CROSS && top->team == team))
         return DITTO_OK;
     if (top->kind == DTI_CONTEXT_UPDATE)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "called in the function of an update: there only the copy at hand is read and "
-                                           "written");
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "called in the function of an update: there only the copy at hand is read and "
+                        "written");
     /* dead in this child process, or the default strategy's: it stands in nobody's way */
     if (top->team != team && (dti_team_forked(top->team) || top->team->options.plain))
         return DITTO_OK;

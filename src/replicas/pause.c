@@ -37,7 +37,8 @@ void dti_pause_end(struct dti_replica *self)
     struct dti_team *team = self->team;
     team->pauses--;
     self->depth--;
-    dti_team_set_job(team, NULL, NULL); /* posted like a job, and none. All others serve, and have done what came before */
+    dti_team_set_job(team, NULL,
+                     NULL); /* posted like a job, and none. All others serve, and have done what came before */
     self->seen = dti_team_next_number(team);
     dti_team_post_unless_home(team, self->seen);
     atomic_store_explicit(state_of(self), DTI_PAUSE_OPEN, memory_order_release); /* E0 */
@@ -85,6 +86,7 @@ bool dti_pause_serve(struct dti_replica *self)
 
 void dti_pause_refuse(struct dti_replica *self)
 {
-    if (self->id != 0) /* the run is stopped: that refuses, or serves what has begun. Without replica 0 nothing begins */
+    if (self->id !=
+        0) /* the run is stopped: that refuses, or serves what has begun. Without replica 0 nothing begins */
         (void)dti_pause_serve(self);
 }

@@ -28,7 +28,7 @@
 
 #include <pthread.h>
 
-#define DTI_PAUSES  10  /* in each other, at most */
+#define DTI_PAUSES  10   /* in each other, at most */
 #define DTI_HANDLES 4096 /* runs after which a stale `self` would look fresh again */
 
 struct dti_replica {
@@ -88,19 +88,20 @@ struct dti_team {
     struct ditto_strategy *strategy; /* whose team it is; opaque here, compared alone */
     struct dti_waitroom room;        /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
     struct dti_stop stop;
-    uint64_t run_deadline_ns;         /* of the present run; DTI_NEVER: none. Published by go */
-    _Atomic bool poisoned;            /* set by who gives up on a replica; else read under lock */
-    _Atomic bool expired;             /* the outermost run's time is over: inner runs do not start afresh */
-    uint32_t pauses;                  /* in each other, of the present run: replica 0's own; else of whoever posts */
-    _Atomic uint32_t scopes;    /* entered on any thread and not left */
-    _Atomic uint32_t refused[DTI_PAUSES]; /* not 0: somebody will not pause */
-    struct dti_dependent *dependents; /* under lock */
-    pthread_mutex_t lock;             /* one cross call at a time */
+    uint64_t run_deadline_ns; /* of the present run; DTI_NEVER: none. Published by go */
+    _Atomic bool poisoned;    /* set by who gives up on a replica; else read under lock */
+    _Atomic bool expired;     /* the outermost run's time is over: inner runs do not start afresh */
+    uint32_t pauses;          /* in each other, of the present run: replica 0's own; else of whoever posts */
+    _Atomic uint32_t scopes;  /* entered on any thread and not left */
+    _Atomic uint32_t refused[DTI_PAUSES];       /* not 0: somebody will not pause */
+    struct dti_dependent *dependents;           /* under lock */
+    pthread_mutex_t lock;                       /* one cross call at a time */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t go; /* number posted last */
     _Atomic uint32_t run;                       /* the innermost run's; relaxed: published by go */
     dti_job job;                                /* plain, published by go */
     void *argument;
-    _Atomic uint32_t pause[DTI_PAUSES]; /* enum dti_pause_state, of the run that is inside as many pauses; fills the line */
+    _Atomic uint32_t
+        pause[DTI_PAUSES]; /* enum dti_pause_state, of the run that is inside as many pauses; fills the line */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t returned; /* of the present run; counted in crowded teams alone */
 };
 

@@ -30,8 +30,8 @@ static struct dti_component *find(struct dti_locker *locker, size_t bytes)
 
 static void collect_returned(struct dti_locker *locker)
 {
-    struct dti_component *list = atomic_exchange_explicit(&locker->returned, NULL,
-                                                          memory_order_acquire); /* of dti_component_give */
+    struct dti_component *list =
+        atomic_exchange_explicit(&locker->returned, NULL, memory_order_acquire); /* of dti_component_give */
     while (list != NULL) {
         struct dti_component *next = list->next, **own = list->room == 0 ? &locker->small : &locker->large;
         list->next = *own;
@@ -69,7 +69,8 @@ ditto_status dti_component_take(struct dti_locker *locker, size_t bytes, struct 
         collect_returned(locker);
         c = find(locker, bytes);
     }
-    if (c == NULL && !is_small(bytes)) /* one that is kept and too small grows, rather than that there are more and more */
+    if (c == NULL &&
+        !is_small(bytes)) /* one that is kept and too small grows, rather than that there are more and more */
         c = take_out(&locker->large);
     if (c == NULL)
         DTI_TRY(make(locker, &c));

@@ -44,7 +44,7 @@ struct dti_locker {
     /* the replica's own; results: also of whoever posted the run, when it is over */
     alignas(DTI_LINE_PAIR) struct dti_replica *replica;
     struct dti_component *small, *large; /* without and with memory of their own; kept for the next */
-    uint64_t allocations; /* of components and their memory */
+    uint64_t allocations;                /* of components and their memory */
     struct dti_results *results[DTI_LEVELS];
     alignas(DTI_LINE_PAIR) _Atomic(struct dti_component *) returned;
 };

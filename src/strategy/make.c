@@ -126,8 +126,7 @@ static ditto_status call_functions(ditto_value *value, ditto_value_fn function, 
         DTI_NO_EXCEPTION(returned);
         ditto_status status = function(i, n, &component, user);
         returned = true;
-        DTI_TRY(dti_function_status(status, serial, "the function for replica %u's component",
-                                    i));
+        DTI_TRY(dti_function_status(status, serial, "the function for replica %u's component", i));
         DTI_TRY(check_tensor(&component, i));
         DTI_TRY(dti_check_alike(i == 0 ? &component : &value->part[0], &component, i));
         DTI_TRY(copy_components(&(struct copying){ .value = value, .replica = i, .from = &component, .each = 1 }));

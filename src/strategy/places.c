@@ -40,8 +40,9 @@ static bool is_place(const struct delivery *d, uint32_t replica)
 static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
 {
     const ditto_value *of = d->places->of;
-    size_t bytes, rows = of != NULL && of->kind == DITTO_VARIABLE && of->variable->spec.rank != 0 ? of->variable->spec.shape[0]
-                                                                                           : d->from->dense_rows;
+    size_t bytes, rows = of != NULL && of->kind == DITTO_VARIABLE && of->variable->spec.rank != 0
+                             ? of->variable->spec.shape[0]
+                             : d->from->dense_rows;
     if (rows == 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "slices whose dense_rows are not known, reduced to a place: reduce them to a "

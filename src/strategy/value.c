@@ -183,7 +183,8 @@ void dti_value_drop(ditto_value *v)
     if (v == NULL || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
         return;
     drop_others(v);
-    if (v->strategy != NULL && dti_team_forked(v->strategy->base.team)) /* the lock may be held by a thread that is not here */
+    if (v->strategy != NULL &&
+        dti_team_forked(v->strategy->base.team)) /* the lock may be held by a thread that is not here */
         return;
     put_away(v);
 }

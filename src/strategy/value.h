@@ -89,7 +89,7 @@ ditto_status dti_fail_no_member(const ditto_value *value, const char *path, cons
 /* Of a value that was being made: hands it out, or drops it. */
 ditto_status dti_value_finish(ditto_value *value, ditto_status status, ditto_value **out);
 void dti_number_name(char *name, uint32_t number); /* "12", of at most 16 bytes */
-bool dti_name_is_number(const char *name); /* digits, and nothing else */
+bool dti_name_is_number(const char *name);         /* digits, and nothing else */
 /* INVALID: empty, or with a '/'. RANGE: too long. */
 ditto_status dti_name_check(const char *name);
 /* What a function of the user's returned, as a status that is DITTO_OK or an error with a record. `serial`:

@@ -3,6 +3,8 @@
 
 #include "strategy/strategy.h"
 
+#include <unistd.h>
+
 /* Component r is r, r + 0.5: all in the same memory, one after the other. */
 static ditto_status pair_of(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user)
 {
@@ -95,6 +97,8 @@ static void rule_3_2_local_results_are_the_components_in_replica_order(void **st
     assert_ok(ditto_strategy_local_results(strategy, plain, results, &count));
     assert_int_equal(count, 1);
     assert_ptr_equal(results[0], plain);
+    assert_null(results[1]); /* beyond the count */
+    assert_null(results[2]);
     assert_ok(ditto_value_destroy(results[0]));
     const ditto_value *members[] = { value, plain };
     assert_ok(ditto_strategy_nest(strategy, (const char *[]){ "pair", "seven" }, members, 2, &nest));
@@ -109,6 +113,7 @@ static void rule_3_2_local_results_are_the_components_in_replica_order(void **st
         assert_ok(ditto_value_member(results[i], "seven", &member));
         assert_ok(ditto_value_f64(member, &number));
         assert_true(number == 7);
+        assert_ptr_equal(ditto_value_container(results[i]), nest);
         assert_ok(ditto_value_destroy(results[i]));
     }
     assert_ok(ditto_value_destroy(nest));
@@ -307,6 +312,84 @@ static void values_of_a_destroyed_or_another_strategy_are_refused(void **state)
     assert_ok(ditto_strategy_destroy(other));
 }
 
+static void nests_have_a_limit(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_value *value = make_pairs(strategy), *outer;
+    ditto_status status;
+    int depth = 0;
+    while ((status = ditto_strategy_nest(strategy, NULL, (const ditto_value *[]){ value }, 1, &outer)) == DITTO_OK) {
+        assert_ok(ditto_value_destroy(value));
+        value = outer;
+        depth++;
+    }
+    assert_int_equal(status, DITTO_ERR_RANGE);
+    assert_int_equal(depth, 64);
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static _Atomic int let_go;
+
+static ditto_status stay_away(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    while (ditto_replica_id(self) == 1 && !let_go)
+        usleep(1000);
+    return DITTO_OK;
+}
+
+/* In a child process: the strategy is left behind. */
+static int use_poisoned_values(void *unused)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    double one = 1;
+    ditto_tensor t = { .data = &one, .dtype = DITTO_F64 }, parts[2] = { t, t };
+    ditto_value *value, *other;
+    (void)unused;
+    options.replicas = 2;
+    options.run_timeout_ms = 50;
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_value_from_tensors(strategy, parts, 1, &value) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(strategy, stay_away, NULL) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(ditto_strategy_value(strategy, &t, &other) == DITTO_ERR_POISONED);
+    REQUIRE(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &other) == DITTO_ERR_POISONED);
+    REQUIRE(ditto_value_select(value, 0, &other) == DITTO_ERR_POISONED);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
+    REQUIRE(ditto_value_component(value, 0, &t) == DITTO_ERR_CONTEXT);
+    REQUIRE(ditto_value_destroy(value) == DITTO_OK);
+    return 0;
+}
+
+static int use_values_after_fork(void *argument)
+{
+    ditto_value *value = argument, *other;
+    ditto_tensor t;
+    double one = 1;
+    t = (ditto_tensor){ .data = &one, .dtype = DITTO_F64 };
+    ditto_strategy *strategy = value->strategy;
+    REQUIRE(ditto_strategy_value(strategy, &t, &other) == DITTO_ERR_FORKED);
+    REQUIRE(ditto_value_select(value, 0, &other) == DITTO_ERR_FORKED);
+    REQUIRE(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &other) == DITTO_ERR_FORKED);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    REQUIRE(ditto_value_component(value, 0, &t) == DITTO_ERR_CONTEXT);
+    REQUIRE(ditto_value_destroy(value) == DITTO_OK);
+    return 0;
+}
+
+static void values_of_a_poisoned_strategy_or_of_before_a_fork_are_refused(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_value *value = make_pairs(strategy);
+    assert_int_equal(in_child(use_poisoned_values, NULL, 20), 0);
+    assert_int_equal(in_child(use_values_after_fork, value, 20), 0);
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 static ditto_status echo(ditto_replica *self, void *unused)
 {
     ditto_tensor t;
@@ -361,6 +444,8 @@ int main(void)
         cmocka_unit_test(regroup_is_the_other_way_round),
         cmocka_unit_test(nests_have_members_by_path),
         cmocka_unit_test(values_of_a_destroyed_or_another_strategy_are_refused),
+        cmocka_unit_test(nests_have_a_limit),
+        cmocka_unit_test(values_of_a_poisoned_strategy_or_of_before_a_fork_are_refused),
         cmocka_unit_test(a_values_life_allocates_nothing_on_the_steady_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,29 @@ static ditto_status merge_plainly(ditto_strategy *strategy, ditto_value *const *
     return ditto_strategy_reduce(strategy, DITTO_SUM, arguments[0], NULL, 0, result);
 }
 
+static ditto_status nothing(ditto_replica *self, void *unused)
+{
+    (void)self;
+    (void)unused;
+    return DITTO_OK;
+}
+
+static ditto_status merge_with_cross_calls(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                           void *user, ditto_value **result)
+{
+    double one = 1;
+    ditto_tensor t = { .data = &one, .dtype = DITTO_F64 };
+    ditto_variable *variable;
+    (void)arguments;
+    (void)count;
+    (void)user;
+    DITTO_TRY(ditto_strategy_run(strategy, nothing, NULL));
+    DITTO_TRY(ditto_variable_create(strategy, &t, NULL, &variable));
+    DITTO_TRY(ditto_variable_assign(variable, &one, sizeof one));
+    DITTO_TRY(ditto_variable_destroy(variable));
+    return ditto_strategy_value_from_tensors(strategy, &t, 1, result);
+}
+
 /* What code for replica context does, on a thread that has entered nothing. */
 static int act_as_replica(void)
 {
@@ -38,6 +61,7 @@ static int act_as_replica(void)
     REQUIRE(ditto_merge_call(self, merge_plainly, NULL, &t, 1, &merged) == DITTO_OK);
     REQUIRE(ditto_local(self, merged, &all) == DITTO_OK && ((double *)all.data)[2] == 3);
     REQUIRE(ditto_merge_call(self, merge_plainly, NULL, &t, 1, NULL) == DITTO_OK);
+    REQUIRE(ditto_merge_call(self, merge_with_cross_calls, NULL, NULL, 0, NULL) == DITTO_OK);
     return 0;
 }
 
@@ -112,6 +136,42 @@ static void rule_1_3_a_default_stays_until_it_is_replaced_or_cleared(void **stat
     assert_ok(ditto_strategy_scope_leave(one));
     assert_ok(ditto_strategy_destroy(one));
     assert_ok(ditto_strategy_destroy(other));
+}
+
+static void *set_default_and_end(void *strategy)
+{
+    return ditto_set_default(strategy) == DITTO_OK ? strategy : NULL;
+}
+
+static void rule_1_3_a_default_ends_with_its_thread(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    pthread_t thread;
+    void *set;
+    assert_int_equal(pthread_create(&thread, NULL, set_default_and_end, strategy), 0);
+    pthread_join(thread, &set);
+    assert_ptr_equal(set, strategy);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static ditto_status enter_and_forget(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *strategy)
+{
+    static double zero;
+    (void)replicas;
+    *component = (ditto_tensor){ .data = &zero, .dtype = DITTO_F64 };
+    return replica == 0 ? ditto_strategy_scope_enter(strategy) : DITTO_OK;
+}
+
+static void rule_1_2_a_scope_that_a_function_leaves_open_ends_with_the_call(void **state)
+{
+    (void)state;
+    ditto_strategy *plain = ditto_get_strategy(), *strategy = make_strategy(2, NULL);
+    ditto_value *value;
+    assert_ok(ditto_strategy_value_from_function(plain, enter_and_forget, strategy, &value));
+    assert_false(ditto_has_strategy());
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_strategy_destroy(strategy));
 }
 
 static void rule_1_2_the_default_strategys_scope_gives_way_to_real_ones(void **state)
@@ -335,6 +395,7 @@ static void rule_11_1_losses_add_up_to_the_global_mean(void **state)
         ditto_tensor t = { .dtype = DITTO_F32, .rank = 1 };
         assert_ok(ditto_strategy_scope_enter(strategy)); /* in cross context */
         assert_status(ditto_average_loss((ditto_replica *)&t, &t, NULL, 1, &out), DITTO_ERR_CONTEXT);
+        assert_status(ditto_average_loss(ditto_get_replica_context(), &t, NULL, 1, &out), DITTO_ERR_CONTEXT);
         assert_status(ditto_scale_regularization((ditto_replica *)&t, 1, &out), DITTO_ERR_CONTEXT);
         assert_ok(ditto_strategy_scope_leave(strategy));
         assert_ok(ditto_strategy_destroy(strategy));
@@ -348,6 +409,8 @@ int main(void)
         cmocka_unit_test(rule_1_1_a_thread_is_in_exactly_one_context),
         cmocka_unit_test(rule_1_2_the_default_strategys_scope_gives_way_to_real_ones),
         cmocka_unit_test(rule_1_3_a_default_stays_until_it_is_replaced_or_cleared),
+        cmocka_unit_test(rule_1_3_a_default_ends_with_its_thread),
+        cmocka_unit_test(rule_1_2_a_scope_that_a_function_leaves_open_ends_with_the_call),
         cmocka_unit_test(rule_1_7_the_default_strategy_is_the_identity),
         cmocka_unit_test(the_default_strategy_does_not_crowd_others),
         cmocka_unit_test(after_fork_there_is_another_default_strategy),

@@ -180,6 +180,45 @@ static void rule_7_2_runs_inside_merge_functions_and_merge_calls_inside_those(vo
         }
 }
 
+static ditto_status nest_with_values(ditto_replica *self, void *argument);
+
+static ditto_status run_values_again(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                     void *user, ditto_value **result)
+{
+    (void)count;
+    ditto_status status = ditto_strategy_run_values(strategy, nest_with_values, user, arguments[0], NULL, result);
+    *(ditto_status *)user = status != DITTO_OK ? status : *(ditto_status *)user;
+    return DITTO_OK; /* too deep: handled */
+}
+
+static ditto_status nest_with_values(ditto_replica *self, void *deepest)
+{
+    double id = ditto_replica_id(self);
+    ditto_tensor t = { .data = &id, .dtype = DITTO_F64 }, found;
+    const ditto_value *merged;
+    DITTO_TRY(ditto_merge_call(self, run_values_again, deepest, &t, 1, &merged));
+    if (merged != NULL) {
+        DITTO_TRY(ditto_local(self, merged, &found));
+        if (*(double *)found.data != id)
+            return ditto_fail(self, 1, "another replica's component");
+    }
+    return ditto_return_f64(self, NULL, id);
+}
+
+static void rule_7_2_too_deep_with_values_is_an_error_that_can_be_handled(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length - 1; k++) {
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        ditto_status deepest = DITTO_OK;
+        ditto_value *result;
+        assert_ok(ditto_strategy_run_values(strategy, nest_with_values, &deepest, NULL, NULL, &result));
+        assert_int_equal(deepest, DITTO_ERR_RANGE);
+        assert_ok(ditto_value_destroy(result));
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
 static ditto_status fail_inside(ditto_replica *self, void *unused)
 {
     (void)unused;
@@ -595,6 +634,8 @@ static ditto_status double_it(const ditto_tensor *copy, const ditto_tensor *argu
     if (user != NULL)
         return DITTO_OK;
     *(double *)copy->data *= 2;
+    if (ditto_strategy_value(ditto_get_strategy(), copy, (ditto_value **)&(void *){ NULL }) != DITTO_ERR_CONTEXT)
+        return DITTO_ERR_USER;
     *result = *copy; /* a view of the copy itself: it is copied at once */
     return DITTO_OK;
 }
@@ -631,6 +672,7 @@ int main(void)
         cmocka_unit_test(rule_7_1_the_merge_function_runs_once_in_cross_context),
         cmocka_unit_test(rule_7_1_per_replica_results_are_handed_out),
         cmocka_unit_test(rule_7_2_runs_inside_merge_functions_and_merge_calls_inside_those),
+        cmocka_unit_test(rule_7_2_too_deep_with_values_is_an_error_that_can_be_handled),
         cmocka_unit_test(rule_2_3_a_merge_function_may_handle_an_inner_runs_error),
         cmocka_unit_test(rule_2_3_the_merge_functions_own_error_reaches_the_caller_of_run),
         cmocka_unit_test(rule_2_4_who_does_not_come_to_a_merge_call_ends_the_run),

@@ -118,6 +118,7 @@ static void rule_4_3_axes_count_from_the_end_and_stand_once(void **state)
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *value = counting(strategy, (const size_t[]){ 4, 2 }), *result;
     assert_true(reduced(strategy, DITTO_SUM, value, (const int32_t[]){ -1 }, 1) == 15);
+    assert_status(ditto_strategy_reduce(strategy, DITTO_SUM, value, axis_0, 0, &result), DITTO_ERR_SHAPE); /* no axes */
     assert_status(ditto_strategy_reduce(strategy, DITTO_SUM, value, (const int32_t[]){ 1 }, 1, &result),
                   DITTO_ERR_RANGE);
     assert_message("axis 1 of a tensor of rank 1");
@@ -466,6 +467,20 @@ static void rule_4_8_into_a_dense_destination_they_are_added_row_by_row(void **s
     assert_message("a slice of row 2");
     assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .replica = 0 }, &dense),
                   DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_reduce_to(strategy, DITTO_MIN, value, (ditto_places){ .of = to }, &dense),
+                  DITTO_ERR_UNSUPPORTED);
+    ditto_value *huge = make_slices(strategy, (size_t)1 << 61), *once;
+    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, huge, (ditto_places){ .replica = 0 }, &dense),
+                  DITTO_ERR_RANGE);
+    assert_ok(ditto_value_destroy(huge));
+    assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &once)); /* one value for all: counted once */
+    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, once, (ditto_places){ .of = to }, &dense),
+                  DITTO_ERR_INVALID);
+    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, once, (ditto_places){ .of = to }, &dense));
+    assert_ok(ditto_value_tensor(dense, &t));
+    assert_memory_equal(t.data, want, sizeof want);
+    assert_ok(ditto_value_destroy(dense));
+    assert_ok(ditto_value_destroy(once));
     ditto_value *made[] = { value, to, to_small };
     for (int i = 0; i < 3; i++)
         assert_ok(ditto_value_destroy(made[i]));

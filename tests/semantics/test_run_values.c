@@ -134,7 +134,7 @@ static void rule_2_2_results_come_by_name_or_number(void **state)
 
 /* -- results that differ -- */
 
-enum wrong { MISSING, MORE, DTYPE, RANK, GAP, MIXED, MIXED_NUMBERS, LONG_NAME, SLASH, TOO_MANY, KIND };
+enum wrong { EMPTY, MISSING, MORE, DTYPE, RANK, GAP, MIXED, MIXED_NUMBERS, LONG_NAME, SLASH, TOO_MANY, KIND };
 
 static ditto_status return_wrongly(ditto_replica *self, void *argument)
 {
@@ -155,6 +155,8 @@ static ditto_status return_wrongly(ditto_replica *self, void *argument)
         DITTO_TRY(ditto_return(self, wrong == MIXED ? NULL : "0", &t));
         return ditto_return(self, "name", &t);
     }
+    if (wrong == EMPTY)
+        return ditto_return(self, "", &t);
     if (wrong == LONG_NAME)
         return ditto_return(self, "a name that is longer than the forty-seven characters that there are", &t);
     if (wrong == SLASH)
@@ -188,6 +190,7 @@ static void rule_2_2_results_that_differ_have_diverged(void **state)
         { MIXED_NUMBERS, DITTO_ERR_INVALID, "or all with numbers" },
         { LONG_NAME, DITTO_ERR_RANGE, "47" },
         { SLASH, DITTO_ERR_INVALID, "'/'" },
+        { EMPTY, DITTO_ERR_INVALID, "it is empty" },
         { TOO_MANY, DITTO_ERR_RANGE, "more than 32" },
     };
     (void)state;
@@ -385,6 +388,59 @@ static void rule_2_7_results_of_earlier_steps_are_gone(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+static ditto_status return_moments(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    DITTO_TRY(ditto_return_f64(self, "1st moment", 1)); /* names, though they begin with digits */
+    return ditto_return_f64(self, "2nd moment", 2);
+}
+
+static ditto_status stop_early(ditto_replica *self, const ditto_batch *batch, void *unused)
+{
+    (void)self;
+    (void)unused;
+    return batch->step == 1 ? DITTO_END_OF_INPUT : DITTO_OK;
+}
+
+static void rule_2_7_steps_are_whole_when_batches_must_not_differ_and_return_no_news(void **state)
+{
+    (void)state;
+    double numbers[14] = { 0 };
+    ditto_tensor array = { .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { 14 } };
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
+    ditto_run_options fixed = DITTO_RUN_OPTIONS_INIT;
+    ditto_dataset *source;
+    ditto_iterator *iterator;
+    ditto_value *result;
+    input.global_batch = 8;
+    fixed.dynamic_batch = DITTO_OFF;
+    assert_ok(ditto_dataset_from_arrays(&array, 1, &source));
+    assert_ok(ditto_strategy_iterate(strategy, source, &input, &iterator));
+    assert_status(ditto_strategy_run_steps(strategy, iterator, 5, sum_batch, NULL, &fixed, NULL, NULL),
+                  DITTO_ERR_SHAPE);
+    assert_message("step 1 has 2 rows for replica 1, not 4");
+    assert_ok(ditto_iterator_destroy(iterator));
+    assert_ok(ditto_strategy_iterate(strategy, source, &input, &iterator));
+    assert_status(ditto_strategy_run_steps(strategy, iterator, 5, stop_early, NULL, NULL, NULL, NULL), DITTO_ERR_USER);
+    assert_message("DITTO_END_OF_INPUT");
+    assert_ok(ditto_iterator_destroy(iterator));
+    ditto_dataset_destroy(source);
+    assert_ok(ditto_strategy_run_values(strategy, return_moments, NULL, NULL, NULL, &result));
+    assert_string_equal(ditto_value_member_name(result, 1), "2nd moment");
+    assert_ok(ditto_value_destroy(result));
+    ditto_result_op twice[] = { { "a", DITTO_SUM }, { "a", DITTO_MAX } }, unknown[] = { { "a", (ditto_op)99 } };
+    ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
+    options.reduce = twice;
+    options.num_reduce = 2;
+    assert_status(ditto_strategy_run_values(strategy, return_moments, NULL, NULL, &options, &result),
+                  DITTO_ERR_INVALID);
+    options.reduce = unknown;
+    options.num_reduce = 1;
+    assert_status(ditto_strategy_run_values(strategy, return_moments, NULL, NULL, &options, &result), DITTO_ERR_RANGE);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 static ditto_status return_variable(ditto_replica *self, void *variable)
 {
     return ditto_return_variable(self, NULL, variable);
@@ -420,6 +476,7 @@ int main(void)
         cmocka_unit_test(rule_2_6_side_effects_happen_whether_or_not_results_are_looked_at),
         cmocka_unit_test(rule_2_7_run_steps_gives_the_results_of_the_last_step),
         cmocka_unit_test(rule_2_7_results_of_earlier_steps_are_gone),
+        cmocka_unit_test(rule_2_7_steps_are_whole_when_batches_must_not_differ_and_return_no_news),
         cmocka_unit_test(rule_2_8_a_variable_comes_back_as_that_variable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
