@@ -45,9 +45,8 @@ typedef struct ditto_run_options {
 /** ditto_strategy_run with arguments and results.
  *
  *  @param function  finds its arguments with ditto_argument, gives results with ditto_return; `user` as it is
- *  @param arguments NULL: none. Per-replica values give each replica its component; plain and mirrored ones are the
- *         same for all;
- *                   of a nest this is so for every leaf. They live until the run has returned
+ *  @param arguments NULL: none. Per-replica values give each replica its component; plain and mirrored ones are the same
+ *                   for all; of a nest this is so for every leaf. They live until the run has returned
  *  @param options   NULL for the defaults
  *  @param result    NULL: results are dropped. Else the caller's: NULL when there was none; the one without name; or a
  *                   nest of those with names, in replica 0's order. Each is a per-replica value, also for one replica;
@@ -56,6 +55,7 @@ typedef struct ditto_run_options {
  *  @retval DITTO_ERR_DIVERGED  results differ in number, name, kind, dtype or rank between replicas: the message names
  *                              them
  *  @retval DITTO_ERR_INVALID   numbered results with one left out; a result of `reduce` that was never returned
+ *  @retval DITTO_ERR_RANGE     an op of `reduce` that values do not have. INVALID: a result that stands there twice
  *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and components differ
  *  @retval DITTO_ERR_CONTEXT   an argument of another strategy, or of one that was destroyed
  *  After an error of the results the function has run all the same.
@@ -70,6 +70,8 @@ typedef ditto_status (*ditto_step_fn)(ditto_replica *self, const ditto_batch *ba
  *  @param steps_done  [out] steps that were done. May be NULL
  *  @param result      of the last step, as ditto_strategy_run_values; NULL when no step was done
  *  @retval DITTO_END_OF_INPUT  news: the input ended before `steps`; result and steps_done are set
+ *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and a step has not all its rows
+ *  @retval DITTO_ERR_USER      the function returned news
  *  @retval as ditto_strategy_run_values and ditto_next */
 DITTO_API ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *iterator, uint64_t steps,
                                                 ditto_step_fn function, void *user, const ditto_run_options *options,

@@ -142,15 +142,13 @@ DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
  *  @return DITTO_OK; the first news that the replica of lowest id returned; or the error of the replica that failed
  *          first, with its message in ditto_last_error()
  *  @retval DITTO_ERR_TIMED_OUT  run_timeout_ms passed, and the replicas named had not returned. If another replica
- *                               failed before that, its error is returned; the message says if the strategy is poisoned
- *                               now
+ *                               failed before that, its error is returned; the message says if it is poisoned now
  *  @retval DITTO_ERR_SYSTEM     the caller could not be pinned
  *  @retval DITTO_ERR_POISONED   an earlier run left a replica that never returned
  *  @retval DITTO_ERR_CONTEXT    on a replica's thread (call it in a merge function), or in another strategy's scope
  *  @retval DITTO_ERR_RANGE      runs inside runs (in merge functions), deeper than 8
  *  Ordering  what the caller wrote before, every replica sees; what replicas wrote, the caller sees afterwards.
- *  Cost      two hand-overs of a cache line; outside a scope two system calls more, to pin the caller and restore it.
- *  */
+ *  Cost      two hand-overs of a cache line; outside a scope two system calls more, for the caller's PUs. */
 DITTO_API ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument);
 
 /** Makes the strategy current on this thread and pins the thread to replica 0's PU (unless the caller waits, or pin is

@@ -3,8 +3,7 @@
  * A value is a handle to one of
  *   plain        one tensor of the program's own
  *   per-replica  one tensor for each replica, in replica order, each in memory on its replica's node. Components may
- *   differ in
- *                shape (batches of different length), not in dtype or rank
+ *                differ in shape (batches of different length), not in dtype or rank
  *   mirrored     one tensor that is equal wherever there is a copy of it; it stands for its first copy
  *   variable     a variable, by reference
  *   slices       rows with indices (ditto/slices.h) for each replica
@@ -41,8 +40,7 @@ typedef enum ditto_value_kind {
 #define DITTO_ANY_SIZE SIZE_MAX
 
 /* -- Making: cross-replica context, with the errors of ditto/strategy.h. For all: DITTO_ERR_INVALID for a NULL or a
- * tensor that
- *    makes no sense, DITTO_ERR_RANGE for one that overflows, DITTO_ERR_NO_MEMORY -- */
+ *    tensor that makes no sense, DITTO_ERR_RANGE for one that overflows, DITTO_ERR_NO_MEMORY -- */
 
 /** A plain value.
  *  @param tensor  copied, but not its data: that stays the caller's, and must live as long as the value is used */
@@ -100,8 +98,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_regroup(ditto_strategy *st
 DITTO_API ditto_status ditto_value_destroy(ditto_value *value);
 
 /* -- Looking: any context; what is handed out is borrowed from the value and lives as long. For all: DITTO_ERR_INVALID
- * for a
- *    NULL, DITTO_ERR_CONTEXT when the value's strategy was destroyed -- */
+ *    for a NULL, DITTO_ERR_CONTEXT when the value's strategy was destroyed -- */
 
 /** 0 for NULL. */
 DITTO_API ditto_value_kind ditto_value_kind_of(const ditto_value *value);

@@ -4,15 +4,13 @@
  * others do where they wait. So there is one run at a time that can go on, the innermost, and one stop word is enough.
  *
  * Invariants  I1  every go number is posted once; `run` is the number of the innermost run, and differs from every done
- * of a
- *                 replica that is still in it.
+ *                 of a replica that is still in it.
  *             I2  job and argument change only when all replicas have seen the go number before: they have done it, or
- *             they
- *                 have met since.
+ *                 they have met since.
  * Edges       G0 -> G1  the poster's job -> every replica that sees the new go number; also the end of a pause
  *             D0 -> D1  a replica's job -> the poster that sees its done number
- * Progress    run returns when every job has returned; with a run timeout it may give up on some (poisoned).
  *             U0 -> U1, V0 -> V1, E0 -> E1  whether there is a pause: argued in pause.c
+ * Progress    run returns when every job has returned; with a run timeout it may give up on some (poisoned).
  * Model       tests/model/pause.pml, refuse.pml */
 #ifndef DTI_TEAM_H
 #define DTI_TEAM_H
@@ -177,8 +175,7 @@ void dti_pause_end(struct dti_replica *self);      /* replica 0 */
 bool dti_pause_serve(struct dti_replica *self);    /* the others; false: it was refused, or their run was given up */
 void dti_pause_refuse(struct dti_replica *self);   /* whoever left the meeting with an error, the run being stopped */
 
-/* Of an error that the user's function returned: a record with a message, if it has written none since `serial_before`.
- * */
+/* Of an error that the user's function returned: a record with a message, unless it has written one since then. */
 void dti_replica_ensure_record(const struct dti_replica *replica, ditto_status status, uint32_t serial_before);
 const ditto_replica *dti_replica_handle(const struct dti_replica *replica); /* good for the present run */
 ditto_status dti_replica_alloc(struct dti_replica *replica, size_t bytes, size_t alignment, void **out);

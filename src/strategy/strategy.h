@@ -78,8 +78,7 @@ ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing); /* standi
 ditto_status dti_scope_leave(ditto_strategy *strategy);
 ditto_status dti_scope_clear_standing(void);
 void dti_scope_forget(const struct dti_team *team); /* leaves this thread's scope of it, however often entered */
-/* The one strategy that there always is: made when it is first needed. NULL: it could not be, and the record says why.
- * */
+/* The one strategy that there always is: made when it is first needed. NULL, with a record: it could not be. */
 ditto_strategy *dti_default_strategy(void);
 bool dti_is_default(const ditto_strategy *strategy);
 /* This thread's replica of the default strategy. NULL as above. */

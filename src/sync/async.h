@@ -1,22 +1,20 @@
 /* src/sync/async.h - operations that are started now and waited for later.
  *
- * Each replica owns a ring of posts. Operation k of the team is the k-th that every replica starts; its post is in
- * place k % the ring's length. When all have posted k, it is ready. A small one each replica combines for itself from
- * the posts' payloads. The indices of a larger one are divided into a share for each replica, a share into pieces;
- * whoever waits claims pieces, first of its own share, then of the others', so that a replica that computes meanwhile
- * holds nobody up. A replica *consumes* operations in order: k, when its own result is there.
+ * Each replica owns a ring of posts. Operation k of the team is the k-th that every replica starts; its post is in place k % the
+ * ring's length. When all have posted k, it is ready. A small one each replica combines for itself from the posts' payloads. The
+ * indices of a larger one are divided into a share for each replica, a share into pieces; whoever waits claims pieces, first of
+ * its own share, then of the others', so that a replica that computes meanwhile holds nobody up. A replica *consumes* operations
+ * in order: k, when its own result is there.
  *
  * Invariants  I1  a post is written by its owner only, for k not before everyone has consumed k - length.
- *             I2  a piece is claimed once: claim is (k, next piece), changed by compare-and-swap alone. Only who is
- *             inside
- *                 claims, and its own k is not consumed then, so that k in the claim is a check, not what holds the
- *                 rest up.
+ *             I2  a piece is claimed once: claim is (k, next piece), changed by compare-and-swap alone. Only who is inside
+ *                 claims, and its own k is not consumed then, so that k in the claim is a check, not what holds the rest up.
  *             I3  k is consumed only when all pieces are done; so when a buffer is its user's again, nobody is at it.
  * Edges       P0 -> P1  a post, and all its owner did before -> everyone who sees its word
  *             W0 -> W1  a piece's results -> everyone who sees it counted in done
  *             U0 -> U1  a replica's last look at posts of k -> their owners who see k consumed
- * Stopping    who works on pieces is inside (inside.h); who leaves with operations open stops the run and waits for
- * those. Model       tests/model/async.pml */
+ * Stopping    who works on pieces is inside (inside.h); who leaves with operations open stops the run and waits for those.
+ * Model       tests/model/async.pml */
 #ifndef DTI_ASYNC_H
 #define DTI_ASYNC_H
 
@@ -96,8 +94,7 @@ uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint6
 
 /* `other` waits for this replica in a meeting that comes before what this one waits for: it has started less. */
 bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t other);
-/* None of them will be waited for: stops the run with the thread's error record; gives `status` when nobody is at their
- * buffers. */
+/* None of them will be waited for: stops the run with the thread's error record; gives `status` when nobody is at their buffers. */
 ditto_status dti_async_abandon(struct dti_replica *self, ditto_status status);
 
 /* -- All replicas are parked -- */
