@@ -15,8 +15,7 @@ static bool in_scope(const struct dti_team *team)
     return dti_frame_top != NULL && dti_frame_top->team == team;
 }
 
-/* Inside another cross call (in a function that it calls), or inside a run (in a merge function): those have the turn.
- * */
+/* Inside another cross call (in a function that it calls), or inside a run (in a merge function): those have the turn. */
 bool dti_team_has_turn(const struct dti_team *team)
 {
     for (const struct dti_frame *frame = dti_frame_top; frame != NULL; frame = frame->below)

@@ -1,11 +1,5 @@
-/* src/replicas/pause.c - replica 0 works alone inside a run; the others wait, and serve the runs that it posts.
- *
- * Invariants  I1  replica 0 alone writes the pause's state, and begins only if it has not seen a refusal since it wrote BEGUN.
- *             I2  who serves goes before the end only after a refusal of its own, and a look that did not find BEGUN since.
- * Edges       U0 -> U1  BEGUN, then (dti_fence_light) a look for a refusal | a refusal, then (dti_fence_heavy) a look at the state:
- *             V0 -> V1  of the two looks at least one sees the other side. If both do, replica 0 says so (DECLINED).
- *             E0 -> E1  the end in the go word -> whoever finds the state open again
- * Model       tests/model/pause.pml */
+/* src/replicas/pause.c - pauses inside runs. Argued in pause.h. */
+#include "replicas/pause.h"
 #include "replicas/team_inside.h"
 
 static _Atomic uint32_t *state_of(const struct dti_replica *r)

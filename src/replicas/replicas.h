@@ -9,6 +9,7 @@
 #include "replicas/limits.h"
 #include "replicas/load.h"
 #include "replicas/node.h"
+#include "replicas/pause.h"
 #include "replicas/pin.h"
 #include "replicas/placement.h"
 #include "replicas/stop.h"

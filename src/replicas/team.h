@@ -9,9 +9,8 @@
  *                 they have met since.
  * Edges       G0 -> G1  the poster's job -> every replica that sees the new go number; also the end of a pause
  *             D0 -> D1  a replica's job -> the poster that sees its done number
- *             U0 -> U1, V0 -> V1, E0 -> E1  whether there is a pause: argued in pause.c
  * Progress    run returns when every job has returned; with a run timeout it may give up on some (poisoned).
- * Model       tests/model/pause.pml, refuse.pml */
+ * Model       tests/model/pause.pml */
 #ifndef DTI_TEAM_H
 #define DTI_TEAM_H
 
@@ -164,17 +163,6 @@ struct dti_patience dti_team_patience(const struct dti_team *team, uint32_t pu, 
 ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dti_mask *mask);
 
 /* -- The replica's own thread -- */
-/* Inside a run all replicas meet; then replica 0 begins a pause, in which it works alone and may run jobs, and always
- * ends it; the others serve meanwhile: they do their parts of these jobs, and return when the pause has ended. They see
- * what replica 0 wrote before that. A meeting may fail for some and not for others. Who leaves it with an error, and who
- * serves in a stopped run, refuses the pause: either replica 0 has not begun, and then nobody pauses; or it is too late,
- * and who was to leave serves first. tests/model/pause.pml */
-void dti_pause_announce(struct dti_replica *self); /* replica 0, before they meet: one will begin. A hint */
-bool dti_pause_begin(struct dti_replica *self);    /* replica 0; false: it was refused, and the run is stopped */
-void dti_pause_end(struct dti_replica *self);      /* replica 0 */
-bool dti_pause_serve(struct dti_replica *self);    /* the others; false: it was refused, or their run was given up */
-void dti_pause_refuse(struct dti_replica *self);   /* whoever left the meeting with an error, the run being stopped */
-
 /* Of an error that the user's function returned: a record with a message, unless it has written one since then. */
 void dti_replica_ensure_record(const struct dti_replica *replica, ditto_status status, uint32_t serial_before);
 const ditto_replica *dti_replica_handle(const struct dti_replica *replica); /* good for the present run */

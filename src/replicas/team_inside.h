@@ -1,5 +1,4 @@
-/* src/replicas/team_inside.h - what team.c (runs) and team_life.c (making and ending) share; nobody else includes it.
- * */
+/* src/replicas/team_inside.h - what team.c (runs) and team_life.c (making and ending) share; nobody else includes it. */
 #ifndef DTI_TEAM_INSIDE_H
 #define DTI_TEAM_INSIDE_H
 

@@ -1,5 +1,4 @@
-/* src/strategy/run.c - a function on every replica, in replica context; also inside another run, in a merge function.
- * */
+/* src/strategy/run.c - a function on every replica, in replica context; also inside another run, in a merge function. */
 #include "strategy/strategy.h"
 
 #include "strategy/result.h"

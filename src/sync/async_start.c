@@ -95,8 +95,7 @@ static ditto_status await_room(struct dti_replica *self, uint64_t number, struct
     return dti_leave(self, ended ? dti_fail_left(self, words, who) : dti_fail_late(self, deadline, words, who));
 }
 
-/* The next post's lines, which peers have had for a ring's length; a next payload is likely to be as long as this one.
- * */
+/* The next post's lines, which peers have had for a ring's length; a next payload is likely to be as long as this one. */
 static void fetch_next(const struct dti_replica *self, size_t bytes)
 {
     const struct dti_sync *sync = self->sync;

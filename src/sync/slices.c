@@ -1,8 +1,7 @@
 /* src/sync/slices.c - all-reduce of indexed rows: every replica reads all rows where they lie, and makes its own
  * result.
  *
- * What is wrong with the numbers (an index, a room) every replica finds by itself, in the same data, and so the same.
- * */
+ * What is wrong with the numbers (an index, a room) every replica finds by itself, in the same data, and so the same. */
 #include "sync/slices.h"
 #include "sync/collective.h"
 #include "sync/flow.h"
