@@ -2,6 +2,7 @@
 #include "strategy/make.h"
 #include "strategy/look.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* -- components, each copied by its replica -- */
@@ -281,15 +282,23 @@ static ditto_status regroup_leaf(ditto_strategy *strategy, const ditto_value *co
 static ditto_status regroup_nest(ditto_strategy *strategy, const ditto_value *const *values, bool wrap,
                                  ditto_value *nest)
 {
-    const ditto_value *member[DITTO_MAX_REPLICAS] = { values[0] };
-    for (uint32_t m = 0; m < values[0]->members; m++) {
+    uint32_t n = strategy->base.team->n;
+    const ditto_value **member = malloc(n * sizeof(void *));
+    ditto_status status = DITTO_OK;
+    if (member == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to regroup the nests of %u replicas", n);
+    for (uint32_t m = 0; m < values[0]->members && status == DITTO_OK; m++) {
         ditto_value *regrouped;
-        for (uint32_t i = 0; i < strategy->base.team->n; i++)
+        uint32_t i = 0;
+        do /* there is a replica */
             member[i] = values[i]->member[m].value;
-        DTI_TRY(dti_regroup(strategy, member, wrap, &regrouped));
-        DTI_TRY(dti_nest_add(nest, values[0]->member[m].name, regrouped));
+        while (++i < n);
+        status = dti_regroup(strategy, member, wrap, &regrouped);
+        if (status == DITTO_OK)
+            status = dti_nest_add(nest, values[0]->member[m].name, regrouped);
     }
-    return DITTO_OK;
+    free(member);
+    return status;
 }
 
 ditto_status dti_regroup(ditto_strategy *strategy, const ditto_value *const *values, bool wrap, ditto_value **out)

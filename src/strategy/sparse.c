@@ -137,24 +137,30 @@ static ditto_status add_rows(const struct sorted *s, size_t first, size_t end, d
     return dti_reduce_here(dtype, DITTO_SUM, s->source, (uint32_t)(end - first), row_count, dst);
 }
 
+/* One row for each index. */
+static ditto_status merge_rows(const struct sorted *s, const ditto_slices *merged)
+{
+    size_t row_bytes = merged->row_count * ditto_dtype_bytes(merged->dtype), row = 0;
+    for (size_t first = 0, end; first < s->rows; first = end, row++) {
+        end = end_of_index(s, first);
+        merged->indices[row] = s->entry[first].index;
+        DTI_TRY(add_rows(s, first, end, merged->dtype, merged->row_count, (char *)merged->values + row * row_bytes));
+    }
+    return DITTO_OK;
+}
+
 ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
 {
     struct sorted sorted;
-    ditto_slices merged = { .rows = 0 };
+    ditto_slices merged;
     size_t rows = 0;
     DTI_TRY(dti_reduction_check(v->part[0].dtype, DITTO_SUM));
     DTI_TRY(sort(v, &sorted));
     for (size_t first = 0; first < sorted.rows; first = end_of_index(&sorted, first))
         rows++;
     ditto_status status = make_room(v, rows, out, &merged);
-    size_t row_bytes = v->part[0].shape[1] * ditto_dtype_bytes(v->part[0].dtype), row = 0;
-    for (size_t first = 0, end; first < sorted.rows && status == DITTO_OK; first = end, row++) {
-        end = end_of_index(&sorted, first);
-        merged.indices[row] = sorted.entry[first].index;
-        status = add_rows(&sorted, first, end, merged.dtype, merged.row_count, (char *)merged.values + row * row_bytes);
-        if (status != DITTO_OK)
-            dti_value_drop(*out);
-    }
+    if (status == DITTO_OK)
+        status = dti_value_finish(*out, merge_rows(&sorted, &merged), out);
     release(&sorted);
     return status;
 }
