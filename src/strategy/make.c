@@ -259,9 +259,9 @@ static bool all_same(const ditto_value *const *values, uint32_t n)
     return same;
 }
 
-static ditto_status regroup_leaf(ditto_strategy *strategy, const ditto_value *const *values, ditto_value **out)
+static ditto_status regroup_leaf(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n,
+                                 ditto_value **out)
 {
-    uint32_t n = strategy->base.team->n;
     ditto_tensor one;
     ditto_value *value;
     DTI_TRY(dti_value_make(strategy, DITTO_PER_REPLICA, &value));
@@ -279,10 +279,12 @@ static ditto_status regroup_leaf(ditto_strategy *strategy, const ditto_value *co
     return dti_value_finish(value, status, out);
 }
 
-static ditto_status regroup_nest(ditto_strategy *strategy, const ditto_value *const *values, bool wrap,
+static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n, bool wrap,
+                            ditto_value **out);
+
+static ditto_status regroup_nest(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n, bool wrap,
                                  ditto_value *nest)
 {
-    uint32_t n = strategy->base.team->n;
     const ditto_value **member = malloc(n * sizeof(void *));
     ditto_status status = DITTO_OK;
     if (member == NULL)
@@ -293,7 +295,7 @@ static ditto_status regroup_nest(ditto_strategy *strategy, const ditto_value *co
         do /* there is a replica */
             member[i] = values[i]->member[m].value;
         while (++i < n);
-        status = dti_regroup(strategy, member, wrap, &regrouped);
+        status = regroup(strategy, member, n, wrap, &regrouped);
         if (status == DITTO_OK)
             status = dti_nest_add(nest, values[0]->member[m].name, regrouped);
     }
@@ -301,9 +303,9 @@ static ditto_status regroup_nest(ditto_strategy *strategy, const ditto_value *co
     return status;
 }
 
-ditto_status dti_regroup(ditto_strategy *strategy, const ditto_value *const *values, bool wrap, ditto_value **out)
+static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n, bool wrap,
+                            ditto_value **out)
 {
-    uint32_t n = strategy->base.team->n;
     ditto_value *nest;
     DTI_TRY(check_structure(values, n));
     if (all_same(values, n) && (!wrap || values[0]->kind == DITTO_VARIABLE)) {
@@ -311,7 +313,12 @@ ditto_status dti_regroup(ditto_strategy *strategy, const ditto_value *const *val
         return DITTO_OK;
     }
     if (values[0]->kind != DITTO_NEST)
-        return regroup_leaf(strategy, values, out);
+        return regroup_leaf(strategy, values, n, out);
     DTI_TRY(dti_value_make(strategy, DITTO_NEST, &nest));
-    return dti_value_finish(nest, regroup_nest(strategy, values, wrap, nest), out);
+    return dti_value_finish(nest, regroup_nest(strategy, values, n, wrap, nest), out);
+}
+
+ditto_status dti_regroup(ditto_strategy *strategy, const ditto_value *const *values, bool wrap, ditto_value **out)
+{
+    return regroup(strategy, values, strategy->base.team->n, wrap, out);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Slices that are a value's own: [rows, row_count], and their indices; the same for every replica. */
-static ditto_status make_room(const ditto_value *like, size_t rows, ditto_value **out, ditto_slices *room)
+static ditto_status make_room(const ditto_value *like, size_t rows, ditto_value **out)
 {
     ditto_value *value;
     ditto_slices first = dti_slices_of(like, 0);
@@ -16,21 +16,14 @@ static ditto_status make_room(const ditto_value *like, size_t rows, ditto_value 
     DTI_TRY(dti_value_make(like->strategy, DITTO_SLICES, &value));
     value->plain = (ditto_tensor){ .dtype = DITTO_U8, .rank = 1, .shape = { aligned + (rows + 8) * sizeof(int64_t) } };
     ditto_status status = dti_value_room(value);
-    if (status != DITTO_OK)
-        return dti_value_finish(value, status, out);
-    *room = (ditto_slices){ .indices = (int64_t *)(void *)((char *)value->plain.data + aligned),
-                            .values = value->plain.data,
-                            .rows = rows,
-                            .row_count = first.row_count,
-                            .dtype = first.dtype };
-    for (uint32_t i = 0; i < like->strategy->base.team->n; i++) {
-        value->part[i] =
-            (ditto_tensor){ .data = room->values, .dtype = first.dtype, .rank = 2, .shape = { rows, first.row_count } };
-        value->index[i] = room->indices;
+    for (uint32_t i = 0; i < like->strategy->base.team->n && status == DITTO_OK; i++) {
+        value->part[i] = (ditto_tensor){
+            .data = value->plain.data, .dtype = first.dtype, .rank = 2, .shape = { rows, first.row_count }
+        };
+        value->index[i] = (int64_t *)(void *)((char *)value->plain.data + aligned);
     }
     value->dense_rows = like->dense_rows;
-    *out = value;
-    return DITTO_OK;
+    return dti_value_finish(value, status, out);
 }
 
 /* A value that ditto_value_select or a reduction has made has the same slices everywhere: they count once. */
@@ -51,13 +44,13 @@ static ditto_status check_op(const ditto_value *v, ditto_op op)
 
 ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, ditto_value **out)
 {
-    ditto_slices all;
     uint32_t parts = parts_of(v);
     size_t rows = 0, row_bytes = v->part[0].shape[1] * ditto_dtype_bytes(v->part[0].dtype);
     DTI_TRY(check_op(v, op));
     for (uint32_t i = 0; i < parts; i++)
         rows += v->part[i].shape[0];
-    DTI_TRY(make_room(v, rows, out, &all));
+    DTI_TRY(make_room(v, rows, out));
+    ditto_slices all = dti_slices_of(*out, 0);
     rows = 0;
     for (uint32_t i = 0; i < parts; i++) {
         ditto_slices own = dti_slices_of(v, i);
@@ -152,15 +145,16 @@ static ditto_status merge_rows(const struct sorted *s, const ditto_slices *merge
 ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
 {
     struct sorted sorted;
-    ditto_slices merged;
     size_t rows = 0;
     DTI_TRY(dti_reduction_check(v->part[0].dtype, DITTO_SUM));
     DTI_TRY(sort(v, &sorted));
     for (size_t first = 0; first < sorted.rows; first = end_of_index(&sorted, first))
         rows++;
-    ditto_status status = make_room(v, rows, out, &merged);
-    if (status == DITTO_OK)
+    ditto_status status = make_room(v, rows, out);
+    if (status == DITTO_OK) {
+        ditto_slices merged = dti_slices_of(*out, 0);
         status = dti_value_finish(*out, merge_rows(&sorted, &merged), out);
+    }
     release(&sorted);
     return status;
 }

@@ -382,9 +382,9 @@ static int use_values_after_fork(void *argument)
 static void values_of_a_poisoned_strategy_or_of_before_a_fork_are_refused(void **state)
 {
     (void)state;
+    assert_int_equal(in_child(use_poisoned_values, NULL, 20), 0);
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *value = make_pairs(strategy);
-    assert_int_equal(in_child(use_poisoned_values, NULL, 20), 0);
     assert_int_equal(in_child(use_values_after_fork, value, 20), 0);
     assert_ok(ditto_value_destroy(value));
     assert_ok(ditto_strategy_destroy(strategy));

@@ -27,7 +27,7 @@ static ditto_status work(ditto_replica *self, void *argument)
     float x[1000] = { 0 };
     ditto_pending pending;
     if (ditto_replica_id(self) == ditto_num_replicas(self) - 1)
-        usleep(20000);
+        usleep(100000);
     for (int i = 0; i < t->rounds; i++) {
         EXPECT(&t->report, ditto_all_reduce(self, x, x, 1000, DITTO_F32, DITTO_SUM, NULL) == DITTO_OK);
         EXPECT(&t->report, ditto_barrier(self, NULL) == DITTO_OK);
@@ -54,7 +54,7 @@ static void operations_are_counted_and_timed(void **state)
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
         ditto_strategy *strategy = make_strategy(n, NULL);
-        struct traced traced = { .rounds = 50 };
+        struct traced traced = { .rounds = 5 };
         ditto_operation_times t;
         char text[8192];
         size_t length;
@@ -67,19 +67,19 @@ static void operations_are_counted_and_timed(void **state)
         assert_ok(ditto_strategy_trace_stop(strategy));
         run_all(strategy, work, &traced, &traced.report); /* not recorded either */
         t = times_of(strategy, "ditto_all_reduce");
-        assert_int_equal(t.calls, 100);
-        assert_int_equal(t.bytes, 100 * 4000 * n);
+        assert_int_equal(t.calls, 10);
+        assert_int_equal(t.bytes, 10 * 4000 * n);
         assert_true(t.time_ns > 0 && t.wait_ns <= t.time_ns && t.own_ns <= t.time_ns);
         if (n > 1) {
             assert_int_equal(t.slowest, n - 1);
-            assert_true(t.wait_ns > 1000000 * (n - 1) / n); /* for the one that sleeps 20 ms, twice */
+            assert_true(t.wait_ns > 1000000 * (n - 1) / n); /* for the one that sleeps */
         }
         t = times_of(strategy, "run");
         assert_int_equal(t.calls, 2);
         assert_int_equal(t.slowest, n - 1);
-        assert_true(t.time_ns >= 40000000 / n && t.own_ns < t.time_ns);
+        assert_true(t.time_ns >= 200000000 / n && t.own_ns < t.time_ns);
         assert_true(times_of(strategy, "pause").own_ns > 1000000);
-        assert_int_equal(times_of(strategy, "ditto_barrier").calls, 100);
+        assert_int_equal(times_of(strategy, "ditto_barrier").calls, 10);
         assert_int_equal(times_of(strategy, "ditto_all_reduce_start").calls, 2);
         assert_int_equal(times_of(strategy, "ditto_wait").calls, 2);
         assert_int_equal(times_of(strategy, "ditto_merge_call").calls, 2);
