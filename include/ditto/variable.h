@@ -76,8 +76,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *str
  *  @retval DITTO_ERR_CONTEXT  on a replica's thread; nothing was done */
 DITTO_API ditto_status ditto_variable_destroy(ditto_variable *variable);
 
-/** The name; "name/replica_i" is not made here. Any thread; valid until destroy. */
+/** The name. Any thread; valid until destroy. */
 DITTO_API const char *ditto_variable_name(const ditto_variable *variable);
+/** The name of a replica's component: the variable's for replica 0, "name/replica_i" for the others. Any thread.
+ *  @param buffer, size, length  as ditto_strategy_describe
+ *  @retval DITTO_ERR_RANGE  no such replica */
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component_name(const ditto_variable *variable, uint32_t replica,
+                                                                     char *buffer, size_t size, size_t *length);
 DITTO_API int ditto_variable_is_trainable(const ditto_variable *variable);
 /** dtype, rank and shape; data is NULL. Any thread. */
 DITTO_API ditto_tensor ditto_variable_spec(const ditto_variable *variable);
@@ -106,6 +111,16 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component(ditto_variable *
                                                                 const void **data);
 
 /* -- Replica context; CONTEXT also for a variable of another strategy -- */
+
+/** Creates one variable, from inside a run: collective. Creations are matched by their order, and their names are equal; what
+ *  replica 0 passes is used. A later run that calls it creates another one: keep the handle.
+ *  @param initial, options  as ditto_variable_create
+ *  @param out               the same on all replicas; given to ditto_variable_destroy once, in cross-replica context
+ *  @retval DITTO_ERR_DIVERGED  other names, or another number of creations
+ *  @retval as ditto_merge_call, and what ditto_variable_create gives, which ends the run */
+DITTO_API DITTO_NODISCARD ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *initial,
+                                                             const ditto_variable_options *options,
+                                                             ditto_variable **out);
 
 /** The replica's own component, never aggregated. Valid until the next write of the variable. No meeting. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable,

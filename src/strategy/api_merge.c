@@ -31,7 +31,7 @@ ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function, void
         return dti_error_get()->status;
     DTI_TRY(check_function(function != NULL, "what is called once, in cross-replica context"));
     DTI_TRY(check_tensors(arguments, count));
-    return dti_merge_call(r, &(struct dti_merge){ function, user, count }, arguments, result);
+    return dti_merge_call(r, &(struct dti_merge){ "ditto_merge_call", function, user, count }, arguments, result);
 }
 
 ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn function, void *user,

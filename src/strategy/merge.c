@@ -132,7 +132,7 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
     strategy->merging[r->id].arguments = arguments;
     if (r->id == 0)
         dti_pause_announce(r);
-    ditto_status status = dti_sync_meet(r, "ditto_merge_call", hash, &deadline);
+    ditto_status status = dti_sync_meet(r, merge->name, hash, &deadline);
     if (status != DITTO_OK) {
         dti_pause_refuse(r);
         return status;

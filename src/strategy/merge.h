@@ -7,6 +7,7 @@
 #include "strategy/strategy.h"
 
 struct dti_merge {
+    const char *name; /* the public function's */
     ditto_merge_fn function;
     void *user;
     uint32_t count;

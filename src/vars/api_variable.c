@@ -73,6 +73,25 @@ const char *ditto_variable_name(const ditto_variable *variable)
     return variable != NULL ? variable->name : "";
 }
 
+ditto_status ditto_variable_component_name(const ditto_variable *v, uint32_t replica, char *buffer, size_t size,
+                                           size_t *length)
+{
+    struct dti_text text = { buffer, size, 0 };
+    DTI_ENTER();
+    DTI_TRY(dti_variable_check_alive(v));
+    if (size > 0)
+        DTI_TRY(dti_not_null(buffer, "buffer"));
+    if (replica >= v->team->n)
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, v->team->n);
+    if (replica == 0)
+        dti_text_add(&text, "%s", v->name);
+    else
+        dti_text_add(&text, "%s/replica_%u", v->name, replica);
+    if (length != NULL)
+        *length = text.length;
+    return DITTO_OK;
+}
+
 int ditto_variable_is_trainable(const ditto_variable *variable)
 {
     return variable != NULL && variable->trainable;

@@ -442,6 +442,91 @@ static void a_variable_of_another_strategy_is_refused(void **state)
     assert_ok(ditto_strategy_destroy(b));
 }
 
+struct creating {
+    struct report report;
+    ditto_variable *made[64];
+    const char *names[2]; /* of replica 0, and of the others */
+    int extra;            /* creations of replica 0 alone */
+};
+
+static ditto_status create_inside(ditto_replica *self, void *argument)
+{
+    struct creating *c = argument;
+    uint32_t id = ditto_replica_id(self);
+    double start = 5 + id, one = 1;
+    ditto_tensor t = { .data = &start, .dtype = DITTO_F64 };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable *second;
+    options.name = c->names[id != 0];
+    options.aggregation = DITTO_AGGREGATE_SUM;
+    DITTO_TRY(ditto_create_variable(self, &t, &options, &c->made[id]));
+    DITTO_TRY(ditto_assign_add(self, c->made[id], &one)); /* it can be used at once */
+    for (int i = 0; i < c->extra && id == 0; i++)
+        DITTO_TRY(ditto_create_variable(self, &t, &options, &second));
+    return DITTO_OK;
+}
+
+static void rule_8_3_created_inside_a_run_it_is_one_variable(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        uint32_t n = replica_counts[k];
+        ditto_strategy *strategy = make_strategy(n, NULL);
+        struct creating c = { .names = { "weights", "weights" } };
+        double value;
+        run_all(strategy, create_inside, &c, &c.report);
+        for (uint32_t i = 1; i < n; i++)
+            assert_ptr_equal(c.made[i], c.made[0]);
+        assert_ok(ditto_variable_read(c.made[0], &value, sizeof value));
+        assert_true(value == 5.0 + n); /* replica 0's initial value */
+        ditto_variable *first = c.made[0];
+        run_all(strategy, create_inside, &c, &c.report);
+        assert_true(c.made[0] != first); /* the next run creates again */
+        assert_ok(ditto_variable_destroy(first));
+        assert_ok(ditto_variable_destroy(c.made[0]));
+        if (n > 1) {
+            c.names[1] = "biases";
+            assert_status(ditto_strategy_run(strategy, create_inside, &c), DITTO_ERR_DIVERGED);
+            assert_message("replica 1 creates the variable \"biases\", replica 0 \"weights\"");
+            c.names[1] = "weights";
+            c.extra = 1;
+            assert_status(ditto_strategy_run(strategy, create_inside, &c), DITTO_ERR_DIVERGED);
+            assert_message("ditto_create_variable");
+            assert_ok(ditto_variable_destroy(c.made[0]));
+        }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+    double one = 1; /* without a strategy too */
+    ditto_tensor t = { .data = &one, .dtype = DITTO_F64 };
+    ditto_variable *alone;
+    assert_ok(ditto_create_variable(ditto_get_replica_context(), &t, NULL, &alone));
+    assert_ok(ditto_variable_destroy(alone));
+}
+
+static void rule_8_4_components_have_names(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    ditto_tensor t = { .dtype = DITTO_F64 };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable *named, *unnamed;
+    char text[64];
+    size_t length;
+    options.name = "w";
+    assert_ok(ditto_variable_create(strategy, &t, &options, &named));
+    assert_ok(ditto_variable_create(strategy, &t, NULL, &unnamed));
+    assert_string_equal(ditto_variable_name(unnamed), "Variable");
+    assert_ok(ditto_variable_component_name(named, 0, text, sizeof text, &length));
+    assert_string_equal(text, "w");
+    assert_ok(ditto_variable_component_name(named, 2, text, sizeof text, &length));
+    assert_string_equal(text, "w/replica_2");
+    assert_int_equal(length, 11);
+    assert_status(ditto_variable_component_name(named, 3, text, sizeof text, NULL), DITTO_ERR_RANGE);
+    assert_ok(ditto_variable_destroy(named));
+    assert_ok(ditto_variable_destroy(unnamed));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 static void rule_8_5_colocated_variables_lie_together(void **state)
 {
     (void)state;
@@ -479,6 +564,8 @@ static void rule_8_5_colocated_variables_lie_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_8_3_created_inside_a_run_it_is_one_variable),
+        cmocka_unit_test(rule_8_4_components_have_names),
         cmocka_unit_test(rule_8_5_colocated_variables_lie_together),
         cmocka_unit_test(rule_8_1_auto_and_on_write_are_mirrored_on_read_is_not_trainable),
         cmocka_unit_test(rule_8_1_none_and_mean_of_integers_are_refused_at_creation),

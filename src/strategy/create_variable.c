@@ -1,0 +1,58 @@
+/* src/strategy/create_variable.c - one variable, created by all replicas inside a run: include/ditto/variable.h. */
+#include "strategy/merge.h"
+
+#include <string.h>
+
+/* What replica 0 passes. */
+struct creating {
+    const ditto_tensor *initial;
+    const ditto_variable_options *options;
+};
+
+static ditto_status check_names(const ditto_strategy *strategy)
+{
+    const struct dti_merge_part *part = strategy->merging;
+    for (uint32_t i = 1; i < strategy->base.team->n; i++)
+        if (strcmp(part[i].name, part[0].name) != 0)
+            return DTI_FAIL(DITTO_ERR_DIVERGED,
+                            "replica %u creates the variable \"%.100s\", replica 0 \"%.100s\": every replica creates the "
+                            "same ones, in the same order",
+                            i, part[i].name, part[0].name);
+    return DITTO_OK;
+}
+
+/* A merge function. */
+static ditto_status create(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                           ditto_value **result)
+{
+    const struct creating *c = user;
+    ditto_variable *variable;
+    (void)arguments;
+    (void)count;
+    DTI_TRY(check_names(strategy));
+    DTI_TRY(ditto_variable_create(strategy, c->initial, c->options, &variable));
+    ditto_status status = ditto_variable_value(variable, result);
+    if (status != DITTO_OK)
+        (void)ditto_variable_destroy(variable);
+    return status;
+}
+
+ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *initial,
+                                   const ditto_variable_options *options, ditto_variable **out)
+{
+    struct creating creating = { initial, options };
+    struct dti_merge merge = { "ditto_create_variable", create, &creating, 0 };
+    const ditto_value *made;
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(dti_not_null(initial, "initial"));
+    DTI_TRY(dti_not_null(out, "out"));
+    if (dti_run_call_here() != NULL) /* else it is the default strategy's, and alone */
+        r->team->strategy->merging[r->id].name =
+            options != NULL && options->name != NULL ? options->name : "Variable";
+    DTI_TRY(dti_merge_call(r, &merge, NULL, &made));
+    *out = made->variable;
+    return DITTO_OK;
+}
