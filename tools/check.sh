@@ -60,10 +60,10 @@ tsan)
     ;;
 esac
 
-part 420 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
+part 450 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
 part 120 "clang build" env DITTO_CHECK_PART=clang sh "$0" "$@"
 part 300 "address and undefined behaviour sanitizers" env DITTO_CHECK_PART=asan sh "$0" "$@"
-part 420 "thread sanitizer" env DITTO_CHECK_PART=tsan sh "$0" "$@"
+part 450 "thread sanitizer" env DITTO_CHECK_PART=tsan sh "$0" "$@"
 part 240 "lint" ./run lint
 part 60 "models" sh tests/model/check.sh
 part 60 "install" sh tests/embed/install.sh build-check

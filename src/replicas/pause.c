@@ -16,7 +16,7 @@ bool dti_pause_begin(struct dti_replica *self)
 {
     atomic_store_explicit(state_of(self), DTI_PAUSE_BEGUN, memory_order_relaxed); /* U0; ordered by the fence */
     dti_fence_light();
-    if (atomic_load_explicit(&self->team->refused[self->depth], memory_order_relaxed) == 0) { /* V1 */
+    if (atomic_load_explicit(&self->team->refused[self->depth], memory_order_acquire) == 0) { /* V1 */
         self->depth++;
         self->team->pauses++;
         return true;
@@ -50,7 +50,7 @@ static bool is_called(void *argument)
 /* There will be no pause, and none has ended. */
 static bool refuse(struct dti_replica *self)
 {
-    atomic_store_explicit(&self->team->refused[self->depth], 1, memory_order_relaxed); /* V0; ordered by the fence */
+    atomic_store_explicit(&self->team->refused[self->depth], 1, memory_order_release); /* V0; the fence orders it */
     dti_fence_heavy();
     return atomic_load_explicit(state_of(self), memory_order_acquire) != DTI_PAUSE_BEGUN && /* U1, E1 */
            !dti_team_go_changed(self);

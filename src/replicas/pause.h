@@ -10,6 +10,7 @@
  *             I2  who serves goes before the end only after a refusal of its own, having not found BEGUN since.
  * Edges       U0 -> U1  BEGUN, dti_fence_light, a look for a refusal | a refusal, dti_fence_heavy, a look at the state:
  *             V0 -> V1  of the two looks at least one sees the other side. If both do, replica 0 says so (DECLINED).
+ *                       V1 also sees why the run was stopped: who refuses knew it.
  *             E0 -> E1  the end in the go word -> whoever finds the state open again
  * Model       tests/model/refuse.pml; of the runs inside: pause.pml */
 #ifndef DTI_PAUSE_H
