@@ -14,10 +14,11 @@ static ditto_status check_names(const ditto_strategy *strategy)
     const struct dti_merge_part *part = strategy->merging;
     for (uint32_t i = 1; i < strategy->base.team->n; i++)
         if (strcmp(part[i].name, part[0].name) != 0)
-            return DTI_FAIL(DITTO_ERR_DIVERGED,
-                            "replica %u creates the variable \"%.100s\", replica 0 \"%.100s\": every replica creates the "
-                            "same ones, in the same order",
-                            i, part[i].name, part[0].name);
+            return DTI_FAIL(
+                DITTO_ERR_DIVERGED,
+                "replica %u creates the variable \"%.100s\", replica 0 \"%.100s\": every replica creates the "
+                "same ones, in the same order",
+                i, part[i].name, part[0].name);
     return DITTO_OK;
 }
 
@@ -50,8 +51,7 @@ ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *init
     DTI_TRY(dti_not_null(initial, "initial"));
     DTI_TRY(dti_not_null(out, "out"));
     if (dti_run_call_here() != NULL) /* else it is the default strategy's, and alone */
-        r->team->strategy->merging[r->id].name =
-            options != NULL && options->name != NULL ? options->name : "Variable";
+        r->team->strategy->merging[r->id].name = options != NULL && options->name != NULL ? options->name : "Variable";
     DTI_TRY(dti_merge_call(r, &merge, NULL, &made));
     *out = made->variable;
     return DITTO_OK;
