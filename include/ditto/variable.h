@@ -112,8 +112,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component(ditto_variable *
 
 /* -- Replica context; CONTEXT also for a variable of another strategy -- */
 
-/** Creates one variable, from inside a run: collective. Creations are matched by their order, and their names are equal; what
- *  replica 0 passes is used. A later run that calls it creates another one: keep the handle.
+/** Creates one variable, from inside a run: collective. Creations are matched by their order, and their names are equal;
+ *  what else replica 0 passes (dtype, shape, contents, options) is used, and is not compared. A later run that calls it
+ *  creates another one: keep the handle.
  *  @param initial, options  as ditto_variable_create
  *  @param out               the same on all replicas; given to ditto_variable_destroy once, in cross-replica context
  *  @retval DITTO_ERR_DIVERGED  other names, or another number of creations

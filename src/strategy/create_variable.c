@@ -1,5 +1,6 @@
 /* src/strategy/create_variable.c - one variable, created by all replicas inside a run: include/ditto/variable.h. */
 #include "strategy/merge.h"
+#include "vars/vars.h"
 
 #include <string.h>
 
@@ -16,8 +17,8 @@ static ditto_status check_names(const ditto_strategy *strategy)
         if (strcmp(part[i].name, part[0].name) != 0)
             return DTI_FAIL(
                 DITTO_ERR_DIVERGED,
-                "replica %u creates the variable \"%.100s\", replica 0 \"%.100s\": every replica creates the "
-                "same ones, in the same order",
+                "replica %u creates the variable \"%.100s\", replica 0 \"%.100s\": create the same ones, in "
+                "the same order",
                 i, part[i].name, part[0].name);
     return DITTO_OK;
 }
@@ -41,7 +42,8 @@ static ditto_status create(ditto_strategy *strategy, ditto_value *const *argumen
 ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *initial,
                                    const ditto_variable_options *options, ditto_variable **out)
 {
-    struct creating creating = { initial, options };
+    ditto_variable_options known; /* the name is read here, so the struct is checked here */
+    struct creating creating = { initial, &known };
     struct dti_merge merge = { "ditto_create_variable", create, &creating, 0 };
     const ditto_value *made;
     DTI_ENTER();
@@ -50,8 +52,10 @@ ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *init
         return dti_error_get()->status;
     DTI_TRY(dti_not_null(initial, "initial"));
     DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_variable_options"));
+    known.struct_size = sizeof known;
     if (dti_run_call_here() != NULL) /* else it is the default strategy's, and alone */
-        r->team->strategy->merging[r->id].name = options != NULL && options->name != NULL ? options->name : "Variable";
+        r->team->strategy->merging[r->id].name = dti_variable_name(&known);
     DTI_TRY(dti_merge_call(r, &merge, NULL, &made));
     *out = made->variable;
     return DITTO_OK;

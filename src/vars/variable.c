@@ -143,7 +143,7 @@ ditto_status dti_variable_create(const struct dti_strategy_base *base, const dit
     struct dti_team *team = base->team;
     ditto_variable *v = calloc(1, sizeof *v);
     if (v != NULL) {
-        v->name = strdup(o->name != NULL ? o->name : "Variable");
+        v->name = strdup(dti_variable_name(o));
         v->copy = calloc(team->n, sizeof *v->copy);
         v->copy_of = calloc(team->n, sizeof *v->copy_of);
         if (v->name == NULL || v->copy == NULL || v->copy_of == NULL) {

@@ -36,6 +36,10 @@ struct ditto_variable {
 
 extern const struct dti_variable_kind dti_mirrored_kind, dti_sync_on_read_kind;
 
+static inline const char *dti_variable_name(const ditto_variable_options *options)
+{
+    return options->name != NULL ? options->name : "Variable";
+}
 ditto_status dti_variable_create(const struct dti_strategy_base *base, const ditto_tensor *initial,
                                  const ditto_variable_options *options, ditto_variable **out);
 void dti_variable_destroy(ditto_variable *v);

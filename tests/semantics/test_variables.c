@@ -447,6 +447,7 @@ struct creating {
     ditto_variable *made[64];
     const char *names[2]; /* of replica 0, and of the others */
     int extra;            /* creations of replica 0 alone */
+    int unset;            /* replica 1 forgot DITTO_VARIABLE_OPTIONS_INIT */
 };
 
 static ditto_status create_inside(ditto_replica *self, void *argument)
@@ -459,6 +460,10 @@ static ditto_status create_inside(ditto_replica *self, void *argument)
     ditto_variable *second;
     options.name = c->names[id != 0];
     options.aggregation = DITTO_AGGREGATE_SUM;
+    if (c->unset && id == 1) {
+        options.struct_size = 0;
+        options.name = (const char *)1; /* must not be looked at */
+    }
     DITTO_TRY(ditto_create_variable(self, &t, &options, &c->made[id]));
     DITTO_TRY(ditto_assign_add(self, c->made[id], &one)); /* it can be used at once */
     for (int i = 0; i < c->extra && id == 0; i++)
@@ -493,6 +498,9 @@ static void rule_8_3_created_inside_a_run_it_is_one_variable(void **state)
             assert_status(ditto_strategy_run(strategy, create_inside, &c), DITTO_ERR_DIVERGED);
             assert_message("ditto_create_variable");
             assert_ok(ditto_variable_destroy(c.made[0]));
+            c.unset = 1;
+            assert_status(ditto_strategy_run(strategy, create_inside, &c), DITTO_ERR_INVALID);
+            assert_message("struct_size is 0");
         }
         assert_ok(ditto_strategy_destroy(strategy));
     }
