@@ -38,9 +38,10 @@ void bound_close(void);
  * the first. Returns how many were written to out. */
 uint32_t peers_open(struct contender *out, const char *folder, bool all, uint32_t replicas);
 
-/* Rows without contenders: life.c, values.c. */
+/* Rows without contenders: life.c, values.c, variables.c, queue.c, input.c. */
 typedef void bench_alone(uint32_t replicas, bool csv);
-bench_alone bench_create, bench_rest, bench_run_values, bench_reduce_values, bench_merge_call, bench_trace;
+bench_alone bench_create, bench_rest, bench_run_values, bench_reduce_values, bench_merge_call, bench_trace,
+    bench_assign, bench_apply, bench_checkpoint, bench_queue, bench_input;
 
 #define MOST_CONTENDERS 32
 

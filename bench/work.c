@@ -27,6 +27,11 @@ const struct bench_facts bench_facts[BENCH_KINDS] = {
     [BENCH_REDUCE_VALUES] = { .name = "reduce-values", .like = BENCH_REDUCE_VALUES },
     [BENCH_MERGE_CALL] = { .name = "merge-call", .like = BENCH_MERGE_CALL },
     [BENCH_TRACE] = { .name = "trace", .like = BENCH_TRACE },
+    [BENCH_ASSIGN] = { .name = "assign", .like = BENCH_ASSIGN },
+    [BENCH_APPLY] = { .name = "apply", .like = BENCH_APPLY },
+    [BENCH_CHECKPOINT] = { .name = "checkpoint", .like = BENCH_CHECKPOINT },
+    [BENCH_QUEUE] = { .name = "queue", .like = BENCH_QUEUE },
+    [BENCH_INPUT] = { .name = "input", .like = BENCH_INPUT },
 };
 
 static double seconds_of(clockid_t clock)

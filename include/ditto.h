@@ -49,6 +49,8 @@
 #include <ditto/slices.h>     /* all-reduce of sparse rows */
 #include <ditto/tuning.h>     /* how collectives are chosen; what everyone is waiting in */
 #include <ditto/variable.h>   /* mirrored and sync-on-read variables */
+#include <ditto/rows.h>       /* single rows of a variable */
+#include <ditto/optimizer.h>  /* many variables updated from gradients */
 #include <ditto/context.h>    /* which strategy and context a thread is in */
 #include <ditto/value.h>      /* distributed values: one tensor per replica */
 #include <ditto/run.h>        /* functions with arguments and results */
@@ -57,7 +59,10 @@
 #include <ditto/loss.h>       /* losses that add up to a mean */
 #include <ditto/random.h>     /* random numbers of seeds and places */
 #include <ditto/trace.h>      /* where the time goes */
-#include <ditto/dataset.h>    /* where rows come from */
+#include <ditto/dataset.h>    /* lists of rows */
+#include <ditto/source.h>     /* where they come from */
+#include <ditto/transform.h>  /* datasets made from datasets */
+#include <ditto/queue.h>      /* a bounded queue by itself */
 #include <ditto/distribute.h> /* per-replica batches */
 
 #endif

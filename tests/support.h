@@ -40,9 +40,9 @@ ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_str
 /* Runs and fails the test with the replica's own report or the run's error. */
 void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument, struct report *report);
 
-/* The numbers of replicas that every feature is tried with. */
+/* The numbers of replicas that every feature is tried with: 1, 2, 3, 8, and, without DITTO_TEST_SHORT, 64. */
 extern const uint32_t replica_counts[];
-extern const size_t replica_counts_length;
+extern size_t replica_counts_length;
 
 #define assert_status(call, expected) assert_status_((call), (expected), #call, __FILE__, __LINE__)
 void assert_status_(ditto_status found, ditto_status expected, const char *call, const char *file, int line);
@@ -76,6 +76,10 @@ char *temporary_file(const char *text);
 
 /* Writes `text` to root/path, with the folders that it needs: made-up proc and sys trees. */
 void put_file(const char *root, const char *path, const char *text);
+
+/* Files of a folder, but for those that begin with a dot: how many; removes them. */
+int count_files(const char *folder);
+void empty_folder(const char *folder);
 
 /* Numbers of this process from /proc: how many threads, mappings, and KiB of resident memory it has. */
 long count_threads(void);

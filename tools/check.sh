@@ -4,6 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 [ "${1:-}" = --long ] && stress=3600 || stress=6
+[ "$stress" = 6 ] && export DITTO_FUZZ_EXECUTIONS=100000 # --long: 10^6, and a minute under libFuzzer each
 case ${1:-} in "" | --long) ;; *) echo "check: unknown word $1" >&2; exit 2 ;; esac
 
 # part BUDGET NAME COMMAND...: runs it, says how long it took, fails when it failed or took longer than it may.
@@ -31,7 +32,7 @@ test_in() {
 run_sanitized() {
     directory=$1; shift
     build_in "$directory" -Dbench=false -Dbuildtype=debugoptimized -Db_lundef=false "$@"
-    DITTO_TEST_SHORT=yes test_in "$directory" --no-suite numa
+    DITTO_FUZZ_EXECUTIONS=20000 DITTO_TEST_SHORT=yes test_in "$directory" --no-suite numa
 }
 
 export ASAN_OPTIONS=allocator_may_return_null=1
@@ -47,7 +48,7 @@ plain)
     ;;
 clang)
     CC=clang build_in build-check-clang
-    test_in build-check-clang --suite unit
+    DITTO_TEST_SHORT=yes test_in build-check-clang --suite unit
     exit
     ;;
 asan)
@@ -60,11 +61,12 @@ tsan)
     ;;
 esac
 
-part 450 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
+part 660 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
 part 120 "clang build" env DITTO_CHECK_PART=clang sh "$0" "$@"
 part 300 "address and undefined behaviour sanitizers" env DITTO_CHECK_PART=asan sh "$0" "$@"
-part 450 "thread sanitizer" env DITTO_CHECK_PART=tsan sh "$0" "$@"
+part 480 "thread sanitizer" env DITTO_CHECK_PART=tsan sh "$0" "$@"
 part 240 "lint" ./run lint
 part 60 "models" sh tests/model/check.sh
 part 60 "install" sh tests/embed/install.sh build-check
+[ "$stress" = 6 ] || part 1200 "fuzzing" sh tools/fuzz.sh 60
 echo "check: all parts passed"

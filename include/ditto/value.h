@@ -76,6 +76,17 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_slices(ditto_st
 /** A variable as a value: by reference, wherever values are taken. It must live as long as the value is used. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_value(ditto_variable *variable, ditto_value **out);
 
+/** Writes one value to a variable, as ditto_variable_assign, _assign_add and _assign_sub do. From a mirrored variable it goes
+ *  component to component; from a sync-on-read one what reading it gives.
+ *  @retval DITTO_ERR_INVALID  a value with a component for each replica, slices, a nest; another dtype; also as ditto_variable_assign
+ *  @retval DITTO_ERR_SHAPE    another shape
+ *  @retval DITTO_ERR_CONTEXT  a value of another strategy */
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_value(ditto_variable *variable, const ditto_value *value);
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_add_value(ditto_variable *variable,
+                                                                       const ditto_value *value);
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub_value(ditto_variable *variable,
+                                                                       const ditto_value *value);
+
 /** A nest of values of one strategy.
  *  @param names    [count], copied; NULL: ordered, "0", "1", ... No name is empty, has a '/', or stands twice
  *  @param members  [count], kept alive; they stay the caller's too

@@ -41,6 +41,28 @@ typedef enum ditto_trainable {
     DITTO_TRAINABLE_OFF = 2,
 } ditto_trainable;
 
+/** How a large variable is cut into shards: runs of rows (of its first dimension), each of which exists once, on the strategy's
+ *  parameter nodes in turn. The first `rows mod shards` shards have one more row than the others. Nothing is cut where one shard
+ *  comes out: then it is a variable like any other. */
+typedef enum ditto_partition {
+    DITTO_PARTITION_NONE = 0,     /**< one shard */
+    DITTO_PARTITION_FIXED = 1,    /**< `shards` of them, at most one per row */
+    DITTO_PARTITION_MIN_SIZE = 2, /**< as many as have at least `bytes` (0: 256 KiB) each, at most `shards` (0: 1) */
+    DITTO_PARTITION_MAX_SIZE =
+        3, /**< as few as have at most `bytes` each, at most `shards` (0: no limit); a row is not cut */
+} ditto_partition;
+
+typedef struct ditto_partitioner {
+    ditto_partition kind;
+    size_t shards, bytes; /**< as the kind says */
+} ditto_partitioner;
+
+/** How many shards a partitioner makes of a variable of this dtype and shape. Any thread.
+ *  @retval DITTO_ERR_INVALID  NULL, no dtype, FIXED without shards, MAX_SIZE without bytes
+ *  @retval DITTO_ERR_RANGE    an unknown kind; the size overflows */
+DITTO_API DITTO_NODISCARD ditto_status ditto_partitioner_shards(const ditto_partitioner *partitioner,
+                                                                const ditto_tensor *spec, size_t *shards);
+
 typedef struct ditto_variable_options {
     size_t struct_size; /**< set by DITTO_VARIABLE_OPTIONS_INIT */
     const char *name;   /**< copied; NULL: "Variable". Component i > 0 is called name/replica_i */
@@ -48,10 +70,12 @@ typedef struct ditto_variable_options {
     ditto_aggregation aggregation;
     ditto_copies copies;
     ditto_trainable trainable;
-    ditto_status (*initialize)(const ditto_tensor *value, void *user); /**< fills value->data; called once, on the
-                                                                            creating thread */
+    /** Fills value->data; called on the creating thread, once for each shard: value->shape is the shard's, and its first row is
+     *  row `first_row` of the variable. Without a partition: once, the whole shape, 0. */
+    ditto_status (*initialize)(const ditto_tensor *value, size_t first_row, void *user);
     void *initialize_user;
     const struct ditto_variable *colocate_with; /**< copies lie where that variable's lie, and are shared as they are */
+    ditto_partitioner partitioner;              /**< mirrored variables, without COPIES_PER_REPLICA and colocate_with */
 } ditto_variable_options;
 #define DITTO_VARIABLE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_variable_options)
 
@@ -64,7 +88,9 @@ typedef struct ditto_variable_options {
  *  @param out      the caller's, to be given to ditto_variable_destroy; set only on DITTO_OK
  *  @retval DITTO_ERR_INVALID      NULL; synchronization NONE; MEAN with an integer dtype; both data and initialize given;
  *                                 no dtype; rank above DITTO_MAX_RANK; colocate_with is of another strategy, or shares copies
- *                                 where this one needs its own
+ *                                 where this one needs its own, or is cut into shards; a partitioner without its numbers, or
+ *                                 with ON_READ, COPIES_PER_REPLICA or colocate_with; a value that was restored is of another dtype
+ *  @retval DITTO_ERR_SHAPE        a value that was restored for it has another shape
  *  @retval DITTO_ERR_RANGE        an unknown enum; the size overflows
  *  @retval DITTO_ERR_UNSUPPORTED  SUM or MEAN of a dtype that ditto_all_reduce does not have; ON_READ in central storage
  *  @retval DITTO_ERR_USER         initialize failed (or the status that it returned)
@@ -73,7 +99,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *str
                                                              const ditto_variable_options *options,
                                                              ditto_variable **out);
 /** NULL is allowed; also after its strategy was destroyed. Waits for a run of the strategy that another thread is in.
- *  @retval DITTO_ERR_CONTEXT  on a replica's thread; nothing was done */
+ *  @retval DITTO_ERR_CONTEXT  on a replica's thread; nothing was done
+ *  @retval DITTO_ERR_BUSY     an optimizer works on it: destroy that first; nothing was done */
 DITTO_API ditto_status ditto_variable_destroy(ditto_variable *variable);
 
 /** The name. Any thread; valid until destroy. */
@@ -84,6 +111,41 @@ DITTO_API const char *ditto_variable_name(const ditto_variable *variable);
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component_name(const ditto_variable *variable, uint32_t replica,
                                                                      char *buffer, size_t size, size_t *length);
 DITTO_API int ditto_variable_is_trainable(const ditto_variable *variable);
+/** What it was created with; AUTO and DEFAULT are told as what they stand for. Any thread. */
+DITTO_API ditto_synchronization ditto_variable_synchronization(const ditto_variable *variable);
+DITTO_API ditto_aggregation ditto_variable_aggregation(const ditto_variable *variable);
+/** 1, but for a variable that is cut into shards. Any thread. */
+DITTO_API size_t ditto_variable_num_shards(const ditto_variable *variable);
+/** One shard: its first row, and the number of its rows. @retval DITTO_ERR_RANGE  no such shard */
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard(const ditto_variable *variable, size_t shard,
+                                                            size_t *first_row, size_t *rows);
+/** A line of text: name, dtype and shape, kind, aggregation, copies and the NUMA nodes that they are meant for; and what was asked
+ *  for at creation and is not used. @param buffer, size, length  as ditto_strategy_describe */
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_describe(const ditto_variable *variable, char *buffer,
+                                                               size_t size, size_t *length);
+/** Counts the calls that may have changed any component (failed ones too): two equal numbers, and nothing was written by a call in
+ *  between. What is written through ditto_component's pointer is not counted. */
+DITTO_API uint64_t ditto_variable_generation(const ditto_variable *variable);
+
+/** A strategy's variables, an optimizer's slots among them, in the order of their creation.
+ *  @param variables  [room], may be NULL when room is 0; as many as fit are written
+ *  @param count      how many there are */
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_variables(ditto_strategy *strategy, ditto_variable **variables,
+                                                                size_t room, size_t *count);
+
+/** Gives the variable of that name a value that was saved: written as ditto_variable_assign writes it. If there is none yet, a copy
+ *  is kept until it is created, and then goes before its initial value.
+ *  @retval DITTO_ERR_INVALID  NULL; two variables have the name; another dtype; a sync-on-read variable without aggregation
+ *  @retval DITTO_ERR_SHAPE    another shape
+ *  Where the value is kept, these errors come from the creation, which fails. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_restore_value(ditto_strategy *strategy, const char *name,
+                                                                    const ditto_tensor *value);
+/** Names of values that are kept, and have found no variable: one in a line. @param buffer, size, length  as
+ *  ditto_strategy_describe; @param count  how many; may be NULL */
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer, size_t size,
+                                                                  size_t *length, size_t *count);
+/** Gives them up. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_drop_held_values(ditto_strategy *strategy);
 /** dtype, rank and shape; data is NULL. Any thread. */
 DITTO_API ditto_tensor ditto_variable_spec(const ditto_variable *variable);
 
@@ -92,7 +154,7 @@ DITTO_API ditto_tensor ditto_variable_spec(const ditto_variable *variable);
  *  @retval DITTO_ERR_INVALID  a sync-on-read variable without aggregation */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_read(ditto_variable *variable, void *dst, size_t bytes);
 
-/** Writes one value: to every component of a mirrored variable; of a sync-on-read one with SUM in parts (value / N each;
+/** Writes one value (no overlap with the variable's own copies): to every component of a mirrored variable; of a sync-on-read one with SUM in parts (value / N each;
  *  of integers the remainder one each to the first replicas, so that the sum is exact), with MEAN or ONLY_FIRST_REPLICA
  *  to every component.
  *  @retval DITTO_ERR_INVALID  a sync-on-read variable without aggregation */
@@ -106,9 +168,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub(ditto_variable 
                                                                  size_t bytes);
 
 /** One replica's component, for tests and reports: where it lies. Components that share a copy give the same address.
- *  Valid until the variable or its strategy is destroyed. @retval DITTO_ERR_RANGE  no such replica */
+ *  Valid until the variable or its strategy is destroyed.
+ *  @retval DITTO_ERR_RANGE        no such replica
+ *  @retval DITTO_ERR_UNSUPPORTED  it is cut into shards: ditto_variable_shard_data */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component(ditto_variable *variable, uint32_t replica,
                                                                 const void **data);
+/** Where a shard lies. @retval DITTO_ERR_RANGE  no such shard */
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard_data(ditto_variable *variable, size_t shard,
+                                                                 const void **data);
 
 /* -- Replica context; CONTEXT also for a variable of another strategy -- */
 
@@ -123,9 +190,17 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_create_variable(ditto_replica *self
                                                              const ditto_variable_options *options,
                                                              ditto_variable **out);
 
-/** The replica's own component, never aggregated. Valid until the next write of the variable. No meeting. */
+/** The replica's own component, never aggregated: the nearest copy. Valid until the next write of the variable. No meeting.
+ *  @retval DITTO_ERR_UNSUPPORTED  it is cut into shards: ditto_lookup */
 DITTO_API DITTO_NODISCARD ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable,
                                                   const void **data);
+
+/** The replica's own component of a sync-on-read variable, to be written directly: a counter in a loop costs what the addition costs.
+ *  Valid until the end of the run. @retval DITTO_ERR_INVALID  a mirrored variable: its components change together */
+DITTO_API DITTO_NODISCARD ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void **data);
+
+/** As ditto_variable_generation, of the replica's own component. */
+DITTO_API uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable);
 
 /** Mirrored: collective. The replicas' values are aggregated, and the result is applied once: new = value, old + value,
  *  old - value; every replica sees it when the call returns. With ONLY_FIRST_REPLICA replica 0's value is used.

@@ -3,7 +3,9 @@
 #define DTI_BASE_H
 
 #include "base/atomics.h"
+#include "base/companion.h"
 #include "base/cpu.h"
+#include "base/crc32c.h"
 #include "base/dtype.h"
 #include "base/fenv.h"
 #include "base/futex.h"

@@ -2,6 +2,7 @@
 #ifndef DTI_STATUS_H
 #define DTI_STATUS_H
 
+#include "base/companion.h"
 #include <ditto/status.h>
 
 #include "base/usage.h"
@@ -16,7 +17,7 @@ static inline ditto_status dti_same(ditto_status status) /* so that a reader, an
 {
     return status;
 }
-void dti_fail(ditto_status status, int error_number, const char *format, ...) DITTO_PRINTF(3, 4);
+DTI_COMPANION void dti_fail(ditto_status status, int error_number, const char *format, ...) DITTO_PRINTF(3, 4);
 
 #define DTI_TRY(call) DITTO_TRY(call) /* forwards the status: the message was written where the cause is known */
 
@@ -29,7 +30,7 @@ void dti_fail(ditto_status status, int error_number, const char *format, ...) DI
         if (__builtin_expect(atomic_load_explicit(&dti_usage_on, memory_order_relaxed), 0)) \
             dti_usage_count(&usage_, __func__);                                             \
     } while (0)
-extern _Thread_local const char *dti_public_function;
+extern DTI_COMPANION _Thread_local const char *dti_public_function;
 
 /* Counts the failures that this thread has recorded: tells a fresh record from an old one. */
 extern _Thread_local uint32_t dti_error_serial;
@@ -37,8 +38,8 @@ extern _Thread_local uint32_t dti_error_serial;
 /* The replica whose function this thread runs, -1: none. Set by src/replicas alone. */
 extern _Thread_local int32_t dti_error_replica;
 
-const ditto_error *dti_error_get(void);
-void dti_error_set(const ditto_error *error); /* take over another thread's record */
-void dti_error_set_user(int32_t code);        /* the code of a DITTO_ERR_USER just recorded */
+DTI_COMPANION const ditto_error *dti_error_get(void);
+DTI_COMPANION void dti_error_set(const ditto_error *error); /* take over another thread's record */
+void dti_error_set_user(int32_t code);                      /* the code of a DITTO_ERR_USER just recorded */
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef DTI_TEXT_H
 #define DTI_TEXT_H
 
+#include "base/companion.h"
 #include <ditto/status.h>
 
 #include <stdbool.h>
@@ -11,7 +12,7 @@ struct dti_text {
     char *buffer; /* always terminated when size > 0 */
     size_t size, length;
 };
-void dti_text_add(struct dti_text *text, const char *format, ...) DITTO_PRINTF(2, 3);
+DTI_COMPANION void dti_text_add(struct dti_text *text, const char *format, ...) DITTO_PRINTF(2, 3);
 
 /* Reads a whole small file (procfs, cgroupfs); false when it can't be read. The text is terminated, cut at size - 1. */
 bool dti_read_file(const char *path, char *buffer, size_t size);

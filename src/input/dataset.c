@@ -1,43 +1,281 @@
-/* src/input/dataset.c - the life of a dataset: counted references along a chain of inputs. */
-#include "input/input.h"
+/* src/input/dataset.c - the life of datasets, and what every kind shares. */
+#include "input/dataset.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void *dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_dataset *input)
+/* -- making -- */
+
+static void inherit(ditto_dataset *d)
 {
+    const ditto_dataset *first = d->input[0];
+    d->components = first->components;
+    memcpy(d->component, first->component, sizeof d->component);
+    d->row_bytes = first->row_bytes;
+    d->row_words = first->row_words;
+    d->batch_rows = first->batch_rows;
+    d->drop_remainder = first->drop_remainder;
+    d->infinite = first->infinite;
+    d->prefetch = first->prefetch;
+    d->files = first->files;
+    d->by_file = first->by_file;
+    if (d->kind->fill == NULL)
+        d->reader = first->reader;
+    for (uint32_t i = 0; i < d->inputs; i++) {
+        dti_dataset_retain(d->input[i]);
+        d->holds |= d->input[i]->holds;
+    }
+}
+
+static uint32_t depth_above(ditto_dataset *const *input, uint32_t inputs)
+{
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < inputs; i++)
+        depth = input[i]->depth > depth ? input[i]->depth : depth;
+    return depth + 1;
+}
+
+void *dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_dataset *const *input, uint32_t inputs)
+{
+    uint32_t depth = depth_above(input, inputs);
+    if (depth > DTI_MOST_DEPTH_OF_DATASETS) {
+        DTI_FAIL(DITTO_ERR_RANGE, "a dataset made from %u others, one from the other: at most %u", depth - 1,
+                 DTI_MOST_DEPTH_OF_DATASETS - 1);
+        return NULL;
+    }
     ditto_dataset *d = calloc(1, bytes);
-    if (d == NULL) {
+    if (d != NULL && inputs > 0)
+        d->input = malloc(inputs * sizeof(ditto_dataset *));
+    if (d == NULL || (inputs > 0 && d->input == NULL)) {
+        free(d);
         DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a dataset");
         return NULL;
     }
     atomic_init(&d->references, 1);
     d->kind = kind;
-    d->input = input;
-    d->source = d;
-    if (input != NULL) {
-        /* relaxed: whoever takes a reference has one, or the right to use the handle */
-        atomic_fetch_add_explicit(&input->references, 1, memory_order_relaxed);
-        d->source = input->source;
-        d->components = input->components;
-        memcpy(d->component, input->component, sizeof d->component);
-        d->batch_rows = input->batch_rows;
-        d->drop_remainder = input->drop_remainder;
-        d->infinite = input->infinite;
+    d->inputs = inputs;
+    d->depth = depth;
+    d->reader = d;
+    if (inputs > 0) {
+        memcpy(d->input, input, inputs * sizeof(ditto_dataset *));
+        inherit(d);
     }
     return d;
 }
 
+ditto_status dti_dataset_finish(ditto_dataset *d)
+{
+    d->row_bytes = 0;
+    for (uint32_t k = 0; k < d->components; k++)
+        if (__builtin_add_overflow(d->row_bytes, d->component[k].bytes, &d->row_bytes))
+            return DTI_FAIL(DITTO_ERR_RANGE, "a row has more bytes than size_t can count");
+    return DITTO_OK;
+}
+
+ditto_status dti_dataset_set_component(ditto_dataset *d, uint32_t k, const ditto_tensor *given)
+{
+    ditto_tensor spec = *given;
+    spec.data = NULL;
+    if (spec.rank >= DITTO_MAX_RANK)
+        return DTI_FAIL(DITTO_ERR_INVALID, "component %u of a row has rank %u: at most %d, a batch has one more", k,
+                        spec.rank, DITTO_MAX_RANK - 1);
+    size_t bytes;
+    DTI_TRY(dti_tensor_check(&spec, &bytes));
+    d->component[k] = (struct dti_component_spec){ .dtype = spec.dtype, .rank = spec.rank, .bytes = bytes };
+    memcpy(d->component[k].shape, spec.shape, spec.rank * sizeof spec.shape[0]);
+    return DITTO_OK;
+}
+
+ditto_status dti_dataset_out(ditto_dataset *dataset, ditto_status status, ditto_dataset **out)
+{
+    if (status == DITTO_OK)
+        status = dti_dataset_finish(dataset);
+    if (status == DITTO_OK)
+        *out = dataset;
+    else
+        dti_dataset_release(dataset);
+    return status;
+}
+
+void dti_dataset_retain(ditto_dataset *dataset)
+{
+    /* relaxed: whoever takes a reference has one, or the right to use the handle */
+    atomic_fetch_add_explicit(&dataset->references, 1, memory_order_relaxed);
+}
+
+/* Gives up one reference; true: it was the last, and this thread frees. */
+static bool give_up(ditto_dataset *d)
+{
+    /* acq_rel: release gives up what this thread did with it, acquire takes over what others did, before freeing */
+    return atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) == 1;
+}
+
+/* Chains are long where programs build them in a loop, and go without recursion; trees branch where their author wrote it. */
 void dti_dataset_release(ditto_dataset *d)
 {
-    while (d != NULL) {
-        /* acq_rel: release gives up what this thread did with it, acquire takes over what others did, before freeing */
-        if (atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) != 1)
-            return;
-        ditto_dataset *input = d->input;
+    while (d != NULL && give_up(d)) {
+        ditto_dataset *first = d->inputs > 0 ? d->input[0] : NULL;
+        for (uint32_t i = 1; i < d->inputs; i++)
+            dti_dataset_release(d->input[i]);
         if (d->kind->free != NULL)
             d->kind->free(d);
+        free(d->input);
         free(d);
-        d = input;
+        d = first;
     }
+}
+
+static void digest(const ditto_dataset *d, struct dti_bytes *to)
+{
+    dti_bytes_put(to, d->kind->name, strlen(d->kind->name) + 1);
+    dti_bytes_put_u64(to, d->components);
+    for (uint32_t k = 0; k < d->components; k++) {
+        const struct dti_component_spec *spec = &d->component[k];
+        dti_bytes_put_u64(to, (uint64_t)spec->dtype);
+        dti_bytes_put_u64(to, spec->rank);
+        for (uint32_t i = 0; i < spec->rank; i++)
+            dti_bytes_put_u64(to, spec->shape[i]);
+    }
+    if (d->kind->digest != NULL)
+        d->kind->digest(d, to);
+    dti_bytes_put_u64(to, d->inputs);
+    for (uint32_t i = 0; i < d->inputs; i++)
+        digest(d->input[i], to);
+}
+
+ditto_status dti_dataset_fingerprint(const ditto_dataset *dataset, uint64_t *out)
+{
+    struct dti_bytes bytes = { 0 };
+    digest(dataset, &bytes);
+    ditto_status status = dti_bytes_status(&bytes);
+    *out = dti_bytes_hash(bytes.data, bytes.length);
+    dti_bytes_free(&bytes);
+    return status;
+}
+
+/* -- cursors -- */
+
+ditto_status dti_cursor_open(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+{
+    *out = NULL;
+    DTI_TRY(dataset->kind->open(dataset, pass, out));
+    if ((*out)->dataset == NULL) /* else it is the input's own */
+        (*out)->dataset = dataset;
+    return DITTO_OK;
+}
+
+void dti_cursor_close(struct dti_cursor *cursor)
+{
+    if (cursor != NULL)
+        cursor->dataset->kind->close(cursor);
+}
+
+ditto_status dti_cursor_save(struct dti_cursor *cursor, struct dti_bytes *to)
+{
+    return cursor->dataset->kind->save(cursor, to);
+}
+
+ditto_status dti_cursor_restore(struct dti_cursor *cursor, struct dti_bytes_reader *from)
+{
+    return cursor->dataset->kind->restore(cursor, from);
+}
+
+ditto_status dti_closing_check(const _Atomic uint32_t *closing)
+{
+    /* relaxed: only ends a loop early */
+    if (closing != NULL && atomic_load_explicit(closing, memory_order_relaxed) != 0)
+        return DTI_FAIL(DITTO_ERR_CLOSED, "the iterator is being destroyed");
+    return DITTO_OK;
+}
+
+/* -- rows -- */
+
+void dti_row_where(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
+{
+    dataset->reader->kind->where(dataset->reader, row, text);
+}
+
+void dti_rows_drop(const ditto_dataset *dataset, struct dti_rows rows, size_t count)
+{
+    for (size_t i = 0; dataset->holds && i < count; i++)
+        dataset->reader->kind->drop(dataset->reader, dti_rows_from(rows, i).word);
+}
+
+ditto_status dti_row_save(const ditto_dataset *dataset, const uint64_t *row, struct dti_bytes *to)
+{
+    if (dataset->reader->kind->save_row != NULL)
+        return dataset->reader->kind->save_row(dataset->reader, row, to);
+    for (uint32_t i = 0; i < dataset->row_words; i++)
+        dti_bytes_put_u64(to, row[i]);
+    return DITTO_OK;
+}
+
+ditto_status dti_row_load(const ditto_dataset *dataset, uint64_t *row, struct dti_bytes_reader *from)
+{
+    if (dataset->reader->kind->load_row != NULL)
+        return dataset->reader->kind->load_row(dataset->reader, row, from);
+    for (uint32_t i = 0; i < dataset->row_words; i++)
+        row[i] = dti_bytes_get_u64(from);
+    return dti_bytes_reader_status(from);
+}
+
+ditto_status dti_rows_save(const ditto_dataset *dataset, struct dti_rows rows, size_t count, struct dti_bytes *to)
+{
+    dti_bytes_put_u64(to, count);
+    for (size_t i = 0; i < count; i++)
+        DTI_TRY(dti_row_save(dataset, dti_rows_from(rows, i).word, to));
+    return DITTO_OK;
+}
+
+ditto_status dti_rows_load(const ditto_dataset *dataset, struct dti_rows rows, size_t room, size_t *count,
+                           struct dti_bytes_reader *from)
+{
+    uint64_t length = dti_bytes_get_below(from, room);
+    for (*count = 0; *count < length; ++*count)
+        DTI_TRY(dti_row_load(dataset, dti_rows_from(rows, *count).word, from));
+    return dti_bytes_reader_status(from);
+}
+
+void dti_row_tensors(const ditto_dataset *dataset, void *const *component, ditto_tensor *out)
+{
+    for (uint32_t k = 0; k < dataset->components; k++) {
+        const struct dti_component_spec *spec = &dataset->component[k];
+        out[k] = (ditto_tensor){ .data = component[k], .dtype = spec->dtype, .rank = spec->rank };
+        memcpy(out[k].shape, spec->shape, spec->rank * sizeof spec->shape[0]);
+    }
+}
+
+ditto_status dti_fail_user(ditto_status status, uint32_t serial_before, const char *what, const ditto_dataset *dataset,
+                           const uint64_t *row)
+{
+    char where[256] = "", own[200] = "";
+    struct dti_text text = { where, sizeof where, 0 };
+    ditto_status told = status < 0 ? status : DITTO_ERR_USER;
+    if (dataset != NULL)
+        dti_row_where(dataset, row, &text);
+    if (dti_error_serial != serial_before) /* it has written why */
+        dti_text_add(&(struct dti_text){ own, sizeof own, 0 }, ": %s", dti_error_get()->message);
+    return DTI_FAIL(told, "the function of %s returned %s%s%s%s", what, ditto_status_name(status),
+                    where[0] != '\0' ? " on " : "", where, own);
+}
+
+/* -- readers -- */
+
+char *dti_reader_buffer(struct dti_reader *reader, size_t bytes)
+{
+    if (bytes <= reader->room)
+        return reader->buffer;
+    size_t room = bytes > ((size_t)64 << 10) ? bytes : (size_t)64 << 10;
+    free(reader->buffer);
+    reader->buffer = malloc(room);
+    reader->room = reader->buffer != NULL ? room : 0;
+    if (reader->buffer == NULL)
+        DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read %zu bytes", bytes);
+    return reader->buffer;
+}
+
+void dti_reader_free(struct dti_reader *reader)
+{
+    free(reader->buffer);
+    *reader = (struct dti_reader){ 0 };
 }

@@ -57,7 +57,7 @@ void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved);
 void dti_refuse_exception(const volatile bool *returned);
 
 /* The affinity that the host gave this thread, if a scope or run has changed it; else NULL. */
-const struct dti_mask *dti_context_saved_mask(void);
+DTI_COMPANION const struct dti_mask *dti_context_saved_mask(void);
 
 /* The replica of the default strategy that a thread outside of everything is: made by strategy when it is asked for. */
 extern _Thread_local struct dti_replica *dti_plain_replica;

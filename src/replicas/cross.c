@@ -90,3 +90,24 @@ void dti_dependent_remove(struct dti_team *team, struct dti_dependent *dependent
     if (dependent->next != NULL)
         dependent->next->before = dependent->before;
 }
+
+ditto_status dti_watch(ditto_strategy *strategy, struct dti_dependent *dependent)
+{
+    struct dti_team *team = dti_team_of(strategy);
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    dti_dependent_add(team, dependent);
+    dti_cross_leave(team, &frame);
+    return DITTO_OK;
+}
+
+void dti_unwatch(ditto_strategy *strategy, struct dti_dependent *dependent)
+{
+    if (strategy == NULL)
+        return;
+    struct dti_team *team = dti_team_of(strategy);
+    bool taken =
+        !dti_team_forked(team) && dti_team_take_turn(team); /* else its holder may be a thread that is not there */
+    dti_dependent_remove(team, dependent);
+    dti_team_give_turn(team, taken);
+}

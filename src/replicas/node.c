@@ -3,6 +3,7 @@
 #include "replicas/limits.h"
 #include "replicas/mask.h"
 
+#include <numa.h>
 #include <sched.h>
 #include <string.h>
 
@@ -10,6 +11,11 @@ int32_t dti_node_of_caller(void)
 {
     unsigned cpu, node;
     return getcpu(&cpu, &node) == 0 ? (int32_t)node : -1;
+}
+
+int32_t dti_node_of_pu(uint32_t pu)
+{
+    return numa_available() < 0 ? -1 : numa_node_of_cpu((int)pu);
 }
 
 /* From the kernel's text files, which can be read where mempolicy calls are refused. */

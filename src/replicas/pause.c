@@ -34,7 +34,7 @@ void dti_pause_end(struct dti_replica *self)
     dti_team_set_job(team, NULL,
                      NULL); /* posted like a job, and none. All others serve, and have done what came before */
     self->seen = dti_team_next_number(team);
-    dti_team_post_unless_home(team, self->seen);
+    dti_team_post(team, self->seen);
     atomic_store_explicit(state_of(self), DTI_PAUSE_OPEN, memory_order_release); /* E0 */
 }
 
@@ -42,7 +42,7 @@ void dti_pause_end(struct dti_replica *self)
 static bool is_called(void *argument)
 {
     const struct dti_replica *r = argument;
-    return dti_team_go_changed(argument) ||
+    return dti_team_go_changed(argument) || dti_team_is_sent_home(r->team) ||
            (dti_stopped(&r->team->stop) &&
             atomic_load_explicit(state_of(r), memory_order_relaxed) != DTI_PAUSE_BEGUN); /* looked at again */
 }
@@ -62,14 +62,15 @@ bool dti_pause_serve(struct dti_replica *self)
     struct dti_deadline never = { .timeout_ms = DITTO_FOREVER };
     for (;;) {
         dti_wait(&team->room, self->id, DTI_AWAITS_GO(team), &self->patience, &never, is_called, self);
-        if (!dti_team_go_changed(self)) {
+        if (dti_team_is_sent_home(team))
+            return false;
+        uint32_t number = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
+        if (number == self->seen) {
             if (refuse(self))
                 return false;
             continue;
         }
-        if (dti_team_is_sent_home(team)) /* left for this thread's own loop to see, when the function has returned */
-            return false;
-        uint32_t number = dti_team_await_go(self);
+        self->seen = number;
         if (team->job == NULL)
             return true;
         self->depth++;

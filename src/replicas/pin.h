@@ -2,6 +2,7 @@
 #ifndef DTI_PIN_H
 #define DTI_PIN_H
 
+#include "base/base.h"
 #include "replicas/mask.h"
 
 /* -- The calling thread; SYSTEM with errno on failure -- */
@@ -9,6 +10,6 @@ ditto_status dti_affinity_get(struct dti_mask *mask);
 ditto_status dti_pin_to(const struct dti_mask *pus); /* the kernel moves the thread among them */
 /* Sets the affinity where failure changes nothing: the old set is gone (the cpuset changed meanwhile), and the kernel
  * keeps the thread on a legal one. */
-void dti_affinity_restore(const struct dti_mask *mask);
+DTI_COMPANION void dti_affinity_restore(const struct dti_mask *mask);
 
 #endif

@@ -9,7 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define GO_EXIT  0u    /* the run number that ends the threads */
 #define GRACE_MS 1000u /* after a run timeout: for those who only wait for the ones that are missing */
 
 /* -- the run of one replica -- */
@@ -80,15 +79,23 @@ bool dti_team_go_changed(void *argument)
 
 bool dti_team_is_sent_home(const struct dti_team *team)
 {
-    return atomic_load_explicit(&team->go, memory_order_acquire) == GO_EXIT; /* G1 */
+    return atomic_load_explicit(&team->home, memory_order_acquire); /* pairs with send_home's release */
 }
 
-uint32_t dti_team_await_go(struct dti_replica *r)
+static bool is_called(void *argument)
+{
+    const struct dti_replica *r = argument;
+    return dti_team_go_changed(argument) || dti_team_is_sent_home(r->team);
+}
+
+/* The next job's number; false: there will be none. */
+static bool await_go(struct dti_replica *r)
 {
     struct dti_team *team = r->team;
     dti_wait(&team->room, r->id, DTI_AWAITS_GO(team), &r->patience,
-             &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, dti_team_go_changed, r);
-    return r->seen = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
+             &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, is_called, r);
+    r->seen = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
+    return !dti_team_is_sent_home(team);
 }
 
 void *dti_team_thread_main(void *argument)
@@ -102,8 +109,8 @@ void *dti_team_thread_main(void *argument)
     if (team->options.thread_start != NULL)
         team->options.thread_start(r->id, team->options.thread_user);
     set_patience(r);
-    for (uint32_t number; (number = dti_team_await_go(r)) != GO_EXIT;)
-        dti_team_work(r, number);
+    while (await_go(r))
+        dti_team_work(r, r->seen);
     dti_crew_end_threads(r->crew); /* here, so that a leader who was given up on still sends its helpers home */
     if (team->options.thread_stop != NULL)
         team->options.thread_stop(r->id, team->options.thread_user);
@@ -115,8 +122,7 @@ void *dti_team_thread_main(void *argument)
 uint32_t dti_team_next_number(const struct dti_team *team)
 {
     /* relaxed: whoever posts has seen what was posted last */
-    uint32_t number = atomic_load_explicit(&team->go, memory_order_relaxed) + 1;
-    return number + (number == GO_EXIT);
+    return atomic_load_explicit(&team->go, memory_order_relaxed) + 1;
 }
 
 void dti_team_post(struct dti_team *team, uint32_t number)
@@ -125,17 +131,10 @@ void dti_team_post(struct dti_team *team, uint32_t number)
     dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
 }
 
-void dti_team_post_unless_home(struct dti_team *team, uint32_t number)
-{
-    uint32_t last = atomic_load_explicit(&team->go, memory_order_relaxed);
-    if (last != GO_EXIT) /* release: G0. It fails if the team is sent home meanwhile */
-        atomic_compare_exchange_strong_explicit(&team->go, &last, number, memory_order_release, memory_order_relaxed);
-    dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
-}
-
 void dti_team_send_home(struct dti_team *team)
 {
-    dti_team_post(team, GO_EXIT);
+    atomic_store_explicit(&team->home, true, memory_order_release); /* pairs with is_sent_home's acquire */
+    dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
 }
 
 /* A run, as whoever posted it sees it. */

@@ -9,6 +9,7 @@
  *                 they have met since.
  * Edges       G0 -> G1  the poster's job -> every replica that sees the new go number; also the end of a pause
  *             D0 -> D1  a replica's job -> the poster that sees its done number
+ * Ending      by a word of its own, home: the end of a poisoned team may come while replica 0 still posts
  * Progress    run returns when every job has returned; with a run timeout it may give up on some (poisoned).
  * Model       tests/model/pause.pml */
 #ifndef DTI_TEAM_H
@@ -79,6 +80,7 @@ struct dti_team {
     struct dti_replica *replica; /* [n] */
     struct dti_team_options options;
     bool crowded;          /* by itself: PUs shared among its replicas, or a quota below their number */
+    _Atomic bool home;     /* no run will follow, threads end: set once. All watch it, so nothing near it changes */
     uint64_t yield_ns;     /* how long a crowded replica yields before it sleeps */
     const uint32_t *alive; /* reads 0 in a child process (MADV_WIPEONFORK) */
     struct dti_sync *sync; /* src/sync's state for this team, of runs that are not inside others; opaque here */
@@ -92,6 +94,7 @@ struct dti_team {
     _Atomic uint32_t scopes;  /* entered on any thread and not left */
     _Atomic uint32_t refused[DTI_PAUSES];       /* not 0: somebody will not pause */
     struct dti_dependent *dependents;           /* under lock */
+    struct dti_registry *variables;             /* src/vars'; under lock; opaque here */
     pthread_mutex_t lock;                       /* one cross call at a time */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t go; /* number posted last */
     _Atomic uint32_t run;                       /* the innermost run's; relaxed: published by go */
@@ -150,6 +153,10 @@ bool dti_team_has_turn(const struct dti_team *team);
 /* The cross calls' turn, for what needs nothing else of dti_cross_enter. False: it was this thread's already. */
 bool dti_team_take_turn(struct dti_team *team);
 void dti_team_give_turn(struct dti_team *team, bool taken);
+/* The same for libraries that stand beside this one: with the turn taken. CONTEXT, FORKED, POISONED: nothing was added. unwatch: NULL
+ * is allowed, where the strategy has been destroyed. */
+DTI_COMPANION ditto_status dti_watch(ditto_strategy *strategy, struct dti_dependent *dependent);
+DTI_COMPANION void dti_unwatch(ditto_strategy *strategy, struct dti_dependent *dependent);
 void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent);
 void dti_dependent_remove(struct dti_team *team, struct dti_dependent *dependent);
 uint32_t dti_team_run_number(const struct dti_team *team);

@@ -4,19 +4,15 @@
 
 #include "replicas/team.h"
 
-#define DTI_GO_NONE 1u /* the run number before the first run; 0 ends the threads */
+#define DTI_GO_NONE 0u /* the run number before the first run */
 
 void dti_team_set_job(struct dti_team *team, dti_job job, void *argument);
 uint32_t dti_team_next_number(const struct dti_team *team);
 void dti_team_post(struct dti_team *team, uint32_t number);
-/* The same, but nothing where a poisoned team has been destroyed meanwhile. */
-void dti_team_post_unless_home(struct dti_team *team, uint32_t number);
 /* Of the pauses of a run: one may begin; it goes on; it was refused. */
 enum dti_pause_state { DTI_PAUSE_OPEN, DTI_PAUSE_BEGUN, DTI_PAUSE_DECLINED };
 bool dti_team_go_changed(void *replica); /* since what it has seen */
 bool dti_team_is_sent_home(const struct dti_team *team);
-/* Waits for the next go number, and takes it as seen. */
-uint32_t dti_team_await_go(struct dti_replica *r);
 void dti_team_work(struct dti_replica *r, uint32_t number); /* the posted job, on this replica */
 void *dti_team_thread_main(void *replica);                  /* the body of a leader's thread */
 void dti_team_send_home(struct dti_team *team); /* no run will follow: parked leaders end, others when they return */

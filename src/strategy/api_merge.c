@@ -41,6 +41,7 @@ ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn fun
     ditto_update_options known;
     DTI_ENTER();
     DTI_TRY(dti_variable_check_alive(variable));
+    DTI_TRY(dti_variable_check_whole(variable, "an update of"));
     DTI_TRY(dti_context_check_cross(variable->team));
     DTI_TRY(check_function(function != NULL, "what is called on every copy"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_update_options"));
@@ -62,6 +63,7 @@ ditto_status ditto_update(ditto_replica *self, ditto_variable *variable, ditto_u
     if (r == NULL)
         return dti_error_get()->status;
     DTI_TRY(dti_variable_check_alive(variable));
+    DTI_TRY(dti_variable_check_whole(variable, "an update of"));
     if (variable->team->strategy != r->team->strategy)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another strategy than replica %u",
                         variable->name, r->id);

@@ -1,4 +1,5 @@
 /* src/strategy/api_value.c - include/ditto/value.h: check, then call. */
+#include "strategy/assign.h"
 #include "strategy/look.h"
 #include "strategy/make.h"
 
@@ -63,10 +64,38 @@ ditto_status ditto_variable_value(ditto_variable *variable, ditto_value **out)
 {
     DTI_ENTER();
     DTI_TRY(dti_variable_check_alive(variable));
+    DTI_TRY(dti_variable_check_whole(variable, "the value of"));
     DTI_TRY(check_making(variable->team->strategy, variable, "variable", out));
     DTI_TRY(dti_value_make(variable->team->strategy, DITTO_VARIABLE, out));
     (*out)->variable = variable;
     return DITTO_OK;
+}
+
+static ditto_status assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value)
+{
+    DTI_TRY(dti_variable_check_alive(v));
+    DTI_TRY(dti_value_check_own(value, v->team->strategy, "the value"));
+    DTI_TRY(dti_context_check_cross(v->team));
+    DTI_TRY(dti_rule_check(rule, v->spec.dtype));
+    return dti_assign_value(v, rule, value);
+}
+
+ditto_status ditto_variable_assign_value(ditto_variable *variable, const ditto_value *value)
+{
+    DTI_ENTER();
+    return assign_value(variable, DTI_ASSIGN, value);
+}
+
+ditto_status ditto_variable_assign_add_value(ditto_variable *variable, const ditto_value *value)
+{
+    DTI_ENTER();
+    return assign_value(variable, DTI_ADD, value);
+}
+
+ditto_status ditto_variable_assign_sub_value(ditto_variable *variable, const ditto_value *value)
+{
+    DTI_ENTER();
+    return assign_value(variable, DTI_SUB, value);
 }
 
 ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names, const ditto_value *const *members,

@@ -1,4 +1,5 @@
 /* src/strategy/create_variable.c - one variable, created by all replicas inside a run: include/ditto/variable.h. */
+#include "strategy/make.h"
 #include "strategy/merge.h"
 #include "vars/vars.h"
 
@@ -33,8 +34,10 @@ static ditto_status create(ditto_strategy *strategy, ditto_value *const *argumen
     (void)count;
     DTI_TRY(check_names(strategy));
     DTI_TRY(ditto_variable_create(strategy, c->initial, c->options, &variable));
-    ditto_status status = ditto_variable_value(variable, result);
-    if (status != DITTO_OK)
+    ditto_status status = dti_value_make(strategy, DITTO_VARIABLE, result);
+    if (status == DITTO_OK)
+        (*result)->variable = variable;
+    else
         (void)ditto_variable_destroy(variable);
     return status;
 }

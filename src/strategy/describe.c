@@ -1,5 +1,5 @@
 /* src/strategy/describe.c - what a strategy tells of itself: places as planned and as read back. */
-#include "strategy/strategy.h"
+#include "strategy/input.h"
 
 #include <stdio.h>
 
@@ -146,6 +146,7 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
         DTI_TRY(look_at(strategy, i, &info));
         describe_replica(strategy, &info, text);
     }
+    dti_input_describe(team, text);
     return DITTO_OK;
 }
 

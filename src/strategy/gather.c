@@ -1,7 +1,6 @@
 /* src/strategy/gather.c - components laid side by side along an axis. */
 #include "strategy/reduce.h"
 #include "strategy/gather.h"
-#include "strategy/share.h"
 
 #include <string.h>
 
@@ -76,7 +75,7 @@ static ditto_status gather_parts(ditto_strategy *strategy, const ditto_tensor *p
     DTI_TRY(dti_gather_shape(part, n, axis, &out->plain));
     DTI_TRY(dti_value_room(out));
     struct gathering gathering = { part, axis, &out->plain };
-    return dti_share(strategy, ditto_tensor_bytes(&out->plain), n, 1, copy_parts, &gathering);
+    return dti_share(strategy->base.team, ditto_tensor_bytes(&out->plain), n, 1, copy_parts, &gathering);
 }
 
 static ditto_status gather_nest(ditto_strategy *strategy, const ditto_value *v, uint32_t axis, ditto_value *nest)

@@ -92,21 +92,3 @@ void dti_fill(ditto_dtype dtype, void *out, size_t count, float value)
     for (size_t i = 0, bytes = ditto_dtype_bytes(dtype); i < count; i++)
         memcpy((char *)out + i * bytes, element, bytes);
 }
-
-void dti_divide(ditto_dtype dtype, void *elements, size_t count, uint32_t by)
-{
-    enum { PIECE = 64 };
-    const struct dti_kernel *kernel = dti_kernel_of(dtype, DITTO_MEAN);
-    float wide[PIECE];
-    if (kernel->widen == NULL) {
-        kernel->divide(elements, count, by);
-        return;
-    }
-    for (size_t i = 0; i < count; i += PIECE) {
-        size_t piece = count - i < PIECE ? count - i : PIECE;
-        char *at = (char *)elements + i * ditto_dtype_bytes(dtype);
-        kernel->widen(wide, at, piece);
-        kernel->divide(wide, piece, by);
-        kernel->narrow(at, wide, piece);
-    }
-}

@@ -1,7 +1,7 @@
 /* src/strategy/places.c - results that go to the places of a value's components, or to one replica; many in one
  * meeting. */
 #include "strategy/reduce.h"
-#include "strategy/share.h"
+#include "sync/sync.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* src/strategy/reduce.c - a value reduced over replicas, and along axes. */
 #include "strategy/reduce.h"
 #include "strategy/axes.h"
-#include "strategy/share.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +110,7 @@ static ditto_status reduce_over_replicas(ditto_strategy *strategy, ditto_op op, 
     DTI_TRY(dti_value_room(out));
     struct elementwise e = { op, part, n, out->plain.data };
     size_t count = ditto_tensor_count(&part[0]), bytes = count * ditto_dtype_bytes(part[0].dtype);
-    return dti_share(strategy, bytes * n, count, DTI_LINE, reduce_elements, &e);
+    return dti_share(strategy->base.team, bytes * n, count, DTI_LINE, reduce_elements, &e);
 }
 
 /* -- along axes -- */
@@ -131,7 +130,7 @@ static ditto_status reduce_column(ditto_strategy *strategy, struct dti_column *c
     c->partial = aligned_alloc(DTI_LINE, bytes / DTI_LINE * DTI_LINE + DTI_LINE);
     if (c->partial == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu blocks of %zu elements", c->blocks, c->kept);
-    ditto_status status = dti_share(strategy, c->rows * c->kept * ditto_dtype_bytes(c->part[0].dtype),
+    ditto_status status = dti_share(strategy->base.team, c->rows * c->kept * ditto_dtype_bytes(c->part[0].dtype),
                                     c->blocks * c->tiles, 1, fold_tasks, c);
     struct dti_fenv saved = dti_fenv_enter();
     if (status == DITTO_OK)
@@ -190,7 +189,7 @@ static ditto_status copy_one(ditto_strategy *strategy, const ditto_tensor *one, 
     out->plain = *one;
     DTI_TRY(dti_value_room(out));
     struct copying copying = { one->data, out->plain.data };
-    return dti_share(strategy, 2 * bytes, bytes, DTI_LINE, copy_bytes, &copying);
+    return dti_share(strategy->base.team, 2 * bytes, bytes, DTI_LINE, copy_bytes, &copying);
 }
 
 /* One value for all, or the replicas' parts: into `out`. */

@@ -20,7 +20,7 @@ static ditto_status call_step(ditto_replica *self, const struct dti_run_call *ca
 /* dynamic_batch is OFF: every step has all its rows. */
 static ditto_status check_full(const struct dti_replica *r, const struct dti_run_call *call, const ditto_batch *batch)
 {
-    uint64_t full = dti_iterator_full_rows(call->iterator, r->id);
+    uint64_t full = dti_iterator_full_rows(call->iterator, r->id, batch->step);
     if (batch->rows == full)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_SHAPE, "dynamic_batch is OFF, but step %llu has %llu rows for replica %u, not %llu",

@@ -61,7 +61,7 @@ ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, ditto_val
         rows += own.rows;
     }
     if (op == DITTO_MEAN && parts > 1)
-        dti_divide(all.dtype, all.values, rows * all.row_count, parts);
+        dti_divide(all.dtype, all.values, all.values, rows * all.row_count, parts);
     return DITTO_OK;
 }
 
@@ -178,7 +178,7 @@ ditto_status dti_slices_to_dense(const ditto_value *v, ditto_op op, size_t rows,
         char *row = (char *)dst + (size_t)sorted.entry[first].index * row_bytes;
         status = add_rows(&sorted, first, end, v->part[0].dtype, row_count, row);
         if (status == DITTO_OK && op == DITTO_MEAN && parts_of(v) > 1)
-            dti_divide(v->part[0].dtype, row, row_count, v->strategy->base.team->n);
+            dti_divide(v->part[0].dtype, row, row, row_count, v->strategy->base.team->n);
     }
     release(&sorted);
     return status;

@@ -106,8 +106,6 @@ ditto_status dti_strategy_describe(ditto_strategy *strategy, struct dti_text *te
 /* SHAPE: it has not one element. UNSUPPORTED: complex. */
 ditto_status dti_tensor_number(const ditto_tensor *tensor, double *out);
 void dti_to_f64(double *out, ditto_dtype dtype, const void *in, size_t count); /* real dtypes */
-/* Of a dtype that has MEAN: each element, in place, rounded once. */
-void dti_divide(ditto_dtype dtype, void *elements, size_t count, uint32_t by);
 /* Any dtype; infinities become the largest and the smallest integers. */
 void dti_fill(ditto_dtype dtype, void *out, size_t count, float value);
 static inline ditto_slices dti_slices_of(const ditto_value *value, uint32_t replica)

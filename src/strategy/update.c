@@ -82,6 +82,7 @@ static ditto_status update_copy(struct dti_replica *r, void *context)
     ditto_tensor arguments[DITTO_MAX_MERGE_ARGUMENTS], result;
     if (u->results != NULL)
         u->results->part[r->id] = (ditto_tensor){ .data = NULL };
+    dti_changed(u->variable, r->id);
     if (!owns_copy(u->variable, r->id))
         return DITTO_OK;
     for (uint32_t k = 0; k < u->wish->count; k++)
@@ -166,6 +167,7 @@ static ditto_status update_own(struct dti_replica *r, ditto_variable *v, const s
 {
     struct dti_merge_part *mine = &r->team->strategy->merging[r->id];
     ditto_tensor result = { .data = NULL };
+    dti_changed(v, r->id);
     if (owns_copy(v, r->id)) {
         const ditto_tensor *used = v->own_copies ? arguments : r->team->strategy->merging[0].arguments;
         DTI_TRY(call_function(r, v, wish, used, &result));
@@ -213,6 +215,7 @@ static ditto_status update_plain(struct dti_replica *r, ditto_variable *v, const
                                  const ditto_tensor *arguments, ditto_tensor *result)
 {
     ditto_tensor found, copy = { .data = NULL };
+    dti_changed(v, r->id);
     DTI_TRY(call_function(r, v, wish, arguments, &found));
     if (result != NULL && found.dtype != 0)
         DTI_TRY(copy_result(r, &found, &copy));

@@ -35,8 +35,9 @@ uint32_t dti_call_digest(const struct dti_call *c)
 
 static void describe_size(const struct dti_call *c, struct dti_text *text)
 {
-    if (c->pattern == DTI_LIST)
-        dti_text_add(text, " (%zu tensors, %s", c->whole, ditto_op_name((ditto_op)c->op));
+    if (dti_call_has_items(c))
+        dti_text_add(text, " (%zu tensors%s%s", c->whole, c->op != 0 ? ", " : "",
+                     c->op != 0 ? ditto_op_name((ditto_op)c->op) : "");
     else if (c->dtype == 0)
         dti_text_add(text, " (%zu x %zu bytes, with a function of one's own", c->count, c->element_bytes);
     else if (c->pattern == DTI_BLOCKS) /* how many differs, and may */
@@ -92,10 +93,11 @@ void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uin
 {
     if (a->name != b->name || a->pattern != b->pattern || a->whole != b->whole)
         return; /* the descriptions say it */
-    if (a->pattern == DTI_LIST && describe_items(a, b, text))
+    if (dti_call_has_items(a) && dti_call_has_items(b) && describe_items(a, b, text))
         return;
     if (!describe_counts(a, b, n, text) && a->hash != b->hash)
         dti_text_add(text, a->pattern == DTI_LIST     ? " (their bytes_per_pack differs)"
+                           : a->pattern == DTI_UPDATE ? " (their learning rates differ)"
                            : a->pattern == DTI_SLICES ? " (their flags or numbers of rows differ)"
                                                       : " (their functions differ)");
 }

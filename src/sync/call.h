@@ -36,13 +36,18 @@ struct dti_call {
     /* this replica's own */
     const void *src;
     void *dst;
-    const ditto_list_item *list; /* [count], of a list: items `before` and following of the whole one */
+    const ditto_list_item
+        *list; /* [count], of a list: items `before` and following of the whole one; of an update of several */
     size_t before;
     const size_t *counts; /* [n], of parts that differ; NULL: all have `count` */
     const void *more;     /* what the pattern needs beside (dti_function, slices.c, block.c) */
 };
 
 /* Any thread, any moment. */
+static inline bool dti_call_has_items(const struct dti_call *call) /* elements are its items', and so is their dtype */
+{
+    return call->pattern == DTI_LIST || (call->pattern == DTI_UPDATE && call->list != NULL);
+}
 bool dti_call_same(const struct dti_call *a, const struct dti_call *b);
 bool dti_call_identical(const struct dti_call *a, const struct dti_call *b); /* its own fields too */
 uint32_t dti_call_digest(const struct dti_call *call);                       /* 32 bits of all that must be the same */

@@ -23,10 +23,9 @@ static size_t parts_bytes(const struct dti_call *call, uint32_t n)
 
 struct dti_size dti_size_of(const struct dti_call *call, uint32_t n)
 {
-    size_t bytes = call->count * call->element_bytes, others = n - 1;
+    size_t bytes = dti_call_has_items(call) ? list_bytes(call) : call->count * call->element_bytes, others = n - 1;
     switch ((enum dti_pattern)call->pattern) {
     case DTI_LIST:
-        bytes = list_bytes(call);
         return (struct dti_size){ bytes, others * bytes, n * bytes };
     case DTI_REDUCE:
         return (struct dti_size){ bytes, others * bytes, bytes };

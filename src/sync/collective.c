@@ -84,11 +84,24 @@ static ditto_status move_inside(struct dti_replica *self, uint32_t seq, void *co
                                          : dti_flow_flat(&flow, groups->start[group], groups->start[group + 1]);
 }
 
+/* What an update writes. */
+static size_t written_bytes(const struct dti_call *call, const struct dti_target *target)
+{
+    size_t bytes = 0;
+    if (!dti_call_has_items(call))
+        return call->count * call->element_bytes * target->place[0].copies;
+    for (size_t i = 0; i < call->count; i++)
+        bytes += call->list[i].count * ditto_dtype_bytes(call->list[i].dtype) * target->place[i].copies;
+    return bytes;
+}
+
 ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, const struct dti_target *target,
                             struct dti_deadline *deadline)
 {
     struct dti_sync *sync = self->sync;
     struct dti_size size = dti_size_of(call, self->team->n);
+    if (target != NULL)
+        size.all = written_bytes(call, target);
     struct moving moving = { call, target, dti_choose(sync, call, &size), deadline->timeout_ms };
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, call);

@@ -222,7 +222,7 @@ static ditto_status combine_piece(struct lane *l, struct block *b)
         const void *sum = dti_fold(r, (struct dti_span){ 0, flow->sync->team->n }, &next, count, tile, scratch);
         dti_finish(r, flow->sync->team->n, sum, tile, count, out);
         if (target != NULL && target->finish != NULL)
-            target->finish(target->context, flow->self->id, b->segment.dst_first + b->first + at, count, out);
+            target->finish(target->context, flow->self->id, b->segment.index, b->first + at, count, out, out);
     }
     if (r->failed == DITTO_OK)
         say(l, &area_of(l, l->group)->result, b->number);
@@ -330,4 +330,25 @@ ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms)
         DTI_TRY(go_through(&l));
     }
     return DITTO_OK;
+}
+
+void dti_exchange_owners(const struct dti_flow *flow, dti_update_range *range, void *context)
+{
+    const struct dti_groups *g = &flow->sync->groups;
+    struct dti_flow own = *flow;
+    struct lane l = { .flow = &own, .groups = g, .block_bytes = flow->sync->tuning.given.block_bytes };
+    for (l.lane = 0; l.lane < g->lanes; l.lane++) {
+        struct blocks ahead;
+        struct block b;
+        begin_blocks(&ahead, &l);
+        while (next_block(&ahead, &l, &b)) {
+            own.reduction = b.reduction;
+            for (uint32_t group = 0; group < g->groups; group++) {
+                size_t first, end;
+                piece_of(&l, &b, group, &first, &end);
+                if (first < end)
+                    range(context, b.segment.index, b.first + first, end - first, dti_groups_owner(g, group, l.lane));
+            }
+        }
+    }
 }

@@ -35,4 +35,7 @@ struct dti_area {
 ditto_status dti_areas_make(struct dti_replica *self, struct dti_sync *sync);
 void dti_areas_renew(struct dti_sync *sync, uint32_t replica); /* all replicas are parked */
 
+/* Any thread: who combines, and finishes, which elements; see dti_update_owners. */
+void dti_exchange_owners(const struct dti_flow *flow, dti_update_range *range, void *context);
+
 #endif

@@ -26,7 +26,7 @@ bool dti_flow_is_combined(const struct dti_call *call)
 
 struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struct dti_call *call)
 {
-    if (call->pattern == DTI_LIST)
+    if (dti_call_has_items(call))
         return (struct dti_reduction){ .element_bytes = 1, .accumulator_bytes = 1 }; /* each segment sets its own */
     if (call->dtype != 0)
         return dti_reduction_of(sync->kernels, (ditto_dtype)call->dtype, (ditto_op)call->op);
@@ -40,7 +40,7 @@ struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struc
 static size_t number_of_segments(const struct dti_flow *flow)
 {
     const struct dti_call *call = flow->call;
-    return call->pattern == DTI_LIST ? call->count : shape_of[call->pattern].per_replica ? flow->sync->team->n : 1;
+    return dti_call_has_items(call) ? call->count : shape_of[call->pattern].per_replica ? flow->sync->team->n : 1;
 }
 
 /* Fills in a segment whose index and place in the row are known. */
@@ -50,12 +50,12 @@ static bool fill_in(struct dti_flow *flow, struct dti_segment *segment)
     uint32_t one = shape_of[call->pattern].per_replica ? (uint32_t)segment->index : call->root;
     if (segment->index == number_of_segments(flow))
         return false;
-    segment->count = call->pattern == DTI_LIST ? call->list[segment->index].count
-                     : call->counts != NULL    ? call->counts[segment->index]
-                                               : call->count;
+    segment->count = dti_call_has_items(call) ? call->list[segment->index].count
+                     : call->counts != NULL   ? call->counts[segment->index]
+                                              : call->count;
     segment->from = dti_flow_is_combined(call) ? DTI_ALL : one;
     segment->to = shape_of[call->pattern].to_all ? DTI_ALL : one;
-    if (call->pattern == DTI_LIST)
+    if (dti_call_has_items(call))
         flow->reduction = dti_reduction_of(flow->sync->kernels, call->list[segment->index].dtype, (ditto_op)call->op);
     return true;
 }
@@ -70,7 +70,7 @@ bool dti_flow_next(struct dti_flow *flow, struct dti_segment *segment)
 {
     segment->src_first += shape_of[flow->call->pattern].cut_src ? segment->count : 0;
     segment->dst_first += shape_of[flow->call->pattern].cut_dst ? segment->count : 0;
-    if (flow->call->pattern == DTI_LIST)
+    if (dti_call_has_items(flow->call))
         segment->slot_bytes += dti_item_bytes(&flow->call->list[segment->index]);
     segment->index++;
     return fill_in(flow, segment);
@@ -80,6 +80,17 @@ size_t dti_flow_grains(const struct dti_flow *flow, const struct dti_segment *se
 {
     size_t grain = dti_flow_grain(flow);
     return segment->count / grain + (segment->count % grain != 0);
+}
+
+bool dti_flow_cut(const struct dti_flow *flow, const struct dti_segment *segment, size_t base, size_t from, size_t to,
+                  size_t *first, size_t *count)
+{
+    size_t grains = dti_flow_grains(flow, segment), grain = dti_flow_grain(flow);
+    size_t end = to < base + grains ? (to - base) * grain : segment->count;
+    *first = from > base ? (from - base) * grain : 0;
+    end = end < segment->count ? end : segment->count;
+    *count = *first < end ? end - *first : 0;
+    return *count != 0;
 }
 
 size_t dti_flow_all_grains(const struct dti_flow *flow)
@@ -114,14 +125,14 @@ const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segmen
                segment->slot_bytes + segment->src_first * bytes;
     }
     const struct dti_call *call = call_of(flow, replica);
-    const void *src = call->pattern == DTI_LIST ? call->list[segment->index].src : call->src;
+    const void *src = dti_call_has_items(call) ? call->list[segment->index].src : call->src;
     return (const char *)src + segment->src_first * bytes;
 }
 
 static char *destination_of(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica)
 {
     const struct dti_call *call = replica == flow->self->id ? flow->call : call_of(flow, replica);
-    void *dst = call->pattern == DTI_LIST ? call->list[segment->index].dst : call->dst;
+    void *dst = dti_call_has_items(call) ? call->list[segment->index].dst : call->dst;
     return (char *)dst + segment->dst_first * flow->reduction.element_bytes;
 }
 
@@ -144,17 +155,17 @@ uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segme
 uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first, uint32_t end,
                                uint32_t *far)
 {
-    const struct dti_target *target = flow->target;
-    uint32_t self = flow->self->id, found = 0, n = target != NULL ? target->copies : flow->sync->team->n;
+    const struct dti_place *place = flow->target != NULL ? &flow->target->place[segment->index] : NULL;
+    uint32_t self = flow->self->id, found = 0, n = place != NULL ? place->copies : flow->sync->team->n;
     *far = 0;
     for (uint32_t k = 0; k < n; k++) { /* starting at its own, so that writers spread over the buffers */
-        uint32_t i = target != NULL ? k : self + k < n ? self + k : self + k - n;
-        uint32_t near_to = target != NULL ? target->copy[i].owner : i;
+        uint32_t i = place != NULL ? k : self + k < n ? self + k : self + k - n;
+        uint32_t near_to = place != NULL ? place->copy[i].owner : i;
         if (near_to < first || near_to >= end || (segment->to != DTI_ALL && segment->to != near_to))
             continue;
         flow->desk->destination[found++] =
-            target != NULL ? (char *)target->copy[i].data + segment->dst_first * flow->reduction.element_bytes
-                           : destination_of(flow, segment, i);
+            place != NULL ? (char *)place->copy[i].data + segment->dst_first * flow->reduction.element_bytes
+                          : destination_of(flow, segment, i);
         *far += dti_is_far(flow->sync, self, near_to);
     }
     return found;

@@ -59,6 +59,9 @@ static inline size_t dti_item_bytes(const ditto_list_item *item)
 /* A segment's grains, and those of all segments. */
 size_t dti_flow_grains(const struct dti_flow *flow, const struct dti_segment *segment);
 size_t dti_flow_all_grains(const struct dti_flow *flow);
+/* What grains [from, to) of all have of a segment that begins at grain `base` < to; false: nothing. */
+bool dti_flow_cut(const struct dti_flow *flow, const struct dti_segment *segment, size_t base, size_t from, size_t to,
+                  size_t *first, size_t *count);
 
 /* Addresses of the segment's first element. */
 const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica);

@@ -3,10 +3,27 @@
 #include "sync/sync.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left, const void *right, size_t count)
 {
     (*dti_kernels_best())[dtype][op].combine_into_two(out, out, left, right, count);
+}
+
+void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, uint32_t divisor)
+{
+    struct dti_reduction r = dti_reduction_of(dti_kernels_best(), dtype, DITTO_MEAN);
+    alignas(DTI_LINE) char tile[1024]; /* of accumulators, which may be wider than elements */
+    size_t step = sizeof tile / r.accumulator_bytes;
+    for (size_t at = 0; at < count; at += step) {
+        size_t part = count - at < step ? count - at : step;
+        const char *from = (const char *)value + at * r.element_bytes;
+        if (r.kernel->widen != NULL)
+            r.kernel->widen(tile, from, part);
+        else
+            memcpy(tile, from, part * r.element_bytes);
+        dti_finish(&r, divisor, tile, tile, part, (char *)out + at * r.element_bytes);
+    }
 }
 
 ditto_status dti_reduce_here(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n, size_t count,

@@ -22,12 +22,37 @@ static dti_kernel_table *table_of(ditto_kernels which)
     return which == DITTO_KERNELS_PORTABLE ? &dti_kernels_portable : NULL;
 }
 
+static ditto_kernels find_best(void)
+{
+    int which = DITTO_KERNELS_AVX512;
+    while (which > DITTO_KERNELS_PORTABLE && table_of((ditto_kernels)which) == NULL)
+        which--;
+    return (ditto_kernels)which;
+}
+
+ditto_kernels dti_kernels_best_set(void)
+{
+    static _Atomic int best; /* relaxed: whoever looks first finds the same number. 0: nobody has */
+    int found = atomic_load_explicit(&best, memory_order_relaxed);
+    if (found == 0) {
+        found = (int)find_best();
+        atomic_store_explicit(&best, found, memory_order_relaxed);
+    }
+    return (ditto_kernels)found;
+}
+
 dti_kernel_table *dti_kernels_best(void)
 {
-    for (int which = DITTO_KERNELS_AVX512; which > DITTO_KERNELS_PORTABLE; which--)
-        if (table_of((ditto_kernels)which) != NULL)
-            return table_of((ditto_kernels)which);
-    return table_of(DITTO_KERNELS_PORTABLE);
+    switch (dti_kernels_best_set()) {
+#if defined(DTI_HAVE_X86_KERNELS)
+    case DITTO_KERNELS_AVX512:
+        return &dti_kernels_avx512;
+    case DITTO_KERNELS_AVX2:
+        return &dti_kernels_avx2;
+#endif
+    default:
+        return &dti_kernels_portable;
+    }
 }
 
 ditto_status dti_kernels_choose(ditto_kernels wish, dti_kernel_table **out)

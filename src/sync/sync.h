@@ -8,6 +8,7 @@
 #include "replicas/replicas.h"
 #include "sync/inside.h"
 #include "sync/kernel.h"
+#include "sync/share.h"
 #include "sync/tree.h"
 
 struct dti_sync; /* a team's collectives */
@@ -50,21 +51,48 @@ struct dti_copy {
     uint32_t owner; /* the replica whose arena it lies in */
     void *data;
 };
+/* Where the results of one item go. */
+struct dti_place {
+    uint32_t copies; /* 0: nowhere, `finish` keeps them */
+    const struct dti_copy *copy;
+};
 /* Where results go that are not the callers' buffers. */
 struct dti_target {
-    /* What is done to each tile before it is written: in place, once in the whole strategy for every index, on whatever
-     * replica's thread; `tile` holds elements [first, first + count). NULL: nothing. */
-    void (*finish)(void *context, uint32_t replica, size_t first, size_t count, void *tile);
+    /* What is done to each tile before it is written, once in the whole strategy for every element, on whatever replica's
+     * thread: `tile` holds elements [first, first + count) of the item, and may be written; the result goes to `out`, which is the
+     * tile, or where one copy lies. Where replica 0's values are taken as they are (op 0) it is done once in every group of
+     * replicas, for the copies there. NULL: nothing. */
+    void (*finish)(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile, void *out);
     void *context;
-    uint32_t copies;
-    const struct dti_copy *copy; /* [copies] */
+    const struct dti_place *place; /* [items] */
 };
-/* Reduces src over all replicas into the target; when it returns DITTO_OK all copies are written and are seen. `name`
- * and `object` (a variable's own name, or NULL) say whose operation it is. op 0: no reduction, replica 0's values are
- * taken. */
-ditto_status dti_update(struct dti_replica *self, const void *src, size_t count, ditto_dtype dtype, ditto_op op,
-                        const char *name, const char *object, const struct dti_target *target,
-                        struct dti_deadline *deadline);
+/* A reduction into a target: every item over all replicas. All but the items' src is the same on all replicas. */
+struct dti_update {
+    const ditto_list_item *item; /* [items] src, count, dtype; dst is not used */
+    size_t items;                /* at least 1 */
+    ditto_op op;                 /* 0: no reduction, replica 0's values are taken */
+    const char *name, *object;   /* whose operation it is: a public function's, on a variable's own name, or NULL */
+    uint64_t hash;               /* of what else must agree */
+    const struct dti_target *target;
+};
+/* When it returns DITTO_OK all copies are written and are seen. Errors: as a collective's. */
+ditto_status dti_update(struct dti_replica *self, const struct dti_update *update, struct dti_deadline *deadline);
+/* Which replica does `finish` for which elements: each range once, ascending. Any context; what memory near its owner is for. */
+typedef void dti_update_range(void *context, size_t item, size_t first, size_t count, uint32_t replica);
+void dti_update_owners(const struct dti_team *team, const struct dti_update *update, dti_update_range *range,
+                       void *context);
+
+/* All meet; each works while all are there, and sees what the others brought; all meet again. What `work` returns other than
+ * DITTO_OK ends the run. */
+struct dti_together {
+    const char *name, *object;
+    uint64_t hash;       /* of what must agree */
+    const void *brought; /* this replica's, for all to look at */
+    ditto_status (*work)(struct dti_replica *self, const void *const *brought, void *context);
+    void *context;
+};
+ditto_status dti_work_together(struct dti_replica *self, const struct dti_together *together,
+                               struct dti_deadline *deadline);
 
 /* -- Pure: any thread, the caller in the default floating-point environment -- */
 
@@ -75,6 +103,8 @@ static inline const struct dti_kernel *dti_kernel_of(ditto_dtype dtype, ditto_op
 }
 /* out = left op right, elementwise; `out` may be either. */
 void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left, const void *right, size_t count);
+/* out = value / divisor, elementwise, rounded once: floating and complex numbers. `out` may be `value`. */
+void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, uint32_t divisor);
 /* dst = the tree over source[0..n), by the calling thread alone. dst overlaps no source. NO_MEMORY. */
 ditto_status dti_reduce_here(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n, size_t count,
                              void *dst);

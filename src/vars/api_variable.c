@@ -1,5 +1,6 @@
 /* src/vars/api_variable.c - include/ditto/variable.h: check, then call. */
 #include "base/base.h"
+#include "vars/partition.h"
 #include "vars/vars.h"
 
 #include <string.h>
@@ -17,6 +18,12 @@ static ditto_status check_enums(const ditto_variable_options *o)
                         "synchronization %d, aggregation %d, copies %d, trainable %d: one of them is not a "
                         "value of its enum (an op is no aggregation)",
                         (int)o->synchronization, (int)o->aggregation, (int)o->copies, (int)o->trainable);
+    DTI_TRY(dti_partitioner_check(&o->partitioner));
+    if (o->partitioner.kind != DITTO_PARTITION_NONE &&
+        (o->synchronization == DITTO_ON_READ || o->copies == DITTO_COPIES_PER_REPLICA || o->colocate_with != NULL))
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "a partitioner with ON_READ, COPIES_PER_REPLICA or colocate_with: shards exist "
+                        "once, on nodes in turn; leave one of the two out");
     if (o->synchronization == DITTO_SYNCHRONIZATION_NONE)
         return DTI_FAIL(DITTO_ERR_INVALID, "synchronization NONE: a variable is synchronized on write or on read");
     return DITTO_OK;
@@ -64,8 +71,7 @@ ditto_status ditto_variable_destroy(ditto_variable *variable)
     if (variable == NULL)
         return DITTO_OK;
     DTI_TRY(dti_context_check_outside("variable"));
-    dti_variable_destroy(variable);
-    return DITTO_OK;
+    return dti_variable_destroy(variable);
 }
 
 const char *ditto_variable_name(const ditto_variable *variable)
@@ -102,6 +108,44 @@ ditto_tensor ditto_variable_spec(const ditto_variable *variable)
     return variable != NULL ? variable->spec : (ditto_tensor){ 0 };
 }
 
+ditto_synchronization ditto_variable_synchronization(const ditto_variable *variable)
+{
+    return variable != NULL && !variable->mirrored ? DITTO_ON_READ : DITTO_ON_WRITE;
+}
+
+ditto_aggregation ditto_variable_aggregation(const ditto_variable *variable)
+{
+    return variable != NULL ? variable->aggregation : DITTO_AGGREGATE_NONE;
+}
+
+size_t ditto_variable_num_shards(const ditto_variable *variable)
+{
+    return variable != NULL && !variable->slot ? variable->pieces : 1;
+}
+
+uint64_t ditto_variable_generation(const ditto_variable *v)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; v != NULL && v->team != NULL && i < v->team->n;
+         i++) /* relaxed: compared, nothing is read through it */
+        sum += atomic_load_explicit(&v->generation[i].count, memory_order_relaxed);
+    return sum;
+}
+
+ditto_status ditto_partitioner_shards(const ditto_partitioner *partitioner, const ditto_tensor *spec, size_t *shards)
+{
+    size_t bytes;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(partitioner, "partitioner"));
+    DTI_TRY(dti_not_null(spec, "spec"));
+    DTI_TRY(dti_not_null(shards, "shards"));
+    DTI_TRY(dti_tensor_check(spec, &bytes));
+    DTI_TRY(dti_partitioner_check(partitioner));
+    bool rows = spec->rank > 0 && bytes != 0;
+    *shards = rows ? dti_partition_shards(partitioner, spec->shape[0], bytes / spec->shape[0]) : 1;
+    return DITTO_OK;
+}
+
 /* -- cross -- */
 
 ditto_status dti_variable_check_alive(const ditto_variable *v)
@@ -110,6 +154,17 @@ ditto_status dti_variable_check_alive(const ditto_variable *v)
     if (v->team == NULL)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of \"%s\" has been destroyed, and its value with it", v->name);
     return DITTO_OK;
+}
+
+ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what)
+{
+    if (v->pieces == 1)
+        return DITTO_OK;
+    return DTI_FAIL(
+        DITTO_ERR_UNSUPPORTED,
+        "%s \"%s\": it is cut into %u parts, which do not lie in one row; look rows up, or read it as a whole "
+        "in cross-replica context",
+        what, v->name, v->pieces);
 }
 
 static ditto_status check_size(const ditto_variable *v, const void *buffer, size_t bytes, const char *name)
@@ -129,7 +184,6 @@ static void *copy_at_hand(const ditto_variable *v)
 
 ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
 {
-    struct dti_frame frame;
     DTI_ENTER();
     DTI_TRY(dti_variable_check_alive(v));
     DTI_TRY(check_size(v, dst, bytes, "dst"));
@@ -138,31 +192,24 @@ ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
         memcpy(dst, copy, bytes);
         return DITTO_OK;
     }
-    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_WHERE_IT_IS));
-    struct dti_fenv saved = dti_fenv_enter();
-    ditto_status status = v->kind->cross_read(v, dst);
-    dti_fenv_leave(saved);
-    dti_cross_leave(v->team, &frame);
-    return status;
+    DTI_TRY(dti_context_check_cross(v->team));
+    return v->kind->cross_read(v, dst);
 }
 
 static ditto_status cross_write(ditto_variable *v, enum dti_rule rule, const void *value, size_t bytes)
 {
-    struct dti_frame frame;
     DTI_TRY(dti_variable_check_alive(v));
     DTI_TRY(check_size(v, value, bytes, "value"));
     DTI_TRY(dti_rule_check(rule, v->spec.dtype));
     void *copy = copy_at_hand(v);
     if (copy != NULL) {
+        struct dti_fenv saved = dti_fenv_enter();
         dti_rule_apply(rule, v->spec.dtype, copy, copy, value, v->count);
+        dti_fenv_leave(saved);
         return DITTO_OK;
     }
-    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_WHERE_IT_IS));
-    struct dti_fenv saved = dti_fenv_enter();
-    ditto_status status = v->kind->cross_write(v, rule, value);
-    dti_fenv_leave(saved);
-    dti_cross_leave(v->team, &frame);
-    return status;
+    DTI_TRY(dti_context_check_cross(v->team));
+    return v->kind->cross_write(v, rule, value);
 }
 
 ditto_status ditto_variable_assign(ditto_variable *variable, const void *value, size_t bytes)
@@ -191,13 +238,47 @@ ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const
     DTI_TRY(dti_context_check_cross(v->team));
     if (replica >= v->team->n)
         return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, v->team->n);
+    DTI_TRY(dti_variable_check_whole(v, "a component of"));
     *data = dti_component(v, replica);
+    return DITTO_OK;
+}
+
+static ditto_status check_shard(const ditto_variable *v, size_t shard)
+{
+    DTI_TRY(dti_variable_check_alive(v));
+    if (shard >= ditto_variable_num_shards(v))
+        return DTI_FAIL(DITTO_ERR_RANGE, "shard %zu: \"%s\" has %zu", shard, v->name, ditto_variable_num_shards(v));
+    return DITTO_OK;
+}
+
+ditto_status ditto_variable_shard_data(ditto_variable *v, size_t shard, const void **data)
+{
+    DTI_ENTER();
+    DTI_TRY(check_shard(v, shard));
+    DTI_TRY(dti_not_null(data, "data"));
+    DTI_TRY(dti_context_check_cross(v->team));
+    if (v->slot)
+        DTI_TRY(dti_variable_check_whole(v, "the data of"));
+    *data = v->place[shard].copy[0].data;
+    return DITTO_OK;
+}
+
+ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, size_t *first_row, size_t *rows)
+{
+    DTI_ENTER();
+    DTI_TRY(check_shard(v, shard));
+    DTI_TRY(dti_not_null(first_row, "first_row"));
+    DTI_TRY(dti_not_null(rows, "rows"));
+    bool one = ditto_variable_num_shards(v) == 1; /* of a scalar, or of rows without elements: all of it */
+    size_t all = v->spec.rank > 0 ? v->spec.shape[0] : 1, row = one ? 1 : v->count / all;
+    *first_row = one ? 0 : v->piece[shard].first / row;
+    *rows = one ? all : v->piece[shard].count / row;
     return DITTO_OK;
 }
 
 /* -- replica -- */
 
-static ditto_status check_own(const struct dti_replica *r, const ditto_variable *v)
+ditto_status dti_variable_check_own(const struct dti_replica *r, const ditto_variable *v)
 {
     if (r == NULL)
         return dti_error_get()->status;
@@ -212,16 +293,41 @@ ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable, con
 {
     DTI_ENTER();
     const struct dti_replica *r = dti_self(self);
-    DTI_TRY(check_own(r, variable));
+    DTI_TRY(dti_variable_check_own(r, variable));
     DTI_TRY(dti_not_null(data, "data"));
+    DTI_TRY(dti_variable_check_whole(variable, "to read"));
     *data = dti_component(variable, r->id);
     return DITTO_OK;
+}
+
+ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void **data)
+{
+    DTI_ENTER();
+    const struct dti_replica *r = dti_self(self);
+    DTI_TRY(dti_variable_check_own(r, variable));
+    DTI_TRY(dti_not_null(data, "data"));
+    if (variable->mirrored)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" is mirrored: its components change together, by ditto_assign and the like",
+                        variable->name);
+    dti_changed(variable, r->id);
+    *data = dti_component(variable, r->id);
+    return DITTO_OK;
+}
+
+uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable)
+{
+    DTI_ENTER();
+    const struct dti_replica *r = dti_self(self);
+    if (dti_variable_check_own(r, variable) != DITTO_OK)
+        return 0;
+    return atomic_load_explicit(&variable->generation[r->id].count, memory_order_relaxed); /* its own */
 }
 
 static ditto_status replica_write(ditto_replica *self, ditto_variable *v, enum dti_rule rule, const void *value)
 {
     struct dti_replica *r = dti_self(self);
-    DTI_TRY(check_own(r, v));
+    DTI_TRY(dti_variable_check_own(r, v));
     DTI_TRY(dti_buffer_check(value, v->bytes, v->spec.dtype, "value"));
     DTI_TRY(dti_rule_check(rule, v->spec.dtype));
     return v->kind->write(r, v, rule, value);

@@ -10,11 +10,22 @@
 
 /* What a synchronization means. A new one is one more table. */
 struct dti_variable_kind {
-    /* In replica context; `rule` is how a value changes the old one. */
+    const char *name;
+    /* In replica context; `rule` is how a value changes the old one: assign, add or subtract. */
     ditto_status (*write)(struct dti_replica *self, ditto_variable *v, enum dti_rule rule, const void *value);
-    /* In cross context, the team's turn taken. */
+    /* In cross context. */
     ditto_status (*cross_read)(ditto_variable *v, void *dst);
     ditto_status (*cross_write)(ditto_variable *v, enum dti_rule rule, const void *value);
+};
+
+/* Elements that lie in one row of memory: all of a variable, or a shard. Pieces are in order, and leave nothing out. */
+struct dti_piece {
+    size_t first, count;
+};
+
+/* How often a replica's component may have changed: written by that replica, or in cross context by whoever has the turn. */
+struct dti_generation {
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t count;
 };
 
 struct ditto_variable {
@@ -28,11 +39,22 @@ struct ditto_variable {
     bool trainable, mirrored;
     bool own_copies; /* one for each replica by request or need, wherever replicas are: components may differ */
     bool central;    /* one copy in all, on `node` */
-    uint32_t node;
-    uint32_t copies;       /* physical */
-    struct dti_copy *copy; /* [copies] each shared by the components of one or more replicas */
-    uint32_t *copy_of;     /* [replicas] index into copy */
+    bool slot;       /* an optimizer's: its pieces lie with those who update them */
+    bool hidden;     /* of the library's own: no list of variables has it */
+    uint32_t users;  /* optimizers that work on it; under the team's turn */
+    uint32_t node;   /* of the one copy, or of the first shard */
+    ditto_partitioner partitioner; /* as asked for */
+    uint32_t pieces;
+    struct dti_piece *piece;           /* [pieces] */
+    uint32_t copies;                   /* physical, in all: of a variable of several pieces one of each */
+    struct dti_copy *copy;             /* [copies] each shared by the components of one or more replicas */
+    uint32_t *copy_node;               /* [copies] DTI_OWN_NODE: its owner's */
+    struct dti_place *place;           /* [pieces] the copies of each */
+    uint32_t *copy_of;                 /* [replicas] index into copy, of a variable of one piece */
+    struct dti_generation *generation; /* [replicas] */
+    struct ditto_variable *next;       /* of its strategy */
 };
+#define DTI_OWN_NODE UINT32_MAX
 
 extern const struct dti_variable_kind dti_mirrored_kind, dti_sync_on_read_kind;
 
@@ -42,12 +64,48 @@ static inline const char *dti_variable_name(const ditto_variable_options *option
 }
 ditto_status dti_variable_create(const struct dti_strategy_base *base, const ditto_tensor *initial,
                                  const ditto_variable_options *options, ditto_variable **out);
-void dti_variable_destroy(ditto_variable *v);
+ditto_status dti_variable_destroy(ditto_variable *v); /* BUSY: an optimizer works on it; then it stays */
 /* INVALID: NULL. CONTEXT: its strategy was destroyed. */
 ditto_status dti_variable_check_alive(const ditto_variable *v);
+/* CONTEXT too: it is of another strategy than the replica's (NULL: there is a message already). */
+ditto_status dti_variable_check_own(const struct dti_replica *r, const ditto_variable *v);
+/* UNSUPPORTED: it has several pieces, so that no component lies in one row. `what` was to be done with it. */
+ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what);
+
+/* Of a variable of one piece. */
 static inline void *dti_component(const ditto_variable *v, uint32_t replica)
 {
     return v->copy[v->copy_of[replica]].data;
+}
+/* The copy of a piece that is nearest to a replica. */
+static inline char *dti_nearest(const ditto_variable *v, uint32_t piece, uint32_t replica)
+{
+    return v->pieces == 1 ? dti_component(v, replica) : v->place[piece].copy[0].data;
+}
+uint32_t dti_piece_of(const ditto_variable *v, size_t element); /* that it lies in */
+
+/* Elements [first, end): every copy changed by `value`, which begins with element `first`; the nearest copy to dst. */
+void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first, size_t end, const void *value);
+void dti_copies_read(const ditto_variable *v, uint32_t replica, size_t first, size_t end, void *dst);
+
+/* A read or a write across replicas, as dti_share hands it on. */
+struct dti_across {
+    const ditto_variable *v;
+    enum dti_rule rule;
+    const char *value;
+    char *dst;
+};
+
+/* -- generations -- */
+static inline void dti_changed(const ditto_variable *v, uint32_t replica)
+{
+    _Atomic uint64_t *count = &v->generation[replica].count; /* relaxed: one writer; a reader only compares */
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+static inline void dti_all_changed(const ditto_variable *v) /* cross context */
+{
+    for (uint32_t i = 0; i < v->team->n; i++)
+        dti_changed(v, i);
 }
 
 #endif

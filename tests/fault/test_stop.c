@@ -231,6 +231,48 @@ static void a_replica_that_never_returns_poisons_the_strategy(void **state)
         assert_int_equal(in_child(poison, &(ditto_caller){ (ditto_caller)caller }, 60), 0);
 }
 
+static ditto_status merge_stuck(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *unused,
+                                ditto_value **result)
+{
+    (void)strategy, (void)arguments, (void)count, (void)unused, (void)result;
+    while (atomic_load(&release_stuck) == 0)
+        sleep_ms(1);
+    return DITTO_OK;
+}
+
+static ditto_status all_merge(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    return ditto_merge_call(self, merge_stuck, NULL, NULL, 0, NULL);
+}
+
+/* The pause ends when its strategy has been destroyed: the others, who served in it, end all the same. */
+static int destroy_in_a_pause(void *unused)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    (void)unused;
+    options.replicas = 3;
+    options.run_timeout_ms = 50;
+    options.caller = DITTO_CALLER_WAITS;
+    long threads = count_threads();
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(strategy, all_merge, NULL) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
+    printf("  %s\n", ditto_last_error()->message);
+    atomic_store(&release_stuck, 1);
+    for (int i = 0; i < 1000 && count_threads() > threads; i++)
+        sleep_ms(10);
+    REQUIRE(count_threads() <= threads + 1);
+    return 0;
+}
+
+static void a_poisoned_strategy_is_destroyed_while_a_merge_function_goes_on(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_in_a_pause, NULL, 60), 0);
+}
+
 /* Comes home after run has given up on it, before destroy. */
 static int come_home(void *unused)
 {
@@ -347,6 +389,7 @@ int main(void)
         cmocka_unit_test(an_error_without_a_message_gets_one),
         cmocka_unit_test(news_is_no_error),
         cmocka_unit_test(a_replica_that_never_returns_poisons_the_strategy),
+        cmocka_unit_test(a_poisoned_strategy_is_destroyed_while_a_merge_function_goes_on),
         cmocka_unit_test(a_poisoned_strategy_whose_replicas_came_home_is_destroyed_whole),
         cmocka_unit_test(a_run_that_is_late_but_returns_is_timed_out_and_not_poisoned),
         cmocka_unit_test(run_and_destroy_inside_run_are_refused),

@@ -1,4 +1,5 @@
-/* tests/fuzz/driver.c - runs a fuzz target on mutations of its seeds: DITTO_FUZZ_EXECUTIONS of them, 10^6 without it.
+/* tests/fuzz/driver.c - runs a fuzz target on mutations of its seeds: DITTO_FUZZ_EXECUTIONS of them, 10^6 without it. For libFuzzer
+ * (tools/fuzz.sh): --write-seeds FOLDER.
  * The input that is tried lies in a file of its own name when the program dies: fuzz-crash. */
 #include "fuzz.h"
 #include "support.h"
@@ -69,8 +70,23 @@ static void mutate(uint64_t *random)
     }
 }
 
-int main(void)
+static int write_seeds(const char *folder)
 {
+    for (int i = 0; fuzz_seeds[i] != NULL; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/seed-%d", folder, i);
+        FILE *file = fopen(path, "wb");
+        if (file == NULL || fwrite(fuzz_seeds[i], 1, strlen(fuzz_seeds[i]), file) != strlen(fuzz_seeds[i]) ||
+            fclose(file) != 0)
+            return 1;
+    }
+    return 0;
+}
+
+int main(int count, char **word)
+{
+    if (count == 3 && strcmp(word[1], "--write-seeds") == 0)
+        return write_seeds(word[2]);
     const char *wish = getenv("DITTO_FUZZ_EXECUTIONS");
     unsigned long executions = wish != NULL ? strtoul(wish, NULL, 10) : 1000000, seeds = 0;
     uint64_t random = test_seed(1);

@@ -8,11 +8,17 @@
 #include <unistd.h>
 #include <sys/stat.h>
 
-#include "input/queue.h"
-#include "input/rebatch.h"
+#include "input/distribute/rebatch.h"
+#include "input/queue/ring.h"
 #include "replicas/replicas.h"
 
 /* -- pure -- */
+
+static uint64_t share(uint64_t rows, uint64_t g, uint32_t n, uint32_t r, bool even)
+{
+    struct dti_cut cut = { .global = g, .pipelines = 1, .replicas = n, .even = even };
+    return dti_cut_before(&cut, 0, rows, r + 1) - dti_cut_before(&cut, 0, rows, r);
+}
 
 static void rule_9_1_sizes_add_up_and_differ_by_one_at_most(void **state)
 {
@@ -33,20 +39,20 @@ static void rule_9_1_sizes_add_up_and_differ_by_one_at_most(void **state)
 static void rule_9_3_a_partial_step_fills_replica_0_first_or_is_even(void **state)
 {
     (void)state;
-    assert_int_equal(dti_rebatch_share(6, 8, 2, 0, false), 4);
-    assert_int_equal(dti_rebatch_share(6, 8, 2, 1, false), 2);
-    assert_int_equal(dti_rebatch_share(6, 8, 2, 0, true), 3);
-    assert_int_equal(dti_rebatch_share(6, 8, 2, 1, true), 3);
+    assert_int_equal(share(6, 8, 2, 0, false), 4);
+    assert_int_equal(share(6, 8, 2, 1, false), 2);
+    assert_int_equal(share(6, 8, 2, 0, true), 3);
+    assert_int_equal(share(6, 8, 2, 1, true), 3);
     for (uint64_t g = 1; g < 40; g++)
         for (uint64_t rows = 0; rows <= g; rows++)
             for (uint32_t n = 1; n < 12; n++)
                 for (int even = 0; even < 2; even++) {
                     uint64_t sum = 0;
                     for (uint32_t r = 0; r < n; r++) {
-                        uint64_t share = dti_rebatch_share(rows, g, n, r, even);
-                        assert_true(share <= dti_rebatch_full(g, n, r) || even);
-                        assert_true(share <= dti_rebatch_full(g, n, 0)); /* fits the slot */
-                        sum += share;
+                        uint64_t own = share(rows, g, n, r, even);
+                        assert_true(own <= dti_rebatch_full(g, n, r) || even);
+                        assert_true(own <= dti_rebatch_full(g, n, 0)); /* fits the slot */
+                        sum += own;
                     }
                     assert_int_equal(sum, rows);
                 }
@@ -336,7 +342,14 @@ static ditto_status drain(ditto_replica *self, void *argument)
     return again == status || again == DITTO_ERR_PEER_STOPPED ? status : ditto_fail(self, 1, "the end is not sticky");
 }
 
-static const ditto_csv_component two_columns[] = { { 0, 2, DITTO_F32 }, { 2, 1, DITTO_I32 } };
+static ditto_status csv(const char *path, const ditto_csv_component *components, uint32_t count,
+                        const ditto_csv_options *options, ditto_dataset **out)
+{
+    return ditto_dataset_from_csv(&(ditto_files){ .names = &path, .count = 1 }, components, count, options, out);
+}
+
+static const ditto_csv_component two_columns[] = { { .first_column = 0, .count = 2, .dtype = DITTO_F32 },
+                                                   { .first_column = 2, .count = 1, .dtype = DITTO_I32 } };
 
 /* A CSV text, the status that reading it ends with, and what the message says after the file's name. */
 static void expect_csv(const char *text, ditto_status expected, const char *message)
@@ -348,7 +361,7 @@ static void expect_csv(const char *text, ditto_status expected, const char *mess
     for (uint32_t n = 1; n <= 3; n++) {
         ditto_strategy *s = make_strategy(n, NULL);
         ditto_iterator *it;
-        assert_ok(ditto_dataset_from_csv(path, two_columns, 2, NULL, &d));
+        assert_ok(csv(path, two_columns, 2, NULL, &d));
         assert_ok(ditto_strategy_iterate(s, d, &options, &it));
         assert_int_equal(ditto_strategy_run(s, drain, it), expected);
         if (expected != DITTO_END_OF_INPUT) {
@@ -382,41 +395,41 @@ static void a_malformed_line_is_named_by_file_line_and_column(void **state)
     expect_csv("nan,2,3\n", DITTO_ERR_CORRUPT, ":1: column 1");
     expect_csv("\033[31m,2,3\n", DITTO_ERR_CORRUPT, ":1: column 1: \"?[31m\" is not");
     expect_csv("1,,3\n", DITTO_ERR_CORRUPT, ":1: column 2: \"\" is not a number");
-    expect_csv("1,2,3\n\"4\",5,6\n", DITTO_ERR_CORRUPT, ":2: column 1");
+    expect_csv("1,2,3\n4\"4,5,6\n", DITTO_ERR_CORRUPT, ":2: column 1");
 }
 
 static void files_that_cannot_be_read_are_refused(void **state)
 {
     char *empty = temporary_file(""), *heading = temporary_file("a,b,c\n");
     ditto_csv_options options = DITTO_CSV_OPTIONS_INIT;
-    ditto_csv_component bad = { 0, 0, DITTO_F32 };
+    ditto_csv_component bad = { .count = 0, .dtype = DITTO_F32 };
     ditto_dataset *d;
     (void)state;
-    assert_status(ditto_dataset_from_csv("/nowhere/x.csv", two_columns, 2, NULL, &d), DITTO_ERR_NOT_FOUND);
+    assert_status(csv("/nowhere/x.csv", two_columns, 2, NULL, &d), DITTO_ERR_NOT_FOUND);
     assert_message("/nowhere/x.csv");
-    assert_status(ditto_dataset_from_csv("/tmp", two_columns, 2, NULL, &d), DITTO_ERR_IO);
-    assert_status(ditto_dataset_from_csv(empty, two_columns, 2, NULL, &d), DITTO_ERR_INVALID);
+    assert_status(csv("/tmp", two_columns, 2, NULL, &d), DITTO_ERR_IO);
+    assert_status(csv(empty, two_columns, 2, NULL, &d), DITTO_ERR_INVALID);
     options.skip_lines = 1;
-    assert_status(ditto_dataset_from_csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
+    assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
     assert_message("has no row");
-    assert_status(ditto_dataset_from_csv(heading, &bad, 1, NULL, &d), DITTO_ERR_INVALID);
-    bad = (ditto_csv_component){ 0, 1, DITTO_U8 };
-    assert_status(ditto_dataset_from_csv(heading, &bad, 1, NULL, &d), DITTO_ERR_UNSUPPORTED);
-    bad = (ditto_csv_component){ UINT32_MAX, 2, DITTO_F32 };
-    assert_status(ditto_dataset_from_csv(heading, &bad, 1, NULL, &d), DITTO_ERR_INVALID);
+    assert_status(csv(heading, &bad, 1, NULL, &d), DITTO_ERR_INVALID);
+    bad = (ditto_csv_component){ .count = 1, .dtype = DITTO_C64 };
+    assert_status(csv(heading, &bad, 1, NULL, &d), DITTO_ERR_UNSUPPORTED);
+    bad = (ditto_csv_component){ .first_column = UINT32_MAX, .count = 2, .dtype = DITTO_F32 };
+    assert_status(csv(heading, &bad, 1, NULL, &d), DITTO_ERR_INVALID);
     options.columns = 2;
-    assert_status(ditto_dataset_from_csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
-    assert_status(ditto_dataset_from_csv(NULL, two_columns, 2, NULL, &d), DITTO_ERR_INVALID);
-    assert_status(ditto_dataset_from_csv(heading, NULL, 2, NULL, &d), DITTO_ERR_INVALID);
+    assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
+    assert_status(csv(NULL, two_columns, 2, NULL, &d), DITTO_ERR_INVALID);
+    assert_status(csv(heading, NULL, 2, NULL, &d), DITTO_ERR_INVALID);
     options = (ditto_csv_options)DITTO_CSV_OPTIONS_INIT;
     options.columns = UINT32_MAX;
-    assert_status(ditto_dataset_from_csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
+    assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
     options.columns = 0;
     options.delimiter = '.';
-    assert_status(ditto_dataset_from_csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
+    assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
     remove(empty); /* a FIFO in its place: refused, not waited for */
     assert_int_equal(mkfifo(empty, 0600), 0);
-    assert_status(ditto_dataset_from_csv(empty, two_columns, 2, NULL, &d), DITTO_ERR_IO);
+    assert_status(csv(empty, two_columns, 2, NULL, &d), DITTO_ERR_IO);
     remove(empty);
     remove(heading);
     free(empty);
@@ -440,7 +453,7 @@ static void a_file_that_shrinks_meanwhile_is_an_error(void **state)
     (void)state;
     options.global_batch = 1;
     options.buffer = 1;
-    assert_ok(ditto_dataset_from_csv(path, two_columns, 2, NULL, &d));
+    assert_ok(csv(path, two_columns, 2, NULL, &d));
     assert_ok(ditto_dataset_shuffle(d, &how, &shuffled)); /* all lines are found at once, then read one by one */
     assert_ok(ditto_strategy_iterate(s, shuffled, &options, &it));
     assert_ok(ditto_strategy_run(s, take_one, it)); /* so all lines are found, and the third one is not read yet */
@@ -521,7 +534,7 @@ static void of_several_malformed_lines_the_first_is_named(void **state)
     for (int i = 0; i < 50; i++) {
         ditto_strategy *s = make_strategy(1, NULL);
         ditto_iterator *it;
-        assert_ok(ditto_dataset_from_csv(path, two_columns, 2, NULL, &d));
+        assert_ok(csv(path, two_columns, 2, NULL, &d));
         assert_ok(ditto_strategy_iterate(s, d, &options, &it));
         assert_status(ditto_strategy_run(s, drain, it), DITTO_ERR_CORRUPT);
         assert_message(":201: column 2");
@@ -615,7 +628,7 @@ static void rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named(void
 
 enum { TICKETS = 100000, SLOTS = 4 };
 struct bench_queue {
-    struct dti_queue queue;
+    struct dti_ring queue;
     _Atomic uint64_t next_ticket;
 };
 static void *put_tickets(void *argument)
@@ -623,12 +636,12 @@ static void *put_tickets(void *argument)
     struct bench_queue *b = argument;
     uint64_t ticket;
     while ((ticket = atomic_fetch_add(&b->next_ticket, 1)) < TICKETS) {
-        while (!dti_queue_is_free(&b->queue, ticket))
+        while (!dti_ring_is_free(&b->queue, ticket))
             sched_yield();
-        struct dti_slot *slot = dti_queue_slot(&b->queue, ticket);
+        struct dti_slot *slot = dti_ring_slot(&b->queue, ticket);
         slot->rows = ticket;
         memset(slot->payload, (int)ticket, 64);
-        dti_queue_publish(&b->queue, ticket);
+        dti_ring_publish(&b->queue, ticket);
     }
     return NULL;
 }
@@ -639,21 +652,21 @@ static void a_queue_keeps_the_order_of_tickets(void **state)
     pthread_t producers[4];
     size_t bytes;
     (void)state;
-    assert_true(dti_queue_bytes(SLOTS, 64, &bytes));
-    assert_false(dti_queue_bytes(1000, SIZE_MAX / 100, &(size_t){ 0 }));
+    assert_true(dti_ring_bytes(SLOTS, 64, &bytes));
+    assert_false(dti_ring_bytes(1000, SIZE_MAX / 100, &(size_t){ 0 }));
     void *memory = aligned_alloc(128, (bytes + 127) / 128 * 128);
-    dti_queue_init(&b.queue, SLOTS, 64, memory);
+    dti_ring_init(&b.queue, SLOTS, 64, memory);
     for (int i = 0; i < 4; i++)
         pthread_create(&producers[i], NULL, put_tickets, &b);
     for (uint64_t expected = 0; expected < TICKETS; expected++) {
         struct dti_slot *slot;
-        while ((slot = dti_queue_peek(&b.queue)) == NULL)
+        while ((slot = dti_ring_peek(&b.queue)) == NULL)
             sched_yield();
         assert_int_equal(slot->rows, expected);
         assert_int_equal((unsigned char)slot->payload[63], expected & 0xff);
-        dti_queue_take(&b.queue);
-        assert_true(dti_queue_release(&b.queue));
-        assert_false(dti_queue_release(&b.queue));
+        dti_ring_take(&b.queue);
+        assert_true(dti_ring_release(&b.queue));
+        assert_false(dti_ring_release(&b.queue));
     }
     for (int i = 0; i < 4; i++)
         pthread_join(producers[i], NULL);

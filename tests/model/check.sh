@@ -3,21 +3,38 @@
 set -eu
 cd "$(dirname "$0")"
 command -v spin >/dev/null || { echo "models: spin is missing (Debian: spin)"; exit 1; }
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 
 # verify MODEL DEFINES OPTIMIZATION: prints "errors states"; DEFINES are joined by +
 verify() {
+    scratch=$(mktemp -d)
     defines=$(echo "$2" | sed 's/[A-Z_]\{2,\}/-D&/g; s/+/ /g')
     cp "$1.pml" "$scratch/"
     # shellcheck disable=SC2086 # a list of words
-    (cd "$scratch" && rm -f pan* && : >out && spin $defines -a "$1.pml" >/dev/null && gcc "$3" -DSAFETY -w -o pan pan.c &&
+    (cd "$scratch" && : >out && spin $defines -a "$1.pml" >/dev/null && gcc "$3" -DSAFETY -w -o pan pan.c &&
         ./pan -m100000 -w22 >out 2>&1 || true
         errors=$(sed -n 's/.*errors: \([0-9]*\).*/\1/p' out) states=$(sed -n 's/ *\([0-9]*\) states, stored.*/\1/p' out)
         grep -q 'max search depth too small' out && errors=depth
         [ "$errors" != 0 ] || ! grep -q 'Search not completed' out || errors=unfinished
         echo "${errors:-none} ${states:-0}")
+    rm -rf "$scratch"
 }
+
+# check_one MODEL WORD: WORD is = or =VARIANT, which must hold, or MUTANT, which must be rejected.
+check_one() {
+    case $2 in
+    =*)
+        result=$(verify "$1" "${2#=}" -O1)
+        echo "$1 ${2#=}: ${result#* } states, errors ${result% *}"
+        [ "${result% *}" = 0 ] || { echo "models: $1 ${2#=} is broken" >&2; return 1; } ;;
+    *)
+        result=$(verify "$1" "$2" -O0) # most of the time is the compiler's: few states until the first error
+        case ${result% *} in
+        0 | none | depth | unfinished) echo "models: $1 with $2 is not rejected (${result})" >&2; return 1 ;;
+        *) echo "  $1 $2: rejected" ;;
+        esac ;;
+    esac
+}
+[ $# = 0 ] || { check_one "$1" "$2"; exit; } # one of the calls at the end of this file
 
 failed=0
 # MODEL, =VARIANT that holds as well, MUTANT that is rejected
@@ -28,26 +45,14 @@ for entry in "wait NO_HEAVY NO_S1 NO_W1 LATE_AWAITS" "leave NO_HEAVY NO_I1 NO_I3
     "async =STOP =NO_NUMBER NO_ROOM EARLY_CONSUME NO_SWAP EARLY_POST OWN_SHARES STOP+NO_I1 STOP+NO_I3" \
     "aid NO_TAG NO_DONE_WAIT EARLY_COPY NO_SWAP" "divergence NO_ARRIVAL_SIGNAL NO_RETURN_SIGNAL" "stop NO_RETURNED_LOOK EARLY_READ" \
     "pause NO_MEETING NO_JOIN EARLY_RENEW SAME_RUN STALE_SEEN" "refuse LATE_BEGUN LATE_REFUSAL NO_DECLINED NO_GO_LOOK" \
-    "queue NO_FREE_LOOK EARLY_PUBLISH" "crew LATE_GO NO_SLOT_WAIT EARLY_DONE"; do
+    "queue =ONE_SLOT NO_FREE_LOOK EARLY_PUBLISH" \
+    "queue_close =ALONE NO_T1 NO_WITHDRAW NO_CLOSE_SIGNAL NO_FAIL_SIGNAL NO_ROOM_SIGNAL NO_RETURN_SIGNAL NO_FILL_SIGNAL TICKET_FIRST STALE_HEAD EARLY_FILL NO_MINIMUM ALONE+NO_T1 ALONE+NO_HEAVY ALONE+EARLY_CLOSED" \
+    "crew LATE_GO NO_SLOT_WAIT EARLY_DONE"; do
     # shellcheck disable=SC2086 # a list of words
     set -- $entry
     model=$1; shift
-    for defines in = "$@"; do
-        case $defines in
-        =*)
-            defines=${defines#=}
-            result=$(verify "$model" "$defines" -O1)
-            echo "$model${defines:+ $defines}: ${result#* } states, errors ${result% *}"
-            [ "${result% *}" = 0 ] || { echo "models: $model${defines:+ $defines} is broken" >&2; failed=1; }
-            continue ;;
-        esac
-        result=$(verify "$model" "$defines" -O0) # most of the time is the compiler's: few states until the first error
-        case ${result% *} in
-        0 | none | depth | unfinished) echo "models: $model with $defines is not rejected (${result})" >&2; failed=1 ;;
-        *) echo "  $defines: rejected" ;;
-        esac
-    done
-done
+    for word in = "$@"; do echo "$model $word"; done
+done | xargs -L 1 -P "$(nproc)" sh check.sh || failed=1
 sh labels.sh || failed=1
 [ $failed = 0 ] && echo "models: all hold, all mutants are rejected"
 exit $failed

@@ -3,6 +3,9 @@
  * The word after the program's name says under which condition it runs: plain, no-mbind, interleave, bind-1, cpuset. */
 #include "support.h"
 
+#include "input/distribute/iterator.h"
+#include "vars/vars.h"
+
 #include <dirent.h>
 #include <numaif.h>
 #include <sched.h>
@@ -224,6 +227,104 @@ static void everything_of_a_replica_is_on_its_node(void **state)
         }
 }
 
+/* -- queues, and who fills them -- */
+
+static ditto_status take_some(ditto_replica *self, void *argument)
+{
+    ditto_batch batch;
+    for (int step = 0; step < 8; step++)
+        DITTO_TRY(ditto_next(self, argument, &batch));
+    return DITTO_OK;
+}
+
+/* The list of CPUs that the thread called so may run on; "" if there is none. */
+static const char *cpus_of_thread(const char *name)
+{
+    static char list[256];
+    DIR *tasks = opendir("/proc/self/task");
+    struct dirent *task;
+    list[0] = '\0';
+    while (tasks != NULL && (task = readdir(tasks)) != NULL) {
+        char path[300];
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
+        if (strcmp(value_of(path, "Name:"), name) == 0) /* with its line end */
+            snprintf(list, sizeof list, "%s", value_of(path, "Cpus_allowed_list:"));
+    }
+    closedir(tasks);
+    return list;
+}
+
+static bool is_replicas(const struct dti_team *team, int cpu)
+{
+    for (uint32_t r = 0; r < team->n; r++)
+        if ((int)team->replica[r].pu.number == cpu)
+            return true;
+    return false;
+}
+
+/* Producers are kept off the replicas' CPUs where others are free, and on the node whose replicas they serve, where one is free there. */
+static void check_producer(const ditto_iterator *it, uint32_t index)
+{
+    const struct dti_producer *p = &it->producer[index];
+    int free_here = 0, free_anywhere = 0, here = 0, others = 0, shared = 0;
+    int home = node_of_cpu((int)it->team->replica[p->pipeline->first_replica + p->crew->replica[0]].pu.number);
+    char name[32], allowed[256];
+    snprintf(name, sizeof name, "ditto-in%u\n", index);
+    const char *list = cpus_of_thread(name);
+    snprintf(allowed, sizeof allowed, "%s", value_of("/proc/self/status", "Cpus_allowed_list:"));
+    printf("  producer %u, for replicas on node %d: CPUs %s", index, home, list);
+    assert_true(list[0] != '\0');
+    for (int cpu = 0; cpu < 64; cpu++) {
+        bool is_free = in_list(allowed, cpu) && !is_replicas(it->team, cpu);
+        free_anywhere += is_free;
+        free_here += is_free && node_of_cpu(cpu) == home;
+        if (!in_list(list, cpu))
+            continue;
+        here += node_of_cpu(cpu) == home;
+        others += node_of_cpu(cpu) != home;
+        shared += is_replicas(it->team, cpu);
+    }
+    assert_true(free_anywhere == 0 || shared == 0);
+    assert_true(free_here == 0 || (here > 0 && others == 0));
+}
+
+static void queues_lie_on_their_replicas_nodes(void **state)
+{
+    static float rows[4096][64];
+    ditto_tensor array = { .data = rows, .dtype = DITTO_F32, .rank = 2, .shape = { 4096, 64 } };
+    (void)state;
+    for (uint32_t n = 1; n <= 4; n *= 2)
+        for (uint32_t pipelines = 1; pipelines <= n; pipelines += n > 1 ? n - 1 : 1) {
+            ditto_strategy *s = make_strategy(n, NULL);
+            ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+            ditto_dataset *d;
+            ditto_iterator *it;
+            assert_ok(ditto_dataset_from_arrays(&array, 1, &d));
+            options.global_batch = 64ull * n;
+            options.pipelines = pipelines;
+            options.shard = DITTO_SHARD_OFF;
+            assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+            assert_ok(ditto_strategy_run(s, take_some, it));
+            printf("  %u replicas, %u pipelines: replica, node; of slots, of their payload\n", n, pipelines);
+            for (uint32_t r = 0; r < n; r++) {
+                const struct dti_ring *ring = &it->consumer[r].queue;
+                int home = memory_node_of_cpu((int)it->team->replica[r].pu.number);
+                for (uint32_t i = 0; i < ring->slots; i++) {
+                    const char *payload = ring->slot[i].payload;
+                    printf("  %7u  %4d  %8d  %16d\n", r, home, node_of_page(&ring->slot[i]), node_of_page(payload));
+                    assert_int_equal(node_of_page(&ring->slot[i]), home);
+                    assert_int_equal(node_of_page(payload), home);
+                    assert_int_equal(node_of_page(payload + 64 * 64 * sizeof(float) - 1), home);
+                }
+            }
+            for (uint32_t i = 0; i < it->producers; i++)
+                check_producer(it, i);
+            assert_ok(ditto_iterator_destroy(it));
+            ditto_dataset_destroy(d);
+            assert_ok(ditto_strategy_destroy(s));
+        }
+}
+
 /* Components of 1 MiB, however they come into being. */
 enum { VALUE_COUNT = 1 << 16 };
 
@@ -395,6 +496,105 @@ static void a_mirrored_variable_has_one_equal_copy_per_node(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* -- shards and slots -- */
+
+#define ROWS 60000 /* of two floats: several pages for each shard and slot */
+
+struct applying {
+    struct report report;
+    ditto_variable *v[2]; /* in copies, in shards */
+    ditto_optimizer *optimizer;
+};
+
+static ditto_status apply_gradients(ditto_replica *self, void *argument)
+{
+    struct applying *a = argument;
+    void *data;
+    DITTO_TRY(ditto_alloc(self, ROWS * 2 * sizeof(float), 64, &data));
+    for (int i = 0; i < ROWS * 2; i++)
+        ((float *)data)[i] = (float)(i % 11) / 7 + (float)ditto_replica_id(self) / 3;
+    ditto_tensor gradient = ditto_variable_spec(a->v[0]);
+    gradient.data = data;
+    for (int step = 0; step < 2; step++)
+        DITTO_TRY(ditto_apply(self, a->optimizer, (ditto_tensor[]){ gradient, gradient }, NULL));
+    return ditto_free(self, data);
+}
+
+static void expect_shards_on_nodes_in_turn(ditto_strategy *s, ditto_variable *v)
+{
+    uint32_t devices[64], count = ditto_strategy_parameter_devices(s, devices, 64);
+    ditto_replica_info info;
+    assert_ok(ditto_strategy_replica_info(s, 0, &info));
+    for (size_t k = 0; k < ditto_variable_num_shards(v) && info.binding != DITTO_BINDING_FIRST_TOUCH; k++) {
+        size_t first, rows;
+        const void *data;
+        assert_ok(ditto_variable_shard(v, k, &first, &rows));
+        assert_ok(ditto_variable_shard_data(v, k, &data));
+        assert_int_equal(node_of_page(data), node_of_page((const char *)data + (rows * 2 - 1) * sizeof(float)));
+        bool known = false;
+        for (uint32_t i = 0; i < count; i++)
+            known |= node_of_page(data) == (int)devices[i];
+        assert_true(known);
+        if (k >= count) { /* round robin: as the one a round before */
+            const void *before;
+            assert_ok(ditto_variable_shard_data(v, k - count, &before));
+            assert_int_equal(node_of_page(data), node_of_page(before));
+        }
+    }
+}
+
+/* Each piece of a slot in the memory of the replica that updates it. */
+static void expect_slots_near_their_updaters(ditto_strategy *s, ditto_optimizer *o)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        ditto_variable *slot;
+        assert_ok(ditto_optimizer_slot(o, k, "momentum", &slot));
+        for (uint32_t p = 0; p < slot->pieces; p++) {
+            ditto_replica_info info;
+            assert_ok(ditto_strategy_replica_info(s, slot->copy[p].owner, &info));
+            assert_int_equal(node_of_page(slot->copy[p].data), info.place.pu.memory_node);
+        }
+    }
+}
+
+static void apply_in(size_t hierarchical_bytes, float *out)
+{
+    ditto_tuning tuning = DITTO_TUNING_INIT;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_variable_options sharded = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_tensor spec = { .dtype = DITTO_F32, .rank = 2, .shape = { ROWS, 2 } };
+    struct applying a = { .optimizer = NULL };
+    tuning.hierarchical_bytes = hierarchical_bytes;
+    options.tuning = &tuning;
+    ditto_strategy *s = make_strategy(8, &options);
+    sharded.partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, 5, 0 };
+    assert_ok(ditto_variable_create(s, &spec, NULL, &a.v[0]));
+    assert_ok(ditto_variable_create(s, &spec, &sharded, &a.v[1]));
+    rule.rule = DITTO_RULE_SGD;
+    rule.momentum = 0.9;
+    assert_ok(ditto_optimizer_create(a.v, 2, &rule, &a.optimizer));
+    expect_shards_on_nodes_in_turn(s, a.v[1]);
+    expect_slots_near_their_updaters(s, a.optimizer);
+    run_all(s, apply_gradients, &a, &a.report);
+    for (int k = 0; k < 2; k++)
+        assert_ok(ditto_variable_read(a.v[k], out + k * ROWS * 2, ROWS * 2 * sizeof(float)));
+    assert_ok(ditto_optimizer_destroy(a.optimizer));
+    assert_ok(ditto_variable_destroy(a.v[0]));
+    assert_ok(ditto_variable_destroy(a.v[1]));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void shards_and_slots_are_where_they_are_used_whatever_the_way(void **state)
+{
+    static float owners[4 * ROWS], groups[4 * ROWS];
+    (void)state;
+    apply_in(SIZE_MAX, owners);
+    apply_in(1, groups);
+    assert_memory_equal(owners, groups, sizeof owners);                       /* the same bits by both ways, */
+    assert_memory_equal(owners, owners + 2 * ROWS, 2 * ROWS * sizeof(float)); /* in copies and in shards */
+}
+
 /* -- replicas of many PUs -- */
 
 struct wide {
@@ -547,9 +747,11 @@ int main(int count, char **word)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_of_a_replica_is_on_its_node),
+        cmocka_unit_test(queues_lie_on_their_replicas_nodes),
         cmocka_unit_test(a_mirrored_variable_has_one_equal_copy_per_node),
         cmocka_unit_test(components_of_values_are_on_their_replicas_nodes),
         cmocka_unit_test(central_storage_is_on_its_node),
+        cmocka_unit_test(shards_and_slots_are_where_they_are_used_whatever_the_way),
         cmocka_unit_test(where_copies_are_shared_replica_0s_arguments_are_used_everywhere),
         cmocka_unit_test(devices_and_their_blocks_are_where_they_should_be),
         cmocka_unit_test(without_helpers_memory_stays_with_the_first_pu),

@@ -37,7 +37,8 @@ static ditto_status first_step(ditto_replica *self, void *argument)
 
 static void compare_with_serial(uint32_t n)
 {
-    static const ditto_csv_component columns[] = { { 0, INPUTS, DITTO_F32 }, { INPUTS, 1, DITTO_I32 } };
+    static const ditto_csv_component columns[] = { { .first_column = 0, .count = INPUTS, .dtype = DITTO_F32 },
+                                                   { .first_column = INPUTS, .count = 1, .dtype = DITTO_I32 } };
     static struct step s;
     static struct network part[8];
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
@@ -48,7 +49,8 @@ static void compare_with_serial(uint32_t n)
     memset(part, 0, sizeof part);
     network_initialize(&s.network, 1);
     options.global_batch = BATCH;
-    assert_ok(ditto_dataset_from_csv("examples/data/digits.csv", columns, 2, NULL, &data));
+    const char *path = "examples/data/digits.csv";
+    assert_ok(ditto_dataset_from_csv(&(ditto_files){ .names = &path, .count = 1 }, columns, 2, NULL, &data));
     assert_ok(ditto_strategy_iterate(strategy, data, &options, &s.iterator));
     run_all(strategy, first_step, &s, &s.report);
     ditto_iterator_destroy(s.iterator);

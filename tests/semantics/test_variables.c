@@ -74,8 +74,9 @@ static void rule_8_1_none_and_mean_of_integers_are_refused_at_creation(void **st
 }
 
 static _Atomic int evaluations;
-static ditto_status fill_with_seven(const ditto_tensor *value, void *user)
+static ditto_status fill_with_seven(const ditto_tensor *value, size_t first_row, void *user)
 {
+    (void)first_row;
     atomic_fetch_add(&evaluations, 1);
     for (size_t i = 0; i < ditto_tensor_count(value); i++)
         ((float *)value->data)[i] = 7;

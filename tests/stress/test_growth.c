@@ -92,7 +92,7 @@ static void a_million_operations_leave_the_process_as_large_as_it_was(void **sta
     for (int k = 0; k < 2; k++) {
         ditto_strategy *strategy = make_strategy(replicas[k], NULL);
         struct work warm = { .operations = 5000 },
-                    w = { .operations = (uint32_t)test_trials(1000000) / (k == 0 ? 1 : 20) };
+                    w = { .operations = (uint32_t)test_trials(test_trials(1000000)) / (k == 0 ? 1 : 20) };
         run_all(strategy, work, &warm, &warm.report);
         long threads = count_threads(), mappings = count_mappings(), before = resident_kib();
         run_all(strategy, work, &w, &w.report);
@@ -119,7 +119,7 @@ static void a_million_runs_with_values_leave_the_process_as_large_as_it_was(void
     ditto_strategy *strategy = make_strategy(2, NULL);
     double numbers[8] = { 0 };
     ditto_tensor parts[2];
-    int runs = test_trials(1000000);
+    int runs = test_trials(test_trials(1000000));
     long before = 0, mappings = 0;
     assert_ok(ditto_strategy_scope_enter(strategy));
     for (int i = -1000; i < runs; i++) {

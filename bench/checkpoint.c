@@ -1,0 +1,188 @@
+/* bench/checkpoint.c   Question  what a checkpoint costs beside the disk, and beside memory. Metric
+ * checkpoint: MB/s of ditto_checkpoint_save of 1 GiB in four variables, on the disk of the working directory. Beside it: the same bytes
+ *             written and flushed as dd does it (blocks of 4 MiB, then fsync), and renamed. Bound: 70 % of that.
+ *             ms for which a background save stalls the replicas, beside one copy in memory by one thread. Bound: 1.2 of that.
+ *             MB/s of opening and checking (no disk: it lies in the page cache), and of restoring. No bound
+ * Interleaved, medians; the disk is shared, and its samples spread widely. */
+#include "harness.h"
+
+#include <ditto.h>
+#include <ditto/checkpoint.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SAMPLES = 7, VARIABLES = 4 };
+#define BYTES ((size_t)1 << 30)
+#define EACH  (BYTES / VARIABLES)
+#define BLOCK ((size_t)4 << 20)
+
+static void must(ditto_status status)
+{
+    if (status < 0) {
+        fprintf(stderr, "ditto-bench: %s: %s\n", ditto_status_name(status), ditto_last_error()->message);
+        exit(1);
+    }
+}
+
+static int compare(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static double median(double *sample)
+{
+    qsort(sample, SAMPLES, sizeof *sample, compare);
+    return sample[SAMPLES / 2];
+}
+
+static double save(ditto_strategy *strategy, const char *path)
+{
+    double begin = now_seconds();
+    must(ditto_checkpoint_save(strategy, path, NULL));
+    return now_seconds() - begin;
+}
+
+/* A new file that takes the place of the last one, too: so both need new pages, which a virtual machine may have to ask its host
+ * for. */
+static double write_plainly(const char *path, const char *bytes)
+{
+    char partial[310];
+    snprintf(partial, sizeof partial, "%s.partial", path);
+    double begin = now_seconds();
+    int fd = open(partial, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    for (size_t at = 0; at < BYTES; at += BLOCK)
+        if (fd < 0 || write(fd, bytes + at, BLOCK) != (ssize_t)BLOCK)
+            exit(1);
+    if (fsync(fd) != 0 || close(fd) != 0 || rename(partial, path) != 0)
+        exit(1);
+    return now_seconds() - begin;
+}
+
+/* Until the replicas may run on; then the file is awaited, so that the next sample begins at rest. */
+static double stall(ditto_checkpointer *checkpointer)
+{
+    double begin = now_seconds();
+    must(ditto_checkpointer_save(checkpointer, NULL));
+    double seconds = now_seconds() - begin;
+    must(ditto_checkpointer_wait(checkpointer));
+    return seconds;
+}
+
+static double copy(char *to, const char *from)
+{
+    double begin = now_seconds();
+    memcpy(to, from, BYTES);
+    return now_seconds() - begin;
+}
+
+static double check(const char *path)
+{
+    ditto_checkpoint *file;
+    double begin = now_seconds();
+    must(ditto_checkpoint_open(path, &file));
+    ditto_checkpoint_close(file);
+    return now_seconds() - begin;
+}
+
+static double restore(ditto_strategy *strategy, const char *path)
+{
+    double begin = now_seconds();
+    must(ditto_checkpoint_restore(strategy, path, NULL, NULL));
+    return now_seconds() - begin;
+}
+
+static void row(const char *algorithm, uint32_t replicas, double seconds, double bound, const char *words, bool csv)
+{
+    if (csv)
+        printf("checkpoint,%s,%u,f32,,0,%zu,%d,%.0f,%.0f,%.0f,%.3f,%.0f,0\n", algorithm, replicas, BYTES, SAMPLES,
+               seconds * 1e9, seconds * 1e9, seconds * 1e9, (double)BYTES / seconds * 1e-9, bound * 1e9);
+    else
+        printf("checkpoint %-12s %3u %11zu %9.1f ms %8.0f MB/s  %s\n", algorithm, replicas, BYTES, seconds * 1e3,
+               (double)BYTES / seconds * 1e-6, words);
+}
+
+struct samples {
+    double save[SAMPLES], plain[SAMPLES], stall[SAMPLES], copy[SAMPLES], check[SAMPLES], restore[SAMPLES];
+};
+
+static void sample(ditto_strategy *strategy, const char *folder, struct samples *s)
+{
+    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
+    ditto_checkpointer *checkpointer;
+    char path[300], plain[300];
+    char *from = malloc(BYTES), *to = malloc(BYTES);
+    if (from == NULL || to == NULL)
+        exit(1);
+    memset(from, 1, BYTES);
+    memset(to, 2, BYTES);
+    snprintf(path, sizeof path, "%s/saved.h5", folder);
+    snprintf(plain, sizeof plain, "%s/plain", folder);
+    options.background = 1;
+    options.keep = 1;
+    must(ditto_checkpointer_create(strategy, folder, &options, &checkpointer));
+    (void)stall(checkpointer); /* its memory is there from then on */
+    for (int i = 0; i < SAMPLES; i++) {
+        s->save[i] = save(strategy, path);
+        s->plain[i] = write_plainly(plain, from);
+        s->stall[i] = stall(checkpointer);
+        s->copy[i] = copy(to, from);
+        s->check[i] = check(path);
+        s->restore[i] = restore(strategy, path);
+    }
+    must(ditto_checkpointer_destroy(checkpointer));
+    unlink(path);
+    unlink(plain);
+    snprintf(path, sizeof path, "%s/checkpoint-0.h5", folder);
+    unlink(path);
+    free(from);
+    free(to);
+}
+
+static void print(uint32_t replicas, struct samples *s, bool csv)
+{
+    char words[160];
+    double seconds = median(s->save), plain = median(s->plain);
+    snprintf(words, sizeof words, "as dd does it %.1f ms; %.2f of its speed, at least 0.70", plain * 1e3,
+             plain / seconds);
+    row("save", replicas, seconds, plain / 0.7, words, csv);
+    seconds = median(s->stall);
+    double memory = median(s->copy);
+    snprintf(words, sizeof words, "a copy in memory %.1f ms; %.2f, at most 1.2", memory * 1e3, seconds / memory);
+    row("stall", replicas, seconds, memory * 1.2, words, csv);
+    row("check", replicas, median(s->check), 0, "", csv);
+    row("restore", replicas, median(s->restore), 0, "", csv);
+}
+
+void bench_checkpoint(uint32_t replicas, bool csv)
+{
+    static struct samples samples;
+    char folder[] = "./ditto-bench-XXXXXX";
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    ditto_variable *v[VARIABLES];
+    if (mkdtemp(folder) == NULL)
+        exit(1);
+    options.replicas = replicas;
+    must(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
+    must(ditto_strategy_scope_enter(strategy));
+    for (int k = 0; k < VARIABLES; k++) {
+        ditto_variable_options named = DITTO_VARIABLE_OPTIONS_INIT;
+        ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { EACH / 4 } };
+        char name[8];
+        snprintf(name, sizeof name, "v%d", k);
+        named.name = name;
+        must(ditto_variable_create(strategy, &zeros, &named, &v[k]));
+    }
+    sample(strategy, folder, &samples);
+    print(replicas, &samples, csv);
+    for (int k = 0; k < VARIABLES; k++)
+        must(ditto_variable_destroy(v[k]));
+    must(ditto_strategy_scope_leave(strategy));
+    must(ditto_strategy_destroy(strategy));
+    rmdir(folder);
+}

@@ -1,0 +1,403 @@
+/* bench/input.c  Question  how fast rows come, and what input costs beside computing. Metric
+ * csv:       MB/s per core of a file of 64 columns of whole numbers, read into i32. Bound: at least 200 MB/s.
+ * tfrecord:  MB/s per core of records of 1 KiB, with both checksums. Bound: at least 1500 MB/s.
+ * npy:       MB/s of batches of 256 rows of 1 KiB from a file of 256 MiB, beside copying such batches out of an array of as many bytes.
+ *            Bound: at least 0.8 of that.
+ *            The first two: bytes by the time that the one producer spent in choosing and filling (ditto_iterator_stats); npy: by the time of
+ *            the pass. The files lie in the page cache, as after a first pass; one replica takes the batches.
+ * range:     rows/s of a range of 10^7 numbers, in batches of 256, mapped, to all replicas; memory that the process grew by meanwhile.
+ *            Bound: at least 20 million rows/s; the growth at most the queues' bytes and 1 MiB.
+ * hidden:    a step of computing beside a producer that sleeps as long for each batch. Bound: at most 1.1 of the longer of the two.
+ * shared:    a step of 1 ms of computing on every PU, while producers that have none to themselves parse what they need: by how much longer
+ *            than computing alone, beside the processor time that parsing takes. No bound: there is nothing to hide it behind.
+ * Medians of interleaved repetitions; every pass reads all rows anew. */
+#include "harness.h"
+
+#include <ditto.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SAMPLES = 7, MOST_STEPS = 1 << 20 };
+#define COLUMNS      64
+#define CSV_ROWS     40000u
+#define RECORDS      ((size_t)65536)
+#define NPY_ROWS     ((size_t)262144)
+#define ROW_BYTES    ((size_t)1024)
+#define RANGE_ROWS   10000000
+#define HIDDEN_STEPS 400
+#define SHARED_STEPS 300
+
+static void must(ditto_status status)
+{
+    if (status < 0) {
+        fprintf(stderr, "ditto-bench: %s: %s\n", ditto_status_name(status), ditto_last_error()->message);
+        exit(1);
+    }
+}
+
+static int compare(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static double median(double *sample)
+{
+    qsort(sample, SAMPLES, sizeof *sample, compare);
+    return sample[SAMPLES / 2];
+}
+
+static void row(const char *name, uint32_t replicas, uint64_t bytes, double seconds, double per_second,
+                const char *unit, const char *words, double bound, bool csv)
+{
+    if (csv)
+        printf("input,%s,%u,,,0,%llu,%d,%.0f,%.0f,%.0f,%.3f,%.0f,0\n", name, replicas, (unsigned long long)bytes,
+               SAMPLES, seconds * 1e9, seconds * 1e9, seconds * 1e9, (double)bytes / seconds * 1e-9, bound);
+    else
+        printf("input   %-12s %3u %11llu %10.1f %s  %s\n", name, replicas, (unsigned long long)bytes, per_second, unit,
+               words);
+}
+
+/* -- files -- */
+
+struct file {
+    FILE *stream;
+    char path[64];
+    uint64_t bytes;
+};
+
+static struct file new_file(const char *folder, const char *name)
+{
+    struct file f;
+    snprintf(f.path, sizeof f.path, "%s/%s", folder, name);
+    f.stream = fopen(f.path, "wb");
+    if (f.stream == NULL)
+        exit(1);
+    return f;
+}
+
+static void end_file(struct file *f)
+{
+    f->bytes = (uint64_t)ftell(f->stream);
+    if (fclose(f->stream) != 0)
+        exit(1);
+}
+
+static uint32_t next_random(uint32_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    return *state ^= *state << 5;
+}
+
+static struct file write_csv(const char *folder)
+{
+    struct file f = new_file(folder, "rows.csv");
+    uint32_t random = 1;
+    for (unsigned i = 0; i < CSV_ROWS; i++)
+        for (int k = 0; k < COLUMNS; k++)
+            fprintf(f.stream, "%d%c", (int)(next_random(&random) % 20000) - 5000, k + 1 < COLUMNS ? ',' : '\n');
+    end_file(&f);
+    return f;
+}
+
+/* CRC-32C by a table: only to write the file. */
+static uint32_t masked_crc(const unsigned char *bytes, size_t length)
+{
+    static uint32_t table[256];
+    uint32_t crc = UINT32_MAX;
+    for (uint32_t i = 0; i < 256 && table[255] == 0; i++)
+        for (int bit = 0; bit <= 8; bit++)
+            table[i] = bit == 0 ? i : table[i] >> 1 ^ (table[i] & 1 ? 0x82f63b78u : 0);
+    for (size_t i = 0; i < length; i++)
+        crc = crc >> 8 ^ table[(crc ^ bytes[i]) & 255];
+    crc = ~crc;
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+static void write_number(FILE *stream, uint64_t number, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        fputc((int)(number >> (8 * i) & 255), stream);
+}
+
+static struct file write_tfrecord(const char *folder)
+{
+    struct file f = new_file(folder, "rows.tfrecord");
+    unsigned char header[8] = { ROW_BYTES & 255, ROW_BYTES >> 8 }, data[ROW_BYTES];
+    uint32_t random = 1;
+    for (size_t i = 0; i < RECORDS; i++) {
+        for (size_t k = 0; k < ROW_BYTES; k++)
+            data[k] = (unsigned char)next_random(&random);
+        fwrite(header, 1, 8, f.stream);
+        write_number(f.stream, masked_crc(header, 8), 4);
+        fwrite(data, 1, ROW_BYTES, f.stream);
+        write_number(f.stream, masked_crc(data, ROW_BYTES), 4);
+    }
+    end_file(&f);
+    return f;
+}
+
+static struct file write_npy(const char *folder)
+{
+    struct file f = new_file(folder, "rows.npy");
+    char header[118];
+    static unsigned char data[ROW_BYTES];
+    snprintf(header, sizeof header, "%-117s", "{'descr': '|u1', 'fortran_order': False, 'shape': (262144, 1024), }");
+    fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, f.stream);
+    fwrite(header, 1, 117, f.stream);
+    fputc('\n', f.stream);
+    for (size_t i = 0; i < NPY_ROWS; i++) {
+        memset(data, (int)i, sizeof data);
+        fwrite(data, 1, ROW_BYTES, f.stream);
+    }
+    end_file(&f);
+    return f;
+}
+
+/* -- one producer -- */
+
+struct taking {
+    ditto_iterator *iterator;
+    double compute; /* seconds in each step */
+    uint64_t steps; /* at most */
+};
+
+static void compute_for(double seconds)
+{
+    for (double begin = now_seconds(); now_seconds() - begin < seconds;)
+        ;
+}
+
+static ditto_status take_all(ditto_replica *self, void *argument)
+{
+    struct taking *t = argument;
+    ditto_batch batch;
+    ditto_status status = DITTO_OK;
+    for (uint64_t step = 0; step < t->steps && (status = ditto_next(self, t->iterator, &batch)) == DITTO_OK; step++)
+        if (t->compute > 0)
+            compute_for(t->compute);
+    return status < 0 ? status : DITTO_OK;
+}
+
+static double run_pass(ditto_strategy *strategy, ditto_dataset *dataset, uint64_t batch, uint32_t producers,
+                       double compute, uint64_t steps, ditto_input_stats *stats)
+{
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    struct taking taking = { .compute = compute, .steps = steps };
+    options.global_batch = batch;
+    options.producers = producers;
+    must(ditto_strategy_iterate(strategy, dataset, &options, &taking.iterator));
+    double begin = now_seconds();
+    must(ditto_strategy_run(strategy, take_all, &taking));
+    double seconds = now_seconds() - begin;
+    must(ditto_iterator_stats(taking.iterator, DITTO_ALL_REPLICAS, stats));
+    must(ditto_iterator_destroy(taking.iterator));
+    return seconds;
+}
+
+/* Of the one producer; or, where the batches are so large that handing them over is nothing beside them, of the whole pass. */
+static double pass_seconds(ditto_strategy *one, ditto_dataset *dataset, bool whole)
+{
+    ditto_input_stats stats;
+    double seconds = run_pass(one, dataset, 256, 1, 0, MOST_STEPS, &stats);
+    return whole ? seconds : (double)(stats.choosing_ns + stats.filling_ns) * 1e-9;
+}
+
+static ditto_dataset *open_csv(const char *path)
+{
+    ditto_csv_component columns = { .count = COLUMNS, .dtype = DITTO_I32 };
+    ditto_dataset *d;
+    must(ditto_dataset_from_csv(&(ditto_files){ .names = &path, .count = 1 }, &columns, 1, NULL, &d));
+    return d;
+}
+
+static ditto_dataset *open_tfrecord(const char *path)
+{
+    ditto_tfrecord_options options = DITTO_TFRECORD_OPTIONS_INIT;
+    ditto_dataset *d;
+    options.max_bytes = ROW_BYTES;
+    must(ditto_dataset_from_tfrecord(&(ditto_files){ .names = &path, .count = 1 }, &options, &d));
+    return d;
+}
+
+static ditto_dataset *open_npy(const char *path)
+{
+    ditto_dataset *d;
+    must(ditto_dataset_from_npy(&path, 1, &d));
+    return d;
+}
+
+/* As many bytes out of memory, in pieces of a batch, to three places in turn, as a queue of two batches has. */
+static double copy_seconds(const char *from, char *to)
+{
+    size_t piece = 256 * ROW_BYTES;
+    double begin = now_seconds();
+    for (size_t at = 0; at < NPY_ROWS * ROW_BYTES; at += piece)
+        memcpy(to + at / piece % 3 * piece, from + at, piece);
+    return now_seconds() - begin;
+}
+
+static void bench_files(ditto_strategy *one, const char *folder, bool csv)
+{
+    struct file file[3] = { write_csv(folder), write_tfrecord(folder), write_npy(folder) };
+    ditto_dataset *dataset[3] = { open_csv(file[0].path), open_tfrecord(file[1].path), open_npy(file[2].path) };
+    double seconds[3][SAMPLES], copied[SAMPLES];
+    char words[120], *from = malloc(NPY_ROWS * ROW_BYTES), *to = malloc(3 * 256 * ROW_BYTES);
+    if (from == NULL || to == NULL)
+        exit(1);
+    memset(from, 1, NPY_ROWS * ROW_BYTES);
+    memset(to, 1, 3 * 256 * ROW_BYTES);
+    for (int i = 0; i < SAMPLES; i++) {
+        for (int k = 0; k < 3; k++)
+            seconds[k][i] = pass_seconds(one, dataset[k], k == 2);
+        copied[i] = copy_seconds(from, to);
+    }
+    static const char *const name[] = { "csv", "tfrecord", "npy" };
+    static const double least[] = { 200, 1500 };
+    for (int k = 0; k < 3; k++) {
+        double took = median(seconds[k]), rate = (double)file[k].bytes / took * 1e-6;
+        if (k < 2)
+            snprintf(words, sizeof words, "per core, at least %.0f", least[k]);
+        else
+            snprintf(words, sizeof words, "copying %.1f MB/s (%.2f, at least 0.80)",
+                     (double)file[2].bytes / median(copied) * 1e-6, median(copied) / took);
+        row(name[k], 1, file[k].bytes, took, rate, "MB/s  ", words,
+            k < 2 ? (double)file[k].bytes / least[k] * 1e3 : median(copied) / 0.8 * 1e9, csv);
+        ditto_dataset_destroy(dataset[k]);
+        unlink(file[k].path);
+    }
+    free(from);
+    free(to);
+}
+
+/* -- rows from nowhere -- */
+
+static ditto_status double_it(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    (void)random;
+    (void)user;
+    *(int64_t *)out[0].data = 2 * *(const int64_t *)in[0].data;
+    return DITTO_OK;
+}
+
+static long resident_kib(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (f == NULL || fscanf(f, "%*s %ld", &pages) != 1)
+        exit(1);
+    fclose(f);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void bench_range(ditto_strategy *strategy, bool csv)
+{
+    ditto_dataset *range, *mapped;
+    double seconds[SAMPLES];
+    ditto_input_stats stats;
+    char words[160];
+    long grown = 0;
+    must(ditto_dataset_from_range(0, RANGE_ROWS, 1, &range));
+    must(ditto_dataset_map(range, double_it, NULL, NULL, &mapped));
+    (void)run_pass(strategy, mapped, 256, 1, 0, 100, &stats);
+    for (int i = 0; i < SAMPLES; i++) {
+        long before = resident_kib();
+        seconds[i] = run_pass(strategy, mapped, 256, 0, 0, MOST_STEPS, &stats);
+        grown = resident_kib() - before > grown ? resident_kib() - before : grown;
+    }
+    double took = median(seconds);
+    snprintf(words, sizeof words, "at least 20; memory grew by %ld KiB, queues have %.0f KiB", grown,
+             (double)stats.queue_bytes / 1024);
+    row("range", ditto_strategy_num_replicas(strategy), RANGE_ROWS * 8ull, took, RANGE_ROWS / took * 1e-6, "Mrows/s",
+        words, RANGE_ROWS / 20e6 * 1e9, csv);
+    ditto_dataset_destroy(mapped);
+    ditto_dataset_destroy(range);
+}
+
+/* -- hiding -- */
+
+#define NAP_NS 500000
+
+static ditto_status nap(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    (void)random;
+    *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
+    double begin = now_seconds();
+    nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+    *(double *)user += now_seconds() - begin; /* one producer, one row a batch: nobody else writes it */
+    return DITTO_OK;
+}
+
+static void bench_hidden(ditto_strategy *one, bool csv)
+{
+    ditto_dataset *range, *slow;
+    double ratio[SAMPLES], step[SAMPLES], slept = 0;
+    ditto_input_stats stats;
+    char words[160];
+    must(ditto_dataset_from_range(0, HIDDEN_STEPS, 1, &range));
+    must(ditto_dataset_map(range, nap, &slept, NULL, &slow));
+    (void)run_pass(one, slow, 1, 1, 0, MOST_STEPS, &stats);
+    for (int i = 0; i < SAMPLES; i++) {
+        double compute = slept / HIDDEN_STEPS; /* as long as a nap really took just now */
+        slept = 0;
+        step[i] = run_pass(one, slow, 1, 1, compute, MOST_STEPS, &stats) / HIDDEN_STEPS;
+        double longer = slept / HIDDEN_STEPS > compute ? slept / HIDDEN_STEPS : compute;
+        ratio[i] = step[i] / longer;
+    }
+    snprintf(words, sizeof words, "%.2f of the longer of computing and sleeping, at most 1.1", median(ratio));
+    double took = median(step);
+    row("hidden", 1, 8, took, took * 1e6, "us/step", words, took / median(ratio) * 1.1 * 1e9, csv);
+    ditto_dataset_destroy(slow);
+    ditto_dataset_destroy(range);
+}
+
+static void bench_shared(ditto_strategy *strategy, const char *folder, bool csv)
+{
+    struct file file = write_csv(folder);
+    ditto_dataset *rows = open_csv(file.path);
+    uint32_t n = ditto_strategy_num_replicas(strategy);
+    double step[SAMPLES], alone[SAMPLES], parsing[SAMPLES];
+    ditto_input_stats stats;
+    ditto_dataset *range;
+    char words[200];
+    must(ditto_dataset_from_range(0, (int64_t)SHARED_STEPS * 64 * n, 1, &range));
+    for (int i = 0; i < SAMPLES; i++) {
+        step[i] = run_pass(strategy, rows, 64ull * n, 0, 1e-3, SHARED_STEPS, &stats) / SHARED_STEPS;
+        parsing[i] = (double)(stats.choosing_ns + stats.filling_ns) * 1e-9 / SHARED_STEPS / n;
+        alone[i] = run_pass(strategy, range, 64ull * n, 0, 1e-3, SHARED_STEPS, &stats) / SHARED_STEPS;
+    }
+    double took = median(step), without = median(alone), parse = median(parsing);
+    snprintf(words, sizeof words,
+             "numbers from a range %.1f us; parsing took %.1f us for each replica's batch of 64 rows of %d columns",
+             without * 1e6, parse * 1e6, COLUMNS);
+    row("shared", n, file.bytes, took, took * 1e6, "us/step", words, without * 1e9, csv);
+    ditto_dataset_destroy(range);
+    ditto_dataset_destroy(rows);
+    unlink(file.path);
+}
+
+void bench_input(uint32_t replicas, bool csv)
+{
+    char folder[] = "/tmp/ditto-bench-XXXXXX";
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *one, *all;
+    if (mkdtemp(folder) == NULL)
+        exit(1);
+    options.replicas = 1;
+    must(ditto_strategy_create(DITTO_MIRRORED, &options, &one));
+    bench_files(one, folder, csv);
+    bench_hidden(one, csv);
+    must(ditto_strategy_destroy(one));
+    options.replicas = replicas;
+    must(ditto_strategy_create(DITTO_MIRRORED, &options, &all));
+    bench_range(all, csv);
+    bench_shared(all, folder, csv);
+    must(ditto_strategy_destroy(all));
+    rmdir(folder);
+}

@@ -1,0 +1,471 @@
+/* bench/queue.c  Question  what the queue costs by itself, without a strategy. Metric
+ * hand-off: ns from one spinning thread to another: half a round trip of a pointer through two queues. Beside the hand-over
+ *           of a cache line: the same round trip through two words, each stored by one thread and watched by the other.
+ * one word: the same through one word that both store. No queue can be that: its reader fetches the line and leaves it in the
+ *           exclusive state to itself, to answer in it, where a queue's consumer has nothing to write.
+ * stream:   ns per item from one producer to one consumer, 1024 slots. Beside ck_ring (mpsc).
+ * crowd:    ns per item from four producers to one consumer on two cores, 1024 slots. Beside GLib's GAsyncQueue.
+ * asleep:   ns until a thread that sleeps has what it waits for: the consumer an item, a producer room.
+ * Each is the median of 51 repetitions, those of the peers between them; items are different in each, and checked.
+ * Bound     hand-off: at most 1.5 times the line's; stream: at most ck_ring's; crowd: half of GAsyncQueue's. */
+#include "harness.h"
+
+#include <ditto/queue.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#ifdef WITH_CK
+#include <ck_ring.h>
+#endif
+#ifdef WITH_GLIB
+#include <glib.h>
+#endif
+
+enum { ROUNDS = 51, TRIPS = 20000, STREAM = 200000, CROWD = 400000, SLEEPS = 50, SLOTS = 1024, PRODUCERS = 4 };
+
+static void must(bool good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "ditto-bench: queue: %s: %s\n", what, ditto_last_error()->message);
+    exit(1);
+}
+
+/* -- two CPUs, and threads on them -- */
+
+static size_t cpus[2];
+
+/* The first two that the process may use; false: there is one. */
+static bool find_cpus(void)
+{
+    cpu_set_t own;
+    int found = 0;
+    sched_getaffinity(0, sizeof own, &own);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
+        if (CPU_ISSET(cpu, &own))
+            cpus[found++] = cpu;
+    return found == 2;
+}
+
+/* The calling thread to one of the two, or, with 2, to both. */
+static void stay_on(int which)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (which != 1)
+        CPU_SET(cpus[0], &set);
+    if (which != 0)
+        CPU_SET(cpus[1], &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+/* One repetition: `other` threads beside the caller, who begins when they are there. */
+struct rep {
+    void *queue[2]; /* ditto_queue, or a peer's */
+    uint64_t items; /* of each producer */
+    uint64_t first; /* the number of the first item: other in every repetition */
+    _Atomic uint32_t there, go;
+};
+struct helper {
+    struct rep *rep;
+    uint32_t id;
+};
+
+static void start_line(struct rep *rep)
+{
+    atomic_fetch_add(&rep->there, 1);
+    while (atomic_load_explicit(&rep->go, memory_order_acquire) == 0)
+        sched_yield();
+}
+
+static void begin_rep(struct rep *rep, struct helper *helper, pthread_t *thread, uint32_t others,
+                      void *(*body)(void *helper))
+{
+    for (uint32_t i = 0; i < others; i++) {
+        helper[i] = (struct helper){ rep, i };
+        must(pthread_create(&thread[i], NULL, body, &helper[i]) == 0, "no thread");
+    }
+    while (atomic_load_explicit(&rep->there, memory_order_acquire) != others)
+        sched_yield();
+    atomic_store_explicit(&rep->go, 1, memory_order_release);
+}
+
+static ditto_queue *create(uint32_t slots, uint32_t producers, uint32_t spin_us)
+{
+    ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
+    ditto_queue *queue = NULL;
+    options.slots = slots;
+    options.producers = producers;
+    options.spin_us = spin_us;
+    must(ditto_queue_create(&options, &queue) == DITTO_OK, "create");
+    return queue;
+}
+
+static void *item_of(uint64_t number)
+{
+    return (void *)(uintptr_t)(number + 1); /* NULL is nobody's item */
+}
+
+static void put(ditto_queue *queue, uint32_t producer, uint64_t number)
+{
+    must(ditto_queue_put(queue, producer, item_of(number), 0, DITTO_FOREVER) == DITTO_OK, "put");
+}
+
+static uint64_t get(ditto_queue *queue)
+{
+    ditto_queue_item got;
+    must(ditto_queue_get(queue, &got, DITTO_FOREVER) == DITTO_OK, "get");
+    return (uint64_t)(uintptr_t)got.item - 1;
+}
+
+/* -- hand-off -- */
+
+static void *answer(void *argument)
+{
+    struct helper *h = argument;
+    stay_on(1);
+    start_line(h->rep);
+    for (uint64_t i = 0; i < h->rep->items; i++)
+        put(h->rep->queue[1], 0, get(h->rep->queue[0]));
+    return NULL;
+}
+
+static double hand_off(uint64_t first)
+{
+    struct rep rep = { .queue = { create(0, 1, 0), create(0, 1, 0) }, .items = TRIPS };
+    struct helper helper;
+    pthread_t thread;
+    begin_rep(&rep, &helper, &thread, 1, answer);
+    double begin = now_seconds();
+    for (uint64_t i = 0; i < TRIPS; i++) {
+        put(rep.queue[0], 0, first + i);
+        must(get(rep.queue[1]) == first + i, "another item");
+    }
+    double seconds = now_seconds() - begin;
+    pthread_join(thread, NULL);
+    ditto_queue_destroy(rep.queue[0]);
+    ditto_queue_destroy(rep.queue[1]);
+    return seconds / TRIPS / 2;
+}
+
+struct words {
+    alignas(128) _Atomic uint64_t there;
+    alignas(128) _Atomic uint64_t back;
+};
+
+static void *echo(void *argument)
+{
+    struct helper *h = argument;
+    struct words *w = h->rep->queue[0];
+    _Atomic uint64_t *back = h->rep->queue[1];
+    uint64_t step = back == &w->there ? 2 : 1;
+    stay_on(1);
+    start_line(h->rep);
+    for (uint64_t i = 0; i < h->rep->items; i++) {
+        while (atomic_load_explicit(&w->there, memory_order_acquire) != step * i + 1)
+            ;
+        atomic_store_explicit(back, step * i + step, memory_order_release);
+    }
+    return NULL;
+}
+
+static double line_by(bool one_word)
+{
+    static struct words words;
+    struct helper helper;
+    pthread_t thread;
+    uint64_t step = one_word ? 2 : 1;
+    _Atomic uint64_t *back = one_word ? &words.there : &words.back;
+    struct rep rep = { .queue = { &words, back }, .items = TRIPS };
+    atomic_store(&words.there, 0);
+    atomic_store(&words.back, 0);
+    begin_rep(&rep, &helper, &thread, 1, echo);
+    double begin = now_seconds();
+    for (uint64_t i = 0; i < TRIPS; i++) {
+        atomic_store_explicit(&words.there, step * i + 1, memory_order_release);
+        while (atomic_load_explicit(back, memory_order_acquire) != step * i + step)
+            ;
+    }
+    double seconds = now_seconds() - begin;
+    pthread_join(thread, NULL);
+    return seconds / TRIPS / 2;
+}
+
+static double line_hand_over(uint64_t first)
+{
+    (void)first;
+    return line_by(false);
+}
+
+static double one_word(uint64_t first)
+{
+    (void)first;
+    return line_by(true);
+}
+
+/* -- streams -- */
+
+static void *produce(void *argument)
+{
+    struct helper *h = argument;
+    struct rep *r = h->rep;
+    if (r->items == STREAM)
+        stay_on(1);
+    start_line(r);
+    for (uint64_t i = 0; i < r->items; i++)
+        put(r->queue[0], h->id, r->first + h->id * r->items + i);
+    return NULL;
+}
+
+/* Takes everything from `producers`; `take` gets one. Seconds per item; the numbers' sum is checked. */
+static double consume(struct rep *rep, uint32_t producers, void *(*body)(void *), uint64_t (*take)(void *queue))
+{
+    struct helper helper[PRODUCERS];
+    pthread_t thread[PRODUCERS];
+    uint64_t all = rep->items * producers, sum = 0;
+    begin_rep(rep, helper, thread, producers, body);
+    double begin = now_seconds();
+    for (uint64_t i = 0; i < all; i++)
+        sum += take(rep->queue[0]);
+    double seconds = now_seconds() - begin;
+    for (uint32_t i = 0; i < producers; i++)
+        pthread_join(thread[i], NULL);
+    must(sum == rep->first * all + all * (all - 1) / 2, "other items");
+    return seconds / (double)all;
+}
+
+static uint64_t take(void *queue)
+{
+    return get(queue);
+}
+
+static double stream(uint64_t first)
+{
+    struct rep rep = { .queue = { create(SLOTS, 1, 0) }, .items = STREAM, .first = first };
+    double seconds = consume(&rep, 1, produce, take);
+    ditto_queue_destroy(rep.queue[0]);
+    return seconds;
+}
+
+static double crowd(uint64_t first)
+{
+    stay_on(2);
+    struct rep rep = { .queue = { create(SLOTS, PRODUCERS, 0) }, .items = CROWD / PRODUCERS, .first = first };
+    double seconds = consume(&rep, PRODUCERS, produce, take);
+    ditto_queue_destroy(rep.queue[0]);
+    stay_on(0);
+    return seconds;
+}
+
+#ifdef WITH_CK
+struct ck {
+    ck_ring_t ring;
+    ck_ring_buffer_t buffer[SLOTS];
+};
+
+static void *ck_produce(void *argument)
+{
+    struct helper *h = argument;
+    struct ck *ck = h->rep->queue[0];
+    stay_on(1);
+    start_line(h->rep);
+    for (uint64_t i = 0; i < h->rep->items; i++)
+        while (!ck_ring_enqueue_mpsc(&ck->ring, ck->buffer, item_of(h->rep->first + i)))
+            ck_pr_stall();
+    return NULL;
+}
+
+static uint64_t ck_take(void *queue)
+{
+    struct ck *ck = queue;
+    void *item;
+    while (!ck_ring_dequeue_mpsc(&ck->ring, ck->buffer, &item))
+        ck_pr_stall();
+    return (uint64_t)(uintptr_t)item - 1;
+}
+
+static double ck_stream(uint64_t first)
+{
+    struct ck *ck = aligned_alloc(128, (sizeof *ck + 127) / 128 * 128);
+    struct rep rep = { .queue = { ck }, .items = STREAM, .first = first };
+    must(ck != NULL, "no memory");
+    ck_ring_init(&ck->ring, SLOTS);
+    double seconds = consume(&rep, 1, ck_produce, ck_take);
+    free(ck);
+    return seconds;
+}
+#else
+#define ck_stream NULL
+#endif
+
+#ifdef WITH_GLIB
+static void *glib_produce(void *argument)
+{
+    struct helper *h = argument;
+    start_line(h->rep);
+    for (uint64_t i = 0; i < h->rep->items; i++)
+        g_async_queue_push(h->rep->queue[0], item_of(h->rep->first + h->id * h->rep->items + i));
+    return NULL;
+}
+
+static uint64_t glib_take(void *queue)
+{
+    return (uint64_t)(uintptr_t)g_async_queue_pop(queue) - 1;
+}
+
+static double glib_crowd(uint64_t first)
+{
+    stay_on(2);
+    struct rep rep = { .queue = { g_async_queue_new() }, .items = CROWD / PRODUCERS, .first = first };
+    double seconds = consume(&rep, PRODUCERS, glib_produce, glib_take);
+    g_async_queue_unref(rep.queue[0]);
+    stay_on(0);
+    return seconds;
+}
+#else
+#define glib_crowd NULL
+#endif
+
+/* -- asleep -- */
+
+static uint64_t now_ns(void)
+{
+    return (uint64_t)(now_seconds() * 1e9);
+}
+
+static void rest(void)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = 300000 }, NULL); /* longer than anybody spins */
+}
+
+/* Items carry the time; `items` of them. The sum of delays comes back in `first`. */
+static void *late_consumer(void *argument)
+{
+    struct rep *r = ((struct helper *)argument)->rep;
+    stay_on(1);
+    start_line(r);
+    for (uint64_t i = 0; i < r->items; i++) {
+        uint64_t then = get(r->queue[0]);
+        r->first += now_ns() - then;
+    }
+    return NULL;
+}
+
+static double wake_consumer(uint64_t first)
+{
+    (void)first;
+    struct rep rep = { .queue = { create(0, 1, 1) }, .items = SLEEPS };
+    struct helper helper;
+    pthread_t thread;
+    begin_rep(&rep, &helper, &thread, 1, late_consumer);
+    for (int i = 0; i < SLEEPS; i++) {
+        rest();
+        put(rep.queue[0], 0, now_ns());
+    }
+    pthread_join(thread, NULL);
+    ditto_queue_destroy(rep.queue[0]);
+    return (double)rep.first * 1e-9 / SLEEPS;
+}
+
+/* One slot, which is full: each put waits for a get, whose time the consumer leaves in queue[1]. */
+static void *late_producer(void *argument)
+{
+    struct rep *r = ((struct helper *)argument)->rep;
+    _Atomic uint64_t *then = r->queue[1];
+    stay_on(1);
+    put(r->queue[0], 0, 0);
+    start_line(r);
+    for (uint64_t i = 0; i < r->items; i++) {
+        put(r->queue[0], 0, i);
+        r->first += now_ns() - atomic_load(then);
+    }
+    return NULL;
+}
+
+static double wake_producer(uint64_t first)
+{
+    (void)first;
+    _Atomic uint64_t then = 0;
+    struct rep rep = { .queue = { create(1, 1, 1), &then }, .items = SLEEPS };
+    struct helper helper;
+    pthread_t thread;
+    begin_rep(&rep, &helper, &thread, 1, late_producer);
+    for (int i = 0; i < SLEEPS; i++) {
+        rest();
+        atomic_store(&then, now_ns());
+        (void)get(rep.queue[0]);
+    }
+    pthread_join(thread, NULL);
+    ditto_queue_destroy(rep.queue[0]);
+    return (double)rep.first * 1e-9 / SLEEPS;
+}
+
+/* -- rows -- */
+
+typedef double measured(uint64_t first); /* seconds of one; `first` numbers the items */
+
+struct row {
+    const char *name, *peer;
+    measured *own, *other; /* NULL: the peer was not there when this was built */
+    double limit;          /* times the peer; 0: none */
+};
+static const struct row rows[] = {
+    { "hand-off", "line", hand_off, line_hand_over, 1.5 }, { "one word", NULL, one_word, NULL, 0 },
+    { "stream", "ck_ring", stream, ck_stream, 1.0 },       { "crowd", "GAsyncQueue", crowd, glib_crowd, 0.5 },
+    { "consumer asleep", NULL, wake_consumer, NULL, 0 },   { "producer asleep", NULL, wake_producer, NULL, 0 },
+};
+
+static int compare(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static void print(const struct row *row, const double *own, double other, bool csv)
+{
+    double low = own[0] * 1e9, middle = own[ROUNDS / 2] * 1e9, high = own[ROUNDS * 95 / 100] * 1e9;
+    if (csv) {
+        printf("queue %s,ditto,2,,,,0,1,%.0f,%.0f,%.0f,0.000,%.0f,0,%.3f,%s,1,,,,\n", row->name, low, middle, high,
+               other * row->limit * 1e9, other * 1e9 / middle, row->peer != NULL ? row->peer : "");
+        return;
+    }
+    printf("queue      %-15s %8.1f ns (min %.1f, p95 %.1f)", row->name, middle, low, high);
+    if (row->peer != NULL && row->other == NULL)
+        printf("; %s: not there when this was built", row->peer);
+    else if (row->peer != NULL)
+        printf("; %s %.1f ns: %.2f of it, at most %.2f", row->peer, other * 1e9, middle / (other * 1e9), row->limit);
+    printf("\n");
+}
+
+void bench_queue(uint32_t replicas, bool csv)
+{
+    cpu_set_t before;
+    (void)replicas;
+    sched_getaffinity(0, sizeof before, &before);
+    if (!find_cpus()) {
+        fprintf(stderr, "ditto-bench: queue: two CPUs are needed\n");
+        return;
+    }
+    stay_on(0);
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        double own[ROUNDS], other[ROUNDS] = { 0 };
+        for (int i = -1; i < ROUNDS; i++) { /* the first is not counted */
+            uint64_t first = (uint64_t)(i + 2) << 40;
+            double mine = rows[k].own(first), its = rows[k].other != NULL ? rows[k].other(first) : 0;
+            if (i >= 0)
+                own[i] = mine, other[i] = its;
+        }
+        qsort(own, ROUNDS, sizeof *own, compare);
+        qsort(other, ROUNDS, sizeof *other, compare);
+        print(&rows[k], own, other[ROUNDS / 2], csv);
+        fflush(stdout);
+    }
+    sched_setaffinity(0, sizeof before, &before);
+}

@@ -1,0 +1,461 @@
+/* bench/variables.c   Question  what writes of variables cost beside the memory that they must move. Metric
+ * assign:  us of ditto_assign_add of a mirrored f32 variable with one copy. Beside an all-reduce in place of the same bytes.
+ *          Bound: 1.1 of that, and a loop of one pass; and ns of adding to a scalar sync-on-read variable through its pointer, and through the call. Bound: 10.
+ * apply:   us of ditto_apply of one variable, SGD with momentum and Adam. Bound: 1.25 of a loop of one pass, the faster of two
+ *          forms, in which each replica makes its part of the elements; beside an all-reduce and then everybody's own update of its own arrays: at least 1.6 times faster.
+ *          100 variables of 4 KiB beside one of 400 KiB. Bound: 1.5.
+ * Fresh data, as docs/performance.md says: in every repetition each replica rewrites its whole gradient, and reads one word of every
+ * line of the new value; that much with a barrier between is taken off. Sides interleaved, medians; replica 0's clock. */
+#include "harness.h"
+
+#include <ditto.h>
+
+#include <math.h>
+#include <sched.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SAMPLES = 21, MANY = 100, SIDES = 4, MOST = 64, PIECE = 256 };
+
+static void must(ditto_status status)
+{
+    if (status < 0) {
+        fprintf(stderr, "ditto-bench: %s: %s\n", ditto_status_name(status), ditto_last_error()->message);
+        exit(1);
+    }
+}
+
+/* What all replicas work on: `count` floats in each array. */
+struct bench {
+    ditto_strategy *strategy;
+    uint32_t replicas;
+    size_t count;
+    bool adam;
+    ditto_variable *variable, *list[MANY];
+    ditto_optimizer *optimizer, *optimizer_of_list;
+    float *gradient[MOST];     /* each replica's own, as the rest with [MOST] */
+    float *own[MOST][3];       /* value and slots, for updates of one's own */
+    float *value, *slot[2];    /* for the loop of one pass */
+    volatile float sink[MOST]; /* what was read */
+    double begin, seconds;
+    uint64_t reps;
+    void (*side)(ditto_replica *self, struct bench *b, uint32_t id);
+};
+
+typedef void side_fn(ditto_replica *self, struct bench *b, uint32_t id);
+
+/* -- a barrier of its own, for the loop -- */
+
+static struct {
+    alignas(128) _Atomic uint32_t come, round;
+} meeting;
+
+static void meet(uint32_t replicas)
+{
+    uint32_t round = atomic_load_explicit(&meeting.round, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&meeting.come, 1, memory_order_acq_rel) + 1 == replicas) {
+        atomic_store_explicit(&meeting.come, 0, memory_order_relaxed);
+        atomic_store_explicit(&meeting.round, round + 1, memory_order_release);
+    }
+    for (int spins = 0; atomic_load_explicit(&meeting.round, memory_order_acquire) == round; spins++)
+        if (spins > 1000)
+            sched_yield();
+}
+
+/* -- arithmetic -- */
+
+#define MOMENTUM 0.9f
+#define RATE     0.01f
+
+/* The gradient of two replicas, or of one: then h is NULL. */
+static inline __attribute__((always_inline)) float both(const float *g, const float *h, size_t i)
+{
+    return h != NULL ? g[i] + h[i] : g[i];
+}
+
+static inline void momentum_loop(float *restrict x, float *restrict m, const float *restrict g, const float *restrict h,
+                                 size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        m[i] = MOMENTUM * m[i] - RATE * both(g, h, i);
+        x[i] += m[i];
+    }
+}
+
+static inline void adam_loop(float *restrict x, float *restrict m, float *restrict v, const float *restrict g,
+                             const float *restrict h, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        float sum = both(g, h, i);
+        m[i] = 0.9f * m[i] + 0.1f * sum;
+        v[i] = 0.999f * v[i] + 0.001f * sum * sum;
+        x[i] -= RATE * m[i] / (sqrtf(v[i]) * 1.5f + 1e-8f);
+    }
+}
+
+static inline void add_loop(float *restrict x, const float *restrict g, const float *restrict h, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        x[i] += both(g, h, i);
+}
+
+/* The lines of the value, as their owner. */
+static void fetch(const float *at, size_t count)
+{
+    for (size_t i = 0; i < count; i += 16)
+#if defined(__x86_64__)
+        __asm__ volatile("prefetchw %0" : : "m"(at[i]));
+#else
+        __builtin_prefetch(at + i, 1);
+#endif
+}
+
+enum update { UPDATE_ADD, UPDATE_RULE };
+
+/* The whole gradients of all, added up a piece at a time, and the pieces used while they are in the cache. */
+static void one_pass(struct bench *b, size_t from, size_t to, enum update update, bool fetches)
+{
+    float sum[PIECE];
+    for (size_t at = from; at < to; at += PIECE) {
+        size_t count = to - at < PIECE ? to - at : PIECE;
+        if (fetches)
+            fetch(b->value + at, count);
+        const float *g = b->gradient[0] + at, *h = b->replicas == 2 ? b->gradient[1] + at : NULL;
+        for (uint32_t r = 1; r < b->replicas && h == NULL; r++) {
+            for (size_t i = 0; i < count; i++)
+                sum[i] = g[i] + b->gradient[r][at + i];
+            g = sum;
+        }
+        if (update == UPDATE_ADD)
+            add_loop(b->value + at, g, h, count);
+        else if (b->adam)
+            adam_loop(b->value + at, b->slot[0] + at, b->slot[1] + at, g, h, count);
+        else
+            momentum_loop(b->value + at, b->slot[0] + at, g, h, count);
+    }
+}
+
+/* -- sides -- */
+
+static void side_barrier(ditto_replica *self, struct bench *b, uint32_t id)
+{
+    (void)b, (void)id;
+    must(ditto_barrier(self, NULL));
+}
+
+static void side_apply(ditto_replica *self, struct bench *b, uint32_t id)
+{
+    ditto_tensor gradient = { .data = b->gradient[id], .dtype = DITTO_F32, .rank = 1, .shape = { b->count } };
+    must(ditto_apply(self, b->optimizer, &gradient, NULL));
+}
+
+static void side_list(ditto_replica *self, struct bench *b, uint32_t id)
+{
+    ditto_tensor gradient[MANY];
+    for (size_t k = 0; k < MANY; k++)
+        gradient[k] = (ditto_tensor){
+            .data = b->gradient[id] + k * (b->count / MANY), .dtype = DITTO_F32, .rank = 1, .shape = { b->count / MANY }
+        };
+    must(ditto_apply(self, b->optimizer_of_list, gradient, NULL));
+}
+
+static void loop(struct bench *b, uint32_t id, enum update update, bool fetches)
+{
+    size_t lines = b->count / 16;
+    meet(b->replicas);
+    one_pass(b, lines * id / b->replicas * 16, lines * (id + 1) / b->replicas * 16, update, fetches);
+    meet(b->replicas);
+}
+
+static void side_loop(ditto_replica *self, struct bench *b, uint32_t id)
+{
+    (void)self;
+    loop(b, id, UPDATE_RULE, false);
+}
+
+static void side_fetching_loop(ditto_replica *self, struct bench *b, uint32_t id)
+{
+    (void)self;
+    loop(b, id, UPDATE_RULE, true);
+}
+
+static void side_adding_loop(ditto_replica *self, struct bench *b, uint32_t id)
+{
+    (void)self;
+    loop(b, id, UPDATE_ADD, true);
+}
+
+/* What a user without ditto_apply writes. */
+static void side_separate(ditto_replica *self, struct bench *b, uint32_t id)
+{
+    must(ditto_all_reduce(self, b->gradient[id], b->gradient[id], b->count, DITTO_F32, DITTO_SUM, NULL));
+    if (b->adam)
+        adam_loop(b->own[id][0], b->own[id][1], b->own[id][2], b->gradient[id], NULL, b->count);
+    else
+        momentum_loop(b->own[id][0], b->own[id][1], b->gradient[id], NULL, b->count);
+}
+
+static void side_add(ditto_replica *self, struct bench *b, uint32_t id)
+{
+    must(ditto_assign_add(self, b->variable, b->gradient[id]));
+}
+
+static void side_all_reduce(ditto_replica *self, struct bench *b, uint32_t id)
+{
+    must(ditto_all_reduce(self, b->gradient[id], b->gradient[id], b->count, DITTO_F32, DITTO_SUM, NULL));
+}
+
+static const float *result_of(const struct bench *b, ditto_replica *self, uint32_t id)
+{
+    const void *data = b->gradient[id];
+    if (b->side == side_loop || b->side == side_fetching_loop || b->side == side_adding_loop)
+        return b->value;
+    if (b->side == side_separate)
+        return b->own[id][0];
+    if (b->side == side_apply || b->side == side_add)
+        must(ditto_read(self, b->variable, &data));
+    return data;
+}
+
+/* -- measuring -- */
+
+/* One batch of a side: rewritten, worked on, read. */
+static ditto_status batch(ditto_replica *self, void *argument)
+{
+    struct bench *b = argument;
+    uint32_t id = ditto_replica_id(self);
+    float sum = 0;
+    must(ditto_barrier(self, NULL));
+    if (id == 0)
+        b->begin = now_seconds();
+    for (uint64_t rep = 0; rep < b->reps; rep++) {
+        float fresh = (float)(rep % 7) * 1e-3f;
+        for (size_t i = 0; i < b->count; i++)
+            b->gradient[id][i] = fresh;
+        b->side(self, b, id);
+        const float *result = result_of(b, self, id);
+        for (size_t i = 0; i < b->count; i += 16)
+            sum += result[i];
+    }
+    must(ditto_barrier(self, NULL));
+    if (id == 0)
+        b->seconds = now_seconds() - b->begin;
+    b->sink[id] = sum;
+    return DITTO_OK;
+}
+
+static int compare(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static double run_batch(struct bench *b, side_fn *side)
+{
+    b->side = side;
+    must(ditto_strategy_run(b->strategy, batch, b));
+    return b->seconds * 1e9 / (double)b->reps;
+}
+
+/* Medians of each side, ns, without what a barrier in its place costs. */
+static void measure_sides(struct bench *b, side_fn *const *side, int sides, double *ns)
+{
+    double sample[SIDES + 1][SAMPLES];
+    b->reps = 1;
+    while (b->reps < 1u << 16 && run_batch(b, side[0]) * (double)b->reps < 4e6)
+        b->reps *= 2;
+    for (int i = -1; i < SAMPLES; i++)
+        for (int s = 0; s <= sides; s++)
+            sample[s][i < 0 ? 0 : i] = run_batch(b, s < sides ? side[s] : side_barrier);
+    for (int s = 0; s <= sides; s++)
+        qsort(sample[s], SAMPLES, sizeof(double), compare);
+    for (int s = 0; s < sides; s++)
+        ns[s] = sample[s][SAMPLES / 2] - sample[sides][SAMPLES / 2];
+}
+
+static float *floats(size_t count)
+{
+    float *memory = aligned_alloc(4096, (count * sizeof(float) + 4095) / 4096 * 4096);
+    if (memory == NULL)
+        exit(1);
+    return memory;
+}
+
+/* On each replica's own thread, so that first touch places them. */
+static ditto_status touch(ditto_replica *self, void *argument)
+{
+    struct bench *b = argument;
+    uint32_t id = ditto_replica_id(self);
+    memset(b->gradient[id], 0, b->count * sizeof(float));
+    for (int k = 0; k < 3; k++)
+        memset(b->own[id][k], 0, b->count * sizeof(float));
+    return DITTO_OK;
+}
+
+static ditto_variable *create(ditto_strategy *strategy, size_t count, const char *name)
+{
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { count } };
+    ditto_variable *v;
+    options.name = name;
+    options.aggregation = DITTO_AGGREGATE_SUM;
+    must(ditto_variable_create(strategy, &zeros, &options, &v));
+    return v;
+}
+
+static void open_bench(struct bench *b, uint32_t replicas, size_t bytes, bool adam)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
+    *b = (struct bench){ .replicas = replicas, .count = bytes / sizeof(float), .adam = adam };
+    options.replicas = replicas;
+    must(ditto_strategy_create(DITTO_MIRRORED, &options, &b->strategy));
+    must(ditto_strategy_scope_enter(b->strategy));
+    for (uint32_t i = 0; i < replicas; i++) {
+        b->gradient[i] = floats(b->count);
+        for (int k = 0; k < 3; k++)
+            b->own[i][k] = floats(b->count);
+    }
+    must(ditto_strategy_run(b->strategy, touch, b));
+    b->value = b->own[0][0];
+    b->slot[0] = b->own[0][1];
+    b->slot[1] = b->own[0][2];
+    b->variable = create(b->strategy, b->count, "x");
+    for (int k = 0; k < MANY; k++)
+        b->list[k] = create(b->strategy, b->count / MANY, "part");
+    rule.rule = adam ? DITTO_RULE_ADAM : DITTO_RULE_SGD;
+    rule.momentum = adam ? 0 : 0.9;
+    rule.learning_rate = 0.01;
+    must(ditto_optimizer_create(&b->variable, 1, &rule, &b->optimizer));
+    must(ditto_optimizer_create(b->list, MANY, &rule, &b->optimizer_of_list));
+}
+
+static void close_bench(struct bench *b)
+{
+    must(ditto_optimizer_destroy(b->optimizer));
+    must(ditto_optimizer_destroy(b->optimizer_of_list));
+    must(ditto_variable_destroy(b->variable));
+    for (int k = 0; k < MANY; k++)
+        must(ditto_variable_destroy(b->list[k]));
+    must(ditto_strategy_scope_leave(b->strategy));
+    must(ditto_strategy_destroy(b->strategy));
+    for (uint32_t i = 0; i < b->replicas; i++) {
+        free(b->gradient[i]);
+        for (int k = 0; k < 3; k++)
+            free(b->own[i][k]);
+    }
+}
+
+/* -- rows -- */
+
+static void row(const char *bench, const char *algorithm, uint32_t replicas, size_t bytes, double ns, double bound,
+                const char *words, bool csv)
+{
+    if (csv)
+        printf("%s,%s,%u,f32,SUM,0,%zu,%d,%.0f,%.0f,%.0f,%.3f,%.0f,0\n", bench, algorithm, replicas, bytes, SAMPLES, ns,
+               ns, ns, (double)bytes / ns, bound);
+    else
+        printf("%-7s %-22s %3u %11zu %12.2f us  %s\n", bench, algorithm, replicas, bytes, ns * 1e-3, words);
+}
+
+void bench_apply(uint32_t replicas, bool csv)
+{
+    static const size_t sizes[] = { (size_t)400 << 10, (size_t)4 << 20, (size_t)64 << 20 };
+    static side_fn *const sides[] = { side_apply, side_separate, side_loop, side_fetching_loop };
+    static side_fn *const lists[] = { side_list, side_apply };
+    char words[200];
+    double ns[SIDES];
+    struct bench b;
+    for (int adam = 0; adam <= 1; adam++)
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            /* each gradient read, value and slots read and written */
+            size_t moved = sizes[i] * (replicas + (adam ? 6u : 4u));
+            open_bench(&b, replicas, sizes[i], adam);
+            measure_sides(&b, sides, 4, ns);
+            double bound = ns[2] < ns[3] ? ns[2] : ns[3];
+            snprintf(words, sizeof words,
+                     "loop %.2f (%.2f, at most 1.25; %zu bytes moved); all-reduce and update %.2f (%.2f, at least 1.6)",
+                     bound * 1e-3, ns[0] / bound, moved, ns[1] * 1e-3, ns[1] / ns[0]);
+            row("apply", adam ? "Adam" : "momentum", replicas, sizes[i], ns[0], bound, words, csv);
+            if (i == 0) {
+                measure_sides(&b, lists, 2, ns);
+                snprintf(words, sizeof words, "one %.2f (%.2f, at most 1.5)", ns[1] * 1e-3, ns[0] / ns[1]);
+                row("apply", adam ? "Adam, 100 variables" : "momentum, 100 variables", replicas, sizes[i], ns[0],
+                    ns[1] * 1.5, words, csv);
+            }
+            close_bench(&b);
+        }
+}
+
+/* -- assign -- */
+
+static double local_seconds[2];
+
+static ditto_status add_locally(ditto_replica *self, void *argument)
+{
+    enum { REPS = 1000000 };
+    double one = 1;
+    void *data;
+    must(ditto_component(self, argument, &data));
+    double begin = now_seconds();
+    for (int i = 0; i < REPS; i++)
+        *(volatile double *)data += one;
+    double middle = now_seconds();
+    for (int i = 0; i < REPS; i++)
+        must(ditto_assign_add(self, argument, &one));
+    if (ditto_replica_id(self) == 0) {
+        local_seconds[0] = (middle - begin) / REPS;
+        local_seconds[1] = (now_seconds() - middle) / REPS;
+    }
+    return DITTO_OK;
+}
+
+static void bench_local(uint32_t replicas, bool csv)
+{
+    double sample[2][SAMPLES];
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_variable_options own = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor scalar = { .dtype = DITTO_F64 };
+    ditto_strategy *strategy;
+    ditto_variable *v;
+    char words[100];
+    options.replicas = replicas;
+    own.synchronization = DITTO_ON_READ;
+    own.aggregation = DITTO_AGGREGATE_SUM;
+    must(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
+    must(ditto_variable_create(strategy, &scalar, &own, &v));
+    for (int i = 0; i < SAMPLES; i++) {
+        must(ditto_strategy_run(strategy, add_locally, v));
+        sample[0][i] = local_seconds[0];
+        sample[1][i] = local_seconds[1];
+    }
+    for (int k = 0; k < 2; k++)
+        qsort(sample[k], SAMPLES, sizeof(double), compare);
+    double pointer = sample[0][SAMPLES / 2] * 1e9, call = sample[1][SAMPLES / 2] * 1e9;
+    snprintf(words, sizeof words, "%.2f ns; through the pointer %.2f ns (%.1f, at most 10)", call, pointer,
+             call / pointer);
+    row("assign", "local add, call", replicas, 8, call, pointer * 10, words, csv);
+    must(ditto_variable_destroy(v));
+    must(ditto_strategy_destroy(strategy));
+}
+
+void bench_assign(uint32_t replicas, bool csv)
+{
+    static const size_t sizes[] = { 4096, (size_t)256 << 10, (size_t)4 << 20, (size_t)64 << 20 };
+    static side_fn *const sides[] = { side_add, side_all_reduce, side_adding_loop };
+    char words[160];
+    double ns[SIDES];
+    struct bench b;
+    bench_local(replicas, csv);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        open_bench(&b, replicas, sizes[i], false);
+        measure_sides(&b, sides, 3, ns);
+        snprintf(words, sizeof words, "all-reduce in place %.2f (%.2f, at most 1.1 of 64 MiB); loop %.2f (%.2f)",
+                 ns[1] * 1e-3, ns[0] / ns[1], ns[2] * 1e-3, ns[0] / ns[2]);
+        row("assign", "add, one copy", replicas, sizes[i], ns[0], ns[1] * 1.1, words, csv);
+        close_bench(&b);
+    }
+}

@@ -1,0 +1,118 @@
+/* include/ditto/optimizer.h - many variables updated from the replicas' gradients, in one pass over memory.
+ *
+ * ditto_apply adds up the replicas' gradients and updates the variables with the result: the replica that reduces an element also
+ * updates it, and writes it to every copy. So nobody keeps a reduced gradient, no replica repeats the arithmetic, and what a rule
+ * remembers for an element (its *slots*: momentum, moments) exists once in the host, near the replica that updates the element.
+ * Slots are variables called "<optimizer>/<slot>/<variable>", the number of steps is "<optimizer>/iterations" (i64): they are
+ * saved and restored like all others (ditto/checkpoint.h), with any number of replicas. docs/semantics.md. */
+#ifndef DITTO_OPTIMIZER_H
+#define DITTO_OPTIMIZER_H
+
+#include <ditto/collective.h>
+#include <ditto/variable.h>
+
+DITTO_BEGIN
+
+typedef struct ditto_optimizer ditto_optimizer;
+
+/** What becomes of a value x whose gradient, over all replicas, is g. In the variable's dtype, each operation rounded, nothing
+ *  fused: the same bits for any placement, and after a restore. */
+typedef enum ditto_rule {
+    DITTO_RULE_ASSIGN = 1, /**< x = g */
+    DITTO_RULE_ADD = 2,    /**< x = x + g */
+    DITTO_RULE_SUB = 3,    /**< x = x - g */
+    /** m = momentum m - rate g;  x = x + m, with Nesterov's variant x = x + (momentum m - rate g); before that x = x - rate decay x.
+     *  Slot "momentum", none if that is 0. Sutskever, Martens, Dahl, Hinton, ICML 2013; f32 and f64 */
+    DITTO_RULE_SGD = 4,
+    /** m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g g;  x = x - rate decay x - rate / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + epsilon),
+     *  t counting steps from 1. Slots "m", "v". Kingma, Ba, ICLR 2015; decay: Loshchilov, Hutter, ICLR 2019; f32 and f64 */
+    DITTO_RULE_ADAM = 5,
+    DITTO_RULE_FUNCTION = 6, /**< options->function */
+} ditto_rule;
+
+#define DITTO_MAX_SLOTS 4
+#define DITTO_ZERO      (-0x1p1000) /**< where 0 means a default: a rate or a beta that is really 0 */
+
+/** A range of one variable's elements, for a rule of one's own. */
+typedef struct ditto_rule_range {
+    uint32_t variable;           /**< its number in the optimizer's list */
+    ditto_dtype dtype;           /**< of all arrays */
+    size_t first, count;         /**< elements of the variable */
+    const void *gradient;        /**< [count] over all replicas, clipped */
+    void *value;                 /**< [count] in: the old one, out: the new one */
+    void *slot[DITTO_MAX_SLOTS]; /**< [count] each, in and out; zeros at first */
+    double learning_rate;
+    int64_t step; /**< 1 in the first call */
+} ditto_rule_range;
+
+/** On whatever replica's thread, several at a time on other ranges; how the elements are cut into ranges is not said, so each must
+ *  be updated by itself. It calls nothing of ditto. */
+typedef void (*ditto_rule_fn)(const ditto_rule_range *range, void *user);
+
+typedef struct ditto_optimizer_options {
+    size_t struct_size; /**< set by DITTO_OPTIMIZER_OPTIONS_INIT */
+    const char *name;   /**< copied; NULL: "optimizer" */
+    ditto_rule rule;
+    ditto_op aggregation; /**< of the replicas' gradients: DITTO_SUM (default) or DITTO_MEAN */
+    double learning_rate; /**< SGD, ADAM, FUNCTION; 0: 0.01 for SGD, else 0.001 */
+    double momentum;      /**< SGD; 0: none */
+    int nesterov;         /**< SGD with momentum */
+    double beta1, beta2;  /**< ADAM; 0: 0.9 and 0.999 */
+    double epsilon;       /**< ADAM; 0: 1e-8 */
+    double weight_decay;  /**< SGD, ADAM: decoupled from the gradient; 0: none */
+    /** Not 0: gradients are scaled by clip_norm / norm where the norm over all elements of all variables, the root of the sum of the
+     *  squares of the aggregated gradient, is larger. Pascanu, Mikolov, Bengio, ICML 2013 */
+    double clip_norm;
+    ditto_rule_fn function;
+    void *user;
+    uint32_t slots; /**< FUNCTION: how many, at most DITTO_MAX_SLOTS, called "slot0" and so on */
+} ditto_optimizer_options;
+#define DITTO_OPTIMIZER_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_optimizer_options)
+
+/* -- Cross-replica context: errors as in strategy.h -- */
+
+/** @param variables  [count] mirrored ones of one strategy, each once; they stay the caller's, and until the optimizer is destroyed
+ *                    ditto_variable_destroy of them is BUSY. Trainable or not does not matter here
+ *  @param out        the caller's, to be given to ditto_optimizer_destroy; set only on DITTO_OK
+ *  @retval DITTO_ERR_INVALID      NULL; no variables; one twice; a sync-on-read one; FUNCTION without a function
+ *  @retval DITTO_ERR_RANGE        an unknown rule or aggregation; a number that is negative, not finite, or 1 or more where that has
+ *                                 no meaning (momentum, betas); more than DITTO_MAX_SLOTS
+ *  @retval DITTO_ERR_UNSUPPORTED  a dtype that the rule, or MEAN, or clipping does not have; variables of more than one dtype with
+ *                                 clipping
+ *  @retval DITTO_ERR_CONTEXT      variables of more than one strategy
+ *  @retval DITTO_ERR_NO_MEMORY    Clipping keeps one more array of the gradients' size, as slots are kept */
+DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *const *variables, uint32_t count,
+                                                              const ditto_optimizer_options *options,
+                                                              ditto_optimizer **out);
+/** With its slots. NULL is allowed; also after its strategy was destroyed. @retval DITTO_ERR_CONTEXT  on a replica's thread */
+DITTO_API ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer);
+/** A slot of the k-th variable, as a variable: to be read, assigned, saved. It stays the optimizer's.
+ *  @retval DITTO_ERR_NOT_FOUND  no such slot: the message lists those that there are. RANGE: no such variable */
+DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_slot(ditto_optimizer *optimizer, uint32_t variable,
+                                                            const char *slot, ditto_variable **out);
+/** The number of steps so far, as a variable: i64, a scalar (steps of variables that have no elements are not counted). It stays the optimizer's. @retval DITTO_ERR_INVALID  NULL */
+DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_iterations(ditto_optimizer *optimizer, ditto_variable **out);
+
+/* -- Replica context -- */
+
+typedef struct ditto_apply_options {
+    size_t struct_size;   /**< set by DITTO_APPLY_OPTIONS_INIT */
+    double learning_rate; /**< of this step, the same on all replicas; 0: the optimizer's */
+    double *norm; /**< out, with clip_norm: the norm before clipping, the same on all replicas; NULL: not wanted */
+} ditto_apply_options;
+#define DITTO_APPLY_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_apply_options)
+
+/** One step: collective. When it returns DITTO_OK every copy of every variable has its new value, and all replicas see it.
+ *  @param gradients  [count of variables] this replica's, each of its variable's dtype and shape; no overlap with variables
+ *  @param options    NULL: the optimizer's
+ *  @retval DITTO_ERR_SHAPE    a gradient's shape is not its variable's; INVALID: its dtype, NULL
+ *  @retval DITTO_ERR_CONTEXT  an optimizer of another strategy; its strategy was destroyed
+ *  @retval DITTO_ERR_DIVERGED other optimizers, or other learning rates
+ *  @retval as ditto_all_reduce; then the variables' values are unspecified
+ *  Cost    two meetings for all variables together; each gradient is read once, each value and slot read once and written once
+ *          (values once per copy). With clipping six meetings, and the aggregated gradient is written and read twice more. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *optimizer,
+                                                   const ditto_tensor *gradients, const ditto_apply_options *options);
+
+DITTO_END
+#endif

@@ -1,0 +1,200 @@
+/* src/input/api_transform.c - include/ditto/transform.h: check, then call. */
+#include "base/base.h"
+#include "input/transforms/transforms.h"
+
+static ditto_status check_input(const ditto_dataset *input, ditto_dataset *const *out)
+{
+    DTI_TRY(dti_not_null(input, "input"));
+    return dti_not_null(out, "out");
+}
+
+/* What changes the order or the number of rows one by one comes before they are batched. */
+static ditto_status check_rows(const ditto_dataset *input, ditto_dataset *const *out, const char *what)
+{
+    DTI_TRY(check_input(input, out));
+    if (input->batch_rows != 0)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s after batch: %s rows first, then batch them", what, what);
+    return DITTO_OK;
+}
+
+/* `count` rows, or batches behind batch; what is more than can be counted is all. */
+static uint64_t rows_of(const ditto_dataset *input, uint64_t count)
+{
+    uint64_t rows, each = input->batch_rows != 0 ? input->batch_rows : 1;
+    return __builtin_mul_overflow(count, each, &rows) ? UINT64_MAX : rows;
+}
+
+ditto_status ditto_dataset_map(ditto_dataset *input, ditto_map_fn function, void *user,
+                               const ditto_map_options *options, ditto_dataset **out)
+{
+    ditto_map_options known;
+    DTI_ENTER();
+    DTI_TRY(check_input(input, out));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_map_options"));
+    if (function == NULL)
+        return dti_not_null(NULL, "function");
+    if (known.row != NULL ? known.components == 0 || known.components > DITTO_MAX_COMPONENTS : known.components != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "a map whose rows have %u components at %p: 1 to %d", known.components,
+                        (const void *)known.row, DITTO_MAX_COMPONENTS);
+    return dti_map_create(input, function, user, &known, out);
+}
+
+ditto_status ditto_dataset_filter(ditto_dataset *input, ditto_filter_fn function, void *user, ditto_dataset **out)
+{
+    DTI_ENTER();
+    DTI_TRY(check_rows(input, out, "filter"));
+    if (function == NULL)
+        return dti_not_null(NULL, "function");
+    return dti_filter_create(input, function, user, out);
+}
+
+ditto_status ditto_dataset_shuffle(ditto_dataset *input, const ditto_shuffle_options *options, ditto_dataset **out)
+{
+    ditto_shuffle_options known;
+    DTI_ENTER();
+    DTI_TRY(check_rows(input, out, "shuffle"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_shuffle_options"));
+    if ((unsigned)known.reshuffle > DITTO_RESHUFFLE_NEVER)
+        return DTI_FAIL(DITTO_ERR_RANGE, "reshuffle = %d is not a value of its enum", (int)known.reshuffle);
+    if (known.buffer_rows == 0 && input->infinite)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "shuffling all rows of a dataset without end: set buffer_rows, or shuffle before repeat");
+    return dti_shuffle_create(input, &known, out);
+}
+
+ditto_status ditto_dataset_repeat(ditto_dataset *input, uint64_t count, ditto_dataset **out)
+{
+    DTI_ENTER();
+    DTI_TRY(check_input(input, out));
+    if (count == 0)
+        return DTI_FAIL(DITTO_ERR_RANGE, "repeat 0 times: leaves no row; at least 1, or DITTO_REPEAT_FOREVER");
+    return dti_repeat_create(input, count, out);
+}
+
+ditto_status ditto_dataset_take(ditto_dataset *input, uint64_t count, ditto_dataset **out)
+{
+    DTI_ENTER();
+    DTI_TRY(check_input(input, out));
+    if (count == 0)
+        return DTI_FAIL(DITTO_ERR_RANGE, "take 0: leaves no row");
+    return dti_window_create(input, 0, rows_of(input, count), out);
+}
+
+ditto_status ditto_dataset_skip(ditto_dataset *input, uint64_t count, ditto_dataset **out)
+{
+    DTI_ENTER();
+    DTI_TRY(check_input(input, out));
+    return dti_window_create(input, rows_of(input, count), UINT64_MAX, out);
+}
+
+ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t shards, uint64_t index, ditto_dataset **out)
+{
+    DTI_ENTER();
+    DTI_TRY(check_input(input, out));
+    if (index >= shards)
+        return DTI_FAIL(DITTO_ERR_RANGE, "shard %llu of %llu: they are numbered from 0", (unsigned long long)index,
+                        (unsigned long long)shards);
+    return dti_shard_create(input, shards, index, rows_of(input, 1), out);
+}
+
+static ditto_status check_inputs(ditto_dataset *const *inputs, uint32_t count, ditto_dataset *const *out)
+{
+    DTI_TRY(dti_not_null((const void *)inputs, "inputs"));
+    DTI_TRY(dti_not_null(out, "out"));
+    if (count == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "no dataset: at least one");
+    for (uint32_t i = 0; i < count; i++)
+        if (inputs[i] == NULL)
+            return DTI_FAIL(DITTO_ERR_INVALID, "inputs[%u] is NULL", i);
+    return DITTO_OK;
+}
+
+ditto_status ditto_dataset_zip(ditto_dataset *const *inputs, uint32_t count, ditto_dataset **out)
+{
+    uint64_t components = 0;
+    DTI_ENTER();
+    DTI_TRY(check_inputs(inputs, count, out));
+    for (uint32_t i = 0; i < count; i++) {
+        components += inputs[i]->components;
+        if (inputs[i]->batch_rows != inputs[0]->batch_rows)
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "inputs[%u] is batched by %llu rows, but inputs[0] by %llu: zip rows, then batch", i,
+                            (unsigned long long)inputs[i]->batch_rows, (unsigned long long)inputs[0]->batch_rows);
+    }
+    if (components > DITTO_MAX_COMPONENTS)
+        return DTI_FAIL(DITTO_ERR_INVALID, "a row of %llu components: at most %d", (unsigned long long)components,
+                        DITTO_MAX_COMPONENTS);
+    return dti_zip_create(inputs, count, out);
+}
+
+/* Rows of one list are alike. */
+static ditto_status check_alike(ditto_dataset *const *inputs, uint32_t count, ditto_dataset *const *out,
+                                const char *what)
+{
+    DTI_TRY(check_inputs(inputs, count, out));
+    for (uint32_t i = 0; i < count; i++) {
+        ditto_tensor first[DITTO_MAX_COMPONENTS], own[DITTO_MAX_COMPONENTS];
+        void *none[DITTO_MAX_COMPONENTS] = { NULL };
+        DTI_TRY(check_rows(inputs[i], out, what));
+        if (inputs[i]->components != inputs[0]->components)
+            return DTI_FAIL(DITTO_ERR_INVALID, "rows of inputs[%u] have %u components, but those of inputs[0] %u", i,
+                            inputs[i]->components, inputs[0]->components);
+        dti_row_tensors(inputs[0], none, first);
+        dti_row_tensors(inputs[i], none, own);
+        for (uint32_t k = 0; k < inputs[0]->components; k++) {
+            char expected[DTI_SPEC_WORDS], found[DTI_SPEC_WORDS];
+            dti_spec_words(&first[k], expected);
+            dti_spec_words(&own[k], found);
+            if (!dti_spec_equal(&first[k], &own[k]))
+                return DTI_FAIL(DITTO_ERR_INVALID, "component %u is %s in rows of inputs[%u], but %s in inputs[0]", k,
+                                found, i, expected);
+        }
+    }
+    return DITTO_OK;
+}
+
+ditto_status ditto_dataset_concatenate(ditto_dataset *const *inputs, uint32_t count, ditto_dataset **out)
+{
+    DTI_ENTER();
+    DTI_TRY(check_alike(inputs, count, out, "concatenate"));
+    return dti_join_create(inputs, count, 1, UINT64_MAX, out);
+}
+
+ditto_status ditto_dataset_interleave(ditto_dataset *const *inputs, uint32_t count, uint32_t cycle, uint64_t block,
+                                      ditto_dataset **out)
+{
+    DTI_ENTER();
+    DTI_TRY(check_alike(inputs, count, out, "interleave"));
+    return dti_join_create(inputs, count, cycle != 0 ? cycle : count, block != 0 ? block : 1, out);
+}
+
+ditto_status ditto_dataset_batch(ditto_dataset *input, uint64_t rows, uint32_t flags, ditto_dataset **out)
+{
+    DTI_ENTER();
+    DTI_TRY(check_input(input, out));
+    DTI_TRY(dti_flags_check(flags, DITTO_BATCH_DROP_REMAINDER, "flags"));
+    if (rows == 0)
+        return DTI_FAIL(DITTO_ERR_RANGE, "a batch of 0 rows: at least 1");
+    if (input->batch_rows != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "the dataset is batched already, by %llu rows",
+                        (unsigned long long)input->batch_rows);
+    return dti_batch_create(input, rows, (flags & DITTO_BATCH_DROP_REMAINDER) != 0, out);
+}
+
+ditto_status ditto_dataset_unbatch(ditto_dataset *input, ditto_dataset **out)
+{
+    DTI_ENTER();
+    DTI_TRY(check_input(input, out));
+    if (input->batch_rows == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "unbatch: the dataset is not batched");
+    return dti_unbatch_create(input, out);
+}
+
+ditto_status ditto_dataset_prefetch(ditto_dataset *input, uint64_t batches, ditto_dataset **out)
+{
+    DTI_ENTER();
+    DTI_TRY(check_input(input, out));
+    if (batches == 0 || batches > 65536)
+        return DTI_FAIL(DITTO_ERR_RANGE, "prefetch of %llu batches: 1 to 65536", (unsigned long long)batches);
+    return dti_prefetch_create(input, batches, out);
+}

@@ -1,0 +1,100 @@
+/* src/input/bytes.c - states as bytes. Pure but for memory. */
+#include "input/bytes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool make_room(struct dti_bytes *to, size_t bytes)
+{
+    if (to->failed || bytes <= to->room - to->length)
+        return !to->failed;
+    size_t room = to->room != 0 ? to->room : 256;
+    while (room - to->length < bytes && room < SIZE_MAX / 2)
+        room *= 2;
+    char *grown = room - to->length < bytes ? NULL : realloc(to->data, room);
+    if (grown == NULL) {
+        to->failed = true;
+        return false;
+    }
+    to->data = grown;
+    to->room = room;
+    return true;
+}
+
+void dti_bytes_put(struct dti_bytes *to, const void *data, size_t bytes)
+{
+    if (bytes == 0 || !make_room(to, bytes))
+        return;
+    memcpy(to->data + to->length, data, bytes);
+    to->length += bytes;
+}
+
+void dti_bytes_put_u64(struct dti_bytes *to, uint64_t number)
+{
+    unsigned char text[10];
+    size_t length = 0;
+    for (; number >= 0x80; number >>= 7)
+        text[length++] = (unsigned char)(number | 0x80);
+    text[length++] = (unsigned char)number;
+    dti_bytes_put(to, text, length);
+}
+
+void dti_bytes_free(struct dti_bytes *bytes)
+{
+    free(bytes->data);
+    *bytes = (struct dti_bytes){ 0 };
+}
+
+ditto_status dti_bytes_status(const struct dti_bytes *bytes)
+{
+    return bytes->failed ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the state of an iterator") : DITTO_OK;
+}
+
+uint64_t dti_bytes_hash(const char *data, size_t bytes)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ (unsigned char)data[i]) * 0x100000001b3u;
+    return hash;
+}
+
+void dti_bytes_get(struct dti_bytes_reader *from, void *data, size_t bytes)
+{
+    if (from->failed || bytes > (size_t)(from->end - from->at)) {
+        from->failed = true;
+        memset(data, 0, bytes);
+        return;
+    }
+    memcpy(data, from->at, bytes);
+    from->at += bytes;
+}
+
+uint64_t dti_bytes_get_u64(struct dti_bytes_reader *from)
+{
+    uint64_t number = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        unsigned char byte;
+        dti_bytes_get(from, &byte, 1);
+        if (from->failed || (shift == 63 && byte > 1))
+            break;
+        number |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return number;
+    }
+    from->failed = true;
+    return 0;
+}
+
+uint64_t dti_bytes_get_below(struct dti_bytes_reader *from, uint64_t most)
+{
+    uint64_t number = dti_bytes_get_u64(from);
+    if (number <= most)
+        return number;
+    from->failed = true;
+    return 0;
+}
+
+ditto_status dti_bytes_reader_status(const struct dti_bytes_reader *from)
+{
+    return from->failed ? DTI_FAIL(DITTO_ERR_CORRUPT, "the iterator's state is cut or damaged") : DITTO_OK;
+}

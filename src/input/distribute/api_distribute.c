@@ -1,0 +1,175 @@
+/* src/input/distribute/api_distribute.c - include/ditto/distribute.h: check, then call. What makes values is in
+ * src/strategy/api_input.c. */
+#include "base/base.h"
+#include "input/distribute/plan.h"
+
+#include <stdlib.h>
+
+static ditto_status create(struct dti_team *team, const struct dti_plan *plan, ditto_dataset **datasets,
+                           ditto_iterator **out)
+{
+    ditto_status status = dti_iterator_create(team, datasets, plan, out);
+    for (uint32_t w = 0; w < plan->pipelines; w++)
+        dti_dataset_release(datasets[w]);
+    free(datasets);
+    return status;
+}
+
+ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dataset,
+                                    const ditto_input_options *options, ditto_iterator **out)
+{
+    ditto_input_options known;
+    struct dti_plan plan;
+    ditto_dataset **datasets = NULL;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_TRY(dti_not_null(dataset, "dataset"));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_input_options"));
+    struct dti_team *team = dti_team_of(strategy);
+    DTI_TRY(dti_context_check_cross(team));
+    DTI_TRY(dti_plan_distribute(team, dataset, &known, &plan, &datasets));
+    return create(team, &plan, datasets, out);
+}
+
+ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditto_dataset_fn function, void *user,
+                                                  const ditto_input_options *options, ditto_iterator **out)
+{
+    ditto_input_options known;
+    struct dti_plan plan;
+    ditto_dataset **datasets = NULL;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_TRY(dti_not_null(out, "out"));
+    if (function == NULL)
+        return dti_not_null(NULL, "function");
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_input_options"));
+    struct dti_team *team = dti_team_of(strategy);
+    DTI_TRY(dti_context_check_cross(team));
+    DTI_TRY(dti_plan_from_function(team, function, user, &known, &plan, &datasets));
+    return create(team, &plan, datasets, out);
+}
+
+ditto_status ditto_input_per_replica_batch(const ditto_input_context *context, uint64_t global_batch, uint64_t *out)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(context, "context"));
+    DTI_TRY(dti_not_null(out, "out"));
+    if (context->replicas == 0 || global_batch == 0 || global_batch % context->replicas != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "a global batch of %llu rows does not give %u replicas equally many",
+                        (unsigned long long)global_batch, context->replicas);
+    *out = global_batch / context->replicas;
+    return DITTO_OK;
+}
+
+ditto_status ditto_iterator_destroy(ditto_iterator *iterator)
+{
+    DTI_ENTER();
+    if (iterator == NULL)
+        return DITTO_OK;
+    DTI_TRY(dti_context_check_outside("iterator"));
+    dti_iterator_destroy(iterator);
+    return DITTO_OK;
+}
+
+static ditto_status check_own(const struct dti_replica *r, const ditto_iterator *iterator, const void *out)
+{
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(dti_not_null(iterator, "iterator"));
+    DTI_TRY(dti_not_null(out, "out"));
+    if (dti_iterator_team(iterator) != r->team)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "mixing strategies: the iterator belongs to another (or a destroyed) strategy than "
+                        "replica %u",
+                        r->id);
+    return DITTO_OK;
+}
+
+ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator, ditto_batch *out)
+{
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    DTI_TRY(check_own(r, iterator, out));
+    DTI_TRY(dti_iterator_claim(iterator, DTI_USE_REPLICAS));
+    return dti_iterator_next(r, iterator, out);
+}
+
+ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterator, ditto_batch *out, int *has_value)
+{
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    DTI_TRY(check_own(r, iterator, out));
+    DTI_TRY(dti_not_null(has_value, "has_value"));
+    DTI_TRY(dti_iterator_claim(iterator, DTI_USE_REPLICAS));
+    ditto_status status = dti_iterator_next(r, iterator, out);
+    if (status < 0)
+        return status;
+    *has_value = status == DITTO_OK;
+    return DITTO_OK;
+}
+
+ditto_status ditto_input_wait_ns(ditto_replica *self, const ditto_iterator *iterator, uint64_t *out)
+{
+    DTI_ENTER();
+    const struct dti_replica *r = dti_self(self);
+    DTI_TRY(check_own(r, iterator, out));
+    *out = dti_iterator_wait_ns(iterator, r->id);
+    return DITTO_OK;
+}
+
+static ditto_status check_living(const ditto_iterator *iterator)
+{
+    DTI_TRY(dti_not_null(iterator, "iterator"));
+    if (dti_iterator_team(iterator) == NULL)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the iterator's strategy was destroyed");
+    return DITTO_OK;
+}
+
+ditto_status ditto_iterator_element_spec(const ditto_iterator *iterator, uint32_t *components, ditto_tensor *out)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(iterator, "iterator"));
+    DTI_TRY(dti_not_null(components, "components"));
+    DTI_TRY(dti_not_null(out, "out"));
+    dti_iterator_spec(iterator, components, out);
+    return DITTO_OK;
+}
+
+ditto_status ditto_iterator_stats(const ditto_iterator *iterator, uint32_t replica, ditto_input_stats *out)
+{
+    DTI_ENTER();
+    DTI_TRY(check_living(iterator));
+    DTI_TRY(dti_not_null(out, "out"));
+    uint32_t n = dti_iterator_team(iterator)->n;
+    if (replica != DITTO_ALL_REPLICAS && replica >= n)
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, n);
+    dti_iterator_stats(iterator, replica, out);
+    return DITTO_OK;
+}
+
+ditto_status ditto_iterator_save(ditto_iterator *iterator, void **state, size_t *bytes)
+{
+    struct dti_bytes written = { 0 };
+    struct dti_frame frame;
+    DTI_ENTER();
+    DTI_TRY(check_living(iterator));
+    DTI_TRY(dti_not_null((const void *)state, "state"));
+    DTI_TRY(dti_not_null(bytes, "bytes"));
+    struct dti_team *team = dti_iterator_team(iterator);
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    ditto_status status = dti_iterator_save(iterator, &written);
+    dti_cross_leave(team, &frame);
+    if (status != DITTO_OK) {
+        dti_bytes_free(&written);
+        return status;
+    }
+    *state = written.data;
+    *bytes = written.length;
+    return DITTO_OK;
+}
+
+void ditto_state_free(void *state)
+{
+    free(state);
+}

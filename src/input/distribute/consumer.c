@@ -1,0 +1,202 @@
+/* src/input/distribute/consumer.c - a replica takes its batches out of its ring. */
+#include "input/distribute/iterator.h"
+
+#include <string.h>
+
+ditto_status dti_iterator_claim(ditto_iterator *it, enum dti_use use)
+{
+    uint32_t found = DTI_USE_NONE;
+    /* relaxed: a mark, nothing hangs on it */
+    if (atomic_load_explicit(&it->use, memory_order_relaxed) == use ||
+        atomic_compare_exchange_strong_explicit(&it->use, &found, use, memory_order_relaxed, memory_order_relaxed) ||
+        found == use)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing contexts: batches of this iterator are taken %s, so not also %s",
+                    use == DTI_USE_CROSS ? "by replicas with ditto_next" : "across replicas with ditto_iterator_next",
+                    use == DTI_USE_CROSS ? "across replicas" : "by replicas");
+}
+
+/* -- nothing will come -- */
+
+/* The crew's next ticket can't be given out, because a replica that has returned from its function does not empty its ring. */
+static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p, const struct dti_crew_of_node *crew,
+                  uint32_t *left)
+{
+    uint32_t blocked =
+        atomic_load_explicit(&crew->blocked_on, memory_order_acquire); /* pairs with block() in sequencer.c */
+    if (blocked == DTI_NOT_BLOCKED || blocked == DTI_BLOCKED_BY_BOARD)
+        return false;
+    uint32_t replica = p->first_replica + blocked;
+    /* A ring that has been emptied meanwhile: the producers are only not awake yet. relaxed: published by blocked_on */
+    uint64_t ticket = atomic_load_explicit(&crew->blocked_ticket, memory_order_relaxed);
+    if (!dti_replica_returned(&it->team->replica[replica]) || dti_ring_reached(it->ring[replica], ticket))
+        return false;
+    *left = replica;
+    return true;
+}
+
+/* A pipeline that has not come to `step` and can't go on. */
+static bool held_up(const struct ditto_iterator *it, uint64_t step, uint32_t *left)
+{
+    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
+        const struct dti_pipeline *p = &it->pipeline[w];
+        const struct dti_notice *n = &it->board.notice[w];
+        if (atomic_load_explicit(&n->ended, memory_order_acquire) || /* both pair with publish() in sequencer.c */
+            atomic_load_explicit(&n->steps, memory_order_acquire) > step)
+            continue;
+        for (uint32_t c = 0; c < p->crews; c++)
+            if (stuck(it, p, &p->crew[c], left))
+                return true;
+    }
+    return false;
+}
+
+/* No batch can come to this replica any more: nobody works on its next ticket, and nobody can be given it. */
+static bool starved(const struct ditto_iterator *it, uint32_t replica, uint32_t *left)
+{
+    const struct dti_consumer *c = &it->consumer[replica];
+    const struct dti_pipeline *p = c->pipeline;
+    uint64_t given =
+        atomic_load_explicit(&p->sequencer.given[replica - p->first_replica], memory_order_acquire); /* take() */
+    if (given > c->queue.next)
+        return false;
+    if (atomic_load_explicit(&c->crew->blocked_on, memory_order_acquire) == DTI_BLOCKED_BY_BOARD)
+        return held_up(it, atomic_load_explicit(&c->crew->blocked_ticket, memory_order_relaxed), left);
+    return stuck(it, p, c->crew, left);
+}
+
+static ditto_status fail_starved(struct dti_replica *self, uint32_t left)
+{
+    DTI_FAIL(DITTO_ERR_DIVERGED,
+             "replica %u waits in ditto_next, but replica %u has returned from its function and does not "
+             "empty its queue, so no row can come: every replica must take the same number of batches",
+             self->id, left);
+    dti_team_stop(self->team);
+    return dti_team_stop_status(self->team);
+}
+
+/* -- waiting -- */
+
+struct batch_wait {
+    struct ditto_iterator *iterator;
+    uint32_t replica;
+};
+static bool batch_ready(void *argument)
+{
+    const struct batch_wait *w = argument;
+    uint32_t left;
+    return dti_ring_peek(&w->iterator->consumer[w->replica].queue) != NULL || dti_stopped(&w->iterator->team->stop) ||
+           starved(w->iterator, w->replica, &left);
+}
+
+static void count(_Atomic uint64_t *total, uint64_t more)
+{
+    /* relaxed: only the replica writes it, others read it for reports */
+    atomic_store_explicit(total, atomic_load_explicit(total, memory_order_relaxed) + more, memory_order_relaxed);
+}
+
+static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterator *it)
+{
+    struct dti_consumer *c = &it->consumer[self->id];
+    struct batch_wait w = { it, self->id };
+    struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
+    uint64_t begin = dti_now_ns();
+    uint32_t left = 0;
+    bool ready = dti_wait(&self->team->room, self->id, DTI_EVERYONE, &self->patience, &deadline, batch_ready, &w);
+    count(&c->wait_ns, dti_now_ns() - begin);
+    dti_trace_waited(self, begin);
+    if (!ready) {
+        DTI_FAIL(DITTO_ERR_TIMED_OUT,
+                 "replica %u waited %u ms in ditto_next for batch %llu: the producers are too slow, or "
+                 "another replica does not take its batches",
+                 self->id, deadline.timeout_ms, (unsigned long long)c->queue.next);
+        dti_team_stop(self->team);
+        return DITTO_ERR_TIMED_OUT;
+    }
+    if (dti_ring_peek(&c->queue) != NULL)
+        return DITTO_OK;
+    if (dti_stopped(&self->team->stop))
+        return dti_team_stop_status(self->team);
+    return starved(it, self->id, &left) ? fail_starved(self, left) : DITTO_OK;
+}
+
+/* -- taking -- */
+
+static uint64_t describe_batch(const struct ditto_iterator *it, const struct dti_slot *slot, ditto_batch *out)
+{
+    const ditto_dataset *dataset = dti_iterator_dataset(it);
+    uint64_t bytes = 0;
+    out->rows = slot->rows;
+    out->step = slot->step;
+    out->components = dataset->components;
+    for (uint32_t k = 0; k < out->components; k++) {
+        const struct dti_component_spec *spec = &dataset->component[k];
+        ditto_tensor *t = &out->component[k];
+        *t = (ditto_tensor){ .data = slot->payload != NULL ? slot->payload + it->offset[k] : NULL,
+                             .dtype = spec->dtype,
+                             .rank = spec->rank + 1 };
+        t->shape[0] = slot->rows;
+        memcpy(&t->shape[1], spec->shape, spec->rank * sizeof spec->shape[0]);
+        bytes += slot->rows * spec->bytes;
+    }
+    return bytes;
+}
+
+void dti_iterator_describe_empty(const ditto_iterator *it, ditto_batch *out)
+{
+    struct dti_slot none = { .rows = 0 };
+    describe_batch(it, &none, out);
+}
+
+bool dti_iterator_has_ended(const ditto_iterator *it, uint32_t replica)
+{
+    return it->consumer[replica].last != DITTO_OK;
+}
+
+static ditto_status end_of(struct dti_replica *self, struct ditto_iterator *it, ditto_status status)
+{
+    if (status < 0) {
+        ditto_error error;
+        dti_sequencer_error(&it->consumer[self->id].pipeline->sequencer, &error);
+        error.replica = (int32_t)self->id;
+        error.function = dti_public_function;
+        dti_error_set(&error);
+    }
+    return status;
+}
+
+static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, ditto_batch *out, uint64_t *bytes)
+{
+    struct dti_consumer *c = &it->consumer[self->id];
+    struct dti_slot *slot;
+    bool waited = false;
+    if (c->last != DITTO_OK)
+        return end_of(self, it, c->last);
+    if (dti_ring_release(&c->queue))
+        dti_waitroom_signal(&it->room, self->id);
+    if (dti_team_forked(self->team))
+        return dti_fail_forked();
+    for (; (slot = dti_ring_peek(&c->queue)) == NULL; waited = true)
+        DTI_TRY(wait_for_batch(self, it));
+    c->last = slot->status;
+    if (slot->status != DITTO_OK && (slot->status == DITTO_END_OF_INPUT || slot->rows == 0))
+        return end_of(self, it, slot->status);
+    *bytes = describe_batch(it, slot, out);
+    dti_ring_take(&c->queue);
+    count(&c->taken, 1);
+    count(&c->ready, !waited);
+    count(&c->rows, slot->rows);
+    count(&c->bytes, *bytes);
+    return DITTO_OK;
+}
+
+ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *it, ditto_batch *out)
+{
+    uint64_t bytes = 0;
+    DTI_PROBE1(queue_get_begin, self->id);
+    dti_trace_begin(self, DTI_TRACE_INPUT, "ditto_next");
+    ditto_status status = next_batch(self, it, out, &bytes);
+    dti_trace_end(self, bytes);
+    DTI_PROBE1(queue_get_end, self->id);
+    return status;
+}

@@ -1,0 +1,340 @@
+/* src/input/distribute/iterator.c - the life of an iterator: pipelines, queues, producers. */
+#include "input/distribute/iterator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -- memory of the queues -- */
+
+/* Where each component lies in a slot's payload, and how many slots there may be. */
+static ditto_status lay_out(struct ditto_iterator *it)
+{
+    const ditto_dataset *dataset = dti_iterator_dataset(it);
+    uint64_t most = 0;
+    size_t total = 0, bytes, all;
+    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
+        uint64_t own = dti_cut_most_of_batch(&it->pipeline[w].sequencer.o.cut);
+        most = own > most ? own : most;
+    }
+    for (uint32_t k = 0; k < dataset->components; k++) {
+        it->offset[k] = total;
+        if (!dti_multiply(most, dataset->component[k].bytes, &bytes) ||
+            __builtin_add_overflow(bytes, DTI_LINE_PAIR - 1, &bytes) ||
+            __builtin_add_overflow(total, bytes / DTI_LINE_PAIR * DTI_LINE_PAIR, &total))
+            return DTI_FAIL(DITTO_ERR_RANGE, "a batch of %llu rows has more bytes than size_t can count",
+                            (unsigned long long)most);
+    }
+    it->payload_bytes = total;
+    if (!dti_ring_bytes(1, total, &bytes) || !dti_multiply(bytes, it->team->n, &all))
+        return DTI_FAIL(DITTO_ERR_RANGE, "%u batches have more bytes than size_t can count", it->team->n);
+    if (all > it->plan.max_bytes)
+        return DTI_FAIL(DITTO_ERR_RANGE, "max_bytes is %llu, but one batch for each of %u replicas takes %zu bytes",
+                        (unsigned long long)it->plan.max_bytes, it->team->n, all);
+    if (it->plan.slots > it->plan.max_bytes / all)
+        it->plan.slots = (uint32_t)(it->plan.max_bytes / all);
+    return dti_multiply(all, it->plan.slots, &all)
+               ? DITTO_OK
+               : DTI_FAIL(DITTO_ERR_RANGE, "%u batches have more bytes than size_t can count", it->plan.slots);
+}
+
+/* On each replica's own thread: its queue, slots and payload, in its arena. */
+static ditto_status place_queue(struct dti_replica *r, void *argument)
+{
+    struct ditto_iterator *it = argument;
+    struct dti_consumer *c = &it->consumer[r->id];
+    size_t bytes = 0;
+    dti_ring_bytes(it->plan.slots, it->payload_bytes, &bytes); /* lay_out has checked it */
+    if (it->plan.host_memory) {
+        c->memory = aligned_alloc(DTI_LINE_PAIR, (bytes + DTI_LINE_PAIR - 1) / DTI_LINE_PAIR * DTI_LINE_PAIR);
+        if (c->memory == NULL)
+            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a queue of %zu bytes", bytes);
+    } else
+        DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE_PAIR, &c->memory));
+    dti_ring_init(&c->queue, it->plan.slots, it->payload_bytes, c->memory);
+    return DITTO_OK;
+}
+
+/* In the host's memory the caller makes them, where its pages come from. */
+static ditto_status place_queues(struct ditto_iterator *it)
+{
+    if (!it->plan.host_memory) {
+        ditto_status status = dti_team_run(it->team, place_queue, it, DITTO_FOREVER);
+        dti_team_renew(it->team); /* placing uses no collective: nothing else has to be renewed */
+        return status;
+    }
+    for (uint32_t r = 0; r < it->team->n; r++) {
+        DTI_TRY(place_queue(&it->team->replica[r], it));
+        memset(it->consumer[r].queue.slot[0].payload, 0, it->payload_bytes * it->plan.slots); /* first touch */
+    }
+    return DITTO_OK;
+}
+
+static void free_queues(struct ditto_iterator *it)
+{
+    for (uint32_t i = 0; !it->plan.host_memory && it->consumer != NULL && i < it->team->n; i++)
+        dti_arena_free_remote(it->team->replica[i].arena, it->consumer[i].memory);
+}
+
+/* -- pipelines -- */
+
+static ditto_status make_pipelines(struct ditto_iterator *it)
+{
+    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
+        struct dti_pipeline *p = &it->pipeline[w];
+        p->first_replica = w * it->plan.replicas_each;
+        p->sequencer.o = (struct dti_sequencer_options){
+            .pass = { .number = it->plan.pass,
+                      .closing = &it->closing,
+                      .shards = it->plan.file_shards ? it->plan.pipelines : 0,
+                      .shard = w },
+            .cut = { .global = it->plan.each ? p->dataset->batch_rows : it->plan.global,
+                     .pipelines = it->plan.pipelines,
+                     .pipeline = w,
+                     .replicas = it->plan.replicas_each,
+                     .even = it->plan.even,
+                     .each = it->plan.each },
+            .ring = it->ring + p->first_replica,
+            .board = &it->board,
+            .drop_partial = it->plan.is_static || p->dataset->infinite || p->dataset->drop_remainder,
+        };
+        for (uint32_t j = 0; j < it->plan.replicas_each; j++)
+            it->consumer[p->first_replica + j].pipeline = p;
+    }
+    return lay_out(it);
+}
+
+static ditto_status open_pipelines(struct ditto_iterator *it)
+{
+    struct dti_bytes_reader state;
+    bool goes_on = it->plan.state != NULL;
+    if (goes_on)
+        DTI_TRY(dti_state_open(it, &state));
+    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
+        struct dti_pipeline *p = &it->pipeline[w];
+        struct dti_sequencer_options options = p->sequencer.o;
+        options.slots = it->plan.slots;
+        options.dataset = p->dataset;
+        options.pass.number = it->plan.pass;
+        DTI_TRY(dti_sequencer_init(&p->sequencer, &options));
+        if (goes_on)
+            DTI_TRY(dti_state_read(it, p, &state));
+    }
+    return goes_on ? dti_bytes_reader_status(&state) : DITTO_OK;
+}
+
+/* -- life -- */
+
+/* Everything but queues in arenas, which belong to their replicas. */
+static void release(struct ditto_iterator *it)
+{
+    uint32_t pipelines = it->pipeline != NULL ? it->plan.pipelines : 0;
+    for (uint32_t w = 0; w < pipelines; w++)
+        dti_sequencer_free(&it->pipeline[w].sequencer);
+    for (uint32_t r = 0;
+         it->plan.host_memory && it->consumer != NULL && r < it->plan.pipelines * it->plan.replicas_each; r++)
+        free(it->consumer[r].memory);
+    dti_producers_free(it);
+    for (uint32_t w = 0; w < pipelines; w++)
+        dti_dataset_release(it->pipeline[w].dataset);
+    dti_waitroom_free(&it->room);
+    free(it->pipeline);
+    free(it->board.notice);
+    free(it->consumer);
+    free((void *)it->ring);
+    free(it);
+}
+
+static void orphan(struct dti_dependent *dependent, bool threads_live)
+{
+    struct ditto_iterator *it = (struct ditto_iterator *)dependent;
+    if (threads_live)
+        dti_producers_stop(it);
+    else
+        dti_producers_forget(it);
+    it->team = NULL;
+}
+
+const ditto_iterator *dti_iterator_after(const struct dti_team *team, const ditto_iterator *before)
+{
+    const struct dti_dependent *d = before == NULL ? team->dependents : before->dependent.next;
+    while (d != NULL && d->orphan != orphan)
+        d = d->next;
+    return (const ditto_iterator *)d;
+}
+
+static void *zeroed(size_t count, size_t bytes)
+{
+    size_t all;
+    void *memory = dti_multiply(count, bytes, &all)
+                       ? aligned_alloc(DTI_LINE_PAIR, (all + DTI_LINE_PAIR - 1) / DTI_LINE_PAIR * DTI_LINE_PAIR)
+                       : NULL;
+    return memory != NULL ? memset(memory, 0, all) : NULL;
+}
+
+static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **dataset, const struct dti_plan *plan)
+{
+    struct ditto_iterator *it = zeroed(1, sizeof *it);
+    if (it == NULL)
+        return NULL;
+    it->dependent.orphan = orphan;
+    it->team = team;
+    it->plan = *plan;
+    it->producers = plan->pipelines * plan->producers;
+    it->begin_ns = dti_now_ns();
+    it->board =
+        (struct dti_board){ plan->pipelines, plan->is_static, zeroed(plan->pipelines, sizeof *it->board.notice) };
+    it->pipeline = zeroed(plan->pipelines, sizeof *it->pipeline);
+    it->producer = zeroed(it->producers, sizeof *it->producer);
+    it->consumer = zeroed(team->n, sizeof *it->consumer);
+    it->ring = calloc(team->n, sizeof(struct dti_ring *));
+    for (uint32_t w = 0; it->pipeline != NULL && w < plan->pipelines; w++) {
+        it->pipeline[w].dataset = dataset[w];
+        dti_dataset_retain(dataset[w]);
+    }
+    if (it->board.notice == NULL || it->pipeline == NULL || it->producer == NULL || it->consumer == NULL ||
+        it->ring == NULL || !dti_waitroom_init(&it->room, it->producers)) {
+        release(it);
+        return NULL;
+    }
+    for (uint32_t r = 0; r < team->n; r++)
+        it->ring[r] = &it->consumer[r].queue;
+    return it;
+}
+
+static ditto_status start(struct ditto_iterator *it)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(it->team, &frame, it->plan.host_memory ? DTI_CALLER_WHERE_IT_IS : DTI_CALLER_PINNED));
+    ditto_status status = place_queues(it);
+    if (status == DITTO_OK)
+        status = dti_producers_prepare(it);
+    if (status == DITTO_OK)
+        status = dti_producers_start(it);
+    if (status == DITTO_OK)
+        dti_dependent_add(it->team, &it->dependent);
+    dti_cross_leave(it->team, &frame);
+    return status;
+}
+
+ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset, const struct dti_plan *plan,
+                                 ditto_iterator **out)
+{
+    struct ditto_iterator *it = allocate(team, dataset, plan);
+    if (it == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an iterator");
+    ditto_status status = make_pipelines(it);
+    if (status == DITTO_OK)
+        status = open_pipelines(it);
+    if (status == DITTO_OK)
+        status = start(it);
+    if (status != DITTO_OK) {
+        ditto_error kept = *dti_error_get();
+        dti_producers_stop(it);
+        free_queues(it);
+        release(it);
+        dti_error_set(&kept);
+        return status;
+    }
+    *out = it;
+    return DITTO_OK;
+}
+
+void dti_iterator_destroy(ditto_iterator *it)
+{
+    struct dti_team *team = it->team;
+    if (team != NULL) {
+        bool forked = dti_team_forked(team); /* then there are no threads, and the lock may be held by one of them */
+        bool taken = !forked && dti_team_take_turn(team); /* first: a run that goes on still needs its producers */
+        if (forked)
+            dti_producers_forget(it);
+        else
+            dti_producers_stop(it);
+        dti_dependent_remove(team, &it->dependent);
+        dti_team_give_turn(team, taken);
+        if (!team->poisoned) /* a stuck replica may still read its batch */
+            free_queues(it);
+    }
+    release(it);
+}
+
+/* -- looking -- */
+
+struct dti_team *dti_iterator_team(const ditto_iterator *iterator)
+{
+    return iterator->team;
+}
+
+uint64_t dti_iterator_full_rows(const ditto_iterator *it, uint32_t replica, uint64_t step)
+{
+    const struct dti_pipeline *p = it->consumer[replica].pipeline;
+    return dti_cut_full(&p->sequencer.o.cut, step, replica - p->first_replica);
+}
+
+void dti_iterator_spec(const ditto_iterator *it, uint32_t *components, ditto_tensor *out)
+{
+    const ditto_dataset *d = dti_iterator_dataset(it);
+    uint64_t rows = dti_cut_most_of_batch(&it->pipeline[0].sequencer.o.cut);
+    bool equal =
+        it->plan.is_static && (it->plan.each || it->plan.global % (it->plan.pipelines * it->plan.replicas_each) == 0);
+    for (uint32_t w = 1; w < it->plan.pipelines; w++)
+        equal = equal && dti_cut_most_of_batch(&it->pipeline[w].sequencer.o.cut) == rows;
+    *components = d->components;
+    for (uint32_t k = 0; k < d->components; k++) {
+        const struct dti_component_spec *spec = &d->component[k];
+        out[k] = (ditto_tensor){ .dtype = spec->dtype, .rank = spec->rank + 1 };
+        out[k].shape[0] = equal ? (size_t)rows : DITTO_ANY_SIZE;
+        memcpy(&out[k].shape[1], spec->shape, spec->rank * sizeof spec->shape[0]);
+    }
+}
+
+uint64_t dti_iterator_wait_ns(const ditto_iterator *iterator, uint32_t replica)
+{
+    return atomic_load_explicit(&iterator->consumer[replica].wait_ns, memory_order_relaxed); /* a number for reports */
+}
+
+/* -- statistics -- */
+
+static uint64_t look(const _Atomic uint64_t *number)
+{
+    return atomic_load_explicit(number, memory_order_relaxed); /* of about now */
+}
+
+static void add_consumer(const struct ditto_iterator *it, uint32_t replica, ditto_input_stats *out)
+{
+    const struct dti_consumer *c = &it->consumer[replica];
+    uint64_t ready = look(&c->ready), taken = look(&c->taken); /* in the other order than they are written */
+    out->steps = taken > out->steps ? taken : out->steps;
+    out->rows += look(&c->rows);
+    out->bytes += look(&c->bytes);
+    out->ready += ready;
+    out->waited += taken > ready ? taken - ready : 0;
+    out->consumer_wait_ns += look(&c->wait_ns);
+    for (uint64_t t = taken; t < taken + it->plan.slots; t++)
+        out->depth += dti_ring_is_filled(&c->queue, t);
+}
+
+void dti_iterator_stats(const ditto_iterator *it, uint32_t replica, ditto_input_stats *out)
+{
+    size_t bytes = 0;
+    bool all = replica == DITTO_ALL_REPLICAS;
+    dti_ring_bytes(it->plan.slots, it->payload_bytes, &bytes);
+    *out = (ditto_input_stats){ .elapsed_ns = dti_now_ns() - it->begin_ns,
+                                .queue_bytes = bytes * (all ? it->team->n : 1),
+                                .replicas = all ? it->team->n : 1,
+                                .pipelines = it->plan.pipelines,
+                                .producers = it->producers,
+                                .slots = it->plan.slots };
+    for (uint32_t r = 0; r < it->team->n; r++)
+        if (all || r == replica)
+            add_consumer(it, r, out);
+    for (uint32_t i = 0; i < it->producers; i++) {
+        const struct dti_producer *p = &it->producer[i];
+        if (!all && p->crew != it->consumer[replica].crew)
+            continue;
+        out->producer_wait_ns += look(&p->waiting_ns);
+        out->filling_ns += look(&p->filling_ns);
+    }
+    for (uint32_t w = 0; w < it->plan.pipelines; w++)
+        if (all || &it->pipeline[w] == it->consumer[replica].pipeline)
+            out->choosing_ns += look(&it->pipeline[w].sequencer.choosing_ns);
+}

@@ -1,0 +1,88 @@
+/* src/input/distribute/iterator.h - an iterator from inside: pipelines, their producers, and the consumers. */
+#ifndef DTI_ITERATOR_H
+#define DTI_ITERATOR_H
+
+#include "input/distribute/sequencer.h"
+#include "input/input.h"
+
+struct dti_producer {
+    struct ditto_iterator *iterator;
+    struct dti_pipeline *pipeline;
+    struct dti_crew_of_node *crew;
+    pthread_t thread;
+    uint32_t index; /* among all of the iterator: its seat */
+    struct dti_reader reader;
+    uint32_t naps; /* waits in a row that were long */
+    struct dti_mask affinity;
+    bool has_affinity;
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t waiting_ns, filling_ns; /* written by itself */
+};
+
+/* One order of rows, and the replicas that share it: first_replica .. first_replica + R - 1. */
+struct dti_pipeline {
+    ditto_dataset *dataset; /* referenced */
+    uint32_t first_replica;
+    struct dti_sequencer sequencer;
+    struct dti_crew_of_node *crew; /* [crews] */
+    uint32_t crews;
+};
+
+struct dti_consumer {
+    alignas(DTI_LINE_PAIR) struct dti_ring queue;
+    void *memory; /* of the queue */
+    struct dti_pipeline *pipeline;
+    struct dti_crew_of_node *crew;
+    ditto_status last; /* behind the batch that was taken last; OK: more may come */
+    /* Its own to write. */
+    _Atomic uint64_t wait_ns, taken, rows, bytes, ready;
+};
+
+/* What an iterator is made for: the caller's options, with nothing left open. */
+struct dti_plan {
+    uint64_t global, pass, max_bytes;
+    uint32_t pipelines, replicas_each, slots, producers; /* of each pipeline */
+    bool even, each, is_static, host_memory, file_shards;
+    const void *state;
+    size_t state_bytes;
+    uint32_t state_replicas; /* that it was saved with */
+};
+
+struct ditto_iterator {
+    struct dti_dependent dependent; /* first */
+    struct dti_team *team;          /* NULL: the strategy is destroyed */
+    struct dti_plan plan;
+    struct dti_pipeline *pipeline; /* [plan.pipelines] */
+    struct dti_board board;
+    struct dti_waitroom room; /* seats: producers; they await replicas' ids, or DTI_AWAITS_BOARD */
+    _Atomic uint32_t closing;
+    _Atomic uint32_t use; /* enum dti_use: how its batches are taken */
+    uint32_t producers, started;
+    struct dti_producer *producer; /* [producers] */
+    struct dti_consumer *consumer; /* [team->n] */
+    struct dti_ring **ring;        /* [team->n], the consumers' */
+    size_t offset[DITTO_MAX_COMPONENTS], payload_bytes;
+    uint64_t begin_ns;
+};
+#define DTI_AWAITS_BOARD(iterator) ((iterator)->team->n)
+
+static inline const ditto_dataset *dti_iterator_dataset(const ditto_iterator *iterator) /* whose rows are as all */
+{
+    return iterator->pipeline[0].dataset;
+}
+
+/* -- producers.c -- */
+ditto_status dti_producers_prepare(struct ditto_iterator *iterator); /* crews and producers; no thread yet. NO_MEMORY */
+ditto_status dti_producers_start(struct ditto_iterator *iterator);   /* SYSTEM */
+void dti_producers_stop(struct ditto_iterator *iterator);
+void dti_producers_forget(
+    struct ditto_iterator *iterator); /* in a child after fork: they are not there, but still counted */
+void dti_producers_free(struct ditto_iterator *iterator);
+uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines);
+
+/* -- state.c -- */
+/* Checks the head of plan.state: which pass goes on is known then; and, of each sequencer in turn, reads where it goes on. */
+ditto_status dti_state_open(struct ditto_iterator *iterator, struct dti_bytes_reader *from);
+ditto_status dti_state_read(struct ditto_iterator *iterator, struct dti_pipeline *pipeline,
+                            struct dti_bytes_reader *from);
+
+#endif

@@ -1,0 +1,261 @@
+/* src/input/distribute/producers.c - the threads that read and compute batches into the replicas' queues.
+ *
+ * A pipeline's replicas are grouped by NUMA node, and producers serve one node's each, as far as there are enough: what a producer reads
+ * it writes to memory of the node that it runs on. They run on PUs that no replica is bound to, if there are any, on that node first. */
+#include "input/distribute/iterator.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -- where -- */
+
+/* PUs that the process may use and that no thread of the library is bound to; on `node`, or DITTO_NO_NODE: anywhere. */
+static uint32_t left_over(const struct dti_mask *allowed, uint32_t node, struct dti_mask *free)
+{
+    uint32_t count = 0;
+    dti_mask_clear(free);
+    for (uint32_t pu = 0; pu < DTI_MAX_PUS; pu++)
+        if (dti_mask_has(allowed, pu) && dti_load_on(pu) == 0 &&
+            (node == DITTO_NO_NODE || dti_node_of_pu(pu) == (int32_t)node)) {
+            dti_mask_add(free, pu);
+            count++;
+        }
+    return count;
+}
+
+/* The affinity of the host's own thread, not that of replica 0, as which it may be bound now. False: it can't be asked. */
+static bool host_mask(struct dti_mask *mask)
+{
+    const struct dti_mask *saved = dti_context_saved_mask();
+    if (saved == NULL)
+        return dti_affinity_get(mask) == DITTO_OK;
+    *mask = *saved;
+    return true;
+}
+
+uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines)
+{
+    struct dti_mask allowed, free;
+    uint32_t each = team->n / pipelines;
+    uint32_t count = host_mask(&allowed) ? left_over(&allowed, DITTO_NO_NODE, &free) / pipelines : 1;
+    return count < 1 ? 1 : count < each ? count : each;
+}
+
+static void set_affinity(struct dti_producer *p)
+{
+    struct dti_mask allowed;
+    uint32_t replica = p->pipeline->first_replica + p->crew->replica[0];
+    p->has_affinity = host_mask(&allowed);
+    if (!p->has_affinity)
+        return;
+    if (left_over(&allowed, p->iterator->team->replica[replica].pu.numa_node, &p->affinity) == 0 &&
+        left_over(&allowed, DITTO_NO_NODE, &p->affinity) == 0)
+        p->affinity = allowed; /* replicas have all PUs: they share them */
+}
+
+/* -- crews -- */
+
+/* Gives the pipeline's replicas to at most `most` crews, those of one node to the same. */
+static ditto_status make_crews(struct ditto_iterator *it, struct dti_pipeline *p, uint32_t most)
+{
+    uint32_t n = it->plan.replicas_each, nodes = 0;
+    uint32_t *node = malloc(n * sizeof *node), *list = malloc(n * sizeof *list);
+    p->crew = aligned_alloc(DTI_LINE_PAIR, (most < n ? most : n) * sizeof *p->crew);
+    if (node == NULL || list == NULL || p->crew == NULL) {
+        free(node);
+        free(list);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for producers of %u replicas", n);
+    }
+    memset(p->crew, 0, (most < n ? most : n) * sizeof *p->crew);
+    p->crew[0].replica = list;         /* one list; a crew's part of it begins at its pointer */
+    for (uint32_t j = 0; j < n; j++) { /* node[j]: how many other nodes were met before replica j's */
+        uint32_t own = it->team->replica[p->first_replica + j].pu.numa_node, before = 0;
+        while (before < j && it->team->replica[p->first_replica + before].pu.numa_node != own)
+            before++;
+        node[j] = before < j ? node[before] : nodes++;
+    }
+    p->crews = nodes < most ? nodes : most;
+    for (uint32_t c = 0, used = 0; c < p->crews; c++) {
+        p->crew[c].replica = list + used;
+        p->crew[c].step = p->sequencer.first;
+        atomic_init(&p->crew[c].blocked_on, DTI_NOT_BLOCKED);
+        for (uint32_t j = 0; j < n; j++)
+            if (node[j] % p->crews == c) {
+                list[used++] = j;
+                p->crew[c].replicas++;
+                it->consumer[p->first_replica + j].crew = &p->crew[c];
+            }
+    }
+    free(node);
+    return DITTO_OK;
+}
+
+ditto_status dti_producers_prepare(struct ditto_iterator *it)
+{
+    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
+        struct dti_pipeline *pipeline = &it->pipeline[w];
+        DTI_TRY(make_crews(it, pipeline, it->plan.producers));
+        for (uint32_t i = 0; i < it->plan.producers; i++) {
+            struct dti_producer *p = &it->producer[w * it->plan.producers + i];
+            p->iterator = it;
+            p->pipeline = pipeline;
+            p->crew = &pipeline->crew[i % pipeline->crews];
+            p->index = w * it->plan.producers + i;
+            p->reader.closing = &it->closing;
+            set_affinity(p);
+        }
+    }
+    return DITTO_OK;
+}
+
+void dti_producers_free(struct ditto_iterator *it)
+{
+    for (uint32_t i = 0; it->producer != NULL && i < it->producers; i++)
+        dti_reader_free(&it->producer[i].reader);
+    for (uint32_t w = 0; it->pipeline != NULL && w < it->plan.pipelines; w++) {
+        if (it->pipeline[w].crew != NULL)
+            free(it->pipeline[w].crew[0].replica);
+        free(it->pipeline[w].crew);
+    }
+    free(it->producer);
+}
+
+/* -- waiting -- */
+
+/* How long a producer lets others run before it sleeps: where batches are small, replicas take one sooner than it could be woken. */
+#define YIELD_NS 50000u
+
+struct ticket_wait {
+    struct dti_producer *producer;
+    const struct dti_ticket *ticket;
+    enum dti_take why;
+};
+static bool may_go_on(void *argument)
+{
+    const struct ticket_wait *w = argument;
+    const struct ditto_iterator *it = w->producer->iterator;
+    if (atomic_load_explicit(&it->closing, memory_order_acquire) != 0) /* pairs with dti_producers_stop */
+        return true;
+    if (w->why == DTI_UNKNOWN)
+        return dti_board_knows(&it->board, (uint32_t)(w->producer->pipeline - it->pipeline), w->ticket->step);
+    return dti_ring_reached(it->ring[w->producer->pipeline->first_replica + w->ticket->replica], w->ticket->number);
+}
+
+static void add_time(_Atomic uint64_t *total, uint64_t since)
+{
+    /* relaxed: only this thread writes it, others read it for reports */
+    atomic_store_explicit(total, atomic_load_explicit(total, memory_order_relaxed) + dti_now_ns() - since,
+                          memory_order_relaxed);
+}
+
+static void wait_for_turn(struct dti_producer *p, const struct dti_ticket *ticket, enum dti_take why)
+{
+    /* Waits in a row that were long: then it sleeps at once, and only every so often sees whether they have become short. */
+    struct dti_patience patience = { .yield_ns = p->naps % DTI_NAPS == 0 ? YIELD_NS : 0 };
+    struct ditto_iterator *it = p->iterator;
+    struct ticket_wait w = { p, ticket, why };
+    uint32_t awaited = why == DTI_UNKNOWN ? DTI_AWAITS_BOARD(it) : p->pipeline->first_replica + ticket->replica;
+    uint64_t begin = dti_now_ns();
+    dti_waitroom_signal(&it->team->room, DTI_AWAITS_INPUT(it->team)); /* consumers look whether that replica has left */
+    if (why == DTI_UNKNOWN)
+        dti_waitroom_signal(&it->room, DTI_AWAITS_BOARD(it)); /* its own step may have been cut before */
+    dti_wait(&it->room, p->index, awaited, &patience, &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, may_go_on,
+             &w);
+    p->naps = dti_now_ns() - begin > 2 * YIELD_NS ? p->naps + 1 : 0;
+    add_time(&p->waiting_ns, begin);
+}
+
+/* -- producing -- */
+
+/* How many rows come before one that can't be read; they are in the slot then. The error is the thread's record. */
+static uint64_t fill_up_to_error(struct dti_producer *p, const struct dti_ticket *ticket, void *const *destination)
+{
+    const ditto_dataset *dataset = p->pipeline->dataset;
+    for (uint64_t i = 0; i < ticket->count; i++) {
+        void *to[DITTO_MAX_COMPONENTS];
+        for (uint32_t k = 0; k < dataset->components; k++)
+            to[k] = (char *)destination[k] + i * dataset->component[k].bytes;
+        if (dti_fill(dataset, &p->reader, dti_rows_from(ticket->rows, i), 1, to) != DITTO_OK)
+            return i;
+    }
+    return ticket->count; /* a function that fails only sometimes */
+}
+
+static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
+{
+    struct ditto_iterator *it = p->iterator;
+    struct dti_ring *queue = it->ring[p->pipeline->first_replica + ticket->replica];
+    struct dti_slot *slot = dti_ring_slot(queue, ticket->number);
+    void *destination[DITTO_MAX_COMPONENTS];
+    uint64_t begin = dti_now_ns();
+    slot->rows = ticket->count;
+    slot->step = ticket->step;
+    slot->status = ticket->status;
+    for (uint32_t k = 0; k < p->pipeline->dataset->components; k++)
+        destination[k] = slot->payload + it->offset[k];
+    if (ticket->count > 0 &&
+        dti_fill(p->pipeline->dataset, &p->reader, ticket->rows, ticket->count, destination) != DITTO_OK) {
+        slot->rows = fill_up_to_error(p, ticket, destination);
+        if (slot->rows < ticket->count)
+            slot->status = dti_sequencer_fail(&p->pipeline->sequencer, ticket);
+    }
+    dti_ring_publish(queue, ticket->number);
+    DTI_PROBE1(queue_put, ticket->number);
+    dti_waitroom_signal(&it->team->room, DTI_AWAITS_INPUT(it->team));
+    if (it->plan.pipelines > 1) /* a step may have been cut for this ticket */
+        dti_waitroom_signal(&it->room, DTI_AWAITS_BOARD(it));
+    add_time(&p->filling_ns, begin);
+}
+
+static void *producer_main(void *argument)
+{
+    struct dti_producer *p = argument;
+    struct ditto_iterator *it = p->iterator;
+    struct dti_ticket ticket;
+    enum dti_take taken;
+    char name[16];
+    snprintf(name, sizeof name, "ditto-in%u", p->index);
+    dti_thread_settle(name);
+    if (p->has_affinity)
+        dti_affinity_restore(&p->affinity);
+    while (atomic_load_explicit(&it->closing, memory_order_acquire) == 0 && /* pairs with dti_producers_stop */
+           (taken = dti_sequencer_take(&p->pipeline->sequencer, p->crew, &ticket)) != DTI_FINISHED)
+        if (taken == DTI_TAKEN)
+            produce(p, &ticket);
+        else
+            wait_for_turn(p, &ticket, taken);
+    return NULL;
+}
+
+/* -- life -- */
+
+ditto_status dti_producers_start(struct ditto_iterator *it)
+{
+    for (; it->started < it->producers; it->started++) {
+        int failed = dti_thread_start(&it->producer[it->started].thread, 0, producer_main, &it->producer[it->started]);
+        if (failed != 0)
+            return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed, "the thread of producer %u of %u was refused", it->started,
+                                  it->producers);
+        dti_load_add(DTI_NO_PU);
+    }
+    return DITTO_OK;
+}
+
+void dti_producers_stop(struct ditto_iterator *it)
+{
+    atomic_store_explicit(&it->closing, 1, memory_order_release); /* pairs with may_go_on, producer_main */
+    dti_waitroom_signal(&it->room, DTI_EVERYONE);
+    for (uint32_t i = 0; i < it->started; i++) {
+        pthread_join(it->producer[i].thread, NULL);
+        dti_load_remove(DTI_NO_PU);
+    }
+    it->started = 0;
+}
+
+void dti_producers_forget(struct ditto_iterator *it)
+{
+    for (; it->started > 0; it->started--)
+        dti_load_remove(DTI_NO_PU);
+}

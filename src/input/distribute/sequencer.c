@@ -1,0 +1,285 @@
+/* src/input/distribute/sequencer.c - cutting steps and giving out tickets. */
+#include "input/distribute/sequencer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -- making -- */
+
+static ditto_status make_steps(struct dti_sequencer *s)
+{
+    uint64_t most = dti_cut_most_of_step(&s->o.cut);
+    size_t stride = s->o.dataset->row_words, entries = (size_t)s->o.slots + 1, each, all;
+    if (!dti_multiply(most, stride * sizeof(uint64_t), &each) || !dti_multiply(each, entries, &all))
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to cut steps of %llu rows", (unsigned long long)most);
+    s->step = calloc(entries, sizeof *s->step);
+    uint64_t *words = s->step != NULL ? malloc(all) : NULL;
+    if (words == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to cut steps of %llu rows", (unsigned long long)most);
+    for (size_t i = 0; i < entries; i++)
+        s->step[i].rows = (struct dti_rows){ words + i * (each / sizeof *words), stride };
+    return DITTO_OK;
+}
+
+ditto_status dti_sequencer_init(struct dti_sequencer *s, const struct dti_sequencer_options *options)
+{
+    uint32_t n = options->cut.replicas;
+    pthread_mutex_init(&s->lock, NULL);
+    s->o = *options;
+    s->begins = calloc(n, sizeof *s->begins);
+    s->ended = calloc(n, sizeof *s->ended);
+    s->given = calloc(n, sizeof *s->given);
+    s->before.stride = options->dataset->row_words;
+    s->before.word = calloc(s->before.stride, sizeof(uint64_t));
+    if (s->begins == NULL || s->ended == NULL || s->given == NULL || s->before.word == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to distribute rows to %u replicas", n);
+    DTI_TRY(make_steps(s));
+    return dti_cursor_open(options->dataset, &s->o.pass, &s->cursor);
+}
+
+static struct dti_step *step_at(struct dti_sequencer *s, uint64_t step)
+{
+    return &s->step[step % (s->o.slots + 1)];
+}
+
+void dti_sequencer_free(struct dti_sequencer *s)
+{
+    if (s->o.dataset == NULL)
+        return;
+    for (; s->kept < s->cut; s->kept++)
+        dti_rows_drop(s->o.dataset, step_at(s, s->kept)->rows, step_at(s, s->kept)->count);
+    if (s->short_of > 0)
+        dti_rows_drop(s->o.dataset, step_at(s, s->cut)->rows, s->short_of);
+    dti_rows_drop(s->o.dataset, dti_rows_from(s->before, s->before_given), s->before_count - s->before_given);
+    dti_cursor_close(s->cursor);
+    if (s->step != NULL)
+        free(s->step[0].rows.word);
+    free(s->step);
+    free(s->before.word);
+    free(s->begins);
+    free(s->ended);
+    free((void *)s->given);
+    pthread_mutex_destroy(&s->lock);
+}
+
+/* -- cutting -- */
+
+static uint64_t place_of(const struct dti_sequencer *s, uint64_t step, uint32_t replica)
+{
+    return step * s->o.cut.replicas + replica;
+}
+
+/* Of several ends the first in the order of rows holds. */
+static void end_with(struct dti_sequencer *s, ditto_status status, uint64_t place, const ditto_error *error)
+{
+    if (s->end != DITTO_OK && place >= s->end_place)
+        return;
+    s->end = status;
+    s->end_place = place;
+    if (status < 0)
+        s->error = *error;
+}
+
+/* Asks the cursor; what it comes to is remembered: it is not asked again. */
+static size_t ask(struct dti_sequencer *s, struct dti_rows rows, size_t want)
+{
+    size_t got = 0;
+    if (s->source != DITTO_OK)
+        return 0;
+    s->source = dti_cursor_next(s->cursor, rows, want, &got);
+    if (s->source < 0)
+        s->source_error = *dti_error_get();
+    return got;
+}
+
+static void choose(struct dti_sequencer *s, struct dti_step *step, uint64_t want)
+{
+    for (step->count = 0; step->count < want && s->before_given < s->before_count; step->count++)
+        memcpy(dti_rows_from(step->rows, step->count).word, dti_rows_from(s->before, s->before_given++).word,
+               s->before.stride * sizeof(uint64_t));
+    if (step->count < want)
+        step->count += ask(s, dti_rows_from(step->rows, step->count), want - step->count);
+}
+
+/* A step in which this pipeline is given no rows (G < N) exists on its account only if it has rows for a later one. */
+static bool has_more(struct dti_sequencer *s)
+{
+    if (s->before_given == s->before_count) {
+        s->before_given = 0;
+        s->before_count = ask(s, s->before, 1);
+    }
+    return s->before_given < s->before_count;
+}
+
+static void publish(struct dti_sequencer *s)
+{
+    struct dti_notice *own = &s->o.board->notice[s->o.cut.pipeline];
+    atomic_store_explicit(&own->steps, s->cut, memory_order_release); /* pairs with dti_board_knows */
+    if (s->end != DITTO_OK)
+        atomic_store_explicit(&own->ended, true, memory_order_release); /* the same */
+}
+
+/* The rows of step s->cut, if there are any. */
+static void cut_step(struct dti_sequencer *s)
+{
+    struct dti_step *step = step_at(s, s->cut);
+    uint64_t want = dti_cut_step(&s->o.cut, s->cut), begin = dti_now_ns();
+    if (s->cut - s->kept == (uint64_t)s->o.slots + 1) {
+        dti_rows_drop(s->o.dataset, step->rows, step->count); /* all replicas have taken it */
+        s->kept++;
+    }
+    choose(s, step, want);
+    /* Rows before an error are given out, unless all steps must be whole. */
+    if (step->count < want && s->o.drop_partial && (s->source >= 0 || s->o.board->all_or_none)) {
+        s->short_of = step->count;
+        step->count = 0;
+    }
+    if (want > 0 ? step->count > 0 : has_more(s))
+        s->cut++;
+    else
+        end_with(s, s->source, place_of(s, s->cut, 0), &s->source_error);
+    atomic_fetch_add_explicit(&s->choosing_ns, dti_now_ns() - begin, memory_order_relaxed); /* for reports */
+    publish(s);
+}
+
+/* -- tickets -- */
+
+enum fate { FATE_UNKNOWN, FATE_END, FATE_EMPTY, FATE_ROWS };
+
+static enum fate fate_of(const struct dti_board *board, uint32_t pipeline, uint64_t step)
+{
+    uint32_t with = 0, without = 0;
+    bool own = false;
+    for (uint32_t w = 0; w < board->pipelines; w++) {
+        const struct dti_notice *n = &board->notice[w];
+        bool ended = atomic_load_explicit(&n->ended, memory_order_acquire); /* before steps: pairs with publish */
+        bool has = atomic_load_explicit(&n->steps, memory_order_acquire) > step;
+        with += has;
+        without += !has && ended;
+        own |= has && w == pipeline;
+    }
+    if (board->all_or_none)
+        return without > 0 ? FATE_END : with == board->pipelines ? FATE_ROWS : FATE_UNKNOWN;
+    if (own)
+        return FATE_ROWS;
+    return with > 0 ? FATE_EMPTY : without == board->pipelines ? FATE_END : FATE_UNKNOWN;
+}
+
+bool dti_board_knows(const struct dti_board *board, uint32_t pipeline, uint64_t step)
+{
+    return fate_of(board, pipeline, step) != FATE_UNKNOWN;
+}
+
+static void pass_turn(struct dti_crew_of_node *crew)
+{
+    if (++crew->next == crew->replicas) {
+        crew->next = 0;
+        crew->step++;
+    }
+}
+
+/* The ticket that the crew gives out next; false: none will follow. */
+static bool find_next(const struct dti_sequencer *s, struct dti_crew_of_node *crew, struct dti_ticket *ticket)
+{
+    for (uint32_t ended = 0; ended < crew->replicas; pass_turn(crew)) {
+        uint32_t r = crew->replica[crew->next];
+        if (!s->ended[r] && crew->step >= s->begins[r]) { /* after a restore some may begin later than others */
+            *ticket = (struct dti_ticket){ .replica = r, .step = crew->step, .number = crew->step - s->begins[r] };
+            return true;
+        }
+        ended = s->ended[r] ? ended + 1 : 0;
+    }
+    return false;
+}
+
+/* Before a step is cut, all replicas have taken the one whose place it gets. False: *late has not. */
+static bool has_room(const struct dti_sequencer *s, uint32_t *late, uint64_t *number)
+{
+    if (s->cut - s->kept < (uint64_t)s->o.slots + 1)
+        return true;
+    for (uint32_t r = 0; r < s->o.cut.replicas; r++) {
+        if (s->kept < s->begins[r])
+            continue;
+        *late = r;
+        *number = s->kept - s->begins[r] + s->o.slots;
+        if (!dti_ring_reached(s->o.ring[r], *number))
+            return false;
+    }
+    return true;
+}
+
+static enum dti_take block(struct dti_crew_of_node *crew, struct dti_ticket *ticket, uint32_t on, uint64_t number)
+{
+    if (on != DTI_BLOCKED_BY_BOARD)
+        ticket->replica = on;
+    ticket->number = number;
+    atomic_store_explicit(&crew->blocked_ticket, number, memory_order_relaxed);
+    atomic_store_explicit(&crew->blocked_on, on, memory_order_release); /* pairs with starved() in consumer.c */
+    return on == DTI_BLOCKED_BY_BOARD ? DTI_UNKNOWN : DTI_BLOCKED;
+}
+
+/* What a replica gets in a step that has rows. */
+static void set_rows(struct dti_sequencer *s, struct dti_ticket *ticket)
+{
+    const struct dti_step *step = step_at(s, ticket->step);
+    uint64_t before = dti_cut_before(&s->o.cut, ticket->step, step->count, ticket->replica);
+    ticket->count = dti_cut_before(&s->o.cut, ticket->step, step->count, ticket->replica + 1) - before;
+    ticket->rows = dti_rows_from(step->rows, before);
+}
+
+static enum dti_take take(struct dti_sequencer *s, struct dti_crew_of_node *crew, struct dti_ticket *ticket)
+{
+    uint32_t late;
+    uint64_t number;
+    if (!find_next(s, crew, ticket))
+        return DTI_FINISHED;
+    uint32_t r = ticket->replica;
+    if (!dti_ring_is_free(s->o.ring[r], ticket->number))
+        return block(crew, ticket, r, ticket->number);
+    while (s->end == DITTO_OK && ticket->step >= s->cut) {
+        if (!has_room(s, &late, &number))
+            return block(crew, ticket, late, number);
+        cut_step(s);
+    }
+    enum fate fate = fate_of(s->o.board, s->o.cut.pipeline, ticket->step);
+    if (s->end < 0 && place_of(s, ticket->step, r) >= s->end_place)
+        ticket->status = s->end;
+    else if (fate == FATE_UNKNOWN)
+        return block(crew, ticket, DTI_BLOCKED_BY_BOARD, ticket->step);
+    else if (fate == FATE_END)
+        ticket->status = DITTO_END_OF_INPUT;
+    else if (fate == FATE_ROWS)
+        set_rows(s, ticket);
+    s->ended[r] = ticket->status != DITTO_OK;
+    atomic_store_explicit(&s->given[r], ticket->number + 1,
+                          memory_order_release); /* pairs with starved() in consumer.c */
+    pass_turn(crew);
+    atomic_store_explicit(&crew->blocked_on, DTI_NOT_BLOCKED, memory_order_release); /* the same */
+    return DTI_TAKEN;
+}
+
+enum dti_take dti_sequencer_take(struct dti_sequencer *s, struct dti_crew_of_node *crew, struct dti_ticket *ticket)
+{
+    pthread_mutex_lock(&s->lock);
+    enum dti_take taken = take(s, crew, ticket);
+    pthread_mutex_unlock(&s->lock);
+    return taken;
+}
+
+ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket *ticket)
+{
+    pthread_mutex_lock(&s->lock);
+    end_with(s, dti_error_get()->status, place_of(s, ticket->step, ticket->replica) + 1, dti_error_get());
+    s->ended[ticket->replica] = true;
+    ditto_status status = s->end < 0 ? s->end : dti_error_get()->status;
+    publish(s);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+void dti_sequencer_error(struct dti_sequencer *s, ditto_error *out)
+{
+    pthread_mutex_lock(&s->lock);
+    *out = s->error;
+    pthread_mutex_unlock(&s->lock);
+}

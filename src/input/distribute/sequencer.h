@@ -1,0 +1,116 @@
+/* src/input/distribute/sequencer.h - the one place where order is made: chooses rows, cuts steps, gives out tickets.
+ *
+ * Everything that decides which rows a replica gets, and when, runs here, in one logical thread per pipeline (under a lock; the long work
+ * is done outside). A ticket is given out only after its step has been cut, and only when its place in the replica's ring is free, so
+ * neither the number of producers nor their speed can change anything; and a step stays known until every replica has taken it, so a
+ * position can be saved at any time.
+ *
+ * Steps of a pipeline are kept in a ring of one more than a replica's queue has slots: before step t is cut, every replica has taken step
+ * t - (slots + 1), so its rows are nobody's any more. Rows are written under the lock before the ticket is given out, and not touched
+ * until the replica has released the slot: producers read them without the lock.
+ *
+ * Several pipelines end together: a step exists if any of them has rows for it. What each has cut stands on a board that all read. */
+#ifndef DTI_SEQUENCER_H
+#define DTI_SEQUENCER_H
+
+#include "input/dataset.h"
+#include "input/distribute/rebatch.h"
+#include "input/queue/ring.h"
+
+#include <pthread.h>
+
+/* What a pipeline tells the others. */
+struct dti_notice {
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t steps; /* that have rows, cut so far */
+    _Atomic bool ended;                            /* no more will; after steps */
+};
+struct dti_board {
+    uint32_t pipelines;
+    bool all_or_none;          /* a step exists if all of them have rows for it, not any */
+    struct dti_notice *notice; /* [pipelines] */
+};
+
+#define DTI_NOT_BLOCKED      UINT32_MAX
+#define DTI_BLOCKED_BY_BOARD (UINT32_MAX - 1)
+
+/* Replicas of one NUMA node, whose batches the same producers make, in the order of steps. */
+struct dti_crew_of_node {
+    uint32_t *replica; /* [replicas], the pipeline's own numbers, ascending */
+    uint32_t replicas;
+    /* Under the sequencer's lock. */
+    uint64_t step; /* of the ticket that comes next */
+    uint32_t next; /* index of its replica */
+    /* Why that ticket can't be given out; written under the lock, read by consumers. */
+    alignas(DTI_LINE_PAIR) _Atomic uint32_t blocked_on; /* the pipeline's replica whose ring is full, or as above */
+    _Atomic uint64_t blocked_ticket;                    /* that must be reached there; published by blocked_on */
+};
+
+struct dti_step {
+    uint64_t count; /* rows */
+    struct dti_rows rows;
+};
+
+struct dti_sequencer_options {
+    const ditto_dataset *dataset; /* stays the caller's */
+    struct dti_pass pass;
+    struct dti_cut cut;
+    uint32_t slots;         /* of each ring */
+    bool drop_partial;      /* a step that lacks rows does not exist */
+    struct dti_ring **ring; /* [replicas] */
+    struct dti_board *board;
+};
+
+struct dti_sequencer {
+    pthread_mutex_t lock;           /* guards all below, but for what is constant */
+    struct dti_sequencer_options o; /* constant */
+    struct dti_cursor *cursor;
+    struct dti_step *step; /* [slots + 1], step t at t mod (slots + 1) */
+    uint64_t first;        /* step that this iterator began with */
+    uint64_t cut;          /* steps up to here have been cut */
+    uint64_t kept;         /* from here on they are still known */
+    size_t
+        short_of; /* rows in the place of step `cut` that were too few to be one: nobody gets them, but a saved position has them */
+    struct dti_rows
+        before; /* [before_count] rows that come before those of the cursor: chosen, but not taken, when the position was saved;
+                               or looked at, to know whether there are more */
+    size_t before_count, before_given;
+    uint64_t *begins;        /* [replicas] step of its first ticket */
+    bool *ended;             /* [replicas] its last ticket was given out */
+    _Atomic uint64_t *given; /* [replicas] tickets given out: read by consumers */
+    ditto_status source;     /* what the cursor came to, with its error; OK: it may have more */
+    ditto_error source_error;
+    ditto_status end;   /* OK while tickets may have rows; then END_OF_INPUT or the first error in the order of rows */
+    uint64_t end_place; /* the first (step * replicas + replica) that it holds for */
+    ditto_error error;
+    _Atomic uint64_t choosing_ns; /* spent in cutting steps; written under the lock, read for reports */
+};
+
+/* One ticket: the batch of `count` rows that `replica` gets in `step`, or the end of its queue (status not OK). */
+struct dti_ticket {
+    uint32_t replica; /* the pipeline's own number */
+    uint64_t number, step, count;
+    struct dti_rows rows;
+    ditto_status status;
+};
+
+/* Zeroed before. Errors of opening the dataset; NO_MEMORY. */
+ditto_status dti_sequencer_init(struct dti_sequencer *s, const struct dti_sequencer_options *options);
+void dti_sequencer_free(struct dti_sequencer *s); /* zeroed is allowed */
+
+/* -- Any producer -- */
+enum dti_take {
+    DTI_TAKEN,
+    DTI_BLOCKED,  /* ticket->number must be reached in ticket->replica's ring */
+    DTI_UNKNOWN,  /* the other pipelines have to come to step ticket->step */
+    DTI_FINISHED, /* all queues of the crew have their end */
+};
+enum dti_take dti_sequencer_take(struct dti_sequencer *s, struct dti_crew_of_node *crew, struct dti_ticket *ticket);
+/* Does a step exist? True when that is known. */
+bool dti_board_knows(const struct dti_board *board, uint32_t pipeline, uint64_t step);
+/* Reading failed for a ticket, with the calling thread's error record: the queue ends there, the others behind it. Returns the status
+ * that the queue shall end with. */
+ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket *ticket);
+/* -- A consumer -- */
+void dti_sequencer_error(struct dti_sequencer *s, ditto_error *out); /* that has seen an end */
+
+#endif

@@ -1,0 +1,134 @@
+/* src/input/queue/api_queue.c - include/ditto/queue.h: check, then call. */
+#include "input/queue/queue.h"
+
+/* As dti_not_null, which is a call: a put takes about as long as a few of those. */
+static inline ditto_status check_queue(const ditto_queue *queue)
+{
+    return __builtin_expect(queue != NULL, 1) ? DITTO_OK : dti_not_null(queue, "queue");
+}
+
+static inline ditto_status check_producer(const ditto_queue *queue, uint32_t producer)
+{
+    if (__builtin_expect(producer < queue->producers, 1))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_RANGE, "producer %u of %u: they are counted from 0", producer, queue->producers);
+}
+
+/* Would they ever fit? */
+static inline ditto_status check_bytes(const ditto_queue *queue, uint64_t bytes)
+{
+    if (queue->max_bytes != 0 && bytes > queue->max_bytes)
+        return DTI_FAIL(DITTO_ERR_RANGE, "an item of %llu bytes never fits: max_bytes is %llu",
+                        (unsigned long long)bytes, (unsigned long long)queue->max_bytes);
+    if (queue->payload != NULL && bytes > queue->payload_bytes)
+        return DTI_FAIL(DITTO_ERR_RANGE, "an item of %llu bytes never fits: slots have %llu", (unsigned long long)bytes,
+                        (unsigned long long)queue->payload_bytes);
+    return DITTO_OK;
+}
+
+static inline ditto_status check_room(const ditto_queue *queue, uint32_t producer, uint64_t bytes)
+{
+    DTI_TRY(check_queue(queue));
+    DTI_TRY(check_producer(queue, producer));
+    return check_bytes(queue, bytes);
+}
+
+ditto_status ditto_queue_create(const ditto_queue_options *options, ditto_queue **out)
+{
+    ditto_queue_options known;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_queue_options"));
+    DTI_TRY(dti_flags_check(known.flags, DITTO_QUEUE_ON_NODE, "options->flags"));
+    if (known.reserved != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "options->reserved is %u: it must be 0", known.reserved);
+    if ((known.flags & DITTO_QUEUE_ON_NODE) == 0 && known.node != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "options->node is %u without DITTO_QUEUE_ON_NODE", known.node);
+    if (known.slots > DITTO_MAX_QUEUE_SLOTS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%u slots: at most %u", known.slots, DITTO_MAX_QUEUE_SLOTS);
+    if (known.producers > DITTO_MAX_QUEUE_PRODUCERS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%u producers: at most %u", known.producers, DITTO_MAX_QUEUE_PRODUCERS);
+    return dti_queue_create(&known, out);
+}
+
+ditto_status ditto_queue_destroy(ditto_queue *queue)
+{
+    DTI_ENTER();
+    return queue == NULL ? DITTO_OK : dti_queue_destroy(queue);
+}
+
+ditto_status ditto_queue_put(ditto_queue *queue, uint32_t producer, void *item, uint64_t bytes, uint32_t timeout_ms)
+{
+    DTI_ENTER();
+    DTI_TRY(check_room(queue, producer, bytes));
+    if (item == NULL && bytes != 0 && queue->payload != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "item is NULL, and %llu bytes are to be copied from it",
+                        (unsigned long long)bytes);
+    return dti_queue_put(queue, producer, item, bytes, timeout_ms);
+}
+
+ditto_status ditto_queue_claim(ditto_queue *queue, uint32_t producer, uint64_t bytes, uint32_t timeout_ms,
+                               uint64_t *ticket, void **payload)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(ticket, "ticket"));
+    DTI_TRY(check_room(queue, producer, bytes));
+    return dti_queue_claim(queue, producer, bytes, timeout_ms, ticket, payload);
+}
+
+ditto_status ditto_queue_publish(ditto_queue *queue, uint32_t producer, uint64_t ticket, void *item, uint64_t bytes)
+{
+    DTI_ENTER();
+    DTI_TRY(check_queue(queue));
+    DTI_TRY(check_producer(queue, producer));
+    if (queue->payload != NULL && item != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "item is %p: slots have memory, and what is published is there already",
+                        item);
+    return dti_queue_publish(queue, producer, ticket, item, bytes);
+}
+
+ditto_status ditto_queue_fail(ditto_queue *queue, uint32_t producer, uint64_t ticket, ditto_status status,
+                              const char *message)
+{
+    DTI_ENTER();
+    DTI_TRY(check_queue(queue));
+    DTI_TRY(check_producer(queue, producer));
+    if (status >= DITTO_OK)
+        return DTI_FAIL(DITTO_ERR_INVALID, "status is %d, which is no error", (int)status);
+    return dti_queue_fail(queue, producer, ticket, status, message);
+}
+
+ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer)
+{
+    DTI_ENTER();
+    DTI_TRY(check_queue(queue));
+    DTI_TRY(check_producer(queue, producer));
+    dti_queue_abandon(queue, producer);
+    return DITTO_OK;
+}
+
+ditto_status ditto_queue_get(ditto_queue *queue, ditto_queue_item *out, uint32_t timeout_ms)
+{
+    DTI_ENTER();
+    DTI_TRY(check_queue(queue));
+    if (__builtin_expect(out == NULL, 0))
+        return dti_not_null(out, "out");
+    return dti_queue_get(queue, out, timeout_ms);
+}
+
+ditto_status ditto_queue_close(ditto_queue *queue)
+{
+    DTI_ENTER();
+    DTI_TRY(check_queue(queue));
+    dti_queue_close(queue);
+    return DITTO_OK;
+}
+
+ditto_status ditto_queue_get_stats(const ditto_queue *queue, ditto_queue_stats *out)
+{
+    DTI_ENTER();
+    DTI_TRY(check_queue(queue));
+    DTI_TRY(dti_not_null(out, "out"));
+    dti_queue_stats(queue, out);
+    return DITTO_OK;
+}

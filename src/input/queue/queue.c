@@ -1,0 +1,315 @@
+/* src/input/queue/queue.c - tickets taken, slots filled and emptied. Argued in queue.h. */
+#include "input/queue/queue.h"
+
+#include <string.h>
+
+/* Looks before the clock is read: their time, about 1 us, is not counted as a wait. Without a pause between them, for a hand-over
+ * takes as long as two or three pauses. With the clock and pauses at once a hand-over took 350 ns, where it now takes 42 (two
+ * hyper-threads) or 165 (two cores): ditto-bench queue. */
+#define LOOKS 1000u
+
+/* -- room -- */
+
+/* Reserves bytes; false: they don't fit now. */
+static bool take_bytes(ditto_queue *q, uint64_t bytes)
+{
+    /* acquire: B1. Before `reserved` is read: so that is never older, and the difference never negative. */
+    uint64_t returned = atomic_load_explicit(&q->returned, memory_order_acquire);
+    uint64_t reserved = atomic_load_explicit(&q->reserved, memory_order_relaxed);
+    do { /* relaxed: only a number, nothing is read through it */
+        if (reserved + bytes - returned > q->max_bytes)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&q->reserved, &reserved, reserved + bytes, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
+
+/* Is there a slot for this ticket? `tail` may be older than head: then the difference is negative, and tail is read again. */
+static inline bool has_slot(const ditto_queue *q, struct dti_maker *m, uint64_t tail)
+{
+    if (__builtin_expect((int64_t)(tail - m->seen_head) <= (int64_t)q->mask, 1))
+        return true;
+    m->seen_head = atomic_load_explicit(&q->head, memory_order_acquire); /* F1 */
+    return (int64_t)(tail - m->seen_head) <= (int64_t)q->mask;
+}
+
+/* Takes the next ticket if its slot is free. tail is relaxed: what hangs on a ticket hangs on head. */
+static inline bool take_ticket(ditto_queue *q, struct dti_maker *m, uint64_t *ticket)
+{
+    uint64_t tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
+    if (q->producers == 1) {
+        if (!has_slot(q, m, tail))
+            return false;
+        atomic_store_explicit(&q->tail, tail + 1, memory_order_relaxed); /* T0 */
+    } else {
+        do
+            if (!has_slot(q, m, tail))
+                return false;
+        while (!atomic_compare_exchange_weak_explicit(&q->tail, &tail, tail + 1, memory_order_relaxed,
+                                                      memory_order_relaxed)); /* T0 */
+    }
+    *ticket = tail;
+    return true;
+}
+
+static inline uint32_t state_of(const ditto_queue *q)
+{
+    /* relaxed: what the bits announce is read under a lock (a failure) or not at all by producers (closing) */
+    return atomic_load_explicit(&q->state, memory_order_relaxed);
+}
+
+/* -- a producer -- */
+
+static inline void hand_over(ditto_queue *q, struct dti_entry *e, uint64_t ticket)
+{
+    atomic_store_explicit(&e->filled, ticket + 1, memory_order_release); /* P0 */
+    dti_waitroom_signal(&q->taker, DTI_EVERYONE);
+}
+void dti_queue_hand_over(ditto_queue *q, struct dti_entry *e, uint64_t ticket)
+{
+    hand_over(q, e, ticket);
+}
+
+static ditto_status refuse(ditto_queue *q)
+{
+    if ((state_of(q) & DTI_QUEUE_FAILED) != 0)
+        return dti_queue_failure(q);
+    return DTI_FAIL(DITTO_ERR_CLOSED, "the queue is closed: nothing more can be put");
+}
+
+struct claiming {
+    ditto_queue *queue;
+    struct dti_maker *maker;
+    uint64_t bytes, ticket;
+    bool has_bytes, has_ticket;
+};
+
+/* Takes what there is. True: all is taken, or nothing more is to be had here. */
+static inline bool advance(struct claiming *c)
+{
+    if (state_of(c->queue) != 0)
+        return true;
+    if (!c->has_bytes && !(c->has_bytes = take_bytes(c->queue, c->bytes)))
+        return false;
+    return c->has_ticket = take_ticket(c->queue, c->maker, &c->ticket);
+}
+static bool advanced(void *argument)
+{
+    return advance(argument);
+}
+
+static void give_back_bytes(struct claiming *c)
+{
+    if (!c->has_bytes || c->bytes == 0 || c->queue->max_bytes == 0)
+        return;
+    atomic_fetch_sub_explicit(&c->queue->reserved, c->bytes, memory_order_relaxed); /* as in take_bytes */
+    dti_waitroom_signal(&c->queue->makers, DTI_EVERYONE);
+}
+
+/* Looks for a moment, then by the clock. */
+static bool wait_in(struct dti_waitroom *room, uint32_t seat, struct dti_patience *patience, uint32_t timeout_ms,
+                    dti_condition *condition, void *argument, _Atomic uint64_t *waits, _Atomic uint64_t *wait_ns)
+{
+    for (uint32_t looks = patience->spin_ns != 0 ? LOOKS : 0; looks > 0; looks--)
+        if (condition(argument))
+            return true;
+    uint64_t begin = dti_now_ns();
+    struct dti_deadline deadline = { .timeout_ms = timeout_ms };
+    bool holds = dti_wait(room, seat, DTI_EVERYONE, patience, &deadline, condition, argument);
+    dti_queue_count(waits, 1);
+    dti_queue_count(wait_ns, dti_now_ns() - begin);
+    return holds;
+}
+
+/* The slow half of claiming. */
+__attribute__((noinline)) static ditto_status wait_for_room(struct claiming *c, uint32_t producer, uint32_t timeout_ms)
+{
+    ditto_queue *q = c->queue;
+    struct dti_maker *m = c->maker;
+    if (timeout_ms != 0 && wait_in(&q->makers, producer, &m->patience, timeout_ms, advanced, c, &m->waits, &m->wait_ns))
+        return DITTO_OK;
+    give_back_bytes(c);
+    if (timeout_ms == 0)
+        return DITTO_PENDING;
+    return DTI_FAIL(DITTO_ERR_TIMED_OUT, "producer %u waited %u ms for room: the consumer is too slow, or has gone",
+                    producer, timeout_ms);
+}
+
+/* A ticket that came after closing: the consumer skips it. */
+__attribute__((noinline)) static ditto_status withdraw(struct claiming *c, struct dti_entry *e)
+{
+    e->kind = DTI_ENTRY_WITHDRAWN;
+    dti_queue_hand_over(c->queue, e, c->ticket); /* W0 */
+    return refuse(c->queue);
+}
+
+/* The slot of a ticket of its own; NULL: *status says why not. */
+static inline __attribute__((always_inline)) struct dti_entry *claim(struct claiming *c, uint32_t producer,
+                                                                     uint32_t timeout_ms, ditto_status *status)
+{
+    ditto_queue *q = c->queue;
+    c->maker = &q->maker[producer];
+    c->has_bytes = q->max_bytes == 0;
+    if (__builtin_expect(!advance(c), 0) && (*status = wait_for_room(c, producer, timeout_ms)) != DITTO_OK)
+        return NULL;
+    if (__builtin_expect(!c->has_ticket, 0)) {
+        give_back_bytes(c);
+        *status = refuse(q);
+        return NULL;
+    }
+    struct dti_entry *e = dti_queue_entry(q, c->ticket);
+    e->producer = producer;
+    e->claimed_bytes = c->bytes;
+    dti_fence_light();
+    if (__builtin_expect((state_of(q) & DTI_QUEUE_CLOSING) == 0, 1)) /* T1 */
+        return e;
+    *status = withdraw(c, e);
+    return NULL;
+}
+
+static inline void publish(ditto_queue *q, struct dti_entry *e, uint64_t ticket, void *item, uint64_t bytes)
+{
+    struct dti_maker *m = &q->maker[e->producer];
+    e->item = item;
+    e->bytes = bytes;
+    e->kind = DTI_ENTRY_ITEM;
+    hand_over(q, e, ticket);
+    dti_queue_count(&m->puts, 1);
+    dti_queue_count(&m->bytes, bytes);
+}
+
+ditto_status dti_queue_put(ditto_queue *q, uint32_t producer, void *item, uint64_t bytes, uint32_t timeout_ms)
+{
+    struct claiming c = { .queue = q, .bytes = bytes };
+    ditto_status status;
+    struct dti_entry *e = claim(&c, producer, timeout_ms, &status);
+    if (__builtin_expect(e == NULL, 0))
+        return status;
+    if (q->payload != NULL) {
+        void *payload = dti_queue_payload(q, c.ticket);
+        if (bytes != 0)
+            memcpy(payload, item, bytes);
+        item = payload;
+    }
+    publish(q, e, c.ticket, item, bytes);
+    return DITTO_OK;
+}
+
+ditto_status dti_queue_claim(ditto_queue *q, uint32_t producer, uint64_t bytes, uint32_t timeout_ms, uint64_t *ticket,
+                             void **payload)
+{
+    struct claiming c = { .queue = q, .bytes = bytes };
+    ditto_status status;
+    struct dti_entry *e = claim(&c, producer, timeout_ms, &status);
+    if (__builtin_expect(e == NULL, 0))
+        return status;
+    e->ticket = c.ticket;
+    /* relaxed: believed by this producer, or by who has taken over its number */
+    atomic_store_explicit(&e->holder, producer + 1, memory_order_relaxed);
+    *ticket = c.ticket;
+    if (payload != NULL)
+        *payload = dti_queue_payload(q, c.ticket);
+    return DITTO_OK;
+}
+
+struct dti_entry *dti_queue_held(const ditto_queue *q, uint32_t producer, uint64_t ticket)
+{
+    struct dti_entry *e = dti_queue_entry(q, ticket);
+    /* relaxed: if it says this producer, this thread or the one before it wrote it, and the slot is its own */
+    bool held = atomic_load_explicit(&e->holder, memory_order_relaxed) == producer + 1 && e->ticket == ticket;
+    return held ? e : NULL;
+}
+
+ditto_status dti_queue_publish(ditto_queue *q, uint32_t producer, uint64_t ticket, void *item, uint64_t bytes)
+{
+    struct dti_entry *e = dti_queue_held(q, producer, ticket);
+    if (e == NULL)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "producer %u does not hold ticket %llu", producer,
+                        (unsigned long long)ticket);
+    if (bytes > e->claimed_bytes)
+        return DTI_FAIL(DITTO_ERR_RANGE, "producer %u publishes %llu bytes with ticket %llu, and claimed %llu",
+                        producer, (unsigned long long)bytes, (unsigned long long)ticket,
+                        (unsigned long long)e->claimed_bytes);
+    atomic_store_explicit(&e->holder, 0, memory_order_relaxed); /* as in dti_queue_held */
+    publish(q, e, ticket, q->payload != NULL ? dti_queue_payload(q, ticket) : item, bytes);
+    return DITTO_OK;
+}
+
+/* -- the consumer -- */
+
+static inline bool is_filled(const struct dti_entry *e, uint64_t ticket)
+{
+    return atomic_load_explicit(&e->filled, memory_order_acquire) == ticket + 1; /* P1 */
+}
+
+/* Gives back the slot of the ticket that head stands at, and its bytes. */
+static inline void give_back(ditto_queue *q, uint64_t bytes)
+{
+    uint64_t head = atomic_load_explicit(&q->head, memory_order_relaxed); /* the consumer's own */
+    atomic_store_explicit(&q->head, head + 1, memory_order_release);      /* F0 */
+    if (q->max_bytes != 0)                                                /* B0 */
+        atomic_store_explicit(&q->returned, atomic_load_explicit(&q->returned, memory_order_relaxed) + bytes,
+                              memory_order_release);
+    dti_waitroom_signal(&q->makers, DTI_EVERYONE);
+}
+
+static bool has_ended(const ditto_queue *q)
+{
+    /* acquire: C1, with the closer's fence; then tail has every ticket that will not be withdrawn */
+    return (atomic_load_explicit(&q->state, memory_order_acquire) & DTI_QUEUE_CLOSED) != 0 &&
+           atomic_load_explicit(&q->tail, memory_order_relaxed) == q->next; /* E1 */
+}
+
+/* Is there something to say: an item, a failure, the end? Skips what was withdrawn. */
+static inline bool look(ditto_queue *q)
+{
+    for (;;) {
+        struct dti_entry *e = dti_queue_entry(q, q->next);
+        if (!is_filled(e, q->next))
+            return has_ended(q);
+        if (__builtin_expect(e->kind != DTI_ENTRY_WITHDRAWN, 1))
+            return true;
+        q->next++;
+        give_back(q, e->claimed_bytes);
+    }
+}
+static bool looked(void *argument)
+{
+    return look(argument);
+}
+
+__attribute__((noinline)) static ditto_status wait_for_item(ditto_queue *q, uint32_t timeout_ms)
+{
+    if (timeout_ms == 0)
+        return DITTO_PENDING;
+    if (wait_in(&q->taker, 0, &q->patience, timeout_ms, looked, q, &q->waits, &q->wait_ns))
+        return DITTO_OK;
+    uint64_t ticket = q->next;
+    bool taken = atomic_load_explicit(&q->tail, memory_order_relaxed) != ticket; /* for the message */
+    return DTI_FAIL(DITTO_ERR_TIMED_OUT, "the consumer waited %u ms for ticket %llu, which %s", timeout_ms,
+                    (unsigned long long)ticket,
+                    taken ? "is claimed and not published"
+                          : "nobody has claimed: the producers are too slow, or have gone");
+}
+
+ditto_status dti_queue_get(ditto_queue *q, ditto_queue_item *out, uint32_t timeout_ms)
+{
+    /* relaxed: the consumer's own */
+    if (q->payload != NULL && q->next != atomic_load_explicit(&q->head, memory_order_relaxed))
+        give_back(q, dti_queue_entry(q, q->next - 1)->claimed_bytes);
+    if (!look(q))
+        DTI_TRY(wait_for_item(q, timeout_ms));
+    uint64_t ticket = q->next;
+    struct dti_entry *e = dti_queue_entry(q, ticket);
+    if (__builtin_expect(!is_filled(e, ticket), 0))
+        return DITTO_END_OF_INPUT;
+    if (__builtin_expect(e->kind == DTI_ENTRY_FAILED, 0)) /* stays: the next call finds it again */
+        return dti_queue_failure(q);
+    *out = (ditto_queue_item){ .item = e->item, .bytes = e->bytes, .ticket = ticket, .producer = e->producer };
+    q->next = ticket + 1;
+    if (q->payload == NULL)
+        give_back(q, e->claimed_bytes);
+    dti_queue_count(&q->gets, 1);
+    dti_queue_count(&q->got_bytes, out->bytes);
+    return DITTO_OK;
+}

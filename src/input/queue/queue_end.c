@@ -1,0 +1,62 @@
+/* src/input/queue/queue_end.c - how a queue ends: closing, failing, a producer that has gone. Argued in queue.h. */
+#include "input/queue/queue.h"
+
+#include <stdio.h>
+
+void dti_queue_close(ditto_queue *q)
+{
+    atomic_fetch_or_explicit(&q->state, DTI_QUEUE_CLOSING, memory_order_relaxed); /* E0; ordered by the fence */
+    dti_fence_heavy(); /* pairs with dti_fence_light between T0 and T1 */
+    atomic_fetch_or_explicit(&q->state, DTI_QUEUE_CLOSED, memory_order_release); /* C0 */
+    dti_waitroom_signal(&q->makers, DTI_EVERYONE);
+    dti_waitroom_signal(&q->taker, DTI_EVERYONE);
+}
+
+ditto_status dti_queue_failure(ditto_queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    ditto_status status = q->status;
+    DTI_FAIL(status, "producer %u failed at ticket %llu: %s", q->failed_producer, (unsigned long long)q->failed_ticket,
+             q->message);
+    pthread_mutex_unlock(&q->lock);
+    return status;
+}
+
+static void record(ditto_queue *q, uint32_t producer, uint64_t ticket, ditto_status status, const char *message)
+{
+    pthread_mutex_lock(&q->lock);
+    if (q->status == DITTO_OK || ticket < q->failed_ticket) { /* I4 */
+        q->status = status;
+        q->failed_producer = producer;
+        q->failed_ticket = ticket;
+        snprintf(q->message, sizeof q->message, "%s", message != NULL ? message : ditto_status_sentence(status));
+    }
+    pthread_mutex_unlock(&q->lock);
+}
+
+ditto_status dti_queue_fail(ditto_queue *q, uint32_t producer, uint64_t ticket, ditto_status status,
+                            const char *message)
+{
+    struct dti_entry *e = dti_queue_held(q, producer, ticket);
+    if (e == NULL)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "producer %u does not hold ticket %llu", producer,
+                        (unsigned long long)ticket);
+    record(q, producer, ticket, status, message);
+    /* relaxed: who sees the bit takes the lock that record() has released. It may be seen late: then something is put that
+     * nobody takes. */
+    atomic_fetch_or_explicit(&q->state, DTI_QUEUE_FAILED, memory_order_relaxed);
+    atomic_store_explicit(&e->holder, 0, memory_order_relaxed); /* as in dti_queue_held */
+    e->kind = DTI_ENTRY_FAILED;
+    dti_queue_hand_over(q, e, ticket);
+    dti_waitroom_signal(&q->makers, DTI_EVERYONE);
+    return DITTO_OK;
+}
+
+void dti_queue_abandon(ditto_queue *q, uint32_t producer)
+{
+    for (uint64_t i = 0; i <= q->mask; i++)
+        /* relaxed: as in dti_queue_held */
+        if (atomic_load_explicit(&q->entry[i].holder, memory_order_relaxed) == producer + 1)
+            (void)dti_queue_fail(q, producer, q->entry[i].ticket, DITTO_ERR_PEER_STOPPED,
+                                 "it has gone without publishing what it had claimed");
+}

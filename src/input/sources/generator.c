@@ -1,0 +1,187 @@
+/* src/input/sources/generator.c - rows that a function of the user's makes, one after the other, in the sequencer. */
+#include "input/sources/held.h"
+#include "input/sources/sources.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct generator_dataset {
+    ditto_dataset base; /* first */
+    ditto_generator user;
+};
+
+struct generator_cursor {
+    struct dti_cursor base; /* first */
+    const struct generator_dataset *generator;
+    void *position; /* the user's */
+    bool opened;
+    uint64_t pass, rows;
+    const _Atomic uint32_t *closing;
+    bool ended; /* it has said so, and is not asked again */
+};
+
+static ditto_status begin(struct generator_cursor *c)
+{
+    const ditto_generator *user = &c->generator->user;
+    uint32_t serial = dti_error_serial;
+    ditto_status status = user->open != NULL ? user->open(user->user, c->pass, &c->position) : DITTO_OK;
+    if (status != DITTO_OK)
+        return dti_fail_user(status, serial, "a generator (open)", NULL, NULL);
+    c->opened = true;
+    return DITTO_OK;
+}
+
+static void end(struct generator_cursor *c)
+{
+    if (c->opened && c->generator->user.close != NULL)
+        c->generator->user.close(c->generator->user.user, c->position);
+    c->opened = false;
+}
+
+static ditto_status open_generator(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+{
+    struct generator_cursor *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a generator");
+    c->generator = (const struct generator_dataset *)dataset;
+    c->pass = pass->number;
+    c->closing = pass->closing;
+    ditto_status status = begin(c);
+    if (status != DITTO_OK) {
+        free(c);
+        return status;
+    }
+    *out = &c->base;
+    return DITTO_OK;
+}
+
+/* One row, into a block of its own. */
+static ditto_status generate(struct generator_cursor *c, uint64_t *row)
+{
+    const ditto_dataset *dataset = &c->generator->base;
+    const ditto_generator *user = &c->generator->user;
+    void *component[DITTO_MAX_COMPONENTS];
+    ditto_tensor out[DITTO_MAX_COMPONENTS];
+    DTI_TRY(dti_held_row_new(dataset, c->rows, row));
+    dti_held_row_components(dataset, row, component);
+    dti_row_tensors(dataset, component, out);
+    uint32_t serial = dti_error_serial;
+    ditto_status status = user->next(user->user, c->position, out);
+    if (status < 0 || status > DITTO_END_OF_INPUT)
+        status = dti_fail_user(status, serial, "a generator (next)", dataset, row);
+    if (status != DITTO_OK)
+        dti_held_row_drop(dataset, row);
+    return status;
+}
+
+static ditto_status next_generator(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
+{
+    struct generator_cursor *c = (struct generator_cursor *)cursor;
+    while (!c->ended && *got < want) {
+        DTI_TRY(dti_closing_check(c->closing));
+        ditto_status status = generate(c, rows.word + *got * rows.stride);
+        c->ended = status == DITTO_END_OF_INPUT;
+        DTI_TRY(status);
+        c->rows++;
+        ++*got;
+    }
+    return c->ended ? DITTO_END_OF_INPUT : DITTO_OK;
+}
+
+static void close_generator(struct dti_cursor *cursor)
+{
+    end((struct generator_cursor *)cursor);
+    free(cursor);
+}
+
+static ditto_status save_generator(struct dti_cursor *cursor, struct dti_bytes *to)
+{
+    struct generator_cursor *c = (struct generator_cursor *)cursor;
+    const ditto_generator *user = &c->generator->user;
+    size_t length = 0;
+    dti_bytes_put_u64(to, c->rows);
+    dti_bytes_put_u64(to, c->ended);
+    if (c->ended)
+        return DITTO_OK;
+    if (user->save == NULL || user->restore == NULL)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "a generator without save and restore: its position is the program's own");
+    uint32_t serial = dti_error_serial;
+    ditto_status status = user->save(user->user, c->position, NULL, 0, &length);
+    size_t room = length;
+    char *state = malloc(room != 0 ? room : 1);
+    if (status == DITTO_OK && state != NULL)
+        status = user->save(user->user, c->position, state, room, &length);
+    if (status != DITTO_OK || state == NULL) {
+        free(state);
+        return status != DITTO_OK
+                   ? dti_fail_user(status, serial, "a generator (save)", NULL, NULL)
+                   : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the %zu bytes of a generator's state", length);
+    }
+    if (length > room) {
+        free(state);
+        return DTI_FAIL(DITTO_ERR_INVALID, "a generator's save spoke of %zu bytes, and then of %zu", room, length);
+    }
+    dti_bytes_put_u64(to, length);
+    dti_bytes_put(to, state, length);
+    free(state);
+    return DITTO_OK;
+}
+
+static ditto_status restore_generator(struct dti_cursor *cursor, struct dti_bytes_reader *from)
+{
+    struct generator_cursor *c = (struct generator_cursor *)cursor;
+    const ditto_generator *user = &c->generator->user;
+    c->rows = dti_bytes_get_u64(from);
+    c->ended = dti_bytes_get_below(from, 1) != 0;
+    if (c->ended)
+        return DITTO_OK;
+    size_t length = dti_bytes_get_u64(from);
+    if (from->failed || length > (size_t)(from->end - from->at)) {
+        from->failed = true;
+        return DITTO_OK;
+    }
+    if (user->restore == NULL)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "a generator without save and restore: its position is the program's own");
+    uint32_t serial = dti_error_serial;
+    ditto_status status = user->restore(user->user, c->position, from->at, length);
+    from->at += length;
+    return status == DITTO_OK ? DITTO_OK : dti_fail_user(status, serial, "a generator (restore)", NULL, NULL);
+}
+
+static void where_generator(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
+{
+    (void)dataset;
+    dti_text_add(text, "row %llu of a generator", (unsigned long long)dti_held_row_of(row)->number);
+}
+
+static const struct dti_dataset_kind generator_kind = {
+    .name = "generator",
+    .open = open_generator,
+    .next = next_generator,
+    .close = close_generator,
+    .save = save_generator,
+    .restore = restore_generator,
+    .fill = dti_held_row_fill,
+    .where = where_generator,
+    .drop = dti_held_row_drop,
+    .save_row = dti_held_row_save,
+    .load_row = dti_held_row_load,
+};
+
+ditto_status dti_generator_create(const ditto_generator *user, const ditto_tensor *row, uint32_t components,
+                                  ditto_dataset **out)
+{
+    struct generator_dataset *g = dti_dataset_new(sizeof *g, &generator_kind, NULL, 0);
+    ditto_status status = DITTO_OK;
+    if (g == NULL)
+        return dti_error_get()->status;
+    g->user = *user;
+    g->base.row_words = 1;
+    g->base.components = components;
+    g->base.holds = true;
+    for (uint32_t k = 0; k < components && status == DITTO_OK; k++)
+        status = dti_dataset_set_component(&g->base, k, &row[k]);
+    return dti_dataset_out(&g->base, status, out);
+}

@@ -1,0 +1,153 @@
+/* src/input/transforms/batch.c - marks on a dataset: batch, unbatch, prefetch.
+ *
+ * Rows flow through unchanged: the cut into per-replica batches is made once, by the sequencer. Only where the rows that are left over
+ * at the end are dropped does batch hold rows back: a batch's worth, until it is known to be whole. */
+#include "input/transforms/transforms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -- marks -- */
+
+static ditto_status open_mark(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+{
+    return dti_cursor_open(dataset->input[0], pass, out); /* the input's own cursor */
+}
+
+static void digest_batch(const ditto_dataset *dataset, struct dti_bytes *to)
+{
+    dti_bytes_put_u64(to, dataset->batch_rows);
+}
+
+static const struct dti_dataset_kind mark_kind = { .name = "mark", .open = open_mark, .digest = digest_batch };
+
+/* -- batches that are whole -- */
+
+struct whole_cursor {
+    struct dti_cursor base; /* first */
+    struct dti_cursor *from;
+    struct dti_rows rows; /* [batch_rows] */
+    size_t given, filled; /* of them */
+    ditto_status ended;
+    ditto_error error; /* if that was one: it comes after the rows before it */
+};
+
+static void close_whole(struct dti_cursor *cursor)
+{
+    struct whole_cursor *c = (struct whole_cursor *)cursor;
+    if (c->base.dataset != NULL)
+        dti_rows_drop(c->base.dataset, dti_rows_from(c->rows, c->given), c->filled - c->given);
+    dti_cursor_close(c->from);
+    free(c->rows.word);
+    free(c);
+}
+
+static ditto_status open_whole(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+{
+    struct whole_cursor *c = calloc(1, sizeof *c);
+    size_t bytes;
+    if (c == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    c->rows.stride = dataset->row_words;
+    if (dti_multiply(dataset->batch_rows, dataset->row_words * sizeof(uint64_t), &bytes))
+        c->rows.word = malloc(bytes);
+    ditto_status status = c->rows.word != NULL ? dti_cursor_open(dataset->input[0], pass, &c->from)
+                                               : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a batch of %llu rows",
+                                                          (unsigned long long)dataset->batch_rows);
+    if (status != DITTO_OK) {
+        close_whole(&c->base);
+        return status;
+    }
+    *out = &c->base;
+    return DITTO_OK;
+}
+
+/* The next batch. What is not a whole one at the end is dropped; before an error it is not. */
+static ditto_status refill(struct whole_cursor *c)
+{
+    const ditto_dataset *dataset = c->base.dataset;
+    if (c->ended < 0)
+        dti_error_set(&c->error);
+    DTI_TRY(c->ended);
+    c->given = 0;
+    c->ended = dti_cursor_next(c->from, c->rows, (size_t)dataset->batch_rows, &c->filled);
+    if (c->ended < 0)
+        c->error = *dti_error_get();
+    if (c->ended == DITTO_END_OF_INPUT && c->filled < dataset->batch_rows) {
+        dti_rows_drop(dataset, c->rows, c->filled);
+        c->filled = 0;
+    }
+    return c->filled > 0 ? DITTO_OK : c->ended;
+}
+
+static ditto_status next_whole(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
+{
+    struct whole_cursor *c = (struct whole_cursor *)cursor;
+    while (*got < want) {
+        if (c->given == c->filled)
+            DTI_TRY(refill(c));
+        for (; *got < want && c->given < c->filled; ++*got, c->given++)
+            memcpy(dti_rows_from(rows, *got).word, dti_rows_from(c->rows, c->given).word,
+                   c->rows.stride * sizeof(uint64_t));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status save_whole(struct dti_cursor *cursor, struct dti_bytes *to)
+{
+    struct whole_cursor *c = (struct whole_cursor *)cursor;
+    if (c->ended < 0) { /* its input can't go on */
+        dti_error_set(&c->error);
+        return c->ended;
+    }
+    DTI_TRY(dti_rows_save(c->base.dataset, dti_rows_from(c->rows, c->given), c->filled - c->given, to));
+    dti_bytes_put_u64(to, c->ended == DITTO_END_OF_INPUT);
+    return dti_cursor_save(c->from, to);
+}
+
+static ditto_status restore_whole(struct dti_cursor *cursor, struct dti_bytes_reader *from)
+{
+    struct whole_cursor *c = (struct whole_cursor *)cursor;
+    DTI_TRY(dti_rows_load(c->base.dataset, c->rows, (size_t)c->base.dataset->batch_rows, &c->filled, from));
+    c->ended = dti_bytes_get_below(from, 1) != 0 ? DITTO_END_OF_INPUT : DITTO_OK;
+    return dti_cursor_restore(c->from, from);
+}
+
+static const struct dti_dataset_kind whole_kind = {
+    .name = "whole batches",
+    .open = open_whole,
+    .next = next_whole,
+    .close = close_whole,
+    .save = save_whole,
+    .restore = restore_whole,
+    .digest = digest_batch,
+};
+
+/* -- making -- */
+
+ditto_status dti_batch_create(ditto_dataset *input, uint64_t rows, bool drop_remainder, ditto_dataset **out)
+{
+    ditto_dataset *d = dti_dataset_new(sizeof *d, drop_remainder ? &whole_kind : &mark_kind, &input, 1);
+    if (d == NULL)
+        return dti_error_get()->status;
+    d->batch_rows = rows;
+    d->drop_remainder = drop_remainder;
+    d->by_file = input->by_file && !drop_remainder;
+    *out = d;
+    return DITTO_OK;
+}
+
+ditto_status dti_unbatch_create(ditto_dataset *input, ditto_dataset **out)
+{
+    return dti_batch_create(input, 0, false, out);
+}
+
+ditto_status dti_prefetch_create(ditto_dataset *input, uint64_t batches, ditto_dataset **out)
+{
+    ditto_dataset *d = dti_dataset_new(sizeof *d, &mark_kind, &input, 1);
+    if (d == NULL)
+        return dti_error_get()->status;
+    d->prefetch = batches;
+    *out = d;
+    return DITTO_OK;
+}

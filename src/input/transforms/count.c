@@ -1,0 +1,164 @@
+/* src/input/transforms/count.c - repeat, take and skip: transformations that only count rows. */
+#include "input/transforms/transforms.h"
+
+#include <stdlib.h>
+
+/* `passes` times the input; of it, leave out `skip` rows and give at most `take`. Each use sets one of the three. */
+struct count_dataset {
+    ditto_dataset base; /* first */
+    uint64_t passes, skip, take;
+};
+
+struct count_cursor {
+    struct dti_cursor base;  /* first */
+    struct dti_cursor *from; /* on the input */
+    struct dti_pass pass;
+    uint64_t passes_left, skip_left, take_left;
+    bool gave_row; /* in this pass: an input that has become empty must not be repeated for ever */
+};
+
+static ditto_status open_count(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+{
+    const struct count_dataset *d = (const struct count_dataset *)dataset;
+    struct count_cursor *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    *c = (struct count_cursor){ .pass = *pass, .passes_left = d->passes, .skip_left = d->skip, .take_left = d->take };
+    if (d->passes != DITTO_REPEAT_FOREVER)
+        c->pass.number *= d->passes; /* repeat(2) in pass 1 goes through passes 2 and 3 of its input */
+    ditto_status status = dti_cursor_open(dataset->input[0], &c->pass, &c->from);
+    if (status != DITTO_OK) {
+        free(c);
+        return status;
+    }
+    *out = &c->base;
+    return DITTO_OK;
+}
+
+static ditto_status begin_pass(struct count_cursor *c, uint64_t number)
+{
+    struct dti_cursor *again;
+    c->pass.number = number;
+    DTI_TRY(dti_cursor_open(c->base.dataset->input[0], &c->pass, &again));
+    dti_cursor_close(c->from);
+    c->from = again;
+    c->gave_row = false;
+    return DITTO_OK;
+}
+
+/* The next rows of the input, over the borders of its passes. */
+static ditto_status next_over_passes(struct count_cursor *c, struct dti_rows rows, size_t want, size_t *got)
+{
+    for (*got = 0;;) {
+        size_t more;
+        ditto_status status = dti_cursor_next(c->from, dti_rows_from(rows, *got), want - *got, &more);
+        *got += more;
+        c->gave_row |= more > 0;
+        if (status != DITTO_END_OF_INPUT || c->passes_left == 1 || !c->gave_row)
+            return status;
+        DTI_TRY(dti_closing_check(c->pass.closing));
+        DTI_TRY(begin_pass(c, c->pass.number + 1));
+        if (c->passes_left != DITTO_REPEAT_FOREVER)
+            c->passes_left--;
+        if (*got == want)
+            return DITTO_OK;
+    }
+}
+
+static ditto_status skip_rows(struct count_cursor *c, struct dti_rows rows, size_t room)
+{
+    while (c->skip_left > 0) {
+        size_t got;
+        DTI_TRY(dti_closing_check(c->pass.closing));
+        ditto_status status = next_over_passes(c, rows, room < c->skip_left ? room : (size_t)c->skip_left, &got);
+        dti_rows_drop(c->base.dataset, rows, got);
+        c->skip_left -= got;
+        DTI_TRY(status);
+    }
+    return DITTO_OK;
+}
+
+static ditto_status next_count(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
+{
+    struct count_cursor *c = (struct count_cursor *)cursor;
+    DTI_TRY(skip_rows(c, rows, want));
+    bool last = c->take_left <= want;
+    ditto_status status = next_over_passes(c, rows, last ? (size_t)c->take_left : want, got);
+    if (c->take_left != UINT64_MAX)
+        c->take_left -= *got;
+    return status == DITTO_OK && last && c->take_left == 0 ? DITTO_END_OF_INPUT : status;
+}
+
+static void close_count(struct dti_cursor *cursor)
+{
+    dti_cursor_close(((struct count_cursor *)cursor)->from);
+    free(cursor);
+}
+
+static ditto_status save_count(struct dti_cursor *cursor, struct dti_bytes *to)
+{
+    struct count_cursor *c = (struct count_cursor *)cursor;
+    dti_bytes_put_u64(to, c->pass.number);
+    dti_bytes_put_u64(to, c->passes_left);
+    dti_bytes_put_u64(to, c->skip_left);
+    dti_bytes_put_u64(to, c->take_left);
+    dti_bytes_put_u64(to, c->gave_row);
+    return dti_cursor_save(c->from, to);
+}
+
+static ditto_status restore_count(struct dti_cursor *cursor, struct dti_bytes_reader *from)
+{
+    struct count_cursor *c = (struct count_cursor *)cursor;
+    uint64_t number = dti_bytes_get_u64(from);
+    c->passes_left = dti_bytes_get_u64(from);
+    c->skip_left = dti_bytes_get_u64(from);
+    c->take_left = dti_bytes_get_u64(from);
+    bool gave_row = dti_bytes_get_below(from, 1) != 0;
+    DTI_TRY(dti_bytes_reader_status(from));
+    if (number != c->pass.number)
+        DTI_TRY(begin_pass(c, number));
+    c->gave_row = gave_row;
+    return dti_cursor_restore(c->from, from);
+}
+
+static void digest_count(const ditto_dataset *dataset, struct dti_bytes *to)
+{
+    const struct count_dataset *d = (const struct count_dataset *)dataset;
+    dti_bytes_put_u64(to, d->passes);
+    dti_bytes_put_u64(to, d->skip);
+    dti_bytes_put_u64(to, d->take);
+}
+
+static const struct dti_dataset_kind count_kind = {
+    .name = "count",
+    .open = open_count,
+    .next = next_count,
+    .close = close_count,
+    .save = save_count,
+    .restore = restore_count,
+    .digest = digest_count,
+};
+
+static ditto_status create(ditto_dataset *input, uint64_t passes, uint64_t skip, uint64_t take, ditto_dataset **out)
+{
+    struct count_dataset *d = dti_dataset_new(sizeof *d, &count_kind, &input, 1);
+    if (d == NULL)
+        return dti_error_get()->status;
+    d->passes = passes;
+    d->skip = skip;
+    d->take = take;
+    d->base.by_file = input->by_file && skip == 0 && take == UINT64_MAX;
+    d->base.infinite = passes == DITTO_REPEAT_FOREVER || (input->infinite && take == UINT64_MAX);
+    *out = &d->base;
+    return DITTO_OK;
+}
+
+ditto_status dti_repeat_create(ditto_dataset *input, uint64_t count, ditto_dataset **out)
+{
+    return create(input, count, 0, UINT64_MAX, out);
+}
+
+ditto_status dti_window_create(ditto_dataset *input, uint64_t skip, uint64_t take, ditto_dataset **out)
+{
+    return create(input, 1, skip, take, out);
+}

@@ -1,0 +1,225 @@
+/* src/input/transforms/join.c - rows of several inputs one after the other, or in turn: concatenate and interleave.
+ *
+ * `cycle` inputs are open at a time and give `block` rows each in turn; when one ends, the next input that is not open yet takes its
+ * place. A cycle of 1 with blocks without end is concatenation. A row has one word more: which input it is of. */
+#include "input/transforms/transforms.h"
+
+#include <stdlib.h>
+
+struct join_dataset {
+    ditto_dataset base; /* first */
+    uint32_t cycle;
+    uint64_t block;
+};
+
+struct seat {
+    struct dti_cursor *from; /* NULL: empty */
+    uint32_t input;
+};
+
+struct join_cursor {
+    struct dti_cursor base; /* first */
+    struct dti_pass pass;
+    uint32_t next_input; /* that takes a seat next */
+    uint32_t seats, turn;
+    uint64_t in_block; /* rows that the seat whose turn it is has given */
+    struct seat seat[];
+};
+
+static void close_join(struct dti_cursor *cursor)
+{
+    struct join_cursor *c = (struct join_cursor *)cursor;
+    for (uint32_t i = 0; i < c->seats; i++)
+        dti_cursor_close(c->seat[i].from);
+    free(c);
+}
+
+static ditto_status open_join(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+{
+    const struct join_dataset *d = (const struct join_dataset *)dataset;
+    uint32_t seats = d->cycle < dataset->inputs ? d->cycle : dataset->inputs;
+    struct join_cursor *c = calloc(1, sizeof *c + seats * sizeof c->seat[0]);
+    if (c == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    c->pass = *pass;
+    c->seats = seats;
+    *out = &c->base;
+    return DITTO_OK;
+}
+
+/* Each input numbers its files behind those of the inputs before it. */
+static ditto_status sit(struct join_cursor *c, struct seat *seat, uint32_t input)
+{
+    const ditto_dataset *d = c->base.dataset;
+    struct dti_pass pass = c->pass;
+    for (uint32_t i = 0; i < input; i++)
+        pass.first_file += d->input[i]->files;
+    DTI_TRY(dti_cursor_open(d->input[input], &pass, &seat->from));
+    seat->input = input;
+    return DITTO_OK;
+}
+
+static void pass_turn(struct join_cursor *c)
+{
+    c->turn = c->turn + 1 < c->seats ? c->turn + 1 : 0;
+    c->in_block = 0;
+}
+
+static bool all_ended(const struct join_cursor *c)
+{
+    for (uint32_t i = 0; i < c->seats; i++)
+        if (c->seat[i].from != NULL)
+            return false;
+    return c->next_input == c->base.dataset->inputs;
+}
+
+/* Rows of the seat whose turn it is. */
+static ditto_status take_turn(struct join_cursor *c, struct dti_rows rows, size_t want, size_t *got)
+{
+    const struct join_dataset *d = (const struct join_dataset *)c->base.dataset;
+    struct seat *seat = &c->seat[c->turn];
+    *got = 0;
+    if (seat->from == NULL && c->next_input < d->base.inputs) {
+        DTI_TRY(sit(c, seat, c->next_input));
+        c->next_input++;
+    }
+    if (seat->from == NULL) {
+        pass_turn(c);
+        return DITTO_OK;
+    }
+    uint64_t left = d->block - c->in_block;
+    ditto_status status =
+        dti_cursor_next(seat->from, dti_rows_words_from(rows, 1), want < left ? want : (size_t)left, got);
+    for (size_t i = 0; i < *got; i++)
+        rows.word[i * rows.stride] = seat->input;
+    c->in_block += *got;
+    if (status == DITTO_END_OF_INPUT) {
+        dti_cursor_close(seat->from);
+        seat->from = NULL;
+    }
+    if (status == DITTO_END_OF_INPUT || c->in_block == d->block)
+        pass_turn(c);
+    return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
+}
+
+static ditto_status next_join(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
+{
+    struct join_cursor *c = (struct join_cursor *)cursor;
+    while (*got < want && !all_ended(c)) {
+        size_t more;
+        DTI_TRY(dti_closing_check(c->pass.closing));
+        ditto_status status = take_turn(c, dti_rows_from(rows, *got), want - *got, &more);
+        *got += more;
+        DTI_TRY(status);
+    }
+    return *got < want ? DITTO_END_OF_INPUT : DITTO_OK;
+}
+
+static ditto_status save_join(struct dti_cursor *cursor, struct dti_bytes *to)
+{
+    struct join_cursor *c = (struct join_cursor *)cursor;
+    dti_bytes_put_u64(to, c->next_input);
+    dti_bytes_put_u64(to, c->turn);
+    dti_bytes_put_u64(to, c->in_block);
+    for (uint32_t i = 0; i < c->seats; i++) {
+        dti_bytes_put_u64(to, c->seat[i].from != NULL ? (uint64_t)c->seat[i].input + 1 : 0);
+        if (c->seat[i].from != NULL)
+            DTI_TRY(dti_cursor_save(c->seat[i].from, to));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status restore_join(struct dti_cursor *cursor, struct dti_bytes_reader *from)
+{
+    struct join_cursor *c = (struct join_cursor *)cursor;
+    const struct join_dataset *d = (const struct join_dataset *)cursor->dataset;
+    c->next_input = (uint32_t)dti_bytes_get_below(from, d->base.inputs);
+    c->turn = (uint32_t)dti_bytes_get_below(from, c->seats - 1);
+    c->in_block = dti_bytes_get_below(from, d->block);
+    for (uint32_t i = 0; i < c->seats; i++) {
+        uint32_t seated = (uint32_t)dti_bytes_get_below(from, d->base.inputs);
+        if (seated == 0)
+            continue;
+        DTI_TRY(sit(c, &c->seat[i], seated - 1));
+        DTI_TRY(dti_cursor_restore(c->seat[i].from, from));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status fill_join(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
+                              size_t count, void *const *destination)
+{
+    for (size_t i = 0, run; i < count; i += run) { /* neighbours of one input together */
+        const uint64_t *which = dti_rows_from(rows, i).word;
+        void *to[DITTO_MAX_COMPONENTS];
+        for (run = 1; i + run < count && which[run * rows.stride] == *which;)
+            run++;
+        for (uint32_t k = 0; k < dataset->components; k++)
+            to[k] = (char *)destination[k] + i * dataset->component[k].bytes;
+        DTI_TRY(dti_fill(dataset->input[*which], reader, dti_rows_words_from(dti_rows_from(rows, i), 1), run, to));
+    }
+    return DITTO_OK;
+}
+
+static void where_join(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
+{
+    dti_row_where(dataset->input[row[0]], row + 1, text);
+}
+
+static void drop_join(const ditto_dataset *dataset, const uint64_t *row)
+{
+    dti_rows_drop(dataset->input[row[0]], (struct dti_rows){ (uint64_t *)(uintptr_t)(row + 1), 0 }, 1);
+}
+
+static ditto_status save_row_join(const ditto_dataset *dataset, const uint64_t *row, struct dti_bytes *to)
+{
+    dti_bytes_put_u64(to, row[0]);
+    return dti_row_save(dataset->input[row[0]], row + 1, to);
+}
+
+static ditto_status load_row_join(const ditto_dataset *dataset, uint64_t *row, struct dti_bytes_reader *from)
+{
+    row[0] = dti_bytes_get_below(from, dataset->inputs - 1);
+    return dti_row_load(dataset->input[row[0]], row + 1, from);
+}
+
+static void digest_join(const ditto_dataset *dataset, struct dti_bytes *to)
+{
+    const struct join_dataset *d = (const struct join_dataset *)dataset;
+    dti_bytes_put_u64(to, d->cycle);
+    dti_bytes_put_u64(to, d->block);
+}
+
+static const struct dti_dataset_kind join_kind = {
+    .name = "join",
+    .open = open_join,
+    .next = next_join,
+    .close = close_join,
+    .save = save_join,
+    .restore = restore_join,
+    .fill = fill_join,
+    .where = where_join,
+    .drop = drop_join,
+    .save_row = save_row_join,
+    .load_row = load_row_join,
+    .digest = digest_join,
+};
+
+ditto_status dti_join_create(ditto_dataset *const *input, uint32_t inputs, uint32_t cycle, uint64_t block,
+                             ditto_dataset **out)
+{
+    struct join_dataset *d = dti_dataset_new(sizeof *d, &join_kind, input, inputs);
+    if (d == NULL)
+        return dti_error_get()->status;
+    d->cycle = cycle;
+    d->block = block;
+    d->base.files = 0;
+    for (uint32_t i = 0; i < inputs; i++) {
+        d->base.row_words = input[i]->row_words > d->base.row_words ? input[i]->row_words : d->base.row_words;
+        d->base.infinite |= input[i]->infinite;
+        d->base.files += input[i]->files;
+        d->base.by_file &= input[i]->by_file;
+    }
+    d->base.row_words++;
+    return dti_dataset_out(&d->base, DITTO_OK, out);
+}

@@ -1,0 +1,196 @@
+/* src/input/transforms/map.c - a function of the user's on every row, computed where batches are filled: in parallel, in order.
+ *
+ * A row gets one word more: a number that depends on the pass and on the row's place in it alone. Random maps are seeded with it, so
+ * they do not depend on who computes them, or how often. */
+#include "input/transforms/transforms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_BYTES \
+    ((size_t)64 << 10) /* of the input's values at a time: they are still in the cache when they are used */
+
+struct map_dataset {
+    ditto_dataset base; /* first */
+    ditto_map_fn function;
+    void *user;
+    uint64_t seed;
+};
+
+struct map_cursor {
+    struct dti_cursor base; /* first */
+    struct dti_cursor *from;
+    uint64_t pass, row;
+};
+
+static ditto_status open_map(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+{
+    struct map_cursor *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    uint32_t shards = pass->shards > 1 ? pass->shards : 1; /* pipelines that read other files number their own rows */
+    c->pass = pass->number * shards + (shards > 1 ? pass->shard : 0);
+    ditto_status status = dti_cursor_open(dataset->input[0], pass, &c->from);
+    if (status != DITTO_OK) {
+        free(c);
+        return status;
+    }
+    *out = &c->base;
+    return DITTO_OK;
+}
+
+static ditto_status next_map(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
+{
+    struct map_cursor *c = (struct map_cursor *)cursor;
+    ditto_status status = dti_cursor_next(c->from, dti_rows_words_from(rows, 1), want, got);
+    for (size_t i = 0; i < *got; i++) /* 2^40 rows of a pass, 2^24 passes: enough for streams not to meet */
+        rows.word[i * rows.stride] = (c->pass << 40) + c->row++;
+    return status;
+}
+
+static void close_map(struct dti_cursor *cursor)
+{
+    dti_cursor_close(((struct map_cursor *)cursor)->from);
+    free(cursor);
+}
+
+static ditto_status save_map(struct dti_cursor *cursor, struct dti_bytes *to)
+{
+    struct map_cursor *c = (struct map_cursor *)cursor;
+    dti_bytes_put_u64(to, c->row);
+    return dti_cursor_save(c->from, to);
+}
+
+static ditto_status restore_map(struct dti_cursor *cursor, struct dti_bytes_reader *from)
+{
+    struct map_cursor *c = (struct map_cursor *)cursor;
+    c->row = dti_bytes_get_u64(from);
+    return dti_cursor_restore(c->from, from);
+}
+
+static void advance(const ditto_dataset *dataset, ditto_tensor *row)
+{
+    for (uint32_t k = 0; k < dataset->components; k++)
+        row[k].data = (char *)row[k].data + dataset->component[k].bytes;
+}
+
+/* Rows whose values are in `in`, one after the other. */
+static ditto_status map_rows(const struct map_dataset *map, const struct dti_reader *reader, struct dti_rows rows,
+                             size_t count, void *const *in, void *const *out)
+{
+    const ditto_dataset *input = map->base.input[0];
+    ditto_tensor from[DITTO_MAX_COMPONENTS], to[DITTO_MAX_COMPONENTS];
+    dti_row_tensors(input, in, from);
+    dti_row_tensors(&map->base, out, to);
+    for (size_t i = 0; i < count; i++, advance(input, from), advance(&map->base, to)) {
+        uint64_t *row = dti_rows_from(rows, i).word;
+        if (i % 16 == 0) /* a map may take long */
+            DTI_TRY(dti_closing_check(reader->closing));
+        ditto_random random = ditto_random_make(map->seed, *row);
+        uint32_t serial = dti_error_serial;
+        ditto_status status = map->function(from, to, &random, map->user);
+        if (__builtin_expect(status != DITTO_OK, 0))
+            return dti_fail_user(status, serial, "a map", input, row + 1);
+    }
+    return DITTO_OK;
+}
+
+/* Where the values of `rows` rows of each component lie in one block. */
+static size_t lay_out(const ditto_dataset *dataset, size_t rows, size_t *offset)
+{
+    size_t total = 0;
+    for (uint32_t k = 0; k < dataset->components; k++) {
+        offset[k] = total;
+        total += (dataset->component[k].bytes * rows + DTI_LINE - 1) / DTI_LINE * DTI_LINE;
+    }
+    return total;
+}
+
+static ditto_status fill_map(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
+                             size_t count, void *const *destination)
+{
+    const struct map_dataset *map = (const struct map_dataset *)dataset;
+    const ditto_dataset *input = dataset->input[0];
+    size_t chunk = input->row_bytes < CHUNK_BYTES ? CHUNK_BYTES / (input->row_bytes + 1) + 1 : 1;
+    size_t offset[DITTO_MAX_COMPONENTS];
+    void *in[DITTO_MAX_COMPONENTS], *out[DITTO_MAX_COMPONENTS];
+    if (chunk > count)
+        chunk = count;
+    char *values = aligned_alloc(DTI_LINE, lay_out(input, chunk, offset) + DTI_LINE);
+    if (values == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu rows that are mapped", chunk);
+    for (uint32_t k = 0; k < input->components; k++)
+        in[k] = values + offset[k];
+    ditto_status status = DITTO_OK;
+    for (size_t done = 0; done < count && status == DITTO_OK; done += chunk) {
+        struct dti_rows some = dti_rows_from(rows, done);
+        size_t number = count - done < chunk ? count - done : chunk;
+        for (uint32_t k = 0; k < dataset->components; k++)
+            out[k] = (char *)destination[k] + done * dataset->component[k].bytes;
+        status = dti_fill(input, reader, dti_rows_words_from(some, 1), number, in);
+        if (status == DITTO_OK)
+            status = map_rows(map, reader, some, number, in, out);
+    }
+    free(values);
+    return status;
+}
+
+static void where_map(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
+{
+    dti_row_where(dataset->input[0], row + 1, text);
+}
+
+static void drop_map(const ditto_dataset *dataset, const uint64_t *row)
+{
+    dti_rows_drop(dataset->input[0], (struct dti_rows){ (uint64_t *)(uintptr_t)(row + 1), 0 }, 1);
+}
+
+static ditto_status save_row_map(const ditto_dataset *dataset, const uint64_t *row, struct dti_bytes *to)
+{
+    dti_bytes_put_u64(to, row[0]);
+    return dti_row_save(dataset->input[0], row + 1, to);
+}
+
+static ditto_status load_row_map(const ditto_dataset *dataset, uint64_t *row, struct dti_bytes_reader *from)
+{
+    row[0] = dti_bytes_get_u64(from);
+    return dti_row_load(dataset->input[0], row + 1, from);
+}
+
+static void digest_map(const ditto_dataset *dataset, struct dti_bytes *to)
+{
+    dti_bytes_put_u64(to, ((const struct map_dataset *)dataset)->seed);
+}
+
+static const struct dti_dataset_kind map_kind = {
+    .name = "map",
+    .open = open_map,
+    .next = next_map,
+    .close = close_map,
+    .save = save_map,
+    .restore = restore_map,
+    .fill = fill_map,
+    .where = where_map,
+    .drop = drop_map,
+    .save_row = save_row_map,
+    .load_row = load_row_map,
+    .digest = digest_map,
+};
+
+ditto_status dti_map_create(ditto_dataset *input, ditto_map_fn function, void *user, const ditto_map_options *options,
+                            ditto_dataset **out)
+{
+    struct map_dataset *map = dti_dataset_new(sizeof *map, &map_kind, &input, 1);
+    ditto_status status = DITTO_OK;
+    if (map == NULL)
+        return dti_error_get()->status;
+    map->function = function;
+    map->user = user;
+    map->seed = options->seed;
+    map->base.row_words = input->row_words + 1;
+    if (options->row != NULL)
+        map->base.components = options->components;
+    for (uint32_t k = 0; options->row != NULL && k < options->components && status == DITTO_OK; k++)
+        status = dti_dataset_set_component(&map->base, k, &options->row[k]);
+    return dti_dataset_out(&map->base, status, out);
+}

@@ -1,0 +1,119 @@
+/* src/input/transforms/shard.c - every n-th row, or block of rows. */
+#include "input/transforms/transforms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct shard_dataset {
+    ditto_dataset base; /* first */
+    uint64_t shards, shard, block;
+};
+
+struct shard_cursor {
+    struct dti_cursor base; /* first */
+    struct dti_cursor *from;
+    const _Atomic uint32_t *closing;
+    uint64_t turn, in_block; /* whose block the next row is of, and its place there */
+};
+
+static ditto_status open_shard(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+{
+    struct shard_cursor *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    c->closing = pass->closing;
+    ditto_status status = dti_cursor_open(dataset->input[0], pass, &c->from);
+    if (status != DITTO_OK) {
+        free(c);
+        return status;
+    }
+    *out = &c->base;
+    return DITTO_OK;
+}
+
+static bool is_own(struct shard_cursor *c)
+{
+    const struct shard_dataset *d = (const struct shard_dataset *)c->base.dataset;
+    bool own = c->turn == d->shard;
+    if (++c->in_block == d->block) {
+        c->in_block = 0;
+        c->turn = c->turn + 1 < d->shards ? c->turn + 1 : 0;
+    }
+    return own;
+}
+
+static ditto_status next_shard(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
+{
+    struct shard_cursor *c = (struct shard_cursor *)cursor;
+    const ditto_dataset *d = c->base.dataset;
+    while (*got < want) {
+        size_t more;
+        struct dti_rows some = dti_rows_from(rows, *got);
+        DTI_TRY(dti_closing_check(c->closing));
+        ditto_status status = dti_cursor_next(c->from, some, want - *got, &more);
+        for (size_t i = 0; i < more; i++) {
+            struct dti_rows row = dti_rows_from(some, i);
+            if (!is_own(c))
+                dti_rows_drop(d, row, 1);
+            else
+                memmove(dti_rows_from(rows, (*got)++).word, row.word, d->row_words * sizeof *row.word);
+        }
+        DTI_TRY(status);
+    }
+    return DITTO_OK;
+}
+
+static void close_shard(struct dti_cursor *cursor)
+{
+    dti_cursor_close(((struct shard_cursor *)cursor)->from);
+    free(cursor);
+}
+
+static ditto_status save_shard(struct dti_cursor *cursor, struct dti_bytes *to)
+{
+    struct shard_cursor *c = (struct shard_cursor *)cursor;
+    dti_bytes_put_u64(to, c->turn);
+    dti_bytes_put_u64(to, c->in_block);
+    return dti_cursor_save(c->from, to);
+}
+
+static ditto_status restore_shard(struct dti_cursor *cursor, struct dti_bytes_reader *from)
+{
+    struct shard_cursor *c = (struct shard_cursor *)cursor;
+    const struct shard_dataset *d = (const struct shard_dataset *)cursor->dataset;
+    c->turn = dti_bytes_get_below(from, d->shards - 1);
+    c->in_block = dti_bytes_get_below(from, d->block - 1);
+    return dti_cursor_restore(c->from, from);
+}
+
+static void digest_shard(const ditto_dataset *dataset, struct dti_bytes *to)
+{
+    const struct shard_dataset *d = (const struct shard_dataset *)dataset;
+    dti_bytes_put_u64(to, d->shards);
+    dti_bytes_put_u64(to, d->shard);
+    dti_bytes_put_u64(to, d->block);
+}
+
+static const struct dti_dataset_kind shard_kind = {
+    .name = "shard",
+    .open = open_shard,
+    .next = next_shard,
+    .close = close_shard,
+    .save = save_shard,
+    .restore = restore_shard,
+    .digest = digest_shard,
+};
+
+ditto_status dti_shard_create(ditto_dataset *input, uint64_t shards, uint64_t shard, uint64_t block,
+                              ditto_dataset **out)
+{
+    struct shard_dataset *d = dti_dataset_new(sizeof *d, &shard_kind, &input, 1);
+    if (d == NULL)
+        return dti_error_get()->status;
+    d->shards = shards;
+    d->shard = shard;
+    d->block = block;
+    d->base.by_file = false;
+    *out = &d->base;
+    return DITTO_OK;
+}

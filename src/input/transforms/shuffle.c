@@ -1,0 +1,191 @@
+/* src/input/transforms/shuffle.c - rows in a random order that depends on seed and pass alone.
+ *
+ * A buffer of rows is kept full; each row given out is drawn from it and replaced by the next one of the input. With a
+ * buffer of all rows that is Knuth's algorithm P. It runs in the one sequencer, so producers cannot change the order. */
+#include "input/transforms/transforms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_AT_ONCE ((size_t)1024) /* rows between two looks whether the iterator is being destroyed */
+
+struct shuffle_dataset {
+    ditto_dataset base; /* first */
+    ditto_shuffle_options options;
+};
+
+struct shuffle_cursor {
+    struct dti_cursor base; /* first */
+    struct dti_cursor *from;
+    uint64_t random;   /* state of SplitMix64 */
+    uint64_t capacity; /* UINT64_MAX: all rows */
+    struct dti_rows rows;
+    size_t filled, room;
+    ditto_status drained; /* what ended the input; OK: it may have more */
+    ditto_error error;    /* if that was one: it comes when the rows before it have been given out */
+    const _Atomic uint32_t *closing;
+};
+
+/* SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014. */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* Uniform in [0, bound), without bias: numbers beyond the last full multiple of bound are drawn again. */
+static uint64_t random_below(uint64_t *state, uint64_t bound)
+{
+    uint64_t limit = UINT64_MAX - UINT64_MAX % bound, number;
+    do
+        number = next_random(state);
+    while (number >= limit);
+    return number % bound;
+}
+
+static ditto_status open_shuffle(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+{
+    const ditto_shuffle_options *o = &((const struct shuffle_dataset *)dataset)->options;
+    struct shuffle_cursor *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to shuffle");
+    c->closing = pass->closing;
+    c->capacity = o->buffer_rows != 0 ? o->buffer_rows : UINT64_MAX;
+    c->rows.stride = dataset->row_words;
+    uint64_t own_pass = o->reshuffle == DITTO_RESHUFFLE_NEVER ? 0 : pass->number;
+    c->random = o->seed;
+    c->random = next_random(&c->random) ^ own_pass; /* mixed, so that seed 1 pass 0 is not seed 0 pass 1 */
+    ditto_status status = dti_cursor_open(dataset->input[0], pass, &c->from);
+    if (status != DITTO_OK) {
+        free(c);
+        return status;
+    }
+    *out = &c->base;
+    return DITTO_OK;
+}
+
+static ditto_status grow(struct shuffle_cursor *c, uint64_t least)
+{
+    uint64_t room = c->room != 0 ? c->room : 1024;
+    size_t bytes;
+    while (room < least)
+        room *= 2;
+    if (room > c->capacity)
+        room = c->capacity;
+    uint64_t *grown =
+        dti_multiply(room, c->rows.stride * sizeof(uint64_t), &bytes) ? realloc(c->rows.word, bytes) : NULL;
+    if (grown == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to shuffle %llu rows: set a smaller buffer_rows",
+                        (unsigned long long)room);
+    c->rows.word = grown;
+    c->room = (size_t)room;
+    return DITTO_OK;
+}
+
+/* Fills the buffer. */
+static ditto_status refill(struct shuffle_cursor *c)
+{
+    while (c->drained == DITTO_OK && c->filled < c->capacity) {
+        size_t got;
+        DTI_TRY(dti_closing_check(c->closing));
+        if (c->filled == c->room)
+            DTI_TRY(grow(c, (uint64_t)c->filled + 1));
+        c->drained = dti_cursor_next(c->from, dti_rows_from(c->rows, c->filled),
+                                     c->room - c->filled < MOST_AT_ONCE ? c->room - c->filled : MOST_AT_ONCE, &got);
+        c->filled += got;
+        if (c->drained < 0)
+            c->error = *dti_error_get();
+    }
+    return DITTO_OK;
+}
+
+static void draw(struct shuffle_cursor *c, uint64_t *row)
+{
+    size_t bytes = c->rows.stride * sizeof(uint64_t);
+    uint64_t *drawn = dti_rows_from(c->rows, (size_t)random_below(&c->random, c->filled)).word;
+    memcpy(row, drawn, bytes);
+    memmove(drawn, dti_rows_from(c->rows, --c->filled).word, bytes);
+}
+
+static ditto_status next_shuffle(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
+{
+    struct shuffle_cursor *c = (struct shuffle_cursor *)cursor;
+    for (; *got < want; ++*got) {
+        if (c->drained == DITTO_OK && c->filled < c->capacity)
+            DTI_TRY(refill(c));
+        if (c->filled == 0) {
+            if (c->drained < 0)
+                dti_error_set(&c->error);
+            return c->drained;
+        }
+        draw(c, dti_rows_from(rows, *got).word);
+    }
+    return DITTO_OK;
+}
+
+static void close_shuffle(struct dti_cursor *cursor)
+{
+    struct shuffle_cursor *c = (struct shuffle_cursor *)cursor;
+    dti_rows_drop(c->base.dataset, c->rows, c->filled);
+    dti_cursor_close(c->from);
+    free(c->rows.word);
+    free(c);
+}
+
+static ditto_status save_shuffle(struct dti_cursor *cursor, struct dti_bytes *to)
+{
+    struct shuffle_cursor *c = (struct shuffle_cursor *)cursor;
+    if (c->drained < 0) { /* its input can't go on */
+        dti_error_set(&c->error);
+        return c->drained;
+    }
+    dti_bytes_put_u64(to, c->random);
+    dti_bytes_put_u64(to, c->drained == DITTO_END_OF_INPUT);
+    dti_bytes_put_u64(to, c->filled);
+    DTI_TRY(dti_rows_save(c->base.dataset, c->rows, c->filled, to));
+    return dti_cursor_save(c->from, to);
+}
+
+static ditto_status restore_shuffle(struct dti_cursor *cursor, struct dti_bytes_reader *from)
+{
+    struct shuffle_cursor *c = (struct shuffle_cursor *)cursor;
+    c->random = dti_bytes_get_u64(from);
+    c->drained = dti_bytes_get_below(from, 1) != 0 ? DITTO_END_OF_INPUT : DITTO_OK;
+    uint64_t filled = dti_bytes_get_below(from, c->capacity);
+    if (filled > (uint64_t)(from->end - from->at)) /* each row takes a byte at least */
+        from->failed = true;
+    DTI_TRY(dti_bytes_reader_status(from));
+    DTI_TRY(grow(c, filled));
+    DTI_TRY(dti_rows_load(c->base.dataset, c->rows, c->room, &c->filled, from));
+    return dti_cursor_restore(c->from, from);
+}
+
+static void digest_shuffle(const ditto_dataset *dataset, struct dti_bytes *to)
+{
+    const ditto_shuffle_options *o = &((const struct shuffle_dataset *)dataset)->options;
+    dti_bytes_put_u64(to, o->seed);
+    dti_bytes_put_u64(to, o->buffer_rows);
+    dti_bytes_put_u64(to, o->reshuffle);
+}
+
+static const struct dti_dataset_kind shuffle_kind = {
+    .name = "shuffle",
+    .open = open_shuffle,
+    .next = next_shuffle,
+    .close = close_shuffle,
+    .save = save_shuffle,
+    .restore = restore_shuffle,
+    .digest = digest_shuffle,
+};
+
+ditto_status dti_shuffle_create(ditto_dataset *input, const ditto_shuffle_options *options, ditto_dataset **out)
+{
+    struct shuffle_dataset *d = dti_dataset_new(sizeof *d, &shuffle_kind, &input, 1);
+    if (d == NULL)
+        return dti_error_get()->status;
+    d->options = *options;
+    *out = &d->base;
+    return DITTO_OK;
+}

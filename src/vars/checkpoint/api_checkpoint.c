@@ -1,0 +1,140 @@
+/* src/vars/checkpoint/api_checkpoint.c - include/ditto/checkpoint.h, one file: check, then call. */
+#include "base/base.h"
+#include "vars/checkpoint/file.h"
+#include "vars/checkpoint/open.h"
+#include "vars/checkpoint/save.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path, const ditto_checkpoint_options *options)
+{
+    ditto_checkpoint_options known;
+    struct dti_contents contents;
+    struct dti_snapshot snapshot = { .bytes = 0 };
+    ditto_variable **variable;
+    int before = errno;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_TRY(dti_not_null(path, "path"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_checkpoint_options"));
+    DTI_TRY(dti_save_plan(strategy, &known, &contents, &variable));
+    ditto_status status = dti_save_copy(&contents, variable, &snapshot, true);
+    if (status == DITTO_OK)
+        status = dti_save_write(&contents, path);
+    dti_snapshot_free(&snapshot);
+    dti_contents_free(&contents);
+    free(variable);
+    return dti_keep_errno(before, status);
+}
+
+/* -- looking -- */
+
+ditto_status ditto_checkpoint_open(const char *path, ditto_checkpoint **out)
+{
+    int before = errno;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(path, "path"));
+    DTI_TRY(dti_not_null(out, "out"));
+    ditto_checkpoint *file = calloc(1, sizeof *file);
+    if (file == NULL || (file->path = strdup(path)) == NULL) {
+        free(file);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to open %s", path);
+    }
+    file->fd = -1;
+    ditto_status status = dti_file_open(path, &file->fd);
+    if (status == DITTO_OK)
+        status = dti_hdf5_open(file->fd, path, &file->hdf5, &file->contents);
+    if (status == DITTO_OK)
+        *out = file;
+    else
+        ditto_checkpoint_close(file);
+    return dti_keep_errno(before, status);
+}
+
+void ditto_checkpoint_close(ditto_checkpoint *file)
+{
+    if (file == NULL)
+        return;
+    if (file->hdf5 != NULL)
+        dti_hdf5_close(file->hdf5);
+    if (file->fd >= 0)
+        close(file->fd);
+    dti_contents_free(&file->contents);
+    free(file->path);
+    free(file);
+}
+
+int64_t ditto_checkpoint_step(const ditto_checkpoint *file)
+{
+    return file != NULL ? file->contents.step : 0;
+}
+
+const char *ditto_checkpoint_version(const ditto_checkpoint *file)
+{
+    return file != NULL ? file->contents.version : "";
+}
+
+size_t ditto_checkpoint_num_entries(const ditto_checkpoint *file)
+{
+    return file != NULL ? file->contents.entries : 0;
+}
+
+ditto_status ditto_checkpoint_get(const ditto_checkpoint *file, size_t entry, ditto_checkpoint_entry *out)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(file, "checkpoint"));
+    DTI_TRY(dti_not_null(out, "out"));
+    if (entry >= file->contents.entries)
+        return DTI_FAIL(DITTO_ERR_RANGE, "entry %zu: %s has %zu", entry, file->path, file->contents.entries);
+    const struct dti_entry *e = &file->contents.entry[entry];
+    *out = (ditto_checkpoint_entry){ e->name, e->spec, e->synchronization, e->aggregation, e->trainable, e->own };
+    return DITTO_OK;
+}
+
+ditto_status ditto_checkpoint_attribute(const ditto_checkpoint *file, const char *name, ditto_attribute *out)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(file, "checkpoint"));
+    DTI_TRY(dti_not_null(name, "name"));
+    DTI_TRY(dti_not_null(out, "out"));
+    for (size_t i = 0; i < file->contents.attributes; i++)
+        if (strcmp(file->contents.attribute[i].name, name) == 0) {
+            *out = file->contents.attribute[i];
+            return DITTO_OK;
+        }
+    return DTI_FAIL(DITTO_ERR_NOT_FOUND, "%s has no attribute \"%.100s\"", file->path, name);
+}
+
+ditto_status ditto_checkpoint_read(ditto_checkpoint *file, const char *name, void *dst, size_t bytes)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(file, "checkpoint"));
+    DTI_TRY(dti_not_null(name, "name"));
+    const struct dti_entry *entry = dti_contents_find(&file->contents, name);
+    if (entry == NULL)
+        return DTI_FAIL(DITTO_ERR_NOT_FOUND, "%s has no entry \"%.100s\"", file->path, name);
+    if (ditto_tensor_bytes(&entry->spec) != bytes)
+        return DTI_FAIL(DITTO_ERR_SHAPE, "\"%.100s\" has %zu bytes, but dst has %zu", name,
+                        ditto_tensor_bytes(&entry->spec), bytes);
+    DTI_TRY(dti_buffer_check(dst, bytes, entry->spec.dtype, "dst"));
+    return dti_hdf5_read(file->hdf5, entry, dst);
+}
+
+/* -- restoring -- */
+
+ditto_status ditto_checkpoint_restore(ditto_strategy *strategy, const char *path, const ditto_restore_options *options,
+                                      ditto_restore_status *out)
+{
+    ditto_restore_options known;
+    ditto_checkpoint *file;
+    int before = errno;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_restore_options"));
+    DTI_TRY(ditto_checkpoint_open(path, &file));
+    ditto_status status = dti_restore(strategy, file, &known, out);
+    ditto_checkpoint_close(file);
+    return dti_keep_errno(before, status);
+}

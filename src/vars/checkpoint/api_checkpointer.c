@@ -1,0 +1,244 @@
+/* src/vars/checkpoint/api_checkpointer.c - include/ditto/checkpoint.h, a folder of files: names, the newest ones, a thread that writes. */
+#include "base/base.h"
+#include "replicas/replicas.h"
+#include "vars/checkpoint/file.h"
+#include "vars/checkpoint/folder.h"
+#include "vars/checkpoint/save.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define KEEP 5u
+
+struct ditto_checkpointer {
+    struct dti_dependent dependent; /* first; tells when the strategy goes */
+    ditto_strategy *strategy;       /* NULL: it has been destroyed */
+    char *folder, *prefix;
+    uint32_t keep;
+    bool background;
+    struct dti_snapshot snapshot;
+    /* what is being written: the thread's own while it runs */
+    bool running;
+    pthread_t thread;
+    struct dti_contents contents;
+    char *path;
+    bool elsewhere; /* the caller was pinned: its own mask is */
+    struct dti_mask mask;
+    ditto_status status;
+    ditto_error error; /* the thread's */
+};
+
+static void orphan(struct dti_dependent *dependent, bool threads_live)
+{
+    (void)threads_live;
+    ((ditto_checkpointer *)dependent)->strategy = NULL;
+}
+
+static void release(ditto_checkpointer *c)
+{
+    dti_snapshot_free(&c->snapshot);
+    free(c->folder);
+    free(c->prefix);
+    free(c);
+}
+
+static ditto_status check_prefix(const char *prefix)
+{
+    if (*prefix == '\0' || strchr(prefix, '/') != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "prefix \"%.100s\": not empty, and without \"/\"", prefix);
+    return DITTO_OK;
+}
+
+static ditto_status make_folder(const char *folder)
+{
+    struct stat st;
+    if (mkdir(folder, 0777) == 0)
+        return dti_file_flush_folder(folder);
+    if (errno == EEXIST && stat(folder, &st) == 0 && S_ISDIR(st.st_mode))
+        return DITTO_OK;
+    return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "making the folder %s", folder);
+}
+
+ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *folder,
+                                       const ditto_checkpointer_options *options, ditto_checkpointer **out)
+{
+    ditto_checkpointer_options known;
+    int before = errno;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_TRY(dti_not_null(folder, "folder"));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_checkpointer_options"));
+    const char *prefix = known.prefix != NULL ? known.prefix : DTI_PREFIX;
+    DTI_TRY(check_prefix(prefix));
+    DTI_TRY(make_folder(folder));
+    ditto_checkpointer *c = calloc(1, sizeof *c);
+    if (c != NULL) {
+        c->strategy = strategy;
+        c->keep = known.keep != 0 ? known.keep : KEEP;
+        c->background = known.background != 0;
+        c->folder = strdup(folder);
+        c->prefix = strdup(prefix);
+    }
+    if (c == NULL || c->folder == NULL || c->prefix == NULL) {
+        if (c != NULL)
+            release(c);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a checkpointer");
+    }
+    c->dependent.orphan = orphan;
+    ditto_status status = dti_watch(strategy, &c->dependent);
+    if (status != DITTO_OK) {
+        release(c);
+        return status;
+    }
+    dti_folder_clear(folder, prefix); /* what a killed process has left */
+    *out = c;
+    return dti_keep_errno(before, DITTO_OK);
+}
+
+/* The file, and then the older ones. */
+static ditto_status write_file(ditto_checkpointer *c)
+{
+    DTI_TRY(dti_save_write(&c->contents, c->path));
+    dti_folder_prune(c->folder, c->prefix, c->keep, c->contents.step);
+    return DITTO_OK;
+}
+
+static void *write_in_background(void *argument)
+{
+    ditto_checkpointer *c = argument;
+    if (c->elsewhere)
+        dti_affinity_restore(&c->mask);
+    dti_public_function = "ditto_checkpointer_save";
+    c->status = write_file(c);
+    if (c->status != DITTO_OK)
+        c->error = *dti_error_get();
+    return NULL;
+}
+
+static void forget_work(ditto_checkpointer *c)
+{
+    dti_contents_free(&c->contents);
+    free(c->path);
+    c->path = NULL;
+}
+
+/* Until nothing is being written; what the last save came to is told once. */
+static ditto_status await(ditto_checkpointer *c)
+{
+    if (!c->running)
+        return DITTO_OK;
+    pthread_join(c->thread, NULL);
+    c->running = false;
+    forget_work(c);
+    if (c->status != DITTO_OK)
+        dti_error_set(&c->error);
+    return c->status;
+}
+
+/* The program's signals are not for this thread. */
+static int start_thread(ditto_checkpointer *c)
+{
+    sigset_t all, before;
+    const struct dti_mask *mask =
+        dti_context_saved_mask(); /* in a scope this thread is on replica 0's PU, where it is in the way */
+    c->elsewhere = mask != NULL;
+    if (mask != NULL)
+        c->mask = *mask;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&c->thread, NULL, write_in_background, c);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+/* With the values in hand. */
+static ditto_status begin_writing(ditto_checkpointer *c)
+{
+    if (c->background) {
+        int failed = start_thread(c);
+        if (failed == 0) {
+            c->running = true;
+            return DITTO_OK;
+        }
+        ditto_status status = DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed, "starting the thread that writes checkpoints");
+        forget_work(c);
+        return status;
+    }
+    ditto_status status = write_file(c);
+    forget_work(c);
+    return status;
+}
+
+ditto_status ditto_checkpointer_save(ditto_checkpointer *c, const ditto_checkpoint_options *options)
+{
+    ditto_checkpoint_options known;
+    ditto_variable **variable;
+    int before = errno;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(c, "checkpointer"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_checkpoint_options"));
+    if (known.step < 0)
+        return DTI_FAIL(DITTO_ERR_RANGE, "step = %lld: files are numbered from 0 on", (long long)known.step);
+    DTI_TRY(await(c));
+    if (c->strategy == NULL)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of the checkpoints in %s has been destroyed", c->folder);
+    DTI_TRY(dti_save_plan(c->strategy, &known, &c->contents, &variable));
+    c->path = dti_folder_path(c->folder, c->prefix, known.step);
+    ditto_status status = c->path != NULL ? dti_save_copy(&c->contents, variable, &c->snapshot, !c->background)
+                                          : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a path");
+    free(variable);
+    if (status == DITTO_OK)
+        return dti_keep_errno(before, begin_writing(c));
+    forget_work(c);
+    return status;
+}
+
+ditto_status ditto_checkpointer_wait(ditto_checkpointer *c)
+{
+    int before = errno;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(c, "checkpointer"));
+    return dti_keep_errno(before, await(c));
+}
+
+ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
+{
+    int before = errno;
+    DTI_ENTER();
+    if (c == NULL)
+        return DITTO_OK;
+    ditto_status status = await(c);
+    dti_unwatch(c->strategy, &c->dependent);
+    release(c);
+    return dti_keep_errno(before, status);
+}
+
+ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix, char *path, size_t size, size_t *length,
+                                     int64_t *step)
+{
+    struct dti_text text = { path, size, 0 };
+    int64_t newest;
+    int before = errno;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(folder, "folder"));
+    if (size > 0)
+        DTI_TRY(dti_not_null(path, "path"));
+    prefix = prefix != NULL ? prefix : DTI_PREFIX;
+    DTI_TRY(check_prefix(prefix));
+    DTI_TRY(dti_folder_newest(folder, prefix, &newest));
+    char *name = dti_folder_path(folder, prefix, newest);
+    if (name == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a path");
+    dti_text_add(&text, "%s", name);
+    free(name);
+    if (length != NULL)
+        *length = text.length;
+    if (step != NULL)
+        *step = newest;
+    return dti_keep_errno(before, DITTO_OK);
+}

@@ -1,0 +1,150 @@
+/* src/vars/checkpoint/contents.c - see contents.h. */
+#include "vars/checkpoint/contents.h"
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define OWN_PREFIX "ditto_" /* of the attributes that the library writes */
+
+static ditto_status no_memory(void)
+{
+    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a checkpoint's list of contents");
+}
+
+struct dti_entry *dti_contents_add(struct dti_contents *c, const char *name)
+{
+    char *own = strdup(name);
+    struct dti_entry *entry = own != NULL ? realloc(c->entry, (c->entries + 1) * sizeof *entry) : NULL;
+    if (entry == NULL) {
+        free(own);
+        (void)no_memory();
+        return NULL;
+    }
+    c->entry = entry;
+    entry = &c->entry[c->entries++];
+    *entry = (struct dti_entry){ .name = own };
+    return entry;
+}
+
+ditto_status dti_contents_add_attribute(struct dti_contents *c, const ditto_attribute *attribute)
+{
+    ditto_attribute *grown = realloc(c->attribute, (c->attributes + 1) * sizeof *grown);
+    if (grown == NULL)
+        return no_memory();
+    c->attribute = grown;
+    ditto_attribute *own = &c->attribute[c->attributes++];
+    *own = *attribute;
+    own->name = strdup(attribute->name);
+    own->text = attribute->kind == DITTO_ATTRIBUTE_TEXT ? strdup(attribute->text) : NULL;
+    if (own->name == NULL || (attribute->kind == DITTO_ATTRIBUTE_TEXT && own->text == NULL))
+        return no_memory();
+    return DITTO_OK;
+}
+
+const struct dti_entry *dti_contents_find(const struct dti_contents *c, const char *name)
+{
+    for (size_t i = 0; i < c->entries; i++)
+        if (strcmp(c->entry[i].name, name) == 0)
+            return &c->entry[i];
+    return NULL;
+}
+
+void dti_contents_free(struct dti_contents *c)
+{
+    for (size_t i = 0; i < c->entries; i++)
+        free(c->entry[i].name);
+    for (size_t i = 0; i < c->attributes; i++) {
+        free((void *)(uintptr_t)c->attribute[i].name); /* its own, though constant to the user */
+        free((void *)(uintptr_t)c->attribute[i].text);
+    }
+    free(c->entry);
+    free(c->attribute);
+    free(c->version);
+    *c = (struct dti_contents){ .step = 0 };
+}
+
+/* -- what can be saved -- */
+
+static ditto_status check_name(const char *name)
+{
+    const char *part = name;
+    for (;;) {
+        size_t length = strcspn(part, "/");
+        if (length == 0 || (length == 1 && *part == '.'))
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "a variable called \"%.100s\" can't be saved: between \"/\" there must be something, and not \".\"",
+                name);
+        if (part[length] == '\0')
+            return DITTO_OK;
+        part += length + 1;
+    }
+}
+
+static int by_name(const void *left, const void *right)
+{
+    const struct dti_entry *a = left, *b = right;
+    return strcmp(a->name, b->name);
+}
+
+/* Is one of the folders of a name another variable's name? */
+static ditto_status check_folders(const struct dti_entry *sorted, size_t entries, const char *name)
+{
+    ditto_status status = DITTO_OK;
+    char *folder = strdup(name);
+    if (folder == NULL)
+        return no_memory();
+    for (char *slash = strchr(folder, '/'); status == DITTO_OK && slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        struct dti_entry key = { .name = folder };
+        if (bsearch(&key, sorted, entries, sizeof *sorted, by_name) != NULL)
+            status = DTI_FAIL(DITTO_ERR_INVALID,
+                              "\"%.100s\" can't be saved beside \"%.100s\": a file has a value or a folder of a name",
+                              name, folder);
+        *slash = '/';
+    }
+    free(folder);
+    return status;
+}
+
+static ditto_status check_names(const struct dti_entry *sorted, size_t entries)
+{
+    for (size_t i = 0; i < entries; i++) {
+        DTI_TRY(check_name(sorted[i].name));
+        DTI_TRY(check_folders(sorted, entries, sorted[i].name));
+        if (i > 0 && strcmp(sorted[i - 1].name, sorted[i].name) == 0)
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "two variables are called \"%.100s\": give each a name of its own to save them",
+                            sorted[i].name);
+    }
+    return DITTO_OK;
+}
+
+static ditto_status check_attribute(const struct dti_contents *c, size_t i)
+{
+    const ditto_attribute *a = &c->attribute[i];
+    if (*a->name == '\0' || strchr(a->name, '/') != NULL || strncmp(a->name, OWN_PREFIX, sizeof OWN_PREFIX - 1) == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "an attribute called \"%.100s\": not empty, without \"/\", and not beginning with \"" OWN_PREFIX
+                        "\"",
+                        a->name);
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(c->attribute[k].name, a->name) == 0)
+            return DTI_FAIL(DITTO_ERR_INVALID, "two attributes are called \"%.100s\"", a->name);
+    return DITTO_OK;
+}
+
+ditto_status dti_contents_check(const struct dti_contents *c)
+{
+    struct dti_entry *sorted = malloc((c->entries + 1) * sizeof *sorted);
+    if (sorted == NULL)
+        return no_memory();
+    memcpy(sorted, c->entry, c->entries * sizeof *sorted);
+    qsort(sorted, c->entries, sizeof *sorted, by_name);
+    ditto_status status = check_names(sorted, c->entries);
+    free(sorted);
+    for (size_t i = 0; status == DITTO_OK && i < c->attributes; i++)
+        status = check_attribute(c, i);
+    return status;
+}

@@ -1,0 +1,149 @@
+/* src/vars/checkpoint/restore.c - from a file to variables: all is matched and read before the first value is written. */
+#include "base/base.h"
+#include "vars/checkpoint/choose.h"
+#include "vars/checkpoint/open.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One value on its way. */
+struct moving {
+    const struct dti_entry *entry;
+    ditto_variable *variable; /* NULL: none yet */
+    void *value;
+};
+
+struct restoring {
+    ditto_strategy *strategy;
+    ditto_checkpoint *file;
+    const ditto_restore_options *options;
+    ditto_variable **variable; /* [variables] of the strategy, or those that were chosen */
+    size_t variables;
+    struct moving *moving; /* [moves] */
+    size_t moves;
+    ditto_restore_status found;
+};
+
+static ditto_status no_memory(void)
+{
+    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to restore a checkpoint");
+}
+
+static ditto_status check_fit(const ditto_variable *v, const struct dti_entry *entry, const char *path)
+{
+    char what[256];
+    ditto_tensor spec = ditto_variable_spec(v);
+    if (ditto_variable_synchronization(v) == DITTO_ON_READ && ditto_variable_aggregation(v) == DITTO_AGGREGATE_NONE)
+        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is sync-on-read without aggregation: nothing can be restored to it",
+                        entry->name);
+    snprintf(what, sizeof what, "nothing was restored: in %.200s it", path);
+    return dti_spec_check(&spec, entry->name, &entry->spec, what);
+}
+
+/* The variable called so; NULL: none. INVALID: two. */
+static ditto_status find_variable(const struct restoring *r, const char *name, ditto_variable **out)
+{
+    *out = NULL;
+    for (size_t i = 0; i < r->variables; i++) {
+        if (strcmp(ditto_variable_name(r->variable[i]), name) != 0)
+            continue;
+        if (*out != NULL)
+            return DTI_FAIL(DITTO_ERR_INVALID, "two variables are called \"%.100s\": give each a name of its own",
+                            name);
+        *out = r->variable[i];
+    }
+    return DITTO_OK;
+}
+
+/* What of the file is wanted. */
+static ditto_status match_entries(struct restoring *r)
+{
+    const struct dti_contents *c = &r->file->contents;
+    r->moving = calloc(c->entries + 1, sizeof *r->moving);
+    if (r->moving == NULL)
+        return no_memory();
+    for (size_t i = 0; i < c->entries; i++) {
+        ditto_variable *v;
+        if (c->entry[i].own)
+            continue;
+        DTI_TRY(find_variable(r, c->entry[i].name, &v));
+        if (v == NULL && r->options->variables != NULL)
+            continue;
+        if (v != NULL)
+            DTI_TRY(check_fit(v, &c->entry[i], r->file->path));
+        r->moving[r->moves++] = (struct moving){ .entry = &c->entry[i], .variable = v };
+        *(v != NULL ? &r->found.restored : &r->found.held) += 1;
+    }
+    return DITTO_OK;
+}
+
+static ditto_status find_missing(struct restoring *r)
+{
+    char names[400] = "";
+    struct dti_text text = { names, sizeof names, 0 };
+    for (size_t i = 0; i < r->variables; i++)
+        if (dti_contents_find(&r->file->contents, ditto_variable_name(r->variable[i])) == NULL)
+            dti_text_add(&text, "%s\"%s\"", r->found.missing++ > 0 ? ", " : "", ditto_variable_name(r->variable[i]));
+    if (r->found.missing == 0 || r->options->partial)
+        return DITTO_OK;
+    return DTI_FAIL(
+        DITTO_ERR_NOT_FOUND,
+        "%s does not have %s; nothing was restored (options->partial: what it does not have stays as it is)",
+        r->file->path, names);
+}
+
+static ditto_status read_values(struct restoring *r)
+{
+    for (size_t i = 0; i < r->moves; i++) {
+        size_t bytes = ditto_tensor_bytes(&r->moving[i].entry->spec);
+        r->moving[i].value = aligned_alloc(DTI_LINE, bytes / DTI_LINE * DTI_LINE + DTI_LINE);
+        if (r->moving[i].value == NULL)
+            return no_memory();
+        DTI_TRY(dti_hdf5_read(r->file->hdf5, r->moving[i].entry, r->moving[i].value));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status write_value(const struct restoring *r, const struct moving *m)
+{
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every move has its entry */
+    ditto_tensor value = m->entry->spec;
+    value.data = m->value;
+    return m->variable != NULL ? ditto_variable_assign(m->variable, m->value, ditto_tensor_bytes(&value))
+                               : ditto_strategy_restore_value(r->strategy, m->entry->name, &value);
+}
+
+/* What is held costs memory, so it goes first: the rest can't fail any more. */
+static ditto_status write_values(const struct restoring *r)
+{
+    for (int matched = 0; matched < 2; matched++)
+        for (size_t i = 0; i < r->moves; i++)
+            if ((r->moving[i].variable != NULL) == matched)
+                DTI_TRY(write_value(r, &r->moving[i]));
+    return DITTO_OK;
+}
+
+static ditto_status restore(struct restoring *r)
+{
+    DTI_TRY(dti_choose_variables(r->strategy, r->options->variables, r->options->num_variables, &r->variable,
+                                 &r->variables));
+    DTI_TRY(match_entries(r));
+    DTI_TRY(find_missing(r));
+    DTI_TRY(read_values(r));
+    return write_values(r);
+}
+
+ditto_status dti_restore(ditto_strategy *strategy, ditto_checkpoint *file, const ditto_restore_options *options,
+                         ditto_restore_status *status)
+{
+    struct restoring r = { .strategy = strategy, .file = file, .options = options };
+    ditto_status found = restore(&r);
+    for (size_t i = 0; i < r.moves; i++)
+        free(r.moving[i].value);
+    free(r.moving);
+    free(r.variable);
+    if (found == DITTO_OK && status != NULL)
+        *status = r.found;
+    return found;
+}

@@ -1,0 +1,24 @@
+/* src/vars/checkpoint/save.h - from variables to a file: first what is to be saved, then its values, then the file. */
+#ifndef DTI_SAVE_H
+#define DTI_SAVE_H
+
+#include "vars/checkpoint/contents.h"
+
+/* What is to be saved, checked; no values yet. INVALID, CONTEXT, NO_MEMORY. `variable` [entries]: free it. */
+ditto_status dti_save_plan(ditto_strategy *strategy, const ditto_checkpoint_options *options,
+                           struct dti_contents *contents, ditto_variable ***variable);
+
+/* Memory for values, kept from one save to the next. */
+struct dti_snapshot {
+    unsigned char *memory;
+    size_t bytes;
+};
+/* Values as they are now, in the snapshot. `where_they_lie`: those that lie in one row are left there. NO_MEMORY. */
+ditto_status dti_save_copy(struct dti_contents *contents, ditto_variable *const *variable,
+                           struct dti_snapshot *snapshot, bool where_they_lie);
+void dti_snapshot_free(struct dti_snapshot *snapshot);
+
+/* Any thread: writes, flushes, renames. IO, NO_MEMORY. */
+ditto_status dti_save_write(struct dti_contents *contents, const char *path);
+
+#endif

@@ -1,0 +1,25 @@
+/* src/vars/copies.h - which physical copies a variable has, and where they lie. */
+#ifndef DTI_COPIES_H
+#define DTI_COPIES_H
+
+#include "vars/vars.h"
+
+struct dti_slot_piece {
+    size_t first, count;
+    uint32_t replica;
+    uint32_t variable; /* of those that stand in a row; not looked at here */
+};
+/* A variable of zeros whose pieces lie with given replicas. name NULL: hidden. Errors: as dti_variable_create. */
+ditto_status dti_slot_create(const struct dti_strategy_base *base, const char *name, const ditto_tensor *spec,
+                             const struct dti_slot_piece *piece, size_t pieces, ditto_variable **out);
+
+/* Which copies there will be; nothing lies anywhere yet. NO_MEMORY. */
+ditto_status dti_copies_plan(ditto_variable *v, const ditto_variable *like);
+ditto_status dti_copies_plan_slot(ditto_variable *v, const struct dti_slot_piece *piece, size_t pieces);
+
+/* Cross context, entered: each on its owner's thread, with its part of `value`, or zeros. */
+ditto_status dti_copies_place(ditto_variable *v, const void *value);
+void dti_copies_free(ditto_variable *v);   /* any thread, the team alive and not poisoned */
+void dti_copies_forget(ditto_variable *v); /* the plan itself */
+
+#endif

@@ -1,0 +1,67 @@
+/* src/vars/describe.c - a variable in a line of text. */
+#include "base/base.h"
+#include "vars/vars.h"
+
+static const char *aggregation_words(ditto_aggregation aggregation)
+{
+    switch (aggregation) {
+    case DITTO_AGGREGATE_SUM:
+        return "SUM";
+    case DITTO_AGGREGATE_MEAN:
+        return "MEAN";
+    case DITTO_AGGREGATE_ONLY_FIRST_REPLICA:
+        return "ONLY_FIRST_REPLICA";
+    default:
+        return "NONE";
+    }
+}
+
+static uint32_t node_of(const ditto_variable *v, uint32_t copy)
+{
+    return v->copy_node[copy] != DTI_OWN_NODE ? v->copy_node[copy]
+                                              : v->team->replica[v->copy[copy].owner].pu.memory_node;
+}
+
+static void add_copies(const ditto_variable *v, struct dti_text *text)
+{
+    bool shards = v->pieces > 1 && !v->slot;
+    if (v->slot)
+        dti_text_add(text, ", an optimizer's: in %u part%s", v->pieces, v->pieces == 1 ? "" : "s");
+    else
+        dti_text_add(text, ", %u %s%s", v->copies,
+                     shards           ? "shard"
+                     : v->copies == 1 ? "copy"
+                                      : "copies",
+                     shards ? "s" : "");
+    dti_text_add(text, " on NUMA node");
+    for (uint32_t c = 0; c < v->copies; c++)
+        if (c < 16)
+            dti_text_add(text, " %u", node_of(v, c));
+    if (v->copies > 16)
+        dti_text_add(text, " ...");
+}
+
+static void add_unused(const ditto_variable *v, struct dti_text *text)
+{
+    static const char *const kinds[] = { "", "FIXED", "MIN_SIZE", "MAX_SIZE" };
+    if (v->partitioner.kind != DITTO_PARTITION_NONE && v->pieces == 1)
+        dti_text_add(text, "; not used: the partitioner %s, of which one shard comes out", kinds[v->partitioner.kind]);
+}
+
+ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size_t size, size_t *length)
+{
+    struct dti_text text = { buffer, size, 0 };
+    char spec[DTI_SPEC_WORDS];
+    DTI_ENTER();
+    DTI_TRY(dti_variable_check_alive(v));
+    if (size > 0)
+        DTI_TRY(dti_not_null(buffer, "buffer"));
+    dti_spec_words(&v->spec, spec);
+    dti_text_add(&text, "%s: %s, %s, %s%s", v->name, spec, v->kind->name, aggregation_words(v->aggregation),
+                 v->trainable ? ", trainable" : "");
+    add_copies(v, &text);
+    add_unused(v, &text);
+    if (length != NULL)
+        *length = text.length;
+    return DITTO_OK;
+}

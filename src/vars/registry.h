@@ -1,0 +1,27 @@
+/* src/vars/registry.h - the variables of a strategy, and values that wait for theirs. Everything under the team's turn. */
+#ifndef DTI_REGISTRY_H
+#define DTI_REGISTRY_H
+
+#include "vars/vars.h"
+
+/* A value that was restored before its variable was created. */
+struct dti_held {
+    struct dti_held *next;
+    char *name;
+    ditto_tensor spec;
+    void *value;
+};
+
+ditto_status dti_registry_make(struct dti_team *team); /* when it is first needed. NO_MEMORY */
+void dti_registry_add(ditto_variable *v);
+void dti_registry_remove(ditto_variable *v);
+ditto_variable *dti_registry_first(const struct dti_team *team); /* in order of creation, by `next` */
+
+ditto_status dti_held_add(struct dti_team *team, const char *name, const ditto_tensor *value); /* copied. NO_MEMORY */
+const struct dti_held *dti_held_first(const struct dti_team *team);
+const struct dti_held *dti_held_find(const struct dti_team *team, const char *name); /* NULL: there is none */
+void dti_held_drop(struct dti_team *team, const char *name);                         /* NULL: all */
+/* SHAPE, INVALID: the value does not fit the variable. */
+ditto_status dti_held_check(const struct dti_held *held, const ditto_variable *v);
+
+#endif

@@ -1,0 +1,538 @@
+/* tests/fault/test_checkpoint_faults.c - checkpoints that are cut, damaged, foreign, or in the way of a full disk, a missing
+ * permission, a kill: an error that says so, and the checkpoint before it can be loaded. Prints how often each was tried. */
+#include "support.h"
+
+#include <ditto/checkpoint.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <hdf5.h>
+
+#include "vars/checkpoint/file.h"
+
+#define ELEMENTS 3000
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/ditto-faults-XXXXXX");
+    return mkdtemp(folder) == NULL || chmod(folder, 0755) != 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    empty_folder(folder);
+    return rmdir(folder);
+}
+
+static const char *path_of(const char *name)
+{
+    static char path[200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+/* Two variables whose elements are all `number`. */
+struct saved {
+    ditto_strategy *strategy;
+    ditto_variable *v[2];
+};
+
+static ditto_status assign(const struct saved *s, float number)
+{
+    static float values[ELEMENTS];
+    for (int i = 0; i < ELEMENTS; i++)
+        values[i] = number;
+    for (int k = 0; k < 2; k++)
+        DITTO_TRY(ditto_variable_assign(s->v[k], values, sizeof values));
+    return DITTO_OK;
+}
+
+/* The number that all elements are; -1: they are not one. */
+static float look(const struct saved *s)
+{
+    static float values[2][ELEMENTS];
+    for (int k = 0; k < 2; k++)
+        if (ditto_variable_read(s->v[k], values[k], sizeof values[k]) != DITTO_OK)
+            return -1;
+    for (int i = 0; i < 2 * ELEMENTS; i++)
+        if (values[i / ELEMENTS][i % ELEMENTS] != values[0][0])
+            return -1;
+    return values[0][0];
+}
+
+static ditto_status begin(struct saved *s, uint32_t replicas)
+{
+    static const char *const names[] = { "a", "b/c" };
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { ELEMENTS } };
+    options.replicas = replicas;
+    DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &s->strategy));
+    for (int k = 0; k < 2; k++) {
+        ditto_variable_options o = DITTO_VARIABLE_OPTIONS_INIT;
+        o.name = names[k];
+        DITTO_TRY(ditto_variable_create(s->strategy, &zeros, &o, &s->v[k]));
+    }
+    return DITTO_OK;
+}
+
+static void end(struct saved *s)
+{
+    assert_ok(ditto_variable_destroy(s->v[0]));
+    assert_ok(ditto_variable_destroy(s->v[1]));
+    assert_ok(ditto_strategy_destroy(s->strategy));
+}
+
+/* -- damaged files -- */
+
+static size_t read_file(const char *path, unsigned char **out)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY);
+    assert_int_equal(fstat(fd, &st), 0);
+    *out = malloc((size_t)st.st_size);
+    assert_int_equal(read(fd, *out, (size_t)st.st_size), st.st_size);
+    close(fd);
+    return (size_t)st.st_size;
+}
+
+static void write_file(const char *path, const unsigned char *bytes, size_t count)
+{
+    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    assert_int_equal(write(fd, bytes, count), count);
+    close(fd);
+}
+
+/* Restoring `path` fails, and the variables keep what they have. */
+static void expect_refused(const struct saved *s, const char *path, ditto_status one, ditto_status other)
+{
+    ditto_status status = ditto_checkpoint_restore(s->strategy, path, NULL, NULL);
+    if (status != one && status != other)
+        fail_msg("%s gave %s: %s", path, ditto_status_name(status), ditto_last_error()->message);
+    assert_non_null(strstr(ditto_last_error()->message, path));
+    assert_true(look(s) == 7);
+}
+
+static void cut_and_flipped_files_are_refused(void **state)
+{
+    struct saved s;
+    unsigned char *bytes;
+    uint64_t random = test_seed(61);
+    int trials = test_trials(1000);
+    (void)state;
+    assert_ok(begin(&s, 2));
+    assert_ok(assign(&s, 3));
+    assert_ok(ditto_checkpoint_save(s.strategy, path_of("good.h5"), NULL));
+    size_t count = read_file(path_of("good.h5"), &bytes);
+    assert_ok(assign(&s, 7));
+    for (int i = 0; i < trials; i++) {
+        write_file(path_of("cut.h5"), bytes, test_random(&random) % count);
+        expect_refused(&s, path_of("cut.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
+        size_t at = test_random(&random) % count;
+        unsigned char flip = (unsigned char)(1 + test_random(&random) % 255);
+        bytes[at] ^= flip;
+        write_file(path_of("flipped.h5"), bytes, count);
+        expect_refused(&s, path_of("flipped.h5"), DITTO_ERR_CORRUPT,
+                       DITTO_ERR_UNSUPPORTED); /* the byte of its version */
+        bytes[at] ^= flip;
+    }
+    for (size_t at = 0; at < 64; at++) { /* every bit of what is told before the sum */
+        bytes[at] ^= (unsigned char)(1 << at % 8);
+        write_file(path_of("flipped.h5"), bytes, count);
+        expect_refused(&s, path_of("flipped.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_UNSUPPORTED);
+        bytes[at] ^= (unsigned char)(1 << at % 8);
+    }
+    write_file(path_of("flipped.h5"), bytes, count);
+    assert_ok(ditto_checkpoint_restore(s.strategy, path_of("flipped.h5"), NULL, NULL));
+    assert_true(look(&s) == 3);
+    printf("  %d truncations, %d flips of a file of %zu bytes: all refused, nothing restored\n", trials, trials + 64,
+           count);
+    free(bytes);
+    end(&s);
+}
+
+static void foreign_files_are_refused(void **state)
+{
+    struct saved s;
+    unsigned char *bytes;
+    (void)state;
+    assert_ok(begin(&s, 2));
+    assert_ok(assign(&s, 7));
+    assert_ok(ditto_checkpoint_save(s.strategy, path_of("good.h5"), NULL));
+    size_t count = read_file(path_of("good.h5"), &bytes);
+    put_file(folder, "/empty.h5", "");
+    expect_refused(&s, path_of("empty.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
+    write_file(path_of("plain.h5"), bytes + 4096, count - 4096); /* HDF5, and no checkpoint */
+    expect_refused(&s, path_of("plain.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
+    assert_message("is no checkpoint of ditto");
+    bytes[8] = 2; /* a format that is not there yet */
+    write_file(path_of("newer.h5"), bytes, count);
+    expect_refused(&s, path_of("newer.h5"), DITTO_ERR_UNSUPPORTED, DITTO_ERR_UNSUPPORTED);
+    assert_message("has format 2, and this version reads up to 1");
+    free(bytes);
+    assert_int_equal(mkfifo(path_of("fifo.h5"), 0600), 0);
+    expect_refused(&s, path_of("fifo.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
+    expect_refused(&s, folder, DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
+    expect_refused(&s, path_of("nothing.h5"), DITTO_ERR_NOT_FOUND, DITTO_ERR_NOT_FOUND);
+    expect_refused(&s, path_of("good.h5/x"), DITTO_ERR_NOT_FOUND, DITTO_ERR_NOT_FOUND);
+    end(&s);
+}
+
+/* Well-formed on the outside: sealed with a sum that fits, and wrong inside. */
+static void seal(void (*spoil)(hid_t file, hid_t set), const char *name)
+{
+    char partial[200];
+    double zero = 0;
+    int64_t step = 1;
+    hid_t creation = H5Pcreate(H5P_FILE_CREATE), scalar = H5Screate(H5S_SCALAR), text = H5Tcopy(H5T_C_S1);
+    snprintf(partial, sizeof partial, "%s/%s.partial", folder, name);
+    H5Pset_userblock(creation, 4096);
+    H5Tset_size(text, 8);
+    hid_t file = H5Fcreate(partial, H5F_ACC_TRUNC, creation, H5P_DEFAULT);
+    hid_t set = H5Dcreate2(file, "a", H5T_NATIVE_DOUBLE, scalar, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    H5Dwrite(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, &zero);
+    const struct {
+        hid_t object;
+        const char *name, *text;
+    } words[] = { { file, "ditto_version", "0.1.0" },
+                  { set, "dtype", "f64" },
+                  { set, "synchronization", "ON_READ" },
+                  { set, "aggregation", "SUM" } };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char word[8] = "";
+        snprintf(word, sizeof word, "%s", words[i].text);
+        hid_t a = H5Acreate2(words[i].object, words[i].name, text, scalar, H5P_DEFAULT, H5P_DEFAULT);
+        H5Awrite(a, text, word);
+        H5Aclose(a);
+    }
+    int8_t trainable = 0;
+    hid_t a = H5Acreate2(set, "trainable", H5T_NATIVE_INT8, scalar, H5P_DEFAULT, H5P_DEFAULT);
+    H5Awrite(a, H5T_NATIVE_INT8, &trainable);
+    H5Aclose(a);
+    a = H5Acreate2(file, "ditto_step", H5T_NATIVE_INT64, scalar, H5P_DEFAULT, H5P_DEFAULT);
+    H5Awrite(a, H5T_NATIVE_INT64, &step);
+    H5Aclose(a);
+    if (spoil != NULL)
+        spoil(file, set);
+    H5Dclose(set);
+    H5Fclose(file);
+    H5Tclose(text);
+    H5Sclose(scalar);
+    H5Pclose(creation);
+    assert_ok(dti_file_complete(partial, path_of(name), NULL, 0));
+}
+
+/* An attribute of so many elements instead of one. */
+static void put_many(hid_t object, const char *name, hid_t type, size_t bytes, hsize_t count)
+{
+    void *values = calloc(count, bytes);
+    hid_t space = H5Screate_simple(1, &count, NULL);
+    H5Adelete(object, name);
+    hid_t a = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    H5Awrite(a, type, values);
+    H5Aclose(a);
+    H5Sclose(space);
+    free(values);
+}
+
+static void spoil_step(hid_t file, hid_t set)
+{
+    (void)set;
+    put_many(file, "ditto_step", H5T_NATIVE_INT64, 8, 4000);
+}
+static void spoil_trainable(hid_t file, hid_t set)
+{
+    (void)file;
+    put_many(set, "trainable", H5T_NATIVE_INT64, 8, 4000);
+}
+static void spoil_version(hid_t file, hid_t set)
+{
+    hid_t text = H5Tcopy(H5T_C_S1);
+    (void)set;
+    H5Tset_size(text, 8);
+    put_many(file, "ditto_version", text, 8, 4000);
+    H5Tclose(text);
+}
+static void spoil_dtype(hid_t file, hid_t set)
+{
+    hid_t text = H5Tcopy(H5T_C_S1);
+    (void)file;
+    H5Tset_size(text, 8);
+    put_many(set, "dtype", text, 8, 1); /* empty */
+    H5Tclose(text);
+}
+static void lose_aggregation(hid_t file, hid_t set)
+{
+    (void)file;
+    H5Adelete(set, "aggregation");
+}
+static void add_stranger(hid_t file, hid_t set)
+{
+    hsize_t shape[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+    hid_t space = H5Screate_simple(9, shape, NULL);
+    (void)set;
+    H5Dclose(H5Dcreate2(file, "b", H5T_NATIVE_DOUBLE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    H5Sclose(space);
+}
+
+static void sealed_files_that_are_wrong_inside_are_refused(void **state)
+{
+    static void (*const spoils[])(hid_t, hid_t) = { spoil_step,  spoil_trainable,  spoil_version,
+                                                    spoil_dtype, lose_aggregation, add_stranger };
+    struct saved s;
+    ditto_checkpoint *file;
+    double value;
+    (void)state;
+    assert_ok(begin(&s, 2));
+    assert_ok(assign(&s, 7));
+    for (size_t i = 0; i < sizeof spoils / sizeof spoils[0]; i++) {
+        seal(spoils[i], "spoilt.h5");
+        expect_refused(&s, path_of("spoilt.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
+    }
+    seal(NULL, "sound.h5");
+    assert_ok(ditto_checkpoint_open(path_of("sound.h5"), &file));
+    assert_ok(ditto_checkpoint_read(file, "a", &value, sizeof value));
+    ditto_checkpoint_close(file);
+    end(&s);
+}
+
+/* -- what can't be written -- */
+
+/* A good checkpoint, then one for which there is no room: in a child, which sets a limit or a small file system up. */
+static int save_twice(const char *where, int (*limit)(const char *where))
+{
+    struct saved s;
+    char path[200];
+    snprintf(path, sizeof path, "%s/room.h5", where);
+    REQUIRE(begin(&s, 2) == DITTO_OK);
+    REQUIRE(assign(&s, 7) == DITTO_OK);
+    REQUIRE(ditto_checkpoint_save(s.strategy, path, NULL) == DITTO_OK);
+    int files = count_files(where);
+    REQUIRE(limit(where) == 0);
+    REQUIRE(assign(&s, 8) == DITTO_OK);
+    REQUIRE(ditto_checkpoint_save(s.strategy, path, NULL) == DITTO_ERR_IO);
+    printf("  %s\n", ditto_last_error()->message);
+    REQUIRE(strstr(ditto_last_error()->message, path) != NULL);
+    REQUIRE(count_files(where) <= files + 1); /* + what limit put there */
+    REQUIRE(ditto_checkpoint_restore(s.strategy, path, NULL, NULL) == DITTO_OK);
+    REQUIRE(look(&s) == 7);
+    return 0;
+}
+
+static int limit_files(const char *where)
+{
+    struct rlimit small = { 9000, 9000 };
+    (void)where;
+    signal(SIGXFSZ, SIG_IGN);
+    return setrlimit(RLIMIT_FSIZE, &small);
+}
+
+static int too_large(void *unused)
+{
+    (void)unused;
+    return save_twice(folder, limit_files);
+}
+
+static void a_file_that_may_not_be_so_large_leaves_the_old_one(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(too_large, NULL, 60), 0);
+}
+
+#define NO_MOUNT 77
+
+static int fill_disk(const char *where)
+{
+    static char block[4096];
+    char path[200];
+    snprintf(path, sizeof path, "%s/filler", where);
+    int fd = open(path, O_CREAT | O_WRONLY, 0600);
+    while (fd >= 0 && write(fd, block, sizeof block) > 0)
+        continue;
+    return fd < 0 || close(fd) != 0;
+}
+
+static int full_disk(void *unused)
+{
+    char disk[100];
+    (void)unused;
+    snprintf(disk, sizeof disk, "%s/disk", folder);
+    if (mkdir(disk, 0700) != 0 || mount("tmpfs", disk, "tmpfs", 0, "size=2m") != 0)
+        return NO_MOUNT;
+    int failed = save_twice(disk, fill_disk);
+    umount(disk);
+    return failed;
+}
+
+static void a_full_disk_leaves_the_old_one(void **state)
+{
+    (void)state;
+    int found = in_child(full_disk, NULL, 60);
+    rmdir(path_of("disk"));
+    if (found == NO_MOUNT) {
+        printf("  no small file system can be mounted here\n");
+        skip();
+    }
+    assert_int_equal(found, 0);
+}
+
+static int forbid(const char *where)
+{
+    return chmod(where, 0555) != 0 || (geteuid() == 0 && setuid(65534) != 0);
+}
+
+static int read_only_folder(void *unused)
+{
+    struct saved s;
+    char inner[100], path[120];
+    (void)unused;
+    snprintf(inner, sizeof inner, "%s/closed", folder);
+    snprintf(path, sizeof path, "%s/room.h5", inner);
+    REQUIRE(mkdir(inner, 0755) == 0);
+    REQUIRE(begin(&s, 2) == DITTO_OK);
+    REQUIRE(assign(&s, 7) == DITTO_OK);
+    REQUIRE(ditto_checkpoint_save(s.strategy, path, NULL) == DITTO_OK);
+    REQUIRE(chmod(path, 0444) == 0);
+    REQUIRE(forbid(inner) == 0);
+    REQUIRE(assign(&s, 8) == DITTO_OK);
+    REQUIRE(ditto_checkpoint_save(s.strategy, path, NULL) == DITTO_ERR_IO);
+    REQUIRE(ditto_last_error()->system_errno == EACCES);
+    REQUIRE(ditto_checkpoint_restore(s.strategy, path, NULL, NULL) == DITTO_OK);
+    REQUIRE(look(&s) == 7);
+    return 0;
+}
+
+static void a_folder_that_is_read_only_leaves_the_old_one(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(read_only_folder, NULL, 60), 0);
+    chmod(path_of("closed"), 0755);
+    empty_folder(path_of("closed"));
+    rmdir(path_of("closed"));
+}
+
+static int fail_behind(void *unused)
+{
+    struct saved s;
+    ditto_checkpointer *c;
+    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
+    (void)unused;
+    options.background = 1;
+    options.prefix = "behind";
+    REQUIRE(begin(&s, 2) == DITTO_OK);
+    REQUIRE(ditto_checkpointer_create(s.strategy, folder, &options, &c) == DITTO_OK);
+    REQUIRE(limit_files(folder) == 0);
+    REQUIRE(ditto_checkpointer_save(c, NULL) == DITTO_OK);     /* copied */
+    REQUIRE(ditto_checkpointer_save(c, NULL) == DITTO_ERR_IO); /* the one before */
+    REQUIRE(strstr(ditto_last_error()->message, "behind-0.h5") != NULL);
+    REQUIRE(ditto_checkpointer_save(c, NULL) == DITTO_OK);
+    REQUIRE(ditto_checkpointer_wait(c) == DITTO_ERR_IO);
+    REQUIRE(ditto_checkpointer_wait(c) == DITTO_OK); /* told once */
+    REQUIRE(ditto_checkpointer_save(c, NULL) == DITTO_OK);
+    REQUIRE(ditto_checkpointer_destroy(c) == DITTO_ERR_IO);
+    return 0;
+}
+
+static void what_fails_in_the_background_is_told_once(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(fail_behind, NULL, 60), 0);
+}
+
+/* -- killed -- */
+
+/* Saves 1, 2, 3 and so on, as fast as it can, until it is killed. */
+static void save_for_ever(int background, _Atomic int64_t *told)
+{
+    struct saved s;
+    ditto_checkpointer *c;
+    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
+    ditto_checkpoint_options what = DITTO_CHECKPOINT_OPTIONS_INIT;
+    options.keep = 2;
+    options.background = background;
+    if (begin(&s, 2) != DITTO_OK || ditto_checkpointer_create(s.strategy, folder, &options, &c) != DITTO_OK)
+        _exit(1);
+    for (what.step = 1;; what.step++) {
+        if (assign(&s, (float)what.step) != DITTO_OK || ditto_checkpointer_save(c, &what) != DITTO_OK)
+            _exit(2);
+        atomic_store(told, background ? what.step - 1 : what.step); /* those are on the disk */
+    }
+}
+
+/* The last step of which the process knew that it is on the disk. `early`: killed also before the first one may be there. */
+static int64_t kill_after(int background, bool early, unsigned microseconds)
+{
+    _Atomic int64_t *told = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(told != MAP_FAILED);
+    atomic_store(told, -1);
+    pid_t child = fork();
+    int status;
+    if (child == 0)
+        save_for_ever(background, told);
+    assert_true(child > 0);
+    for (int i = 0; i < 3000 && !early && atomic_load(told) < 0; i++)
+        nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+    nanosleep(&(struct timespec){ .tv_nsec = (long)microseconds * 1000 }, NULL);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    int64_t last = atomic_load(told);
+    munmap((void *)told, 4096);
+    return last;
+}
+
+static void a_killed_process_leaves_a_whole_checkpoint(void **state)
+{
+    struct saved s;
+    uint64_t random = test_seed(62);
+    int kills = test_trials(50), found = 0, unfinished = 0;
+    (void)state;
+    for (int i = 0; i < kills; i++) {
+        char path[200];
+        int64_t step;
+        empty_folder(folder); /* no strategy here yet: its threads would not be in the child */
+        int64_t told = kill_after(i % 2, i % 5 == 4, (unsigned)(20000 + test_random(&random) % 180000));
+        unfinished += count_files(folder) > 2;
+        ditto_status status = ditto_checkpoint_latest(folder, NULL, path, sizeof path, NULL, &step);
+        if (status == DITTO_ERR_NOT_FOUND && told <= 0) /* killed before the first one had its name */
+            continue;
+        assert_ok(status);
+        assert_true(step >= told);
+        assert_ok(begin(&s, 3));
+        assert_ok(ditto_checkpoint_restore(s.strategy, path, NULL, NULL));
+        assert_true(look(&s) == (float)step);
+        end(&s);
+        found++;
+    }
+    printf("  %d kills: %d left checkpoints, all whole; %d times with another file that was being written\n", kills,
+           found, unfinished);
+    assert_true(found > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cut_and_flipped_files_are_refused),
+        cmocka_unit_test(foreign_files_are_refused),
+        cmocka_unit_test(sealed_files_that_are_wrong_inside_are_refused),
+        cmocka_unit_test(a_file_that_may_not_be_so_large_leaves_the_old_one),
+        cmocka_unit_test(a_full_disk_leaves_the_old_one),
+        cmocka_unit_test(a_folder_that_is_read_only_leaves_the_old_one),
+        cmocka_unit_test(what_fails_in_the_background_is_told_once),
+        cmocka_unit_test(a_killed_process_leaves_a_whole_checkpoint),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,130 @@
+/* tests/fuzz/fuzz_fixed.c - files of fixed records of any length, with header, footer and components as the input has it.
+ * Rows must be those that another reader, below, takes from the bytes one after the other.
+ *
+ * Input: header and footer (a byte, mod 16), byte order and number of components (a byte), two bytes for each component,
+ * then the file. */
+#include "again.h"
+#include "fuzz.h"
+#include "support.h"
+
+#include <ditto/source.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+const char *const fuzz_seeds[] = {
+    "00"
+    "0"
+    "00"
+    "0123456789abcdef",
+    "11"
+    "1"
+    "31"
+    "H0123456789abcdefF",
+    "20"
+    "5"
+    "<1"
+    "8a"
+    "HH0123456789abcdef0123456789abcde",
+    "00"
+    "2"
+    "62"
+    "?3"
+    "0123456789abcdef0123456789abcdef0123456789abcdef",
+    "00"
+    "3"
+    ">2"
+    "0123456789abcdef",
+    NULL,
+};
+const char *const fuzz_words[] = { "0", "01", "0123", "01234567", "0123456789abcdef", "\x01", "\xff", NULL };
+unsigned long fuzz_accepted;
+
+struct expected {
+    const uint8_t *at;
+    const ditto_tensor *row;
+    uint32_t components;
+    bool big;
+    size_t rows;
+};
+
+static ditto_status compare(const ditto_tensor *row, void *state)
+{
+    struct expected *e = state;
+    for (uint32_t k = 0; k < e->components; k++) {
+        const uint8_t *found = row[k].data;
+        size_t width = ditto_dtype_bytes(row[k].dtype), bytes = ditto_tensor_bytes(&e->row[k]);
+        width /= row[k].dtype == DITTO_C64 || row[k].dtype == DITTO_C128 ? 2 : 1;
+        bool turned = e->big != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+        if (row[k].dtype != e->row[k].dtype || ditto_tensor_bytes(&row[k]) != bytes)
+            abort();
+        for (size_t i = 0; i < bytes; i++) {
+            uint8_t byte = e->at[turned ? i - i % width + (width - 1 - i % width) : i];
+            if (found[i] != (row[k].dtype == DITTO_BOOL ? byte != 0 : byte))
+                abort();
+        }
+        e->at += bytes;
+    }
+    e->rows++;
+    return DITTO_OK;
+}
+
+static const char *write_file(const uint8_t *data, size_t size)
+{
+    static char name[48];
+    static int descriptor = -1;
+    if (descriptor < 0) {
+        descriptor = memfd_create("fuzz", MFD_CLOEXEC);
+        snprintf(name, sizeof name, "/proc/self/fd/%d", descriptor);
+    }
+    if (descriptor < 0 || pwrite(descriptor, data, size, 0) != (ssize_t)size || ftruncate(descriptor, (off_t)size) != 0)
+        abort();
+    return name;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ditto_fixed_options options = DITTO_FIXED_OPTIONS_INIT;
+    ditto_tensor row[4] = { 0 };
+    ditto_dataset *d;
+    if (size < 3)
+        return 0;
+    options.header_bytes = data[0] % 16;
+    options.footer_bytes = data[1] % 16;
+    options.big_endian = data[2] & 1;
+    uint32_t components = 1 + (data[2] >> 1) % 4;
+    if (size < 3 + 2 * components)
+        return 0;
+    size_t record = 0;
+    for (uint32_t k = 0; k < components; k++) {
+        row[k].dtype = (ditto_dtype)(1 + data[3 + 2 * k] % 15);
+        row[k].rank = 1;
+        row[k].shape[0] = data[4 + 2 * k] % 16;
+        record += ditto_tensor_bytes(&row[k]);
+    }
+    data += 3 + 2 * components;
+    size -= 3 + 2 * components;
+    const char *name = write_file(data, size);
+    ditto_status status =
+        ditto_dataset_from_fixed(&(ditto_files){ .names = &name, .count = 1 }, row, components, &options, &d);
+    size_t around = options.header_bytes + options.footer_bytes,
+           rows = record > 0 && size > around ? (size - around) / record : 0;
+    bool whole = record > 0 && size >= around && (size - around) % record == 0;
+    ditto_status expected = record == 0 ? DITTO_ERR_INVALID
+                            : !whole    ? DITTO_ERR_CORRUPT
+                            : rows == 0 ? DITTO_ERR_INVALID
+                                        : DITTO_OK;
+    if (status != expected)
+        abort();
+    if (status != DITTO_OK)
+        return 0;
+    fuzz_accepted++;
+    struct expected e = {
+        .at = data + options.header_bytes, .row = row, .components = components, .big = options.big_endian
+    };
+    if (ditto_dataset_reduce(d, compare, &e, 0) != DITTO_OK || e.rows != rows)
+        abort();
+    fuzz_again(d);
+    ditto_dataset_destroy(d);
+    return 0;
+}

@@ -1,0 +1,182 @@
+/* tests/fuzz/fuzz_npy.c - .npy files of any bytes. What is accepted must be what a slow reader, below, finds in the header
+ * by looking for its three keys, and its rows must be the bytes that follow.
+ *
+ * Input: a byte of options, then a header's text up to "\n", which gets a right beginning and length, and data; or, where
+ * the option says so, the file as it is, with '~' for the byte 0. */
+#include "again.h"
+#include "fuzz.h"
+#include "support.h"
+
+#include <ditto/source.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+const char *const fuzz_seeds[] = {
+    "0{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }   \n012345678901234567890123",
+    "1{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }\n012",
+    "2{\"shape\": (2L, 2L), \"descr\": \">u2\", 'fortran_order': False}\n01234567",
+    "0{'descr': '=c16', 'fortran_order': True, 'shape': (1,), }\n0123456789abcdef",
+    "0{'descr': '|b1', 'fortran_order': False, 'shape': (2, 3, 1), }\n012345",
+    "4\x93NUMPY\x01~=~{'descr': '<i2', 'fortran_order': False, 'shape': (3,), }   \n012345",
+    "4\x93NUMPY\x02~=~~~{'descr': '>i8', 'fortran_order': False, 'shape': (1,), }   \n01234567",
+    NULL,
+};
+const char *const fuzz_words[] = {
+    "'descr': ",  "'<f4'",
+    "'>f8'",      "'|i1'",
+    "'<u4'",      "'fortran_order': ",
+    "True",       "False",
+    "'shape': ",  "(3, 2)",
+    "(1,)",       "()",
+    ", ",         "L",
+    "0",          "18446744073709551615",
+    "4294967296", "\"",
+    "{",          "}",
+    "[",          "\n",
+    "~",          "\x93NUMPY",
+    NULL,
+};
+unsigned long fuzz_accepted;
+
+static uint8_t file[8192];
+static size_t file_bytes;
+
+static void make_file(const uint8_t *data, size_t size)
+{
+    unsigned version = 1 + data[0] % 4 % 3;
+    bool raw = (data[0] & 4) != 0;
+    data++;
+    size--;
+    file_bytes = 0;
+    if (!raw) {
+        const uint8_t *line = memchr(data, '\n', size);
+        size_t text = line != NULL ? (size_t)(line - data) + 1 : size;
+        memcpy(file, "\x93NUMPY", 6);
+        file[6] = (uint8_t)version;
+        file[7] = 0;
+        for (file_bytes = 8; file_bytes < (version == 1 ? 10 : 12); file_bytes++)
+            file[file_bytes] = (uint8_t)(text >> 8 * (file_bytes - 8));
+    }
+    for (size_t i = 0; i < size; i++)
+        file[file_bytes + i] = raw && data[i] == '~' ? 0 : data[i];
+    file_bytes += size;
+}
+
+/* What follows a key in the header, behind ':' and spaces; of several, the last: there must be one only. */
+static const char *value_of(const char *header, const char *key)
+{
+    const char *at = strstr(header, key);
+    if (at == NULL || strstr(at + 1, key) != NULL)
+        abort();
+    at += strlen(key) + 1;
+    at += strspn(at, " \t\r\n");
+    if (*at++ != ':')
+        abort();
+    return at + strspn(at, " \t\r\n");
+}
+
+struct expected {
+    const uint8_t *at;
+    size_t row_bytes, width, rows;
+    bool turned, boolean;
+};
+
+/* From a header that was accepted. */
+static void expect(struct expected *e, const ditto_dataset_spec *spec)
+{
+    static char header[sizeof file];
+    size_t start = file[6] == 1 ? 10 : 12, text = file[8] | (size_t)file[9] << 8;
+    if (memcmp(file, "\x93NUMPY", 6) != 0 || file[6] < 1 || file[6] > 3 || file[7] != 0 || start + text > file_bytes)
+        abort();
+    memcpy(header, file + start, text);
+    header[text] = '\0';
+    if (strlen(header) != text)
+        abort();
+    const char *descr = value_of(header, "descr") + 1, *shape = value_of(header, "shape"),
+               *order = value_of(header, "fortran_order");
+    size_t count = 1, first = 0;
+    uint32_t rank = 0;
+    for (shape++; *shape != ')'; shape++)
+        if (*shape >= '0' && *shape <= '9') {
+            char *end;
+            size_t length = strtoull(shape, &end, 10);
+            if (rank == 0)
+                first = length;
+            else if (rank > spec->component[0].rank || spec->component[0].shape[rank - 1] != length)
+                abort();
+            count *= rank > 0 ? length : 1;
+            rank++;
+            shape = end - 1;
+        }
+    size_t element = strtoul(descr + 2, NULL, 10);
+    ditto_dtype dtype = spec->component[0].dtype;
+    if (rank != spec->component[0].rank + 1 || first == 0 || element != ditto_dtype_bytes(dtype) ||
+        strchr("<>=|", descr[0]) == NULL || strchr("fciub", descr[1]) == NULL ||
+        ditto_dtype_name(dtype)[0] != descr[1] || (*order == 'T' && rank > 1))
+        abort();
+    e->width = descr[1] == 'c' ? element / 2 : element;
+    e->boolean = descr[1] == 'b';
+    e->turned = descr[0] == '>' && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+    e->row_bytes = count * element;
+    e->rows = first;
+    e->at = file + start + text;
+    if (e->row_bytes > 0 && (file_bytes - start - text) / e->row_bytes < first)
+        abort();
+}
+
+static ditto_status compare(const ditto_tensor *row, void *state)
+{
+    struct expected *e = state;
+    const uint8_t *found = row[0].data;
+    if (e->rows-- == 0)
+        abort();
+    for (size_t i = 0; i < e->row_bytes; i++) {
+        uint8_t byte = e->at[e->turned ? i - i % e->width + (e->width - 1 - i % e->width) : i];
+        if (found[i] != (e->boolean ? byte != 0 : byte))
+            abort();
+    }
+    e->at += e->row_bytes;
+    return e->rows > 0 && e->row_bytes == 0 ? DITTO_END_OF_INPUT : DITTO_OK; /* of nothing there may be 2^60 rows */
+}
+
+static const char *write_file(void)
+{
+    static char name[48];
+    static int descriptor = -1;
+    if (descriptor < 0) {
+        descriptor = memfd_create("fuzz", MFD_CLOEXEC);
+        snprintf(name, sizeof name, "/proc/self/fd/%d", descriptor);
+    }
+    if (descriptor < 0 || pwrite(descriptor, file, file_bytes, 0) != (ssize_t)file_bytes ||
+        ftruncate(descriptor, (off_t)file_bytes) != 0)
+        abort();
+    return name;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ditto_dataset_spec spec;
+    struct expected e;
+    ditto_dataset *d;
+    if (size < 1 || size > sizeof file / 2)
+        return 0;
+    make_file(data, size);
+    const char *name = write_file();
+    ditto_status status = ditto_dataset_from_npy(&name, 1, &d);
+    if (status != DITTO_OK) {
+        if (status != DITTO_ERR_CORRUPT && status != DITTO_ERR_UNSUPPORTED && status != DITTO_ERR_INVALID)
+            abort();
+        return 0;
+    }
+    fuzz_accepted++;
+    if (ditto_dataset_get_spec(d, &spec) != DITTO_OK)
+        abort();
+    expect(&e, &spec);
+    size_t rows = e.rows;
+    if (ditto_dataset_reduce(d, compare, &e, 0) != DITTO_OK || (e.rows != 0 && e.row_bytes != 0) || rows == 0)
+        abort();
+    fuzz_again(d);
+    ditto_dataset_destroy(d);
+    return 0;
+}

@@ -1,0 +1,187 @@
+/* tests/fuzz/fuzz_tfrecord.c - TFRecord files of any bytes. Rows and where they end must be those of another reader, below, which looks at
+ * the bytes one after the other and has checksums of its own; in half of the executions checksums are made right first, so that mutations
+ * get past them.
+ *
+ * Input: a byte of options, then the file, each byte xor ' ': lengths are mostly zeros, and seeds are strings. It may be wrapped up as a gzip
+ * file, in stored blocks; that may be damaged too, at a byte that two more bytes of the input choose. */
+#include "again.h"
+#include "fuzz.h"
+#include "support.h"
+
+#include <ditto/source.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+#ifdef DTI_HAVE_ZLIB
+#include <zlib.h>
+#endif
+
+#define MAX_BYTES 24
+enum { TRUST = 1, AS_IT_IS = 2, COMPRESSED = 4, DAMAGED = 8 }; /* the byte of options */
+
+const char *const fuzz_seeds[] = {
+    "@#       ccccABCffff",
+    "@#       ccccABCffff        ccccffff(       cccc12345678ffff",
+    "A!       ccccxffff$       ccccabcdffff",
+    "B#       ccccABCffff",
+    "@8       cccc012345678901234567890123ffff%       cccc!!!!!ffff",
+    "C        ccccffff        ccccffff        ccccffff",
+    "D#       ccccABCffff        ccccffff",
+    "L#       ccccABCffff        ccccffff",
+    "E!       ccccxffff$       ccccabcdffff",
+    NULL,
+};
+const char *const fuzz_words[] = {
+    "#       ", "        ", "       ",
+    "cccc",     "ffff",     "        ccccffff",
+    "8       ", "9       ", "\xdf\xdf\xdf\xdf\xdf\xdf\xdf\xdf",
+    NULL,
+};
+unsigned long fuzz_accepted;
+
+static unsigned char file[8192], packed[8192 + 64];
+
+/* Bit by bit. */
+static uint32_t checksum(const unsigned char *data, size_t bytes)
+{
+    static uint32_t table[256];
+    for (uint32_t b = 0; table[255] == 0 && b < 256; b++) {
+        uint32_t crc = b;
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
+        table[b] = crc;
+    }
+    uint32_t crc = ~0u;
+    for (size_t i = 0; i < bytes; i++)
+        crc = crc >> 8 ^ table[(crc ^ data[i]) & 0xff];
+    crc = ~crc;
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+static uint64_t number(const unsigned char *at, int bytes)
+{
+    uint64_t value = 0;
+    while (bytes-- > 0)
+        value = value << 8 | at[bytes];
+    return value;
+}
+static void put_checksum(unsigned char *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (unsigned char)(value >> 8 * i);
+}
+
+/* Right checksums, as far as lengths lead. */
+static void repair(size_t size)
+{
+    for (size_t at = 0; size - at >= 12;) {
+        uint64_t length = number(file + at, 8);
+        put_checksum(file + at + 8, checksum(file + at, 8));
+        at += 12;
+        if (length > size - at || size - at - length < 4)
+            return;
+        put_checksum(file + at + length, checksum(file + at, length));
+        at += length + 4;
+    }
+}
+
+struct expected {
+    size_t size, at; /* of the file; where the next record must be */
+    bool trust;
+    size_t rows;
+};
+
+/* The next record's length, or -1: there is none, or a wrong one. */
+static int64_t expected_length(const struct expected *e)
+{
+    if (e->size - e->at < 12 || checksum(file + e->at, 8) != number(file + e->at + 8, 4))
+        return -1;
+    uint64_t length = number(file + e->at, 8);
+    if (length > MAX_BYTES || e->size - e->at - 12 < length + 4)
+        return -1;
+    const unsigned char *data = file + e->at + 12;
+    return e->trust || checksum(data, length) == number(data + length, 4) ? (int64_t)length : -1;
+}
+
+static ditto_status compare(const ditto_tensor *row, void *state)
+{
+    static const unsigned char zeros[MAX_BYTES];
+    struct expected *e = state;
+    int64_t length = expected_length(e);
+    const unsigned char *data = row[0].data;
+    if (length < 0 || *(const int64_t *)row[1].data != length || memcmp(data, file + e->at + 12, (size_t)length) != 0 ||
+        memcmp(data + length, zeros, MAX_BYTES - (size_t)length) != 0)
+        abort();
+    e->at += 16 + (size_t)length;
+    e->rows++;
+    return DITTO_OK;
+}
+
+/* The file as a gzip file of one stored block (RFC 1951, 3.2.4; RFC 1952); its size, or 0 where there is no zlib. */
+static size_t pack(size_t size)
+{
+#ifdef DTI_HAVE_ZLIB
+    static const unsigned char header[10] = { 0x1f, 0x8b, 8, [9] = 255 };
+    uint32_t ends[2] = { (uint32_t)crc32(0, file, (uInt)size), (uint32_t)size };
+    memcpy(packed, header, 10);
+    packed[10] = 1;
+    for (int i = 0; i < 2; i++) {
+        packed[11 + i] = (unsigned char)(size >> 8 * i);
+        packed[13 + i] = (unsigned char)(~size >> 8 * i);
+    }
+    memcpy(packed + 15, file, size);
+    for (int i = 0; i < 8; i++)
+        packed[15 + size + (size_t)i] = (unsigned char)(ends[i / 4] >> 8 * (i % 4));
+    return size + 23;
+#else
+    (void)size;
+    return 0;
+#endif
+}
+
+/* The file of this execution: its name. */
+static const char *write_file(const unsigned char *bytes, size_t size)
+{
+    static char name[48];
+    static int descriptor = -1;
+    if (descriptor < 0) {
+        descriptor = memfd_create("fuzz", MFD_CLOEXEC);
+        snprintf(name, sizeof name, "/proc/self/fd/%d", descriptor);
+    }
+    if (descriptor < 0 || pwrite(descriptor, bytes, size, 0) != (ssize_t)size ||
+        ftruncate(descriptor, (off_t)size) != 0)
+        abort();
+    return name;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ditto_tfrecord_options options = DITTO_TFRECORD_OPTIONS_INIT;
+    ditto_dataset *d;
+    if (size < 4 || size > sizeof file)
+        return 0;
+    struct expected e = { .size = size - 1, .trust = data[0] & TRUST };
+    for (size_t i = 0; i < e.size; i++)
+        file[i] = data[i + 1] ^ ' ';
+    if ((data[0] & AS_IT_IS) == 0)
+        repair(e.size);
+    size_t packed_bytes = data[0] & COMPRESSED ? pack(e.size) : 0;
+    bool damaged = packed_bytes > 0 && data[0] & DAMAGED;
+    if (damaged)
+        packed[((size_t)data[size - 1] << 8 | data[size - 2]) % packed_bytes] ^= (unsigned char)(data[size - 3] | 1);
+    const char *name = packed_bytes > 0 ? write_file(packed, packed_bytes) : write_file(file, e.size);
+    options.max_bytes = MAX_BYTES;
+    options.trust = e.trust;
+    options.compression = packed_bytes > 0 ? DITTO_COMPRESSION_GZIP : DITTO_COMPRESSION_NONE;
+    if (ditto_dataset_from_tfrecord(&(ditto_files){ .names = &name, .count = 1 }, &options, &d) != DITTO_OK)
+        abort();
+    ditto_status status = ditto_dataset_reduce(d, compare, &e, 0);
+    if ((status != DITTO_OK && status != DITTO_ERR_CORRUPT) || (status == DITTO_OK && e.at != e.size))
+        abort();
+    if (!damaged && ((status == DITTO_OK) != (e.at == e.size) || expected_length(&e) >= 0))
+        abort();
+    fuzz_accepted += status == DITTO_OK;
+    fuzz_again(d);
+    ditto_dataset_destroy(d);
+    return 0;
+}

@@ -1,0 +1,411 @@
+/* tests/input/test_state.c - an iterator's position, saved and gone on with (docs/semantics.md, "Datasets", 9.10): the rows that come are
+ * exactly those that would have come. */
+#include "rows.h"
+
+#include <sched.h>
+
+enum { MOST_STEPS = 3000, MOST_REPLICAS = 8, MOST_OF_STEP = 24 };
+/* Every step's rows, in replica order. */
+struct record {
+    struct report report;
+    ditto_iterator *iterator;
+    uint32_t n;
+    uint64_t stop_at; /* the step before which replicas return; UINT64_MAX: the end */
+    uint32_t laggard; /* a replica that takes one batch less; UINT32_MAX: none */
+    uint64_t count[MOST_STEPS][MOST_REPLICAS];
+    int64_t row[MOST_STEPS][MOST_REPLICAS][MOST_OF_STEP];
+    uint64_t steps[MOST_REPLICAS];
+};
+
+static ditto_status consume(ditto_replica *self, void *argument)
+{
+    struct record *d = argument;
+    uint32_t id = ditto_replica_id(self);
+    ditto_batch b;
+    ditto_status status = DITTO_OK;
+    while (d->steps[id] + (id == d->laggard) < d->stop_at && (status = ditto_next(self, d->iterator, &b)) == DITTO_OK) {
+        EXPECT(&d->report, b.step < MOST_STEPS && b.rows <= MOST_OF_STEP && b.step == d->steps[id]);
+        memcpy(d->row[b.step][id], b.component[0].data, b.rows * sizeof(int64_t));
+        d->count[b.step][id] = b.rows;
+        d->steps[id]++;
+    }
+    return status < 0 ? status : DITTO_OK;
+}
+
+static ditto_iterator *open_at(ditto_strategy *s, ditto_dataset *dataset, ditto_input_options options,
+                               const char *state, size_t bytes)
+{
+    ditto_iterator *it;
+    options.struct_size = sizeof options;
+    options.state = state;
+    options.state_bytes = bytes;
+    assert_ok(ditto_strategy_iterate(s, dataset, &options, &it));
+    return it;
+}
+
+static char *save(ditto_iterator *it, size_t *bytes)
+{
+    void *state;
+    assert_ok(ditto_iterator_save(it, &state, bytes));
+    return state;
+}
+
+static struct record *make_record(uint32_t n)
+{
+    struct record *r = calloc(1, sizeof *r);
+    assert_non_null(r);
+    r->n = n;
+    r->stop_at = UINT64_MAX;
+    r->laggard = UINT32_MAX;
+    return r;
+}
+
+static void take_until(ditto_strategy *s, struct record *r, uint64_t step)
+{
+    r->stop_at = step;
+    run_all(s, consume, r, &r->report);
+}
+
+/* All rows of the steps from `first` on, in order: whatever N is, they must be the same. */
+static size_t flatten(const struct record *r, uint64_t first, int64_t *out)
+{
+    size_t count = 0;
+    for (uint64_t step = first; step < r->steps[0]; step++)
+        for (uint32_t id = 0; id < r->n; id++)
+            for (uint64_t i = 0; i < r->count[step][id]; i++)
+                out[count++] = r->row[step][id][i];
+    return count;
+}
+
+static void assert_same_from(const struct record *a, const struct record *b, uint64_t first)
+{
+    static int64_t rows[2][MOST_LISTED];
+    size_t count = flatten(a, first, rows[0]);
+    assert_int_equal(flatten(b, first, rows[1]), count);
+    assert_memory_equal(rows[0], rows[1], count * sizeof(int64_t));
+}
+
+static void the_rows_after_a_restore_are_those_that_would_have_come(void **state)
+{
+    static const uint32_t replicas[] = { 1, 2, 3, 8 };
+    uint64_t random = test_seed(20260921);
+    ditto_strategy *strategy[4];
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        strategy[i] = make_strategy(replicas[i], NULL);
+    for (int trial = 0; trial < test_trials(150); trial++) {
+        ditto_dataset *d = random_dataset(&random, 100 + test_random(&random) % 200, trial % 2 == 1);
+        int from = (int)(test_random(&random) % 4), to = (int)(test_random(&random) % 4);
+        ditto_input_options options = { .struct_size = sizeof options,
+                                        .global_batch = 1 + test_random(&random) % 20,
+                                        .pass = test_random(&random) % 3 };
+        struct record *whole = make_record(replicas[from]), *first = make_record(replicas[from]),
+                      *rest = make_record(replicas[to]);
+        whole->iterator = open_at(strategy[from], d, options, NULL, 0);
+        take_until(strategy[from], whole, UINT64_MAX);
+        uint64_t cut = whole->steps[0] != 0 ? test_random(&random) % (whole->steps[0] + 2) : 0;
+        options.producers = 1 + (uint32_t)(test_random(&random) % 3);
+        first->iterator = open_at(strategy[from], d, options, NULL, 0);
+        take_until(strategy[from], first, cut);
+        size_t bytes;
+        char *saved = save(first->iterator, &bytes);
+        options.pass = 0;
+        options.buffer = test_random(&random) % 2 ? 1 : 5;
+        rest->iterator = open_at(strategy[to], d, options, saved, bytes);
+        for (uint32_t id = 0; id < rest->n; id++)
+            rest->steps[id] = first->steps[0];
+        take_until(strategy[to], rest, UINT64_MAX);
+        assert_same_from(whole, rest, first->steps[0]);
+        take_until(strategy[from], first, UINT64_MAX); /* saving has changed nothing */
+        assert_same_from(whole, first, 0);
+        struct record *all[] = { whole, first, rest };
+        for (int i = 0; i < 3; i++) {
+            assert_ok(ditto_iterator_destroy(all[i]->iterator));
+            free(all[i]);
+        }
+        ditto_state_free(saved);
+        ditto_dataset_destroy(d);
+    }
+    for (int i = 0; i < 4; i++)
+        assert_ok(ditto_strategy_destroy(strategy[i]));
+}
+
+static void pipelines_go_on_together(void **state)
+{
+    uint64_t random = test_seed(7);
+    ditto_strategy *s = make_strategy(4, NULL);
+    (void)state;
+    for (int trial = 0; trial < test_trials(60); trial++) {
+        ditto_dataset *d = random_dataset(&random, 300, trial % 2 == 1);
+        ditto_input_options options = { .struct_size = sizeof options,
+                                        .global_batch = 1 + test_random(&random) % 12,
+                                        .pipelines = 1u << trial % 3 };
+        struct record *whole = make_record(4), *rest = make_record(4);
+        whole->iterator = open_at(s, d, options, NULL, 0);
+        take_until(s, whole, 2 + test_random(&random) % 10);
+        size_t bytes;
+        char *saved = save(whole->iterator, &bytes);
+        rest->iterator = open_at(s, d, options, saved, bytes);
+        memcpy(rest->steps, whole->steps, sizeof rest->steps);
+        uint64_t cut = whole->steps[0];
+        take_until(s, whole, UINT64_MAX);
+        take_until(s, rest, UINT64_MAX);
+        assert_same_from(whole, rest, cut);
+        assert_ok(ditto_iterator_destroy(whole->iterator));
+        assert_ok(ditto_iterator_destroy(rest->iterator));
+        free(whole);
+        free(rest);
+        ditto_state_free(saved);
+        ditto_dataset_destroy(d);
+    }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void replicas_that_are_apart_stay_so(void **state)
+{
+    ditto_strategy *s = make_strategy(3, NULL), *other = make_strategy(2, NULL);
+    ditto_dataset *d = then(range(0, 200), shuffle_by, 11);
+    ditto_input_options options = { .struct_size = sizeof options, .global_batch = 7 };
+    ditto_iterator *it;
+    (void)state;
+    for (uint32_t laggard = 0; laggard < 3; laggard++) {
+        struct record *whole = make_record(3), *rest = make_record(3);
+        whole->iterator = open_at(s, d, options, NULL, 0);
+        whole->laggard = laggard;
+        take_until(s, whole, 9);
+        size_t bytes;
+        char *saved = save(whole->iterator, &bytes);
+        rest->iterator = open_at(s, d, options, saved, bytes);
+        memcpy(rest->steps, whole->steps, sizeof rest->steps);
+        whole->laggard = UINT32_MAX;
+        take_until(s, whole, UINT64_MAX);
+        take_until(s, rest, UINT64_MAX);
+        for (uint64_t step = 9; step < whole->steps[0]; step++)
+            for (uint32_t id = 0; id < 3; id++)
+                assert_memory_equal(whole->row[step][id], rest->row[step][id], sizeof whole->row[step][id]);
+        assert_memory_equal(whole->row[8][laggard], rest->row[8][laggard], sizeof whole->row[8][laggard]);
+        assert_int_equal(rest->steps[laggard], whole->steps[laggard]);
+        options.state = saved;
+        options.state_bytes = bytes;
+        assert_status(ditto_strategy_iterate(other, d, &options, &it), DITTO_ERR_INVALID);
+        assert_message("different numbers of batches");
+        options.state = NULL;
+        options.state_bytes = 0;
+        assert_ok(ditto_iterator_destroy(whole->iterator));
+        assert_ok(ditto_iterator_destroy(rest->iterator));
+        free(whole);
+        free(rest);
+        ditto_state_free(saved);
+    }
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+    assert_ok(ditto_strategy_destroy(other));
+}
+
+static void a_state_belongs_to_its_dataset(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_dataset *d = then(range(0, 200), shuffle_by, 11), *others[5];
+    ditto_input_options options = { .struct_size = sizeof options, .global_batch = 8 };
+    struct record *r = make_record(2);
+    ditto_iterator *it;
+    size_t bytes;
+    (void)state;
+    r->iterator = open_at(s, d, options, NULL, 0);
+    take_until(s, r, 3);
+    char *saved = save(r->iterator, &bytes);
+    options.state = saved;
+    options.state_bytes = bytes;
+    others[0] = then(range(0, 201), shuffle_by, 11);
+    others[1] = then(range(0, 200), shuffle_by, 12);
+    others[2] = range(0, 200);
+    others[3] = then(then(range(0, 200), shuffle_by, 11), ditto_dataset_repeat, 2);
+    others[4] = then(then(range(0, 200), shuffle_by, 11), batch_of, 8);
+    for (int i = 0; i < 5; i++) {
+        assert_status(ditto_strategy_iterate(s, others[i], &options, &it), DITTO_ERR_INVALID);
+        assert_message("another dataset");
+        ditto_dataset_destroy(others[i]);
+    }
+    options.global_batch = 9;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
+    assert_message("8 rows in a global batch, but here are 9");
+    options.global_batch = 8;
+    options.pipelines = 2;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
+    options.pipelines = 0;
+    options.pass = 4;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
+    options.pass = 0;
+    for (size_t cut = 1; cut < bytes; cut++) {
+        options.state_bytes = cut;
+        assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_CORRUPT);
+    }
+    options.state_bytes = bytes;
+    for (size_t at = 0; at < bytes; at++) {
+        saved[at] ^= (char)(1 << at % 8);
+        assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_CORRUPT);
+        saved[at] ^= (char)(1 << at % 8);
+    }
+    void *none;
+    assert_status(ditto_iterator_save(r->iterator, NULL, &bytes), DITTO_ERR_INVALID);
+    assert_status(ditto_iterator_save(r->iterator, &none, NULL), DITTO_ERR_INVALID);
+    assert_status(ditto_iterator_save(NULL, &none, &bytes), DITTO_ERR_INVALID);
+    assert_ok(ditto_iterator_destroy(r->iterator));
+    free(r);
+    ditto_state_free(saved);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static ditto_status fail_on_7(const ditto_tensor *row, int *keep, void *user)
+{
+    (void)user;
+    *keep = 1;
+    return *(const int64_t *)row[0].data == 7 ? DITTO_ERR_CORRUPT : DITTO_OK;
+}
+
+static void what_cannot_be_saved_says_so(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_dataset *d, *failing, *source = range(0, 100);
+    ditto_iterator *it;
+    size_t bytes;
+    void *saved;
+    ditto_input_options options = { .struct_size = sizeof options, .global_batch = 4 };
+    (void)state;
+    assert_ok(counted_up_to(100, false, &d));
+    it = open_at(s, d, options, NULL, 0);
+    assert_status(ditto_iterator_save(it, &saved, &bytes), DITTO_ERR_UNSUPPORTED);
+    assert_message("save and restore");
+    assert_ok(ditto_iterator_destroy(it));
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_filter(source, fail_on_7, NULL, &failing));
+    struct record *r = make_record(2);
+    r->iterator = open_at(s, failing, options, NULL, 0);
+    assert_status(ditto_strategy_run(s, consume, r), DITTO_ERR_CORRUPT);
+    assert_status(ditto_iterator_save(r->iterator, &saved, &bytes),
+                  DITTO_ERR_CORRUPT); /* there is nothing to go on from */
+    assert_message("row 7 of a range");
+    assert_ok(ditto_iterator_destroy(r->iterator));
+    free(r);
+    it = open_at(s, source, options, NULL, 0);
+    assert_ok(ditto_strategy_destroy(s));
+    assert_status(ditto_iterator_save(it, &saved, &bytes), DITTO_ERR_CONTEXT);
+    assert_ok(ditto_iterator_destroy(it));
+    ditto_dataset_destroy(failing);
+    ditto_dataset_destroy(source);
+}
+
+struct until {
+    int64_t next;
+};
+static ditto_status until_30(void *user, void *position, const ditto_tensor *row)
+{
+    struct until *u = user;
+    (void)position;
+    *(int64_t *)row[0].data = u->next++;
+    return u->next > 30 ? DITTO_ERR_USER : DITTO_OK;
+}
+static ditto_status until_save(void *user, void *position, void *bytes, size_t size, size_t *length)
+{
+    (void)position;
+    *length = sizeof(struct until);
+    if (size == sizeof(struct until))
+        memcpy(bytes, user, size);
+    return DITTO_OK;
+}
+static ditto_status until_restore(void *user, void *position, const void *bytes, size_t length)
+{
+    (void)position;
+    memcpy(user, bytes, length);
+    return DITTO_OK;
+}
+
+/* What has met an error cannot be gone on from: it would come to a good end. */
+static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **state)
+{
+    ditto_strategy *s = make_strategy(1, NULL);
+    (void)state;
+    for (int how = 0; how < 2; how++) {
+        struct until u = { 0 };
+        ditto_generator g = DITTO_GENERATOR_INIT;
+        ditto_dataset *d;
+        ditto_input_options options = { .struct_size = sizeof options,
+                                        .global_batch = how == 0 ? 4 : 0,
+                                        .producers = 1 };
+        void *saved;
+        size_t bytes;
+        g.user = &u;
+        g.next = until_30;
+        g.save = until_save;
+        g.restore = until_restore;
+        assert_ok(ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, &d));
+        d = how == 0 ? then(d, shuffle_by, 20) : then(d, whole_batches_of, 16);
+        struct record *r = make_record(1);
+        r->iterator = open_at(s, d, options, NULL, 0);
+        take_until(s, r, how == 0 ? 3 : 1);
+        ditto_status status = DITTO_OK;
+        for (int i = 0; i < 2000 && status == DITTO_OK; i++) { /* until the producer has met it */
+            status = ditto_iterator_save(r->iterator, &saved, &bytes);
+            if (status == DITTO_OK)
+                ditto_state_free(saved);
+            sched_yield();
+        }
+        assert_int_equal(status, DITTO_ERR_USER);
+        assert_message("a generator (next)");
+        assert_ok(ditto_iterator_destroy(r->iterator));
+        free(r);
+        ditto_dataset_destroy(d);
+    }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* Where a pipeline is given no rows in a step, whether the step exists hangs on rows behind it, which nobody gets. */
+static void steps_that_exist_are_there_after_a_restore(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL);
+    (void)state;
+    for (int64_t length = 15; length < 24; length++)
+        for (uint64_t cut = 6; cut < 10; cut++)
+            for (int again = 0; again < test_trials(4); again++) {
+                ditto_dataset *d = range(0, length);
+                ditto_input_options options = { .struct_size = sizeof options,
+                                                .global_batch = 2,
+                                                .pipelines = 2,
+                                                .shard = DITTO_SHARD_DATA,
+                                                .flags = DITTO_INPUT_STATIC };
+                struct record *whole = make_record(4), *rest = make_record(4);
+                size_t bytes;
+                whole->iterator = open_at(s, d, options, NULL, 0);
+                take_until(s, whole, cut);
+                uint64_t at = whole->steps[0];
+                char *saved = save(whole->iterator, &bytes);
+                rest->iterator = open_at(s, d, options, saved, bytes);
+                memcpy(rest->steps, whole->steps, sizeof rest->steps);
+                take_until(s, whole, UINT64_MAX);
+                take_until(s, rest, UINT64_MAX);
+                assert_int_equal(rest->steps[0], whole->steps[0]);
+                assert_same_from(whole, rest, at);
+                assert_ok(ditto_iterator_destroy(whole->iterator));
+                assert_ok(ditto_iterator_destroy(rest->iterator));
+                free(whole);
+                free(rest);
+                ditto_state_free(saved);
+                ditto_dataset_destroy(d);
+            }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_rows_after_a_restore_are_those_that_would_have_come),
+        cmocka_unit_test(pipelines_go_on_together),
+        cmocka_unit_test(an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end),
+        cmocka_unit_test(steps_that_exist_are_there_after_a_restore),
+        cmocka_unit_test(replicas_that_are_apart_stay_so),
+        cmocka_unit_test(a_state_belongs_to_its_dataset),
+        cmocka_unit_test(what_cannot_be_saved_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

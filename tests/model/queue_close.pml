@@ -1,0 +1,245 @@
+/* tests/model/queue_close.pml - the ends and the caps of the queue (src/input/queue/queue.h): two producers, one consumer,
+ * one closer. Two slots and a cap of two bytes; each producer puts an item of no bytes and one of two, the second in this
+ * order. The last item of each may fail; the first producer may give up waiting for a slot. The closer comes at any time, or
+ * when all is put. ALONE: one producer, whose store to tail may wait in its store buffer (as on x86), until memory takes it,
+ * its next slot is filled, or the closer's heavy fence (membarrier) empties it.
+ * To fall asleep is one step with the last look at the condition: that is wait.pml's to show. Whoever signals wakes all
+ * that sleep in the room.
+ * Claim: everybody ends, whoever sleeps; never more bytes out than the cap; a slot is not written while the consumer is at
+ * it; the consumer gets what was said to be put, all of it unless there is a failure, nothing after that, in the order
+ * of tickets; the failure recorded is the one that it comes to.
+ * Mutants: NO_T1 (no look at CLOSING after taking a ticket), NO_WITHDRAW (the ticket is left), NO_CLOSE_SIGNAL, NO_FAIL_SIGNAL,
+ * NO_ROOM_SIGNAL (of the consumer), NO_RETURN_SIGNAL (of bytes that are given up), NO_FILL_SIGNAL, TICKET_FIRST (bytes are
+ * reserved with the ticket in hand), STALE_HEAD (a slot is taken one round early), EARLY_FILL (filled before it is written),
+ * NO_MINIMUM (the last failure is recorded, not the lowest); with ALONE: NO_T1, NO_HEAVY (no fence between E0 and C0), EARLY_CLOSED
+ * (the consumer ends at CLOSING). */
+#define SLOTS 2
+#define CAP 2
+#ifdef ALONE
+#define PRODUCERS 1
+#else
+#define PRODUCERS 2
+#endif
+#define ITEMS 2
+#define MOST 5          /* tickets, and one */
+#define NONE 9
+mtype = { ITEM, FAILED, WITHDRAWN };
+byte filled[SLOTS], item[SLOTS], cost[SLOTS];
+mtype kind[SLOTS];
+byte tail, seen_tail;   /* the producers'; as others see it: behind while it is in the store buffer */
+byte head, next, reserved, returned;
+bool closing, closed, failed;
+byte failure = NONE;    /* the recorded ticket */
+bool said[MOST];        /* put returned OK with this ticket */
+bool got[MOST];
+bool in_hand[SLOTS];    /* the consumer reads it */
+bool asleep[PRODUCERS], taker_asleep, over;
+byte ended, ended_makers;
+
+#define SIGNAL_MAKERS d_step { asleep[0] = false; asleep[PRODUCERS - 1] = false }
+#define SIGNAL_TAKER taker_asleep = false
+#ifdef ALONE
+#define SEE_TAIL skip
+#define DRAIN seen_tail = tail
+#else
+#define SEE_TAIL seen_tail = tail
+#define DRAIN skip
+#endif
+#ifdef STALE_HEAD
+#define HAS_SLOT (tail - head < SLOTS + 1)
+#else
+#define HAS_SLOT (tail - head < SLOTS) /* F1 */
+#endif
+#define HAS_BYTES (reserved + bytes - returned <= CAP) /* B1 */
+#define IS_REFUSED (closing || failed)
+#define IS_FILLED (filled[next % SLOTS] == next + 1) /* P1 */
+#ifdef EARLY_CLOSED
+#define HAS_ENDED (closing && seen_tail == next)
+#else
+#define HAS_ENDED (closed && seen_tail == next) /* C1, E1 */
+#endif
+
+#ifdef ALONE
+active proctype memory() {
+    do
+    :: atomic { seen_tail != tail -> DRAIN }
+    :: over -> break
+    od
+}
+#endif
+
+inline fill(what) {
+    atomic {
+        assert(!in_hand[ticket % SLOTS]);
+        kind[ticket % SLOTS] = what;
+        cost[ticket % SLOTS] = bytes
+#ifdef EARLY_FILL
+        ; DRAIN; filled[ticket % SLOTS] = ticket + 1
+#endif
+    };
+#ifdef EARLY_FILL
+    item[ticket % SLOTS] = ticket;
+#else
+    atomic {
+        item[ticket % SLOTS] = ticket;
+        DRAIN; /* stores come to memory in their order */
+        filled[ticket % SLOTS] = ticket + 1 /* P0 */
+    };
+#endif
+#ifndef NO_FILL_SIGNAL
+    SIGNAL_TAKER
+#endif
+}
+
+/* Both: take what there is, and sleep for the rest. */
+inline take_bytes() {
+    taken = false;
+    do
+    :: atomic { IS_REFUSED -> break }
+    :: atomic { !IS_REFUSED && HAS_BYTES -> reserved = reserved + bytes; taken = true; has_bytes = true;
+        assert(reserved - returned <= CAP); break }
+    :: atomic { !IS_REFUSED && !HAS_BYTES -> asleep[me] = true }; !asleep[me]
+    od
+}
+inline take_ticket() {
+    taken = false;
+    do
+    :: IS_REFUSED -> break
+    :: atomic { !IS_REFUSED && !HAS_SLOT -> asleep[me] = true }; !asleep[me]
+    :: atomic { !IS_REFUSED && !HAS_SLOT && me == 0 && items == ITEMS -> break } /* it has waited long enough */
+    :: !IS_REFUSED && HAS_SLOT;
+        if
+        :: atomic { HAS_SLOT -> ticket = tail; tail++; SEE_TAIL; taken = true; break } /* T0 */
+        :: atomic { !HAS_SLOT -> skip }
+        fi
+    od
+}
+
+proctype producer(byte me) {
+    byte ticket, bytes, items;
+    bool taken, has_bytes;
+    do
+    :: items == ITEMS -> break
+    :: else ->
+        atomic {
+            has_bytes = false; ticket = 0;
+            if :: items == 0 -> if :: bytes = 0 :: me == 0 -> bytes = CAP fi :: else -> bytes = CAP - bytes fi;
+            items++
+        };
+#ifdef TICKET_FIRST
+        take_ticket();
+        if :: taken -> take_bytes() :: else fi;
+#else
+        take_bytes();
+        if :: taken -> take_ticket() :: else fi;
+#endif
+        if
+        :: !taken -> /* refused */
+            if
+            :: has_bytes ->
+                reserved = reserved - bytes;
+#ifndef NO_RETURN_SIGNAL
+                SIGNAL_MAKERS
+#endif
+            :: else
+            fi;
+            break
+        :: else
+        fi;
+#ifndef NO_T1
+        if
+        :: closing -> /* T1 */
+#ifndef NO_WITHDRAW
+            fill(WITHDRAWN); /* W0 */
+#endif
+            break
+        :: else
+        fi;
+#endif
+        if
+        :: items == ITEMS ->
+            atomic {
+                if
+#ifdef NO_MINIMUM
+                :: failure = ticket
+#else
+                :: failure > ticket -> failure = ticket
+                :: else
+#endif
+                fi;
+                failed = true
+            };
+            fill(FAILED);
+#ifndef NO_FAIL_SIGNAL
+            SIGNAL_MAKERS
+#endif
+        :: atomic { said[ticket] = true }; fill(ITEM)
+        fi
+    od;
+    atomic { ended++; ended_makers++ }
+}
+
+proctype closer() {
+    bool early;
+    if :: early = true :: skip fi;
+    early || ended_makers == PRODUCERS;
+    closing = true; /* E0 */
+#ifndef NO_HEAVY
+    DRAIN;
+#endif
+    closed = true; /* C0 */
+#ifndef NO_CLOSE_SIGNAL
+    SIGNAL_MAKERS;
+    SIGNAL_TAKER;
+#endif
+    ended++
+}
+
+proctype consumer() {
+    byte t;
+    do
+    :: atomic { IS_FILLED && kind[next % SLOTS] == FAILED -> assert(failure == next); break }
+    :: atomic { IS_FILLED && kind[next % SLOTS] != FAILED -> in_hand[next % SLOTS] = true };
+        atomic {
+            if
+            :: kind[next % SLOTS] == ITEM -> assert(item[next % SLOTS] == next && said[next]); got[next] = true
+            :: else
+            fi;
+            in_hand[next % SLOTS] = false;
+            t = cost[next % SLOTS]
+        };
+        atomic { next++; head++ }; /* F0 */
+        returned = returned + t;   /* B0 */
+#ifndef NO_ROOM_SIGNAL
+        SIGNAL_MAKERS
+#endif
+    :: atomic { !IS_FILLED && HAS_ENDED -> break }
+    :: atomic { !IS_FILLED && !HAS_ENDED -> taker_asleep = true }; !taker_asleep
+    od;
+    atomic { over = true; ended++ }
+}
+
+/* When all is over: what was said to be put has come, but for what stands behind a failure. */
+proctype judge() {
+    byte t;
+    ended == PRODUCERS + 2;
+    d_step {
+        do
+        :: t == MOST -> break
+        :: else ->
+            assert(!said[t] || got[t] || failure < t);
+            assert(!got[t] || failure > t);
+            t++
+        od
+    }
+}
+
+init {
+    atomic {
+        run producer(0);
+#ifndef ALONE
+        run producer(1);
+#endif
+        run consumer(); run closer(); run judge()
+    }
+}

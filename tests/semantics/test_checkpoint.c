@@ -1,0 +1,524 @@
+/* tests/semantics/test_checkpoint.c - semantics.md, section 8, rule 14: checkpoints. Each test carries its rule's number. */
+#include "support.h"
+
+#include <ditto/checkpoint.h>
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/ditto-checkpoint-XXXXXX");
+    return mkdtemp(folder) == NULL;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    empty_folder(folder);
+    return rmdir(folder);
+}
+
+static const char *path_of(const char *name)
+{
+    static char path[200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+/* One variable of each kind that can be saved. */
+#define KINDS 7
+static const struct kind {
+    const char *name;
+    ditto_dtype dtype;
+    uint32_t rank;
+    size_t shape[2];
+    ditto_synchronization synchronization;
+    ditto_aggregation aggregation;
+    size_t shards;
+} kinds[KINDS] = {
+    { "weights", DITTO_F32, 2, { 300, 7 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 },
+    { "layer/bias", DITTO_F64, 1, { 17 }, DITTO_ON_WRITE, DITTO_AGGREGATE_MEAN, 0 },
+    { "layer/table", DITTO_F32, 2, { 1000, 3 }, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, 4 },
+    { "seen", DITTO_I64, 0, { 0 }, DITTO_ON_READ, DITTO_AGGREGATE_SUM, 0 },
+    { "mean", DITTO_F64, 1, { 5 }, DITTO_ON_READ, DITTO_AGGREGATE_MEAN, 0 },
+    { "flags", DITTO_BOOL, 1, { 9 }, DITTO_ON_WRITE, DITTO_AGGREGATE_ONLY_FIRST_REPLICA, 0 },
+    { "nothing", DITTO_C64, 2, { 0, 4 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 },
+};
+
+static ditto_variable *make(ditto_strategy *s, const struct kind *k)
+{
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor initial = { .dtype = k->dtype, .rank = k->rank };
+    ditto_variable *v;
+    memcpy(initial.shape, k->shape, k->rank * sizeof *k->shape);
+    options.name = k->name;
+    options.synchronization = k->synchronization;
+    options.aggregation = k->aggregation;
+    options.partitioner =
+        (ditto_partitioner){ k->shards != 0 ? DITTO_PARTITION_FIXED : DITTO_PARTITION_NONE, k->shards, 0 };
+    assert_ok(ditto_variable_create(s, &initial, &options, &v));
+    return v;
+}
+
+/* Whole numbers of each dtype, below 100 and divisible by 3 and 4 so that parts of sums are exact. */
+static void fill(const struct kind *k, size_t count, int seed, void *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        int x = ((int)(i * 5) + seed) % 8 * 12;
+        switch (k->dtype) {
+        case DITTO_F32:
+            ((float *)out)[i] = (float)x;
+            break;
+        case DITTO_F64:
+            ((double *)out)[i] = x;
+            break;
+        case DITTO_I64:
+            ((int64_t *)out)[i] = x;
+            break;
+        default:
+            ((unsigned char *)out)[i] = x % 24 != 0;
+        }
+    }
+}
+
+static void check(ditto_variable *v, const struct kind *k, int seed)
+{
+    static char found[32000], expected[32000];
+    ditto_tensor spec = ditto_variable_spec(v);
+    size_t bytes = ditto_tensor_bytes(&spec);
+    assert_ok(ditto_variable_read(v, found, bytes));
+    fill(k, ditto_tensor_count(&spec), seed, expected);
+    assert_memory_equal(found, expected, bytes);
+}
+
+static void make_all(ditto_strategy *s, ditto_variable *v[KINDS])
+{
+    for (int i = 0; i < KINDS; i++)
+        v[i] = make(s, &kinds[i]);
+}
+
+static void assign_all(ditto_variable *v[KINDS], int seed)
+{
+    static char value[32000];
+    for (int i = 0; i < KINDS; i++) {
+        ditto_tensor spec = ditto_variable_spec(v[i]);
+        fill(&kinds[i], ditto_tensor_count(&spec), seed, value);
+        assert_ok(ditto_variable_assign(v[i], value, ditto_tensor_bytes(&spec)));
+    }
+}
+
+static void destroy_all(ditto_strategy *s, ditto_variable *v[KINDS])
+{
+    for (int i = 0; i < KINDS; i++)
+        assert_ok(ditto_variable_destroy(v[i]));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_8_14_saved_with_one_number_of_replicas_restored_with_any_other(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < replica_counts_length; a++)
+        for (size_t b = 0; b < replica_counts_length; b++) {
+            ditto_variable *v[KINDS];
+            ditto_restore_status found;
+            ditto_strategy *s = make_strategy(replica_counts[a], NULL);
+            make_all(s, v);
+            assign_all(v, 3);
+            assert_ok(ditto_checkpoint_save(s, path_of("any.h5"), NULL));
+            destroy_all(s, v);
+            s = make_strategy(replica_counts[b], NULL);
+            make_all(s, v);
+            assert_ok(ditto_checkpoint_restore(s, path_of("any.h5"), NULL, &found));
+            assert_int_equal(found.restored, KINDS);
+            assert_int_equal(found.held + found.missing, 0);
+            for (int i = 0; i < KINDS; i++)
+                check(v[i], &kinds[i], 3);
+            destroy_all(s, v);
+        }
+}
+
+static void rule_8_14_one_entry_per_variable_that_tells_what_it_is(void **state)
+{
+    static float value[2100];
+    ditto_variable *v[KINDS];
+    ditto_checkpoint *file;
+    ditto_checkpoint_entry entry;
+    ditto_attribute a;
+    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
+    const ditto_attribute own[] = { { "run", DITTO_ATTRIBUTE_TEXT, "first", 0, 0 },
+                                    { "seed", DITTO_ATTRIBUTE_INTEGER, NULL, -7, 0 },
+                                    { "rate", DITTO_ATTRIBUTE_REAL, NULL, 0, 0.1 } };
+    (void)state;
+    ditto_strategy *s = make_strategy(3, NULL);
+    make_all(s, v);
+    assign_all(v, 1);
+    options.step = 41;
+    options.attributes = own;
+    options.num_attributes = 3;
+    assert_ok(ditto_checkpoint_save(s, path_of("entries.h5"), &options));
+    assert_ok(ditto_checkpoint_open(path_of("entries.h5"), &file));
+    assert_int_equal(ditto_checkpoint_step(file), 41);
+    assert_string_equal(ditto_checkpoint_version(file), ditto_version());
+    assert_int_equal(ditto_checkpoint_num_entries(file), KINDS);
+    for (int i = 0; i < KINDS; i++) {
+        size_t e = 0;
+        do
+            assert_ok(ditto_checkpoint_get(file, e++, &entry));
+        while (strcmp(entry.name, kinds[i].name) != 0);
+        assert_int_equal(entry.spec.dtype, kinds[i].dtype);
+        assert_int_equal(entry.spec.rank, kinds[i].rank);
+        assert_memory_equal(entry.spec.shape, kinds[i].shape, kinds[i].rank * sizeof(size_t));
+        assert_int_equal(entry.synchronization, kinds[i].synchronization);
+        assert_int_equal(entry.aggregation, kinds[i].aggregation);
+        assert_int_equal(entry.trainable, kinds[i].synchronization == DITTO_ON_WRITE);
+    }
+    assert_status(ditto_checkpoint_get(file, KINDS, &entry), DITTO_ERR_RANGE);
+    assert_ok(ditto_checkpoint_attribute(file, "run", &a));
+    assert_string_equal(a.text, "first");
+    assert_ok(ditto_checkpoint_attribute(file, "seed", &a));
+    assert_int_equal(a.integer, -7);
+    assert_ok(ditto_checkpoint_attribute(file, "rate", &a));
+    assert_true(a.kind == DITTO_ATTRIBUTE_REAL && a.real == 0.1);
+    assert_status(ditto_checkpoint_attribute(file, "ditto_step", &a), DITTO_ERR_NOT_FOUND);
+    assert_ok(ditto_checkpoint_read(file, "weights", value, sizeof value));
+    assert_true(value[1] == 72); /* (5 + 1) % 8 * 12 */
+    assert_status(ditto_checkpoint_read(file, "weights", value, 4), DITTO_ERR_SHAPE);
+    assert_status(ditto_checkpoint_read(file, "weight", value, sizeof value), DITTO_ERR_NOT_FOUND);
+    ditto_checkpoint_close(file);
+    destroy_all(s, v);
+}
+
+static ditto_status hold_own(ditto_replica *self, void *argument)
+{
+    double mine = (double)ditto_replica_id(self);
+    return ditto_assign(self, argument, &mine);
+}
+
+static void rule_8_14_sync_on_read_saves_what_a_cross_read_gives_and_restores_by_rule_11(void **state)
+{
+    static const struct kind sum = { "sum", DITTO_F64, 0, { 0 }, DITTO_ON_READ, DITTO_AGGREGATE_SUM, 0 };
+    static const struct kind plain = { "sum", DITTO_F64, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 };
+    double value;
+    const void *component;
+    (void)state;
+    ditto_strategy *s = make_strategy(4, NULL);
+    ditto_variable *v = make(s, &sum);
+    assert_ok(ditto_strategy_run(s, hold_own, v)); /* 0 + 1 + 2 + 3 */
+    assert_ok(ditto_checkpoint_save(s, path_of("sum.h5"), NULL));
+    assert_ok(ditto_variable_destroy(v));
+    v = make(s, &plain); /* into a plain variable, and back */
+    assert_ok(ditto_checkpoint_restore(s, path_of("sum.h5"), NULL, NULL));
+    assert_ok(ditto_variable_read(v, &value, sizeof value));
+    assert_true(value == 6);
+    assert_ok(ditto_checkpoint_save(s, path_of("sum.h5"), NULL));
+    assert_ok(ditto_variable_destroy(v));
+    v = make(s, &sum);
+    assert_ok(ditto_checkpoint_restore(s, path_of("sum.h5"), NULL, NULL));
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_ok(ditto_variable_component(v, i, &component));
+        assert_true(*(const double *)component == 1.5);
+    }
+    assert_ok(ditto_variable_destroy(v));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_8_14_what_has_no_name_or_value_of_its_own_is_refused(void **state)
+{
+    static const struct {
+        struct kind first, second;
+        const char *says;
+    } refused[] = {
+        { { "a", DITTO_F32, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 },
+          { "a", DITTO_F32, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 },
+          "two variables are called \"a\"" },
+        { { "a", DITTO_F32, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 },
+          { "b", DITTO_F32, 0, { 0 }, DITTO_ON_READ, DITTO_AGGREGATE_NONE, 0 },
+          "\"b\" is sync-on-read without aggregation" },
+        { { "a", DITTO_F32, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 },
+          { "a/b/c", DITTO_F32, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 },
+          "\"a/b/c\" can't be saved beside \"a\"" },
+        { { "a", DITTO_F32, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 },
+          { "x//y", DITTO_F32, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 },
+          "\"x//y\" can't be saved" },
+        { { "a", DITTO_F32, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 },
+          { "./y", DITTO_F32, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 },
+          "\"./y\" can't be saved" },
+    };
+    (void)state;
+    int before = count_files(folder);
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        ditto_strategy *s = make_strategy(2, NULL);
+        ditto_variable *a = make(s, &refused[i].first), *b = make(s, &refused[i].second);
+        ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
+        assert_status(ditto_checkpoint_save(s, path_of("refused.h5"), NULL), DITTO_ERR_INVALID);
+        assert_message(refused[i].says);
+        assert_string_equal(ditto_last_error()->function, "ditto_checkpoint_save");
+        assert_int_equal(count_files(folder), before);
+        options.variables = &a; /* chosen alone it can be saved */
+        options.num_variables = 1;
+        assert_ok(ditto_checkpoint_save(s, path_of("refused.h5"), &options));
+        unlink(path_of("refused.h5"));
+        assert_ok(ditto_variable_destroy(a));
+        assert_ok(ditto_variable_destroy(b));
+        assert_status(ditto_checkpoint_save(s, path_of("refused.h5"), NULL), DITTO_ERR_INVALID); /* nothing to save */
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+static void rule_8_14_a_value_is_held_until_its_variable_is_created(void **state)
+{
+    ditto_variable *v[KINDS];
+    ditto_restore_status found;
+    char names[400];
+    size_t count;
+    struct kind wrong = kinds[0];
+    ditto_tensor tensor = { .dtype = DITTO_F32, .rank = 2, .shape = { 7, 300 } };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable *bad;
+    (void)state;
+    ditto_strategy *s = make_strategy(2, NULL);
+    make_all(s, v);
+    assign_all(v, 6);
+    assert_ok(ditto_checkpoint_save(s, path_of("held.h5"), NULL));
+    destroy_all(s, v);
+    s = make_strategy(3, NULL);
+    assert_ok(ditto_checkpoint_restore(s, path_of("held.h5"), NULL, &found));
+    assert_int_equal(found.held, KINDS);
+    options.name = wrong.name;
+    assert_status(ditto_variable_create(s, &tensor, &options, &bad), DITTO_ERR_SHAPE);
+    assert_message("\"weights\" is f32 [7, 300], but the value that was restored for it is f32 [300, 7]");
+    tensor.dtype = DITTO_F64;
+    assert_status(ditto_variable_create(s, &tensor, &options, &bad), DITTO_ERR_INVALID);
+    for (int i = 0; i < KINDS - 2; i++) {
+        v[i] = make(s, &kinds[i]);
+        check(v[i], &kinds[i], 6);
+    }
+    assert_ok(ditto_strategy_held_values(s, names, sizeof names, NULL, &count));
+    assert_int_equal(count, 2);
+    assert_string_equal(names, "flags\nnothing\n");
+    assert_ok(ditto_strategy_drop_held_values(s));
+    v[KINDS - 2] = make(s, &kinds[KINDS - 2]);
+    v[KINDS - 1] = make(s, &kinds[KINDS - 1]);
+    unsigned char flags[9];
+    assert_ok(ditto_variable_read(v[KINDS - 2], flags, sizeof flags));
+    assert_int_equal(flags[0] + flags[1] + flags[2], 0); /* given up: its own initial value */
+    destroy_all(s, v);
+}
+
+static void rule_8_14_what_does_not_fit_or_is_missing_restores_nothing(void **state)
+{
+    ditto_variable *v[KINDS], *more;
+    ditto_restore_options partial = DITTO_RESTORE_OPTIONS_INIT, chosen = DITTO_RESTORE_OPTIONS_INIT;
+    ditto_restore_status found;
+    struct kind other = kinds[1];
+    (void)state;
+    ditto_strategy *s = make_strategy(2, NULL);
+    make_all(s, v);
+    assign_all(v, 6);
+    assert_ok(ditto_checkpoint_save(s, path_of("fit.h5"), NULL));
+    assign_all(v, 2);
+    assert_ok(ditto_variable_destroy(v[1]));
+    other.shape[0] = 18;
+    v[1] = make(s, &other);
+    assert_status(ditto_checkpoint_restore(s, path_of("fit.h5"), NULL, NULL), DITTO_ERR_SHAPE);
+    assert_message("\"layer/bias\" is f64 [18], but nothing was restored: in ");
+    other.shape[0] = 17;
+    other.dtype = DITTO_F32;
+    assert_ok(ditto_variable_destroy(v[1]));
+    v[1] = make(s, &other);
+    assert_status(ditto_checkpoint_restore(s, path_of("fit.h5"), NULL, NULL), DITTO_ERR_INVALID);
+    assert_ok(ditto_variable_destroy(v[1]));
+    v[1] = make(s, &kinds[1]);
+    other.name = "unheard of";
+    more = make(s, &other);
+    assert_status(ditto_checkpoint_restore(s, path_of("fit.h5"), NULL, NULL), DITTO_ERR_NOT_FOUND);
+    assert_message("does not have \"unheard of\"");
+    check(v[0], &kinds[0], 2);
+    chosen.variables = v;
+    chosen.num_variables = 1;
+    assert_ok(ditto_checkpoint_restore(s, path_of("fit.h5"), &chosen, &found));
+    assert_int_equal(found.restored, 1);
+    assert_int_equal(found.held, 0);
+    check(v[0], &kinds[0], 6);
+    check(v[2], &kinds[2], 2);
+    partial.partial = 1;
+    assert_ok(ditto_checkpoint_restore(s, path_of("fit.h5"), &partial, &found));
+    assert_int_equal(found.missing, 1);
+    ditto_variable_options unnamed = DITTO_VARIABLE_OPTIONS_INIT; /* two of one name, which nobody has chosen */
+    ditto_tensor scalar = { .dtype = DITTO_F32 };
+    ditto_variable *twins[2];
+    assert_ok(ditto_variable_create(s, &scalar, &unnamed, &twins[0]));
+    assert_ok(ditto_variable_create(s, &scalar, &unnamed, &twins[1]));
+    assert_ok(ditto_checkpoint_restore(s, path_of("fit.h5"), &chosen, &found));
+    assert_status(ditto_checkpoint_restore(s, path_of("fit.h5"), NULL, NULL), DITTO_ERR_NOT_FOUND);
+    assert_ok(ditto_variable_destroy(twins[0]));
+    assert_ok(ditto_variable_destroy(twins[1]));
+    for (int i = 0; i < KINDS; i++)
+        check(v[i], &kinds[i], 6);
+    assert_ok(ditto_variable_destroy(more));
+    destroy_all(s, v);
+}
+
+/* -- folders -- */
+
+static void save_steps(ditto_strategy *s, ditto_variable *v[KINDS], int background)
+{
+    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
+    ditto_checkpoint_options what = DITTO_CHECKPOINT_OPTIONS_INIT;
+    ditto_checkpointer *c;
+    char path[200];
+    int64_t step;
+    options.keep = 3;
+    options.background = background;
+    options.prefix = background ? "behind" : "now";
+    assert_ok(ditto_checkpointer_create(s, folder, &options, &c));
+    assert_status(ditto_checkpoint_latest(folder, options.prefix, path, sizeof path, NULL, &step), DITTO_ERR_NOT_FOUND);
+    for (what.step = 8; what.step <= 12; what.step++) { /* 8, 9, 10: not by the alphabet */
+        assign_all(v, (int)what.step);
+        assert_ok(ditto_checkpointer_save(c, &what));
+        assign_all(v, 0); /* what is written is what was there */
+    }
+    assert_ok(ditto_checkpointer_wait(c));
+    assert_int_equal(count_files(folder), 3);
+    assert_ok(ditto_checkpoint_latest(folder, options.prefix, path, sizeof path, NULL, &step));
+    assert_int_equal(step, 12);
+    for (int64_t k = 10; k <= 12; k++) {
+        snprintf(path, sizeof path, "%s/%s-%d.h5", folder, options.prefix, (int)k);
+        assert_ok(ditto_checkpoint_restore(s, path, NULL, NULL));
+        for (int i = 0; i < KINDS; i++)
+            check(v[i], &kinds[i], (int)k);
+        unlink(path);
+    }
+    what.step = -1;
+    assert_status(ditto_checkpointer_save(c, &what), DITTO_ERR_RANGE);
+    assert_ok(ditto_checkpointer_destroy(c));
+}
+
+static void the_newest_checkpoints_of_a_folder_stay(void **state)
+{
+    ditto_variable *v[KINDS];
+    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
+    ditto_checkpointer *c;
+    (void)state;
+    remove_folder(NULL);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    ditto_strategy *s = make_strategy(2, NULL);
+    make_all(s, v);
+    save_steps(s, v, 0);
+    save_steps(s, v, 1);
+    options.prefix = "a/b";
+    assert_status(ditto_checkpointer_create(s, folder, &options, &c), DITTO_ERR_INVALID);
+    assert_status(ditto_checkpointer_create(s, "/proc/none/here", NULL, &c), DITTO_ERR_IO);
+    ditto_checkpoint_options back = DITTO_CHECKPOINT_OPTIONS_INIT;
+    options.prefix = "back";
+    options.keep = 1;
+    assert_ok(ditto_checkpointer_create(s, folder, &options, &c));
+    back.step = 500;
+    assert_ok(ditto_checkpointer_save(c, &back));
+    back.step = 50; /* somebody went back: what has just been saved stays */
+    assert_ok(ditto_checkpointer_save(c, &back));
+    assert_int_equal(count_files(folder), 2);
+    assert_int_equal(access(path_of("back-50.h5"), F_OK), 0);
+    unlink(path_of("back-50.h5"));
+    unlink(path_of("back-500.h5"));
+    assert_ok(ditto_checkpointer_destroy(c));
+    put_file(folder, "/checkpoint-3.h5.partial", "left by a killed process");
+    put_file(folder, "/checkpoint-x.h5.partial", "somebody else's");
+    assert_ok(ditto_checkpointer_create(s, folder, NULL, &c));
+    assert_int_equal(count_files(folder), 1);
+    errno = 77;
+    assert_ok(ditto_checkpointer_wait(c));
+    assert_int_equal(errno, 77);
+    destroy_all(s, v);
+    assert_status(ditto_checkpointer_save(c, NULL), DITTO_ERR_CONTEXT); /* its strategy is gone */
+    assert_ok(ditto_checkpointer_destroy(c));
+}
+
+/* -- optimizers -- */
+
+#define ROWS 1001
+struct training {
+    struct report report;
+    ditto_optimizer *optimizer;
+    ditto_variable *w;
+};
+
+static ditto_status step(ditto_replica *self, void *argument)
+{
+    struct training *t = argument;
+    void *data;
+    DITTO_TRY(ditto_alloc(self, ROWS * sizeof(float), 64, &data));
+    for (int i = 0; i < ROWS; i++) /* whole numbers whose sum over 8 parts is the same for 1, 2, 4 and 8 replicas */
+        ((float *)data)[i] = (float)(i % 13 - 6) * (float)(8 / ditto_num_replicas(self));
+    ditto_tensor gradient = ditto_variable_spec(t->w);
+    gradient.data = data;
+    DITTO_TRY(ditto_apply(self, t->optimizer, &gradient, NULL));
+    return ditto_free(self, data);
+}
+
+static void begin(ditto_strategy *s, struct training *t)
+{
+    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { ROWS } };
+    options.name = "w";
+    o.rule = DITTO_RULE_ADAM;
+    assert_ok(ditto_variable_create(s, &zeros, &options, &t->w));
+    assert_ok(ditto_optimizer_create(&t->w, 1, &o, &t->optimizer));
+}
+
+static void end(ditto_strategy *s, struct training *t)
+{
+    assert_ok(ditto_optimizer_destroy(t->optimizer));
+    assert_ok(ditto_variable_destroy(t->w));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(void **state)
+{
+    static float whole[ROWS], resumed[ROWS];
+    struct training t = { .w = NULL };
+    (void)state;
+    ditto_strategy *s = make_strategy(4, NULL);
+    begin(s, &t);
+    for (int k = 0; k < 10; k++) {
+        if (k == 5)
+            assert_ok(ditto_checkpoint_save(s, path_of("adam.h5"), NULL));
+        run_all(s, step, &t, &t.report);
+    }
+    assert_ok(ditto_variable_read(t.w, whole, sizeof whole));
+    end(s, &t);
+    for (uint32_t n = 1; n <= 8; n *= 2) {
+        s = make_strategy(n, NULL);
+        if (n == 2) /* before there is anything, or after */
+            assert_ok(ditto_checkpoint_restore(s, path_of("adam.h5"), NULL, NULL));
+        begin(s, &t);
+        if (n != 2)
+            assert_ok(ditto_checkpoint_restore(s, path_of("adam.h5"), NULL, NULL));
+        for (int k = 5; k < 10; k++)
+            run_all(s, step, &t, &t.report);
+        assert_ok(ditto_variable_read(t.w, resumed, sizeof resumed));
+        assert_memory_equal(whole, resumed, sizeof whole);
+        end(s, &t);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_8_14_saved_with_one_number_of_replicas_restored_with_any_other),
+        cmocka_unit_test(rule_8_14_one_entry_per_variable_that_tells_what_it_is),
+        cmocka_unit_test(rule_8_14_sync_on_read_saves_what_a_cross_read_gives_and_restores_by_rule_11),
+        cmocka_unit_test(rule_8_14_what_has_no_name_or_value_of_its_own_is_refused),
+        cmocka_unit_test(rule_8_14_a_value_is_held_until_its_variable_is_created),
+        cmocka_unit_test(rule_8_14_what_does_not_fit_or_is_missing_restores_nothing),
+        cmocka_unit_test(the_newest_checkpoints_of_a_folder_stay),
+        cmocka_unit_test(training_goes_on_from_a_checkpoint_as_if_nothing_had_happened),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

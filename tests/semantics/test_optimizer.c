@@ -1,0 +1,520 @@
+/* tests/semantics/test_optimizer.c - ditto_apply: every rule against its formula, element by element, on plain, sharded and
+ * per-replica variables; slots, clipping, errors. */
+#include "support.h"
+
+#include <math.h>
+
+#include "sync/sync.h"
+#include "vars/step.h"
+
+#define VARIABLES 4
+#define STEPS     3
+
+static const size_t rows[VARIABLES] = { 1, 300, 7, 5000 };
+
+/* What a rule should give, kept by the test itself. */
+struct expected {
+    double value, slot[2];
+};
+
+struct training {
+    struct report report;
+    ditto_optimizer *optimizer;
+    ditto_variable *variable[VARIABLES];
+    ditto_dtype dtype;
+    double norm[DITTO_MAX_REPLICAS];
+    int step;
+};
+
+/* Small whole numbers: their sums are exact, in any order. */
+static double gradient_of(int step, uint32_t replica, uint32_t k, size_t i)
+{
+    return (double)((step * 7 + (int)replica * 5 + (int)k * 3 + (int)(i % 1000) * 11) % 17 - 8);
+}
+
+static double summed(int step, uint32_t n, uint32_t k, size_t i)
+{
+    double sum = 0;
+    for (uint32_t r = 0; r < n; r++)
+        sum += gradient_of(step, r, k, i);
+    return sum;
+}
+
+static double first_value(uint32_t k, size_t i)
+{
+    return 0.25 * (double)((i + k) % 9) - 1;
+}
+
+static void put(ditto_dtype dtype, void *array, size_t i, double x)
+{
+    if (dtype == DITTO_F32)
+        ((float *)array)[i] = (float)x;
+    else
+        ((double *)array)[i] = x;
+}
+
+static double get(ditto_dtype dtype, const void *array, size_t i)
+{
+    return dtype == DITTO_F32 ? (double)((const float *)array)[i] : ((const double *)array)[i];
+}
+
+static ditto_status take_step(ditto_replica *self, void *argument)
+{
+    struct training *t = argument;
+    ditto_tensor gradient[VARIABLES];
+    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
+    uint32_t id = ditto_replica_id(self);
+    size_t bytes = ditto_dtype_bytes(t->dtype);
+    for (uint32_t k = 0; k < VARIABLES; k++) {
+        gradient[k] = ditto_variable_spec(t->variable[k]);
+        DITTO_TRY(ditto_alloc(self, rows[k] * 2 * bytes, 64, &gradient[k].data));
+        for (size_t i = 0; i < rows[k] * 2; i++)
+            put(t->dtype, gradient[k].data, i, gradient_of(t->step, id, k, i));
+    }
+    options.norm = &t->norm[id];
+    uint64_t before = ditto_generation(self, t->variable[1]);
+    DITTO_TRY(ditto_apply(self, t->optimizer, gradient, &options));
+    EXPECT(&t->report, ditto_generation(self, t->variable[1]) == before + 1);
+    for (uint32_t k = 0; k < VARIABLES; k++)
+        DITTO_TRY(ditto_free(self, gradient[k].data));
+    return DITTO_OK;
+}
+
+/* Variable 1 in three shards, variable 2 with a copy for each replica. */
+static void create_variables(ditto_strategy *s, struct training *t)
+{
+    static char initial[5000 * 2 * 8];
+    static const char *const names[] = { "a", "b/c", "d", "e" };
+    for (uint32_t k = 0; k < VARIABLES; k++) {
+        ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+        ditto_tensor tensor = { .data = initial, .dtype = t->dtype, .rank = 2, .shape = { rows[k], 2 } };
+        for (size_t i = 0; i < rows[k] * 2; i++)
+            put(t->dtype, initial, i, first_value(k, i));
+        options.name = names[k];
+        if (k == 1)
+            options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .shards = 3 };
+        if (k == 2)
+            options.copies = DITTO_COPIES_PER_REPLICA;
+        assert_ok(ditto_variable_create(s, &tensor, &options, &t->variable[k]));
+    }
+}
+
+static void destroy_all(ditto_strategy *s, struct training *t)
+{
+    assert_status(ditto_variable_destroy(t->variable[0]), DITTO_ERR_BUSY);
+    assert_ok(ditto_optimizer_destroy(t->optimizer));
+    for (uint32_t k = 0; k < VARIABLES; k++)
+        assert_ok(ditto_variable_destroy(t->variable[k]));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* One element, one step, in single precision or double. */
+#define ARITHMETIC(type, root)                                                                                \
+    static void expect_##type(struct expected *e, const ditto_optimizer_options *o, double sum, int step)     \
+    {                                                                                                         \
+        type x = (type)e->value, g = (type)sum, m = (type)e->slot[0], v = (type)e->slot[1];                   \
+        type rate = (type)o->learning_rate, b1 = (type)o->beta1, b2 = (type)o->beta2, mu = (type)o->momentum; \
+        if (o->weight_decay != 0)                                                                             \
+            x = x - (type)(o->learning_rate * o->weight_decay) * x;                                           \
+        if (o->rule == DITTO_RULE_SGD && mu == 0) {                                                           \
+            x = x - rate * g;                                                                                 \
+        } else if (o->rule == DITTO_RULE_SGD) {                                                               \
+            m = mu * m - rate * g;                                                                            \
+            x = x + (o->nesterov ? mu * m - rate * g : m);                                                    \
+        } else if (o->rule == DITTO_RULE_ADAM) {                                                              \
+            m = b1 * m + (type)(1 - o->beta1) * g;                                                            \
+            v = b2 * v + (type)(1 - o->beta2) * g * g;                                                        \
+            type scaled = (type)(o->learning_rate / (1 - pow(o->beta1, step)));                               \
+            x = x - scaled * m / (root(v) * (type)(1 / sqrt(1 - pow(o->beta2, step))) + (type)o->epsilon);    \
+        } else if (o->rule == DITTO_RULE_FUNCTION) {                                                          \
+            m = m + g;                                                                                        \
+            x = x - m * (type)step;                                                                           \
+        } else {                                                                                              \
+            x = o->rule == DITTO_RULE_ASSIGN ? g : o->rule == DITTO_RULE_ADD ? x + g : x - g;                 \
+        }                                                                                                     \
+        *e = (struct expected){ x, { m, v } };                                                                \
+    }
+ARITHMETIC(float, sqrtf)
+ARITHMETIC(double, sqrt)
+
+/* slot0 = the sum of all gradients; x = x - slot0 * step. */
+static void own_rule(const ditto_rule_range *range, void *user)
+{
+    (void)user;
+    for (size_t i = 0; i < range->count; i++) {
+        double m = get(range->dtype, range->slot[0], i) + get(range->dtype, range->gradient, i);
+        put(range->dtype, range->slot[0], i, m);
+        double product = get(range->dtype, range->slot[0], i) * (double)range->step;
+        put(range->dtype, range->value, i,
+            range->dtype == DITTO_F32 ? (double)((float)get(range->dtype, range->value, i) - (float)product)
+                                      : get(range->dtype, range->value, i) - product);
+    }
+}
+
+static void check_values(struct training *t, const ditto_optimizer_options *o, uint32_t n)
+{
+    static char found[5000 * 2 * 8], momentum[5000 * 2 * 8];
+    ditto_variable *slot = NULL;
+    for (uint32_t k = 0; k < VARIABLES; k++) {
+        size_t bytes = rows[k] * 2 * ditto_dtype_bytes(t->dtype);
+        const char *name = o->rule == DITTO_RULE_ADAM ? "m" : o->rule == DITTO_RULE_FUNCTION ? "slot0" : "momentum";
+        bool has_slot = ditto_optimizer_slot(t->optimizer, k, name, &slot) == DITTO_OK;
+        assert_int_equal(has_slot, o->rule == DITTO_RULE_ADAM || o->rule == DITTO_RULE_FUNCTION || o->momentum != 0);
+        assert_ok(ditto_variable_read(t->variable[k], found, bytes));
+        if (has_slot)
+            assert_ok(ditto_variable_read(slot, momentum, bytes));
+        for (size_t i = 0; i < rows[k] * 2; i++) {
+            struct expected e = { first_value(k, i), { 0, 0 } };
+            for (int step = 1; step <= STEPS; step++) {
+                double sum = summed(step, n, k, i);
+                if (o->aggregation == DITTO_MEAN)
+                    sum = t->dtype == DITTO_F32 ? (double)((float)sum / (float)n) : sum / n;
+                (t->dtype == DITTO_F32 ? expect_float : expect_double)(&e, o, sum, step);
+            }
+            if (get(t->dtype, found, i) != e.value || (has_slot && get(t->dtype, momentum, i) != e.slot[0]))
+                fail_msg("%u replicas, rule %d, variable %u, element %zu: %.17g, not %.17g", n, (int)o->rule, k, i,
+                         get(t->dtype, found, i), e.value);
+        }
+    }
+}
+
+/* `near` replicas are a group, and reductions go through groups; 0: as usual. */
+static void train(uint32_t n, uint32_t near, ditto_dtype dtype, const ditto_optimizer_options *o)
+{
+    static struct training t;
+    ditto_variable *iterations;
+    int64_t steps;
+    ditto_tuning tuning = DITTO_TUNING_INIT;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    tuning.hierarchical_bytes = 1;
+    tuning.block_bytes = 4096;
+    tuning.near_replicas = near;
+    options.tuning = near != 0 ? &tuning : NULL;
+    ditto_strategy *s = make_strategy(n, &options);
+    t = (struct training){ .dtype = dtype };
+    create_variables(s, &t);
+    assert_ok(ditto_optimizer_create(t.variable, VARIABLES, o, &t.optimizer));
+    for (t.step = 1; t.step <= STEPS; t.step++)
+        run_all(s, take_step, &t, &t.report);
+    check_values(&t, o, n);
+    assert_ok(ditto_optimizer_iterations(t.optimizer, &iterations));
+    assert_ok(ditto_variable_read(iterations, &steps, sizeof steps));
+    assert_int_equal(steps, STEPS);
+    destroy_all(s, &t);
+}
+
+static const ditto_optimizer_options rules[] = {
+    { .rule = DITTO_RULE_ASSIGN, .learning_rate = 0.5 },
+    { .rule = DITTO_RULE_ADD, .learning_rate = 0.5, .aggregation = DITTO_MEAN },
+    { .rule = DITTO_RULE_SUB, .learning_rate = 0.5 },
+    { .rule = DITTO_RULE_SGD, .learning_rate = 0.1 },
+    { .rule = DITTO_RULE_SGD, .learning_rate = 0.1, .momentum = 0.9, .aggregation = DITTO_MEAN },
+    { .rule = DITTO_RULE_SGD, .learning_rate = 0.1, .momentum = 0.9, .nesterov = 1, .weight_decay = 0.01 },
+    { .rule = DITTO_RULE_ADAM, .learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8 },
+    { .rule = DITTO_RULE_ADAM,
+      .learning_rate = 0.1,
+      .beta1 = 0.8,
+      .beta2 = 0.99,
+      .epsilon = 1e-3,
+      .weight_decay = 0.1 },
+    { .rule = DITTO_RULE_FUNCTION, .learning_rate = 0.1, .function = own_rule, .slots = 1 },
+};
+
+static void every_rule_gives_what_its_formula_gives(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++)
+        for (size_t r = 0; r < sizeof rules / sizeof rules[0]; r++) {
+            ditto_optimizer_options o = rules[r];
+            o.struct_size = sizeof o;
+            train(replica_counts[k], 0, r % 2 ? DITTO_F32 : DITTO_F64, &o);
+            train(replica_counts[k], replica_counts[k] == 64 ? 16 : 2, r % 2 ? DITTO_F64 : DITTO_F32, &o);
+        }
+}
+
+/* Whatever instructions there are: the same bits. */
+static void all_sets_of_loops_give_the_same_bits(void **state)
+{
+    enum { COUNT = 1003 };
+    static double start[4][COUNT], found[2][4][COUNT]; /* as floats half of it is used */
+    uint64_t random = test_seed(81);
+    (void)state;
+    for (int which = DITTO_KERNELS_PORTABLE + 1; which <= DITTO_KERNELS_AVX512; which++) {
+        dti_kernel_table *table;
+        if (dti_kernels_choose((ditto_kernels)which, &table) != DITTO_OK)
+            continue;
+        for (size_t r = 3; r < 8; r++)
+            for (int wide = 0; wide < 2; wide++) {
+                for (int k = 0; k < 4; k++)
+                    for (size_t i = 0; i < COUNT; i++)
+                        put(wide ? DITTO_F64 : DITTO_F32, start[k], i,
+                            (double)(test_random(&random) % 100000) / 777 + 1);
+                for (int side = 0; side < 2; side++) {
+                    struct dti_step step = dti_step_of(&rules[r], 0.1, 3);
+                    memcpy(found[side], start, sizeof start);
+                    step.loops = dti_step_loops_of(side ? (ditto_kernels)which : DITTO_KERNELS_PORTABLE);
+                    ditto_rule_range range = { .dtype = wide ? DITTO_F64 : DITTO_F32,
+                                               .count = COUNT,
+                                               .gradient = found[side][1],
+                                               .slot = { found[side][2], found[side][3] } };
+                    dti_step_apply(&step, &range, found[side][0], found[side][0]);
+                }
+                assert_memory_equal(found[0], found[1], sizeof found[0]);
+            }
+    }
+}
+
+/* -- clipping -- */
+
+static double norm_of(uint32_t n, int step)
+{
+    double squares = 0;
+    for (uint32_t k = 0; k < VARIABLES; k++)
+        for (size_t i = 0; i < rows[k] * 2; i++)
+            squares += summed(step, n, k, i) * summed(step, n, k, i);
+    return sqrt(squares); /* whole numbers, below 2^53: exact before the root */
+}
+
+static void clip_once(uint32_t n, double clip)
+{
+    static struct training t;
+    static double found[5000 * 2];
+    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_strategy *s = make_strategy(n, NULL);
+    t = (struct training){ .dtype = DITTO_F64, .step = 1 };
+    create_variables(s, &t);
+    o.rule = DITTO_RULE_SGD;
+    o.learning_rate = 0.5;
+    o.clip_norm = clip;
+    assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
+    run_all(s, take_step, &t, &t.report);
+    double norm = norm_of(n, 1), factor = norm > clip ? clip / norm : 1;
+    for (uint32_t i = 0; i < n; i++)
+        assert_true(t.norm[i] == norm);
+    for (uint32_t k = 0; k < VARIABLES; k++) {
+        assert_ok(ditto_variable_read(t.variable[k], found, rows[k] * 2 * sizeof found[0]));
+        for (size_t i = 0; i < rows[k] * 2; i++)
+            assert_true(found[i] == first_value(k, i) - 0.5 * (summed(1, n, k, i) * factor));
+    }
+    destroy_all(s, &t);
+}
+
+static void gradients_are_clipped_by_the_norm_over_all_variables(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        clip_once(replica_counts[k], 2.5);
+        clip_once(replica_counts[k], 1e9);
+    }
+}
+
+/* Gradients whose squares are not exact: another order of additions would give another norm. */
+static ditto_status measure_norm(ditto_replica *self, void *argument)
+{
+    struct training *t = argument;
+    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
+    ditto_tensor gradient[VARIABLES];
+    uint32_t id = ditto_replica_id(self);
+    for (uint32_t k = 0; k < VARIABLES; k++) {
+        gradient[k] = ditto_variable_spec(t->variable[k]);
+        DITTO_TRY(ditto_alloc(self, rows[k] * 2 * ditto_dtype_bytes(t->dtype), 64, &gradient[k].data));
+        for (size_t i = 0; i < rows[k] * 2; i++)
+            put(t->dtype, gradient[k].data, i, 1.0 / (double)(1 + i % 97 + k) + (double)id / 7);
+    }
+    options.norm = &t->norm[id];
+    DITTO_TRY(ditto_apply(self, t->optimizer, gradient, &options));
+    for (uint32_t k = 0; k < VARIABLES; k++)
+        DITTO_TRY(ditto_free(self, gradient[k].data));
+    return DITTO_OK;
+}
+
+static double norm_with(uint32_t near, ditto_dtype dtype, float *first)
+{
+    static struct training t;
+    static char value[5000 * 2 * 8];
+    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_tuning tuning = DITTO_TUNING_INIT;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    tuning.hierarchical_bytes = near != 0 ? 1 : SIZE_MAX;
+    tuning.block_bytes = 4096;
+    tuning.near_replicas = near;
+    options.tuning = &tuning;
+    ditto_strategy *s = make_strategy(8, &options);
+    t = (struct training){ .dtype = dtype };
+    create_variables(s, &t);
+    o.rule = DITTO_RULE_ADAM;
+    o.clip_norm = 3;
+    assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
+    for (int i = 0; i < 2; i++)
+        run_all(s, measure_norm, &t, &t.report);
+    for (uint32_t i = 1; i < 8; i++)
+        assert_true(t.norm[i] == t.norm[0]);
+    assert_ok(ditto_variable_read(t.variable[3], value, rows[3] * 2 * ditto_dtype_bytes(dtype)));
+    memcpy(first, value, 400);
+    double norm = t.norm[0];
+    destroy_all(s, &t);
+    return norm;
+}
+
+static void the_norm_has_the_same_bits_whoever_adds_up_what(void **state)
+{
+    float owners[100], groups[100];
+    (void)state;
+    for (int wide = 0; wide < 2; wide++) {
+        double norm = norm_with(0, wide ? DITTO_F64 : DITTO_F32, owners);
+        assert_true(norm > 3);
+        for (uint32_t near = 2; near <= 4; near++) {
+            assert_true(norm_with(near, wide ? DITTO_F64 : DITTO_F32, groups) == norm);
+            assert_memory_equal(owners, groups, sizeof owners);
+        }
+    }
+}
+
+/* -- errors -- */
+
+struct diverging {
+    struct training *t;
+    double rate[2];
+};
+
+static ditto_status apply_with_rates(ditto_replica *self, void *argument)
+{
+    struct diverging *d = argument;
+    static double zeros[2][5000 * 2];
+    ditto_tensor gradient[VARIABLES];
+    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
+    uint32_t id = ditto_replica_id(self);
+    for (uint32_t k = 0; k < VARIABLES; k++) {
+        gradient[k] = ditto_variable_spec(d->t->variable[k]);
+        gradient[k].data = zeros[id];
+    }
+    options.learning_rate = d->rate[id];
+    return ditto_apply(self, d->t->optimizer, gradient, &options);
+}
+
+static ditto_status apply_wrongly(ditto_replica *self, void *argument)
+{
+    struct training *t = argument;
+    ditto_tensor gradient[VARIABLES];
+    for (uint32_t k = 0; k < VARIABLES; k++) {
+        gradient[k] = ditto_variable_spec(t->variable[k]);
+        gradient[k].data = t->norm; /* aligned, and not reached */
+    }
+    gradient[1].shape[0]++;
+    EXPECT(&t->report, ditto_apply(self, t->optimizer, gradient, NULL) == DITTO_ERR_SHAPE);
+    EXPECT(&t->report,
+           strstr(ditto_last_error()->message, "\"b/c\" is f64 [300, 2], but its gradient is f64 [301, 2]") != NULL);
+    gradient[1] = ditto_variable_spec(t->variable[1]);
+    EXPECT(&t->report, ditto_apply(self, t->optimizer, gradient, NULL) == DITTO_ERR_INVALID);
+    gradient[1].dtype = DITTO_F32;
+    EXPECT(&t->report, ditto_apply(self, t->optimizer, gradient, NULL) == DITTO_ERR_INVALID);
+    EXPECT(&t->report, ditto_apply(self, NULL, gradient, NULL) == DITTO_ERR_INVALID);
+    EXPECT(&t->report, ditto_apply(self, t->optimizer, NULL, NULL) == DITTO_ERR_INVALID);
+    return DITTO_OK;
+}
+
+static void wrong_gradients_and_rates_are_refused(void **state)
+{
+    static struct training t;
+    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_variable *slot;
+    (void)state;
+    ditto_strategy *s = make_strategy(2, NULL), *other = make_strategy(1, NULL);
+    t = (struct training){ .dtype = DITTO_F64 };
+    create_variables(s, &t);
+    o.rule = DITTO_RULE_ADAM;
+    o.name = "adam";
+    assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
+    run_all(s, apply_wrongly, &t, &t.report);
+    struct diverging d = { &t, { 0.1, 0.2 } };
+    assert_status(ditto_strategy_run(s, apply_with_rates, &d), DITTO_ERR_DIVERGED);
+    d.rate[0] = d.rate[1] = -1;
+    assert_status(ditto_strategy_run(s, apply_with_rates, &d), DITTO_ERR_RANGE);
+    d.t = &t;
+    assert_status(ditto_strategy_run(other, apply_with_rates, &d), DITTO_ERR_CONTEXT);
+    assert_status(ditto_optimizer_slot(t.optimizer, 0, "momentum", &slot), DITTO_ERR_NOT_FOUND);
+    assert_message("\"m\", \"v\"");
+    assert_status(ditto_optimizer_slot(t.optimizer, VARIABLES, "m", &slot), DITTO_ERR_RANGE);
+    assert_ok(ditto_optimizer_slot(t.optimizer, 1, "v", &slot));
+    assert_string_equal(ditto_variable_name(slot), "adam/v/b/c");
+    assert_false(ditto_variable_is_trainable(slot));
+    assert_status(ditto_variable_destroy(slot), DITTO_ERR_BUSY); /* the optimizer's own */
+    assert_int_equal(ditto_variable_num_shards(slot), 1);
+    size_t first, count;
+    assert_ok(ditto_variable_shard(slot, 0, &first, &count));
+    assert_true(first == 0 && count == rows[1]);
+    ditto_optimizer *second;
+    assert_status(ditto_optimizer_create(&slot, 1, &o, &second), DITTO_ERR_INVALID);
+    assert_ok(ditto_strategy_destroy(other));
+    destroy_all(s, &t);
+}
+
+static void wrong_options_are_refused(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL), *other = make_strategy(1, NULL);
+    ditto_variable_options on_read = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor real = { .dtype = DITTO_F32 }, whole = { .dtype = DITTO_I32 };
+    ditto_variable *v, *i, *foreign, *local, *list[2];
+    ditto_optimizer *out;
+    (void)state;
+    on_read.synchronization = DITTO_ON_READ;
+    assert_ok(ditto_variable_create(s, &real, NULL, &v));
+    assert_ok(ditto_variable_create(s, &whole, NULL, &i));
+    assert_ok(ditto_variable_create(other, &real, NULL, &foreign));
+    assert_ok(ditto_variable_create(s, &real, &on_read, &local));
+    const struct {
+        ditto_variable *first, *second;
+        ditto_optimizer_options options;
+        ditto_status status;
+    } wrong[] = {
+        { v, NULL, { .rule = 0 }, DITTO_ERR_RANGE },
+        { v, NULL, { .rule = DITTO_RULE_FUNCTION }, DITTO_ERR_INVALID },
+        { v, NULL, { .rule = DITTO_RULE_SGD, .momentum = 1 }, DITTO_ERR_RANGE },
+        { v, NULL, { .rule = DITTO_RULE_SGD, .learning_rate = NAN }, DITTO_ERR_RANGE },
+        { v, NULL, { .rule = DITTO_RULE_SGD, .aggregation = DITTO_MAX }, DITTO_ERR_RANGE },
+        { v, NULL, { .rule = DITTO_RULE_ADAM, .beta2 = -0.1 }, DITTO_ERR_RANGE },
+        { v, NULL, { .rule = DITTO_RULE_FUNCTION, .function = own_rule, .slots = 5 }, DITTO_ERR_RANGE },
+        { v, v, { .rule = DITTO_RULE_SGD }, DITTO_ERR_INVALID },
+        { v, local, { .rule = DITTO_RULE_SGD }, DITTO_ERR_INVALID },
+        { v, foreign, { .rule = DITTO_RULE_SGD }, DITTO_ERR_CONTEXT },
+        { v, i, { .rule = DITTO_RULE_SGD }, DITTO_ERR_UNSUPPORTED },
+        { v, i, { .rule = DITTO_RULE_ADD, .aggregation = DITTO_MEAN }, DITTO_ERR_UNSUPPORTED },
+        { i, NULL, { .rule = DITTO_RULE_ADD, .clip_norm = 1 }, DITTO_ERR_UNSUPPORTED },
+    };
+    for (size_t k = 0; k < sizeof wrong / sizeof wrong[0]; k++) {
+        ditto_optimizer_options o = wrong[k].options;
+        o.struct_size = sizeof o;
+        list[0] = wrong[k].first;
+        list[1] = wrong[k].second;
+        assert_status(ditto_optimizer_create(list, wrong[k].second != NULL ? 2 : 1, &o, &out), wrong[k].status);
+    }
+    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
+    o.rule = DITTO_RULE_ADD;
+    assert_status(ditto_optimizer_create(list, 0, &o, &out), DITTO_ERR_INVALID);
+    list[0] = v;
+    list[1] = i; /* of two types: what adds may */
+    assert_ok(ditto_optimizer_create(list, 2, &o, &out));
+    ditto_variable *steps;
+    assert_ok(ditto_optimizer_iterations(out, &steps));
+    assert_ok(ditto_strategy_destroy(s));
+    assert_status(ditto_variable_destroy(steps), DITTO_ERR_BUSY);
+    assert_ok(ditto_optimizer_destroy(out)); /* after its strategy */
+    ditto_variable_destroy(v);
+    ditto_variable_destroy(i);
+    ditto_variable_destroy(local);
+    ditto_variable_destroy(foreign);
+    assert_ok(ditto_strategy_destroy(other));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_rule_gives_what_its_formula_gives),
+        cmocka_unit_test(all_sets_of_loops_give_the_same_bits),
+        cmocka_unit_test(gradients_are_clipped_by_the_norm_over_all_variables),
+        cmocka_unit_test(the_norm_has_the_same_bits_whoever_adds_up_what),
+        cmocka_unit_test(wrong_gradients_and_rates_are_refused),
+        cmocka_unit_test(wrong_options_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,366 @@
+/* tests/semantics/test_variable_values.c - semantics.md, section 8: writes of every dtype (6, 7, 9), from values (6), in parts (11),
+ * reads (8); generations, lists of variables. Each test carries its rule's number. */
+#include "support.h"
+
+#include "reference.h"
+
+#define COUNT 37
+
+static ditto_variable *make(ditto_strategy *s, ditto_dtype dtype, ditto_synchronization sync, ditto_aggregation how,
+                            ditto_copies copies)
+{
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor tensor = { .dtype = dtype, .rank = 1, .shape = { COUNT } };
+    ditto_variable *v;
+    options.name = "v";
+    options.synchronization = sync;
+    options.aggregation = how;
+    options.copies = copies;
+    assert_ok(ditto_variable_create(s, &tensor, &options, &v));
+    return v;
+}
+
+/* Element i as a small whole number, in any dtype but bool: exact in all of them. */
+static void put_all(ditto_dtype dtype, void *array, int factor)
+{
+    size_t bytes = ditto_dtype_bytes(dtype);
+    memset(array, 0, COUNT * bytes);
+    for (int i = 0; i < COUNT; i++) {
+        int x = (i % 5 - (dtype >= DITTO_U8 ? 0 : 2)) * factor;
+        char *at = (char *)array + (size_t)i * bytes;
+        float f = (float)x;
+        double d = x;
+        int64_t whole = x;
+        uint16_t half = dtype == DITTO_F16 ? reference_to_half(x, 5, 10) : reference_to_half(x, 8, 7);
+        if (dtype == DITTO_F16 || dtype == DITTO_BF16)
+            memcpy(at, &half, 2);
+        else if (dtype == DITTO_F32 || dtype == DITTO_C64)
+            memcpy(at, &f, 4);
+        else if (dtype == DITTO_F64 || dtype == DITTO_C128)
+            memcpy(at, &d, 8);
+        else
+            memcpy(at, &whole, bytes); /* little-endian two's complement: the low bytes are the number */
+    }
+}
+
+struct writing {
+    struct report report;
+    ditto_variable *v;
+    ditto_dtype dtype;
+    int add, subtract; /* how often each replica does */
+};
+
+static ditto_status write_own(ditto_replica *self, void *argument)
+{
+    struct writing *w = argument;
+    char value[COUNT * 16];
+    put_all(w->dtype, value, 1);
+    for (int i = 0; i < w->add; i++)
+        DITTO_TRY(ditto_assign_add(self, w->v, value));
+    for (int i = 0; i < w->subtract; i++)
+        DITTO_TRY(ditto_assign_sub(self, w->v, value));
+    return DITTO_OK;
+}
+
+static void expect(const struct writing *w, int factor)
+{
+    char found[COUNT * 16], expected[COUNT * 16];
+    size_t bytes = COUNT * ditto_dtype_bytes(w->dtype);
+    assert_ok(ditto_variable_read(w->v, found, bytes));
+    put_all(w->dtype, expected, factor);
+    if (memcmp(found, expected, bytes) != 0)
+        fail_msg("%s, %d times: other bits", ditto_dtype_name(w->dtype), factor);
+}
+
+static void rule_8_7_and_9_hold_for_every_dtype(void **state)
+{
+    (void)state;
+    for (int dtype = DITTO_F16; dtype < DITTO_BOOL; dtype++)
+        for (uint32_t n = 1; n <= 3; n++)
+            for (int sync = DITTO_ON_WRITE; sync <= DITTO_ON_READ; sync++) {
+                ditto_strategy *s = make_strategy(n, NULL);
+                struct writing w = { .dtype = (ditto_dtype)dtype, .add = 5, .subtract = 2 };
+                w.v = make(s, w.dtype, (ditto_synchronization)sync, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+                run_all(s, write_own, &w, &w.report);
+                expect(&w, 3 * (int)n);
+                assert_ok(ditto_variable_destroy(w.v));
+                assert_ok(ditto_strategy_destroy(s));
+            }
+}
+
+static ditto_status scatter_rows(ditto_replica *self, void *argument)
+{
+    struct writing *w = argument;
+    char value[COUNT * 16];
+    int64_t indices[COUNT];
+    ditto_slices slices = { indices, value, COUNT, 1, w->dtype };
+    put_all(w->dtype, value, 4);
+    for (int i = 0; i < COUNT; i++)
+        indices[i] = i;
+    return ditto_scatter(self, w->v, DITTO_SCATTER_ADD, &slices);
+}
+
+static void rule_8_13_holds_for_every_dtype(void **state)
+{
+    (void)state;
+    for (int dtype = DITTO_F16; dtype < DITTO_BOOL; dtype++)
+        for (uint32_t n = 1; n <= 2; n++)
+            for (int mean = 0; mean <= (dtype <= DITTO_C128); mean++) {
+                ditto_strategy *s = make_strategy(n, NULL);
+                struct writing w = { .dtype = (ditto_dtype)dtype };
+                w.v = make(s, w.dtype, DITTO_ON_WRITE, mean ? DITTO_AGGREGATE_MEAN : DITTO_AGGREGATE_SUM,
+                           DITTO_COPIES_PER_REPLICA);
+                run_all(s, scatter_rows, &w, &w.report);
+                expect(&w, mean ? 4 : 4 * (int)n);
+                assert_ok(ditto_variable_destroy(w.v));
+                assert_ok(ditto_strategy_destroy(s));
+            }
+}
+
+static void rule_8_6_and_12_hold_for_every_dtype(void **state)
+{
+    char value[COUNT * 16];
+    (void)state;
+    ditto_strategy *s = make_strategy(3, NULL);
+    for (int dtype = DITTO_F16; dtype < DITTO_BOOL; dtype++)
+        for (int sync = DITTO_ON_WRITE; sync <= DITTO_ON_READ; sync++) {
+            size_t bytes = COUNT * ditto_dtype_bytes((ditto_dtype)dtype);
+            struct writing w = { .dtype = (ditto_dtype)dtype };
+            w.v = make(s, w.dtype, (ditto_synchronization)sync, DITTO_AGGREGATE_ONLY_FIRST_REPLICA,
+                       DITTO_COPIES_PER_REPLICA);
+            put_all(w.dtype, value, 4);
+            assert_ok(ditto_variable_assign(w.v, value, bytes));
+            assert_ok(ditto_variable_assign_add(w.v, value, bytes));
+            put_all(w.dtype, value, 3);
+            assert_ok(ditto_variable_assign_sub(w.v, value, bytes));
+            expect(&w, 5);
+            assert_ok(ditto_variable_destroy(w.v));
+        }
+    ditto_variable *flags =
+        make(s, DITTO_BOOL, DITTO_ON_WRITE, DITTO_AGGREGATE_ONLY_FIRST_REPLICA, DITTO_COPIES_DEFAULT);
+    memset(value, 1, COUNT);
+    assert_ok(ditto_variable_assign(flags, value, COUNT));
+    assert_status(ditto_variable_assign_add(flags, value, COUNT), DITTO_ERR_UNSUPPORTED);
+    assert_ok(ditto_variable_destroy(flags));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_8_11_parts_of_every_integer_add_up(void **state)
+{
+    static const int64_t extremes[] = { INT64_MIN, INT64_MAX, -1, 0, 1, 7, -13, 1000003, -128, 127, 255, 65535 };
+    (void)state;
+    for (size_t c = 0; c < replica_counts_length; c++)
+        for (int dtype = DITTO_I8; dtype < DITTO_BOOL; dtype++) {
+            ditto_strategy *s = make_strategy(replica_counts[c], NULL);
+            ditto_variable *v = make(s, (ditto_dtype)dtype, DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+            size_t bytes = ditto_dtype_bytes((ditto_dtype)dtype);
+            char value[COUNT * 8], found[COUNT * 8];
+            for (size_t i = 0; i < COUNT; i++)
+                memcpy(value + i * bytes, &extremes[i % (sizeof extremes / sizeof extremes[0])], bytes);
+            assert_ok(ditto_variable_assign(v, value, COUNT * bytes));
+            assert_ok(ditto_variable_read(v, found, COUNT * bytes));
+            assert_memory_equal(found, value, COUNT * bytes);
+            assert_ok(ditto_variable_destroy(v));
+            assert_ok(ditto_strategy_destroy(s));
+        }
+}
+
+/* -- values -- */
+
+static ditto_status fill_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
+                              ditto_tensor *result)
+{
+    (void)count, (void)user, (void)result;
+    memcpy(copy->data, arguments[0].data, ditto_tensor_bytes(copy));
+    return DITTO_OK;
+}
+
+/* Replica i's component gets i + 1. */
+static void make_different(ditto_strategy *s, ditto_variable *v, uint32_t n, ditto_value **each)
+{
+    static double components[8][COUNT];
+    ditto_tensor tensors[8];
+    for (uint32_t i = 0; i < n; i++) {
+        for (int k = 0; k < COUNT; k++)
+            components[i][k] = i + 1;
+        tensors[i] = (ditto_tensor){ .data = components[i], .dtype = DITTO_F64, .rank = 1, .shape = { COUNT } };
+    }
+    assert_ok(ditto_strategy_value_from_tensors(s, tensors, 1, each));
+    const ditto_value *arguments[] = { *each };
+    assert_ok(ditto_variable_update(v, fill_copy, NULL, arguments, 1, NULL, NULL));
+}
+
+static double component(ditto_variable *v, uint32_t replica)
+{
+    const void *data;
+    assert_ok(ditto_variable_component(v, replica, &data));
+    for (int i = 1; i < COUNT; i++)
+        assert_true(((const double *)data)[i] == ((const double *)data)[0]);
+    return *(const double *)data;
+}
+
+static void rule_8_6_from_a_mirrored_variable_component_goes_to_component(void **state)
+{
+    uint32_t n = 4;
+    ditto_value *each, *value, *foreign;
+    (void)state;
+    ditto_strategy *s = make_strategy(n, NULL), *other = make_strategy(1, NULL);
+    ditto_variable *from = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
+    ditto_variable *to = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
+    ditto_variable *shared = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+    ditto_variable *total = make(s, DITTO_F64, DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+    ditto_variable *small = make(s, DITTO_F32, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+    ditto_variable *far = make(other, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+    make_different(s, from, n, &each);
+    assert_ok(ditto_variable_value(from, &value));
+    assert_ok(ditto_variable_assign_value(to, value));
+    assert_ok(ditto_variable_assign_add_value(to, value));
+    for (uint32_t i = 0; i < n; i++)
+        assert_true(component(to, i) == 2 * (i + 1));
+    assert_ok(ditto_variable_assign_sub_value(to, value));
+    assert_ok(ditto_variable_assign_value(shared, value)); /* with one copy: the first one */
+    assert_true(component(shared, 3) == 1);
+    assert_ok(ditto_variable_assign_value(total, value));
+    double whole[COUNT];
+    assert_ok(ditto_variable_read(total, whole, sizeof whole));
+    assert_true(whole[0] == 1);
+    assert_status(ditto_variable_assign_value(to, each), DITTO_ERR_INVALID); /* a component for each replica */
+    assert_message("reduce it first");
+    assert_status(ditto_variable_assign_value(small, value), DITTO_ERR_INVALID);
+    assert_status(ditto_variable_assign_value(to, NULL), DITTO_ERR_INVALID);
+    assert_ok(ditto_variable_value(far, &foreign));
+    assert_status(ditto_variable_assign_value(to, foreign), DITTO_ERR_CONTEXT);
+    for (uint32_t i = 0; i < n; i++)
+        assert_true(component(to, i) == i + 1);
+    ditto_value_destroy(each);
+    ditto_value_destroy(value);
+    ditto_value_destroy(foreign);
+    ditto_variable *all[] = { from, to, shared, total, small, far };
+    for (size_t i = 0; i < 6; i++)
+        assert_ok(ditto_variable_destroy(all[i]));
+    assert_ok(ditto_strategy_destroy(s));
+    assert_ok(ditto_strategy_destroy(other));
+}
+
+struct reading {
+    struct report report;
+    ditto_variable *v;
+};
+
+static ditto_status read_own(ditto_replica *self, void *argument)
+{
+    struct reading *r = argument;
+    const void *data;
+    DITTO_TRY(ditto_read(self, r->v, &data));
+    EXPECT(&r->report, *(const double *)data == ditto_replica_id(self) + 1);
+    return DITTO_OK;
+}
+
+static void rule_8_8_a_mirrored_read_is_the_nearest_component_and_never_aggregates(void **state)
+{
+    ditto_value *each;
+    double found[COUNT];
+    (void)state;
+    ditto_strategy *s = make_strategy(3, NULL);
+    struct reading r = { .v = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT) };
+    make_different(s, r.v, 3, &each);
+    run_all(s, read_own, &r, &r.report);
+    assert_ok(ditto_variable_read(r.v, found, sizeof found));
+    assert_true(found[0] == 1);
+    ditto_value_destroy(each);
+    assert_ok(ditto_variable_destroy(r.v));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* -- generations, own components, lists -- */
+
+struct counting {
+    struct report report;
+    ditto_variable *mirrored, *own;
+};
+
+static ditto_status count_writes(ditto_replica *self, void *argument)
+{
+    struct counting *c = argument;
+    double value[COUNT] = { 0 };
+    void *data;
+    const void *seen;
+    uint64_t mirrored = ditto_generation(self, c->mirrored), own = ditto_generation(self, c->own);
+    DITTO_TRY(ditto_read(self, c->mirrored, &seen));
+    EXPECT(&c->report, ditto_generation(self, c->mirrored) == mirrored);
+    DITTO_TRY(ditto_assign_add(self, c->mirrored, value));
+    EXPECT(&c->report, ditto_generation(self, c->mirrored) == mirrored + 1);
+    if (ditto_replica_id(self) != 0)
+        return DITTO_OK;
+    DITTO_TRY(ditto_assign_add(self, c->own, value)); /* no meeting */
+    DITTO_TRY(ditto_component(self, c->own, &data));
+    *(double *)data += 5;
+    EXPECT(&c->report, ditto_generation(self, c->own) == own + 2);
+    EXPECT(&c->report, ditto_component(self, c->mirrored, &data) == DITTO_ERR_INVALID);
+    return DITTO_OK;
+}
+
+static void generations_tell_whether_a_variable_was_written(void **state)
+{
+    double value[COUNT] = { 0 };
+    (void)state;
+    for (size_t i = 0; i < replica_counts_length; i++) {
+        ditto_strategy *s = make_strategy(replica_counts[i], NULL);
+        struct counting c = { .mirrored = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT),
+                              .own = make(s, DITTO_F64, DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT) };
+        uint64_t before = ditto_variable_generation(c.mirrored), own = ditto_variable_generation(c.own);
+        run_all(s, count_writes, &c, &c.report);
+        assert_true(ditto_variable_generation(c.mirrored) > before);
+        assert_true(ditto_variable_generation(c.own) == own + 2);
+        before = ditto_variable_generation(c.mirrored);
+        assert_ok(ditto_variable_read(c.mirrored, value, sizeof value));
+        assert_true(ditto_variable_generation(c.mirrored) == before);
+        assert_ok(ditto_variable_read(c.own, value, sizeof value));
+        assert_true(value[0] == 5);
+        assert_ok(ditto_variable_assign(c.mirrored, value, sizeof value));
+        assert_true(ditto_variable_generation(c.mirrored) > before);
+        assert_ok(ditto_variable_destroy(c.mirrored));
+        assert_ok(ditto_variable_destroy(c.own));
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+static void a_strategy_lists_its_variables_in_order(void **state)
+{
+    ditto_variable *v[3], *found[3];
+    size_t count;
+    (void)state;
+    ditto_strategy *s = make_strategy(2, NULL), *other = make_strategy(1, NULL);
+    for (int i = 0; i < 3; i++)
+        v[i] = make(i == 1 ? other : s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+    assert_ok(ditto_strategy_variables(s, found, 1, &count));
+    assert_int_equal(count, 2);
+    assert_ptr_equal(found[0], v[0]);
+    assert_ok(ditto_strategy_variables(s, found, 3, &count));
+    assert_ptr_equal(found[1], v[2]);
+    assert_ok(ditto_variable_destroy(v[2]));
+    v[2] = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+    assert_ok(ditto_variable_destroy(v[0]));
+    assert_ok(ditto_strategy_variables(s, found, 3, &count));
+    assert_int_equal(count, 1);
+    assert_ptr_equal(found[0], v[2]);
+    assert_ok(ditto_strategy_destroy(s)); /* before its variables */
+    assert_ok(ditto_variable_destroy(v[1]));
+    assert_ok(ditto_variable_destroy(v[2]));
+    assert_ok(ditto_strategy_destroy(other));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_8_7_and_9_hold_for_every_dtype),
+        cmocka_unit_test(rule_8_13_holds_for_every_dtype),
+        cmocka_unit_test(rule_8_6_and_12_hold_for_every_dtype),
+        cmocka_unit_test(rule_8_11_parts_of_every_integer_add_up),
+        cmocka_unit_test(rule_8_6_from_a_mirrored_variable_component_goes_to_component),
+        cmocka_unit_test(rule_8_8_a_mirrored_read_is_the_nearest_component_and_never_aggregates),
+        cmocka_unit_test(generations_tell_whether_a_variable_was_written),
+        cmocka_unit_test(a_strategy_lists_its_variables_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,44 @@
+#!/bin/sh
+# Runs each fuzz target under libFuzzer, with address and undefined behaviour sanitizers, for SECONDS; then says how many inputs were tried
+# and how much of its reader's lines they reached.
+#   usage: tools/fuzz.sh SECONDS [target...]
+set -eu
+cd "$(dirname "$0")/.."
+seconds=$1; shift
+[ $# -gt 0 ] || set -- placement csv tfrecord fixed npy
+for tool in clang llvm-profdata llvm-cov; do
+    command -v $tool >/dev/null || { echo "fuzz: $tool is missing (Debian: clang, llvm)" >&2; exit 1; }
+done
+folder=build-fuzz
+[ -f $folder/build.ninja ] ||
+    CC=clang CXX=clang++ meson setup $folder -Dbench=false -Dfuzzer=true -Dbuildtype=debugoptimized -Db_lundef=false -Db_sanitize=address,undefined \
+        -Dc_args='-fsanitize=fuzzer-no-link -fprofile-instr-generate -fcoverage-mapping' \
+        -Dc_link_args='-fprofile-instr-generate' >$folder.setup.log
+rm -f $folder.setup.log
+export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+
+# What a target is to reach.
+files_of() {
+    case $1 in
+    placement) echo src/replicas/placement_text.c ;;
+    csv) echo src/input/sources/csv.c src/input/sources/csv_field.c src/input/sources/lines.c ;;
+    tfrecord) echo src/input/sources/tfrecord.c src/input/sources/gzip.c ;;
+    fixed) echo src/input/sources/fixed.c ;;
+    npy) echo src/input/sources/npy.c src/input/sources/npy_header.c ;;
+    esac
+}
+
+for target in "$@"; do
+    ninja -C $folder tests/fuzz_"$target" tests/libfuzzer_"$target" >/dev/null
+    corpus=$folder/corpus-$target
+    mkdir -p "$corpus"
+    LLVM_PROFILE_FILE=/dev/null $folder/tests/fuzz_"$target" --write-seeds "$corpus"
+    LLVM_PROFILE_FILE=$folder/$target.profraw $folder/tests/libfuzzer_"$target" -max_total_time="$seconds" -max_len=4096 -timeout=20 \
+        -artifact_prefix=$folder/ "$corpus" >$folder/"$target".log 2>&1 ||
+        { tail -n 30 $folder/"$target".log; echo "fuzz: $target: see $folder/$target.log" >&2; exit 1; }
+    llvm-profdata merge -o $folder/"$target".profdata $folder/"$target".profraw
+    echo "$target: $(sed -n 's/^Done \([0-9]*\) runs in \([0-9]*\) second.*/\1 executions in \2 s, nothing found/p' $folder/"$target".log)"
+    llvm-cov report $folder/tests/libfuzzer_"$target" -instr-profile=$folder/"$target".profdata |
+        awk -v files="$(files_of "$target")" 'BEGIN { n = split(files, file) }
+            { for (i = 1; i <= n; i++) if ($1 == file[i]) printf "  %-40s %s of its lines\n", $1, $10 }'
+done
