@@ -22,7 +22,7 @@ files_of() {
     case $1 in
     placement) echo src/replicas/placement_text.c ;;
     csv) echo src/input/sources/csv.c src/input/sources/csv_field.c src/input/sources/lines.c ;;
-    tfrecord) echo src/input/sources/tfrecord.c src/input/sources/gzip.c ;;
+    tfrecord) echo src/input/sources/tfrecord.c src/input/sources/tfrecord_plain.c src/input/sources/tfrecord_packed.c src/input/sources/gzip.c ;;
     fixed) echo src/input/sources/fixed.c ;;
     npy) echo src/input/sources/npy.c src/input/sources/npy_header.c ;;
     esac

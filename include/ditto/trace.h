@@ -3,7 +3,7 @@
  *
  * Off by default, and then it costs a look at a pointer in each operation. While a strategy is traced every replica
  * records, for itself, each run, collective, batch and pause of a merge_call: when it began and ended, how long it
- * waited for others in it, and how many bytes the replica brought.
+ * waited for others in it, and how many bytes the replica brought; and of each batch that it takes, when a producer filled it.
  *
  * For `perf` there are static tracepoints at the same borders, where the library was built with <sys/sdt.h>:
  *     perf buildid-cache --add libditto.so && perf record -e 'sdt_ditto:*' ./program */
@@ -54,7 +54,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_times(ditto_stra
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_statistics(ditto_strategy *strategy, char *buffer, size_t size,
                                                                  size_t *length);
 /** Writes the events as JSON in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens: a track for each
- *  replica.
+ *  replica, and one for each producer that filled a batch which they took.
  *  @param path  a file, written anew
  *  @retval DITTO_ERR_IO         it can't be written; errno is in the message
  *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded */

@@ -133,22 +133,10 @@ static ditto_status check_alike(ditto_dataset *const *inputs, uint32_t count, di
 {
     DTI_TRY(check_inputs(inputs, count, out));
     for (uint32_t i = 0; i < count; i++) {
-        ditto_tensor first[DITTO_MAX_COMPONENTS], own[DITTO_MAX_COMPONENTS];
-        void *none[DITTO_MAX_COMPONENTS] = { NULL };
+        char name[32];
+        dti_text_add(&(struct dti_text){ name, sizeof name, 0 }, "inputs[%u]", i);
         DTI_TRY(check_rows(inputs[i], out, what));
-        if (inputs[i]->components != inputs[0]->components)
-            return DTI_FAIL(DITTO_ERR_INVALID, "rows of inputs[%u] have %u components, but those of inputs[0] %u", i,
-                            inputs[i]->components, inputs[0]->components);
-        dti_row_tensors(inputs[0], none, first);
-        dti_row_tensors(inputs[i], none, own);
-        for (uint32_t k = 0; k < inputs[0]->components; k++) {
-            char expected[DTI_SPEC_WORDS], found[DTI_SPEC_WORDS];
-            dti_spec_words(&first[k], expected);
-            dti_spec_words(&own[k], found);
-            if (!dti_spec_equal(&first[k], &own[k]))
-                return DTI_FAIL(DITTO_ERR_INVALID, "component %u is %s in rows of inputs[%u], but %s in inputs[0]", k,
-                                found, i, expected);
-        }
+        DTI_TRY(dti_dataset_check_alike(inputs[0], "inputs[0]", inputs[i], name));
     }
     return DITTO_OK;
 }

@@ -86,6 +86,28 @@ ditto_status dti_dataset_set_component(ditto_dataset *d, uint32_t k, const ditto
     return DITTO_OK;
 }
 
+ditto_status dti_dataset_check_alike(const ditto_dataset *first, const char *first_name, const ditto_dataset *own,
+                                     const char *own_name)
+{
+    ditto_tensor expected[DITTO_MAX_COMPONENTS], found[DITTO_MAX_COMPONENTS];
+    char expected_words[DTI_SPEC_WORDS], found_words[DTI_SPEC_WORDS];
+    void *none[DITTO_MAX_COMPONENTS] = { NULL };
+    if (own->components != first->components)
+        return DTI_FAIL(DITTO_ERR_INVALID, "rows of %s have %u components, but those of %s %u", own_name,
+                        own->components, first_name, first->components);
+    dti_row_tensors(first, none, expected);
+    dti_row_tensors(own, none, found);
+    for (uint32_t k = 0; k < first->components; k++) {
+        if (dti_spec_equal(&expected[k], &found[k]))
+            continue;
+        dti_spec_words(&expected[k], expected_words);
+        dti_spec_words(&found[k], found_words);
+        return DTI_FAIL(DITTO_ERR_INVALID, "component %u is %s in rows of %s, but %s in %s", k, found_words, own_name,
+                        expected_words, first_name);
+    }
+    return DITTO_OK;
+}
+
 ditto_status dti_dataset_out(ditto_dataset *dataset, ditto_status status, ditto_dataset **out)
 {
     if (status == DITTO_OK)
@@ -227,13 +249,35 @@ ditto_status dti_rows_save(const ditto_dataset *dataset, struct dti_rows rows, s
     return DITTO_OK;
 }
 
-ditto_status dti_rows_load(const ditto_dataset *dataset, struct dti_rows rows, size_t room, size_t *count,
+size_t dti_rows_saved(struct dti_bytes_reader *from, uint64_t most)
+{
+    uint64_t count = dti_bytes_get_below(from, most);
+    if (count <= (uint64_t)(from->end - from->at)) /* each row takes a byte at least */
+        return (size_t)count;
+    from->failed = true;
+    return 0;
+}
+
+ditto_status dti_rows_load(const ditto_dataset *dataset, struct dti_rows rows, size_t count, size_t *loaded,
                            struct dti_bytes_reader *from)
 {
-    uint64_t length = dti_bytes_get_below(from, room);
-    for (*count = 0; *count < length; ++*count)
-        DTI_TRY(dti_row_load(dataset, dti_rows_from(rows, *count).word, from));
+    for (*loaded = 0; *loaded < count; ++*loaded)
+        DTI_TRY(dti_row_load(dataset, dti_rows_from(rows, *loaded).word, from));
     return dti_bytes_reader_status(from);
+}
+
+bool dti_dataset_layout(const ditto_dataset *dataset, uint64_t rows, size_t *offset, size_t *bytes)
+{
+    size_t each;
+    *bytes = 0;
+    for (uint32_t k = 0; k < dataset->components; k++) {
+        offset[k] = *bytes;
+        if (!dti_multiply(rows, dataset->component[k].bytes, &each) ||
+            __builtin_add_overflow(each, DTI_LINE_PAIR - 1, &each) ||
+            __builtin_add_overflow(*bytes, each / DTI_LINE_PAIR * DTI_LINE_PAIR, bytes))
+            return false;
+    }
+    return true;
 }
 
 void dti_row_tensors(const ditto_dataset *dataset, void *const *component, ditto_tensor *out)

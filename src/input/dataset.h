@@ -115,6 +115,9 @@ void dti_dataset_retain(ditto_dataset *dataset);
 void dti_dataset_release(ditto_dataset *dataset); /* NULL is allowed */
 /* Finishes and hands out, or releases and returns `status`. */
 ditto_status dti_dataset_out(ditto_dataset *dataset, ditto_status status, ditto_dataset **out);
+/* INVALID: rows of `own` have other components than those of `first`; the names are what messages call them. */
+ditto_status dti_dataset_check_alike(const ditto_dataset *first, const char *first_name, const ditto_dataset *own,
+                                     const char *own_name);
 /* A number that differs between datasets that give different rows, as far as can be told without reading files. NO_MEMORY. */
 ditto_status dti_dataset_fingerprint(const ditto_dataset *dataset, uint64_t *out);
 
@@ -141,10 +144,15 @@ void dti_row_where(const ditto_dataset *dataset, const uint64_t *row, struct dti
 void dti_rows_drop(const ditto_dataset *dataset, struct dti_rows rows, size_t count);
 ditto_status dti_row_save(const ditto_dataset *dataset, const uint64_t *row, struct dti_bytes *to);
 ditto_status dti_row_load(const ditto_dataset *dataset, uint64_t *row, struct dti_bytes_reader *from);
-/* `count` rows; and back, at most `room` of them. What could be loaded before an error is the caller's. */
+/* `count` rows; and back: how many there are, at most `most`, and then they. What could be loaded before an error, *loaded rows, is the
+ * caller's. */
 ditto_status dti_rows_save(const ditto_dataset *dataset, struct dti_rows rows, size_t count, struct dti_bytes *to);
-ditto_status dti_rows_load(const ditto_dataset *dataset, struct dti_rows rows, size_t room, size_t *count,
+size_t dti_rows_saved(struct dti_bytes_reader *from, uint64_t most);
+ditto_status dti_rows_load(const ditto_dataset *dataset, struct dti_rows rows, size_t count, size_t *loaded,
                            struct dti_bytes_reader *from);
+/* Where the values of `rows` rows of each component begin in one block, each on cache lines of its own; false: more bytes than size_t
+ * counts. */
+bool dti_dataset_layout(const ditto_dataset *dataset, uint64_t rows, size_t *offset, size_t *bytes);
 /* Views of the row's components at these places. */
 void dti_row_tensors(const ditto_dataset *dataset, void *const *component, ditto_tensor *out);
 /* The user's function failed on a row: keeps the record it has written, or writes one; names function and row. */

@@ -1,42 +1,32 @@
 /* src/input/reduce.c - going through a dataset on the calling thread. */
 #include "input/reduce.h"
 
-#include <stdlib.h>
+#include "input/chunk.h"
 
-#define CHUNK_BYTES ((size_t)64 << 10)
+#include <stdlib.h>
 
 struct reduction {
     ditto_dataset *dataset;
     struct dti_cursor *cursor;
     struct dti_reader reader;
-    struct dti_rows rows; /* [chunk] */
-    size_t chunk;
-    void *component[DITTO_MAX_COMPONENTS]; /* [chunk] rows each */
+    struct dti_chunk chunk;
+    struct dti_rows rows; /* [chunk.most] */
     ditto_reduce_fn function;
     void *state;
 };
 
 static ditto_status prepare(struct reduction *r)
 {
-    const ditto_dataset *d = r->dataset;
-    r->chunk = d->row_bytes < CHUNK_BYTES ? CHUNK_BYTES / (d->row_bytes + 1) + 1 : 1;
-    r->rows.stride = d->row_words;
-    r->rows.word = malloc(r->chunk * d->row_words * sizeof(uint64_t));
-    bool whole = r->rows.word != NULL;
-    for (uint32_t k = 0; k < d->components && whole; k++) {
-        r->component[k] = aligned_alloc(DTI_LINE, (r->chunk * d->component[k].bytes / DTI_LINE + 1) * DTI_LINE);
-        whole = r->component[k] != NULL;
-    }
-    return whole ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to go through a dataset");
+    size_t words = r->dataset->row_words;
+    DTI_TRY(dti_chunk_make(&r->chunk, r->dataset, SIZE_MAX));
+    r->rows = (struct dti_rows){ .word = malloc(r->chunk.most * words * sizeof(uint64_t)), .stride = words };
+    return r->rows.word != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to go through a dataset");
 }
 
 static ditto_status look(struct reduction *r, size_t index)
 {
     ditto_tensor row[DITTO_MAX_COMPONENTS];
-    void *at[DITTO_MAX_COMPONENTS];
-    for (uint32_t k = 0; k < r->dataset->components; k++)
-        at[k] = (char *)r->component[k] + index * r->dataset->component[k].bytes;
-    dti_row_tensors(r->dataset, at, row);
+    DTI_TRY(dti_chunk_row(&r->chunk, &r->reader, r->rows, index, row));
     uint32_t serial = dti_error_serial;
     ditto_status status = r->function(row, r->state);
     if (status == DITTO_OK || status == DITTO_END_OF_INPUT)
@@ -47,15 +37,9 @@ static ditto_status look(struct reduction *r, size_t index)
 /* Rows that have been chosen; those before one that can't be read are looked at. */
 static ditto_status look_at_chosen(struct reduction *r, size_t count)
 {
-    bool together = dti_fill(r->dataset, &r->reader, r->rows, count, r->component) == DITTO_OK;
-    for (size_t i = 0; i < count; i++) {
-        void *at[DITTO_MAX_COMPONENTS];
-        for (uint32_t k = 0; k < r->dataset->components; k++)
-            at[k] = (char *)r->component[k] + i * r->dataset->component[k].bytes;
-        if (!together)
-            DTI_TRY(dti_fill(r->dataset, &r->reader, dti_rows_from(r->rows, i), 1, at));
+    dti_chunk_fill(&r->chunk, &r->reader, r->rows, count);
+    for (size_t i = 0; i < count; i++)
         DTI_TRY(look(r, i));
-    }
     return DITTO_OK;
 }
 
@@ -63,7 +47,7 @@ static ditto_status go_through(struct reduction *r)
 {
     for (;;) {
         size_t got;
-        ditto_status chosen = dti_cursor_next(r->cursor, r->rows, r->chunk, &got);
+        ditto_status chosen = dti_cursor_next(r->cursor, r->rows, r->chunk.most, &got);
         ditto_error error = chosen < 0 ? *dti_error_get() : (ditto_error){ 0 };
         ditto_status looked = look_at_chosen(r, got);
         dti_rows_drop(r->dataset, r->rows, got);
@@ -86,8 +70,7 @@ ditto_status dti_reduce(ditto_dataset *dataset, ditto_reduce_fn function, void *
         status = go_through(&r);
     dti_cursor_close(r.cursor);
     dti_reader_free(&r.reader);
-    for (uint32_t k = 0; k < dataset->components; k++)
-        free(r.component[k]);
+    dti_chunk_free(&r.chunk);
     free(r.rows.word);
     return status;
 }

@@ -92,10 +92,11 @@ struct dti_team {
     _Atomic bool expired;     /* the outermost run's time is over: inner runs do not start afresh */
     uint32_t pauses;          /* in each other, of the present run: replica 0's own; else of whoever posts */
     _Atomic uint32_t scopes;  /* entered on any thread and not left */
-    _Atomic uint32_t refused[DTI_PAUSES];       /* not 0: somebody will not pause */
-    struct dti_dependent *dependents;           /* under lock */
-    struct dti_registry *variables;             /* src/vars'; under lock; opaque here */
-    pthread_mutex_t lock;                       /* one cross call at a time */
+    _Atomic uint32_t refused[DTI_PAUSES]; /* not 0: somebody will not pause */
+    struct dti_dependent *dependents;     /* under lock */
+    uint32_t producers;                   /* of its iterators, since it was made: the next one's number. The turn's */
+    struct dti_registry *variables;       /* src/vars'; under lock; opaque here */
+    pthread_mutex_t lock;                 /* one cross call at a time */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t go; /* number posted last */
     _Atomic uint32_t run;                       /* the innermost run's; relaxed: published by go */
     dti_job job;                                /* plain, published by go */

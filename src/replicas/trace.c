@@ -30,6 +30,7 @@ static struct dti_tracer *make_tracer(size_t events)
     struct dti_tracer *tracer = calloc(1, sizeof *tracer);
     if (tracer == NULL)
         return NULL;
+    tracer->begin_ns = dti_now_ns();
     tracer->room = events;
     tracer->event = events != 0 ? malloc(events * sizeof *tracer->event) : NULL;
     if (events != 0 && tracer->event == NULL) {
@@ -99,6 +100,20 @@ static void add_up(struct dti_tracer *t, const struct dti_event *e, uint64_t ins
     total->own_ns += e->end_ns - e->begin_ns - inside_ns;
 }
 
+static void keep(struct dti_tracer *t, const struct dti_event *e)
+{
+    if (t->events < t->room)
+        t->event[t->events++] = *e;
+    else
+        t->dropped++;
+}
+
+void dti_tracer_filled(struct dti_tracer *t, uint32_t producer, uint64_t begin_ns, uint64_t end_ns, uint64_t bytes)
+{
+    if (begin_ns >= t->begin_ns)
+        keep(t, &(struct dti_event){ "fill", DTI_TRACE_FILLING, producer, begin_ns, end_ns, 0, bytes });
+}
+
 void dti_tracer_end(struct dti_tracer *t, uint64_t bytes)
 {
     if (t->depth == 0) /* tracing began inside */
@@ -111,8 +126,5 @@ void dti_tracer_end(struct dti_tracer *t, uint64_t bytes)
     add_up(t, e, t->open[t->depth].inside_ns);
     if (t->depth != 0)
         t->open[t->depth - 1].inside_ns += e->end_ns - e->begin_ns;
-    if (t->events < t->room)
-        t->event[t->events++] = *e;
-    else
-        t->dropped++;
+    keep(t, e);
 }

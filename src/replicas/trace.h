@@ -1,4 +1,5 @@
-/* src/replicas/trace.h - what a replica does with its time, recorded while its strategy is traced.
+/* src/replicas/trace.h - what a replica does with its time, recorded while its strategy is traced; and of each batch that it takes,
+ * when a producer filled it.
  *
  * A replica's tracer is its own: it alone writes it, in its functions; whoever reads it has the team's turn, and no run
  * is going on. While nothing is traced a hook costs one look at a pointer. */
@@ -7,11 +8,12 @@
 
 #include "replicas/team.h"
 
-enum dti_trace_kind { DTI_TRACE_RUN, DTI_TRACE_COLLECTIVE, DTI_TRACE_INPUT, DTI_TRACE_PAUSE };
+enum dti_trace_kind { DTI_TRACE_RUN, DTI_TRACE_COLLECTIVE, DTI_TRACE_INPUT, DTI_TRACE_PAUSE, DTI_TRACE_FILLING };
 
 struct dti_event {
     const char *name; /* constant text */
     enum dti_trace_kind kind;
+    uint32_t producer; /* of FILLING: the team's number of it */
     uint64_t begin_ns, end_ns, waited_ns, bytes;
 };
 
@@ -35,6 +37,7 @@ struct dti_tracer {
     uint32_t totals;
     struct dti_event *event; /* [room] those that have ended; later ones are not kept */
     size_t events, room, dropped;
+    uint64_t begin_ns; /* of recording */
 };
 
 /* -- Cross context, the team's turn taken, no run going on -- */
@@ -47,6 +50,9 @@ void dti_trace_forget(struct dti_team *team); /* also when the team goes */
 void dti_tracer_begin(struct dti_tracer *tracer, enum dti_trace_kind kind, const char *name);
 void dti_tracer_end(struct dti_tracer *tracer, uint64_t bytes);
 void dti_tracer_waited(struct dti_tracer *tracer, uint64_t since_ns);
+/* A producer's work, told by the batch that it made; not kept where that began before recording did. */
+void dti_tracer_filled(struct dti_tracer *tracer, uint32_t producer, uint64_t begin_ns, uint64_t end_ns,
+                       uint64_t bytes);
 
 static inline void dti_trace_begin(struct dti_replica *r, enum dti_trace_kind kind, const char *name)
 {
@@ -57,6 +63,12 @@ static inline void dti_trace_end(struct dti_replica *r, uint64_t bytes)
 {
     if (__builtin_expect(r->tracer != NULL, 0))
         dti_tracer_end(r->tracer, bytes);
+}
+static inline void dti_trace_filled(struct dti_replica *r, uint32_t producer, uint64_t begin_ns, uint64_t end_ns,
+                                    uint64_t bytes)
+{
+    if (__builtin_expect(r->tracer != NULL, 0))
+        dti_tracer_filled(r->tracer, producer, begin_ns, end_ns, bytes);
 }
 /* Around a wait: what the first gives goes to the second. */
 static inline uint64_t dti_trace_wait(const struct dti_replica *r)

@@ -98,6 +98,8 @@ static void add_share(struct shares *s, enum dti_trace_kind kind, const ditto_op
     case DTI_TRACE_PAUSE:
         s->pausing += t->own_ns;
         break;
+    case DTI_TRACE_FILLING: /* producers' time, no replica's */
+        break;
     }
 }
 
@@ -150,10 +152,16 @@ static void write_us(FILE *file, const char *field, uint64_t ns)
     fprintf(file, "\"%s\":%llu.%03u", field, (unsigned long long)(ns / 1000), (unsigned)(ns % 1000));
 }
 
-static void write_event(FILE *file, uint32_t replica, const struct dti_event *e, uint64_t origin)
+static void write_track(FILE *file, uint32_t track, const char *what, uint32_t number)
 {
-    static const char *const kinds[] = { "run", "collective", "input", "pause" };
-    fprintf(file, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"name\":\"%s\",\"cat\":\"%s\",", (int)getpid(), replica,
+    fprintf(file, ",\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"%s %u\"}}",
+            (int)getpid(), track, what, number);
+}
+
+static void write_event(FILE *file, uint32_t track, const struct dti_event *e, uint64_t origin)
+{
+    static const char *const kinds[] = { "run", "collective", "input", "pause", "filling" };
+    fprintf(file, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"name\":\"%s\",\"cat\":\"%s\",", (int)getpid(), track,
             e->name, kinds[e->kind]);
     write_us(file, "ts", e->begin_ns - origin);
     fputc(',', file);
@@ -163,33 +171,50 @@ static void write_event(FILE *file, uint32_t replica, const struct dti_event *e,
     fputs("}}", file);
 }
 
-static uint64_t first_ns(const struct dti_team *team)
+/* What the events begin with, and the numbers of the producers that they tell of. */
+struct range_of_events {
+    uint64_t begin_ns;
+    uint32_t first_producer, producers;
+};
+
+static struct range_of_events range_of(const struct dti_team *team)
 {
-    uint64_t first = UINT64_MAX;
+    uint32_t first = UINT32_MAX, end = 0;
+    uint64_t begin = UINT64_MAX;
     for (uint32_t r = 0; r < team->n; r++) {
         const struct dti_tracer *t = team->replica[r].traced;
-        for (size_t i = 0; i < t->events; i++)
-            first = t->event[i].begin_ns < first ? t->event[i].begin_ns : first;
+        for (size_t i = 0; i < t->events; i++) {
+            const struct dti_event *e = &t->event[i];
+            begin = e->begin_ns < begin ? e->begin_ns : begin;
+            if (e->kind == DTI_TRACE_FILLING) {
+                first = e->producer < first ? e->producer : first;
+                end = e->producer >= end ? e->producer + 1 : end;
+            }
+        }
     }
-    return first;
+    return (struct range_of_events){ begin, first, end > first ? end - first : 0 };
 }
 
 static void write_events(const struct dti_team *team, FILE *file)
 {
-    uint64_t origin = first_ns(team), dropped = 0;
+    struct range_of_events range = range_of(team);
+    uint64_t dropped = 0;
     fprintf(file,
             "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\","
             "\"args\":{\"name\":\"ditto\"}}",
             (int)getpid());
     for (uint32_t r = 0; r < team->n; r++) {
         const struct dti_tracer *t = team->replica[r].traced;
-        fprintf(file,
-                ",\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"replica %u\"}}",
-                (int)getpid(), r, r);
-        for (size_t i = 0; i < t->events; i++)
-            write_event(file, r, &t->event[i], origin);
+        write_track(file, r, "replica", r);
+        for (size_t i = 0; i < t->events; i++) {
+            const struct dti_event *e = &t->event[i];
+            uint32_t track = e->kind == DTI_TRACE_FILLING ? team->n + e->producer - range.first_producer : r;
+            write_event(file, track, e, range.begin_ns);
+        }
         dropped += t->dropped;
     }
+    for (uint32_t p = 0; p < range.producers; p++)
+        write_track(file, team->n + p, "producer", range.first_producer + p);
     fprintf(file, "\n],\"otherData\":{\"events not kept\":\"%llu\"}}\n", (unsigned long long)dropped);
 }
 

@@ -307,7 +307,7 @@ static void queues_lie_on_their_replicas_nodes(void **state)
             assert_ok(ditto_strategy_run(s, take_some, it));
             printf("  %u replicas, %u pipelines: replica, node; of slots, of their payload\n", n, pipelines);
             for (uint32_t r = 0; r < n; r++) {
-                const struct dti_ring *ring = &it->consumer[r].queue;
+                const struct dti_ring *ring = &it->consumer[r].ring;
                 int home = memory_node_of_cpu((int)it->team->replica[r].pu.number);
                 for (uint32_t i = 0; i < ring->slots; i++) {
                     const char *payload = ring->slot[i].payload;

@@ -58,7 +58,7 @@ static bool starved(const struct ditto_iterator *it, uint32_t replica, uint32_t 
     const struct dti_pipeline *p = c->pipeline;
     uint64_t given =
         atomic_load_explicit(&p->sequencer.given[replica - p->first_replica], memory_order_acquire); /* take() */
-    if (given > c->queue.next)
+    if (given > c->ring.next)
         return false;
     if (atomic_load_explicit(&c->crew->blocked_on, memory_order_acquire) == DTI_BLOCKED_BY_BOARD)
         return held_up(it, atomic_load_explicit(&c->crew->blocked_ticket, memory_order_relaxed), left);
@@ -85,7 +85,7 @@ static bool batch_ready(void *argument)
 {
     const struct batch_wait *w = argument;
     uint32_t left;
-    return dti_ring_peek(&w->iterator->consumer[w->replica].queue) != NULL || dti_stopped(&w->iterator->team->stop) ||
+    return dti_ring_peek(&w->iterator->consumer[w->replica].ring) != NULL || dti_stopped(&w->iterator->team->stop) ||
            starved(w->iterator, w->replica, &left);
 }
 
@@ -109,11 +109,11 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
         DTI_FAIL(DITTO_ERR_TIMED_OUT,
                  "replica %u waited %u ms in ditto_next for batch %llu: the producers are too slow, or "
                  "another replica does not take its batches",
-                 self->id, deadline.timeout_ms, (unsigned long long)c->queue.next);
+                 self->id, deadline.timeout_ms, (unsigned long long)c->ring.next);
         dti_team_stop(self->team);
         return DITTO_ERR_TIMED_OUT;
     }
-    if (dti_ring_peek(&c->queue) != NULL)
+    if (dti_ring_peek(&c->ring) != NULL)
         return DITTO_OK;
     if (dti_stopped(&self->team->stop))
         return dti_team_stop_status(self->team);
@@ -172,17 +172,18 @@ static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, dit
     bool waited = false;
     if (c->last != DITTO_OK)
         return end_of(self, it, c->last);
-    if (dti_ring_release(&c->queue))
+    if (dti_ring_release(&c->ring))
         dti_waitroom_signal(&it->room, self->id);
     if (dti_team_forked(self->team))
         return dti_fail_forked();
-    for (; (slot = dti_ring_peek(&c->queue)) == NULL; waited = true)
+    for (; (slot = dti_ring_peek(&c->ring)) == NULL; waited = true)
         DTI_TRY(wait_for_batch(self, it));
     c->last = slot->status;
     if (slot->status != DITTO_OK && (slot->status == DITTO_END_OF_INPUT || slot->rows == 0))
         return end_of(self, it, slot->status);
     *bytes = describe_batch(it, slot, out);
-    dti_ring_take(&c->queue);
+    dti_trace_filled(self, slot->producer, slot->begin_ns, slot->end_ns, *bytes);
+    dti_ring_take(&c->ring);
     count(&c->taken, 1);
     count(&c->ready, !waited);
     count(&c->rows, slot->rows);

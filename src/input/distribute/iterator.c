@@ -11,21 +11,15 @@ static ditto_status lay_out(struct ditto_iterator *it)
 {
     const ditto_dataset *dataset = dti_iterator_dataset(it);
     uint64_t most = 0;
-    size_t total = 0, bytes, all;
+    size_t bytes, all;
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         uint64_t own = dti_cut_most_of_batch(&it->pipeline[w].sequencer.o.cut);
         most = own > most ? own : most;
     }
-    for (uint32_t k = 0; k < dataset->components; k++) {
-        it->offset[k] = total;
-        if (!dti_multiply(most, dataset->component[k].bytes, &bytes) ||
-            __builtin_add_overflow(bytes, DTI_LINE_PAIR - 1, &bytes) ||
-            __builtin_add_overflow(total, bytes / DTI_LINE_PAIR * DTI_LINE_PAIR, &total))
-            return DTI_FAIL(DITTO_ERR_RANGE, "a batch of %llu rows has more bytes than size_t can count",
-                            (unsigned long long)most);
-    }
-    it->payload_bytes = total;
-    if (!dti_ring_bytes(1, total, &bytes) || !dti_multiply(bytes, it->team->n, &all))
+    if (!dti_dataset_layout(dataset, most, it->offset, &it->payload_bytes))
+        return DTI_FAIL(DITTO_ERR_RANGE, "a batch of %llu rows has more bytes than size_t can count",
+                        (unsigned long long)most);
+    if (!dti_ring_bytes(1, it->payload_bytes, &bytes) || !dti_multiply(bytes, it->team->n, &all))
         return DTI_FAIL(DITTO_ERR_RANGE, "%u batches have more bytes than size_t can count", it->team->n);
     if (all > it->plan.max_bytes)
         return DTI_FAIL(DITTO_ERR_RANGE, "max_bytes is %llu, but one batch for each of %u replicas takes %zu bytes",
@@ -37,8 +31,8 @@ static ditto_status lay_out(struct ditto_iterator *it)
                : DTI_FAIL(DITTO_ERR_RANGE, "%u batches have more bytes than size_t can count", it->plan.slots);
 }
 
-/* On each replica's own thread: its queue, slots and payload, in its arena. */
-static ditto_status place_queue(struct dti_replica *r, void *argument)
+/* On each replica's own thread: its ring, slots and payload, in its arena. */
+static ditto_status place_ring(struct dti_replica *r, void *argument)
 {
     struct ditto_iterator *it = argument;
     struct dti_consumer *c = &it->consumer[r->id];
@@ -47,24 +41,24 @@ static ditto_status place_queue(struct dti_replica *r, void *argument)
     if (it->plan.host_memory) {
         c->memory = aligned_alloc(DTI_LINE_PAIR, (bytes + DTI_LINE_PAIR - 1) / DTI_LINE_PAIR * DTI_LINE_PAIR);
         if (c->memory == NULL)
-            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a queue of %zu bytes", bytes);
+            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a ring of %zu bytes", bytes);
     } else
         DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE_PAIR, &c->memory));
-    dti_ring_init(&c->queue, it->plan.slots, it->payload_bytes, c->memory);
+    dti_ring_init(&c->ring, it->plan.slots, it->payload_bytes, c->memory);
     return DITTO_OK;
 }
 
 /* In the host's memory the caller makes them, where its pages come from. */
-static ditto_status place_queues(struct ditto_iterator *it)
+static ditto_status place_rings(struct ditto_iterator *it)
 {
     if (!it->plan.host_memory) {
-        ditto_status status = dti_team_run(it->team, place_queue, it, DITTO_FOREVER);
+        ditto_status status = dti_team_run(it->team, place_ring, it, DITTO_FOREVER);
         dti_team_renew(it->team); /* placing uses no collective: nothing else has to be renewed */
         return status;
     }
     for (uint32_t r = 0; r < it->team->n; r++) {
-        DTI_TRY(place_queue(&it->team->replica[r], it));
-        memset(it->consumer[r].queue.slot[0].payload, 0, it->payload_bytes * it->plan.slots); /* first touch */
+        DTI_TRY(place_ring(&it->team->replica[r], it));
+        memset(it->consumer[r].ring.slot[0].payload, 0, it->payload_bytes * it->plan.slots); /* first touch */
     }
     return DITTO_OK;
 }
@@ -197,7 +191,7 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
         return NULL;
     }
     for (uint32_t r = 0; r < team->n; r++)
-        it->ring[r] = &it->consumer[r].queue;
+        it->ring[r] = &it->consumer[r].ring;
     return it;
 }
 
@@ -205,7 +199,7 @@ static ditto_status start(struct ditto_iterator *it)
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(it->team, &frame, it->plan.host_memory ? DTI_CALLER_WHERE_IT_IS : DTI_CALLER_PINNED));
-    ditto_status status = place_queues(it);
+    ditto_status status = place_rings(it);
     if (status == DITTO_OK)
         status = dti_producers_prepare(it);
     if (status == DITTO_OK)
@@ -310,7 +304,7 @@ static void add_consumer(const struct ditto_iterator *it, uint32_t replica, ditt
     out->waited += taken > ready ? taken - ready : 0;
     out->consumer_wait_ns += look(&c->wait_ns);
     for (uint64_t t = taken; t < taken + it->plan.slots; t++)
-        out->depth += dti_ring_is_filled(&c->queue, t);
+        out->depth += dti_ring_is_filled(&c->ring, t);
 }
 
 void dti_iterator_stats(const ditto_iterator *it, uint32_t replica, ditto_input_stats *out)

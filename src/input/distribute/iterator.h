@@ -10,7 +10,8 @@ struct dti_producer {
     struct dti_pipeline *pipeline;
     struct dti_crew_of_node *crew;
     pthread_t thread;
-    uint32_t index; /* among all of the iterator: its seat */
+    uint32_t index;  /* among all of the iterator: its seat */
+    uint32_t number; /* among all of the team: for traces */
     struct dti_reader reader;
     uint32_t naps; /* waits in a row that were long */
     struct dti_mask affinity;
@@ -28,8 +29,8 @@ struct dti_pipeline {
 };
 
 struct dti_consumer {
-    alignas(DTI_LINE_PAIR) struct dti_ring queue;
-    void *memory; /* of the queue */
+    alignas(DTI_LINE_PAIR) struct dti_ring ring;
+    void *memory; /* of the ring */
     struct dti_pipeline *pipeline;
     struct dti_crew_of_node *crew;
     ditto_status last; /* behind the batch that was taken last; OK: more may come */

@@ -145,16 +145,9 @@ static ditto_status check_alike(const ditto_dataset *first, const ditto_dataset 
     if (own->batch_rows == 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the dataset of pipeline %u has no batches: batch it first, by rows of one replica", pipeline);
-    bool alike = own->components == first->components;
-    for (uint32_t k = 0; alike && k < own->components; k++) {
-        const struct dti_component_spec *a = &first->component[k], *b = &own->component[k];
-        alike = a->dtype == b->dtype && a->rank == b->rank;
-        for (uint32_t i = 0; alike && i < a->rank; i++)
-            alike = a->shape[i] == b->shape[i];
-    }
-    return alike ? DITTO_OK
-                 : DTI_FAIL(DITTO_ERR_INVALID,
-                            "rows of pipeline %u have other dtypes or shapes than those of pipeline 0", pipeline);
+    char name[32];
+    dti_text_add(&(struct dti_text){ name, sizeof name, 0 }, "pipeline %u", pipeline);
+    return dti_dataset_check_alike(first, "pipeline 0", own, name);
 }
 
 static ditto_status make_one(ditto_dataset_fn function, void *user, const ditto_input_context *context,

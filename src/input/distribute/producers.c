@@ -103,6 +103,7 @@ ditto_status dti_producers_prepare(struct ditto_iterator *it)
             p->pipeline = pipeline;
             p->crew = &pipeline->crew[i % pipeline->crews];
             p->index = w * it->plan.producers + i;
+            p->number = it->team->producers++;
             p->reader.closing = &it->closing;
             set_affinity(p);
         }
@@ -186,13 +187,15 @@ static uint64_t fill_up_to_error(struct dti_producer *p, const struct dti_ticket
 static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
 {
     struct ditto_iterator *it = p->iterator;
-    struct dti_ring *queue = it->ring[p->pipeline->first_replica + ticket->replica];
-    struct dti_slot *slot = dti_ring_slot(queue, ticket->number);
+    struct dti_ring *ring = it->ring[p->pipeline->first_replica + ticket->replica];
+    struct dti_slot *slot = dti_ring_slot(ring, ticket->number);
     void *destination[DITTO_MAX_COMPONENTS];
     uint64_t begin = dti_now_ns();
     slot->rows = ticket->count;
     slot->step = ticket->step;
     slot->status = ticket->status;
+    slot->producer = p->number;
+    slot->begin_ns = begin;
     for (uint32_t k = 0; k < p->pipeline->dataset->components; k++)
         destination[k] = slot->payload + it->offset[k];
     if (ticket->count > 0 &&
@@ -201,7 +204,8 @@ static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
         if (slot->rows < ticket->count)
             slot->status = dti_sequencer_fail(&p->pipeline->sequencer, ticket);
     }
-    dti_ring_publish(queue, ticket->number);
+    slot->end_ns = dti_now_ns();
+    dti_ring_publish(ring, ticket->number);
     DTI_PROBE1(queue_put, ticket->number);
     dti_waitroom_signal(&it->team->room, DTI_AWAITS_INPUT(it->team));
     if (it->plan.pipelines > 1) /* a step may have been cut for this ticket */

@@ -28,7 +28,7 @@ static ditto_status fingerprint(const struct ditto_iterator *it, uint64_t *out)
 /* The step that a replica takes next. */
 static uint64_t step_of(const struct ditto_iterator *it, const struct dti_pipeline *p, uint32_t j)
 {
-    return p->sequencer.begins[j] + it->consumer[p->first_replica + j].queue.next;
+    return p->sequencer.begins[j] + it->consumer[p->first_replica + j].ring.next;
 }
 
 static uint64_t write_steps(const struct ditto_iterator *it, const struct dti_pipeline *p, struct dti_bytes *to)

@@ -1,6 +1,6 @@
 /* src/input/queue/ring.h - a bounded ring of batches: any number of producers, one consumer, order fixed by tickets.
  *
- * Tickets 0, 1, 2, ... are given out before the batches are made (sequencer.h), so the order of a queue never depends on
+ * Tickets 0, 1, 2, ... are given out before the batches are made (sequencer.h), so the order of a ring never depends on
  * which producer is faster. Ticket t uses slot t mod slots. A slot's turn says whose it is:
  *     turn == 2 t        free for the producer that holds ticket t
  *     turn == 2 t + 1    filled; the consumer's, when it comes to t
@@ -20,6 +20,8 @@ struct dti_slot {
     alignas(DTI_LINE_PAIR) _Atomic uint64_t turn;
     uint64_t rows, step;
     ditto_status status; /* not OK: nothing follows these rows */
+    uint32_t producer;   /* the team's number of the one that filled it, and when: for traces */
+    uint64_t begin_ns, end_ns;
     char *payload;
 };
 
@@ -32,22 +34,22 @@ struct dti_ring {
     struct dti_slot *slot;
 };
 
-/* Bytes of memory for a queue whose payloads have payload_bytes (a multiple of DTI_LINE); false: more than size_t counts. */
+/* Bytes of memory for a ring whose payloads have payload_bytes (a multiple of DTI_LINE); false: more than size_t counts. */
 bool dti_ring_bytes(uint32_t slots, size_t payload_bytes, size_t *bytes);
-/* Lays the queue out in `memory`, aligned to DTI_LINE_PAIR. */
-void dti_ring_init(struct dti_ring *queue, uint32_t slots, size_t payload_bytes, void *memory);
+/* Lays the ring out in `memory`, aligned to DTI_LINE_PAIR. */
+void dti_ring_init(struct dti_ring *ring, uint32_t slots, size_t payload_bytes, void *memory);
 
 /* -- The producer that holds `ticket` -- */
-bool dti_ring_is_free(const struct dti_ring *queue, uint64_t ticket);
+bool dti_ring_is_free(const struct dti_ring *ring, uint64_t ticket);
 /* It has been free: the one before it in the same slot was released. */
-bool dti_ring_reached(const struct dti_ring *queue, uint64_t ticket);
-struct dti_slot *dti_ring_slot(struct dti_ring *queue, uint64_t ticket); /* to be filled once it is free */
-void dti_ring_publish(struct dti_ring *queue, uint64_t ticket);
+bool dti_ring_reached(const struct dti_ring *ring, uint64_t ticket);
+struct dti_slot *dti_ring_slot(struct dti_ring *ring, uint64_t ticket); /* to be filled once it is free */
+void dti_ring_publish(struct dti_ring *ring, uint64_t ticket);
 /* -- Any thread: of about now -- */
-bool dti_ring_is_filled(const struct dti_ring *queue, uint64_t ticket);
+bool dti_ring_is_filled(const struct dti_ring *ring, uint64_t ticket);
 /* -- The consumer -- */
-struct dti_slot *dti_ring_peek(struct dti_ring *queue); /* the next slot, NULL while it is not filled */
-void dti_ring_take(struct dti_ring *queue);             /* after a peek that was not NULL */
-bool dti_ring_release(struct dti_ring *queue);          /* what was taken last; false: nothing was */
+struct dti_slot *dti_ring_peek(struct dti_ring *ring); /* the next slot, NULL while it is not filled */
+void dti_ring_take(struct dti_ring *ring);             /* after a peek that was not NULL */
+bool dti_ring_release(struct dti_ring *ring);          /* what was taken last; false: nothing was */
 
 #endif

@@ -108,7 +108,8 @@ static ditto_status save_whole(struct dti_cursor *cursor, struct dti_bytes *to)
 static ditto_status restore_whole(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
     struct whole_cursor *c = (struct whole_cursor *)cursor;
-    DTI_TRY(dti_rows_load(c->base.dataset, c->rows, (size_t)c->base.dataset->batch_rows, &c->filled, from));
+    size_t filled = dti_rows_saved(from, c->base.dataset->batch_rows);
+    DTI_TRY(dti_rows_load(c->base.dataset, c->rows, filled, &c->filled, from));
     c->ended = dti_bytes_get_below(from, 1) != 0 ? DITTO_END_OF_INPUT : DITTO_OK;
     return dti_cursor_restore(c->from, from);
 }

@@ -2,13 +2,11 @@
  *
  * A row gets one word more: a number that depends on the pass and on the row's place in it alone. Random maps are seeded with it, so
  * they do not depend on who computes them, or how often. */
+#include "input/chunk.h"
 #include "input/transforms/transforms.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define CHUNK_BYTES \
-    ((size_t)64 << 10) /* of the input's values at a time: they are still in the cache when they are used */
 
 struct map_dataset {
     ditto_dataset base; /* first */
@@ -95,43 +93,24 @@ static ditto_status map_rows(const struct map_dataset *map, const struct dti_rea
     return DITTO_OK;
 }
 
-/* Where the values of `rows` rows of each component lie in one block. */
-static size_t lay_out(const ditto_dataset *dataset, size_t rows, size_t *offset)
-{
-    size_t total = 0;
-    for (uint32_t k = 0; k < dataset->components; k++) {
-        offset[k] = total;
-        total += (dataset->component[k].bytes * rows + DTI_LINE - 1) / DTI_LINE * DTI_LINE;
-    }
-    return total;
-}
-
 static ditto_status fill_map(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
                              size_t count, void *const *destination)
 {
     const struct map_dataset *map = (const struct map_dataset *)dataset;
-    const ditto_dataset *input = dataset->input[0];
-    size_t chunk = input->row_bytes < CHUNK_BYTES ? CHUNK_BYTES / (input->row_bytes + 1) + 1 : 1;
-    size_t offset[DITTO_MAX_COMPONENTS];
-    void *in[DITTO_MAX_COMPONENTS], *out[DITTO_MAX_COMPONENTS];
-    if (chunk > count)
-        chunk = count;
-    char *values = aligned_alloc(DTI_LINE, lay_out(input, chunk, offset) + DTI_LINE);
-    if (values == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu rows that are mapped", chunk);
-    for (uint32_t k = 0; k < input->components; k++)
-        in[k] = values + offset[k];
+    void *out[DITTO_MAX_COMPONENTS];
+    struct dti_chunk chunk;
+    DTI_TRY(dti_chunk_make(&chunk, dataset->input[0], count));
     ditto_status status = DITTO_OK;
-    for (size_t done = 0; done < count && status == DITTO_OK; done += chunk) {
+    for (size_t done = 0; done < count && status == DITTO_OK; done += chunk.most) {
         struct dti_rows some = dti_rows_from(rows, done);
-        size_t number = count - done < chunk ? count - done : chunk;
+        size_t number = count - done < chunk.most ? count - done : chunk.most;
         for (uint32_t k = 0; k < dataset->components; k++)
             out[k] = (char *)destination[k] + done * dataset->component[k].bytes;
-        status = dti_fill(input, reader, dti_rows_words_from(some, 1), number, in);
+        status = dti_fill(dataset->input[0], reader, dti_rows_words_from(some, 1), number, chunk.component);
         if (status == DITTO_OK)
-            status = map_rows(map, reader, some, number, in, out);
+            status = map_rows(map, reader, some, number, chunk.component, out);
     }
-    free(values);
+    dti_chunk_free(&chunk);
     return status;
 }
 

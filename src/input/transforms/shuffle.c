@@ -143,7 +143,6 @@ static ditto_status save_shuffle(struct dti_cursor *cursor, struct dti_bytes *to
     }
     dti_bytes_put_u64(to, c->random);
     dti_bytes_put_u64(to, c->drained == DITTO_END_OF_INPUT);
-    dti_bytes_put_u64(to, c->filled);
     DTI_TRY(dti_rows_save(c->base.dataset, c->rows, c->filled, to));
     return dti_cursor_save(c->from, to);
 }
@@ -153,12 +152,10 @@ static ditto_status restore_shuffle(struct dti_cursor *cursor, struct dti_bytes_
     struct shuffle_cursor *c = (struct shuffle_cursor *)cursor;
     c->random = dti_bytes_get_u64(from);
     c->drained = dti_bytes_get_below(from, 1) != 0 ? DITTO_END_OF_INPUT : DITTO_OK;
-    uint64_t filled = dti_bytes_get_below(from, c->capacity);
-    if (filled > (uint64_t)(from->end - from->at)) /* each row takes a byte at least */
-        from->failed = true;
+    size_t filled = dti_rows_saved(from, c->capacity);
     DTI_TRY(dti_bytes_reader_status(from));
     DTI_TRY(grow(c, filled));
-    DTI_TRY(dti_rows_load(c->base.dataset, c->rows, c->room, &c->filled, from));
+    DTI_TRY(dti_rows_load(c->base.dataset, c->rows, filled, &c->filled, from));
     return dti_cursor_restore(c->from, from);
 }
 

@@ -1,0 +1,119 @@
+/* Lesson 10: input from files. CSV files with a heading, a map that the producers compute, a shuffle. In the middle of the pass the
+ * program stops, keeps some bytes that say where it was, and goes on with three replicas: every row comes exactly once.
+ *
+ *     build/examples/10_input [REPLICAS] */
+#include "lesson.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { FILES = 3, ROWS_OF_FILE = 400, ROWS = FILES * ROWS_OF_FILE, BATCH = 32, STEPS_BEFORE = 10 };
+
+static const char *path_of(const char *folder, int file)
+{
+    static char path[96];
+    snprintf(path, sizeof path, "%s/day-%d.csv", folder, file);
+    return path;
+}
+
+static void write_files(const char *folder)
+{
+    for (int f = 0; f < FILES; f++) {
+        FILE *file = fopen(path_of(folder, f), "w");
+        if (file == NULL)
+            exit(1);
+        fputs("measurement,celsius\n", file);
+        for (int i = 0; i < ROWS_OF_FILE; i++)
+            fprintf(file, "%d,%d.25\n", f * ROWS_OF_FILE + i, i % 40);
+        fclose(file);
+    }
+}
+
+/* Runs on the producers, beside the replicas' computing. An error would name the row: "day-1.csv: line 12: ...". */
+static ditto_status to_kelvin(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    (void)random;
+    (void)user;
+    *(int32_t *)out[0].data = *(const int32_t *)in[0].data;
+    *(double *)out[1].data = *(const double *)in[1].data + 273.15;
+    return DITTO_OK;
+}
+
+/* What is written here happens when rows are asked for; each dataset keeps the one that it is made from. */
+static ditto_dataset *open_data(const char *folder)
+{
+    char pattern[96];
+    snprintf(pattern, sizeof pattern, "%s/day-*.csv", folder);
+    ditto_files files = { .names = (const char *const[]){ pattern }, .count = 1, .flags = DITTO_FILES_GLOB };
+    ditto_csv_component columns[] = { { .count = 1, .dtype = DITTO_I32 }, { 1, 1, .dtype = DITTO_F64 } };
+    ditto_csv_options csv = DITTO_CSV_OPTIONS_INIT;
+    ditto_dataset *measured, *mapped, *shuffled, *batched;
+    csv.skip_lines = 1;
+    check(ditto_dataset_from_csv(&files, columns, 2, &csv, &measured));
+    check(ditto_dataset_map(measured, to_kelvin, NULL, NULL, &mapped));
+    check(ditto_dataset_shuffle(mapped, NULL, &shuffled)); /* all rows, and the same order each time */
+    check(ditto_dataset_batch(shuffled, BATCH, 0, &batched));
+    ditto_dataset_destroy(measured);
+    ditto_dataset_destroy(mapped);
+    ditto_dataset_destroy(shuffled);
+    return batched;
+}
+
+struct pass {
+    ditto_iterator *iterator;
+    uint64_t most_steps;
+    int seen[ROWS]; /* how often each measurement came */
+};
+
+static ditto_status take(ditto_replica *self, void *argument)
+{
+    struct pass *p = argument;
+    ditto_batch batch;
+    int has_value = 1;
+    for (uint64_t step = 0; has_value && step < p->most_steps; step++) {
+        DITTO_TRY(ditto_next_as_optional(self, p->iterator, &batch, &has_value));
+        const int32_t *row = batch.component[0].data;
+        const double *kelvin = batch.component[1].data;
+        for (uint64_t i = 0; has_value && i < batch.rows; i++)
+            p->seen[row[i]] += kelvin[i] == row[i] % 40 + 0.25 + 273.15;
+    }
+    return DITTO_OK;
+}
+
+int main(int argc, char **argv)
+{
+    int once = 0;
+    void *state;
+    char folder[] = "/tmp/ditto-lesson-XXXXXX";
+    static struct pass pass = { .most_steps = STEPS_BEFORE };
+    ditto_input_options going_on = DITTO_INPUT_OPTIONS_INIT;
+    if (mkdtemp(folder) == NULL)
+        return 1;
+    write_files(folder);
+    ditto_dataset *data = open_data(folder);
+    ditto_strategy *strategy = make_strategy(argc, argv);
+    check(ditto_strategy_iterate(strategy, data, NULL, &pass.iterator));
+    check(ditto_strategy_run(strategy, take, &pass));
+    check(ditto_iterator_save(pass.iterator, &state, &going_on.state_bytes));
+    printf("stopped after %d steps; %zu bytes say where\n", STEPS_BEFORE, going_on.state_bytes);
+    check(ditto_iterator_destroy(pass.iterator));
+    check(ditto_strategy_destroy(strategy));
+
+    strategy = make_strategy(2, (char *[]){ argv[0], "3" });
+    going_on.state = state;
+    pass.most_steps = UINT64_MAX;
+    check(ditto_strategy_iterate(strategy, data, &going_on, &pass.iterator));
+    ditto_state_free(state);
+    check(ditto_strategy_run(strategy, take, &pass));
+    check(ditto_iterator_destroy(pass.iterator));
+    check(ditto_strategy_destroy(strategy));
+    ditto_dataset_destroy(data);
+    for (int row = 0; row < ROWS; row++)
+        once += pass.seen[row] == 1;
+    for (int f = 0; f < FILES; f++)
+        unlink(path_of(folder, f));
+    rmdir(folder);
+    printf("%d of %d rows came exactly once\n", once, ROWS);
+    return once == ROWS ? 0 : 1;
+}

@@ -1,0 +1,43 @@
+/* src/input/chunk.c - the values of some rows at a time. */
+#include "input/chunk.h"
+
+#include <stdlib.h>
+
+#define CHUNK_BYTES ((size_t)64 << 10)
+
+ditto_status dti_chunk_make(struct dti_chunk *chunk, const ditto_dataset *dataset, size_t wanted)
+{
+    size_t offset[DITTO_MAX_COMPONENTS], bytes;
+    size_t most = dataset->row_bytes < CHUNK_BYTES ? CHUNK_BYTES / (dataset->row_bytes + 1) + 1 : 1;
+    *chunk = (struct dti_chunk){ .dataset = dataset, .most = most < wanted ? most : wanted };
+    if (dti_dataset_layout(dataset, chunk->most, offset, &bytes))
+        chunk->values = aligned_alloc(DTI_LINE_PAIR, bytes + DTI_LINE_PAIR); /* rows may have no byte */
+    if (chunk->values == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the values of %zu rows", chunk->most);
+    for (uint32_t k = 0; k < dataset->components; k++)
+        chunk->component[k] = chunk->values + offset[k];
+    return DITTO_OK;
+}
+
+void dti_chunk_free(struct dti_chunk *chunk)
+{
+    free(chunk->values);
+    chunk->values = NULL;
+}
+
+void dti_chunk_fill(struct dti_chunk *chunk, struct dti_reader *reader, struct dti_rows rows, size_t count)
+{
+    chunk->together = dti_fill(chunk->dataset, reader, rows, count, chunk->component) == DITTO_OK;
+}
+
+ditto_status dti_chunk_row(struct dti_chunk *chunk, struct dti_reader *reader, struct dti_rows rows, size_t index,
+                           ditto_tensor *out)
+{
+    void *at[DITTO_MAX_COMPONENTS];
+    if (!chunk->together)
+        DTI_TRY(dti_fill(chunk->dataset, reader, dti_rows_from(rows, index), 1, chunk->component));
+    for (uint32_t k = 0; k < chunk->dataset->components; k++)
+        at[k] = (char *)chunk->component[k] + (chunk->together ? index : 0) * chunk->dataset->component[k].bytes;
+    dti_row_tensors(chunk->dataset, at, out);
+    return DITTO_OK;
+}
