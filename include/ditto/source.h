@@ -71,7 +71,7 @@ typedef struct ditto_files {
  *   DITTO_ERR_NOT_FOUND  a file is not there; a pattern matches none
  *   DITTO_ERR_IO         a file can't be read (errno); it is no regular file
  *   DITTO_ERR_INVALID    no name; an unknown flag; there is no row in any of the files, where that can be told without reading them all
- * Files may be as many as there is memory for their names: at most 64 of a dataset are open at a time. */
+ * Files may be as many as there is memory for their names: at most 64 of all datasets are open at a time. */
 
 typedef struct ditto_text_options {
     size_t struct_size;  /**< set by DITTO_TEXT_OPTIONS_INIT */

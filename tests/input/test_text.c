@@ -310,23 +310,40 @@ static void files_are_read_one_behind_the_other(void **state)
     rmdir(folder);
 }
 
-/* Files in every order at once, and few descriptors. */
+static int shuffle_lines(ditto_dataset *d)
+{
+    struct lines l = { 0 };
+    ditto_dataset *shuffled;
+    REQUIRE(ditto_dataset_shuffle(d, NULL, &shuffled) == DITTO_OK);
+    ditto_dataset_destroy(d);
+    REQUIRE(ditto_dataset_reduce(shuffled, collect, &l, 0) == DITTO_OK);
+    REQUIRE(l.rows == 3 * 99 + 2 * 50); /* heading, number, empty line; without the empty file */
+    ditto_dataset_destroy(shuffled);
+    free(l.text);
+    return 0;
+}
+
+/* Files in every order at once, with few descriptors: of one dataset, and of as many datasets as there are files. */
 static int shuffle_many(void *folder)
 {
-    char pattern[80];
-    const char *one = pattern;
-    struct lines l = { 0 };
-    ditto_dataset *d, *shuffled;
-    snprintf(pattern, sizeof pattern, "%s/1*.txt", (const char *)folder);
+    char path[96];
+    const char *one = path;
+    ditto_dataset *d, *each[FILES];
     struct rlimit limit = { 80, 80 };
+    uint32_t count = 0;
     REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    snprintf(path, sizeof path, "%s/*.txt", (const char *)folder);
     REQUIRE(ditto_dataset_from_text(&(ditto_files){ &one, 1, DITTO_FILES_GLOB }, NULL, &d) == DITTO_OK);
-    REQUIRE(ditto_dataset_shuffle(d, NULL, &shuffled) == DITTO_OK);
-    REQUIRE(ditto_dataset_reduce(shuffled, collect, &l, 0) == DITTO_OK);
-    REQUIRE(l.rows == 2 * 50);
-    ditto_dataset_destroy(shuffled);
-    ditto_dataset_destroy(d);
-    free(l.text);
+    REQUIRE(shuffle_lines(d) == 0);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(path, sizeof path, "%s/%03d.txt", (const char *)folder, i);
+        if (i != 7)
+            REQUIRE(ditto_dataset_from_text(&(ditto_files){ &one, 1, 0 }, NULL, &each[count++]) == DITTO_OK);
+    }
+    REQUIRE(ditto_dataset_concatenate(each, count, &d) == DITTO_OK);
+    REQUIRE(shuffle_lines(d) == 0);
+    for (uint32_t i = 0; i < count; i++)
+        ditto_dataset_destroy(each[i]);
     return 0;
 }
 

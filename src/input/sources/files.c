@@ -81,34 +81,93 @@ ditto_status dti_files_create(struct dti_files *files, const ditto_files *names)
     return DITTO_OK;
 }
 
+/* -- what is open -- */
+
+/* Lists that have files open, of the whole process; the first has waited longest to give one up. */
+static struct {
+    pthread_mutex_t lock;
+    struct dti_files *first, *last;
+    uint32_t count; /* of open files */
+} opened = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void enter(struct dti_files *files)
+{
+    files->before = opened.last;
+    files->next = NULL;
+    *(opened.last != NULL ? &opened.last->next : &opened.first) = files;
+    opened.last = files;
+}
+
+static void leave(struct dti_files *files)
+{
+    *(files->before != NULL ? &files->before->next : &opened.first) = files->next;
+    *(files->next != NULL ? &files->next->before : &opened.last) = files->before;
+}
+
+/* Closes one that nobody reads from, if there is one; both locks are held. */
+static bool close_idle(struct dti_files *files)
+{
+    for (uint32_t i = 0; i < files->count; i++) {
+        struct dti_file *file = &files->file[files->hand];
+        files->hand = files->hand + 1 < files->count ? files->hand + 1 : 0;
+        if (file->descriptor < 0 || file->pins > 0)
+            continue;
+        close(file->descriptor);
+        file->descriptor = -1;
+        opened.count--;
+        leave(files); /* behind the others */
+        if (--files->open > 0)
+            enter(files);
+        return true;
+    }
+    return false;
+}
+
+/* Before one more is opened, by who holds the list's lock. If all are being read from, there are more threads than files that may be
+ * open, and one more does no harm. */
+static void make_way(struct dti_files *files)
+{
+    pthread_mutex_lock(&opened.lock);
+    bool enough = opened.count < DTI_FILES_OPEN || close_idle(files);
+    for (struct dti_files *other = opened.first, *next; other != NULL && !enough; other = next) {
+        next = other->next;
+        if (other != files && pthread_mutex_trylock(&other->lock) == 0) {
+            enough = close_idle(other);
+            pthread_mutex_unlock(&other->lock);
+        }
+    }
+    pthread_mutex_unlock(&opened.lock);
+}
+
 void dti_files_free(struct dti_files *files)
 {
     if (!files->made)
         return;
-    for (uint32_t i = 0; i < files->count; i++) {
-        if (files->file[i].descriptor >= 0)
-            close(files->file[i].descriptor);
+    pthread_mutex_lock(&opened.lock); /* nobody finds the list afterwards */
+    while (files->open > 0 && close_idle(files))
+        ;
+    pthread_mutex_unlock(&opened.lock);
+    for (uint32_t i = 0; i < files->count; i++)
         free(files->file[i].name);
-    }
     free(files->file);
     pthread_mutex_destroy(&files->lock);
 }
 
 /* -- reading -- */
 
-/* Under the lock: closes one that nobody reads from. There may be none: then there are more threads than files that may be open. */
-static void close_one(struct dti_files *files)
+/* Opens a file of a list whose lock is held. 0, or errno. */
+static int open_file(struct dti_files *files, struct dti_file *file)
 {
-    for (uint32_t i = 0; i < files->count; i++) {
-        struct dti_file *file = &files->file[files->hand];
-        files->hand = files->hand + 1 < files->count ? files->hand + 1 : 0;
-        if (file->descriptor >= 0 && file->pins == 0) {
-            close(file->descriptor);
-            file->descriptor = -1;
-            files->open--;
-            return;
-        }
-    }
+    make_way(files);
+    file->descriptor = open(file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may have become a FIFO */
+    if (file->descriptor < 0)
+        return errno;
+    pthread_mutex_lock(&opened.lock);
+    opened.count++;
+    if (files->open++ == 0)
+        enter(files);
+    pthread_mutex_unlock(&opened.lock);
+    return 0;
 }
 
 static ditto_status pin(struct dti_files *files, uint32_t number, int *descriptor)
@@ -116,13 +175,8 @@ static ditto_status pin(struct dti_files *files, uint32_t number, int *descripto
     struct dti_file *file = &files->file[number];
     int failed = 0;
     pthread_mutex_lock(&files->lock);
-    if (file->descriptor < 0) {
-        if (files->open >= DTI_FILES_OPEN)
-            close_one(files);
-        file->descriptor = open(file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may have become a FIFO */
-        failed = file->descriptor < 0 ? errno : 0;
-        files->open += failed == 0;
-    }
+    if (file->descriptor < 0)
+        failed = open_file(files, file);
     file->pins += failed == 0;
     *descriptor = file->descriptor;
     pthread_mutex_unlock(&files->lock);

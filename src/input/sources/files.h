@@ -1,4 +1,6 @@
-/* src/input/sources/files.h - a list of files that many threads read, with few of them open at a time. */
+/* src/input/sources/files.h - a list of files that many threads read, with few of them open at a time.
+ *
+ * Locks: a list's own, then the process's; whoever holds that only tries to take another list's. */
 #ifndef DTI_FILES_H
 #define DTI_FILES_H
 
@@ -8,7 +10,8 @@
 
 #include <pthread.h>
 
-#define DTI_FILES_OPEN 64u /* at a time, but for those that are being read from at this moment */
+/* At a time, of all lists of the process; there may be more while more than that are read from at this moment. */
+#define DTI_FILES_OPEN 64u
 
 struct dti_file {
     char *name;
@@ -21,8 +24,9 @@ struct dti_files {
     struct dti_file *file; /* [count] */
     uint32_t count;
     pthread_mutex_t lock;
-    bool made;           /* there is a lock */
-    uint32_t open, hand; /* how many are; where the search for one to close goes on */
+    bool made;                       /* there is a lock */
+    uint32_t open, hand;             /* how many are; where the search for one to close goes on */
+    struct dti_files *next, *before; /* among the lists that have files open; under the process's lock */
 };
 
 /* -- Making -- */
