@@ -284,8 +284,8 @@ static void rule_9_6_what_counts_across_files_is_not_shared_out_by_files(void **
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_text_options text = DITTO_TEXT_OPTIONS_INIT;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    ditto_dataset *files, *bytes, *numbers = range(0, 4), *made[4];
-    static const uint64_t rows[] = { 4, 4, 4, 6 };
+    ditto_dataset *files, *bytes, *numbers = range(0, 4), *made[5];
+    static const uint64_t rows[] = { 4, 4, 4, 3, 6 };
     ditto_iterator *it;
     (void)state;
     text.max_bytes = 8;
@@ -295,9 +295,10 @@ static void rule_9_6_what_counts_across_files_is_not_shared_out_by_files(void **
     assert_ok(ditto_dataset_take(files, 4, &made[0]));
     assert_ok(ditto_dataset_skip(files, 2, &made[1]));
     assert_ok(ditto_dataset_zip((ditto_dataset *[]){ files, numbers }, 2, &made[2]));
+    assert_ok(ditto_dataset_shard(files, 2, 0, &made[3]));
     bytes = then(files, whole_batches_of, 2);
-    made[3] = bytes;
-    for (int i = 0; i < 4; i++) {
+    made[4] = bytes;
+    for (int i = 0; i < 5; i++) {
         struct distribution got;
         options.shard = DITTO_SHARD_FILE;
         assert_status(ditto_strategy_iterate(s, made[i], &options, &it), DITTO_ERR_INVALID);
@@ -667,21 +668,23 @@ static ditto_status consume_to_error(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
+/* Whether the map fails where batches are filled or, below a filter, in the sequencer; with whole batches alone or not. */
 static void no_row_before_a_failure_is_lost(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
     (void)state;
     for (int64_t bad = 0; bad < 100; bad += 9)
         for (uint32_t producers = 1; producers <= 3; producers++)
-            for (int filtered = 0; filtered < 2; filtered++) {
+            for (int how = 0; how < 4; how++) {
+                bool filtered = how % 2, whole = how / 2;
                 ditto_dataset *source = range(0, 200), *mapped, *d;
                 ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
                 struct distribution got;
                 bool seen[200] = { false };
                 assert_ok(ditto_dataset_map(source, fail_on_row, (void *)(uintptr_t)bad, NULL, &mapped));
                 ditto_dataset_destroy(source);
-                d = filtered ? then(mapped, keep_residues, 1000) : mapped; /* then the sequencer meets it */
-                options.global_batch = 10;
+                d = filtered ? then(mapped, keep_residues, 1000) : mapped;
+                d = then(d, whole ? whole_batches_of : batch_of, 10);
                 options.producers = producers;
                 assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
                 begin(&got, 3, got.iterator);
@@ -695,6 +698,100 @@ static void no_row_before_a_failure_is_lost(void **state)
                 end(&got);
                 ditto_dataset_destroy(d);
             }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* Rows 8 and 10 of a step fail, each in another replica's batch; 8 does so later in time. */
+static ditto_status fail_twice(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *later)
+{
+    int64_t row = *(const int64_t *)in[0].data;
+    (void)random;
+    *(int64_t *)out[0].data = row;
+    if (row == 10)
+        atomic_store((_Atomic int *)later, 1);
+    for (int ms = 0; row == 8 && atomic_load((_Atomic int *)later) == 0 && ms < 10000; ms++)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    if (row == 8)
+        nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+    return row == 8 || row == 10 ? DITTO_ERR_CORRUPT : DITTO_OK;
+}
+
+static ditto_status consume_to_first_error(ditto_replica *self, void *argument)
+{
+    struct distribution *d = argument;
+    ditto_batch b;
+    ditto_status status;
+    while ((status = ditto_next(self, d->iterator, &b)) == DITTO_OK)
+        ;
+    EXPECT(&d->report, status == DITTO_ERR_CORRUPT);
+    if (ditto_replica_id(self) == 0)
+        EXPECT(&d->report, strstr(ditto_last_error()->message, "row 8") != NULL);
+    return DITTO_OK;
+}
+
+static void rule_9_10_the_first_error_in_the_order_of_rows_counts(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    (void)state;
+    options.global_batch = 4;
+    options.producers = 2;
+    for (int i = 0; i < 20; i++) {
+        _Atomic int later = 0;
+        ditto_dataset *source = range(0, 40), *d;
+        struct distribution got;
+        assert_ok(ditto_dataset_map(source, fail_twice, (void *)&later, NULL, &d));
+        assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
+        begin(&got, 2, got.iterator);
+        run_all(s, consume_to_first_error, &got, &got.report);
+        end(&got);
+        ditto_dataset_destroy(d);
+        ditto_dataset_destroy(source);
+    }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static ditto_status consume_to_some_end(ditto_replica *self, void *argument)
+{
+    struct distribution *d = argument;
+    struct taken *t = &d->taken[ditto_replica_id(self)];
+    ditto_batch b;
+    ditto_status status;
+    while ((status = ditto_next(self, d->iterator, &b)) == DITTO_OK)
+        for (uint64_t i = 0; i < b.rows; i++)
+            t->row[t->rows++] = ((const int64_t *)b.component[0].data)[i];
+    bool failing = ditto_replica_id(self) / 2 == 1; /* of the pipeline with odd rows */
+    EXPECT(&d->report, status == (failing ? DITTO_ERR_CORRUPT : DITTO_END_OF_INPUT));
+    return DITTO_OK;
+}
+
+static void rule_9_10_pipelines_go_on_beside_one_that_fails(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL);
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    (void)state;
+    options.global_batch = 8;
+    options.pipelines = 2;
+    options.shard = DITTO_SHARD_DATA;
+    for (int64_t bad = 1; bad < 60; bad += 6) {
+        ditto_dataset *source = range(0, 60), *d;
+        struct distribution got;
+        bool seen[60] = { false };
+        assert_ok(ditto_dataset_map(source, fail_on_row, (void *)(uintptr_t)bad, NULL, &d));
+        assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
+        begin(&got, 4, got.iterator);
+        run_all(s, consume_to_some_end, &got, &got.report);
+        for (uint32_t r = 0; r < 4; r++)
+            for (uint64_t i = 0; i < got.taken[r].rows; i++)
+                seen[got.taken[r].row[i]] = true;
+        for (int64_t row = 0; row < 60; row++)
+            if (row % 2 == 0 || row < bad)
+                assert_true(seen[row]);
+        assert_false(seen[bad]);
+        end(&got);
+        ditto_dataset_destroy(d);
+        ditto_dataset_destroy(source);
+    }
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -862,6 +959,8 @@ int main(void)
         cmocka_unit_test(rule_9_9_across_replicas_batches_come_as_values),
         cmocka_unit_test(rule_9_9_the_end_may_be_asked_for),
         cmocka_unit_test(no_row_before_a_failure_is_lost),
+        cmocka_unit_test(rule_9_10_the_first_error_in_the_order_of_rows_counts),
+        cmocka_unit_test(rule_9_10_pipelines_go_on_beside_one_that_fails),
         cmocka_unit_test(a_slow_producer_is_waited_for_and_counted),
         cmocka_unit_test(destroying_waits_for_a_run_on_another_thread),
         cmocka_unit_test(rule_9_9_a_replica_that_leaves_is_named_across_pipelines),

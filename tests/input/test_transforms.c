@@ -157,6 +157,60 @@ static void random_maps_depend_on_row_and_pass_alone(void **state)
     ditto_dataset_destroy(then(d, add_noise, 6));
 }
 
+/* repeat(2) of pass 0 goes through passes 0 and 1 of its input, that of pass 1 through 2 and 3. */
+static void what_is_repeated_goes_through_passes_of_its_own(void **state)
+{
+    static struct rows once, twice;
+    ditto_dataset *d = then(range(0, 100), shuffle_by, 0), *repeated;
+    (void)state;
+    assert_ok(ditto_dataset_repeat(d, 2, &repeated));
+    for (uint64_t pass = 0; pass < 4; pass++) {
+        assert_ok(list_rows(d, pass, &once));
+        assert_ok(list_rows(repeated, pass / 2, &twice));
+        assert_int_equal(twice.count, 200);
+        assert_memory_equal(once.row, twice.row + pass % 2 * 100, 100 * sizeof(int64_t));
+    }
+    ditto_dataset_destroy(repeated);
+    ditto_dataset_destroy(d);
+}
+
+static ditto_status fail_on_seven(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    (void)random;
+    (void)user;
+    *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
+    return *(const int64_t *)in[0].data == 7 ? DITTO_ERR_CORRUPT : DITTO_OK;
+}
+
+static ditto_status add_hundred(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    (void)random;
+    (void)user;
+    *(int64_t *)out[0].data = *(const int64_t *)in[0].data + 100;
+    return DITTO_OK;
+}
+
+/* Many rows are read at once, and singly when one of them fails: below the second map nothing has been written then. */
+static void rows_before_one_that_fails_are_reduced(void **state)
+{
+    static struct rows rows;
+    ditto_dataset *d = range(0, 10), *failing, *mapped, *filtered;
+    (void)state;
+    assert_ok(ditto_dataset_map(d, fail_on_seven, NULL, NULL, &failing));
+    assert_ok(ditto_dataset_map(failing, add_hundred, NULL, NULL, &mapped));
+    assert_ok(keep_residues(mapped, 103, &filtered)); /* without 103 */
+    for (int with_filter = 0; with_filter < 2; with_filter++) {
+        assert_status(list_rows(with_filter ? filtered : mapped, 0, &rows), DITTO_ERR_CORRUPT);
+        assert_int_equal(rows.count, 7 - with_filter);
+        for (int64_t i = 0; i < (int64_t)rows.count; i++)
+            assert_int_equal(rows.row[i], 100 + i + (with_filter && i >= 3));
+    }
+    ditto_dataset_destroy(filtered);
+    ditto_dataset_destroy(mapped);
+    ditto_dataset_destroy(failing);
+    ditto_dataset_destroy(d);
+}
+
 static void a_shuffle_without_limit_reaches_every_order(void **state)
 {
     unsigned seen[24] = { 0 };
@@ -374,6 +428,8 @@ int main(void)
         cmocka_unit_test(zipped_rows_have_the_components_of_both_and_end_with_the_shorter),
         cmocka_unit_test(filters_keep_what_they_say),
         cmocka_unit_test(random_maps_depend_on_row_and_pass_alone),
+        cmocka_unit_test(what_is_repeated_goes_through_passes_of_its_own),
+        cmocka_unit_test(rows_before_one_that_fails_are_reduced),
         cmocka_unit_test(a_shuffle_without_limit_reaches_every_order),
         cmocka_unit_test(a_generator_that_fails_loses_no_row_before_it),
         cmocka_unit_test(an_input_that_cannot_be_opened_comes_after_those_before_it),
