@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <numaif.h>
 #include <sched.h>
+#include <time.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -323,6 +324,59 @@ static void queues_lie_on_their_replicas_nodes(void **state)
             ditto_dataset_destroy(d);
             assert_ok(ditto_strategy_destroy(s));
         }
+}
+
+/* Each node's replicas have producers of their own: those of the first come to row 12, which fails, while those of the last are still at
+ * row 3. */
+enum { ERROR_REPLICAS = 4, BAD_ROW = 12 };
+
+static ditto_status fail_early(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    int64_t row = *(const int64_t *)in[0].data;
+    (void)random;
+    (void)user;
+    *(int64_t *)out[0].data = row;
+    if (row % ERROR_REPLICAS == ERROR_REPLICAS - 1)
+        nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+    return row == BAD_ROW ? DITTO_ERR_CORRUPT : DITTO_OK;
+}
+
+struct until_error {
+    struct report report;
+    ditto_iterator *iterator;
+    int rows[ERROR_REPLICAS];
+};
+static ditto_status count_rows(ditto_replica *self, void *argument)
+{
+    struct until_error *u = argument;
+    ditto_batch b;
+    ditto_status status;
+    while ((status = ditto_next(self, u->iterator, &b)) == DITTO_OK)
+        u->rows[ditto_replica_id(self)] += (int)b.rows;
+    EXPECT(&u->report, status == DITTO_ERR_CORRUPT);
+    return DITTO_OK;
+}
+
+static void rows_before_an_error_come_on_every_node(void **state)
+{
+    ditto_strategy *s = make_strategy(ERROR_REPLICAS, NULL);
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    struct until_error u = { 0 };
+    ditto_dataset *range, *d;
+    (void)state;
+    options.global_batch = ERROR_REPLICAS;
+    options.producers = ERROR_REPLICAS;
+    assert_ok(ditto_dataset_from_range(0, 100, 1, &range));
+    assert_ok(ditto_dataset_map(range, fail_early, NULL, NULL, &d));
+    assert_ok(ditto_strategy_iterate(s, d, &options, &u.iterator));
+    run_all(s, count_rows, &u, &u.report);
+    for (int r = 0; r < ERROR_REPLICAS; r++) /* rows behind the bad one may have been given out before it was met */
+        assert_true(u.rows[r] >= BAD_ROW / ERROR_REPLICAS);
+    assert_int_equal(u.rows[0], BAD_ROW / ERROR_REPLICAS);
+    assert_ok(ditto_iterator_destroy(u.iterator));
+    ditto_dataset_destroy(d);
+    ditto_dataset_destroy(range);
+    assert_ok(ditto_strategy_destroy(s));
 }
 
 /* Components of 1 MiB, however they come into being. */
@@ -748,6 +802,7 @@ int main(int count, char **word)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_of_a_replica_is_on_its_node),
         cmocka_unit_test(queues_lie_on_their_replicas_nodes),
+        cmocka_unit_test(rows_before_an_error_come_on_every_node),
         cmocka_unit_test(a_mirrored_variable_has_one_equal_copy_per_node),
         cmocka_unit_test(components_of_values_are_on_their_replicas_nodes),
         cmocka_unit_test(central_storage_is_on_its_node),
