@@ -214,14 +214,13 @@ ditto_status dti_files_read(struct dti_files *files, uint32_t file, uint64_t off
 }
 
 ditto_status dti_files_read_all(struct dti_files *files, uint32_t file, uint64_t offset, void *to, size_t bytes,
-                                const char *record)
+                                const char *what, uint64_t number)
 {
     size_t got;
     DTI_TRY(dti_files_read(files, file, offset, to, bytes, &got));
     if (got < bytes)
-        return DTI_FAIL(DITTO_ERR_IO, "%s: %s%sthe file ends at offset %llu: it became shorter while it was read",
-                        files->file[file].name, record != NULL ? record : "", record != NULL ? ": " : "",
-                        (unsigned long long)(offset + got));
+        return DTI_FAIL(DITTO_ERR_IO, "%s: %s %llu: the file ends at offset %llu: it became shorter while it was read",
+                        files->file[file].name, what, (unsigned long long)number, (unsigned long long)(offset + got));
     return DITTO_OK;
 }
 

@@ -38,9 +38,9 @@ void dti_files_free(struct dti_files *files); /* zeroed is allowed */
 /* Reads up to `bytes` at `offset`; *got is less only at the end of the file. IO, NOT_FOUND, with errno. */
 ditto_status dti_files_read(struct dti_files *files, uint32_t file, uint64_t offset, void *to, size_t bytes,
                             size_t *got);
-/* The same, where all of it must be there: IO when the file has become shorter. `record` names the place: "line 7"; NULL: the offset. */
+/* The same, where all of it must be there: IO when the file has become shorter, which names the place: "line", 7. */
 ditto_status dti_files_read_all(struct dti_files *files, uint32_t file, uint64_t offset, void *to, size_t bytes,
-                                const char *record);
+                                const char *what, uint64_t number);
 /* The kernel may fetch what lies there. A hint. */
 void dti_files_want(struct dti_files *files, uint32_t file, uint64_t offset, uint64_t bytes);
 /* The first file from `first` on, in steps, of those that a pass over them reads (struct dti_pass); count: none. */

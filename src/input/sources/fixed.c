@@ -92,9 +92,7 @@ static ditto_status read_into(const ditto_dataset *dataset, uint32_t k, struct d
                               void *to, size_t bytes)
 {
     struct fixed_dataset *f = (struct fixed_dataset *)dataset; /* its files have a lock of their own */
-    char record[48];
-    dti_text_add(&(struct dti_text){ record, sizeof record, 0 }, "record %llu", (unsigned long long)place.number);
-    DTI_TRY(dti_files_read_all(&f->files, place.file, offset, to, bytes, record));
+    DTI_TRY(dti_files_read_all(&f->files, place.file, offset, to, bytes, "record", place.number));
     dti_elements_arrange(to, bytes, dataset->component[k].dtype, f->swap);
     return DITTO_OK;
 }

@@ -27,12 +27,10 @@ static ditto_status fill_component(struct npy_dataset *n, uint32_t k, struct dti
     const struct dti_component_spec *spec = &n->counted.base.component[k];
     for (size_t i = 0, run; i < count; i += run) {
         uint64_t first = rows.word[i * rows.stride];
-        char row[32];
         for (run = 1; i + run < count && rows.word[(i + run) * rows.stride] == first + run;)
             run++;
-        dti_text_add(&(struct dti_text){ row, sizeof row, 0 }, "row %llu", (unsigned long long)first);
         DTI_TRY(dti_files_read_all(&n->files, k, n->array[k].data_offset + first * spec->bytes,
-                                   destination + i * spec->bytes, run * spec->bytes, row));
+                                   destination + i * spec->bytes, run * spec->bytes, "row", first));
         dti_elements_arrange(destination + i * spec->bytes, run * spec->bytes, spec->dtype, n->array[k].swap);
     }
     return DITTO_OK;

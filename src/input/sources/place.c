@@ -1,7 +1,6 @@
 /* src/input/sources/place.c - reading rows that are places in files. */
 #include "input/sources/place.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define SPAN_BYTES ((uint64_t)256 << 10) /* of one read, unless one row has more */
@@ -55,13 +54,11 @@ ditto_status dti_places_fill(const ditto_dataset *dataset, struct dti_files *fil
         struct dti_rows span = dti_rows_from(rows, done);
         struct dti_place first = dti_place_get(span.word);
         uint64_t end, begin = first.offset - before;
-        char record[48];
         run = span_of(span, count - done, after, &end);
-        snprintf(record, sizeof record, "%s %llu", what, (unsigned long long)first.number);
         char *bytes = dti_reader_buffer(reader, (size_t)(end - begin) + 1);
         if (bytes == NULL)
             return DITTO_ERR_NO_MEMORY;
-        DTI_TRY(dti_files_read_all(files, first.file, begin, bytes, (size_t)(end - begin), record));
+        DTI_TRY(dti_files_read_all(files, first.file, begin, bytes, (size_t)(end - begin), what, first.number));
         for (size_t i = 0; i < run; i++) {
             struct dti_place place = dti_place_get(dti_rows_from(span, i).word);
             DTI_TRY(parse(dataset, place, bytes + (place.offset - begin), done + i, destination, scratch));
