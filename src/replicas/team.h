@@ -87,11 +87,10 @@ struct dti_team {
     struct ditto_strategy *strategy; /* whose team it is; opaque here, compared alone */
     struct dti_waitroom room;        /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
     struct dti_stop stop;
-    uint64_t run_deadline_ns; /* of the present run; DTI_NEVER: none. Published by go */
-    _Atomic bool poisoned;    /* set by who gives up on a replica; else read under lock */
-    _Atomic bool expired;     /* the outermost run's time is over: inner runs do not start afresh */
-    uint32_t pauses;          /* in each other, of the present run: replica 0's own; else of whoever posts */
-    _Atomic uint32_t scopes;  /* entered on any thread and not left */
+    uint64_t run_deadline_ns;             /* of the present run; DTI_NEVER: none. Published by go */
+    _Atomic bool poisoned;                /* set by who gives up on a replica; else read under lock */
+    _Atomic bool expired;                 /* the outermost run's time is over: inner runs do not start afresh */
+    _Atomic uint32_t scopes;              /* entered on any thread and not left */
     _Atomic uint32_t refused[DTI_PAUSES]; /* not 0: somebody will not pause */
     struct dti_dependent *dependents;     /* under lock */
     uint32_t producers;                   /* of its iterators, since it was made: the next one's number. The turn's */
@@ -103,6 +102,9 @@ struct dti_team {
     void *argument;
     _Atomic uint32_t
         pause[DTI_PAUSES]; /* enum dti_pause_state, of the run that is inside as many pauses; fills the line */
+    /* In each other, of the present run: replica 0's own; else of whoever posts. Beside what others read it cost them a line in each
+     * merge_call. */
+    alignas(DTI_LINE_PAIR) uint32_t pauses;
     alignas(DTI_LINE_PAIR) _Atomic uint32_t returned; /* of the present run; counted in crowded teams alone */
 };
 

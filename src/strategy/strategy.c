@@ -117,9 +117,10 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
                                  ditto_strategy **out)
 {
     DTI_TRY(check(o));
-    ditto_strategy *strategy = calloc(1, sizeof *strategy);
+    ditto_strategy *strategy = aligned_alloc(DTI_LINE_PAIR, sizeof *strategy);
     if (strategy == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
+    memset(strategy, 0, sizeof *strategy);
     strategy->kind = kind;
     strategy->caller_node = dti_node_of_caller();
     strategy->values = dti_values_make();

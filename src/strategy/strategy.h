@@ -56,10 +56,11 @@ struct ditto_strategy {
     ditto_topology_counts machine;        /* what the process could use when the strategy was made */
     int32_t caller_node;                  /* where the thread was that made it; -1: unknown */
     struct dti_run_call call[DTI_LEVELS]; /* of the present runs; under the team's turn */
-    uint32_t levels;                      /* how many are going on; whoever posts them */
     struct dti_locker *locker;            /* [replicas] */
     struct dti_values *values;
-    struct dti_merge_part *merging;  /* [replicas] */
+    struct dti_merge_part *merging; /* [replicas] */
+    /* Written in each run and merge_call, so on lines of its own. */
+    alignas(DTI_LINE_PAIR) uint32_t levels; /* how many runs are going on; whoever posts them */
     ditto_value *merged[DTI_LEVELS]; /* what the last merge function gave, until the next, or the end of the run */
 };
 
