@@ -5,6 +5,7 @@
  *             MB/s of opening and checking (no disk: it lies in the page cache), and of restoring. No bound
  * Interleaved, medians; the disk is shared, and its samples spread widely. */
 #include "harness.h"
+#include "samples.h"
 
 #include <ditto.h>
 #include <ditto/checkpoint.h>
@@ -19,26 +20,6 @@ enum { SAMPLES = 7, VARIABLES = 4 };
 #define BYTES ((size_t)1 << 30)
 #define EACH  (BYTES / VARIABLES)
 #define BLOCK ((size_t)4 << 20)
-
-static void must(ditto_status status)
-{
-    if (status < 0) {
-        fprintf(stderr, "ditto-bench: %s: %s\n", ditto_status_name(status), ditto_last_error()->message);
-        exit(1);
-    }
-}
-
-static int compare(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-static double median(double *sample)
-{
-    qsort(sample, SAMPLES, sizeof *sample, compare);
-    return sample[SAMPLES / 2];
-}
 
 static double save(ditto_strategy *strategy, const char *path)
 {
@@ -146,16 +127,16 @@ static void sample(ditto_strategy *strategy, const char *folder, struct samples 
 static void print(uint32_t replicas, struct samples *s, bool csv)
 {
     char words[160];
-    double seconds = median(s->save), plain = median(s->plain);
+    double seconds = median_of(s->save, SAMPLES), plain = median_of(s->plain, SAMPLES);
     snprintf(words, sizeof words, "as dd does it %.1f ms; %.2f of its speed, at least 0.70", plain * 1e3,
              plain / seconds);
     row("save", replicas, seconds, plain / 0.7, words, csv);
-    seconds = median(s->stall);
-    double memory = median(s->copy);
+    seconds = median_of(s->stall, SAMPLES);
+    double memory = median_of(s->copy, SAMPLES);
     snprintf(words, sizeof words, "a copy in memory %.1f ms; %.2f, at most 1.2", memory * 1e3, seconds / memory);
     row("stall", replicas, seconds, memory * 1.2, words, csv);
-    row("check", replicas, median(s->check), 0, "", csv);
-    row("restore", replicas, median(s->restore), 0, "", csv);
+    row("check", replicas, median_of(s->check, SAMPLES), 0, "", csv);
+    row("restore", replicas, median_of(s->restore, SAMPLES), 0, "", csv);
 }
 
 void bench_checkpoint(uint32_t replicas, bool csv)

@@ -1,5 +1,6 @@
 /* bench/ditto_contender.c - ditto as a user calls it. */
 #include "harness.h"
+#include "samples.h"
 
 #include <ditto.h>
 
@@ -14,14 +15,6 @@ struct ditto_state {
     struct timing loops; /* of the last batch of loops */
     bool plain;          /* the plain all-reduce, whatever sort is asked for */
 };
-
-static void must(ditto_status status)
-{
-    if (status != DITTO_OK) {
-        fprintf(stderr, "ditto-bench: %s: %s\n", ditto_status_name(status), ditto_last_error()->message);
-        exit(1);
-    }
-}
 
 /* Inside run every replica has its own handle. */
 static _Thread_local ditto_replica *own;

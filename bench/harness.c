@@ -1,5 +1,6 @@
 /* bench/harness.c - interleaved batches, medians, spread. */
 #include "harness.h"
+#include "samples.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +11,6 @@
 #define ENOUGH_SECONDS 20.0  /* for one row: large sizes get fewer samples */
 #define HEATS          3     /* batches by which bounds qualify */
 #define HOPELESS       1.25  /* times the fastest bound: not measured further */
-
-static int compare(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
 
 static double quantile(double *sorted, uint32_t count, double q)
 {
@@ -71,7 +66,7 @@ static double barrier_of(struct contender *c, struct samples *s, struct work wor
         barrier.reps *= 2;
     for (int i = 0; i < 5 && !s->out; i++)
         seconds[i] = batch(c, s, &barrier, false).seconds;
-    qsort(seconds, 5, sizeof *seconds, compare);
+    sort_samples(seconds, 5);
     return seconds[2] / (double)barrier.reps;
 }
 
@@ -94,11 +89,11 @@ static struct result reduce_samples(struct samples *s, enum bench_kind kind)
 {
     struct result r = { .reps = s->reps };
     double base = 0, scale = 1e9 / (double)s->reps;
-    qsort(s->whole, s->count, sizeof *s->whole, compare);
-    qsort(s->baseline, s->count, sizeof *s->baseline, compare);
+    sort_samples(s->whole, s->count);
+    sort_samples(s->baseline, s->count);
     if (kind == BENCH_SKEW) { /* time as it is: what the late one computes is part of the question */
-        qsort(s->cpu_share, s->count, sizeof *s->cpu_share, compare);
-        qsort(s->cpu_ratio, s->count, sizeof *s->cpu_ratio, compare);
+        sort_samples(s->cpu_share, s->count);
+        sort_samples(s->cpu_ratio, s->count);
         r.cpu_share = quantile(s->cpu_share, s->count, 0.5);
         r.cpu_ratio = quantile(s->cpu_ratio, s->count, 0.5);
     } else if (bench_facts[kind].collective) {

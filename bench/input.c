@@ -12,6 +12,7 @@
  *            than computing alone, beside the processor time that parsing takes. No bound: there is nothing to hide it behind.
  * Medians of interleaved repetitions; every pass reads all rows anew. */
 #include "harness.h"
+#include "samples.h"
 
 #include <ditto.h>
 
@@ -31,26 +32,6 @@ enum { SAMPLES = 7, MOST_STEPS = 1 << 20 };
 #define RANGE_ROWS   10000000
 #define HIDDEN_STEPS 400
 #define SHARED_STEPS 300
-
-static void must(ditto_status status)
-{
-    if (status < 0) {
-        fprintf(stderr, "ditto-bench: %s: %s\n", ditto_status_name(status), ditto_last_error()->message);
-        exit(1);
-    }
-}
-
-static int compare(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-static double median(double *sample)
-{
-    qsort(sample, SAMPLES, sizeof *sample, compare);
-    return sample[SAMPLES / 2];
-}
 
 static void row(const char *name, uint32_t replicas, uint64_t bytes, double seconds, double per_second,
                 const char *unit, const char *words, double bound, bool csv)
@@ -269,14 +250,14 @@ static void bench_files(ditto_strategy *one, const char *folder, bool csv)
     static const char *const name[] = { "csv", "tfrecord", "npy" };
     static const double least[] = { 200, 1500 };
     for (int k = 0; k < 3; k++) {
-        double took = median(seconds[k]), rate = (double)file[k].bytes / took * 1e-6;
+        double took = median_of(seconds[k], SAMPLES), rate = (double)file[k].bytes / took * 1e-6;
         if (k < 2)
             snprintf(words, sizeof words, "per core, at least %.0f", least[k]);
         else
             snprintf(words, sizeof words, "copying %.1f MB/s (%.2f, at least 0.80)",
-                     (double)file[2].bytes / median(copied) * 1e-6, median(copied) / took);
+                     (double)file[2].bytes / median_of(copied, SAMPLES) * 1e-6, median_of(copied, SAMPLES) / took);
         row(name[k], 1, file[k].bytes, took, rate, "MB/s  ", words,
-            k < 2 ? (double)file[k].bytes / least[k] * 1e3 : median(copied) / 0.8 * 1e9, csv);
+            k < 2 ? (double)file[k].bytes / least[k] * 1e3 : median_of(copied, SAMPLES) / 0.8 * 1e9, csv);
         ditto_dataset_destroy(dataset[k]);
         unlink(file[k].path);
     }
@@ -319,7 +300,7 @@ static void bench_range(ditto_strategy *strategy, bool csv)
         seconds[i] = run_pass(strategy, mapped, 256, 0, 0, MOST_STEPS, &stats);
         grown = resident_kib() - before > grown ? resident_kib() - before : grown;
     }
-    double took = median(seconds);
+    double took = median_of(seconds, SAMPLES);
     snprintf(words, sizeof words, "at least 20; memory grew by %ld KiB, queues have %.0f KiB", grown,
              (double)stats.queue_bytes / 1024);
     row("range", ditto_strategy_num_replicas(strategy), RANGE_ROWS * 8ull, took, RANGE_ROWS / took * 1e-6, "Mrows/s",
@@ -358,9 +339,10 @@ static void bench_hidden(ditto_strategy *one, bool csv)
         double longer = slept / HIDDEN_STEPS > compute ? slept / HIDDEN_STEPS : compute;
         ratio[i] = step[i] / longer;
     }
-    snprintf(words, sizeof words, "%.2f of the longer of computing and sleeping, at most 1.1", median(ratio));
-    double took = median(step);
-    row("hidden", 1, 8, took, took * 1e6, "us/step", words, took / median(ratio) * 1.1 * 1e9, csv);
+    snprintf(words, sizeof words, "%.2f of the longer of computing and sleeping, at most 1.1",
+             median_of(ratio, SAMPLES));
+    double took = median_of(step, SAMPLES);
+    row("hidden", 1, 8, took, took * 1e6, "us/step", words, took / median_of(ratio, SAMPLES) * 1.1 * 1e9, csv);
     ditto_dataset_destroy(slow);
     ditto_dataset_destroy(range);
 }
@@ -380,7 +362,7 @@ static void bench_shared(ditto_strategy *strategy, const char *folder, bool csv)
         parsing[i] = (double)(stats.choosing_ns + stats.filling_ns) * 1e-9 / SHARED_STEPS / n;
         alone[i] = run_pass(strategy, range, 64ull * n, 0, 1e-3, SHARED_STEPS, &stats) / SHARED_STEPS;
     }
-    double took = median(step), without = median(alone), parse = median(parsing);
+    double took = median_of(step, SAMPLES), without = median_of(alone, SAMPLES), parse = median_of(parsing, SAMPLES);
     snprintf(words, sizeof words,
              "numbers from a range %.1f us; parsing took %.1f us for each replica's batch of 64 rows of %d columns",
              without * 1e6, parse * 1e6, COLUMNS);

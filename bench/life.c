@@ -3,6 +3,7 @@
  *         with replicas on all cores is at rest, beginning right after a run.
  * Bound   8 replicas: 20 ms; rest: 10 ms. There is no hand-made form to compare with. */
 #include "harness.h"
+#include "samples.h"
 
 #include <ditto.h>
 
@@ -27,12 +28,6 @@ static ditto_strategy *create(uint32_t replicas)
         exit(1);
     }
     return strategy;
-}
-
-static int compare(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
 }
 
 static double cpu_seconds(void)
@@ -63,7 +58,7 @@ void bench_create(uint32_t replicas, bool csv)
         ditto_strategy_destroy(create(replicas));
         seconds[i] = now_seconds() - begin;
     }
-    qsort(seconds, ROUNDS, sizeof *seconds, compare);
+    sort_samples(seconds, ROUNDS);
     print("create", "create and destroy", replicas, csv, seconds[0], seconds[ROUNDS / 2], seconds[ROUNDS * 95 / 100],
           0.020);
 }

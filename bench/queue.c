@@ -9,6 +9,7 @@
  * Each is the median of 51 repetitions, those of the peers between them; items are different in each, and checked.
  * Bound     hand-off: at most 1.5 times the line's; stream: at most ck_ring's; crowd: half of GAsyncQueue's. */
 #include "harness.h"
+#include "samples.h"
 
 #include <ditto/queue.h>
 
@@ -30,7 +31,7 @@
 
 enum { ROUNDS = 51, TRIPS = 20000, STREAM = 200000, CROWD = 400000, SLEEPS = 50, SLOTS = 1024, PRODUCERS = 4 };
 
-static void must(bool good, const char *what)
+static void check(bool good, const char *what)
 {
     if (good)
         return;
@@ -71,8 +72,8 @@ static void stay_on(int which)
  * as the stack happened to lie). */
 struct rep {
     alignas(128) void *queue[2]; /* ditto_queue, or a peer's */
-    uint64_t items; /* of each producer */
-    uint64_t first; /* the number of the first item: other in every repetition */
+    uint64_t items;              /* of each producer */
+    uint64_t first;              /* the number of the first item: other in every repetition */
     _Atomic uint32_t there, go;
 };
 struct helper {
@@ -92,7 +93,7 @@ static void begin_rep(struct rep *rep, struct helper *helper, pthread_t *thread,
 {
     for (uint32_t i = 0; i < others; i++) {
         helper[i] = (struct helper){ rep, i };
-        must(pthread_create(&thread[i], NULL, body, &helper[i]) == 0, "no thread");
+        check(pthread_create(&thread[i], NULL, body, &helper[i]) == 0, "no thread");
     }
     while (atomic_load_explicit(&rep->there, memory_order_acquire) != others)
         sched_yield();
@@ -106,7 +107,7 @@ static ditto_queue *create(uint32_t slots, uint32_t producers, uint32_t spin_us)
     options.slots = slots;
     options.producers = producers;
     options.spin_us = spin_us;
-    must(ditto_queue_create(&options, &queue) == DITTO_OK, "create");
+    check(ditto_queue_create(&options, &queue) == DITTO_OK, "create");
     return queue;
 }
 
@@ -117,13 +118,13 @@ static void *item_of(uint64_t number)
 
 static void put(ditto_queue *queue, uint32_t producer, uint64_t number)
 {
-    must(ditto_queue_put(queue, producer, item_of(number), 0, DITTO_FOREVER) == DITTO_OK, "put");
+    check(ditto_queue_put(queue, producer, item_of(number), 0, DITTO_FOREVER) == DITTO_OK, "put");
 }
 
 static uint64_t get(ditto_queue *queue)
 {
     ditto_queue_item got;
-    must(ditto_queue_get(queue, &got, DITTO_FOREVER) == DITTO_OK, "get");
+    check(ditto_queue_get(queue, &got, DITTO_FOREVER) == DITTO_OK, "get");
     return (uint64_t)(uintptr_t)got.item - 1;
 }
 
@@ -148,7 +149,7 @@ static double hand_off(uint64_t first)
     double begin = now_seconds();
     for (uint64_t i = 0; i < TRIPS; i++) {
         put(rep.queue[0], 0, first + i);
-        must(get(rep.queue[1]) == first + i, "another item");
+        check(get(rep.queue[1]) == first + i, "another item");
     }
     double seconds = now_seconds() - begin;
     pthread_join(thread, NULL);
@@ -239,7 +240,7 @@ static double consume(struct rep *rep, uint32_t producers, void *(*body)(void *)
     double seconds = now_seconds() - begin;
     for (uint32_t i = 0; i < producers; i++)
         pthread_join(thread[i], NULL);
-    must(sum == rep->first * all + all * (all - 1) / 2, "other items");
+    check(sum == rep->first * all + all * (all - 1) / 2, "other items");
     return seconds / (double)all;
 }
 
@@ -297,7 +298,7 @@ static double ck_stream(uint64_t first)
 {
     struct ck *ck = aligned_alloc(128, (sizeof *ck + 127) / 128 * 128);
     struct rep rep = { .queue = { ck }, .items = STREAM, .first = first };
-    must(ck != NULL, "no memory");
+    check(ck != NULL, "no memory");
     ck_ring_init(&ck->ring, SLOTS);
     double seconds = consume(&rep, 1, ck_produce, ck_take);
     free(ck);
@@ -424,12 +425,6 @@ static const struct row rows[] = {
     { "consumer asleep", NULL, wake_consumer, NULL, 0 },   { "producer asleep", NULL, wake_producer, NULL, 0 },
 };
 
-static int compare(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 static void print(const struct row *row, const double *own, double other, bool csv)
 {
     double low = own[0] * 1e9, middle = own[ROUNDS / 2] * 1e9, high = own[ROUNDS * 95 / 100] * 1e9;
@@ -464,8 +459,8 @@ void bench_queue(uint32_t replicas, bool csv)
             if (i >= 0)
                 own[i] = mine, other[i] = its;
         }
-        qsort(own, ROUNDS, sizeof *own, compare);
-        qsort(other, ROUNDS, sizeof *other, compare);
+        sort_samples(own, ROUNDS);
+        sort_samples(other, ROUNDS);
         print(&rows[k], own, other[ROUNDS / 2], csv);
         fflush(stdout);
     }

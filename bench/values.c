@@ -7,6 +7,7 @@
  * trace:         ns of an all-reduce of 8 bytes while the strategy is traced, beside one while it is not. No bound
  * Medians of batches, both sides interleaved, in the strategy's scope. */
 #include "harness.h"
+#include "samples.h"
 
 #include <ditto.h>
 
@@ -15,14 +16,6 @@
 #include <string.h>
 
 enum { SAMPLES = 31, REPS = 2000 };
-
-static void must(ditto_status status)
-{
-    if (status < 0) {
-        fprintf(stderr, "ditto-bench: %s: %s\n", ditto_status_name(status), ditto_last_error()->message);
-        exit(1);
-    }
-}
 
 /* Two sides of a row. */
 struct pair {
@@ -33,12 +26,6 @@ struct pair {
     double inside; /* seconds, of what is measured inside a run */
 };
 
-static int compare(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 static void sample(struct pair *pair)
 {
     for (int i = -1; i < SAMPLES; i++) { /* the first one warms up */
@@ -46,8 +33,8 @@ static void sample(struct pair *pair)
         pair->subject_ns[i < 0 ? 0 : i] = subject * 1e9 / REPS;
         pair->base_ns[i < 0 ? 0 : i] = base * 1e9 / REPS;
     }
-    qsort(pair->subject_ns, SAMPLES, sizeof(double), compare);
-    qsort(pair->base_ns, SAMPLES, sizeof(double), compare);
+    sort_samples(pair->subject_ns, SAMPLES);
+    sort_samples(pair->base_ns, SAMPLES);
 }
 
 /* -- run -- */

@@ -7,6 +7,7 @@
  * Fresh data, as docs/performance.md says: in every repetition each replica rewrites its whole gradient, and reads one word of every
  * line of the new value; that much with a barrier between is taken off. Sides interleaved, medians; replica 0's clock. */
 #include "harness.h"
+#include "samples.h"
 
 #include <ditto.h>
 
@@ -19,14 +20,6 @@
 #include <string.h>
 
 enum { SAMPLES = 21, MANY = 100, SIDES = 4, MOST = 64, PIECE = 256 };
-
-static void must(ditto_status status)
-{
-    if (status < 0) {
-        fprintf(stderr, "ditto-bench: %s: %s\n", ditto_status_name(status), ditto_last_error()->message);
-        exit(1);
-    }
-}
 
 /* What all replicas work on: `count` floats in each array. */
 struct bench {
@@ -247,12 +240,6 @@ static ditto_status batch(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static int compare(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 static double run_batch(struct bench *b, side_fn *side)
 {
     b->side = side;
@@ -271,7 +258,7 @@ static void measure_sides(struct bench *b, side_fn *const *side, int sides, doub
         for (int s = 0; s <= sides; s++)
             sample[s][i < 0 ? 0 : i] = run_batch(b, s < sides ? side[s] : side_barrier);
     for (int s = 0; s <= sides; s++)
-        qsort(sample[s], SAMPLES, sizeof(double), compare);
+        sort_samples(sample[s], SAMPLES);
     for (int s = 0; s < sides; s++)
         ns[s] = sample[s][SAMPLES / 2] - sample[sides][SAMPLES / 2];
 }
@@ -433,7 +420,7 @@ static void bench_local(uint32_t replicas, bool csv)
         sample[1][i] = local_seconds[1];
     }
     for (int k = 0; k < 2; k++)
-        qsort(sample[k], SAMPLES, sizeof(double), compare);
+        sort_samples(sample[k], SAMPLES);
     double pointer = sample[0][SAMPLES / 2] * 1e9, call = sample[1][SAMPLES / 2] * 1e9;
     snprintf(words, sizeof words, "%.2f ns; through the pointer %.2f ns (%.1f, at most 10)", call, pointer,
              call / pointer);

@@ -157,6 +157,46 @@ char *temporary_file(const char *text)
     return name;
 }
 
+char *temporary_bytes(const char *bytes, size_t length)
+{
+    char *name = temporary_file("");
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+    return name;
+}
+
+void forget_file(char *name)
+{
+    remove(name);
+    free(name);
+}
+
+char own_folder[] = "/tmp/ditto-test-XXXXXX";
+
+int make_own_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(own_folder) != NULL && chmod(own_folder, 0755) == 0 ? 0 : -1;
+}
+
+int remove_own_folder(void **state)
+{
+    (void)state;
+    empty_folder(own_folder);
+    return rmdir(own_folder);
+}
+
+const char *own_path(const char *name)
+{
+    static char paths[8][200];
+    static unsigned turn;
+    char *path = paths[turn++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", own_folder, name);
+    return path;
+}
+
 void put_file(const char *root, const char *path, const char *text)
 {
     char full[512];

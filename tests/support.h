@@ -71,8 +71,17 @@ int test_trials(int full);
     } while (0)
 int in_child(int (*body)(void *argument), void *argument, unsigned seconds);
 
-/* A new file under a temporary directory with this text; its name is malloced. */
+/* A new file under a temporary directory with this text, or these bytes; its name is malloced. */
 char *temporary_file(const char *text);
+char *temporary_bytes(const char *bytes, size_t length);
+void forget_file(char *name); /* removes the file, frees the name */
+
+/* A folder of the test program's own, for cmocka_run_group_tests; it is empty again, but for files that begin with a dot, when it is
+ * removed. */
+extern char own_folder[];
+int make_own_folder(void **state);
+int remove_own_folder(void **state);
+const char *own_path(const char *name); /* of a file in it; one of eight, in turn */
 
 /* Writes `text` to root/path, with the folders that it needs: made-up proc and sys trees. */
 void put_file(const char *root, const char *path, const char *text);

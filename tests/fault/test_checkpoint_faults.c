@@ -22,29 +22,6 @@
 
 #define ELEMENTS 3000
 
-static char folder[64];
-
-static int make_folder(void **state)
-{
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/ditto-faults-XXXXXX");
-    return mkdtemp(folder) == NULL || chmod(folder, 0755) != 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    empty_folder(folder);
-    return rmdir(folder);
-}
-
-static const char *path_of(const char *name)
-{
-    static char path[200];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
 /* Two variables whose elements are all `number`. */
 struct saved {
     ditto_strategy *strategy;
@@ -135,28 +112,28 @@ static void cut_and_flipped_files_are_refused(void **state)
     (void)state;
     assert_ok(begin(&s, 2));
     assert_ok(assign(&s, 3));
-    assert_ok(ditto_checkpoint_save(s.strategy, path_of("good.h5"), NULL));
-    size_t count = read_file(path_of("good.h5"), &bytes);
+    assert_ok(ditto_checkpoint_save(s.strategy, own_path("good.h5"), NULL));
+    size_t count = read_file(own_path("good.h5"), &bytes);
     assert_ok(assign(&s, 7));
     for (int i = 0; i < trials; i++) {
-        write_file(path_of("cut.h5"), bytes, test_random(&random) % count);
-        expect_refused(&s, path_of("cut.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
+        write_file(own_path("cut.h5"), bytes, test_random(&random) % count);
+        expect_refused(&s, own_path("cut.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
         size_t at = test_random(&random) % count;
         unsigned char flip = (unsigned char)(1 + test_random(&random) % 255);
         bytes[at] ^= flip;
-        write_file(path_of("flipped.h5"), bytes, count);
-        expect_refused(&s, path_of("flipped.h5"), DITTO_ERR_CORRUPT,
+        write_file(own_path("flipped.h5"), bytes, count);
+        expect_refused(&s, own_path("flipped.h5"), DITTO_ERR_CORRUPT,
                        DITTO_ERR_UNSUPPORTED); /* the byte of its version */
         bytes[at] ^= flip;
     }
     for (size_t at = 0; at < 64; at++) { /* every bit of what is told before the sum */
         bytes[at] ^= (unsigned char)(1 << at % 8);
-        write_file(path_of("flipped.h5"), bytes, count);
-        expect_refused(&s, path_of("flipped.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_UNSUPPORTED);
+        write_file(own_path("flipped.h5"), bytes, count);
+        expect_refused(&s, own_path("flipped.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_UNSUPPORTED);
         bytes[at] ^= (unsigned char)(1 << at % 8);
     }
-    write_file(path_of("flipped.h5"), bytes, count);
-    assert_ok(ditto_checkpoint_restore(s.strategy, path_of("flipped.h5"), NULL, NULL));
+    write_file(own_path("flipped.h5"), bytes, count);
+    assert_ok(ditto_checkpoint_restore(s.strategy, own_path("flipped.h5"), NULL, NULL));
     assert_true(look(&s) == 3);
     printf("  %d truncations, %d flips of a file of %zu bytes: all refused, nothing restored\n", trials, trials + 64,
            count);
@@ -171,23 +148,23 @@ static void foreign_files_are_refused(void **state)
     (void)state;
     assert_ok(begin(&s, 2));
     assert_ok(assign(&s, 7));
-    assert_ok(ditto_checkpoint_save(s.strategy, path_of("good.h5"), NULL));
-    size_t count = read_file(path_of("good.h5"), &bytes);
-    put_file(folder, "/empty.h5", "");
-    expect_refused(&s, path_of("empty.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
-    write_file(path_of("plain.h5"), bytes + 4096, count - 4096); /* HDF5, and no checkpoint */
-    expect_refused(&s, path_of("plain.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
+    assert_ok(ditto_checkpoint_save(s.strategy, own_path("good.h5"), NULL));
+    size_t count = read_file(own_path("good.h5"), &bytes);
+    put_file(own_folder, "/empty.h5", "");
+    expect_refused(&s, own_path("empty.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
+    write_file(own_path("plain.h5"), bytes + 4096, count - 4096); /* HDF5, and no checkpoint */
+    expect_refused(&s, own_path("plain.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
     assert_message("is no checkpoint of ditto");
     bytes[8] = 2; /* a format that is not there yet */
-    write_file(path_of("newer.h5"), bytes, count);
-    expect_refused(&s, path_of("newer.h5"), DITTO_ERR_UNSUPPORTED, DITTO_ERR_UNSUPPORTED);
+    write_file(own_path("newer.h5"), bytes, count);
+    expect_refused(&s, own_path("newer.h5"), DITTO_ERR_UNSUPPORTED, DITTO_ERR_UNSUPPORTED);
     assert_message("has format 2, and this version reads up to 1");
     free(bytes);
-    assert_int_equal(mkfifo(path_of("fifo.h5"), 0600), 0);
-    expect_refused(&s, path_of("fifo.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
-    expect_refused(&s, folder, DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
-    expect_refused(&s, path_of("nothing.h5"), DITTO_ERR_NOT_FOUND, DITTO_ERR_NOT_FOUND);
-    expect_refused(&s, path_of("good.h5/x"), DITTO_ERR_NOT_FOUND, DITTO_ERR_NOT_FOUND);
+    assert_int_equal(mkfifo(own_path("fifo.h5"), 0600), 0);
+    expect_refused(&s, own_path("fifo.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
+    expect_refused(&s, own_folder, DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
+    expect_refused(&s, own_path("nothing.h5"), DITTO_ERR_NOT_FOUND, DITTO_ERR_NOT_FOUND);
+    expect_refused(&s, own_path("good.h5/x"), DITTO_ERR_NOT_FOUND, DITTO_ERR_NOT_FOUND);
     end(&s);
 }
 
@@ -198,7 +175,7 @@ static void seal(void (*spoil)(hid_t file, hid_t set), const char *name)
     double zero = 0;
     int64_t step = 1;
     hid_t creation = H5Pcreate(H5P_FILE_CREATE), scalar = H5Screate(H5S_SCALAR), text = H5Tcopy(H5T_C_S1);
-    snprintf(partial, sizeof partial, "%s/%s.partial", folder, name);
+    snprintf(partial, sizeof partial, "%s/%s.partial", own_folder, name);
     H5Pset_userblock(creation, 4096);
     H5Tset_size(text, 8);
     hid_t file = H5Fcreate(partial, H5F_ACC_TRUNC, creation, H5P_DEFAULT);
@@ -232,7 +209,7 @@ static void seal(void (*spoil)(hid_t file, hid_t set), const char *name)
     H5Tclose(text);
     H5Sclose(scalar);
     H5Pclose(creation);
-    assert_ok(dti_file_complete(partial, path_of(name), NULL, 0));
+    assert_ok(dti_file_complete(partial, own_path(name), NULL, 0));
 }
 
 /* An attribute of so many elements instead of one. */
@@ -300,10 +277,10 @@ static void sealed_files_that_are_wrong_inside_are_refused(void **state)
     assert_ok(assign(&s, 7));
     for (size_t i = 0; i < sizeof spoils / sizeof spoils[0]; i++) {
         seal(spoils[i], "spoilt.h5");
-        expect_refused(&s, path_of("spoilt.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
+        expect_refused(&s, own_path("spoilt.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
     }
     seal(NULL, "sound.h5");
-    assert_ok(ditto_checkpoint_open(path_of("sound.h5"), &file));
+    assert_ok(ditto_checkpoint_open(own_path("sound.h5"), &file));
     assert_ok(ditto_checkpoint_read(file, "a", &value, sizeof value));
     ditto_checkpoint_close(file);
     end(&s);
@@ -343,7 +320,7 @@ static int limit_files(const char *where)
 static int too_large(void *unused)
 {
     (void)unused;
-    return save_twice(folder, limit_files);
+    return save_twice(own_folder, limit_files);
 }
 
 static void a_file_that_may_not_be_so_large_leaves_the_old_one(void **state)
@@ -369,7 +346,7 @@ static int full_disk(void *unused)
 {
     char disk[100];
     (void)unused;
-    snprintf(disk, sizeof disk, "%s/disk", folder);
+    snprintf(disk, sizeof disk, "%s/disk", own_folder);
     if (mkdir(disk, 0700) != 0 || mount("tmpfs", disk, "tmpfs", 0, "size=2m") != 0)
         return NO_MOUNT;
     int failed = save_twice(disk, fill_disk);
@@ -381,7 +358,7 @@ static void a_full_disk_leaves_the_old_one(void **state)
 {
     (void)state;
     int found = in_child(full_disk, NULL, 60);
-    rmdir(path_of("disk"));
+    rmdir(own_path("disk"));
     if (found == NO_MOUNT) {
         printf("  no small file system can be mounted here\n");
         skip();
@@ -399,7 +376,7 @@ static int read_only_folder(void *unused)
     struct saved s;
     char inner[100], path[120];
     (void)unused;
-    snprintf(inner, sizeof inner, "%s/closed", folder);
+    snprintf(inner, sizeof inner, "%s/closed", own_folder);
     snprintf(path, sizeof path, "%s/room.h5", inner);
     REQUIRE(mkdir(inner, 0755) == 0);
     REQUIRE(begin(&s, 2) == DITTO_OK);
@@ -419,9 +396,9 @@ static void a_folder_that_is_read_only_leaves_the_old_one(void **state)
 {
     (void)state;
     assert_int_equal(in_child(read_only_folder, NULL, 60), 0);
-    chmod(path_of("closed"), 0755);
-    empty_folder(path_of("closed"));
-    rmdir(path_of("closed"));
+    chmod(own_path("closed"), 0755);
+    empty_folder(own_path("closed"));
+    rmdir(own_path("closed"));
 }
 
 static int fail_behind(void *unused)
@@ -433,8 +410,8 @@ static int fail_behind(void *unused)
     options.background = 1;
     options.prefix = "behind";
     REQUIRE(begin(&s, 2) == DITTO_OK);
-    REQUIRE(ditto_checkpointer_create(s.strategy, folder, &options, &c) == DITTO_OK);
-    REQUIRE(limit_files(folder) == 0);
+    REQUIRE(ditto_checkpointer_create(s.strategy, own_folder, &options, &c) == DITTO_OK);
+    REQUIRE(limit_files(own_folder) == 0);
     REQUIRE(ditto_checkpointer_save(c, NULL) == DITTO_OK);     /* copied */
     REQUIRE(ditto_checkpointer_save(c, NULL) == DITTO_ERR_IO); /* the one before */
     REQUIRE(strstr(ditto_last_error()->message, "behind-0.h5") != NULL);
@@ -463,7 +440,7 @@ static void save_for_ever(int background, _Atomic int64_t *told)
     ditto_checkpoint_options what = DITTO_CHECKPOINT_OPTIONS_INIT;
     options.keep = 2;
     options.background = background;
-    if (begin(&s, 2) != DITTO_OK || ditto_checkpointer_create(s.strategy, folder, &options, &c) != DITTO_OK)
+    if (begin(&s, 2) != DITTO_OK || ditto_checkpointer_create(s.strategy, own_folder, &options, &c) != DITTO_OK)
         _exit(1);
     for (what.step = 1;; what.step++) {
         if (assign(&s, (float)what.step) != DITTO_OK || ditto_checkpointer_save(c, &what) != DITTO_OK)
@@ -503,10 +480,10 @@ static void a_killed_process_leaves_a_whole_checkpoint(void **state)
     for (int i = 0; i < kills; i++) {
         char path[200];
         int64_t step;
-        empty_folder(folder); /* no strategy here yet: its threads would not be in the child */
+        empty_folder(own_folder); /* no strategy here yet: its threads would not be in the child */
         int64_t told = kill_after(i % 2, i % 5 == 4, (unsigned)(20000 + test_random(&random) % 180000));
-        unfinished += count_files(folder) > 2;
-        ditto_status status = ditto_checkpoint_latest(folder, NULL, path, sizeof path, NULL, &step);
+        unfinished += count_files(own_folder) > 2;
+        ditto_status status = ditto_checkpoint_latest(own_folder, NULL, path, sizeof path, NULL, &step);
         if (status == DITTO_ERR_NOT_FOUND && told <= 0) /* killed before the first one had its name */
             continue;
         assert_ok(status);
@@ -534,5 +511,5 @@ int main(void)
         cmocka_unit_test(what_fails_in_the_background_is_told_once),
         cmocka_unit_test(a_killed_process_leaves_a_whole_checkpoint),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
 }

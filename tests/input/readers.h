@@ -31,29 +31,9 @@ static inline void add_number(struct made *made, uint64_t number, size_t bytes) 
         add(made, &(unsigned char){ (unsigned char)(number >> 8 * i) }, 1);
 }
 
-static char folder[] = "/tmp/ditto-readers-XXXXXX";
-static inline int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) != NULL ? 0 : -1;
-}
-static inline int remove_folder(void **state)
-{
-    (void)state;
-    empty_folder(folder);
-    return rmdir(folder);
-}
-static inline const char *path_of(const char *name) /* one of eight, in turn */
-{
-    static char paths[8][128];
-    static unsigned turn;
-    char *path = paths[turn++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
-}
 static inline const char *write_bytes(const char *name, const void *bytes, size_t length)
 {
-    const char *path = path_of(name);
+    const char *path = own_path(name);
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     assert_true(file >= 0);
     assert_int_equal(write(file, bytes, length), (ssize_t)length);

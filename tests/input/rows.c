@@ -216,3 +216,14 @@ ditto_dataset *random_dataset(uint64_t *random, uint64_t rows, bool held)
     }
     return d;
 }
+
+ditto_status one_leaves(ditto_replica *self, void *argument)
+{
+    struct leaving *l = argument;
+    ditto_batch b;
+    ditto_status status;
+    for (int taken = 0; (status = ditto_next(self, l->iterator, &b)) == DITTO_OK; taken++)
+        if (ditto_replica_id(self) == l->leaver && taken == 3)
+            return l->fails ? ditto_fail(self, 3, "enough") : DITTO_OK;
+    return status;
+}

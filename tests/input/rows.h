@@ -36,4 +36,12 @@ ditto_status counted_up_to(uint64_t count, bool can_be_saved, ditto_dataset **ou
 /* Several transformations drawn at random, upon about `rows` rows. `held`: a generator is among the sources. */
 ditto_dataset *random_dataset(uint64_t *random, uint64_t rows, bool held);
 
+/* A function in which one replica leaves after three batches, the others at the end or with an error. */
+struct leaving {
+    ditto_iterator *iterator;
+    uint32_t leaver;
+    bool fails;
+};
+ditto_status one_leaves(ditto_replica *self, void *leaving);
+
 #endif

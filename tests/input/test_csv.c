@@ -13,22 +13,6 @@
 
 #define BYTES(literal) literal, sizeof literal - 1
 
-static char *file_of(const char *bytes, size_t length)
-{
-    char *name = temporary_file("");
-    FILE *file = fopen(name, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, length, file), length);
-    assert_int_equal(fclose(file), 0);
-    return name;
-}
-
-static void forget(char *name)
-{
-    remove(name);
-    free(name);
-}
-
 /* -- rows as text: values of a row behind one another with '|' between, rows in lines; text without the zeros behind it -- */
 
 struct rows {
@@ -132,7 +116,7 @@ static ditto_dataset *csv_of(const char *name, const struct table *t)
 
 static void expect_rows(const struct table *t, const char *bytes, size_t length, const char *expected)
 {
-    char *name = file_of(bytes, length);
+    char *name = temporary_bytes(bytes, length);
     struct rows r = { 0 };
     ditto_dataset *d = csv_of(name, t);
     assert_ok(ditto_dataset_reduce(d, collect_row, &(struct seen){ &r, t->components }, 0));
@@ -140,13 +124,13 @@ static void expect_rows(const struct table *t, const char *bytes, size_t length,
     assert_string_equal(r.text, expected);
     free(r.text);
     ditto_dataset_destroy(d);
-    forget(name);
+    forget_file(name);
 }
 
 /* `rows` rows, and then an error: what its message says behind the file's name. */
 static void expect_error(const struct table *t, const char *bytes, size_t length, size_t rows, const char *message)
 {
-    char *name = file_of(bytes, length), wanted[300];
+    char *name = temporary_bytes(bytes, length), wanted[300];
     struct rows r = { 0 };
     ditto_dataset *d = csv_of(name, t);
     snprintf(wanted, sizeof wanted, "%s%s", name, message);
@@ -155,7 +139,7 @@ static void expect_error(const struct table *t, const char *bytes, size_t length
     assert_int_equal(r.rows, rows);
     free(r.text);
     ditto_dataset_destroy(d);
-    forget(name);
+    forget_file(name);
 }
 
 /* -- rows -- */
@@ -417,7 +401,7 @@ static void numbers_are_rounded_as_strtod_does(void **state)
     assert_ok(ditto_dataset_reduce(d, compare, &c, 0));
     assert_int_equal(c.at, MANY);
     ditto_dataset_destroy(d);
-    forget(name);
+    forget_file(name);
     free(c.text);
 }
 
@@ -492,8 +476,8 @@ static void lines_are_counted_through_quotes_and_files(void **state)
     assert_string_equal(r.text, "a\n\n|b|\n\"\n|d|\n1|2|\nx\n|y|\n");
     free(r.text);
     ditto_dataset_destroy(d);
-    forget(first);
-    forget(second);
+    forget_file(first);
+    forget_file(second);
 }
 
 static void an_endless_row_does_not_eat_memory(void **state)
@@ -511,7 +495,7 @@ static void an_endless_row_does_not_eat_memory(void **state)
     assert_true(resident_kib() < 300 << 10);
     free(r.text);
     ditto_dataset_destroy(d);
-    forget(name);
+    forget_file(name);
 }
 
 /* A shuffle chooses all rows before the first is read: the first that is read cuts the file for those behind it. Rows are long, so that
@@ -548,7 +532,7 @@ static void a_file_that_shrinks_meanwhile_is_an_error(void **state)
     assert_int_equal(cut.rows, 1);
     ditto_dataset_destroy(shuffled);
     ditto_dataset_destroy(d);
-    forget(name);
+    forget_file(name);
 }
 
 /* -- inside: positions, shards, rows that come out of a state -- */
@@ -609,7 +593,7 @@ static void positions_are_saved_and_shards_take_whole_files(void **state)
     }
     ditto_dataset_destroy(d);
     for (int i = 0; i < 3; i++)
-        forget(names[i]);
+        forget_file(names[i]);
 }
 
 /* Whatever a row's words say, there is an error and no other harm. */
@@ -632,7 +616,7 @@ static void rows_of_a_damaged_state_are_refused(void **state)
     }
     dti_reader_free(&reader);
     ditto_dataset_destroy(d);
-    forget(name);
+    forget_file(name);
 }
 
 /* -- what is refused -- */
@@ -645,7 +629,7 @@ static void refuse(ditto_csv_component component, ditto_csv_options options, dit
         ditto_dataset_from_csv(&(ditto_files){ (const char *const *)&name, 1, 0 }, &component, 1, &options, &d),
         status);
     assert_message(message);
-    forget(name);
+    forget_file(name);
 }
 
 static void what_no_file_could_have_is_refused(void **state)
@@ -707,8 +691,8 @@ static void files_that_cannot_be_read_are_refused(void **state)
     remove(empty); /* a FIFO in its place: refused, not waited for */
     assert_int_equal(mkfifo(empty, 0600), 0);
     assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, NULL, &d), DITTO_ERR_IO);
-    forget(empty);
-    forget(heading);
+    forget_file(empty);
+    forget_file(heading);
 }
 
 int main(void)

@@ -902,21 +902,6 @@ static void destroying_waits_for_a_run_on_another_thread(void **state)
 }
 
 /* A replica of one pipeline leaves: those of another are told, if they wait for it. */
-struct leaving {
-    ditto_iterator *iterator;
-    uint32_t leaver;
-};
-static ditto_status one_leaves(ditto_replica *self, void *argument)
-{
-    struct leaving *l = argument;
-    ditto_batch b;
-    ditto_status status;
-    for (int taken = 0; (status = ditto_next(self, l->iterator, &b)) == DITTO_OK; taken++)
-        if (ditto_replica_id(self) == l->leaver && taken == 3)
-            return DITTO_OK;
-    return status;
-}
-
 static void rule_9_9_a_replica_that_leaves_is_named_across_pipelines(void **state)
 {
     ditto_dataset *d = then(range(0, 1000), ditto_dataset_repeat, DITTO_REPEAT_FOREVER);

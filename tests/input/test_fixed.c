@@ -216,10 +216,10 @@ static void wrong_arguments_and_files_are_refused(void **state)
     assert_status(open_fixed(path, two_u16, 1, UINT64_MAX, UINT64_MAX, 0, &d), DITTO_ERR_CORRUPT);
     assert_status(open_fixed(path, two_u16, 1, 4, UINT64_MAX - 3, 0, &d), DITTO_ERR_CORRUPT); /* their sum is 0 */
     assert_message("ok ends at offset 8");
-    assert_status(open_fixed(path_of("absent"), two_u16, 1, 0, 0, 0, &d), DITTO_ERR_NOT_FOUND);
-    assert_status(open_fixed(folder, two_u16, 1, 0, 0, 0, &d), DITTO_ERR_IO);
-    assert_int_equal(mkfifo(path_of("fifo"), 0600), 0);
-    assert_status(open_fixed(path_of("fifo"), two_u16, 1, 0, 0, 0, &d), DITTO_ERR_IO);
+    assert_status(open_fixed(own_path("absent"), two_u16, 1, 0, 0, 0, &d), DITTO_ERR_NOT_FOUND);
+    assert_status(open_fixed(own_folder, two_u16, 1, 0, 0, 0, &d), DITTO_ERR_IO);
+    assert_int_equal(mkfifo(own_path("fifo"), 0600), 0);
+    assert_status(open_fixed(own_path("fifo"), two_u16, 1, 0, 0, 0, &d), DITTO_ERR_IO);
     assert_message("fifo");
 }
 
@@ -258,5 +258,5 @@ int main(void)
         cmocka_unit_test(wrong_arguments_and_files_are_refused),
         cmocka_unit_test(a_file_that_becomes_shorter_is_an_error),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
 }

@@ -1,5 +1,5 @@
 /* tests/input/test_input.c - the claims of dataset.h and distribute.h, and semantics.md section 9, rules 1 to 5 and 10. */
-#include "support.h"
+#include "rows.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -579,22 +579,6 @@ static void how_many_batches_may_be_taken_more_does_not_depend_on_timing(void **
     assert_ok(ditto_strategy_destroy(s));
     ditto_dataset_destroy(forever);
     ditto_dataset_destroy(d);
-}
-
-struct leaving {
-    ditto_iterator *iterator;
-    uint32_t leaver;
-    bool fails;
-};
-static ditto_status one_leaves(ditto_replica *self, void *argument)
-{
-    struct leaving *l = argument;
-    ditto_batch b;
-    ditto_status status;
-    for (int taken = 0; (status = ditto_next(self, l->iterator, &b)) == DITTO_OK; taken++)
-        if (ditto_replica_id(self) == l->leaver && taken == 3)
-            return l->fails ? ditto_fail(self, 3, "enough") : DITTO_OK;
-    return status;
 }
 
 static void rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named(void **state)

@@ -289,10 +289,10 @@ static void what_is_no_npy_file_is_refused(void **state)
     assert_status(open_one(write_bytes("11.npy", "\x93NUMPY\x01\1\1\0\0\0 ", 13), &d), DITTO_ERR_UNSUPPORTED);
     assert_status(open_one(write_bytes("long.npy", "\x93NUMPY\x02\0\xff\xff\xff\xff{}", 14), &d), DITTO_ERR_CORRUPT);
     assert_message("long.npy: a header of 4294967295 bytes at offset 12");
-    assert_status(open_one(path_of("absent.npy"), &d), DITTO_ERR_NOT_FOUND);
-    assert_status(open_one(folder, &d), DITTO_ERR_IO);
-    assert_int_equal(mkfifo(path_of("fifo.npy"), 0600), 0);
-    assert_status(open_one(path_of("fifo.npy"), &d), DITTO_ERR_IO);
+    assert_status(open_one(own_path("absent.npy"), &d), DITTO_ERR_NOT_FOUND);
+    assert_status(open_one(own_folder, &d), DITTO_ERR_IO);
+    assert_int_equal(mkfifo(own_path("fifo.npy"), 0600), 0);
+    assert_status(open_one(own_path("fifo.npy"), &d), DITTO_ERR_IO);
     assert_status(open_one("", &d), DITTO_ERR_INVALID);
     assert_message("names[0]");
     assert_status(open_one(NULL, &d), DITTO_ERR_INVALID);
@@ -333,5 +333,5 @@ int main(void)
         cmocka_unit_test(what_is_no_npy_file_is_refused),
         cmocka_unit_test(a_file_that_becomes_shorter_is_an_error),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
 }

@@ -12,22 +12,6 @@ enum { LONGEST = 64 };
 
 /* -- writing files, reading rows -- */
 
-static char *file_of(const char *bytes, size_t length)
-{
-    char *name = temporary_file("");
-    FILE *file = fopen(name, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, length, file), length);
-    assert_int_equal(fclose(file), 0);
-    return name;
-}
-
-static void forget(char *name)
-{
-    remove(name);
-    free(name);
-}
-
 /* The lines that were read, each in brackets. */
 struct lines {
     char *text;
@@ -81,9 +65,9 @@ static void expect_dataset(ditto_dataset *d, const char *expected, size_t expect
 static void expect_lines(const char *bytes, size_t length, uint64_t skip_lines, const char *expected,
                          size_t expected_length)
 {
-    char *name = file_of(bytes, length);
+    char *name = temporary_bytes(bytes, length);
     expect_dataset(text_of(name, LONGEST, skip_lines), expected, expected_length);
-    forget(name);
+    forget_file(name);
 }
 
 static void expect_error(ditto_dataset *d, const char *name, const char *message, size_t rows)
@@ -135,7 +119,7 @@ static void files_without_a_row_are_refused(void **state)
             assert_message("no row");
             assert_message(name);
         }
-        forget(name);
+        forget_file(name);
     }
 }
 
@@ -146,19 +130,19 @@ static void a_line_that_is_too_long_is_named(void **state)
     memset(line, 'x', sizeof line);
     line[LONGEST] = '\r';
     line[LONGEST + 1] = '\n';
-    name = file_of(line, LONGEST + 2); /* of the very length that is allowed */
+    name = temporary_bytes(line, LONGEST + 2); /* of the very length that is allowed */
     struct lines l = { 0 };
     ditto_dataset *d = text_of(name, LONGEST, 0);
     assert_ok(ditto_dataset_reduce(d, collect, &l, 0));
     assert_int_equal(l.rows, 1);
     ditto_dataset_destroy(d);
     free(l.text);
-    forget(name);
+    forget_file(name);
     memset(line, 'x', sizeof line);
     memcpy(line, "a\n", 2);
-    name = file_of(line, sizeof line);
+    name = temporary_bytes(line, sizeof line);
     expect_error(text_of(name, LONGEST, 0), name, ":2: the line has more than 64 bytes", 1);
-    forget(name);
+    forget_file(name);
     ditto_text_options options = DITTO_TEXT_OPTIONS_INIT;
     options.max_bytes = UINT64_MAX;
     const char *any = "/dev/null";
@@ -183,13 +167,13 @@ static void an_endless_line_does_not_eat_memory(void **state)
     assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
     assert_true(usage.ru_maxrss - before < 64 << 10 ||
                 getenv("DITTO_TEST_SHORT") != NULL); /* sanitizers keep what is freed */
-    forget(name);
+    forget_file(name);
     name = endless("", 1l << 30); /* the first line: told at once */
     ditto_dataset *d;
     assert_status(ditto_dataset_from_text(&(ditto_files){ (const char *const *)&name, 1, 0 }, NULL, &d),
                   DITTO_ERR_CORRUPT);
     assert_message(":1: the line has more than 1024 bytes");
-    forget(name);
+    forget_file(name);
 }
 
 /* Lines of all lengths around those of the reads that find them, with both ends. */
@@ -214,11 +198,11 @@ static void lines_may_lie_across_the_borders_of_reads(void **state)
                 text[used++] = '\r';
             text[used++] = '\n';
         }
-        char *name = file_of(text, used);
+        char *name = temporary_bytes(text, used);
         expect_dataset(text_of(name, 1000000, 0), expected, wanted);
         expect_dataset(text_of(name, (uint64_t)20 << 20, 0), expected,
                        wanted); /* more than lines have without being asked for */
-        forget(name);
+        forget_file(name);
         free(text);
         free(expected);
     }
@@ -249,9 +233,9 @@ static void any_bytes_are_split_at_line_ends_alone(void **state)
             expected[wanted++] = ']';
             i = end;
         }
-        char *name = file_of(text, size);
+        char *name = temporary_bytes(text, size);
         expect_dataset(text_of(name, 4096, 0), expected, wanted);
-        forget(name);
+        forget_file(name);
         free(text);
         free(expected);
     }
@@ -380,7 +364,7 @@ static void what_is_no_regular_file_is_refused(void **state)
     files.count = 1;
     assert_status(ditto_dataset_from_text(&files, NULL, &d), DITTO_ERR_IO);
     assert_message("not a regular file");
-    forget(name);
+    forget_file(name);
 }
 
 static ditto_status stop_at_two(const ditto_tensor *row, void *state)
@@ -407,7 +391,7 @@ static void a_function_that_fails_is_told_where(void **state)
     assert_message(":3");
     assert_message(name);
     ditto_dataset_destroy(d);
-    forget(name);
+    forget_file(name);
 }
 
 static ditto_status count_row(const ditto_tensor *row, void *state)

@@ -106,7 +106,7 @@ static void records_come_with_zeros_behind_them_and_their_length(void **state)
     free(t.bytes);
     restarts_anywhere(d);
     ditto_dataset_destroy(d);
-    assert_ok(open_tfrecord(path_of("a"), 0, DITTO_COMPRESSION_NONE, 0, &d));
+    assert_ok(open_tfrecord(own_path("a"), 0, DITTO_COMPRESSION_NONE, 0, &d));
     assert_ok(ditto_dataset_get_spec(d, &spec));
     assert_int_equal(spec.component[0].shape[0], 65536);
     ditto_dataset_destroy(d);
@@ -277,7 +277,7 @@ static void lengths_that_cannot_be_are_refused(void **state)
             continue;
         ditto_tfrecord_options options = DITTO_TFRECORD_OPTIONS_INIT; /* it may be so long, but the file is not */
         options.max_bytes = lengths[i] + 8;
-        const char *path = path_of("long");
+        const char *path = own_path("long");
         assert_ok(ditto_dataset_from_tfrecord(&(ditto_files){ &path, 1, 0 }, &options, &d));
         struct dti_cursor *cursor;
         uint64_t words[2 * 3];
@@ -289,7 +289,7 @@ static void lengths_that_cannot_be_are_refused(void **state)
         dti_cursor_close(cursor);
         ditto_dataset_destroy(d);
     }
-    const char *path = path_of("long");
+    const char *path = own_path("long");
     assert_status(open_tfrecord(path, UINT32_MAX, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_RANGE);
     assert_message("max_bytes = 4294967295");
     assert_status(open_tfrecord(path, UINT32_MAX - 63, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_RANGE);
@@ -308,12 +308,12 @@ static void what_is_no_tfrecord_file_is_refused(void **state)
     ditto_dataset_destroy(d);
     assert_status(open_tfrecord(write_bytes("empty", "", 0), 8, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_INVALID);
     assert_message("empty");
-    assert_status(open_tfrecord(path_of("absent"), 8, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_NOT_FOUND);
+    assert_status(open_tfrecord(own_path("absent"), 8, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_NOT_FOUND);
     assert_message("absent");
-    assert_status(open_tfrecord(folder, 8, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_IO);
-    assert_message(folder);
-    assert_int_equal(mkfifo(path_of("fifo"), 0600), 0);
-    assert_status(open_tfrecord(path_of("fifo"), 8, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_IO);
+    assert_status(open_tfrecord(own_folder, 8, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_IO);
+    assert_message(own_folder);
+    assert_int_equal(mkfifo(own_path("fifo"), 0600), 0);
+    assert_status(open_tfrecord(own_path("fifo"), 8, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_IO);
     assert_message("fifo");
 }
 
@@ -554,5 +554,5 @@ int main(void)
         cmocka_unit_test(compressed_files_need_zlib),
 #endif
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
 }

@@ -7,29 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[64];
-
-static int make_folder(void **state)
-{
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/ditto-checkpoint-XXXXXX");
-    return mkdtemp(folder) == NULL;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    empty_folder(folder);
-    return rmdir(folder);
-}
-
-static const char *path_of(const char *name)
-{
-    static char path[200];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
 /* One variable of each kind that can be saved. */
 #define KINDS 7
 static const struct kind {
@@ -129,11 +106,11 @@ static void rule_8_14_saved_with_one_number_of_replicas_restored_with_any_other(
             ditto_strategy *s = make_strategy(replica_counts[a], NULL);
             make_all(s, v);
             assign_all(v, 3);
-            assert_ok(ditto_checkpoint_save(s, path_of("any.h5"), NULL));
+            assert_ok(ditto_checkpoint_save(s, own_path("any.h5"), NULL));
             destroy_all(s, v);
             s = make_strategy(replica_counts[b], NULL);
             make_all(s, v);
-            assert_ok(ditto_checkpoint_restore(s, path_of("any.h5"), NULL, &found));
+            assert_ok(ditto_checkpoint_restore(s, own_path("any.h5"), NULL, &found));
             assert_int_equal(found.restored, KINDS);
             assert_int_equal(found.held + found.missing, 0);
             for (int i = 0; i < KINDS; i++)
@@ -160,8 +137,8 @@ static void rule_8_14_one_entry_per_variable_that_tells_what_it_is(void **state)
     options.step = 41;
     options.attributes = own;
     options.num_attributes = 3;
-    assert_ok(ditto_checkpoint_save(s, path_of("entries.h5"), &options));
-    assert_ok(ditto_checkpoint_open(path_of("entries.h5"), &file));
+    assert_ok(ditto_checkpoint_save(s, own_path("entries.h5"), &options));
+    assert_ok(ditto_checkpoint_open(own_path("entries.h5"), &file));
     assert_int_equal(ditto_checkpoint_step(file), 41);
     assert_string_equal(ditto_checkpoint_version(file), ditto_version());
     assert_int_equal(ditto_checkpoint_num_entries(file), KINDS);
@@ -209,16 +186,16 @@ static void rule_8_14_sync_on_read_saves_what_a_cross_read_gives_and_restores_by
     ditto_strategy *s = make_strategy(4, NULL);
     ditto_variable *v = make(s, &sum);
     assert_ok(ditto_strategy_run(s, hold_own, v)); /* 0 + 1 + 2 + 3 */
-    assert_ok(ditto_checkpoint_save(s, path_of("sum.h5"), NULL));
+    assert_ok(ditto_checkpoint_save(s, own_path("sum.h5"), NULL));
     assert_ok(ditto_variable_destroy(v));
     v = make(s, &plain); /* into a plain variable, and back */
-    assert_ok(ditto_checkpoint_restore(s, path_of("sum.h5"), NULL, NULL));
+    assert_ok(ditto_checkpoint_restore(s, own_path("sum.h5"), NULL, NULL));
     assert_ok(ditto_variable_read(v, &value, sizeof value));
     assert_true(value == 6);
-    assert_ok(ditto_checkpoint_save(s, path_of("sum.h5"), NULL));
+    assert_ok(ditto_checkpoint_save(s, own_path("sum.h5"), NULL));
     assert_ok(ditto_variable_destroy(v));
     v = make(s, &sum);
-    assert_ok(ditto_checkpoint_restore(s, path_of("sum.h5"), NULL, NULL));
+    assert_ok(ditto_checkpoint_restore(s, own_path("sum.h5"), NULL, NULL));
     for (uint32_t i = 0; i < 4; i++) {
         assert_ok(ditto_variable_component(v, i, &component));
         assert_true(*(const double *)component == 1.5);
@@ -250,22 +227,22 @@ static void rule_8_14_what_has_no_name_or_value_of_its_own_is_refused(void **sta
           "\"./y\" can't be saved" },
     };
     (void)state;
-    int before = count_files(folder);
+    int before = count_files(own_folder);
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         ditto_strategy *s = make_strategy(2, NULL);
         ditto_variable *a = make(s, &refused[i].first), *b = make(s, &refused[i].second);
         ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
-        assert_status(ditto_checkpoint_save(s, path_of("refused.h5"), NULL), DITTO_ERR_INVALID);
+        assert_status(ditto_checkpoint_save(s, own_path("refused.h5"), NULL), DITTO_ERR_INVALID);
         assert_message(refused[i].says);
         assert_string_equal(ditto_last_error()->function, "ditto_checkpoint_save");
-        assert_int_equal(count_files(folder), before);
+        assert_int_equal(count_files(own_folder), before);
         options.variables = &a; /* chosen alone it can be saved */
         options.num_variables = 1;
-        assert_ok(ditto_checkpoint_save(s, path_of("refused.h5"), &options));
-        unlink(path_of("refused.h5"));
+        assert_ok(ditto_checkpoint_save(s, own_path("refused.h5"), &options));
+        unlink(own_path("refused.h5"));
         assert_ok(ditto_variable_destroy(a));
         assert_ok(ditto_variable_destroy(b));
-        assert_status(ditto_checkpoint_save(s, path_of("refused.h5"), NULL), DITTO_ERR_INVALID); /* nothing to save */
+        assert_status(ditto_checkpoint_save(s, own_path("refused.h5"), NULL), DITTO_ERR_INVALID); /* nothing to save */
         assert_ok(ditto_strategy_destroy(s));
     }
 }
@@ -284,10 +261,10 @@ static void rule_8_14_a_value_is_held_until_its_variable_is_created(void **state
     ditto_strategy *s = make_strategy(2, NULL);
     make_all(s, v);
     assign_all(v, 6);
-    assert_ok(ditto_checkpoint_save(s, path_of("held.h5"), NULL));
+    assert_ok(ditto_checkpoint_save(s, own_path("held.h5"), NULL));
     destroy_all(s, v);
     s = make_strategy(3, NULL);
-    assert_ok(ditto_checkpoint_restore(s, path_of("held.h5"), NULL, &found));
+    assert_ok(ditto_checkpoint_restore(s, own_path("held.h5"), NULL, &found));
     assert_int_equal(found.held, KINDS);
     options.name = wrong.name;
     assert_status(ditto_variable_create(s, &tensor, &options, &bad), DITTO_ERR_SHAPE);
@@ -320,42 +297,42 @@ static void rule_8_14_what_does_not_fit_or_is_missing_restores_nothing(void **st
     ditto_strategy *s = make_strategy(2, NULL);
     make_all(s, v);
     assign_all(v, 6);
-    assert_ok(ditto_checkpoint_save(s, path_of("fit.h5"), NULL));
+    assert_ok(ditto_checkpoint_save(s, own_path("fit.h5"), NULL));
     assign_all(v, 2);
     assert_ok(ditto_variable_destroy(v[1]));
     other.shape[0] = 18;
     v[1] = make(s, &other);
-    assert_status(ditto_checkpoint_restore(s, path_of("fit.h5"), NULL, NULL), DITTO_ERR_SHAPE);
+    assert_status(ditto_checkpoint_restore(s, own_path("fit.h5"), NULL, NULL), DITTO_ERR_SHAPE);
     assert_message("\"layer/bias\" is f64 [18], but nothing was restored: in ");
     other.shape[0] = 17;
     other.dtype = DITTO_F32;
     assert_ok(ditto_variable_destroy(v[1]));
     v[1] = make(s, &other);
-    assert_status(ditto_checkpoint_restore(s, path_of("fit.h5"), NULL, NULL), DITTO_ERR_INVALID);
+    assert_status(ditto_checkpoint_restore(s, own_path("fit.h5"), NULL, NULL), DITTO_ERR_INVALID);
     assert_ok(ditto_variable_destroy(v[1]));
     v[1] = make(s, &kinds[1]);
     other.name = "unheard of";
     more = make(s, &other);
-    assert_status(ditto_checkpoint_restore(s, path_of("fit.h5"), NULL, NULL), DITTO_ERR_NOT_FOUND);
+    assert_status(ditto_checkpoint_restore(s, own_path("fit.h5"), NULL, NULL), DITTO_ERR_NOT_FOUND);
     assert_message("does not have \"unheard of\"");
     check(v[0], &kinds[0], 2);
     chosen.variables = v;
     chosen.num_variables = 1;
-    assert_ok(ditto_checkpoint_restore(s, path_of("fit.h5"), &chosen, &found));
+    assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &chosen, &found));
     assert_int_equal(found.restored, 1);
     assert_int_equal(found.held, 0);
     check(v[0], &kinds[0], 6);
     check(v[2], &kinds[2], 2);
     partial.partial = 1;
-    assert_ok(ditto_checkpoint_restore(s, path_of("fit.h5"), &partial, &found));
+    assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &partial, &found));
     assert_int_equal(found.missing, 1);
     ditto_variable_options unnamed = DITTO_VARIABLE_OPTIONS_INIT; /* two of one name, which nobody has chosen */
     ditto_tensor scalar = { .dtype = DITTO_F32 };
     ditto_variable *twins[2];
     assert_ok(ditto_variable_create(s, &scalar, &unnamed, &twins[0]));
     assert_ok(ditto_variable_create(s, &scalar, &unnamed, &twins[1]));
-    assert_ok(ditto_checkpoint_restore(s, path_of("fit.h5"), &chosen, &found));
-    assert_status(ditto_checkpoint_restore(s, path_of("fit.h5"), NULL, NULL), DITTO_ERR_NOT_FOUND);
+    assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &chosen, &found));
+    assert_status(ditto_checkpoint_restore(s, own_path("fit.h5"), NULL, NULL), DITTO_ERR_NOT_FOUND);
     assert_ok(ditto_variable_destroy(twins[0]));
     assert_ok(ditto_variable_destroy(twins[1]));
     for (int i = 0; i < KINDS; i++)
@@ -376,19 +353,20 @@ static void save_steps(ditto_strategy *s, ditto_variable *v[KINDS], int backgrou
     options.keep = 3;
     options.background = background;
     options.prefix = background ? "behind" : "now";
-    assert_ok(ditto_checkpointer_create(s, folder, &options, &c));
-    assert_status(ditto_checkpoint_latest(folder, options.prefix, path, sizeof path, NULL, &step), DITTO_ERR_NOT_FOUND);
+    assert_ok(ditto_checkpointer_create(s, own_folder, &options, &c));
+    assert_status(ditto_checkpoint_latest(own_folder, options.prefix, path, sizeof path, NULL, &step),
+                  DITTO_ERR_NOT_FOUND);
     for (what.step = 8; what.step <= 12; what.step++) { /* 8, 9, 10: not by the alphabet */
         assign_all(v, (int)what.step);
         assert_ok(ditto_checkpointer_save(c, &what));
         assign_all(v, 0); /* what is written is what was there */
     }
     assert_ok(ditto_checkpointer_wait(c));
-    assert_int_equal(count_files(folder), 3);
-    assert_ok(ditto_checkpoint_latest(folder, options.prefix, path, sizeof path, NULL, &step));
+    assert_int_equal(count_files(own_folder), 3);
+    assert_ok(ditto_checkpoint_latest(own_folder, options.prefix, path, sizeof path, NULL, &step));
     assert_int_equal(step, 12);
     for (int64_t k = 10; k <= 12; k++) {
-        snprintf(path, sizeof path, "%s/%s-%d.h5", folder, options.prefix, (int)k);
+        snprintf(path, sizeof path, "%s/%s-%d.h5", own_folder, options.prefix, (int)k);
         assert_ok(ditto_checkpoint_restore(s, path, NULL, NULL));
         for (int i = 0; i < KINDS; i++)
             check(v[i], &kinds[i], (int)k);
@@ -405,32 +383,32 @@ static void the_newest_checkpoints_of_a_folder_stay(void **state)
     ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
     ditto_checkpointer *c;
     (void)state;
-    remove_folder(NULL);
-    assert_int_equal(mkdir(folder, 0700), 0);
+    remove_own_folder(NULL);
+    assert_int_equal(mkdir(own_folder, 0700), 0);
     ditto_strategy *s = make_strategy(2, NULL);
     make_all(s, v);
     save_steps(s, v, 0);
     save_steps(s, v, 1);
     options.prefix = "a/b";
-    assert_status(ditto_checkpointer_create(s, folder, &options, &c), DITTO_ERR_INVALID);
+    assert_status(ditto_checkpointer_create(s, own_folder, &options, &c), DITTO_ERR_INVALID);
     assert_status(ditto_checkpointer_create(s, "/proc/none/here", NULL, &c), DITTO_ERR_IO);
     ditto_checkpoint_options back = DITTO_CHECKPOINT_OPTIONS_INIT;
     options.prefix = "back";
     options.keep = 1;
-    assert_ok(ditto_checkpointer_create(s, folder, &options, &c));
+    assert_ok(ditto_checkpointer_create(s, own_folder, &options, &c));
     back.step = 500;
     assert_ok(ditto_checkpointer_save(c, &back));
     back.step = 50; /* somebody went back: what has just been saved stays */
     assert_ok(ditto_checkpointer_save(c, &back));
-    assert_int_equal(count_files(folder), 2);
-    assert_int_equal(access(path_of("back-50.h5"), F_OK), 0);
-    unlink(path_of("back-50.h5"));
-    unlink(path_of("back-500.h5"));
+    assert_int_equal(count_files(own_folder), 2);
+    assert_int_equal(access(own_path("back-50.h5"), F_OK), 0);
+    unlink(own_path("back-50.h5"));
+    unlink(own_path("back-500.h5"));
     assert_ok(ditto_checkpointer_destroy(c));
-    put_file(folder, "/checkpoint-3.h5.partial", "left by a killed process");
-    put_file(folder, "/checkpoint-x.h5.partial", "somebody else's");
-    assert_ok(ditto_checkpointer_create(s, folder, NULL, &c));
-    assert_int_equal(count_files(folder), 1);
+    put_file(own_folder, "/checkpoint-3.h5.partial", "left by a killed process");
+    put_file(own_folder, "/checkpoint-x.h5.partial", "somebody else's");
+    assert_ok(ditto_checkpointer_create(s, own_folder, NULL, &c));
+    assert_int_equal(count_files(own_folder), 1);
     errno = 77;
     assert_ok(ditto_checkpointer_wait(c));
     assert_int_equal(errno, 77);
@@ -488,7 +466,7 @@ static void training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(void *
     begin(s, &t);
     for (int k = 0; k < 10; k++) {
         if (k == 5)
-            assert_ok(ditto_checkpoint_save(s, path_of("adam.h5"), NULL));
+            assert_ok(ditto_checkpoint_save(s, own_path("adam.h5"), NULL));
         run_all(s, step, &t, &t.report);
     }
     assert_ok(ditto_variable_read(t.w, whole, sizeof whole));
@@ -496,10 +474,10 @@ static void training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(void *
     for (uint32_t n = 1; n <= 8; n *= 2) {
         s = make_strategy(n, NULL);
         if (n == 2) /* before there is anything, or after */
-            assert_ok(ditto_checkpoint_restore(s, path_of("adam.h5"), NULL, NULL));
+            assert_ok(ditto_checkpoint_restore(s, own_path("adam.h5"), NULL, NULL));
         begin(s, &t);
         if (n != 2)
-            assert_ok(ditto_checkpoint_restore(s, path_of("adam.h5"), NULL, NULL));
+            assert_ok(ditto_checkpoint_restore(s, own_path("adam.h5"), NULL, NULL));
         for (int k = 5; k < 10; k++)
             run_all(s, step, &t, &t.report);
         assert_ok(ditto_variable_read(t.w, resumed, sizeof resumed));
@@ -520,5 +498,5 @@ int main(void)
         cmocka_unit_test(the_newest_checkpoints_of_a_folder_stay),
         cmocka_unit_test(training_goes_on_from_a_checkpoint_as_if_nothing_had_happened),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
 }
