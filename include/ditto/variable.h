@@ -179,12 +179,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard_data(ditto_variable 
 
 /* -- Replica context; CONTEXT also for a variable of another strategy -- */
 
-/** Creates one variable, from inside a run: collective. Creations are matched by their order, and their names are equal;
- *  what else replica 0 passes (dtype, shape, contents, options) is used, and is not compared. A later run that calls it
- *  creates another one: keep the handle.
+/** Creates one variable, from inside a run: collective. Creations are matched by their order, and their names, dtypes and
+ *  shapes are equal; what else replica 0 passes (contents, options) is used, and is not compared. A later run that calls
+ *  it creates another one: keep the handle.
  *  @param initial, options  as ditto_variable_create
  *  @param out               the same on all replicas; given to ditto_variable_destroy once, in cross-replica context
- *  @retval DITTO_ERR_DIVERGED  other names, or another number of creations
+ *  @retval DITTO_ERR_DIVERGED  other names, dtypes or shapes, or another number of creations
  *  @retval as ditto_merge_call, and what ditto_variable_create gives, which ends the run */
 DITTO_API DITTO_NODISCARD ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *initial,
                                                              const ditto_variable_options *options,

@@ -194,6 +194,11 @@ static inline struct dti_deadline dti_replica_deadline(const struct dti_replica 
     }
     return deadline;
 }
+/* A wait until this deadline is as long as its run may be: then that is what messages name. */
+static inline bool dti_deadline_is_of_run(const struct dti_replica *replica, const struct dti_deadline *deadline)
+{
+    return replica->team->run_deadline_ns != DTI_NEVER && deadline->at_ns == replica->team->run_deadline_ns;
+}
 bool dti_replica_returned(const struct dti_replica *replica); /* from the present run's function */
 bool dti_replica_owns_handle(const struct dti_replica *replica, const ditto_replica *self);
 

@@ -11,16 +11,23 @@ struct creating {
     const ditto_variable_options *options;
 };
 
-static ditto_status check_names(const ditto_strategy *strategy)
+/* All replicas create the same one. Whose contents it gets is fixed, so those may differ. */
+static ditto_status check_alike(const ditto_strategy *strategy)
 {
     const struct dti_merge_part *part = strategy->merging;
-    for (uint32_t i = 1; i < strategy->base.team->n; i++)
-        if (strcmp(part[i].name, part[0].name) != 0)
-            return DTI_FAIL(
-                DITTO_ERR_DIVERGED,
-                "replica %u creates the variable \"%.100s\", replica 0 \"%.100s\": create the same ones, in "
-                "the same order",
-                i, part[i].name, part[0].name);
+    char own[DTI_SPEC_WORDS], first[DTI_SPEC_WORDS];
+    for (uint32_t i = 1; i < strategy->base.team->n; i++) {
+        bool same_name = strcmp(part[i].name, part[0].name) == 0;
+        if (same_name && dti_spec_equal(part[i].arguments, part[0].arguments))
+            continue;
+        dti_spec_words(part[i].arguments, own);
+        dti_spec_words(part[0].arguments, first);
+        return DTI_FAIL(DITTO_ERR_DIVERGED,
+                        "replica %u creates the variable \"%.100s\"%s%s, replica 0 \"%.100s\"%s%s: create the same "
+                        "ones, in the same order",
+                        i, part[i].name, same_name ? ", " : "", same_name ? own : "", part[0].name,
+                        same_name ? ", " : "", same_name ? first : "");
+    }
     return DITTO_OK;
 }
 
@@ -32,7 +39,7 @@ static ditto_status create(ditto_strategy *strategy, ditto_value *const *argumen
     ditto_variable *variable;
     (void)arguments;
     (void)count;
-    DTI_TRY(check_names(strategy));
+    DTI_TRY(check_alike(strategy));
     DTI_TRY(ditto_variable_create(strategy, c->initial, c->options, &variable));
     ditto_status status = dti_value_make(strategy, DITTO_VARIABLE, result);
     if (status == DITTO_OK)
@@ -49,17 +56,19 @@ ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *init
     struct creating creating = { initial, &known };
     struct dti_merge merge = { "ditto_create_variable", create, &creating, 0 };
     const ditto_value *made;
+    size_t bytes;
     DTI_ENTER();
     struct dti_replica *r = dti_self(self);
     if (r == NULL)
         return dti_error_get()->status;
     DTI_TRY(dti_not_null(initial, "initial"));
+    DTI_TRY(dti_tensor_check(initial, &bytes));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_variable_options"));
     known.struct_size = sizeof known;
     if (dti_run_call_here() != NULL) /* else it is the default strategy's, and alone */
         r->team->strategy->merging[r->id].name = dti_variable_name(&known);
-    DTI_TRY(dti_merge_call(r, &merge, NULL, &made));
+    DTI_TRY(dti_merge_call(r, &merge, initial, &made));
     *out = made->variable;
     return DITTO_OK;
 }

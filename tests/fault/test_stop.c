@@ -211,6 +211,7 @@ static int poison(void *caller)
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, one_is_stuck, NULL) == DITTO_ERR_TIMED_OUT);
     printf("  %s\n", ditto_last_error()->message);
+    REQUIRE(strstr(ditto_last_error()->message, "run_timeout_ms = 50 passed") != NULL); /* also in the barrier */
     REQUIRE(strstr(ditto_last_error()->message, "replicas 1 still run: the strategy is poisoned") != NULL);
     REQUIRE(ditto_strategy_run(strategy, count_up, &report) == DITTO_ERR_POISONED);
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);

@@ -449,14 +449,15 @@ struct creating {
     const char *names[2]; /* of replica 0, and of the others */
     int extra;            /* creations of replica 0 alone */
     int unset;            /* replica 1 forgot DITTO_VARIABLE_OPTIONS_INIT */
+    int longer;           /* replica 1's is a vector */
 };
 
 static ditto_status create_inside(ditto_replica *self, void *argument)
 {
     struct creating *c = argument;
     uint32_t id = ditto_replica_id(self);
-    double start = 5 + id, one = 1;
-    ditto_tensor t = { .data = &start, .dtype = DITTO_F64 };
+    double start[2] = { 5 + id }, one = 1;
+    ditto_tensor t = { .data = start, .dtype = DITTO_F64, .rank = c->longer && id == 1, .shape = { 2 } };
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *second;
     options.name = c->names[id != 0];
@@ -495,6 +496,10 @@ static void rule_8_3_created_inside_a_run_it_is_one_variable(void **state)
             assert_status(ditto_strategy_run(strategy, create_inside, &c), DITTO_ERR_DIVERGED);
             assert_message("replica 1 creates the variable \"biases\", replica 0 \"weights\"");
             c.names[1] = "weights";
+            c.longer = 1;
+            assert_status(ditto_strategy_run(strategy, create_inside, &c), DITTO_ERR_DIVERGED);
+            assert_message("replica 1 creates the variable \"weights\", f64 [2], replica 0 \"weights\", f64 scalar");
+            c.longer = 0;
             c.extra = 1;
             assert_status(ditto_strategy_run(strategy, create_inside, &c), DITTO_ERR_DIVERGED);
             assert_message("ditto_create_variable");

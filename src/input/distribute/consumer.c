@@ -106,10 +106,12 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
     count(&c->wait_ns, dti_now_ns() - begin);
     dti_trace_waited(self, begin);
     if (!ready) {
+        bool of_run = dti_deadline_is_of_run(self, &deadline);
         DTI_FAIL(DITTO_ERR_TIMED_OUT,
-                 "replica %u waited %u ms in ditto_next for batch %llu: the producers are too slow, or "
+                 "replica %u waited in ditto_next for batch %llu until %s = %u passed: the producers are too slow, or "
                  "another replica does not take its batches",
-                 self->id, deadline.timeout_ms, (unsigned long long)c->ring.next);
+                 self->id, (unsigned long long)c->ring.next, of_run ? "run_timeout_ms" : "timeout_ms",
+                 of_run ? self->team->options.run_timeout_ms : deadline.timeout_ms);
         dti_team_stop(self->team);
         return DITTO_ERR_TIMED_OUT;
     }
