@@ -4,7 +4,7 @@
  * npy:       MB/s of batches of 256 rows of 1 KiB from a file of 256 MiB, beside copying such batches out of an array of as many bytes.
  *            Bound: at least 0.8 of that.
  *            The first two: bytes by the time that the one producer spent in choosing and filling (ditto_iterator_stats); npy: by the time of
- *            the pass. The files lie in the page cache, where a first pass has brought them; one replica takes the batches.
+ *            the pass. The files lie in the page cache, where two passes that are not counted have brought them; one replica takes the batches.
  * range:     rows/s of a range of 10^7 numbers, in batches of 256, mapped, to all replicas; memory that the process grew by meanwhile.
  *            Bound: at least 20 million rows/s; the growth at most the queues' bytes and 1 MiB.
  * hidden:    a step of computing beside a producer that sleeps as long for each batch. Bound: at most 1.1 of the longer of the two.
@@ -237,8 +237,8 @@ static void bench_files(ditto_strategy *one, const char *folder, bool csv)
         exit(1);
     memset(from, 1, NPY_ROWS * ROW_BYTES);
     memset(to, 1, 3 * 256 * ROW_BYTES);
-    for (int i = -2; i < SAMPLES;
-         i++) { /* two passes are not counted: what is read twice the kernel moves to another list */
+    /* Two passes are not counted: the first reads from the disk, and what is read twice the kernel moves to another list. */
+    for (int i = -2; i < SAMPLES; i++) {
         for (int k = 0; k < 3; k++) {
             double taken = pass_seconds(one, dataset[k], k == 2);
             if (i >= 0)

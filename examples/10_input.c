@@ -1,4 +1,4 @@
-/* Lesson 10: input from files. CSV files with a heading, a map that the producers compute, a shuffle. In the middle of the pass the
+/* Lesson 10: input from files. CSV files of two columns, a map that the producers compute, a shuffle. In the middle of the pass the
  * program stops, keeps some bytes that say where it was, and goes on with three replicas: every row comes exactly once.
  *
  *     build/examples/10_input [REPLICAS] */
@@ -23,7 +23,6 @@ static void write_files(const char *folder)
         FILE *file = fopen(path_of(folder, f), "w");
         if (file == NULL)
             exit(1);
-        fputs("measurement,celsius\n", file);
         for (int i = 0; i < ROWS_OF_FILE; i++)
             fprintf(file, "%d,%d.25\n", f * ROWS_OF_FILE + i, i % 40);
         fclose(file);
@@ -46,11 +45,10 @@ static ditto_dataset *open_data(const char *folder)
     char pattern[96];
     snprintf(pattern, sizeof pattern, "%s/day-*.csv", folder);
     ditto_files files = { .names = (const char *const[]){ pattern }, .count = 1, .flags = DITTO_FILES_GLOB };
-    ditto_csv_component columns[] = { { .count = 1, .dtype = DITTO_I32 }, { 1, 1, .dtype = DITTO_F64 } };
-    ditto_csv_options csv = DITTO_CSV_OPTIONS_INIT;
+    ditto_csv_component columns[] = { { .first_column = 0, .count = 1, .dtype = DITTO_I32 },
+                                      { .first_column = 1, .count = 1, .dtype = DITTO_F64 } };
     ditto_dataset *measured, *mapped, *shuffled, *batched;
-    csv.skip_lines = 1;
-    check(ditto_dataset_from_csv(&files, columns, 2, &csv, &measured));
+    check(ditto_dataset_from_csv(&files, columns, 2, NULL, &measured));
     check(ditto_dataset_map(measured, to_kelvin, NULL, NULL, &mapped));
     check(ditto_dataset_shuffle(mapped, NULL, &shuffled)); /* all rows, and the same order each time */
     check(ditto_dataset_batch(shuffled, BATCH, 0, &batched));

@@ -17,7 +17,8 @@ DITTO_BEGIN
 typedef struct ditto_trace_options {
     size_t struct_size; /**< set by DITTO_TRACE_OPTIONS_INIT */
     size_t
-        events; /**< that each replica keeps for ditto_strategy_trace_write, 48 bytes each; later ones are counted alone.
+        events; /**< that each replica keeps for ditto_strategy_trace_write, 48 bytes each, two for each batch; later ones are
+                             counted alone.
                              0: 65536; DITTO_NO_EVENTS: none, counts and times alone */
 } ditto_trace_options;
 #define DITTO_TRACE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_trace_options)

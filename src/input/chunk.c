@@ -10,8 +10,9 @@ ditto_status dti_chunk_make(struct dti_chunk *chunk, const ditto_dataset *datase
     size_t offset[DITTO_MAX_COMPONENTS], bytes;
     size_t most = dataset->row_bytes < CHUNK_BYTES ? CHUNK_BYTES / (dataset->row_bytes + 1) + 1 : 1;
     *chunk = (struct dti_chunk){ .dataset = dataset, .most = most < wanted ? most : wanted };
-    if (dti_dataset_layout(dataset, chunk->most, offset, &bytes))
-        chunk->values = aligned_alloc(DTI_LINE_PAIR, bytes + DTI_LINE_PAIR); /* rows may have no byte */
+    if (dti_dataset_layout(dataset, chunk->most, offset, &bytes) &&
+        !__builtin_add_overflow(bytes, DTI_LINE_PAIR, &bytes)) /* rows may have no byte */
+        chunk->values = aligned_alloc(DTI_LINE_PAIR, bytes);
     if (chunk->values == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the values of %zu rows", chunk->most);
     for (uint32_t k = 0; k < dataset->components; k++)

@@ -100,8 +100,8 @@ struct dti_team {
     _Atomic uint32_t run;                       /* the innermost run's; relaxed: published by go */
     dti_job job;                                /* plain, published by go */
     void *argument;
-    /* In each other, of the present run: replica 0's own; else of whoever posts. Beside what others read it cost them a line in each
-     * merge_call. */
+    /* How many pauses are going on in each other, of the present run: replica 0's own; else of whoever posts. Beside what others read
+     * it cost them a line in each merge_call. */
     alignas(DTI_LINE_PAIR) uint32_t pauses;
     _Atomic uint32_t pause[DTI_PAUSES]; /* enum dti_pause_state, of the run that is inside as many pauses */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t returned; /* of the present run; counted in crowded teams alone */

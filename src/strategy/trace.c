@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -195,9 +196,22 @@ static struct range_of_events range_of(const struct dti_team *team)
     return (struct range_of_events){ begin, first, end > first ? end - first : 0 };
 }
 
+/* On its producer's track, which gets its name with its first event; named NULL: it has a number alone. */
+static void write_filling(FILE *file, uint32_t replicas, const struct dti_event *e, const struct range_of_events *range,
+                          bool *named)
+{
+    uint32_t index = e->producer - range->first_producer, track = replicas + index;
+    if (named != NULL && !named[index]) {
+        write_track(file, track, "producer", e->producer);
+        named[index] = true;
+    }
+    write_event(file, track, e, range->begin_ns);
+}
+
 static void write_events(const struct dti_team *team, FILE *file)
 {
     struct range_of_events range = range_of(team);
+    bool *named = calloc((size_t)range.producers + 1, sizeof *named);
     uint64_t dropped = 0;
     fprintf(file,
             "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\","
@@ -206,15 +220,14 @@ static void write_events(const struct dti_team *team, FILE *file)
     for (uint32_t r = 0; r < team->n; r++) {
         const struct dti_tracer *t = team->replica[r].traced;
         write_track(file, r, "replica", r);
-        for (size_t i = 0; i < t->events; i++) {
-            const struct dti_event *e = &t->event[i];
-            uint32_t track = e->kind == DTI_TRACE_FILLING ? team->n + e->producer - range.first_producer : r;
-            write_event(file, track, e, range.begin_ns);
-        }
+        for (size_t i = 0; i < t->events; i++)
+            if (t->event[i].kind == DTI_TRACE_FILLING)
+                write_filling(file, team->n, &t->event[i], &range, named);
+            else
+                write_event(file, r, &t->event[i], range.begin_ns);
         dropped += t->dropped;
     }
-    for (uint32_t p = 0; p < range.producers; p++)
-        write_track(file, team->n + p, "producer", range.first_producer + p);
+    free(named);
     fprintf(file, "\n],\"otherData\":{\"events not kept\":\"%llu\"}}\n", (unsigned long long)dropped);
 }
 

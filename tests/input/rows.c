@@ -227,3 +227,10 @@ ditto_status one_leaves(ditto_replica *self, void *argument)
             return l->fails ? ditto_fail(self, 3, "enough") : DITTO_OK;
     return status;
 }
+
+ditto_status fail_on_row(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    (void)random;
+    *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
+    return *(const int64_t *)in[0].data == (int64_t)(uintptr_t)user ? DITTO_ERR_CORRUPT : DITTO_OK;
+}

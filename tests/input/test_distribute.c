@@ -646,13 +646,6 @@ static void rule_9_9_the_end_may_be_asked_for(void **state)
 
 /* -- failures -- */
 
-static ditto_status fail_on_row(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
-{
-    (void)random;
-    *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
-    return *(const int64_t *)in[0].data == (int64_t)(uintptr_t)user ? DITTO_ERR_CORRUPT : DITTO_OK;
-}
-
 static ditto_status consume_to_error(ditto_replica *self, void *argument)
 {
     struct distribution *d = argument;

@@ -4,6 +4,9 @@
 #include <ditto/source.h>
 #include <ditto/transform.h>
 
+#include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -341,6 +344,136 @@ static void few_files_are_open_at_a_time(void **state)
     rmdir(folder);
 }
 
+/* -- many threads; other processes -- */
+
+enum { THREADS = 8, FILES_OF_THREAD = FILES / THREADS };
+
+static int count_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+    assert_non_null(folder);
+    while (readdir(folder) != NULL)
+        count++;
+    closedir(folder);
+    return count;
+}
+
+struct reading {
+    pthread_t thread;
+    const char *folder;
+    int first;             /* of its files */
+    ditto_dataset *shared; /* not NULL: read this instead */
+    _Atomic int *stop;     /* not NULL: until then */
+    bool failed;
+};
+
+static ditto_dataset *own_files(const struct reading *r)
+{
+    char path[FILES_OF_THREAD][96];
+    const char *names[FILES_OF_THREAD];
+    ditto_dataset *d, *shuffled;
+    for (int i = 0; i < FILES_OF_THREAD; i++) {
+        snprintf(path[i], sizeof path[i], "%s/%03d.txt", r->folder, r->first + i);
+        names[i] = path[i];
+    }
+    if (ditto_dataset_from_text(&(ditto_files){ names, FILES_OF_THREAD, 0 }, NULL, &d) != DITTO_OK ||
+        ditto_dataset_shuffle(d, NULL, &shuffled) != DITTO_OK)
+        return NULL;
+    ditto_dataset_destroy(d);
+    return shuffled;
+}
+
+static void *read_on(void *argument)
+{
+    struct reading *r = argument;
+    ditto_dataset *d = r->shared != NULL ? r->shared : own_files(r);
+    for (int pass = 0; d != NULL && (r->stop != NULL ? atomic_load(r->stop) == 0 : pass < 20); pass++) {
+        struct lines l = { 0 };
+        r->failed |= ditto_dataset_reduce(d, collect, &l, (uint64_t)pass) != DITTO_OK || l.rows < 2;
+        free(l.text);
+    }
+    r->failed |= d == NULL;
+    if (r->shared == NULL)
+        ditto_dataset_destroy(d);
+    return NULL;
+}
+
+static void start_reading(struct reading *r, const char *folder, ditto_dataset *shared, _Atomic int *stop)
+{
+    for (int i = 0; i < THREADS; i++) {
+        r[i] = (struct reading){ .folder = folder, .first = i * FILES_OF_THREAD, .shared = shared, .stop = stop };
+        assert_int_equal(pthread_create(&r[i].thread, NULL, read_on, &r[i]), 0);
+    }
+}
+
+static void end_reading(struct reading *r)
+{
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(r[i].thread, NULL);
+        assert_false(r[i].failed);
+    }
+}
+
+static void few_files_stay_open_when_many_threads_have_read(void **state)
+{
+    char folder[64], pattern[80];
+    const char *one = pattern;
+    struct reading r[THREADS];
+    struct lines l = { 0 };
+    ditto_dataset *d, *shuffled;
+    int before = count_descriptors();
+    (void)state;
+    make_folder(folder);
+    snprintf(pattern, sizeof pattern, "%s/*.txt", folder);
+    assert_ok(ditto_dataset_from_text(&(ditto_files){ &one, 1, DITTO_FILES_GLOB }, NULL, &d));
+    assert_ok(ditto_dataset_shuffle(d, NULL, &shuffled));
+    start_reading(r, folder, shuffled, NULL);
+    end_reading(r);
+    assert_true(count_descriptors() - before <= 64);
+    start_reading(r, folder, NULL, NULL); /* of many datasets, beside one that was read */
+    end_reading(r);
+    assert_ok(ditto_dataset_reduce(shuffled, collect, &l, 0));
+    free(l.text);
+    assert_true(count_descriptors() - before <= 64);
+    ditto_dataset_destroy(shuffled);
+    ditto_dataset_destroy(d);
+    assert_int_equal(count_descriptors(), before);
+    empty_folder(folder);
+    rmdir(folder);
+}
+
+/* The child has none of the threads that were reading. */
+static int read_in_child(void *argument)
+{
+    struct reading *r = argument;
+    struct reading own = { .folder = r->folder };
+    ditto_dataset_destroy(r->shared);
+    return read_on(&own) != NULL || own.failed;
+}
+
+static void a_child_process_reads_files_of_its_own(void **state)
+{
+    char folder[64];
+    struct reading r[THREADS], all = { 0 };
+    _Atomic int stop = 0;
+    (void)state;
+    make_folder(folder);
+    all.folder = folder;
+    ditto_dataset *d = own_files(&all);
+    assert_non_null(d);
+    start_reading(r, folder, d, &stop);
+    for (int i = 0; i < test_trials(300); i++) {
+        all.shared = d;
+        assert_int_equal(in_child(read_in_child, &all, 60), 0);
+    }
+    atomic_store(&stop, 1);
+    end_reading(r);
+    ditto_dataset_destroy(d);
+    empty_folder(folder);
+    rmdir(folder);
+}
+
 static void what_is_no_regular_file_is_refused(void **state)
 {
     char *name = temporary_file("a\n");
@@ -435,6 +568,8 @@ int main(void)
         cmocka_unit_test(any_bytes_are_split_at_line_ends_alone),
         cmocka_unit_test(files_are_read_one_behind_the_other),
         cmocka_unit_test(few_files_are_open_at_a_time),
+        cmocka_unit_test(few_files_stay_open_when_many_threads_have_read),
+        cmocka_unit_test(a_child_process_reads_files_of_its_own),
         cmocka_unit_test(what_is_no_regular_file_is_refused),
         cmocka_unit_test(a_function_that_fails_is_told_where),
     };

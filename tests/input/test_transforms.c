@@ -174,14 +174,6 @@ static void what_is_repeated_goes_through_passes_of_its_own(void **state)
     ditto_dataset_destroy(d);
 }
 
-static ditto_status fail_on_seven(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
-{
-    (void)random;
-    (void)user;
-    *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
-    return *(const int64_t *)in[0].data == 7 ? DITTO_ERR_CORRUPT : DITTO_OK;
-}
-
 static ditto_status add_hundred(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
 {
     (void)random;
@@ -196,7 +188,7 @@ static void rows_before_one_that_fails_are_reduced(void **state)
     static struct rows rows;
     ditto_dataset *d = range(0, 10), *failing, *mapped, *filtered;
     (void)state;
-    assert_ok(ditto_dataset_map(d, fail_on_seven, NULL, NULL, &failing));
+    assert_ok(ditto_dataset_map(d, fail_on_row, (void *)7, NULL, &failing));
     assert_ok(ditto_dataset_map(failing, add_hundred, NULL, NULL, &mapped));
     assert_ok(keep_residues(mapped, 103, &filtered)); /* without 103 */
     for (int with_filter = 0; with_filter < 2; with_filter++) {

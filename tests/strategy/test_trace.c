@@ -128,6 +128,92 @@ static void events_are_kept_as_far_as_there_is_room(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+struct taking {
+    struct report report;
+    ditto_iterator *iterator;
+    int steps;
+};
+static ditto_status take_steps(ditto_replica *self, void *argument)
+{
+    struct taking *t = argument;
+    ditto_batch batch;
+    for (int step = 0; step < t->steps; step++)
+        EXPECT(&t->report, ditto_next(self, t->iterator, &batch) == DITTO_OK && batch.rows == 2);
+    return DITTO_OK;
+}
+
+static ditto_iterator *iterate(ditto_strategy *strategy, ditto_dataset *d, uint32_t producers)
+{
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_iterator *iterator;
+    options.global_batch = 4;
+    options.producers = producers;
+    assert_ok(ditto_strategy_iterate(strategy, d, &options, &iterator));
+    return iterator;
+}
+
+/* Of a trace: the tracks of batches that were filled, each has one name; returns how many batches. */
+static int count_fillings(const char *text, uint64_t *tracks)
+{
+    int fillings = 0;
+    *tracks = 0;
+    for (const char *at = text; (at = strstr(at, ",\"name\":\"fill\"")) != NULL; at++, fillings++) {
+        const char *tid = at;
+        while (strncmp(tid, "\"tid\":", 6) != 0)
+            tid--;
+        int track = atoi(tid + 6);
+        assert_in_range(track, 2, 63); /* behind the replicas' */
+        *tracks |= (uint64_t)1 << track;
+        assert_true(atof(strstr(at, "\"ts\":") + 5) < 1e9); /* microseconds since the first event */
+    }
+    for (int track = 2; track < 64; track++) {
+        char name[80];
+        int names = 0;
+        snprintf(name, sizeof name, "\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"producer ", track);
+        for (const char *at = text; (at = strstr(at, name)) != NULL; at++)
+            names++;
+        assert_int_equal(names, (*tracks >> track & 1) != 0);
+    }
+    return fillings;
+}
+
+/* A batch that was filled before tracing began is not told of; iterators of the past and those in between have no tracks. */
+static void batches_are_told_of_on_their_producers_tracks(void **state)
+{
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    static char text[65536];
+    char path[] = "/tmp/ditto-trace-XXXXXX";
+    ditto_dataset *d;
+    uint64_t tracks;
+    (void)state;
+    close(mkstemp(path));
+    assert_ok(ditto_dataset_from_range(0, 1000, 1, &d));
+    struct taking first = { .iterator = iterate(strategy, d, 2), .steps = 10 };
+    run_all(strategy, take_steps, &first, &first.report);
+    ditto_input_stats stats = { 0 };
+    for (int ms = 0; stats.depth < 4 && ms < 20000;
+         ms++, usleep(1000)) /* until both queues are full: two batches each */
+        assert_ok(ditto_iterator_stats(first.iterator, DITTO_ALL_REPLICAS, &stats));
+    assert_ok(ditto_strategy_trace_start(strategy, NULL));
+    run_all(strategy, take_steps, &first, &first.report);
+    for (int i = 0; i < 20; i++)
+        assert_ok(ditto_iterator_destroy(iterate(strategy, d, 2)));
+    struct taking second = { .iterator = iterate(strategy, d, 1), .steps = 10 };
+    run_all(strategy, take_steps, &second, &second.report);
+    assert_ok(ditto_iterator_destroy(first.iterator));
+    assert_ok(ditto_strategy_trace_write(strategy, path));
+    FILE *written = fopen(path, "r");
+    assert_non_null(written);
+    text[fread(text, 1, sizeof text - 1, written)] = '\0';
+    fclose(written);
+    assert_int_equal(count_fillings(text, &tracks), 2 * 8 + 2 * 10);
+    assert_true((tracks & ~(UINT64_C(0xc) | UINT64_C(1) << (2 + 2 + 40))) == 0 && (tracks >> 44 & 1) != 0);
+    assert_ok(ditto_iterator_destroy(second.iterator));
+    ditto_dataset_destroy(d);
+    unlink(path);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 static ditto_status start_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
                                  ditto_value **result)
 {
@@ -177,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_are_counted_and_timed),
         cmocka_unit_test(events_are_kept_as_far_as_there_is_room),
+        cmocka_unit_test(batches_are_told_of_on_their_producers_tracks),
         cmocka_unit_test(tracing_does_not_begin_inside_a_run),
         cmocka_unit_test(calls_are_counted_on_request),
     };

@@ -41,7 +41,7 @@ static ditto_status place_ring(struct dti_replica *r, void *argument)
     if (it->plan.host_memory) {
         c->memory = aligned_alloc(DTI_LINE_PAIR, (bytes + DTI_LINE_PAIR - 1) / DTI_LINE_PAIR * DTI_LINE_PAIR);
         if (c->memory == NULL)
-            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a ring of %zu bytes", bytes);
+            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a queue of %zu bytes", bytes);
     } else
         DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE_PAIR, &c->memory));
     dti_ring_init(&c->ring, it->plan.slots, it->payload_bytes, c->memory);
@@ -63,7 +63,7 @@ static ditto_status place_rings(struct ditto_iterator *it)
     return DITTO_OK;
 }
 
-static void free_queues(struct ditto_iterator *it)
+static void free_rings(struct ditto_iterator *it)
 {
     for (uint32_t i = 0; !it->plan.host_memory && it->consumer != NULL && i < it->team->n; i++)
         dti_arena_free_remote(it->team->replica[i].arena, it->consumer[i].memory);
@@ -113,7 +113,10 @@ static ditto_status open_pipelines(struct ditto_iterator *it)
         if (goes_on)
             DTI_TRY(dti_state_read(it, p, &state));
     }
-    return goes_on ? dti_bytes_reader_status(&state) : DITTO_OK;
+    if (!goes_on)
+        return DITTO_OK;
+    state.failed |= state.at != state.end;
+    return dti_bytes_reader_status(&state);
 }
 
 /* -- life -- */
@@ -224,7 +227,7 @@ ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset,
     if (status != DITTO_OK) {
         ditto_error kept = *dti_error_get();
         dti_producers_stop(it);
-        free_queues(it);
+        free_rings(it);
         release(it);
         dti_error_set(&kept);
         return status;
@@ -246,7 +249,7 @@ void dti_iterator_destroy(ditto_iterator *it)
         dti_dependent_remove(team, &it->dependent);
         dti_team_give_turn(team, taken);
         if (!team->poisoned) /* a stuck replica may still read its batch */
-            free_queues(it);
+            free_rings(it);
     }
     release(it);
 }

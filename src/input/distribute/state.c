@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char magic[8] = "DITTOIT1";
+static const char magic[8] = "DITTOIT2";
 
 static ditto_status fingerprint(const struct ditto_iterator *it, uint64_t *out)
 {

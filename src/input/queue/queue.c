@@ -5,7 +5,7 @@
 
 /* Looks before the clock is read: their time, about 1 us, is not counted as a wait. Without a pause between them, for a hand-over
  * takes as long as two or three pauses. With the clock and pauses at once a hand-over took 350 ns, where it now takes 42 (two
- * hyper-threads) or 165 (two cores): ditto-bench queue. */
+ * hyper-threads) or 130 (two cores): ditto-bench queue. */
 #define LOOKS 1000u
 
 /* -- room -- */

@@ -4,12 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* -- making -- */
+/* -- looking -- */
 
 /* What may be waited for, or has no size, is not opened: a FIFO, a folder, a device. */
 static ditto_status look_at(struct dti_file *file)
@@ -69,10 +70,104 @@ static ditto_status add_matches(struct dti_files *files, const char *pattern)
     return status;
 }
 
+/* -- what is open, in the whole process -- */
+
+static struct {
+    pthread_mutex_t lock;
+    struct dti_file *oldest, *newest; /* of those that nobody reads from, by when they were read last */
+    uint32_t count;                   /* open files, those that are being read from included */
+} opened = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* A child process finds the lock free, and what it guards whole. Files that threads read from which it does not have stay open until
+ * their list is freed. */
+static void hold(void)
+{
+    pthread_mutex_lock(&opened.lock);
+}
+static void let_go(void)
+{
+    pthread_mutex_unlock(&opened.lock);
+}
+static void keep_whole_in_children(void)
+{
+    (void)pthread_atfork(hold, let_go, let_go); /* refused for want of memory: then a child had better not read files */
+}
+
+/* Under the lock, as all that follow. */
+static void becomes_idle(struct dti_file *file)
+{
+    file->older = opened.newest;
+    file->newer = NULL;
+    *(opened.newest != NULL ? &opened.newest->newer : &opened.oldest) = file;
+    opened.newest = file;
+}
+
+static void is_idle_no_more(struct dti_file *file)
+{
+    *(file->older != NULL ? &file->older->newer : &opened.oldest) = file->newer;
+    *(file->newer != NULL ? &file->newer->older : &opened.newest) = file->older;
+}
+
+static void close_file(struct dti_file *file)
+{
+    close(file->descriptor);
+    file->descriptor = -1;
+    opened.count--;
+}
+
+static bool close_oldest(void)
+{
+    struct dti_file *file = opened.oldest;
+    if (file == NULL)
+        return false;
+    is_idle_no_more(file);
+    close_file(file);
+    return true;
+}
+
+/* 0, or errno. */
+static int open_file(struct dti_file *file)
+{
+    while (opened.count >= DTI_FILES_OPEN && close_oldest())
+        ;
+    do
+        file->descriptor = open(file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may have become a FIFO */
+    while (file->descriptor < 0 && (errno == EMFILE || errno == ENFILE) && close_oldest());
+    if (file->descriptor < 0)
+        return errno;
+    opened.count++;
+    return 0;
+}
+
+/* Makes sure that it is open, and stays so until it is given back. 0, or errno. */
+static int take(struct dti_file *file)
+{
+    int failed = 0;
+    hold();
+    if (file->descriptor < 0)
+        failed = open_file(file);
+    else if (file->pins == 0)
+        is_idle_no_more(file);
+    file->pins += failed == 0;
+    let_go();
+    return failed;
+}
+
+static void give_back(struct dti_file *file)
+{
+    hold();
+    if (--file->pins == 0)
+        becomes_idle(file);
+    let_go();
+}
+
+/* -- making -- */
+
 ditto_status dti_files_create(struct dti_files *files, const ditto_files *names)
 {
-    *files = (struct dti_files){ .made = true };
-    pthread_mutex_init(&files->lock, NULL);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    *files = (struct dti_files){ 0 };
+    pthread_once(&once, keep_whole_in_children);
     for (uint32_t i = 0; i < names->count; i++) {
         if (names->names[i] == NULL || names->names[i][0] == '\0')
             return DTI_FAIL(DITTO_ERR_INVALID, "files->names[%u] is NULL or empty", i);
@@ -81,115 +176,33 @@ ditto_status dti_files_create(struct dti_files *files, const ditto_files *names)
     return DITTO_OK;
 }
 
-/* -- what is open -- */
-
-/* Lists that have files open, of the whole process; the first has waited longest to give one up. */
-static struct {
-    pthread_mutex_t lock;
-    struct dti_files *first, *last;
-    uint32_t count; /* of open files */
-} opened = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static void enter(struct dti_files *files)
-{
-    files->before = opened.last;
-    files->next = NULL;
-    *(opened.last != NULL ? &opened.last->next : &opened.first) = files;
-    opened.last = files;
-}
-
-static void leave(struct dti_files *files)
-{
-    *(files->before != NULL ? &files->before->next : &opened.first) = files->next;
-    *(files->next != NULL ? &files->next->before : &opened.last) = files->before;
-}
-
-/* Closes one that nobody reads from, if there is one; both locks are held. */
-static bool close_idle(struct dti_files *files)
-{
-    for (uint32_t i = 0; i < files->count; i++) {
-        struct dti_file *file = &files->file[files->hand];
-        files->hand = files->hand + 1 < files->count ? files->hand + 1 : 0;
-        if (file->descriptor < 0 || file->pins > 0)
-            continue;
-        close(file->descriptor);
-        file->descriptor = -1;
-        opened.count--;
-        leave(files); /* behind the others */
-        if (--files->open > 0)
-            enter(files);
-        return true;
-    }
-    return false;
-}
-
-/* Before one more is opened, by who holds the list's lock. If all are being read from, there are more threads than files that may be
- * open, and one more does no harm. */
-static void make_way(struct dti_files *files)
-{
-    pthread_mutex_lock(&opened.lock);
-    bool enough = opened.count < DTI_FILES_OPEN || close_idle(files);
-    for (struct dti_files *other = opened.first, *next; other != NULL && !enough; other = next) {
-        next = other->next;
-        if (other != files && pthread_mutex_trylock(&other->lock) == 0) {
-            enough = close_idle(other);
-            pthread_mutex_unlock(&other->lock);
-        }
-    }
-    pthread_mutex_unlock(&opened.lock);
-}
-
 void dti_files_free(struct dti_files *files)
 {
-    if (!files->made)
-        return;
-    pthread_mutex_lock(&opened.lock); /* nobody finds the list afterwards */
-    while (files->open > 0 && close_idle(files))
-        ;
-    pthread_mutex_unlock(&opened.lock);
+    hold();
+    for (uint32_t i = 0; i < files->count; i++) {
+        struct dti_file *file = &files->file[i];
+        if (file->descriptor < 0)
+            continue;
+        if (file->pins == 0) /* else by a thread that this process does not have */
+            is_idle_no_more(file);
+        close_file(file);
+    }
+    let_go();
     for (uint32_t i = 0; i < files->count; i++)
         free(files->file[i].name);
     free(files->file);
-    pthread_mutex_destroy(&files->lock);
 }
 
 /* -- reading -- */
 
-/* Opens a file of a list whose lock is held. 0, or errno. */
-static int open_file(struct dti_files *files, struct dti_file *file)
-{
-    make_way(files);
-    file->descriptor = open(file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may have become a FIFO */
-    if (file->descriptor < 0)
-        return errno;
-    pthread_mutex_lock(&opened.lock);
-    opened.count++;
-    if (files->open++ == 0)
-        enter(files);
-    pthread_mutex_unlock(&opened.lock);
-    return 0;
-}
-
 static ditto_status pin(struct dti_files *files, uint32_t number, int *descriptor)
 {
     struct dti_file *file = &files->file[number];
-    int failed = 0;
-    pthread_mutex_lock(&files->lock);
-    if (file->descriptor < 0)
-        failed = open_file(files, file);
-    file->pins += failed == 0;
-    *descriptor = file->descriptor;
-    pthread_mutex_unlock(&files->lock);
+    int failed = take(file);
     if (failed != 0)
         return DTI_FAIL_ERRNO(failed == ENOENT ? DITTO_ERR_NOT_FOUND : DITTO_ERR_IO, failed, "%s", file->name);
+    *descriptor = file->descriptor; /* the same until it is given back */
     return DITTO_OK;
-}
-
-static void unpin(struct dti_files *files, uint32_t number)
-{
-    pthread_mutex_lock(&files->lock);
-    files->file[number].pins--;
-    pthread_mutex_unlock(&files->lock);
 }
 
 ditto_status dti_files_read(struct dti_files *files, uint32_t file, uint64_t offset, void *to, size_t bytes,
@@ -206,7 +219,7 @@ ditto_status dti_files_read(struct dti_files *files, uint32_t file, uint64_t off
         *got += more > 0 ? (size_t)more : 0;
     }
     int failed = more < 0 ? errno : 0;
-    unpin(files, file);
+    give_back(&files->file[file]);
     if (more < 0)
         return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "%s: reading at offset %llu", files->file[file].name,
                               (unsigned long long)(offset + *got));
@@ -230,7 +243,7 @@ void dti_files_want(struct dti_files *files, uint32_t file, uint64_t offset, uin
     if (pin(files, file, &descriptor) != DITTO_OK)
         return;
     posix_fadvise(descriptor, (off_t)offset, (off_t)bytes, POSIX_FADV_WILLNEED);
-    unpin(files, file);
+    give_back(&files->file[file]);
 }
 
 uint32_t dti_files_next(const struct dti_files *files, uint32_t first, uint32_t number_of_first, uint32_t shards,

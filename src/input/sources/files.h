@@ -1,6 +1,4 @@
-/* src/input/sources/files.h - a list of files that many threads read, with few of them open at a time.
- *
- * Locks: a list's own, then the process's; whoever holds that only tries to take another list's. */
+/* src/input/sources/files.h - a list of files that many threads read, with few of them open at a time. */
 #ifndef DTI_FILES_H
 #define DTI_FILES_H
 
@@ -8,25 +6,21 @@
 
 #include "base/base.h"
 
-#include <pthread.h>
-
-/* At a time, of all lists of the process; there may be more while more than that are read from at this moment. */
+/* At a time, of all lists of the process, whoever was read from last; more only while more are being read from at this moment. */
 #define DTI_FILES_OPEN 64u
 
 struct dti_file {
     char *name;
     uint64_t bytes; /* when the list was made */
-    int descriptor; /* -1: not open. With the next one under the list's lock */
-    uint32_t pins;  /* threads that read from it now */
+    /* Under one lock of the process. */
+    int descriptor;                 /* -1: not open. Read without the lock by who has a pin */
+    uint32_t pins;                  /* threads that read from it now */
+    struct dti_file *older, *newer; /* among those that are open and not read from */
 };
 
 struct dti_files {
     struct dti_file *file; /* [count] */
     uint32_t count;
-    pthread_mutex_t lock;
-    bool made;                       /* there is a lock */
-    uint32_t open, hand;             /* how many are; where the search for one to close goes on */
-    struct dti_files *next, *before; /* among the lists that have files open; under the process's lock */
 };
 
 /* -- Making -- */

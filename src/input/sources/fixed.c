@@ -91,7 +91,7 @@ static ditto_status restore_fixed(struct dti_cursor *cursor, struct dti_bytes_re
 static ditto_status read_into(const ditto_dataset *dataset, uint32_t k, struct dti_place place, uint64_t offset,
                               void *to, size_t bytes)
 {
-    struct fixed_dataset *f = (struct fixed_dataset *)dataset; /* its files have a lock of their own */
+    struct fixed_dataset *f = (struct fixed_dataset *)dataset; /* descriptors are under a lock */
     DTI_TRY(dti_files_read_all(&f->files, place.file, offset, to, bytes, "record", place.number));
     dti_elements_arrange(to, bytes, dataset->component[k].dtype, f->swap);
     return DITTO_OK;

@@ -43,7 +43,7 @@ static ditto_status fill_npy(const ditto_dataset *dataset, struct dti_reader *re
     for (uint32_t k = 0; k < dataset->components; k++)
         if (dataset->component[k].bytes > 0)
             DTI_TRY(fill_component((struct npy_dataset *)dataset, k, rows, count,
-                                   destination[k])); /* its files have a lock */
+                                   destination[k])); /* descriptors are under a lock */
     return DITTO_OK;
 }
 

@@ -28,7 +28,8 @@ ditto_status dti_record_check_header(const struct dti_tfrecord *tfrecord, struct
 /* CORRUPT: the checksum is wrong, and the options do not trust the file. */
 ditto_status dti_record_check_data(const struct dti_tfrecord *tfrecord, struct dti_record record, const char *data,
                                    size_t length, const char *footer);
-/* Records that the file ended in, at `end`: CORRUPT, or IO where it had been longer. `in`: "header", "data", "footer". */
+/* Writes the error that the file ended in this record, at `end`: CORRUPT, or IO where it had been longer. `in`: "header", "data",
+ * "footer". */
 ditto_status dti_record_fail_cut(const struct dti_tfrecord *tfrecord, struct dti_record record, const char *in,
                                  uint64_t end, bool shorter);
 

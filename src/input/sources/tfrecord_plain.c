@@ -18,7 +18,7 @@ struct plain_cursor {
 
 static ditto_status open_plain(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
 {
-    struct dti_tfrecord *t = (struct dti_tfrecord *)dataset; /* its files have a lock of their own */
+    struct dti_tfrecord *t = (struct dti_tfrecord *)dataset; /* descriptors are under a lock */
     struct plain_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
