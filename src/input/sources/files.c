@@ -156,8 +156,11 @@ static int take(struct dti_file *file)
 static void give_back(struct dti_file *file)
 {
     hold();
-    if (--file->pins == 0)
+    if (--file->pins == 0) {
         becomes_idle(file);
+        if (opened.count > DTI_FILES_OPEN)
+            close_oldest();
+    }
     let_go();
 }
 
