@@ -58,6 +58,19 @@ uint64_t test_random(uint64_t *state);
 /* How often something is tried: `full` times, a fifth of it where DITTO_TEST_SHORT is set (sanitizers make it slow). */
 int test_trials(int full);
 
+/* Whether a sanitizer is at work: its shadow memory and threads do not fit under limits, and its malloc is not whole in the child of a
+ * process whose other threads use it. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 /* Runs `body` in a child process and returns its exit status (128 + signal when it was killed), 124 after `seconds`. What a
  * process can't take back (limits, seccomp, another user) is tried there. */
 /* In a child process there is no cmocka: REQUIRE prints and returns 1. */

@@ -12,17 +12,6 @@
 
 #include "replicas/replicas.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0 /* a sanitizer's shadow memory and threads do not fit under the limits below */
-#endif
-
 static ditto_status sum_a_block(ditto_replica *self, void *argument)
 {
     size_t count = *(size_t *)argument;
