@@ -317,6 +317,47 @@ static void rule_9_6_what_counts_across_files_is_not_shared_out_by_files(void **
     }
 }
 
+static ditto_status components_agree(ditto_replica *self, void *argument)
+{
+    struct distribution *d = argument;
+    ditto_batch b;
+    ditto_status status;
+    while ((status = ditto_next(self, d->iterator, &b)) == DITTO_OK) {
+        const int64_t *first = b.component[0].data, *second = b.component[1].data;
+        EXPECT(&d->report, b.components == 2 && b.component[1].shape[0] == b.rows);
+        for (uint64_t i = 0; i < b.rows; i++)
+            EXPECT(&d->report, second[i] == first[i] + 1000);
+        d->taken[ditto_replica_id(self)].rows += b.rows;
+    }
+    return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
+}
+
+static void rule_9_5_components_are_cut_at_the_same_rows(void **state)
+{
+    ditto_strategy *s = make_strategy(3, NULL);
+    ditto_dataset *input[2] = { range(0, 100), range(1000, 1100) }, *zipped, *d;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    struct distribution got;
+    (void)state;
+    assert_ok(ditto_dataset_zip(input, 2, &zipped));
+    d = then(zipped, shuffle_by, 30);
+    assert_status(ditto_strategy_iterate(s, d, &options, &got.iterator), DITTO_ERR_INVALID);
+    assert_message("batch it first");
+    for (uint64_t g = 1; g < 20; g++) {
+        options.global_batch = g;
+        options.partial = g % 2 ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_FILL;
+        assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
+        begin(&got, 3, got.iterator);
+        run_all(s, components_agree, &got, &got.report);
+        assert_int_equal(got.taken[0].rows + got.taken[1].rows + got.taken[2].rows, 100);
+        end(&got);
+    }
+    ditto_dataset_destroy(d);
+    for (int i = 0; i < 2; i++)
+        ditto_dataset_destroy(input[i]);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 /* -- from a function -- */
 
 struct making {
@@ -925,6 +966,7 @@ int main(void)
         cmocka_unit_test(rule_9_10_every_row_is_delivered_exactly_once),
         cmocka_unit_test(many_replicas_get_the_same_rows),
         cmocka_unit_test(rule_9_4_a_pipeline_that_ends_early_gives_empty_batches),
+        cmocka_unit_test(rule_9_5_components_are_cut_at_the_same_rows),
         cmocka_unit_test(rule_9_6_files_are_dealt_out_to_pipelines),
         cmocka_unit_test(rule_9_6_what_counts_across_files_is_not_shared_out_by_files),
         cmocka_unit_test(rule_9_9_across_replicas_no_row_before_a_failure_is_lost),
