@@ -203,6 +203,26 @@ static void rows_before_one_that_fails_are_reduced(void **state)
     ditto_dataset_destroy(d);
 }
 
+/* A row of 2^64 - 128 bytes can be counted, and what else its memory takes cannot. */
+static void a_row_that_no_memory_holds_is_refused(void **state)
+{
+    static struct rows rows;
+    const size_t half = ((size_t)1 << 63) - 128;
+    ditto_tensor row[3] = { { .dtype = DITTO_U8, .rank = 1, .shape = { half } },
+                            { .dtype = DITTO_U8, .rank = 1, .shape = { half } },
+                            { .dtype = DITTO_U8, .rank = 1, .shape = { 128 } } };
+    ditto_map_options options = DITTO_MAP_OPTIONS_INIT;
+    ditto_dataset *d = range(0, 3), *mapped;
+    (void)state;
+    options.row = row;
+    options.components = 3;
+    assert_ok(ditto_dataset_map(d, fail_on_row, NULL, &options, &mapped));
+    assert_status(list_rows(mapped, 0, &rows), DITTO_ERR_NO_MEMORY);
+    assert_message("no memory for the values of 1 rows");
+    ditto_dataset_destroy(mapped);
+    ditto_dataset_destroy(d);
+}
+
 static void a_shuffle_without_limit_reaches_every_order(void **state)
 {
     unsigned seen[24] = { 0 };
@@ -422,6 +442,7 @@ int main(void)
         cmocka_unit_test(random_maps_depend_on_row_and_pass_alone),
         cmocka_unit_test(what_is_repeated_goes_through_passes_of_its_own),
         cmocka_unit_test(rows_before_one_that_fails_are_reduced),
+        cmocka_unit_test(a_row_that_no_memory_holds_is_refused),
         cmocka_unit_test(a_shuffle_without_limit_reaches_every_order),
         cmocka_unit_test(a_generator_that_fails_loses_no_row_before_it),
         cmocka_unit_test(an_input_that_cannot_be_opened_comes_after_those_before_it),
