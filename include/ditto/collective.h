@@ -117,7 +117,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_list(ditto_replica *self
 
 /** A caller's own way to combine: out[i] = left[i] with right[i], for `count` elements of the size that was given. It must be
  *  associative; it need not be commutative. `out` may be left or right itself. Called on any replica's thread, several at once,
- *  in the default floating-point environment; it calls nothing of ditto but ditto_fail.
+ *  in the default floating-point environment; it calls nothing of ditto but ditto_fail, and a collective gives CONTEXT in it.
+ *  What it is given is memory of its own replica: if it takes longer than the limits, the other replicas return with
+ *  TIMED_OUT, and it may go on until the run's own limit.
  *  @return DITTO_OK, or an error that ends the run: the others get PEER_STOPPED */
 typedef ditto_status (*ditto_combine_fn)(void *out, const void *left, const void *right, size_t count, void *user);
 

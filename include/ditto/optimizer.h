@@ -46,7 +46,8 @@ typedef struct ditto_rule_range {
 } ditto_rule_range;
 
 /** On whatever replica's thread, several at a time on other ranges; how the elements are cut into ranges is not said, so each must
- *  be updated by itself. It calls nothing of ditto. */
+ *  be updated by itself. It calls nothing of ditto: a collective gives CONTEXT in it. Replicas' own threads call it, not their
+ *  helpers. If it takes longer than the limits, the other replicas return with TIMED_OUT. */
 typedef void (*ditto_rule_fn)(const ditto_rule_range *range, void *user);
 
 typedef struct ditto_optimizer_options {

@@ -79,10 +79,13 @@ typedef struct ditto_strategy_options {
     ditto_memory memory;
     uint32_t timeout_ms; /**< how long a replica waits for the others in a collective or for input. 0: the
                                   environment variable DITTO_TIMEOUT_MS, else 600000; DITTO_FOREVER */
-    uint32_t
-        run_timeout_ms; /**< how long run waits for functions to return. 0: for ever. A caller that works as replica 0
-                                  and never returns from its function, or waits for a helper that does not, cannot be
-                                  given up on: see DITTO_CALLER_WAITS */
+    /** How long run waits for functions to return. 0 means for ever. When it has passed, every replica that waits in the
+     *  library returns with an error, and the others have a quarter of the limit more (at least 250 ms, at most 1 s) to
+     *  return before the strategy is poisoned. A caller that works as replica 0 can be let go only while it waits in the
+     *  library. It cannot be given up on while its own function computes, or while it waits for a function that it has
+     *  given to a helper, or for the function of a ditto_update that uses its arguments on another NUMA node: see
+     *  DITTO_CALLER_WAITS. */
+    uint32_t run_timeout_ms;
     uint32_t spin_us;   /**< how long a waiting thread spins before it sleeps; 0: 50; not on shared PUs */
     size_t stack_bytes; /**< of the replicas' threads, at least 128 KiB; 0: the system's default */
     void (*thread_start)(uint32_t replica,
@@ -128,10 +131,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_kind kind, co
 
 /** Ends the threads and frees everything that belongs to the strategy. Its variables and iterators may be destroyed
  *  before or after; used after, they give DITTO_ERR_CONTEXT. NULL is allowed.
- *  @retval DITTO_ERR_BUSY      another thread is in a call on it; nothing was done
+ *  @retval DITTO_ERR_BUSY      another thread is in a call on it, or on a variable, an iterator or a value of it, be it only waiting
+ *                              for its turn; nothing was done
  *  @retval DITTO_ERR_CONTEXT   inside its own run or scope; nothing was done
  *  @retval DITTO_ERR_POISONED  it is destroyed, but the replicas that the message names never returned: their threads
- *                              and memory had to be left
+ *                              and memory had to be left. Variables, values and iterators of it are left too when they are
+ *                              destroyed: a replica that is late may use them
  *  In a child process after fork it frees without joining and returns DITTO_OK. */
 DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
 

@@ -28,7 +28,7 @@ static void fail(struct dti_device *d, ditto_status status, uint32_t serial_befo
     if (dti_error_serial == serial_before || dti_error_get()->status != status)
         DTI_FAIL(status, "a function on logical device %u of replica %u returned %s (%d) without a message of its own",
                  d->index, crew->replica->id, ditto_status_name(status), (int)status);
-    dti_stop_now(&crew->failed, dti_error_get());
+    dti_stop_now(&crew->failed, dti_error_get(), 0); /* of the function or loop at hand: there is no run inside */
     dti_team_stop(crew->replica->team);
 }
 
@@ -149,6 +149,8 @@ static void *helper_main(void *argument)
             atomic_store_explicit(&d->done, go, memory_order_release); /* E0 */
             dti_waitroom_signal(&crew->room, d->index);
         }
+        if (dti_team_forked(r->team)) /* a function forked, and this is the child: see dti_team_thread_main */
+            return NULL;
     }
     if (o->thread_stop != NULL)
         o->thread_stop(r->id, o->thread_user);
@@ -185,7 +187,7 @@ static void await(struct dti_replica *r, uint32_t device, dti_condition *conditi
         return;
     DTI_FAIL(DITTO_ERR_TIMED_OUT, "run_timeout_ms = %u passed, and logical device %u of replica %u had not returned",
              r->team->options.run_timeout_ms, device, r->id);
-    dti_team_stop(r->team);
+    dti_replica_stop_late(r, &limit);
     dti_wait(&crew->room, 0, device, &r->patience, &none, condition, &w);
 }
 
@@ -205,7 +207,7 @@ static ditto_status outcome(struct dti_replica *r)
     crew->outstanding = false;
     if (dti_stopped(&crew->failed)) {
         ditto_error error = crew->failed.error;
-        dti_stop_renew(&crew->failed);
+        dti_stop_reset(&crew->failed);
         dti_error_set(&error);
         return error.status;
     }
@@ -327,13 +329,17 @@ static ditto_status settle(uint32_t device, void *argument)
 static ditto_status start_helpers(struct dti_crew *crew)
 {
     struct dti_replica *r = crew->replica;
-    for (; crew->started < crew->devices; crew->started++) {
-        struct dti_device *d = &crew->device[crew->started];
+    while (crew->started < crew->devices) {
+        uint32_t index = crew->started;
+        struct dti_device *d = &crew->device[index];
         int failed = dti_thread_start(&d->thread, r->team->options.stack_bytes, helper_main, d);
         if (failed != 0)
-            return dti_thread_refused(failed, r->team->options.stack_bytes, "helper %u of %u of replica %u",
-                                      crew->started, crew->devices - 1, r->id);
-        DTI_TRY(dti_crew_post(r, crew->started, settle, d));
+            return dti_thread_refused(failed, r->team->options.stack_bytes, "helper %u of %u of replica %u", index,
+                                      crew->devices - 1, r->id);
+        /* Counted before anything else can fail: dti_crew_end_threads joins the threads that are counted, and
+         * no others. */
+        crew->started++;
+        DTI_TRY(dti_crew_post(r, index, settle, d));
     }
     return dti_crew_join(r);
 }

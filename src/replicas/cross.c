@@ -76,6 +76,7 @@ void dti_cross_leave(struct dti_team *team, struct dti_frame *frame)
 
 void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent)
 {
+    dependent->home = team;
     dependent->before = &team->dependents;
     dependent->next = team->dependents;
     if (dependent->next != NULL)

@@ -61,10 +61,12 @@ bool dti_pause_serve(struct dti_replica *self)
     struct dti_team *team = self->team;
     struct dti_deadline never = { .timeout_ms = DITTO_FOREVER };
     for (;;) {
+        if (dti_team_forked(team)) /* an inner run's function forked, and this is the child: nobody will call */
+            return false;
         dti_wait(&team->room, self->id, DTI_AWAITS_GO(team), &self->patience, &never, is_called, self);
         if (dti_team_is_sent_home(team))
             return false;
-        uint32_t number = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
+        uint64_t number = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
         if (number == self->seen) {
             if (refuse(self))
                 return false;
@@ -81,7 +83,9 @@ bool dti_pause_serve(struct dti_replica *self)
 
 void dti_pause_refuse(struct dti_replica *self)
 {
-    if (self->id !=
-        0) /* the run is stopped: that refuses, or serves what has begun. Without replica 0 nothing begins */
+    /* Without replica 0 no pause begins. If the run goes on, this replica never announced itself at the
+     * meeting (it is in a child process, or inside a function that may call no collective), so no pause can
+     * begin without it either. */
+    if (self->id != 0 && !dti_team_forked(self->team) && dti_stopped(&self->team->stop))
         (void)dti_pause_serve(self);
 }

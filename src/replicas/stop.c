@@ -1,30 +1,67 @@
-/* src/replicas/stop.c - ending a run early. */
+/* src/replicas/stop.c - ending a run early. Argued in stop.h. */
 #include "replicas/stop.h"
 
 #include <sched.h>
 
 void dti_stop_init(struct dti_stop *stop)
 {
-    atomic_init(&stop->stopped, 0);
-    atomic_init(&stop->claimed, 0);
+    atomic_init(&stop->state, DTI_GOING);
 }
 
-bool dti_stop_now(struct dti_stop *stop, const ditto_error *error)
+/* Waits while another thread writes its error, and gives the state after that. */
+static uint32_t settled_state(const struct dti_stop *stop)
 {
-    /* relaxed: only decides who writes; the record is published by stopped */
-    if (atomic_exchange_explicit(&stop->claimed, 1, memory_order_relaxed) != 0) {
-        while (!dti_stopped(stop)) /* the winner is writing: its error is what this caller will tell */
-            sched_yield();
-        return false;
+    uint32_t state;
+    while (((state = atomic_load_explicit(&stop->state, memory_order_acquire)) & DTI_CLAIMED) != 0) /* X1 */
+        sched_yield();
+    return state;
+}
+
+/* Changes the state from `from`; false: it was another one by then. acq_rel: for what X1 says of a state that
+ * is seen. */
+static bool change(struct dti_stop *stop, uint32_t from, uint32_t to)
+{
+    return atomic_compare_exchange_strong_explicit(&stop->state, &from, to, memory_order_acq_rel, memory_order_relaxed);
+}
+
+/* `flag`: 0 or DTI_EXPIRED. */
+static bool end_run(struct dti_stop *stop, const ditto_error *error, uint64_t run, uint32_t flag)
+{
+    for (;;) {
+        uint32_t state = settled_state(stop);
+        if ((state & DTI_STOPPED) != 0) { /* another error was first */
+            if ((state & flag) == flag || change(stop, state, state | flag))
+                return false;
+        } else if (change(stop, DTI_GOING, DTI_CLAIMED | flag)) {
+            stop->run = run;
+            stop->error = *error;
+            atomic_store_explicit(&stop->state, DTI_STOPPED | flag, memory_order_release); /* X0 */
+            return true;
+        }
     }
-    stop->error = *error;
-    atomic_store_explicit(&stop->stopped, 1, memory_order_release); /* X0 */
-    return true;
 }
 
-void dti_stop_renew(struct dti_stop *stop)
+bool dti_stop_now(struct dti_stop *stop, const ditto_error *error, uint64_t run)
 {
-    /* relaxed: the next run's go word publishes both to the replicas */
-    atomic_store_explicit(&stop->stopped, 0, memory_order_relaxed);
-    atomic_store_explicit(&stop->claimed, 0, memory_order_relaxed);
+    return end_run(stop, error, run, 0);
+}
+
+bool dti_stop_expire(struct dti_stop *stop, const ditto_error *error, uint64_t run)
+{
+    return end_run(stop, error, run, DTI_EXPIRED);
+}
+
+void dti_stop_renew(struct dti_stop *stop, uint64_t run)
+{
+    /* A claimer can only be the outermost run's poster, because all others have returned: its stop is not
+     * this run's. */
+    uint32_t state = settled_state(stop);
+    if (state == DTI_STOPPED && stop->run == run)
+        (void)change(stop, DTI_STOPPED, DTI_GOING); /* fails if the time has just run out: then the stop stays */
+}
+
+void dti_stop_reset(struct dti_stop *stop)
+{
+    /* relaxed: the next run's go word publishes it to the replicas */
+    atomic_store_explicit(&stop->state, DTI_GOING, memory_order_relaxed);
 }

@@ -9,7 +9,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define GRACE_MS 1000u /* after a run timeout: for those who only wait for the ones that are missing */
+/* After a run timeout: how long replicas that wait in the library have to return. A quarter of the limit,
+ * within these bounds. */
+#define GRACE_LEAST_MS 250u
+#define GRACE_MOST_MS  1000u
 
 /* -- the run of one replica -- */
 
@@ -40,7 +43,7 @@ static bool has_unjoined(const struct dti_replica *r)
     return r->crew != NULL && r->crew->outstanding;
 }
 
-void dti_team_work(struct dti_replica *r, uint32_t number)
+void dti_team_work(struct dti_replica *r, uint64_t number)
 {
     struct dti_team *team = r->team;
     int32_t outer = dti_error_replica; /* in a pause: replica 0's, or none */
@@ -109,8 +112,13 @@ void *dti_team_thread_main(void *argument)
     if (team->options.thread_start != NULL)
         team->options.thread_start(r->id, team->options.thread_user);
     set_patience(r);
-    while (await_go(r))
+    while (await_go(r)) {
         dti_team_work(r, r->seen);
+        /* The function forked, and this is the child, where nobody will ever call again. As its only thread,
+         * this one ends the process by returning, as main does. Its helpers are not here to be joined. */
+        if (dti_team_forked(team))
+            return NULL;
+    }
     dti_crew_end_threads(r->crew); /* here, so that a leader who was given up on still sends its helpers home */
     if (team->options.thread_stop != NULL)
         team->options.thread_stop(r->id, team->options.thread_user);
@@ -119,13 +127,13 @@ void *dti_team_thread_main(void *argument)
 
 /* -- run -- */
 
-uint32_t dti_team_next_number(const struct dti_team *team)
+uint64_t dti_team_next_number(const struct dti_team *team)
 {
     /* relaxed: whoever posts has seen what was posted last */
     return atomic_load_explicit(&team->go, memory_order_relaxed) + 1;
 }
 
-void dti_team_post(struct dti_team *team, uint32_t number)
+void dti_team_post(struct dti_team *team, uint64_t number)
 {
     atomic_store_explicit(&team->go, number, memory_order_release); /* G0 */
     dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
@@ -139,7 +147,7 @@ void dti_team_send_home(struct dti_team *team)
 
 /* A run, as whoever posted it sees it. */
 struct run {
-    uint32_t number;
+    uint64_t number;
     bool waits; /* the poster is not replica 0 */
     bool inner; /* posted in a pause of another run */
     struct dti_deadline deadline;
@@ -147,7 +155,7 @@ struct run {
 
 struct done_wait {
     const struct dti_replica *replica;
-    uint32_t number;
+    uint64_t number;
 };
 static bool is_done(void *argument)
 {
@@ -168,7 +176,7 @@ static bool join(struct dti_team *team, const struct run *run, struct dti_deadli
     return true;
 }
 
-void dti_team_list_missing(const struct dti_team *team, uint32_t number, char *buffer, size_t size)
+void dti_team_list_missing(const struct dti_team *team, uint64_t number, char *buffer, size_t size)
 {
     struct dti_text text = { buffer, size, 0 };
     buffer[0] = '\0';
@@ -179,29 +187,40 @@ void dti_team_list_missing(const struct dti_team *team, uint32_t number, char *b
     }
 }
 
-/* The run timeout has come: stop those who wait, and give up on those who do not return. */
+static uint32_t grace_ms(const struct dti_team *team)
+{
+    uint32_t quarter = team->options.run_timeout_ms / 4;
+    return quarter < GRACE_LEAST_MS ? GRACE_LEAST_MS : quarter > GRACE_MOST_MS ? GRACE_MOST_MS : quarter;
+}
+
+/* The run timeout has come: replicas that wait in the library are stopped, and the others are given up on. */
 static void give_up(struct dti_team *team, const struct run *run)
 {
     char missing[256];
     dti_team_list_missing(team, run->number, missing, sizeof missing);
     DTI_FAIL(DITTO_ERR_TIMED_OUT, "run_timeout_ms = %u passed, and these replicas had not returned: %s",
              team->options.run_timeout_ms, missing);
-    /* relaxed, both: hints; nothing is read through them */
-    if (!run->inner)
-        atomic_store_explicit(&team->expired, true, memory_order_relaxed);
-    dti_team_stop(team);
-    if (!join(team, run, &(struct dti_deadline){ .timeout_ms = GRACE_MS }))
-        atomic_store_explicit(&team->poisoned, true, memory_order_relaxed);
+    dti_team_expire(team);
+    if (!join(team, run, &(struct dti_deadline){ .timeout_ms = grace_ms(team) }))
+        atomic_store_explicit(&team->poisoned, true, memory_order_relaxed); /* a hint; nothing is read through it */
 }
 
 /* The run's error into the caller's record. The stop record itself stays as it was published. */
-static ditto_status tell_error(const struct dti_team *team, uint32_t number)
+static ditto_status tell_error(const struct dti_team *team, const struct run *run)
 {
     ditto_error error = team->stop.error;
+    if (!run->inner && team->stop.run != run->number && dti_stop_is_expired(&team->stop)) {
+        /* What stopped first was a run inside this one, and there the time ran out before that could be
+         * handled. */
+        DTI_FAIL(DITTO_ERR_TIMED_OUT,
+                 "run_timeout_ms = %u passed in a run inside this one, which had failed with %s: %.300s",
+                 team->options.run_timeout_ms, ditto_status_name(error.status), error.message);
+        error = *dti_error_get();
+    }
     if (team->poisoned) {
         char missing[256];
         struct dti_text text = { error.message, sizeof error.message, strlen(error.message) };
-        dti_team_list_missing(team, number, missing, sizeof missing);
+        dti_team_list_missing(team, run->number, missing, sizeof missing);
         dti_text_add(&text, "; replicas %s still run: the strategy is poisoned, only destroy is allowed", missing);
     }
     dti_error_set(&error);
@@ -218,7 +237,7 @@ void dti_team_set_job(struct dti_team *team, dti_job job, void *argument)
 }
 
 /* The innermost run, from which nobody has returned. Relaxed, all: everybody is parked or serves, and go publishes them. */
-static void number_run(struct dti_team *team, uint32_t number)
+static void number_run(struct dti_team *team, uint64_t number)
 {
     atomic_store_explicit(&team->run, number, memory_order_relaxed);
     if (team->crowded)
@@ -247,8 +266,8 @@ static ditto_status finish_run(struct dti_team *team, struct run *run)
         return dti_fail_forked();
     if (!join(team, run, &run->deadline))
         give_up(team, run);
-    if (dti_stopped(&team->stop))
-        return tell_error(team, run->number);
+    if (dti_stopped(&team->stop)) /* always, when it was given up */
+        return tell_error(team, run);
     for (uint32_t i = 0; i < team->n; i++)
         if (team->replica[i].news != DITTO_OK)
             return team->replica[i].news;
@@ -258,13 +277,14 @@ static ditto_status finish_run(struct dti_team *team, struct run *run)
 /* In a pause of another run, whose time is all there is, and from which nobody has returned when this one is over. */
 static ditto_status run_inside(struct dti_team *team, struct run *run)
 {
-    uint32_t outer = dti_team_run_number(team);
+    uint64_t outer = dti_team_run_number(team);
     run->deadline = (struct dti_deadline){ team->options.run_timeout_ms, team->run_deadline_ns };
     open_pauses(team);
     number_run(team, run->number);
     dti_team_post(team, run->number);
     ditto_status status = finish_run(team, run);
     number_run(team, outer);
+    team->ended = run->number;
     return status;
 }
 
@@ -279,6 +299,7 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
         return run_inside(team, &run);
     open_pauses(team);
     number_run(team, run.number);
+    team->outermost = run.number;
     team->run_deadline_ns = dti_deadline_at(&run.deadline);
     dti_team_post(team, run.number);
     return finish_run(team, &run);
@@ -286,14 +307,13 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
 
 void dti_team_renew(struct dti_team *team)
 {
-    /* relaxed: see give_up. Of an outermost run whose time is over, the stop stays for its replicas to see. */
-    if (team->pauses != 0 && atomic_load_explicit(&team->expired, memory_order_relaxed))
-        return;
-    atomic_store_explicit(&team->expired, false, memory_order_relaxed);
-    dti_stop_renew(&team->stop);
+    if (team->pauses != 0)
+        dti_stop_renew(&team->stop, team->ended);
+    else if (!team->poisoned)
+        dti_stop_reset(&team->stop);
 }
 
-uint32_t dti_team_run_number(const struct dti_team *team)
+uint64_t dti_team_run_number(const struct dti_team *team)
 {
     /* relaxed: the poster wrote it itself, a replica in a run has acquired it already */
     return atomic_load_explicit(&team->run, memory_order_relaxed);
@@ -303,13 +323,30 @@ uint32_t dti_team_run_number(const struct dti_team *team)
 
 void dti_team_stop(struct dti_team *team)
 {
-    if (dti_stop_now(&team->stop, dti_error_get()))
+    if (dti_stop_now(&team->stop, dti_error_get(), dti_team_run_number(team)))
         dti_waitroom_signal(&team->room, DTI_EVERYONE);
+}
+
+void dti_team_expire(struct dti_team *team)
+{
+    /* Always wakes: replicas may be parked that an inner run's poster would have released. */
+    (void)dti_stop_expire(&team->stop, dti_error_get(), team->outermost);
+    dti_waitroom_signal(&team->room, DTI_EVERYONE);
+}
+
+void dti_replica_stop_late(const struct dti_replica *r, const struct dti_deadline *deadline)
+{
+    if (dti_deadline_is_of_run(r, deadline))
+        dti_team_expire(r->team);
+    else
+        dti_team_stop(r->team);
 }
 
 ditto_status dti_team_stop_status(const struct dti_team *team)
 {
     const ditto_error *first = &team->stop.error;
+    if (dti_team_forked(team)) /* a child process, whose parent's run is not its own */
+        return dti_fail_forked();
     if (first->status == DITTO_ERR_DIVERGED)
         return DTI_FAIL(DITTO_ERR_DIVERGED, "%s", first->message);
     if (first->replica < 0)
@@ -319,10 +356,15 @@ ditto_status dti_team_stop_status(const struct dti_team *team)
                     ditto_status_name(first->status), first->message);
 }
 
+bool dti_team_has_left(const struct dti_team *team, uint32_t replica)
+{
+    return is_done(&(struct done_wait){ &team->replica[replica], team->outermost });
+}
+
 bool dti_team_all_returned(const struct dti_team *team)
 {
     for (uint32_t i = 0; i < team->n; i++)
-        if (!dti_replica_returned(&team->replica[i]))
+        if (!dti_team_has_left(team, i))
             return false;
     return true;
 }

@@ -1,13 +1,15 @@
 /* src/replicas/team.h - the team: N persistent, pinned threads that run one job at a time, as fork and join.
  *
- * Runs nest: while all replicas pause inside a run (pause.c), replica 0's thread may post jobs of its own, which the
- * others do where they wait. So there is one run at a time that can go on, the innermost, and one stop word is enough.
+ * Runs nest: while all replicas pause inside a run (pause.c), replica 0's thread may post jobs of its own,
+ * which the others do where they wait. So there is one run at a time that can go on, the innermost, and one
+ * stop word is enough.
  *
- * Invariants  I1  every go number is posted once; `run` is the number of the innermost run, and differs from every done
- *                 of a replica that is still in it.
- *             I2  job and argument change only when all replicas have seen the go number before: they have done it, or
- *                 they have met since.
- * Edges       G0 -> G1  the poster's job -> every replica that sees the new go number; also the end of a pause
+ * Invariants  I1  every go number is posted once (64 bits do not wrap: 2^32 posts take minutes); `run` is the
+ *                 number of the innermost run, and differs from every done of a replica that is still in it.
+ *             I2  job and argument change only when all replicas have seen the go number before: they have
+ *                 done it, or they have met since.
+ * Edges       G0 -> G1  the poster's job -> every replica that sees the new go number; also the end of a
+ *                       pause
  *             D0 -> D1  a replica's job -> the poster that sees its done number
  * Ending      by a word of its own, home: the end of a poisoned team may come while replica 0 still posts
  * Progress    run returns when every job has returned; with a run timeout it may give up on some (poisoned).
@@ -31,7 +33,7 @@
 
 struct dti_replica {
     /* Written by the replica alone, watched by the poster and by peers that wait for it. */
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t done; /* number of the last run that it finished */
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t done; /* number of the last run that it finished */
     ditto_status news;                            /* plain, published by done: > 0 if its function returned news */
     /* Constant while the team runs, but for patience: written by the replica itself at the start of a run. */
     alignas(DTI_LINE_PAIR) uint32_t id;
@@ -47,7 +49,7 @@ struct dti_replica {
     struct dti_patience patience;
     uint32_t load_epoch; /* that patience was made for */
     uint32_t depth;      /* pauses around the run that it is in */
-    uint32_t seen;       /* the last go number that it has acted on */
+    uint64_t seen;       /* the last go number that it has acted on */
     int32_t tid, cpu;    /* read back; -1: unknown */
     pthread_t thread;
     struct dti_mask mask;      /* where its leader may run: its first PU; all of them when helpers are off */
@@ -67,10 +69,23 @@ struct dti_team_options {
     void *thread_user;
 };
 
-/* Something that lives on a team and must let go of it before it is destroyed: a variable, an iterator. */
+/* How a team ends. */
+enum dti_team_end {
+    DTI_TEAM_ENDS,
+    DTI_TEAM_IS_FORKED, /* in a child process: its threads are not there */
+    DTI_TEAM_IS_LEFT,   /* poisoned: a replica that never returned may still use all that it has */
+};
+
+/* Something that lives on a team and must let go of it before it is destroyed: a variable, an iterator. Zero
+ * but for orphan before it is added. */
 struct dti_dependent {
-    void (*orphan)(struct dti_dependent *self, bool threads_live); /* threads_live is false in a child after fork */
+    void (*orphan)(struct dti_dependent *self, enum dti_team_end end);
     struct dti_dependent *next, **before;
+    struct dti_gate gate;        /* of cross calls on it; closed when the team ends */
+    const struct dti_team *home; /* the team that it was added to, also when that has gone; compared alone */
+    /* The user has destroyed it while its team was poisoned. It stays, because a replica that never returned
+     * may use it: until the team ends, if the replica has returned by then, else until the process ends. */
+    bool unwanted;
 };
 
 typedef ditto_status (*dti_job)(struct dti_replica *replica, void *argument);
@@ -82,27 +97,29 @@ struct dti_team {
     bool crowded;          /* by itself: PUs shared among its replicas, or a quota below their number */
     _Atomic bool home;     /* no run will follow, threads end: set once. All watch it, so nothing near it changes */
     uint64_t yield_ns;     /* how long a crowded replica yields before it sleeps */
-    const uint32_t *alive; /* reads 0 in a child process (MADV_WIPEONFORK) */
+    uint32_t process;      /* that it was made in: it is dead in children (base/fork.h) */
     struct dti_sync *sync; /* src/sync's state for this team, of runs that are not inside others; opaque here */
     struct ditto_strategy *strategy; /* whose team it is; opaque here, compared alone */
     struct dti_waitroom room;        /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
     struct dti_stop stop;
     uint64_t run_deadline_ns;             /* of the present run; DTI_NEVER: none. Published by go */
-    _Atomic bool poisoned;                /* set by who gives up on a replica; else read under lock */
-    _Atomic bool expired;                 /* the outermost run's time is over: inner runs do not start afresh */
+    _Atomic bool poisoned;                /* set by the poster that gives up on a replica; else read under lock */
+    uint64_t outermost;                   /* number of the last run that was not inside another; under lock */
     _Atomic uint32_t scopes;              /* entered on any thread and not left */
     _Atomic uint32_t refused[DTI_PAUSES]; /* not 0: somebody will not pause */
     struct dti_dependent *dependents;     /* under lock */
     uint32_t producers;                   /* of its iterators, since it was made: the next one's number. The turn's */
     struct dti_registry *variables;       /* src/vars'; under lock; opaque here */
     pthread_mutex_t lock;                 /* one cross call at a time */
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t go; /* number posted last */
-    _Atomic uint32_t run;                       /* the innermost run's; relaxed: published by go */
+    struct dti_gate gate;                 /* of cross calls, those that wait for their turn included */
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t go; /* number posted last */
+    _Atomic uint64_t run;                       /* the innermost run's; relaxed: published by go */
     dti_job job;                                /* plain, published by go */
     void *argument;
     /* How many pauses are going on in each other, of the present run: replica 0's own; else of whoever posts. Beside what others read
      * it cost them a line in each merge_call. */
     alignas(DTI_LINE_PAIR) uint32_t pauses;
+    uint64_t ended;                     /* number of the run that ended last; of the same threads */
     _Atomic uint32_t pause[DTI_PAUSES]; /* enum dti_pause_state, of the run that is inside as many pauses */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t returned; /* of the present run; counted in crowded teams alone */
 };
@@ -129,11 +146,16 @@ static inline struct dti_team *dti_team_of(const ditto_strategy *strategy)
 
 /* -- Cross context -- */
 ditto_status dti_team_create(const struct dti_team_options *options, struct dti_team **out);
-/* All threads that can be joined are. POISONED: some never returned, they and the team's memory are left. */
+/* Takes the turn and shuts the gates of the team and of all that lives on it; then dti_team_reopen or
+ * dti_team_destroy follows. BUSY: a call is in; nothing has changed. */
+ditto_status dti_team_close(struct dti_team *team);
+void dti_team_reopen(struct dti_team *team);
+/* A closed team, or any in a child process. All threads that can be joined are. POISONED: some never
+ * returned, they and the team's memory are left. */
 ditto_status dti_team_destroy(struct dti_team *team);
 static inline bool dti_team_forked(const struct dti_team *team)
 {
-    return *team->alive == 0;
+    return dti_process_differs(team->process);
 }
 ditto_status dti_fail_forked(void); /* FORKED, with its message */
 
@@ -144,9 +166,10 @@ enum dti_caller_place { DTI_CALLER_WHERE_IT_IS, DTI_CALLER_PINNED };
 ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enum dti_caller_place place);
 void dti_cross_leave(struct dti_team *team, struct dti_frame *frame);
 
-/* Between enter and leave: job(replica, argument) on every replica's thread; the caller is replica 0 unless it waits.
- * The first error, with its record in the caller's thread; else the news of the lowest id; else OK. The stop word is
- * left set when a replica failed, so that rooms above can renew their state: then call dti_team_renew.
+/* Between enter and leave: job(replica, argument) on every replica's thread; the caller is replica 0 unless
+ * it waits. The first error, with its record in the caller's thread; else the news of the lowest id; else OK.
+ * The stop is left set when a replica failed, so that rooms above can renew their state: then call
+ * dti_team_renew, which clears the stop of the run that ended last. A stop that is the outer run's stays.
  * timeout_ms (DITTO_FOREVER: none; the library's own jobs always end): see dti_team_destroy. */
 ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, uint32_t timeout_ms);
 void dti_team_renew(struct dti_team *team);
@@ -161,7 +184,7 @@ DTI_COMPANION ditto_status dti_watch(ditto_strategy *strategy, struct dti_depend
 DTI_COMPANION void dti_unwatch(ditto_strategy *strategy, struct dti_dependent *dependent);
 void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent);
 void dti_dependent_remove(struct dti_team *team, struct dti_dependent *dependent);
-uint32_t dti_team_run_number(const struct dti_team *team);
+uint64_t dti_team_run_number(const struct dti_team *team);
 
 /* Threads of the team on a PU: leaders and helpers; with helpers off, leaders that may run there. */
 uint32_t dti_team_threads_on(const struct dti_team *team, uint32_t pu);
@@ -171,6 +194,26 @@ struct dti_patience dti_team_patience(const struct dti_team *team, uint32_t pu, 
  * policy that it inherited. SYSTEM. */
 ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dti_mask *mask);
 
+/* Enters a gate of the team or of something that lives on it. *held is the gate to leave: NULL if this thread
+ * is inside a run or another call of the team, which holds it already. So a function of a poisoned run that
+ * never returned keeps nobody from destroying the strategy. False: the gate is closed. `team` is compared
+ * alone. */
+static inline bool dti_team_hold(const struct dti_team *team, struct dti_gate *gate, struct dti_gate **held)
+{
+    if (dti_frame_top != NULL && dti_team_has_turn(team))
+        return true;
+    bool open = dti_gate_enter(gate);
+    *held = open ? gate : NULL;
+    return open;
+}
+/* First in a public function that takes a strategy in cross-replica context: NULL is INVALID; any other is
+ * not destroyed before the function returns. A strategy that has been destroyed before is an error of the
+ * caller, which is not detected. */
+#define DTI_HOLD_STRATEGY(strategy)                \
+    DTI_TRY(dti_not_null((strategy), "strategy")); \
+    DTI_LEAVES_GATE(held_strategy_, NULL);         \
+    (void)dti_team_hold(dti_team_of(strategy), &dti_team_of(strategy)->gate, &held_strategy_)
+
 /* -- The replica's own thread -- */
 /* Of an error that the user's function returned: a record with a message, unless it has written one since then. */
 void dti_replica_ensure_record(const struct dti_replica *replica, ditto_status status, uint32_t serial_before);
@@ -178,10 +221,13 @@ const ditto_replica *dti_replica_handle(const struct dti_replica *replica); /* g
 ditto_status dti_replica_alloc(struct dti_replica *replica, size_t bytes, size_t alignment, void **out);
 
 /* -- Any thread -- */
-/* Ends the present run with the calling thread's error record; the first one wins. Wakes every sleeper. */
+/* Ends the innermost run with the calling thread's error record; the first one wins. Wakes every sleeper. */
 void dti_team_stop(struct dti_team *team);
+/* The same when run_timeout_ms has passed: ends all runs, and no inner run's poster can clear it. */
+void dti_team_expire(struct dti_team *team);
 /* PEER_STOPPED with a message that names the failed replica; DIVERGED stays DIVERGED: it concerns all. */
 ditto_status dti_team_stop_status(const struct dti_team *team);
+/* Whether all replicas have returned from the last outermost run, and not from a run inside it alone. */
 bool dti_team_all_returned(const struct dti_team *team);
 /* The limit of a wait on this replica. A caller that works as replica 0 must not wait past the end of its own run. */
 static inline struct dti_deadline dti_replica_deadline(const struct dti_replica *replica, uint32_t timeout_ms)
@@ -199,7 +245,10 @@ static inline bool dti_deadline_is_of_run(const struct dti_replica *replica, con
 {
     return replica->team->run_deadline_ns != DTI_NEVER && deadline->at_ns == replica->team->run_deadline_ns;
 }
-bool dti_replica_returned(const struct dti_replica *replica); /* from the present run's function */
+/* Ends the run with the calling thread's error record, because a wait on this replica has reached its
+ * deadline: all runs if the deadline is the outermost run's. */
+void dti_replica_stop_late(const struct dti_replica *replica, const struct dti_deadline *deadline);
+bool dti_replica_returned(const struct dti_replica *replica); /* from the innermost run's function */
 bool dti_replica_owns_handle(const struct dti_replica *replica, const ditto_replica *self);
 
 #endif

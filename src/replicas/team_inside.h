@@ -4,19 +4,21 @@
 
 #include "replicas/team.h"
 
-#define DTI_GO_NONE 0u /* the run number before the first run */
+#define DTI_GO_NONE UINT64_C(0) /* the run number before the first run */
 
 void dti_team_set_job(struct dti_team *team, dti_job job, void *argument);
-uint32_t dti_team_next_number(const struct dti_team *team);
-void dti_team_post(struct dti_team *team, uint32_t number);
+uint64_t dti_team_next_number(const struct dti_team *team);
+void dti_team_post(struct dti_team *team, uint64_t number);
 /* Of the pauses of a run: one may begin; it goes on; it was refused. */
 enum dti_pause_state { DTI_PAUSE_OPEN, DTI_PAUSE_BEGUN, DTI_PAUSE_DECLINED };
 bool dti_team_go_changed(void *replica); /* since what it has seen */
 bool dti_team_is_sent_home(const struct dti_team *team);
-void dti_team_work(struct dti_replica *r, uint32_t number); /* the posted job, on this replica */
+void dti_team_work(struct dti_replica *r, uint64_t number); /* the posted job, on this replica */
 void *dti_team_thread_main(void *replica);                  /* the body of a leader's thread */
 void dti_team_send_home(struct dti_team *team); /* no run will follow: parked leaders end, others when they return */
+/* Whether a replica has returned from the last outermost run. acquire: then its effects are seen. */
+bool dti_team_has_left(const struct dti_team *team, uint32_t replica);
 /* The replicas that have not returned from run `number`, as "2, 5". */
-void dti_team_list_missing(const struct dti_team *team, uint32_t number, char *buffer, size_t size);
+void dti_team_list_missing(const struct dti_team *team, uint64_t number, char *buffer, size_t size);
 
 #endif

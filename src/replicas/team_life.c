@@ -11,8 +11,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define YIELD_NS        100000u /* how long a crowded thread yields before it sleeps, */
 #define YIELD_SHARER_NS 5000u   /* and more for each thread it shares its PU with: each has its turn once */
@@ -92,13 +90,65 @@ uint32_t dti_team_threads_on(const struct dti_team *team, uint32_t pu)
     return threads;
 }
 
-static void orphan_dependents(struct dti_team *team, bool threads_live)
+/* Dependents before `end`; those that nobody wants are closed for good. */
+static void open_gates(struct dti_team *team, const struct dti_dependent *end)
 {
-    while (team->dependents != NULL) {
-        struct dti_dependent *dependent = team->dependents;
-        dti_dependent_remove(team, dependent);
-        dependent->orphan(dependent, threads_live);
+    for (struct dti_dependent *d = team->dependents; d != end; d = d->next)
+        if (!d->unwanted)
+            dti_gate_open(&d->gate);
+    dti_gate_open(&team->gate);
+}
+
+static bool shut_gates(struct dti_team *team)
+{
+    struct dti_dependent *d = team->dependents;
+    if (!dti_gate_shut(&team->gate))
+        return false;
+    while (d != NULL && (d->unwanted || dti_gate_shut(&d->gate)))
+        d = d->next;
+    if (d != NULL)
+        open_gates(team, d);
+    return d == NULL;
+}
+
+ditto_status dti_team_close(struct dti_team *team)
+{
+    if (pthread_mutex_trylock(&team->lock) == 0) {
+        if (shut_gates(team))
+            return DITTO_OK;
+        pthread_mutex_unlock(&team->lock);
     }
+    return DTI_FAIL(DITTO_ERR_BUSY,
+                    "a call on the strategy, or on something that was made with it, has not returned (on another "
+                    "thread, or on this one, from a function that the call was given): destroy it after that");
+}
+
+void dti_team_reopen(struct dti_team *team)
+{
+    open_gates(team, NULL);
+    pthread_mutex_unlock(&team->lock);
+}
+
+static void close_gate(struct dti_gate *gate, enum dti_team_end end)
+{
+    if (end == DTI_TEAM_IS_FORKED) /* it may count calls of threads that are not in the child */
+        atomic_store_explicit(&gate->word, DTI_GATE_CLOSED, memory_order_relaxed);
+    else
+        dti_gate_close(gate);
+}
+
+/* What is left stays in the list, so that it is found by those who look for leaks. */
+static void orphan_dependents(struct dti_team *team, enum dti_team_end end)
+{
+    for (struct dti_dependent *d = team->dependents, *next; d != NULL; d = next) {
+        next = d->next;
+        if (end != DTI_TEAM_IS_LEFT)
+            dti_dependent_remove(team, d);
+        if (!d->unwanted)
+            close_gate(&d->gate, end);
+        d->orphan(d, end);
+    }
+    close_gate(&team->gate, end);
 }
 
 static void release(struct dti_team *team)
@@ -110,23 +160,9 @@ static void release(struct dti_team *team)
         dti_arena_destroy(team->replica[i].arena);
     }
     dti_waitroom_free(&team->room);
-    if (team->alive != NULL)
-        munmap((void *)(uintptr_t)team->alive, sizeof *team->alive);
     pthread_mutex_destroy(&team->lock);
     free(team->replica);
     free(team);
-}
-
-/* A page that the kernel zeroes in a child process: noticed however the fork was made, atfork handlers run or not. */
-static const uint32_t *map_alive(void)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uint32_t *alive = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (alive == MAP_FAILED)
-        return NULL;
-    madvise(alive, page, MADV_WIPEONFORK);
-    *alive = 1;
-    return alive;
 }
 
 static void init_replicas(struct dti_team *team, const ditto_placement *placement)
@@ -183,10 +219,9 @@ static struct dti_team *allocate(const struct dti_team_options *options)
     atomic_init(&team->go, DTI_GO_NONE);
     atomic_init(&team->run, DTI_GO_NONE);
     atomic_init(&team->poisoned, false);
-    atomic_init(&team->expired, false);
-    team->alive = map_alive();
+    team->process = dti_process_number();
     team->replica = aligned_alloc(DTI_LINE_PAIR, n * sizeof *team->replica);
-    if (team->alive == NULL || team->replica == NULL || !dti_waitroom_init(&team->room, n + 1)) {
+    if (team->process == 0 || team->replica == NULL || !dti_waitroom_init(&team->room, n + 1)) {
         team->n = 0; /* no replica has been set up */
         release(team);
         return NULL;
@@ -224,11 +259,11 @@ ditto_status dti_team_create(const struct dti_team_options *options, struct dti_
 static ditto_status abandon(struct dti_team *team)
 {
     char missing[256];
-    uint32_t number = dti_team_run_number(team);
-    dti_team_list_missing(team, number, missing, sizeof missing);
+    /* Of the outermost run: a replica that is done with a run inside it is still in its function. */
+    dti_team_list_missing(team, team->outermost, missing, sizeof missing);
     bool returned[DITTO_MAX_REPLICAS] = { false };
     for (uint32_t i = 0; i < team->n; i++)
-        returned[i] = dti_replica_returned(&team->replica[i]);
+        returned[i] = dti_team_has_left(team, i);
     dti_team_send_home(team); /* a thread that returns after all ends too */
     for (uint32_t i = team->options.caller_waits ? 0 : 1; i < team->n; i++)
         if (returned[i])
@@ -245,13 +280,21 @@ static ditto_status abandon(struct dti_team *team)
 
 ditto_status dti_team_destroy(struct dti_team *team)
 {
-    bool forked = dti_team_forked(team);
-    orphan_dependents(team, !forked);
+    enum dti_team_end end = dti_team_forked(team) ? DTI_TEAM_IS_FORKED
+                            : team->poisoned      ? DTI_TEAM_IS_LEFT
+                                                  : DTI_TEAM_ENDS;
+    struct dti_frame frame; /* of a cross call that has the turn */
+    dti_frame_push_cross(&frame, team);
+    frame.has_turn = true;
+    orphan_dependents(team, end);
     count_load(team, dti_load_remove);
-    if (team->poisoned && !forked)
+    dti_frame_pop(&frame);
+    if (end == DTI_TEAM_IS_LEFT)
         return abandon(team);
-    if (!forked) /* in a child there are no threads to end */
+    if (end == DTI_TEAM_ENDS) { /* in a child there are no threads to end, and the lock may be one of theirs */
         end_threads(team, team->n);
+        pthread_mutex_unlock(&team->lock);
+    }
     release(team);
     return DITTO_OK;
 }

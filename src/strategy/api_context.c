@@ -37,10 +37,12 @@ int32_t ditto_get_update_replica(void)
 ditto_status ditto_set_default(ditto_strategy *strategy)
 {
     DTI_ENTER();
-    if (strategy != NULL)
-        DTI_TRY(dti_strategy_check_usable(strategy));
+    if (strategy == NULL)
+        return dti_scope_clear_standing();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_strategy_check_usable(strategy));
     DTI_TRY(dti_scope_clear_standing());
-    return strategy != NULL ? dti_scope_enter(strategy, true) : DITTO_OK;
+    return dti_scope_enter(strategy, true);
 }
 
 int ditto_strategy_created_in_scope(const ditto_strategy *strategy, const ditto_variable *variable)

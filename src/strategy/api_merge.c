@@ -40,7 +40,7 @@ ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn fun
 {
     ditto_update_options known;
     DTI_ENTER();
-    DTI_TRY(dti_variable_check_alive(variable));
+    DTI_HOLD_VARIABLE(variable);
     DTI_TRY(dti_variable_check_whole(variable, "an update of"));
     DTI_TRY(dti_context_check_cross(variable->team));
     DTI_TRY(check_function(function != NULL, "what is called on every copy"));

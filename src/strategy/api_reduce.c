@@ -4,7 +4,6 @@
 
 static ditto_status check(const ditto_strategy *strategy, const ditto_value *value, const void *out)
 {
-    DTI_TRY(dti_not_null(strategy, "strategy"));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
     DTI_TRY(dti_strategy_check_usable(strategy));
@@ -15,6 +14,7 @@ ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const 
                                    uint32_t num_axes, ditto_value **out)
 {
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check(strategy, value, out));
     if (num_axes != 0)
         DTI_TRY(dti_not_null(axes, "axes"));
@@ -26,6 +26,7 @@ ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, co
     ditto_value *reduced;
     ditto_tensor tensor;
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check(strategy, value, out));
     DTI_TRY(dti_reduce_value(strategy, op, value, NULL, 0, &reduced));
     ditto_status status = dti_look_tensor(reduced, &tensor);
@@ -38,6 +39,7 @@ ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, co
 ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy, const ditto_value *slices, ditto_value **out)
 {
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check(strategy, slices, out));
     if (slices->kind != DITTO_SLICES)
         return DTI_FAIL(DITTO_ERR_INVALID, "%s has no slices to merge", dti_value_kind_words(slices->kind));
@@ -66,6 +68,7 @@ ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op o
                                             const ditto_places *places, uint32_t count, ditto_value **out)
 {
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(values, "values"));
     DTI_TRY(dti_not_null(places, "places"));
     if (count == 0)
@@ -81,6 +84,7 @@ ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, con
                                       ditto_places places, ditto_value **out)
 {
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check(strategy, value, out));
     DTI_TRY(check_places(strategy, &places));
     return dti_reduce_to_places(strategy, op, &value, &places, 1, out);
@@ -91,7 +95,7 @@ ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_t
 {
     size_t bytes;
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(tensor, "tensor"));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_tensor_check(tensor, &bytes));
@@ -103,6 +107,7 @@ ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_t
 ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *value, uint32_t axis, ditto_value **out)
 {
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check(strategy, value, out));
     return dti_gather_value(strategy, value, axis, out);
 }

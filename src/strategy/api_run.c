@@ -37,7 +37,7 @@ ditto_status ditto_strategy_run_values(ditto_strategy *strategy, ditto_replica_f
 {
     ditto_run_options known;
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what every replica runs");
     DTI_TRY(read_options(options, &known));
@@ -53,7 +53,7 @@ ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *
 {
     ditto_run_options known;
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(iterator, "iterator"));
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what every replica runs on every batch");

@@ -35,7 +35,7 @@ ditto_status ditto_strategy_destroy(ditto_strategy *strategy)
 ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument)
 {
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what every replica runs");
     return dti_strategy_run(strategy, function, argument);
@@ -44,14 +44,14 @@ ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn funct
 ditto_status ditto_strategy_scope_enter(ditto_strategy *strategy)
 {
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     return dti_scope_enter(strategy, false);
 }
 
 ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy)
 {
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     return dti_scope_leave(strategy);
 }
 
@@ -107,7 +107,7 @@ ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint32_t repli
                                         ditto_device_info *out)
 {
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(out, "out"));
     return dti_strategy_device_info(strategy, replica, device, out);
 }
@@ -115,7 +115,7 @@ ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint32_t repli
 ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
 {
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(out, "out"));
     return dti_strategy_info(strategy, replica, out);
 }
@@ -124,7 +124,7 @@ ditto_status ditto_strategy_describe(ditto_strategy *strategy, char *buffer, siz
 {
     struct dti_text text = { buffer, size, 0 };
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     if (size > 0)
         DTI_TRY(dti_not_null(buffer, "buffer"));
     DTI_TRY(dti_strategy_describe(strategy, &text));

@@ -8,7 +8,6 @@
 
 static ditto_status enter(ditto_strategy *strategy, struct dti_frame *frame)
 {
-    DTI_TRY(dti_not_null(strategy, "strategy"));
     if (dti_team_has_turn(dti_team_of(strategy)))
         return DTI_FAIL(DITTO_ERR_CONTEXT, "inside a run of the strategy: its replicas record what they do now");
     return dti_cross_enter(dti_team_of(strategy), frame, DTI_CALLER_WHERE_IT_IS);
@@ -19,6 +18,7 @@ ditto_status ditto_strategy_trace_start(ditto_strategy *strategy, const ditto_tr
     ditto_trace_options known;
     struct dti_frame frame;
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_trace_options"));
     size_t events = known.events == 0 ? DEFAULT_EVENTS : known.events == DITTO_NO_EVENTS ? 0 : known.events;
     if (events > SIZE_MAX / sizeof(struct dti_event))
@@ -33,6 +33,7 @@ ditto_status ditto_strategy_trace_stop(ditto_strategy *strategy)
 {
     struct dti_frame frame;
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(enter(strategy, &frame));
     dti_trace_stop(dti_team_of(strategy));
     dti_cross_leave(dti_team_of(strategy), &frame);
@@ -43,6 +44,7 @@ ditto_status ditto_strategy_operation_times(ditto_strategy *strategy, uint32_t i
 {
     struct dti_frame frame;
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(enter(strategy, &frame));
     ditto_status status = dti_trace_times(dti_team_of(strategy), index, out);
@@ -60,6 +62,7 @@ ditto_status ditto_strategy_statistics(ditto_strategy *strategy, char *buffer, s
     struct dti_text text = { buffer, size, 0 };
     struct dti_frame frame;
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check_text(buffer, size));
     DTI_TRY(enter(strategy, &frame));
     ditto_status status = dti_trace_statistics(dti_team_of(strategy), &text);
@@ -73,6 +76,7 @@ ditto_status ditto_strategy_trace_write(ditto_strategy *strategy, const char *pa
 {
     struct dti_frame frame;
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(path, "path"));
     DTI_TRY(enter(strategy, &frame));
     int kept_errno = errno;

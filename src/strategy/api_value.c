@@ -7,7 +7,6 @@
 
 static ditto_status check_making(const ditto_strategy *strategy, const void *input, const char *name, ditto_value **out)
 {
-    DTI_TRY(dti_not_null(strategy, "strategy"));
     DTI_TRY(dti_not_null(input, name));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
@@ -18,6 +17,7 @@ ditto_status ditto_strategy_value(ditto_strategy *strategy, const ditto_tensor *
 {
     size_t bytes;
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check_making(strategy, tensor, "tensor", out));
     DTI_TRY(dti_tensor_check(tensor, &bytes));
     DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
@@ -31,6 +31,7 @@ ditto_status ditto_strategy_value_from_function(ditto_strategy *strategy, ditto_
 {
     ditto_value *value;
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check_making(strategy, strategy, "strategy", out));
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it says what each replica's component is");
@@ -43,6 +44,7 @@ ditto_status ditto_strategy_value_from_tensors(ditto_strategy *strategy, const d
 {
     ditto_value *value;
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check_making(strategy, tensors, "tensors", out));
     if (each == 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "each = 0: every replica needs an array");
@@ -55,6 +57,7 @@ ditto_status ditto_strategy_value_from_slices(ditto_strategy *strategy, const di
 {
     ditto_value *value;
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check_making(strategy, slices, "slices", out));
     DTI_TRY(dti_value_make(strategy, DITTO_SLICES, &value));
     return dti_value_finish(value, dti_make_from_slices(value, slices, dense_rows), out);
@@ -63,7 +66,7 @@ ditto_status ditto_strategy_value_from_slices(ditto_strategy *strategy, const di
 ditto_status ditto_variable_value(ditto_variable *variable, ditto_value **out)
 {
     DTI_ENTER();
-    DTI_TRY(dti_variable_check_alive(variable));
+    DTI_HOLD_VARIABLE(variable);
     DTI_TRY(dti_variable_check_whole(variable, "the value of"));
     DTI_TRY(check_making(variable->team->strategy, variable, "variable", out));
     DTI_TRY(dti_value_make(variable->team->strategy, DITTO_VARIABLE, out));
@@ -73,7 +76,7 @@ ditto_status ditto_variable_value(ditto_variable *variable, ditto_value **out)
 
 static ditto_status assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value)
 {
-    DTI_TRY(dti_variable_check_alive(v));
+    DTI_HOLD_VARIABLE(v);
     DTI_TRY(dti_value_check_own(value, v->team->strategy, "the value"));
     DTI_TRY(dti_context_check_cross(v->team));
     DTI_TRY(dti_rule_check(rule, v->spec.dtype));
@@ -103,6 +106,7 @@ ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *na
 {
     ditto_value *nest;
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check_making(strategy, count != 0 ? (const void *)members : strategy, "members", out));
     DTI_TRY(dti_value_make(strategy, DITTO_NEST, &nest));
     return dti_value_finish(nest, dti_make_nest(nest, names, members, count), out);
@@ -112,6 +116,7 @@ ditto_status ditto_strategy_regroup(ditto_strategy *strategy, const ditto_value 
                                     ditto_value **out)
 {
     DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check_making(strategy, values, "values", out));
     for (uint32_t i = 0; i < dti_team_of(strategy)->n; i++)
         DTI_TRY(dti_value_check_own(values[i], strategy, "a value"));
@@ -138,7 +143,7 @@ ditto_value_kind ditto_value_kind_of(const ditto_value *value)
 ditto_status ditto_value_element_spec(const ditto_value *value, ditto_tensor *out)
 {
     DTI_ENTER();
-    DTI_TRY(dti_value_check(value, "value"));
+    DTI_HOLD_VALUE(value);
     DTI_TRY(dti_not_null(out, "out"));
     return dti_look_spec(value, out);
 }
@@ -146,7 +151,7 @@ ditto_status ditto_value_element_spec(const ditto_value *value, ditto_tensor *ou
 ditto_status ditto_value_tensor(const ditto_value *value, ditto_tensor *out)
 {
     DTI_ENTER();
-    DTI_TRY(dti_value_check(value, "value"));
+    DTI_HOLD_VALUE(value);
     DTI_TRY(dti_not_null(out, "out"));
     return dti_look_tensor(value, out);
 }
@@ -155,7 +160,7 @@ ditto_status ditto_value_f64(const ditto_value *value, double *out)
 {
     ditto_tensor tensor;
     DTI_ENTER();
-    DTI_TRY(dti_value_check(value, "value"));
+    DTI_HOLD_VALUE(value);
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_look_tensor(value, &tensor));
     return dti_tensor_number(&tensor, out);
@@ -163,7 +168,6 @@ ditto_status ditto_value_f64(const ditto_value *value, double *out)
 
 static ditto_status check_replica(const ditto_value *value, uint32_t replica)
 {
-    DTI_TRY(dti_value_check(value, "value"));
     if (replica >= value->strategy->base.team->n)
         return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, value->strategy->base.team->n);
     return DITTO_OK;
@@ -172,6 +176,7 @@ static ditto_status check_replica(const ditto_value *value, uint32_t replica)
 ditto_status ditto_value_component(const ditto_value *value, uint32_t replica, ditto_tensor *out)
 {
     DTI_ENTER();
+    DTI_HOLD_VALUE(value);
     DTI_TRY(check_replica(value, replica));
     DTI_TRY(dti_not_null(out, "out"));
     return dti_look_component(value, replica, out);
@@ -180,6 +185,7 @@ ditto_status ditto_value_component(const ditto_value *value, uint32_t replica, d
 ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica, ditto_slices *out, size_t *dense_rows)
 {
     DTI_ENTER();
+    DTI_HOLD_VALUE(value);
     DTI_TRY(check_replica(value, replica));
     DTI_TRY(dti_not_null(out, "out"));
     if (value->kind != DITTO_SLICES)
@@ -208,7 +214,7 @@ const char *ditto_value_member_name(const ditto_value *value, uint32_t member)
 ditto_status ditto_value_member(const ditto_value *value, const char *path, const ditto_value **out)
 {
     DTI_ENTER();
-    DTI_TRY(dti_value_check(value, "value"));
+    DTI_HOLD_VALUE(value);
     DTI_TRY(dti_not_null(out, "out"));
     const ditto_value *found = dti_value_find(value, path);
     if (found == NULL)
@@ -225,6 +231,7 @@ const ditto_value *ditto_value_container(const ditto_value *component)
 ditto_status ditto_value_select(ditto_value *value, uint32_t replica, ditto_value **out)
 {
     DTI_ENTER();
+    DTI_HOLD_VALUE(value);
     DTI_TRY(check_replica(value, replica));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_context_check_cross(value->strategy->base.team));
@@ -236,7 +243,7 @@ ditto_status ditto_strategy_local_results(ditto_strategy *strategy, ditto_value 
                                           uint32_t *count)
 {
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_not_null(count, "count"));
     DTI_TRY(dti_value_check_own(value, strategy, "value"));

@@ -80,6 +80,7 @@ static void end_thread(void *team)
     dti_merge_forget_plain();
     dti_plain_replica = NULL;
     dti_plain_self = NULL;
+    (void)dti_team_close(team); /* its calls were this thread's */
     dti_sync_destroy(team);
     (void)dti_team_destroy(team);
     atomic_fetch_sub_explicit(&threads, 1, memory_order_relaxed); /* a count: see end_process */

@@ -108,6 +108,8 @@ static ditto_status make_lockers(ditto_strategy *strategy)
 static ditto_status furnish(ditto_strategy *strategy, const ditto_strategy_options *o)
 {
     strategy->base.team->strategy = strategy;
+    strategy->values->team = strategy->base.team;
+    strategy->values->process = strategy->base.team->process;
     DTI_TRY(make_sync(strategy->base.team, o));
     DTI_TRY(make_lockers(strategy));
     return strategy->kind->settle(strategy, o);
@@ -135,6 +137,7 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
     status = furnish(strategy, o);
     if (status != DITTO_OK) {
         ditto_error kept = *dti_error_get();
+        (void)dti_team_close(strategy->base.team); /* nobody else knows it */
         dti_sync_destroy(strategy->base.team);
         dti_team_destroy(strategy->base.team);
         release(strategy);
@@ -145,40 +148,73 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
     return DITTO_OK;
 }
 
-/* The strategy's memory is left, too, to those who may still come for it; values lose it. */
-static ditto_status abandon(ditto_strategy *strategy)
+/* Strategies that were destroyed poisoned. They stay, with all that was made with them, because a replica
+ * that never returned may use any of it; this list tells programs that look for leaks that they
+ * are not lost. */
+static _Atomic(ditto_strategy *) left;
+
+static ditto_status leave(ditto_strategy *strategy)
 {
-    dti_values_close(strategy->values);
+    dti_gate_close(&strategy->values->gate);
+    dti_values_leave(strategy->values);
+    strategy->next_left = atomic_load_explicit(&left, memory_order_relaxed); /* nobody follows it */
+    while (!atomic_compare_exchange_weak_explicit(&left, &strategy->next_left, strategy, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        ; /* next_left is the new head */
     return dti_team_destroy(strategy->base.team);
+}
+
+/* In a child process: locks may be held by threads that are not here, and lists can be walked at any moment
+ * of their changes. */
+static ditto_status destroy_in_child(ditto_strategy *strategy)
+{
+    struct dti_team *team = strategy->base.team;
+    dti_scope_forget(team);
+    pthread_mutex_init(&strategy->values->lock, NULL);
+    atomic_store_explicit(&strategy->values->gate.word, DTI_GATE_CLOSED, memory_order_relaxed);
+    dti_values_close(strategy->values);
+    strategy->values = NULL;
+    dti_sync_destroy(team);
+    ditto_status status = dti_team_destroy(team);
+    release(strategy);
+    return status;
+}
+
+/* Nobody is in it, and nobody comes in any more. BUSY, CONTEXT: nothing has changed. */
+static ditto_status close(ditto_strategy *strategy)
+{
+    struct dti_team *team = strategy->base.team;
+    DTI_TRY(dti_team_close(team));
+    ditto_status status = DITTO_OK;
+    /* relaxed: entering a scope is a call, and there is none */
+    if (atomic_load_explicit(&team->scopes, memory_order_relaxed) != 0)
+        status = DTI_FAIL(DITTO_ERR_CONTEXT,
+                          "the strategy's scope is still entered (on this thread or another): leave it first");
+    else if (!dti_gate_shut(&strategy->values->gate))
+        status = DTI_FAIL(DITTO_ERR_BUSY,
+                          "another thread is in a call on a value of the strategy: destroy the strategy when "
+                          "that has returned");
+    if (status != DITTO_OK)
+        dti_team_reopen(team);
+    return status;
 }
 
 ditto_status dti_strategy_destroy(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
-    bool forked = dti_team_forked(team);
     DTI_TRY(dti_context_check_cross(team));
-    if (!forked && dti_team_has_turn(team))
+    if (dti_team_forked(team))
+        return destroy_in_child(strategy);
+    if (dti_team_has_turn(team))
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "inside a run of the strategy (in a merge function): destroy it when that has "
                         "returned");
-    /* relaxed: a count; a thread that enters a scope while another destroys the strategy is beyond help */
-    if (!forked && atomic_load_explicit(&team->scopes, memory_order_relaxed) != 0)
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "the strategy's scope is still entered (on this thread or another): leave it first");
-    if (!forked) { /* in a child the lock may be held by a thread that is not there */
-        if (pthread_mutex_trylock(&team->lock) != 0)
-            return DTI_FAIL(DITTO_ERR_BUSY,
-                            "another thread is in a call on the strategy: destroy it when that has returned");
-        pthread_mutex_unlock(&team->lock);
-    }
-    if (forked)
-        dti_scope_forget(team);
+    DTI_TRY(close(strategy));
     if (team->poisoned && dti_team_all_returned(team))
-        team->poisoned = false; /* whoever was missing has come home after all: nothing needs to be left */
-    if (team->poisoned && !forked)
-        return abandon(strategy);
-    if (forked) /* the lock may be held by a thread that is not here; lists can be walked at any moment of their changes */
-        pthread_mutex_init(&strategy->values->lock, NULL);
+        team->poisoned = false; /* the replicas that were missing have returned after all: nothing needs to be left */
+    if (team->poisoned)
+        return leave(strategy);
+    dti_gate_close(&strategy->values->gate);
     dti_values_close(strategy->values);
     strategy->values = NULL;
     dti_sync_destroy(team);

@@ -59,6 +59,7 @@ struct ditto_strategy {
     struct dti_locker *locker;            /* [replicas] */
     struct dti_values *values;
     struct dti_merge_part *merging; /* [replicas] */
+    ditto_strategy *next_left;      /* see strategy.c */
     /* Written in each run and merge_call, so on lines of its own. */
     alignas(DTI_LINE_PAIR) uint32_t levels; /* how many runs are going on; whoever posts them */
     ditto_value *merged[DTI_LEVELS]; /* what the last merge function gave, until the next, or the end of the run */

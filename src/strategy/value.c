@@ -170,8 +170,10 @@ static void put_away(ditto_value *v)
         pthread_mutex_unlock(&home->lock);
         return;
     }
-    bool last = --home->orphans == 0;
+    bool last = --home->orphans == 0 && !home->left, left = home->left;
     pthread_mutex_unlock(&home->lock);
+    if (left)
+        return;
     release(v);
     if (last)
         end_home(home);
@@ -183,8 +185,7 @@ void dti_value_drop(ditto_value *v)
     if (v == NULL || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
         return;
     drop_others(v);
-    if (v->strategy != NULL &&
-        dti_team_forked(v->strategy->base.team)) /* the lock may be held by a thread that is not here */
+    if (dti_process_differs(v->home->process)) /* a child: the lock may be held by a thread that is not here */
         return;
     put_away(v);
 }
@@ -208,6 +209,15 @@ void dti_values_close(struct dti_values *values)
         end_home(values);
 }
 
+void dti_values_leave(struct dti_values *values)
+{
+    pthread_mutex_lock(&values->lock);
+    values->closed = values->left = true;
+    for (const ditto_value *v = values->used; v != NULL; v = v->next)
+        values->orphans++;
+    pthread_mutex_unlock(&values->lock);
+}
+
 /* -- checks -- */
 
 ditto_status dti_strategy_check_usable(const ditto_strategy *strategy)
@@ -220,12 +230,21 @@ ditto_status dti_strategy_check_usable(const ditto_strategy *strategy)
     return DITTO_OK;
 }
 
+static ditto_status fail_orphaned(const char *name)
+{
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "%s: its strategy has been destroyed, and its components with it", name);
+}
+
+ditto_status dti_value_hold(const ditto_value *value, struct dti_gate **held)
+{
+    DTI_TRY(dti_not_null(value, "value"));
+    return dti_team_hold(value->home->team, &value->home->gate, held) ? DITTO_OK : fail_orphaned("value");
+}
+
 ditto_status dti_value_check(const ditto_value *value, const char *name)
 {
     DTI_TRY(dti_not_null(value, name));
-    if (value->strategy == NULL)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "%s: its strategy has been destroyed, and its components with it", name);
-    return DITTO_OK;
+    return value->strategy != NULL ? DITTO_OK : fail_orphaned(name);
 }
 
 ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name)

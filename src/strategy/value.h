@@ -42,15 +42,28 @@ struct ditto_value {
 /* A strategy's values: those in use, so that they can be told when it goes, and those that are kept for the next ones. Lives until
  * the strategy has gone, and the last of them. */
 struct dti_values {
+    struct dti_gate gate;        /* of calls on values; closed when the strategy goes */
+    const struct dti_team *team; /* the strategy's, also when that has gone; compared alone */
+    uint32_t process;            /* that the strategy was made in (base/fork.h) */
     pthread_mutex_t lock;
     ditto_value *used, *kept[2]; /* narrow ones, wide ones */
     size_t orphans;              /* in use when the strategy went: then there are no others */
     bool closed;                 /* it has gone */
+    bool left;                   /* poisoned: a replica that never returned may use values, so none is freed */
     uint64_t allocations;
 };
-struct dti_values *dti_values_make(void); /* NULL: no memory */
+struct dti_values *dti_values_make(void); /* NULL: no memory. Team and process are set when there is a team */
 /* The strategy goes, before its replicas' memory does: values in use lose their components. NULL is allowed. */
 void dti_values_close(struct dti_values *values);
+/* The same for a strategy that stays because a replica may still use it: nothing is freed, now or later. */
+void dti_values_leave(struct dti_values *values);
+
+/* First in a public function that takes a value and no strategy: NULL is INVALID, and a value whose strategy
+ * was destroyed is CONTEXT; else the strategy is not destroyed before the function returns. */
+#define DTI_HOLD_VALUE(value)           \
+    DTI_LEAVES_GATE(held_value_, NULL); \
+    DTI_TRY(dti_value_hold((value), &held_value_))
+ditto_status dti_value_hold(const ditto_value *value, struct dti_gate **held);
 
 /* -- Any thread -- */
 /* Without content, with one reference. NO_MEMORY; FORKED, POISONED. */

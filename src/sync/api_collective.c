@@ -121,10 +121,10 @@ ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *d
     a.call.element_bytes = element_bytes;
     a.call.more = &function;
     a.call.hash = dti_hash(a.call.hash, (uint64_t)(uintptr_t)combine);
-    bool *combines = &a.replica->sync->attendee[a.replica->id].combines;
-    *combines = true;
+    const char **calling = &a.replica->sync->attendee[a.replica->id].calling;
+    *calling = a.call.name;
     ditto_status status = dti_collective(a.replica, &a.call, NULL, &a.deadline);
-    *combines = false;
+    *calling = NULL;
     return status;
 }
 

@@ -6,7 +6,9 @@ static ditto_status start(struct dti_arguments *a, ditto_pending *out)
 {
     uint64_t number;
     DTI_TRY(dti_async_start(a->replica, &a->call, &a->deadline, &number));
-    *out = (ditto_pending){ .number = number, .replica = a->replica, .run = dti_team_run_number(a->replica->team) };
+    *out = (ditto_pending){ .number = number,
+                            .replica = a->replica,
+                            .run = (uint32_t)dti_team_run_number(a->replica->team) };
     return DITTO_OK;
 }
 
@@ -56,7 +58,7 @@ static ditto_status check_handle(const struct dti_replica *self, const ditto_pen
     if (pending->replica != self)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "the handle is another replica's: this thread is replica %u and waits for its own", self->id);
-    if (pending->run != dti_team_run_number(self->team))
+    if (pending->run != (uint32_t)dti_team_run_number(self->team))
         return DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is of an earlier run: operations are waited for in the run that "
                                            "started them");
     if (self->sync->attendee[self->id].async->open[*number % DITTO_MAX_PENDING].number != *number)
@@ -84,7 +86,7 @@ ditto_status ditto_test(ditto_replica *self, ditto_pending *pending)
     struct dti_replica *r = dti_self(self);
     if (r == NULL)
         return dti_error_get()->status;
-    DTI_TRY(dti_not_combining(r, "ditto_test"));
+    DTI_TRY(dti_not_calling(r, "ditto_test"));
     DTI_TRY(check_handle(r, pending, &number));
     DTI_TRY(dti_async_wait(r, number, NULL));
     pending->number = 0;
@@ -99,7 +101,7 @@ ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
     struct dti_replica *r = dti_self(self);
     if (r == NULL)
         return dti_error_get()->status;
-    DTI_TRY(dti_not_combining(r, "ditto_abandon"));
+    DTI_TRY(dti_not_calling(r, "ditto_abandon"));
     uint32_t open = dti_async_open(r, &name, &number);
     if (open == 0)
         return status;

@@ -67,7 +67,7 @@ const char *ditto_strategy_diagnose(const ditto_strategy *strategy)
         return "no strategy";
     const struct dti_team *team = dti_team_of(strategy);
     struct dti_text text = { team->sync->diagnosis, dti_diagnosis_bytes(team->n), 0 };
-    dti_text_add(&text, "%u replicas, run %u%s\n", team->n, dti_team_run_number(team),
+    dti_text_add(&text, "%u replicas, run %llu%s\n", team->n, (unsigned long long)dti_team_run_number(team),
                  dti_stopped(&team->stop) ? ", stopped" : "");
     for (uint32_t i = 0; i < team->n; i++) {
         const struct dti_attendee *a = &team->replica[i].sync->attendee[i];

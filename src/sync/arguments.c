@@ -30,13 +30,15 @@ static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_opt
     return DITTO_OK;
 }
 
-ditto_status dti_not_combining(const struct dti_replica *r, const char *name)
+ditto_status dti_not_calling(const struct dti_replica *r, const char *name)
 {
-    if (!r->sync->attendee[r->id].combines)
+    const char *calling = r->sync->attendee[r->id].calling;
+    if (calling == NULL)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_CONTEXT,
-                    "%s inside the function that combines for ditto_all_reduce_with: it computes, and calls nothing",
-                    name);
+                    "%s inside the function that was given to %s: the other replicas wait for that one's result, so it "
+                    "computes and calls nothing of ditto",
+                    name, calling);
 }
 
 ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, const char *name,
@@ -45,7 +47,7 @@ ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, c
     a->replica = dti_self(self);
     if (a->replica == NULL)
         return dti_error_get()->status;
-    DTI_TRY(dti_not_combining(a->replica, name));
+    DTI_TRY(dti_not_calling(a->replica, name));
     a->call = (struct dti_call){ .name = name, .root = DTI_NO_ROOT, .pattern = (uint8_t)pattern };
     return read_options(a, options, flags);
 }

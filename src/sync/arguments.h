@@ -13,7 +13,7 @@ struct dti_arguments {
 };
 
 /* CONTEXT: a function of the caller's own is combining, and calls this. */
-ditto_status dti_not_combining(const struct dti_replica *replica, const char *name);
+ditto_status dti_not_calling(const struct dti_replica *replica, const char *name);
 /* CONTEXT; INVALID, UNSUPPORTED, RANGE: options. `flags` are those that the function knows. */
 ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, const char *name,
                                  enum dti_pattern pattern, const ditto_reduce_options *options, uint32_t flags);

@@ -116,6 +116,8 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     struct dti_size size = dti_size_of(call, team->n);
     if (dti_stopped(&team->stop))
         return dti_leave(self, dti_team_stop_status(team));
+    if (dti_team_forked(team)) /* a function that forked: its peers are not in the child */
+        return dti_fail_forked();
     if (me->async->open[number % DITTO_MAX_PENDING].number != 0)
         return DTI_FAIL(DITTO_ERR_RANGE,
                         "%s: %d operations have been started since %s #%llu, which is still open: wait for it first",

@@ -52,7 +52,7 @@ ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, 
 ditto_status dti_sync_meet(struct dti_replica *self, const char *name, uint64_t hash, struct dti_deadline *deadline)
 {
     struct dti_call call = { .name = name, .root = DTI_NO_ROOT, .pattern = DTI_NOTHING, .hash = hash };
-    DTI_TRY(dti_not_combining(self, name));
+    DTI_TRY(dti_not_calling(self, name));
     return dti_barrier(self, &call, deadline);
 }
 
@@ -62,6 +62,24 @@ struct moving {
     struct dti_choice choice;
     uint32_t timeout_ms;
 };
+
+/* The user's function that combines, and the replica that calls it. */
+struct combining {
+    struct dti_replica *self;
+    const struct dti_function *own;
+};
+
+/* A ditto_combine_fn. Its arguments are memory of this replica's alone, so it is called outside: see
+ * dti_flow_step_out. */
+static ditto_status combine_outside(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    const struct combining *c = user;
+    dti_go_outside(c->self);
+    ditto_status status = c->own->combine(out, left, right, count, c->own->user);
+    if (dti_go_inside(c->self) || status != DITTO_OK)
+        return status;
+    return dti_team_stop_status(c->self->team);
+}
 
 static ditto_status move_inside(struct dti_replica *self, uint32_t seq, void *context)
 {
@@ -78,6 +96,11 @@ static ditto_status move_inside(struct dti_replica *self, uint32_t seq, void *co
                              .seq = seq,
                              .streams = m->choice.streams,
                              .reduction = dti_flow_reduction(sync, m->call) };
+    struct combining combining = { self, m->call->more };
+    if (flow.reduction.function != NULL) {
+        flow.reduction.function = combine_outside;
+        flow.reduction.user = &combining;
+    }
     if (m->choice.way != DTI_GROUPS)
         return dti_flow_flat(&flow, 0, sync->team->n);
     return dti_flow_is_combined(m->call) ? dti_flow_exchange(&flow, m->timeout_ms)

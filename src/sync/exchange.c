@@ -117,6 +117,8 @@ static ditto_status await_counterparts(const struct lane *l, size_t offset, uint
     struct dti_replica *self = l->flow->self;
     struct dti_team *team = self->team;
     struct dti_deadline deadline = dti_replica_deadline(self, l->timeout_ms);
+    if (dti_team_forked(team)) /* a combining function forked: its counterparts are not in the child */
+        return dti_fail_forked();
     for (uint32_t step = 1; step < l->groups->groups; step++) {
         uint32_t group = (l->group + step) % l->groups->groups;
         uint32_t peer = dti_groups_owner(l->groups, group, l->lane);
@@ -220,9 +222,15 @@ static ditto_status combine_piece(struct lane *l, struct block *b)
         unsigned char *out = result_at(l, l->group, b->number) + (at - first) * r->element_bytes;
         gather_values(l, b, at, value);
         const void *sum = dti_fold(r, (struct dti_span){ 0, flow->sync->team->n }, &next, count, tile, scratch);
+        if (r->failed != DITTO_OK)
+            return r->failed;
         dti_finish(r, flow->sync->team->n, sum, tile, count, out);
+        if (target != NULL && target->calls)
+            dti_flow_step_out(flow);
         if (target != NULL && target->finish != NULL)
             target->finish(target->context, flow->self->id, b->segment.index, b->first + at, count, out, out);
+        if (target != NULL && target->calls && !dti_flow_step_in(flow))
+            return flow->reduction.failed;
     }
     if (r->failed == DITTO_OK)
         say(l, &area_of(l, l->group)->result, b->number);

@@ -75,7 +75,7 @@ ditto_status dti_fail_late(struct dti_replica *self, const struct dti_deadline *
         DTI_FAIL(DITTO_ERR_TIMED_OUT, "replica %u waited %u ms in %s for %s", self->id, deadline->timeout_ms, waits_in,
                  who);
     ditto_error own = *dti_error_get();
-    dti_team_stop(self->team);
+    dti_replica_stop_late(self, deadline);
     dti_error_set(&own);
     return DITTO_ERR_TIMED_OUT;
 }

@@ -116,19 +116,26 @@ static void combine(const struct walk *w, size_t first, size_t end)
         if (directly)
             dti_fetch_to_write(out, count * r->element_bytes);
         dti_reduce_block(r, flow->desk->source, w->sources, first, count, out, below);
+        if (r->failed != DITTO_OK)
+            return;
         dti_flow_write(flow, out, first, count, w->destinations, w->far_destinations);
     }
 }
 
-/* Elements [first, first + count) of the tile, to where they go. */
-static void finish(const struct walk *w, size_t first, size_t count, char *tile)
+/* Elements [first, first + count) of the tile, to where they go. False: the run was stopped. */
+static bool finish(const struct walk *w, size_t first, size_t count, char *tile)
 {
     struct dti_flow *flow = w->flow;
     const struct dti_target *target = flow->target;
     size_t bytes = flow->reduction.element_bytes;
     char *out = w->destinations == 1 ? (char *)flow->desk->destination[0] + first * bytes : tile;
+    if (target->calls)
+        dti_flow_step_out(flow);
     target->finish(target->context, flow->self->id, w->segment->index, first, count, tile, out);
+    if (target->calls && !dti_flow_step_in(flow))
+        return false;
     dti_flow_write(flow, out, first, count, w->destinations, w->far_destinations);
+    return true;
 }
 
 /* Combined, or one replica's, with something to be done to them before they are written. */
@@ -147,7 +154,8 @@ static void combine_and_finish(const struct walk *w, size_t first, size_t end)
             dti_reduce_block(r, flow->desk->source, w->sources, first, count, tile, below);
         else
             memcpy(tile, (const char *)flow->desk->source[0] + first * r->element_bytes, count * r->element_bytes);
-        finish(w, first, count, tile);
+        if (!finish(w, first, count, tile))
+            return;
     }
 }
 
@@ -182,9 +190,12 @@ static void walk_range(struct dti_flow *flow, const struct dti_segment *segment,
 void dti_flow_whole(struct dti_flow *flow, uint32_t group_first, uint32_t group_end)
 {
     struct dti_segment segment;
-    for (bool more = dti_flow_begin(flow, &segment); more; more = dti_flow_next(flow, &segment))
+    for (bool more = dti_flow_begin(flow, &segment); more; more = dti_flow_next(flow, &segment)) {
         if (segment.count != 0)
             walk_range(flow, &segment, group_first, group_end, 0, segment.count);
+        if (flow->reduction.failed != DITTO_OK)
+            break;
+    }
 }
 
 void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t group_first, uint32_t group_end)
@@ -195,6 +206,8 @@ void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t grou
         size_t first, count;
         if (dti_flow_cut(flow, &segment, base, from, to, &first, &count))
             walk_range(flow, &segment, group_first, group_end, first, first + count);
+        if (flow->reduction.failed != DITTO_OK) /* the next segment's reduction would not know it */
+            break;
         base += dti_flow_grains(flow, &segment);
     }
     if (flow->streams)

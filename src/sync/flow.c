@@ -1,6 +1,7 @@
 /* src/sync/flow.c - segments and addresses of every pattern. */
 #include "sync/flow.h"
 #include "sync/async.h"
+#include "sync/inside.h"
 #include "sync/stream.h"
 
 #include <string.h>
@@ -35,6 +36,19 @@ struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struc
                                    .user = own->user,
                                    .element_bytes = call->element_bytes,
                                    .accumulator_bytes = call->element_bytes };
+}
+
+void dti_flow_step_out(struct dti_flow *flow)
+{
+    dti_go_outside(flow->self);
+}
+
+bool dti_flow_step_in(struct dti_flow *flow)
+{
+    if (dti_go_inside(flow->self))
+        return true;
+    flow->reduction.failed = dti_team_stop_status(flow->self->team);
+    return false;
 }
 
 static size_t number_of_segments(const struct dti_flow *flow)

@@ -43,6 +43,12 @@ struct dti_function {
     void *user;
 };
 
+/* Around a call of a function of the user's, which may take any time: outside (inside.h), peers that give up
+ * on it can leave with their buffers. False: the run was stopped meanwhile, no peer's buffer may be touched
+ * any more, and the flow's reduction has failed. */
+void dti_flow_step_out(struct dti_flow *flow);
+bool dti_flow_step_in(struct dti_flow *flow);
+
 /* The first segment, then one after the other; false: there is none (any more). Sets the flow's reduction. */
 bool dti_flow_begin(struct dti_flow *flow, struct dti_segment *segment);
 bool dti_flow_next(struct dti_flow *flow, struct dti_segment *segment);

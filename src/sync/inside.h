@@ -1,12 +1,17 @@
 /* src/sync/inside.h - nobody touches a buffer after its owner has left.
  *
  * Invariants  N1  a replica touches others' buffers only while its inside word is 1.
- *             N2  a replica whose buffers peers know leaves a stopped collective only when every inside word is 0.
+ *             N2  a replica whose buffers peers know leaves a stopped collective only when every inside word
+ *                 is 0.
  * Edges       I0 -> I1  inside = 1, then (dti_fence_light) a look at the stop word | the stop word seen, then
- *             I2 -> I3  (dti_fence_heavy) a look at every inside word: of the two looks at least one sees the other side.
- *                       So either the worker sees the stop and touches nothing, or the leaver sees it inside and waits.
+ *             I2 -> I3  (dti_fence_heavy) a look at every inside word: of the two looks at least one sees the
+ *                       other side. So either the worker sees the stop and touches nothing, or the leaver
+ *                       sees it inside and waits.
  *             O0 -> O1  inside = 0 (release, after the last touch) -> the leaver's acquire.
- * Progress    what is waited for is bounded work: who waits while inside looks at the stop word. So there is no timeout.
+ * Progress    what is waited for is bounded work: a replica that waits while it is inside looks at the stop
+ *             word, and functions of the user's are called outside (dti_flow_step_out). So there is no
+ *             timeout. The one exception is said in ditto/merge.h: the function of ditto_update that is given
+ *             replica 0's arguments on another node.
  * Model       tests/model/leave.pml */
 #ifndef DTI_INSIDE_H
 #define DTI_INSIDE_H

@@ -26,6 +26,12 @@ static bool widens(const struct dti_reduction *r)
     return r->kernel != NULL && r->kernel->widen != NULL;
 }
 
+/* Accumulators never lie where single values do. */
+static bool copies(const struct dti_reduction *r)
+{
+    return r->function != NULL || widens(r);
+}
+
 /* Four single values, the lowest two levels of the tree: in one pass where the kernel can. */
 static bool fold_four(const struct dti_reduction *r, struct dti_span span, const struct dti_value **next, size_t count,
                       void *out)
@@ -45,9 +51,12 @@ const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct
     const struct dti_value *value = *next;
     if (value->first == span.first && value->end == span.end) {
         *next = value + 1;
-        if (span.end - span.first > 1 || !widens(r))
+        if (span.end - span.first > 1 || !copies(r))
             return value->data;
-        r->kernel->widen(out, value->data, count);
+        if (widens(r))
+            r->kernel->widen(out, value->data, count);
+        else if (r->failed == DITTO_OK)
+            memcpy(out, value->data, count * r->element_bytes);
         return out;
     }
     if (fold_four(r, span, next, count, out))
@@ -88,7 +97,8 @@ void dti_reduce_block(struct dti_reduction *r, const void *const *source, uint32
     do
         value[i] = (struct dti_value){ i, i + 1, (const char *)source[i] + offset };
     while (++i < n);
-    void *out = widens(r) ? scratch : dst, *below = widens(r) ? (char *)scratch + DTI_TILE_BYTES : scratch;
+    void *out = copies(r) ? scratch : dst, *below = copies(r) ? (char *)scratch + DTI_TILE_BYTES : scratch;
     const void *result = dti_fold(r, (struct dti_span){ 0, n }, &next, count, out, below);
-    dti_finish(r, n, result, out, count, dst);
+    if (r->failed == DITTO_OK)
+        dti_finish(r, n, result, out, count, dst);
 }

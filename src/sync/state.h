@@ -75,8 +75,10 @@ struct dti_aid;   /* aid.c */
 struct dti_attendee {
     alignas(DTI_LINE_PAIR) uint32_t seq; /* of the last meeting it went to; plain, its own, as what follows */
     uint64_t checked_list;               /* addresses of the list that was last found to be in order (overlap.c) */
-    bool combines;                       /* a function of the caller's own may be running: no other operation now */
-    uint64_t posted, consumed;           /* operations that it has started, and those of them that are done (async.h) */
+    /* The collective, by its public name, in which a function of the user's may be running now: it may start
+     * no other. NULL: none. */
+    const char *calling;
+    uint64_t posted, consumed; /* operations that it has started, and those of them that are done (async.h) */
     struct dti_desk desk;
     /* For messages, relaxed: the number of its last collective, of the last it came out of, and the last one's name. */
     _Atomic uint32_t number, finished;

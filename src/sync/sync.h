@@ -65,6 +65,9 @@ struct dti_target {
     void (*finish)(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile, void *out);
     void *context;
     const struct dti_place *place; /* [items] */
+    /* `finish` calls a function of the user's, which may take any time: it is called outside (inside.h),
+     * touches no buffer but the tile and memory of the strategy's own, and on replicas' own threads alone. */
+    bool calls;
 };
 /* A reduction into a target: every item over all replicas. All but the items' src is the same on all replicas. */
 struct dti_update {
@@ -88,6 +91,9 @@ struct dti_together {
     const char *name, *object;
     uint64_t hash;       /* of what must agree */
     const void *brought; /* this replica's, for all to look at */
+    /* `work` calls a function of the user's, and looks at nothing that was brought: it is done outside
+     * (inside.h). */
+    bool calls;
     ditto_status (*work)(struct dti_replica *self, const void *const *brought, void *context);
     void *context;
 };

@@ -1,7 +1,6 @@
 /* src/sync/tuning.c - the numbers by which a collective is chosen: read, checked, kept for the process. */
 #include "sync/tuning.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,23 +126,24 @@ const struct dti_tuning dti_tuning_usual = {
 
 /* -- what this process has measured -- */
 
-static struct kept {
+/* Entries are added at the head and stay until the process ends. There is no lock, because a fork could find
+ * it locked by a thread that the child does not have. */
+struct kept {
     struct kept *next;
     struct dti_tuning tuning;
     uint32_t n;
     uint8_t border[];
-} * cache;
-static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+};
+static _Atomic(struct kept *) cache;
 
 bool dti_tuning_find(const struct dti_shape *shape, struct dti_tuning *out)
 {
-    pthread_mutex_lock(&cache_lock);
-    const struct kept *k = cache;
+    const struct kept *k =
+        atomic_load_explicit(&cache, memory_order_acquire); /* pairs with dti_tuning_keep's release */
     while (k != NULL && (k->n != shape->n || memcmp(k->border, shape->border, shape->n) != 0))
         k = k->next;
     if (k != NULL)
         *out = k->tuning;
-    pthread_mutex_unlock(&cache_lock);
     return k != NULL;
 }
 
@@ -155,8 +155,7 @@ void dti_tuning_keep(const struct dti_shape *shape, const struct dti_tuning *mea
     k->tuning = *measured;
     k->n = shape->n;
     memcpy(k->border, shape->border, shape->n);
-    pthread_mutex_lock(&cache_lock);
-    k->next = cache;
-    cache = k;
-    pthread_mutex_unlock(&cache_lock);
+    k->next = atomic_load_explicit(&cache, memory_order_relaxed); /* not looked into here */
+    while (!atomic_compare_exchange_weak_explicit(&cache, &k->next, k, memory_order_release, memory_order_relaxed))
+        ; /* k->next is the new head */
 }

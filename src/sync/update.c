@@ -4,6 +4,7 @@
 #include "sync/choose.h"
 #include "sync/collective.h"
 #include "sync/exchange.h"
+#include "sync/inside.h"
 #include "sync/sync.h"
 
 static struct dti_call call_of(const struct dti_update *u)
@@ -31,8 +32,12 @@ static struct dti_call call_of(const struct dti_update *u)
 ditto_status dti_update(struct dti_replica *self, const struct dti_update *update, struct dti_deadline *deadline)
 {
     struct dti_call call = call_of(update);
-    DTI_TRY(dti_not_combining(self, update->name));
-    return dti_collective(self, &call, update->target, deadline);
+    DTI_TRY(dti_not_calling(self, update->name));
+    const char **calling = &self->sync->attendee[self->id].calling;
+    *calling = update->target->calls ? update->name : NULL;
+    ditto_status status = dti_collective(self, &call, update->target, deadline);
+    *calling = NULL;
+    return status;
 }
 
 /* -- who finishes what -- */
@@ -82,6 +87,8 @@ static ditto_status work_inside(struct dti_replica *self, uint32_t seq, void *co
     struct together *t = context;
     for (uint32_t i = 0; i < self->team->n; i++)
         t->brought[i] = dti_call_of(self->sync, i, seq)->more;
+    if (t->wish->calls)
+        dti_go_outside(self);
     return t->wish->work(self, t->brought, t->wish->context);
 }
 
@@ -94,10 +101,13 @@ ditto_status dti_work_together(struct dti_replica *self, const struct dti_togeth
                              .pattern = DTI_NOTHING,
                              .hash = wish->hash,
                              .more = wish->brought };
-    DTI_TRY(dti_not_combining(self, wish->name));
+    DTI_TRY(dti_not_calling(self, wish->name));
+    const char **calling = &self->sync->attendee[self->id].calling;
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, &call);
+    *calling = wish->calls ? wish->name : NULL;
     ditto_status status = dti_collective_inside(self, &call, work_inside, &together, deadline);
+    *calling = NULL;
     dti_call_ends(self, &call);
     dti_fenv_leave(saved);
     return status;

@@ -8,7 +8,7 @@ ditto_status ditto_strategy_variables(ditto_strategy *strategy, ditto_variable *
 {
     struct dti_frame frame;
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(count, "count"));
     if (room != 0)
         DTI_TRY(dti_not_null(variables, "variables"));
@@ -53,7 +53,7 @@ ditto_status ditto_strategy_restore_value(ditto_strategy *strategy, const char *
     struct dti_frame frame;
     size_t bytes;
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(name, "name"));
     DTI_TRY(dti_not_null(value, "value"));
     DTI_TRY(dti_tensor_check(value, &bytes));
@@ -72,7 +72,7 @@ ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer, 
     struct dti_text text = { buffer, size, 0 };
     size_t found = 0;
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     if (size > 0) {
         DTI_TRY(dti_not_null(buffer, "buffer"));
         buffer[0] = '\0';
@@ -93,7 +93,7 @@ ditto_status ditto_strategy_drop_held_values(ditto_strategy *strategy)
 {
     struct dti_frame frame;
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     struct dti_team *team = dti_team_of(strategy);
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
     dti_held_drop(team, NULL);

@@ -106,7 +106,7 @@ ditto_status ditto_variable_scatter(ditto_variable *v, ditto_scatter_op op, cons
 {
     enum dti_rule rule;
     DTI_ENTER();
-    DTI_TRY(dti_variable_check_alive(v));
+    DTI_HOLD_VARIABLE(v);
     DTI_TRY(check_kind(v));
     DTI_TRY(check_op(v, op, &rule));
     DTI_TRY(check_slices(v, slices));
@@ -123,7 +123,7 @@ ditto_status ditto_variable_lookup(ditto_variable *v, const int64_t *indices, si
     struct dti_frame frame;
     size_t needed;
     DTI_ENTER();
-    DTI_TRY(dti_variable_check_alive(v));
+    DTI_HOLD_VARIABLE(v);
     DTI_TRY(check_rows(v));
     if (!v->mirrored)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,

@@ -51,7 +51,7 @@ ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor 
 {
     ditto_variable_options known;
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(initial, "initial"));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_variable_options"));
@@ -84,7 +84,7 @@ ditto_status ditto_variable_component_name(const ditto_variable *v, uint32_t rep
 {
     struct dti_text text = { buffer, size, 0 };
     DTI_ENTER();
-    DTI_TRY(dti_variable_check_alive(v));
+    DTI_HOLD_VARIABLE(v);
     if (size > 0)
         DTI_TRY(dti_not_null(buffer, "buffer"));
     if (replica >= v->team->n)
@@ -148,12 +148,23 @@ ditto_status ditto_partitioner_shards(const ditto_partitioner *partitioner, cons
 
 /* -- cross -- */
 
+static ditto_status fail_orphaned(const ditto_variable *v)
+{
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of \"%s\" has been destroyed, and its value with it", v->name);
+}
+
 ditto_status dti_variable_check_alive(const ditto_variable *v)
 {
     DTI_TRY(dti_not_null(v, "variable"));
-    if (v->team == NULL)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of \"%s\" has been destroyed, and its value with it", v->name);
-    return DITTO_OK;
+    return v->team != NULL ? DITTO_OK : fail_orphaned(v);
+}
+
+ditto_status dti_variable_hold(const ditto_variable *v, struct dti_gate **held)
+{
+    DTI_TRY(dti_not_null(v, "variable"));
+    struct dti_gate *gate =
+        (struct dti_gate *)(uintptr_t)&v->dependent.gate; /* its contents are not what const is about */
+    return dti_team_hold(v->dependent.home, gate, held) ? DITTO_OK : fail_orphaned(v);
 }
 
 ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what)
@@ -185,7 +196,7 @@ static void *copy_at_hand(const ditto_variable *v)
 ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
 {
     DTI_ENTER();
-    DTI_TRY(dti_variable_check_alive(v));
+    DTI_HOLD_VARIABLE(v);
     DTI_TRY(check_size(v, dst, bytes, "dst"));
     const void *copy = copy_at_hand(v);
     if (copy != NULL) {
@@ -198,7 +209,7 @@ ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
 
 static ditto_status cross_write(ditto_variable *v, enum dti_rule rule, const void *value, size_t bytes)
 {
-    DTI_TRY(dti_variable_check_alive(v));
+    DTI_HOLD_VARIABLE(v);
     DTI_TRY(check_size(v, value, bytes, "value"));
     DTI_TRY(dti_rule_check(rule, v->spec.dtype));
     void *copy = copy_at_hand(v);
@@ -233,7 +244,7 @@ ditto_status ditto_variable_assign_sub(ditto_variable *variable, const void *val
 ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const void **data)
 {
     DTI_ENTER();
-    DTI_TRY(dti_variable_check_alive(v));
+    DTI_HOLD_VARIABLE(v);
     DTI_TRY(dti_not_null(data, "data"));
     DTI_TRY(dti_context_check_cross(v->team));
     if (replica >= v->team->n)
@@ -245,7 +256,6 @@ ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const
 
 static ditto_status check_shard(const ditto_variable *v, size_t shard)
 {
-    DTI_TRY(dti_variable_check_alive(v));
     if (shard >= ditto_variable_num_shards(v))
         return DTI_FAIL(DITTO_ERR_RANGE, "shard %zu: \"%s\" has %zu", shard, v->name, ditto_variable_num_shards(v));
     return DITTO_OK;
@@ -254,6 +264,7 @@ static ditto_status check_shard(const ditto_variable *v, size_t shard)
 ditto_status ditto_variable_shard_data(ditto_variable *v, size_t shard, const void **data)
 {
     DTI_ENTER();
+    DTI_HOLD_VARIABLE(v);
     DTI_TRY(check_shard(v, shard));
     DTI_TRY(dti_not_null(data, "data"));
     DTI_TRY(dti_context_check_cross(v->team));
@@ -266,6 +277,7 @@ ditto_status ditto_variable_shard_data(ditto_variable *v, size_t shard, const vo
 ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, size_t *first_row, size_t *rows)
 {
     DTI_ENTER();
+    DTI_HOLD_VARIABLE(v);
     DTI_TRY(check_shard(v, shard));
     DTI_TRY(dti_not_null(first_row, "first_row"));
     DTI_TRY(dti_not_null(rows, "rows"));
@@ -282,7 +294,7 @@ ditto_status dti_variable_check_own(const struct dti_replica *r, const ditto_var
 {
     if (r == NULL)
         return dti_error_get()->status;
-    DTI_TRY(dti_variable_check_alive(v));
+    DTI_HOLD_VARIABLE(v);
     if (v->team->strategy != r->team->strategy)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another strategy than replica %u",
                         v->name, r->id);

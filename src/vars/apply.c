@@ -66,7 +66,9 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
 {
     ditto_optimizer *o = a->optimizer;
     struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
-    struct dti_target target = { finish, a, o->place };
+    struct dti_target target = {
+        .finish = finish, .context = a, .place = o->place, .calls = o->options.rule == DITTO_RULE_FUNCTION
+    };
     struct dti_update update = { .item = list,
                                  .items = o->items,
                                  .op = o->options.aggregation,

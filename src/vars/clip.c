@@ -140,11 +140,15 @@ ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
                                struct dti_deadline *deadline, double *norm)
 {
     ditto_optimizer *o = a->optimizer;
-    struct dti_target target = { keep, a, o->nowhere };
+    struct dti_target target = { .finish = keep, .context = a, .place = o->nowhere };
     struct dti_update reducing = *update;
     struct dti_together measuring = { .name = "ditto_apply", .object = o->name, .work = measure, .context = a };
     struct scaling scaling = { a, 1 };
-    struct dti_together applying = { .name = "ditto_apply", .object = o->name, .work = apply_own, .context = &scaling };
+    struct dti_together applying = { .name = "ditto_apply",
+                                     .object = o->name,
+                                     .work = apply_own,
+                                     .context = &scaling,
+                                     .calls = o->options.rule == DITTO_RULE_FUNCTION };
     reducing.target = &target;
     DTI_TRY(dti_update(self, &reducing, deadline));
     DTI_TRY(dti_work_together(self, &measuring, deadline));

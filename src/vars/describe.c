@@ -53,7 +53,7 @@ ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size
     struct dti_text text = { buffer, size, 0 };
     char spec[DTI_SPEC_WORDS];
     DTI_ENTER();
-    DTI_TRY(dti_variable_check_alive(v));
+    DTI_HOLD_VARIABLE(v);
     if (size > 0)
         DTI_TRY(dti_not_null(buffer, "buffer"));
     dti_spec_words(&v->spec, spec);

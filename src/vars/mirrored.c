@@ -54,7 +54,7 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
     static const char *const names[] = { "ditto_assign", "ditto_assign_add", "ditto_assign_sub" };
     struct update context = { v, rule };
     ditto_list_item item = { .src = value, .count = v->count, .dtype = v->spec.dtype };
-    struct dti_target target = { rule == DTI_ASSIGN ? NULL : apply, &context, v->place };
+    struct dti_target target = { .finish = rule == DTI_ASSIGN ? NULL : apply, .context = &context, .place = v->place };
     struct dti_update update = { .item = &item,
                                  .items = 1,
                                  .op = v->aggregation == DITTO_AGGREGATE_SUM    ? DITTO_SUM

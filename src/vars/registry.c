@@ -18,10 +18,11 @@ static void forget_held(struct dti_held *held)
     free(held);
 }
 
-static void orphan(struct dti_dependent *dependent, bool threads_live)
+static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct dti_registry *registry = (struct dti_registry *)dependent;
-    (void)threads_live;
+    if (end == DTI_TEAM_IS_LEFT)
+        return;
     registry->team->variables = NULL;
     while (registry->held != NULL) {
         struct dti_held *held = registry->held;

@@ -6,11 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void orphan(struct dti_dependent *dependent, bool threads_live)
+static void release(ditto_variable *v)
+{
+    dti_copies_forget(v);
+    free(v->generation);
+    free(v->name);
+    free(v);
+}
+
+static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
 {
     ditto_variable *v = (ditto_variable *)dependent;
-    (void)threads_live;
+    if (end == DTI_TEAM_IS_LEFT) /* a late replica finds it as it was; cross calls are refused by the gate */
+        return;
     v->team = NULL; /* the copies go with the arenas */
+    if (dependent->unwanted)
+        release(v);
 }
 
 static ditto_status call_initializer(const ditto_variable *v, const ditto_variable_options *o,
@@ -86,14 +97,6 @@ static ditto_status fill_in(ditto_variable *v, const void *value)
         status = settle(v, value);
     dti_cross_leave(v->team, &frame);
     return status;
-}
-
-static void release(ditto_variable *v)
-{
-    dti_copies_forget(v);
-    free(v->generation);
-    free(v->name);
-    free(v);
 }
 
 /* As it shares its copies, or has its own. */
@@ -196,32 +199,55 @@ ditto_status dti_slot_create(const struct dti_strategy_base *base, const char *n
     return finish(v, status == DITTO_OK ? fill_in(v, NULL) : status, out);
 }
 
-/* With the turn taken. */
-static void leave_team(ditto_variable *v)
+static ditto_status check_users(const ditto_variable *v)
 {
-    dti_dependent_remove(v->team, &v->dependent);
+    if (v->users == 0)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_BUSY, "%u optimizer%s on \"%s\": destroy %s first", v->users,
+                    v->users > 1 ? "s work" : " works", v->name, v->users > 1 ? "them" : "it");
+}
+
+/* With the turn taken, and in the variable's gate. */
+static ditto_status leave_team(ditto_variable *v)
+{
+    DTI_TRY(check_users(v));
+    if (!dti_team_forked(v->team) && !dti_gate_close_alone(&v->dependent.gate))
+        return DTI_FAIL(DITTO_ERR_BUSY, "another thread is in a call on \"%s\": destroy it when that has returned",
+                        v->name);
     if (!v->hidden)
         dti_registry_remove(v);
-    if (!v->team->poisoned) /* else a stuck replica may still read them */
-        dti_copies_free(v);
+    v->dependent.unwanted = v->team->poisoned && !dti_team_forked(v->team);
+    if (v->dependent.unwanted)
+        return DITTO_OK;
+    dti_dependent_remove(v->team, &v->dependent);
+    dti_copies_free(v);
+    return DITTO_OK;
+}
+
+/* While its strategy is there: in its gate, which keeps it there. */
+static ditto_status destroy_in_turn(ditto_variable *v)
+{
+    struct dti_team *team = v->team;
+    bool taken =
+        !dti_team_forked(team) && dti_team_take_turn(team); /* else the lock's holder may not be in this process */
+    ditto_status status = leave_team(v);
+    bool unwanted = v->dependent.unwanted;
+    if (status != DITTO_OK)
+        dti_gate_leave(&v->dependent.gate);
+    dti_team_give_turn(team, taken);
+    if (status == DITTO_OK && !unwanted)
+        release(v);
+    return status;
 }
 
 ditto_status dti_variable_destroy(ditto_variable *v)
 {
-    struct dti_team *team = v->team;
-    uint32_t users =
-        v->slot ? v->users : 0; /* after its strategy a variable may go before its optimizers, a slot may not */
-    if (team != NULL) {
-        bool forked = dti_team_forked(team); /* then the lock may be held by a thread that is not there */
-        bool taken = !forked && dti_team_take_turn(team);
-        users = v->users;
-        if (users == 0)
-            leave_team(v);
-        dti_team_give_turn(team, taken);
-    }
-    if (users != 0)
-        return DTI_FAIL(DITTO_ERR_BUSY, "%u optimizer%s on \"%s\": destroy %s first", users,
-                        users > 1 ? "s work" : " works", v->name, users > 1 ? "them" : "it");
+    if (dti_gate_enter(&v->dependent.gate))
+        return destroy_in_turn(v);
+    if (v->team != NULL) /* it was left with its poisoned strategy, and stays until the process ends */
+        return DITTO_OK;
+    if (v->slot) /* after its strategy a variable may go before its optimizers, a slot may not */
+        DTI_TRY(check_users(v));
     release(v);
     return DITTO_OK;
 }

@@ -65,8 +65,15 @@ static inline const char *dti_variable_name(const ditto_variable_options *option
 ditto_status dti_variable_create(const struct dti_strategy_base *base, const ditto_tensor *initial,
                                  const ditto_variable_options *options, ditto_variable **out);
 ditto_status dti_variable_destroy(ditto_variable *v); /* BUSY: an optimizer works on it; then it stays */
-/* INVALID: NULL. CONTEXT: its strategy was destroyed. */
+/* INVALID: NULL. CONTEXT: its strategy was destroyed. For a variable that a value holds; a public function
+ * that is given one holds it: */
 ditto_status dti_variable_check_alive(const ditto_variable *v);
+/* First in a public function that takes a variable in cross-replica context. Errors as above; else neither
+ * the variable nor its strategy is destroyed before the function returns. */
+#define DTI_HOLD_VARIABLE(v)               \
+    DTI_LEAVES_GATE(held_variable_, NULL); \
+    DTI_TRY(dti_variable_hold((v), &held_variable_))
+ditto_status dti_variable_hold(const ditto_variable *v, struct dti_gate **held);
 /* CONTEXT too: it is of another strategy than the replica's (NULL: there is a message already). */
 ditto_status dti_variable_check_own(const struct dti_replica *r, const ditto_variable *v);
 /* UNSUPPORTED: it has several pieces, so that no component lies in one row. `what` was to be done with it. */

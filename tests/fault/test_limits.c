@@ -3,6 +3,8 @@
 #include "support.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -53,6 +55,60 @@ static void refused_threads_are_an_error_and_none_is_left(void **state)
     if (code == 77)
         skip();
     assert_int_equal(code, 0);
+}
+
+/* -- threads that cannot be bound -- */
+
+static char unbindable[16]; /* the name of a thread whose binding is refused; empty: none */
+
+/* In place of the C library's: this program is linked before it. */
+int sched_setaffinity(pid_t pid, size_t bytes, const cpu_set_t *mask)
+{
+    char name[16] = "";
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    if (unbindable[0] != '\0' && strcmp(unbindable, name) == 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    return (int)syscall(SYS_sched_setaffinity, pid, bytes, mask);
+}
+
+static int helper_not_bound(void *unused)
+{
+    ditto_topology *topology;
+    ditto_topology_counts counts;
+    ditto_placement_options options = DITTO_PLACEMENT_OPTIONS_INIT;
+    ditto_placement *placement;
+    uint32_t pus[16], sizes[1] = { 16 };
+    (void)unused;
+    REQUIRE(ditto_topology_create(NULL, &topology) == DITTO_OK && ditto_topology_count(topology, &counts) == DITTO_OK);
+    for (uint32_t i = 0; i < 16; i++) {
+        ditto_pu pu;
+        REQUIRE(ditto_topology_pu(topology, i % counts.pus, &pu) == DITTO_OK);
+        pus[i] = pu.number;
+    }
+    options.pus = pus;
+    options.num_pus = 16;
+    options.set_sizes = sizes;
+    options.replicas = 1;
+    options.flags = DITTO_PLACEMENT_SHARE;
+    REQUIRE(ditto_placement_build(topology, &options, &placement) == DITTO_OK);
+    strcpy(unbindable, "ditto-r0.1");
+    for (int i = 0; i < 100; i++) { /* the refusal is told while later helpers are started: sooner or later */
+        ditto_strategy_options with = DITTO_STRATEGY_OPTIONS_INIT;
+        ditto_strategy *strategy = NULL;
+        with.placement = placement;
+        REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &with, &strategy) == DITTO_ERR_SYSTEM);
+        REQUIRE(ditto_last_error()->system_errno == EINVAL && strategy == NULL);
+        REQUIRE(count_threads() <= 1 + SANITIZED); /* a sanitizer may have one of its own */
+    }
+    return 0;
+}
+
+static void helpers_that_cannot_be_bound_are_an_error_and_none_is_left(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(helper_not_bound, NULL, 120), 0);
 }
 
 /* -- address space refused -- */
@@ -301,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_threads_are_an_error_and_none_is_left),
+        cmocka_unit_test(helpers_that_cannot_be_bound_are_an_error_and_none_is_left),
         cmocka_unit_test(refused_address_space_is_an_error_and_nothing_is_left),
         cmocka_unit_test(refused_mbind_becomes_first_touch_and_is_reported),
         cmocka_unit_test(a_strategy_is_dead_in_a_child_process),

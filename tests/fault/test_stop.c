@@ -300,7 +300,7 @@ static ditto_status late_but_comes(ditto_replica *self, void *argument)
 {
     (void)argument;
     if (ditto_replica_id(self) == 1)
-        sleep_ms(900);
+        sleep_ms(1650);
     return DITTO_OK;
 }
 
@@ -309,7 +309,7 @@ static void a_run_that_is_late_but_returns_is_timed_out_and_not_poisoned(void **
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct report report = { 0 };
     (void)state;
-    options.run_timeout_ms = 300;
+    options.run_timeout_ms = 1600; /* and a quarter of it, before the strategy is poisoned */
     ditto_strategy *strategy = make_strategy(2, &options);
     assert_status(ditto_strategy_run(strategy, late_but_comes, NULL), DITTO_ERR_TIMED_OUT);
     run_all(strategy, count_up, &report, &report);

@@ -22,7 +22,7 @@ ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dat
     struct dti_plan plan;
     ditto_dataset **datasets = NULL;
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(dataset, "dataset"));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_input_options"));
@@ -39,7 +39,7 @@ ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditt
     struct dti_plan plan;
     ditto_dataset **datasets = NULL;
     DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(out, "out"));
     if (function == NULL)
         return dti_not_null(NULL, "function");

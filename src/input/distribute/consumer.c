@@ -112,7 +112,7 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
                  "another replica does not take its batches",
                  self->id, (unsigned long long)c->ring.next, of_run ? "run_timeout_ms" : "timeout_ms",
                  of_run ? self->team->options.run_timeout_ms : deadline.timeout_ms);
-        dti_team_stop(self->team);
+        dti_replica_stop_late(self, &deadline);
         return DITTO_ERR_TIMED_OUT;
     }
     if (dti_ring_peek(&c->ring) != NULL)

@@ -141,13 +141,13 @@ static void release(struct ditto_iterator *it)
     free(it);
 }
 
-static void orphan(struct dti_dependent *dependent, bool threads_live)
+static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct ditto_iterator *it = (struct ditto_iterator *)dependent;
-    if (threads_live)
-        dti_producers_stop(it);
-    else
+    if (end == DTI_TEAM_IS_FORKED)
         dti_producers_forget(it);
+    else
+        dti_producers_stop(it);
     it->team = NULL;
 }
 

@@ -32,9 +32,9 @@ struct ditto_checkpointer {
     ditto_error error; /* the thread's */
 };
 
-static void orphan(struct dti_dependent *dependent, bool threads_live)
+static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
 {
-    (void)threads_live;
+    (void)end;
     ((ditto_checkpointer *)dependent)->strategy = NULL;
 }
 

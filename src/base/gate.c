@@ -1,0 +1,45 @@
+/* src/base/gate.c - the rare half of gates. Argued in gate.h. */
+#include "base/gate.h"
+
+#include <sched.h>
+
+bool dti_gate_enter_slowly(struct dti_gate *gate)
+{
+    for (;;) {
+        uint32_t state = atomic_load_explicit(&gate->word, memory_order_acquire) % DTI_GATE_CALL;
+        if (state == DTI_GATE_OPEN) /* this call is counted already. O1 is the acquire above */
+            return true;
+        if (state == DTI_GATE_CLOSED) {
+            dti_gate_leave(gate);
+            return false;
+        }
+        sched_yield(); /* shut: bounded by I2 */
+    }
+}
+
+static bool change(struct dti_gate *gate, uint32_t from, uint32_t to)
+{
+    return atomic_compare_exchange_strong_explicit(&gate->word, &from, to, memory_order_acquire, /* N1 */
+                                                   memory_order_relaxed);
+}
+
+bool dti_gate_shut(struct dti_gate *gate)
+{
+    return change(gate, DTI_GATE_OPEN, DTI_GATE_SHUT);
+}
+
+void dti_gate_open(struct dti_gate *gate)
+{
+    atomic_fetch_sub_explicit(&gate->word, DTI_GATE_SHUT,
+                              memory_order_release); /* O0; calls may have been counted since */
+}
+
+void dti_gate_close(struct dti_gate *gate)
+{
+    atomic_fetch_add_explicit(&gate->word, DTI_GATE_CLOSED - DTI_GATE_SHUT, memory_order_release); /* O0 */
+}
+
+bool dti_gate_close_alone(struct dti_gate *gate)
+{
+    return change(gate, DTI_GATE_CALL | DTI_GATE_OPEN, DTI_GATE_CLOSED);
+}

@@ -1,0 +1,56 @@
+/* src/base/gate.h - counts the calls that are in an object, so that it is not taken away under them.
+ *
+ * A call enters the object's gate before it looks at the object, and leaves it when it is done. The gate can
+ * be closed when no call is in, and a call that finds it closed is refused; so a gate is of use to calls that
+ * come later only where it outlives what it guards. Several gates are closed together in two steps: each is
+ * shut, which lasts until it is closed for good or opened again, and calls that come meanwhile wait for the
+ * decision.
+ *
+ * Invariants  I1  the number of calls is not 0 while a call is in. A gate is shut only by a change from 0, or
+ *                 from the one call that closes it.
+ *             I2  a shut gate is closed or opened by the thread that shut it, without waiting for anybody.
+ * Edges       N0 -> N1  what a call did, its leaving -> the thread that shuts the gate
+ *             O0 -> O1  what was done while the gate was shut -> a call that enters it after that
+ * Model       tests/model/gate.pml */
+#ifndef DTI_GATE_H
+#define DTI_GATE_H
+
+#include "base/atomics.h"
+
+/* The number of calls that are in, times DTI_GATE_CALL, and one of the states. Zero is an open gate without
+ * calls. */
+struct dti_gate {
+    _Atomic uint32_t word;
+};
+enum { DTI_GATE_OPEN = 0, DTI_GATE_SHUT = 1, DTI_GATE_CLOSED = 2, DTI_GATE_CALL = 4 };
+
+/* -- Any thread -- */
+bool dti_gate_enter_slowly(struct dti_gate *gate); /* the rest of dti_gate_enter, for a gate that is not open */
+/* False: it is closed, and there is nothing to leave. */
+static inline bool dti_gate_enter(struct dti_gate *gate)
+{
+    uint32_t before = atomic_fetch_add_explicit(&gate->word, DTI_GATE_CALL, memory_order_acquire); /* O1 */
+    return __builtin_expect(before % DTI_GATE_CALL == DTI_GATE_OPEN, 1) || dti_gate_enter_slowly(gate);
+}
+static inline void dti_gate_leave(struct dti_gate *gate)
+{
+    atomic_fetch_sub_explicit(&gate->word, DTI_GATE_CALL, memory_order_release); /* N0 */
+}
+
+/* -- The thread that wants to destroy the object -- */
+bool dti_gate_shut(struct dti_gate *gate); /* false: a call is in, or it is shut or closed already */
+void dti_gate_open(struct dti_gate *gate); /* a gate that this thread has shut */
+void dti_gate_close(struct dti_gate *gate);
+/* Closes a gate that this thread has entered; false: another call is in too, and nothing has changed. */
+bool dti_gate_close_alone(struct dti_gate *gate);
+
+/* Declares `name`, and leaves the gate, which has been entered, at the end of the block. NULL: there is none
+ * to leave. */
+#define DTI_LEAVES_GATE(name, gate) __attribute__((cleanup(dti_gate_release))) struct dti_gate *name = (gate)
+static inline void dti_gate_release(struct dti_gate **gate)
+{
+    if (*gate != NULL)
+        dti_gate_leave(*gate);
+}
+
+#endif

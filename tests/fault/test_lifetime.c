@@ -1,0 +1,384 @@
+/* tests/fault/test_lifetime.c - what is destroyed while it is in use: strategies and variables under calls
+ * that wait for their turn, values under calls on other threads, and strategies that a late replica still
+ * uses. Each case runs in a child process, because memory that is freed too early crashes or hangs. */
+#include "support.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
+}
+
+static bool make(uint32_t replicas, ditto_caller caller, uint32_t run_timeout_ms, ditto_strategy **out)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.replicas = replicas;
+    options.placement_flags = DITTO_PLACEMENT_SHARE;
+    options.caller = caller;
+    options.pin = DITTO_PIN_NONE; /* after a call no system call lets another thread take its turn first */
+    options.run_timeout_ms = run_timeout_ms;
+    return ditto_strategy_create(DITTO_MIRRORED, &options, out) == DITTO_OK;
+}
+
+static bool make_variable(ditto_strategy *strategy, ditto_variable **out)
+{
+    float zeros[4] = { 0 };
+    ditto_tensor initial = { .data = zeros, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    options.aggregation = DITTO_AGGREGATE_SUM;
+    return ditto_variable_create(strategy, &initial, &options, out) == DITTO_OK;
+}
+
+/* -- calls that wait for their turn -- */
+
+/* A thread that makes one call while the turn is somebody else's. */
+struct waiting {
+    ditto_strategy *strategy;
+    ditto_variable *variable;
+    ditto_status (*call)(struct waiting *self);
+    _Atomic int thread_id, has_returned;
+    ditto_status status;
+};
+
+static ditto_status nothing(ditto_replica *self, void *unused)
+{
+    (void)self, (void)unused;
+    return DITTO_OK;
+}
+
+static ditto_status call_run(struct waiting *w)
+{
+    return ditto_strategy_run(w->strategy, nothing, NULL);
+}
+
+static ditto_status call_read(struct waiting *w)
+{
+    float copy[4];
+    return ditto_variable_read(w->variable, copy, sizeof copy);
+}
+
+static ditto_status call_describe(struct waiting *w)
+{
+    char text[4096];
+    return ditto_strategy_describe(w->strategy, text, sizeof text, NULL);
+}
+
+static void *call_and_return(void *argument)
+{
+    struct waiting *w = argument;
+    atomic_store(&w->thread_id, (int)syscall(SYS_gettid));
+    w->status = w->call(w);
+    atomic_store(&w->has_returned, 1);
+    return NULL;
+}
+
+/* Until the kernel says that the thread sleeps, which it does in no place but the call. */
+static void await_sleep(_Atomic int *thread_id)
+{
+    for (int i = 0; i < 10000; i++, sleep_ms(1)) {
+        char path[64], text[256] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%d/stat", atomic_load(thread_id));
+        FILE *file = atomic_load(thread_id) != 0 ? fopen(path, "r") : NULL;
+        if (file == NULL)
+            continue;
+        const char *state = fgets(text, sizeof text, file) != NULL ? strrchr(text, ')') : NULL;
+        fclose(file);
+        if (state != NULL && state[2] == 'S')
+            return;
+    }
+}
+
+/* A run that ends when the other thread waits for its turn; what follows comes before that
+ * thread has got it. */
+static ditto_status await_the_other(ditto_replica *self, void *argument)
+{
+    struct waiting *w = argument;
+    if (ditto_replica_id(self) == 0)
+        await_sleep(&w->thread_id);
+    return DITTO_OK;
+}
+
+static int destroy_strategy_under(void *call)
+{
+    struct waiting w = { .call = *(ditto_status(**)(struct waiting *))call };
+    pthread_t thread;
+    REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &w.strategy) && make_variable(w.strategy, &w.variable));
+    REQUIRE(pthread_create(&thread, NULL, call_and_return, &w) == 0);
+    REQUIRE(ditto_strategy_run(w.strategy, await_the_other, &w) == DITTO_OK);
+    ditto_status status = ditto_strategy_destroy(w.strategy);
+    REQUIRE(status == DITTO_ERR_BUSY || atomic_load(&w.has_returned));
+    pthread_join(thread, NULL);
+    REQUIRE(w.status == DITTO_OK);
+    if (status == DITTO_ERR_BUSY)
+        REQUIRE(ditto_strategy_destroy(w.strategy) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(w.variable) == DITTO_OK);
+    return 0;
+}
+
+static void destroying_a_strategy_is_busy_while_a_call_waits_for_its_turn(void **state)
+{
+    static ditto_status (*const calls[])(struct waiting *) = { call_run, call_read, call_describe };
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        assert_int_equal(in_child(destroy_strategy_under, (void *)(uintptr_t)&calls[i], 60), 0);
+}
+
+static int destroy_variable_under(void *unused)
+{
+    struct waiting w = { .call = call_read };
+    pthread_t thread;
+    (void)unused;
+    REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &w.strategy) && make_variable(w.strategy, &w.variable));
+    REQUIRE(pthread_create(&thread, NULL, call_and_return, &w) == 0);
+    REQUIRE(ditto_strategy_run(w.strategy, await_the_other, &w) == DITTO_OK);
+    ditto_status status = ditto_variable_destroy(w.variable);
+    REQUIRE(status == DITTO_ERR_BUSY || atomic_load(&w.has_returned));
+    pthread_join(thread, NULL);
+    REQUIRE(w.status == DITTO_OK);
+    if (status == DITTO_ERR_BUSY)
+        REQUIRE(ditto_variable_destroy(w.variable) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(w.strategy) == DITTO_OK);
+    return 0;
+}
+
+static void destroying_a_variable_is_busy_while_a_call_on_it_waits_for_its_turn(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_variable_under, NULL, 60), 0);
+}
+
+/* -- handles that outlive the strategy, used while it goes -- */
+
+struct lookers {
+    ditto_variable *variable;
+    ditto_value *value;
+    _Atomic int ready;
+    _Atomic int wrong; /* statuses that are neither OK nor CONTEXT */
+};
+
+static void *look_until_it_is_gone(void *argument)
+{
+    struct lookers *l = argument;
+    ditto_status read, spec;
+    do {
+        float copy[4];
+        ditto_tensor tensor;
+        read = ditto_variable_read(l->variable, copy, sizeof copy);
+        spec = ditto_value_component(l->value, 1, &tensor);
+        atomic_store(&l->ready, 1);
+        if ((read != DITTO_OK && read != DITTO_ERR_CONTEXT) || (spec != DITTO_OK && spec != DITTO_ERR_CONTEXT))
+            atomic_fetch_add(&l->wrong, 1);
+    } while (read == DITTO_OK || spec == DITTO_OK);
+    return NULL;
+}
+
+static int destroy_under_lookers(void *unused)
+{
+    (void)unused;
+    for (int round = 0; round < 20; round++) {
+        ditto_strategy *strategy;
+        struct lookers l = { .variable = NULL };
+        pthread_t thread;
+        float one = 1;
+        ditto_tensor part[2] = { { .data = &one, .dtype = DITTO_F32 }, { .data = &one, .dtype = DITTO_F32 } };
+        REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy) && make_variable(strategy, &l.variable));
+        REQUIRE(ditto_strategy_value_from_tensors(strategy, part, 1, &l.value) == DITTO_OK);
+        REQUIRE(pthread_create(&thread, NULL, look_until_it_is_gone, &l) == 0);
+        while (!atomic_load(&l.ready))
+            sleep_ms(1);
+        ditto_status status;
+        while ((status = ditto_strategy_destroy(strategy)) == DITTO_ERR_BUSY)
+            ;
+        REQUIRE(status == DITTO_OK);
+        pthread_join(thread, NULL);
+        REQUIRE(atomic_load(&l.wrong) == 0);
+        REQUIRE(ditto_value_destroy(l.value) == DITTO_OK && ditto_variable_destroy(l.variable) == DITTO_OK);
+    }
+    return 0;
+}
+
+static void calls_on_variables_and_values_see_their_strategy_or_that_it_is_gone(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_under_lookers, NULL, 120), 0);
+}
+
+/* -- poisoned inside an inner run -- */
+
+static _Atomic int inner_may_end, outer_may_end, inner_is_done, outer_has_ended;
+
+static ditto_status inner_waits(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    while (ditto_replica_id(self) == 1 && !atomic_load(&inner_may_end))
+        sleep_ms(1);
+    return DITTO_OK;
+}
+
+/* Returns from the inner run, and stays in the function around it. */
+static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *unused,
+                               ditto_value **result)
+{
+    (void)arguments, (void)count, (void)unused, (void)result;
+    ditto_status status = ditto_strategy_run(strategy, inner_waits, NULL);
+    atomic_store(&inner_is_done, 1);
+    while (!atomic_load(&outer_may_end))
+        sleep_ms(1);
+    return status;
+}
+
+static ditto_status merge_and_end(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    ditto_status status = ditto_merge_call(self, run_inside, NULL, NULL, 0, NULL);
+    atomic_fetch_add(&outer_has_ended, 1);
+    return status;
+}
+
+/* All replicas have done the inner run, and none has returned from its function: the strategy is left to
+ * them. */
+static int destroy_after_the_inner_run(void *unused)
+{
+    ditto_strategy *strategy;
+    (void)unused;
+    long threads = count_threads();
+    REQUIRE(make(2, DITTO_CALLER_WAITS, 50, &strategy));
+    REQUIRE(ditto_strategy_run(strategy, merge_and_end, NULL) == DITTO_ERR_TIMED_OUT);
+    atomic_store(&inner_may_end, 1);
+    while (!atomic_load(&inner_is_done))
+        sleep_ms(1);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
+    REQUIRE(atomic_load(&outer_has_ended) <= 1); /* replica 1 may serve no more; replica 0 is in its function */
+    atomic_store(&outer_may_end, 1);
+    for (int i = 0; i < 1000 && count_threads() > threads; i++)
+        sleep_ms(10);
+    REQUIRE(count_threads() <= threads + 1 && atomic_load(&outer_has_ended) == 2);
+    return 0;
+}
+
+/* The inner run itself has not ended: destroy does not wait for the replica that is done with it and sleeps
+ * in its own function. */
+static ditto_status stay_in_inner(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    while (ditto_replica_id(self) == 0 && !atomic_load(&inner_may_end))
+        sleep_ms(1);
+    return DITTO_OK;
+}
+
+static ditto_status run_stuck(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *unused,
+                              ditto_value **result)
+{
+    (void)arguments, (void)count, (void)unused, (void)result;
+    return ditto_strategy_run(strategy, stay_in_inner, NULL);
+}
+
+static ditto_status merge_and_stay(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    ditto_status status = ditto_merge_call(self, run_stuck, NULL, NULL, 0, NULL);
+    while (ditto_replica_id(self) == 1 && !atomic_load(&outer_may_end))
+        sleep_ms(1);
+    return status;
+}
+
+static int destroy_during_the_inner_run(void *unused)
+{
+    ditto_strategy *strategy;
+    (void)unused;
+    long threads = count_threads();
+    REQUIRE(make(2, DITTO_CALLER_WAITS, 50, &strategy));
+    REQUIRE(ditto_strategy_run(strategy, merge_and_stay, NULL) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED); /* and returns: nobody lets it go on */
+    REQUIRE(strstr(ditto_last_error()->message, "replicas 0, 1 never returned") != NULL);
+    atomic_store(&inner_may_end, 1);
+    atomic_store(&outer_may_end, 1);
+    for (int i = 0; i < 1000 && count_threads() > threads; i++)
+        sleep_ms(10);
+    REQUIRE(count_threads() <= threads + 1);
+    return 0;
+}
+
+static void a_strategy_that_was_poisoned_inside_an_inner_run_is_left_to_its_replicas(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_after_the_inner_run, NULL, 60), 0);
+    assert_int_equal(in_child(destroy_during_the_inner_run, NULL, 60), 0);
+}
+
+/* -- handles of a poisoned strategy -- */
+
+struct late {
+    ditto_variable *variable;
+    const ditto_value *value;
+    _Atomic int may_go_on, has_ended;
+    ditto_status assigned, returned;
+};
+
+static ditto_status come_late(ditto_replica *self, void *argument)
+{
+    struct late *l = argument;
+    float ones[4] = { 1, 1, 1, 1 };
+    ditto_tensor part;
+    if (ditto_replica_id(self) == 0)
+        return DITTO_OK;
+    while (!atomic_load(&l->may_go_on))
+        sleep_ms(1);
+    l->assigned = ditto_assign(self, l->variable, ones);
+    l->returned = ditto_argument(self, NULL, &part);
+    atomic_store(&l->has_ended, 1);
+    return l->assigned;
+}
+
+/* `strategy_first`: what is destroyed first, it or its handles. */
+static int use_handles_late(void *strategy_first)
+{
+    ditto_strategy *strategy;
+    struct late l = { .variable = NULL };
+    float one = 1;
+    ditto_tensor part[2] = { { .data = &one, .dtype = DITTO_F32 }, { .data = &one, .dtype = DITTO_F32 } };
+    ditto_value *value;
+    REQUIRE(make(2, DITTO_CALLER_DEFAULT, 50, &strategy) && make_variable(strategy, &l.variable));
+    REQUIRE(ditto_strategy_value_from_tensors(strategy, part, 1, &value) == DITTO_OK);
+    REQUIRE(ditto_strategy_run_values(strategy, come_late, &l, value, NULL, NULL) == DITTO_ERR_TIMED_OUT);
+    if (*(bool *)strategy_first)
+        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
+    REQUIRE(ditto_variable_destroy(l.variable) == DITTO_OK);
+    REQUIRE(ditto_value_destroy(value) == DITTO_OK);
+    atomic_store(&l.may_go_on, 1);
+    for (int i = 0; i < 6000 && !atomic_load(&l.has_ended); i++)
+        sleep_ms(10);
+    REQUIRE(atomic_load(&l.has_ended));
+    REQUIRE(l.assigned == DITTO_ERR_PEER_STOPPED);
+    REQUIRE(l.returned == DITTO_OK || l.returned == DITTO_ERR_NOT_FOUND || l.returned == DITTO_ERR_CONTEXT);
+    if (!*(bool *)strategy_first) {
+        sleep_ms(200); /* replica 1 returns from its function: then nothing is left */
+        ditto_status status = ditto_strategy_destroy(strategy);
+        REQUIRE(status == DITTO_OK || status == DITTO_ERR_POISONED);
+    }
+    return 0;
+}
+
+static void handles_of_a_poisoned_strategy_stay_for_the_replica_that_is_late(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(use_handles_late, &(bool){ true }, 120), 0);
+    assert_int_equal(in_child(use_handles_late, &(bool){ false }, 120), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(destroying_a_strategy_is_busy_while_a_call_waits_for_its_turn),
+        cmocka_unit_test(destroying_a_variable_is_busy_while_a_call_on_it_waits_for_its_turn),
+        cmocka_unit_test(calls_on_variables_and_values_see_their_strategy_or_that_it_is_gone),
+        cmocka_unit_test(a_strategy_that_was_poisoned_inside_an_inner_run_is_left_to_its_replicas),
+        cmocka_unit_test(handles_of_a_poisoned_strategy_stay_for_the_replica_that_is_late),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,410 @@
+/* tests/fault/test_user_functions.c - functions that the user gives to a collective, and what must not happen
+ * in them: a call that the other replicas wait for, a fork, and taking longer than the time limits. Each case
+ * runs in a child process with a limit. */
+#include "support.h"
+
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
+}
+
+static bool make(uint32_t replicas, const ditto_strategy_options *given, ditto_strategy **out)
+{
+    ditto_strategy_options options = *given;
+    options.replicas = replicas;
+    options.placement_flags = DITTO_PLACEMENT_SHARE;
+    return ditto_strategy_create(DITTO_MIRRORED, &options, out) == DITTO_OK;
+}
+
+static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *unused,
+                                  ditto_value **result)
+{
+    (void)strategy, (void)arguments, (void)count, (void)unused, (void)result;
+    return DITTO_OK;
+}
+
+/* -- calls inside a function that combines -- */
+
+enum { SMALL = 4, LARGE = 65536 }; /* elements: one meeting, and two */
+
+struct inner_call {
+    uint32_t caller;
+    size_t count;
+    ditto_status (*call)(ditto_replica *self);
+    _Atomic int status; /* of the inner call */
+    _Atomic int called;
+};
+
+/* What the combining function is given. */
+struct own {
+    ditto_replica *self;
+    struct inner_call *inner;
+};
+
+static ditto_status call_merge(ditto_replica *self)
+{
+    return ditto_merge_call(self, merge_nothing, NULL, NULL, 0, NULL);
+}
+
+static ditto_status call_create(ditto_replica *self)
+{
+    float zero = 0;
+    ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
+    ditto_variable *variable;
+    return ditto_create_variable(self, &initial, NULL, &variable);
+}
+
+static ditto_status call_barrier(ditto_replica *self)
+{
+    return ditto_barrier(self, NULL);
+}
+
+static ditto_status combine_and_call(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    struct own *own = user;
+    for (size_t i = 0; i < count; i++)
+        ((int *)out)[i] = ((const int *)left)[i] + ((const int *)right)[i];
+    if (ditto_replica_id(own->self) == own->inner->caller) {
+        atomic_store(&own->inner->status, own->inner->call(own->self));
+        atomic_store(&own->inner->called, 1);
+    }
+    return DITTO_OK;
+}
+
+static ditto_status combine_all(ditto_replica *self, void *argument)
+{
+    struct own own = { self, argument };
+    int *memory = calloc(2 * own.inner->count, sizeof *memory);
+    ditto_status status = ditto_all_reduce_with(self, memory, memory + own.inner->count, own.inner->count,
+                                                sizeof *memory, combine_and_call, &own, NULL);
+    free(memory);
+    return status;
+}
+
+static int call_inside_a_combining_function(void *argument)
+{
+    struct inner_call *inner = argument;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    REQUIRE(make(2, &options, &strategy));
+    REQUIRE(ditto_strategy_run(strategy, combine_all, inner) == DITTO_OK);
+    REQUIRE(!atomic_load(&inner->called) || atomic_load(&inner->status) == DITTO_ERR_CONTEXT);
+    REQUIRE(atomic_load(&inner->called) ||
+            inner->count == SMALL); /* a small one is combined by the last to arrive alone */
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    return 0;
+}
+
+static void a_combining_function_may_start_no_collective_on_any_replica(void **state)
+{
+    static ditto_status (*const calls[])(ditto_replica *) = { call_merge, call_create, call_barrier };
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (uint32_t caller = 0; caller < 2; caller++)
+            for (int large = 0; large < 2; large++) {
+                struct inner_call inner = { caller, large ? LARGE : SMALL, calls[i], 0, 0 };
+                assert_int_equal(in_child(call_inside_a_combining_function, &inner, 60), 0);
+            }
+}
+
+/* -- calls inside functions that change variables -- */
+
+static _Thread_local ditto_replica *mine; /* of the replica whose function runs on this thread */
+static _Atomic int rule_status, rule_was_called, rule_sleeps_ms;
+
+/* An optimizer's function, once on replica 1. */
+static void rule_that_calls(const ditto_rule_range *range, void *unused)
+{
+    float *value = range->value;
+    const float *gradient = range->gradient;
+    (void)unused;
+    for (size_t i = 0; i < range->count; i++)
+        value[i] -= gradient[i];
+    if (mine == NULL || ditto_replica_id(mine) != 1 || atomic_exchange(&rule_was_called, 1) != 0)
+        return;
+    if (atomic_load(&rule_sleeps_ms) != 0)
+        sleep_ms(atomic_load(&rule_sleeps_ms));
+    else
+        atomic_store(&rule_status, ditto_barrier(mine, NULL));
+}
+
+static ditto_status apply_once(ditto_replica *self, void *optimizer)
+{
+    float *ones = calloc(LARGE, sizeof *ones);
+    ditto_tensor gradient = { .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { LARGE } };
+    mine = self;
+    ditto_status status = ditto_apply(self, optimizer, &gradient, NULL);
+    mine = NULL;
+    memset(ones, 0xff, LARGE * sizeof *ones); /* nobody may still be reading it */
+    free(ones);
+    return status;
+}
+
+static ditto_optimizer *make_optimizer(ditto_strategy *strategy, double clip_norm)
+{
+    static float zeros[LARGE];
+    ditto_tensor initial = { .data = zeros, .dtype = DITTO_F32, .rank = 1, .shape = { LARGE } };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_variable *variable;
+    ditto_optimizer *optimizer;
+    options.aggregation = DITTO_AGGREGATE_SUM;
+    rule.rule = DITTO_RULE_FUNCTION;
+    rule.function = rule_that_calls;
+    rule.clip_norm = clip_norm;
+    if (ditto_variable_create(strategy, &initial, &options, &variable) != DITTO_OK ||
+        ditto_optimizer_create(&variable, 1, &rule, &optimizer) != DITTO_OK)
+        return NULL;
+    return optimizer;
+}
+
+static int call_inside_an_optimizer(void *clip_norm)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    REQUIRE(make(2, &options, &strategy));
+    ditto_optimizer *optimizer = make_optimizer(strategy, *(double *)clip_norm);
+    REQUIRE(optimizer != NULL);
+    REQUIRE(ditto_strategy_run(strategy, apply_once, optimizer) == DITTO_OK);
+    REQUIRE(atomic_load(&rule_was_called) == 1 && atomic_load(&rule_status) == DITTO_ERR_CONTEXT);
+    return 0;
+}
+
+static void an_optimizers_function_may_start_no_collective(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(call_inside_an_optimizer, &(double){ 0 }, 60), 0);
+    assert_int_equal(in_child(call_inside_an_optimizer, &(double){ 1 }, 60), 0);
+}
+
+static ditto_status update_that_calls(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                      void *user, ditto_tensor *result)
+{
+    (void)copy, (void)arguments, (void)count, (void)result;
+    return ditto_barrier(*(ditto_replica **)user, NULL);
+}
+
+static ditto_status update_once(ditto_replica *self, void *variable)
+{
+    return ditto_update(self, variable, update_that_calls, &self, NULL, 0, NULL);
+}
+
+static int call_inside_an_update(void *unused)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_variable_options own = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    ditto_variable *variable;
+    float zero = 0;
+    ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
+    (void)unused;
+    own.copies = DITTO_COPIES_PER_REPLICA;
+    REQUIRE(make(2, &options, &strategy));
+    REQUIRE(ditto_variable_create(strategy, &initial, &own, &variable) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(strategy, update_once, variable) == DITTO_ERR_CONTEXT);
+    return 0;
+}
+
+static void the_function_of_an_update_may_start_no_collective(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(call_inside_an_update, NULL, 60), 0);
+}
+
+/* -- functions that take longer than the limits -- */
+
+struct slow {
+    size_t count;
+    _Atomic int may_end;
+};
+
+static ditto_status combine_slowly(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    struct slow *slow = user;
+    for (size_t i = 0; i < count; i++)
+        ((int *)out)[i] = ((const int *)left)[i] + ((const int *)right)[i];
+    while (mine != NULL && ditto_replica_id(mine) == 1 && !atomic_load(&slow->may_end))
+        sleep_ms(1);
+    return DITTO_OK;
+}
+
+static ditto_status combine_all_slowly(ditto_replica *self, void *argument)
+{
+    struct slow *slow = argument;
+    int *memory = calloc(2 * slow->count, sizeof *memory);
+    mine = self;
+    ditto_status status = ditto_all_reduce_with(self, memory, memory + slow->count, slow->count, sizeof *memory,
+                                                combine_slowly, slow, NULL);
+    mine = NULL;
+    memset(memory, 0xff, 2 * slow->count * sizeof *memory); /* nobody may still be reading or writing it */
+    free(memory);
+    return status;
+}
+
+static ditto_strategy_options limited(ditto_caller caller)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.timeout_ms = 100;
+    options.run_timeout_ms = 300;
+    options.caller = caller;
+    return options;
+}
+
+/* Run returns although the function does not, and what the function does when it returns after all touches
+ * nobody's buffers. */
+static int outlast_the_limits(void *argument)
+{
+    struct slow *slow = argument;
+    for (int caller = DITTO_CALLER_IS_REPLICA_0; caller <= DITTO_CALLER_WAITS; caller++) {
+        ditto_strategy_options options = limited((ditto_caller)caller);
+        ditto_strategy *strategy;
+        long threads = count_threads();
+        atomic_store(&slow->may_end, 0);
+        REQUIRE(make(2, &options, &strategy));
+        REQUIRE(ditto_strategy_run(strategy, combine_all_slowly, slow) == DITTO_ERR_TIMED_OUT);
+        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
+        atomic_store(&slow->may_end, 1);
+        for (int i = 0; i < 1000 && count_threads() > threads; i++)
+            sleep_ms(10);
+        REQUIRE(count_threads() <= threads + 1); /* a sanitizer may have one of its own */
+    }
+    return 0;
+}
+
+static void a_combining_function_that_does_not_return_is_given_up_on(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(outlast_the_limits, &(struct slow){ .count = SMALL }, 60), 0);
+    assert_int_equal(in_child(outlast_the_limits, &(struct slow){ .count = LARGE }, 60), 0);
+}
+
+static int outlast_the_limits_in_an_optimizer(void *clip_norm)
+{
+    ditto_strategy_options options = limited(DITTO_CALLER_IS_REPLICA_0);
+    ditto_strategy *strategy;
+    REQUIRE(make(2, &options, &strategy));
+    ditto_optimizer *optimizer = make_optimizer(strategy, *(double *)clip_norm);
+    REQUIRE(optimizer != NULL);
+    atomic_store(&rule_sleeps_ms, 3000);
+    REQUIRE(ditto_strategy_run(strategy, apply_once, optimizer) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(strstr(ditto_last_error()->message, "the strategy is poisoned") !=
+            NULL); /* it was given up on, and not waited for */
+    return 0;
+}
+
+static void an_optimizers_function_that_does_not_return_is_given_up_on(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(outlast_the_limits_in_an_optimizer, &(double){ 0 }, 60), 0);
+    assert_int_equal(in_child(outlast_the_limits_in_an_optimizer, &(double){ 1 }, 60), 0);
+}
+
+/* -- limits of a caller that waits, inside a pause -- */
+
+static ditto_status keep_working(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *unused,
+                                 ditto_value **result)
+{
+    (void)arguments, (void)count, (void)unused, (void)result;
+    float x = 0;
+    ditto_tensor part[3] = { { .data = &x, .dtype = DITTO_F32 },
+                             { .data = &x, .dtype = DITTO_F32 },
+                             { .data = &x, .dtype = DITTO_F32 } };
+    for (;;) { /* small jobs, each of which renews the run's stop word when it is done */
+        ditto_value *value;
+        DITTO_TRY(ditto_strategy_value_from_tensors(strategy, part, 1, &value));
+        DITTO_TRY(ditto_value_destroy(value));
+    }
+}
+
+static ditto_status merge_without_end(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    return ditto_merge_call(self, keep_working, NULL, NULL, 0, NULL);
+}
+
+static int expire_in_a_pause(void *replicas)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    options.run_timeout_ms = 2;
+    options.caller = DITTO_CALLER_WAITS;
+    REQUIRE(make(*(uint32_t *)replicas, &options, &strategy));
+    for (int i = 0; i < test_trials(1500); i++)
+        REQUIRE(ditto_strategy_run(strategy, merge_without_end, NULL) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    return 0;
+}
+
+static void a_time_limit_that_comes_in_a_pause_is_never_lost(void **state)
+{
+    (void)state;
+    for (uint32_t replicas = 1; replicas <= 3; replicas++)
+        assert_int_equal(in_child(expire_in_a_pause, &replicas, 120), 0);
+}
+
+/* The merge function handles the failure of the inner run that the time limit has ended: the run is late all
+ * the same. */
+static _Atomic int handled;
+static ditto_status inner_outlasts(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    if (ditto_replica_id(self) == 1)
+        sleep_ms(150);
+    return DITTO_OK;
+}
+
+static ditto_status handle_inner(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *unused,
+                                 ditto_value **result)
+{
+    (void)arguments, (void)count, (void)unused, (void)result;
+    atomic_store(&handled, ditto_strategy_run(strategy, inner_outlasts, NULL));
+    return DITTO_OK;
+}
+
+static ditto_status merge_then_meet(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    DITTO_TRY(ditto_merge_call(self, handle_inner, NULL, NULL, 0, NULL));
+    return ditto_barrier(self, NULL);
+}
+
+static int handle_a_late_inner_run(void *caller)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    options.run_timeout_ms = 50;
+    options.caller = *(ditto_caller *)caller;
+    REQUIRE(make(2, &options, &strategy));
+    for (int i = 0; i < 5; i++) {
+        REQUIRE(ditto_strategy_run(strategy, merge_then_meet, NULL) == DITTO_ERR_TIMED_OUT);
+        REQUIRE(atomic_load(&handled) == DITTO_ERR_TIMED_OUT);
+    }
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    return 0;
+}
+
+static void a_run_whose_time_ended_inside_an_inner_run_is_timed_out_whatever_is_handled(void **state)
+{
+    (void)state;
+    for (int caller = DITTO_CALLER_IS_REPLICA_0; caller <= DITTO_CALLER_WAITS; caller++)
+        assert_int_equal(in_child(handle_a_late_inner_run, &(ditto_caller){ (ditto_caller)caller }, 60), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_combining_function_may_start_no_collective_on_any_replica),
+        cmocka_unit_test(an_optimizers_function_may_start_no_collective),
+        cmocka_unit_test(the_function_of_an_update_may_start_no_collective),
+        cmocka_unit_test(a_combining_function_that_does_not_return_is_given_up_on),
+        cmocka_unit_test(an_optimizers_function_that_does_not_return_is_given_up_on),
+        cmocka_unit_test(a_time_limit_that_comes_in_a_pause_is_never_lost),
+        cmocka_unit_test(a_run_whose_time_ended_inside_an_inner_run_is_timed_out_whatever_is_handled),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
