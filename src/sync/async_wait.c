@@ -30,7 +30,7 @@ static uint32_t find_missing(const struct dti_replica *self, uint64_t number, bo
 bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t replica)
 {
     const struct dti_sync *sync = self->sync;
-    uint32_t next = sync->attendee[self->id].seq + 1;
+    uint32_t next = (uint32_t)sync->attendee[self->id].seq + 1;
     return atomic_load_explicit(&dti_slot_of(sync, replica, next, 0)->word, memory_order_acquire) >> 32 == next;
 }
 

@@ -38,6 +38,17 @@ void dti_areas_renew(struct dti_sync *sync, uint32_t replica)
     }
 }
 
+void dti_areas_freshen(const struct dti_replica *self, uint32_t number,
+                       void (*refresh)(_Atomic uint64_t *word, uint32_t number))
+{
+    const struct dti_groups *g = &self->sync->groups;
+    struct dti_area *area = self->sync->attendee[self->id].area;
+    for (uint32_t a = 0; area != NULL && a < lanes_of_member(g, g->of[self->id]); a++) {
+        refresh(&area[a].partial, number);
+        refresh(&area[a].result, number);
+    }
+}
+
 /* -- one lane -- */
 
 struct lane {

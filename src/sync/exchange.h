@@ -25,7 +25,7 @@
 
 /* A lane of one owner. */
 struct dti_area {
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t partial; /* meeting's number << 32 | blocks whose partials are there */
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t partial; /* lower half of the meeting's number << 32 | blocks whose partials are there */
     alignas(DTI_LINE_PAIR) _Atomic uint64_t result;
     alignas(DTI_LINE_PAIR) unsigned char *partials; /* [2][most_parts][block_bytes]; constant, as the next */
     unsigned char *results;                         /* [2][block_bytes] */
@@ -34,6 +34,10 @@ struct dti_area {
 /* The replica's own thread, when the team is made: its areas in its arena. NO_MEMORY. */
 ditto_status dti_areas_make(struct dti_replica *self, struct dti_sync *sync);
 void dti_areas_renew(struct dti_sync *sync, uint32_t replica); /* all replicas are parked */
+
+/* The replica's own thread: refresh(word, number) on each word of its areas. */
+void dti_areas_freshen(const struct dti_replica *self, uint32_t number,
+                       void (*refresh)(_Atomic uint64_t *word, uint32_t number));
 
 /* Any thread: who combines, and finishes, which elements; see dti_update_owners. */
 void dti_exchange_owners(const struct dti_flow *flow, dti_update_range *range, void *context);

@@ -1,6 +1,7 @@
 /* src/sync/meeting.c - arriving, waiting, and what can go wrong meanwhile. The argument is in meeting.h. */
 #include "sync/meeting.h"
 #include "sync/async.h"
+#include "sync/exchange.h"
 #include "sync/failure.h"
 #include "sync/inside.h"
 
@@ -192,9 +193,9 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_vi
 
 struct crowded_wait {
     struct dti_replica *self;
-    uint32_t seq;
+    uint64_t seq;
 };
-static bool released(const struct dti_sync *sync, uint32_t seq)
+static bool released(const struct dti_sync *sync, uint64_t seq)
 {
     return atomic_load_explicit(&sync->release, memory_order_acquire) == seq; /* C3 */
 }
@@ -208,10 +209,11 @@ static bool crowded_ready(void *argument)
            atomic_load_explicit(&team->returned, memory_order_acquire) != 0;
 }
 
-static ditto_status lead_crowded(struct dti_replica *self, const struct dti_visit *visit, uint32_t seq)
+static ditto_status lead_crowded(struct dti_replica *self, const struct dti_visit *visit, uint64_t number)
 {
     struct dti_team *team = self->team;
     struct dti_sync *sync = self->sync;
+    uint32_t seq = (uint32_t)number;
     for (uint32_t i = 1; i < team->n; i++)
         if (word_of(sync, i, seq, 0) != word_of(sync, 0, seq, 0))
             return fail_different(self, 0, i, seq);
@@ -219,7 +221,7 @@ static ditto_status lead_crowded(struct dti_replica *self, const struct dti_visi
         visit->join(self, seq, 0, visit);
     /* relaxed: nobody touches arrived again before C3, and C3 comes after this store (I3) */
     atomic_store_explicit(&sync->arrived, 0, memory_order_relaxed);
-    atomic_store_explicit(&sync->release, seq, memory_order_release); /* C2 */
+    atomic_store_explicit(&sync->release, number, memory_order_release); /* C2 */
     dti_waitroom_signal(&team->room, DTI_AWAITS_MEETING(team));
     return DITTO_OK;
 }
@@ -230,7 +232,8 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_visi
     struct dti_team *team = self->team;
     struct dti_sync *sync = self->sync;
     uint32_t seq = (uint32_t)(word >> 32);
-    struct crowded_wait w = { self, seq };
+    uint64_t number = sync->attendee[self->id].seq;
+    struct crowded_wait w = { self, number };
     /* release: for describe_missing, which looks at slots here too; the order of the meeting comes from C0 */
     atomic_store_explicit(&dti_slot_of(sync, self->id, seq, 0)->word, word, memory_order_release);
     /* Whoever waits for this replica elsewhere (a started operation, a meeting in rounds) sees there that it has
@@ -239,10 +242,10 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_visi
     sync->attendee[self->id].desk.counters.hops_near++;
     /* acq_rel: release is C0, acquire is C1 */
     if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == team->n - 1)
-        return lead_crowded(self, visit, seq);
+        return lead_crowded(self, visit, number);
     if (!dti_wait(&team->room, self->id, DTI_AWAITS_MEETING(team), &self->patience, deadline, crowded_ready, &w))
         return fail_late(self, seq, deadline);
-    if (released(sync, seq))
+    if (released(sync, number))
         return DITTO_OK;
     return dti_stopped(&team->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
 }
@@ -257,6 +260,27 @@ static uint32_t announce(struct dti_card *card, const struct dti_call *call)
     if (!dti_call_identical(&card->call, call))
         card->call = *call;
     return card->digest;
+}
+
+#define FRESHEN_EVERY 256u
+#define OLD           65536u /* meetings: far more than a word can be behind that anybody waits for */
+
+/* I4. `word` is this replica's own, and nobody waits for an old one: peers wait for the present meeting's. */
+static void freshen_word(_Atomic uint64_t *word, uint32_t number)
+{
+    /* relaxed, both: only this replica writes it, and the number that is written is no meeting's
+     * that comes */
+    uint32_t held = (uint32_t)(atomic_load_explicit(word, memory_order_relaxed) >> 32);
+    if (number - held > OLD)
+        atomic_store_explicit(word, (uint64_t)(number - OLD) << 32, memory_order_relaxed);
+}
+
+static void freshen(struct dti_replica *self, uint32_t number)
+{
+    const struct dti_sync *sync = self->sync;
+    for (uint32_t s = 0; s < 2 * sync->most_rounds; s++)
+        freshen_word(&sync->attendee[self->id].slot[s].word, number);
+    dti_areas_freshen(self, number, freshen_word);
 }
 
 /* A team that shares PUs counts, unless the rounds have been asked for. */
@@ -274,7 +298,9 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_visit *visit, s
         return dti_leave(self, dti_team_stop_status(team));
     if (dti_team_forked(team)) /* a function that forked: its peers are not in the child */
         return dti_fail_forked();
-    uint32_t number = ++me->seq;
+    uint32_t number = (uint32_t)++me->seq;
+    if (number % FRESHEN_EVERY == 0)
+        freshen(self, number);
     if (!visit->goes_on)
         dti_number_call(me, visit->call->name);
     uint32_t digest = announce(&me->card[number & 1], visit->call);

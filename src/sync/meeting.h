@@ -1,26 +1,33 @@
 /* src/sync/meeting.h - where replicas meet: each announces what it calls, nobody goes on before all have.
  *
- * A meeting has a sequence number e. Each replica owns, per parity of e, a card with its call, and one slot per round with a
- * word and, for small messages, payload. There are two ways to meet:
- *   rounds   the plan of rounds.h: in each round a replica writes its slot and watches those of its siblings. With one round
- *            everyone watches everyone. For replicas with PUs of their own.
- *   crowded  a shared counter; the last to arrive compares all calls, may combine the payloads, and releases the others.
- *            For replicas that share PUs: each has to be scheduled once, not once per peer.
+ * A meeting has a sequence number e. Each replica owns, per parity of e, a card with its call, and one slot
+ * per round with a word and, for small messages, payload. There are two ways to meet: rounds   the plan of
+ * rounds.h: in each round a replica writes its slot and watches those of its siblings. With one round
+ * everyone watches everyone. For replicas with PUs of their own. crowded  a shared counter; the last to
+ * arrive compares all calls, may combine the payloads, and releases the others. For replicas that share PUs:
+ * each has to be scheduled once, not once per peer.
  *
- * Invariants  I1  slot[e % 2][r] of a replica is written by it only, and not before it has finished meeting e - 1.
- *             I2  nobody finishes e before all have arrived at e. (Rounds: after round r a replica has heard, through others,
- *                 from all of its block of cut r + 1; after the last round from everyone.)
+ * Invariants  I1  slot[e % 2][r] of a replica is written by it only, and not before it has finished meeting e
+ *                 - 1.
+ *             I2  nobody finishes e before all have arrived at e. (Rounds: after round r a replica has heard,
+ *                 through others, from all of its block of cut r + 1; after the last round from everyone.)
  *             I3  arrived counts this meeting's arrivals; it is 0 whenever release changes (crowded).
- * Edges       M0 -> M1  what a replica knows (its call, payload and all it did before; in later rounds also what it has heard)
- *                       -> each peer that sees its word
- *             C0 -> C1  each arrival -> the last arrival: read-modify-writes of arrived form one release sequence
+ *             I4  no word holds a number from 2^32 meetings ago (some minutes of barriers), which would look
+ *                 like the present one: each replica rewrites words of its own that are old, once in a while
+ *                 (freshen).
+ * Edges       M0 -> M1  what a replica knows (its call, payload and all it did before; in later rounds also
+ *                       what it has heard) -> each peer that sees its word
+ *             C0 -> C1  each arrival -> the last arrival: read-modify-writes of arrived form one release
+ *                       sequence
  *             C2 -> C3  the last arrival's release -> everyone's exit (crowded)
- * Therefore   what anyone wrote before a meeting, everyone sees after it; and two parities suffice without a second
- *             meeting: r writes its slots for e + 2 after it finished e + 1 (I1), to which all came (I2), each having
- *             finished reading those of e. For the same reason any card and any first slot can be read after the meeting.
- * Stopping    waiters look at the stop word and for peers that have returned; either ends the wait with an error. In a
- *             stopped run replicas may disagree on the last meeting; its state is renewed before the next run. On its way out
- *             of a meeting that failed, a replica waits for peers that are still at its buffers (inside.h).
+ * Therefore   what anyone wrote before a meeting, everyone sees after it; and two parities suffice without a
+ *             second meeting: r writes its slots for e + 2 after it finished e + 1 (I1), to which all came
+ *             (I2), each having finished reading those of e. For the same reason any card and any first slot
+ *             can be read after the meeting.
+ * Stopping    waiters look at the stop word and for peers that have returned; either ends the wait with an
+ *             error. In a stopped run replicas may disagree on the last meeting; its state is renewed before
+ *             the next run. On its way out of a meeting that failed, a replica waits for peers that are still
+ *             at its buffers (inside.h).
  * Model       tests/model/meeting.pml, rounds.pml */
 #ifndef DTI_MEETING_H
 #define DTI_MEETING_H

@@ -15,7 +15,7 @@
  * line, and announcing one is a single store: peers watch that line, and each store to it may have to win it back from
  * them. */
 struct dti_slot {
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t word; /* sequence number << 32 | digest */
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t word; /* lower half of the meeting's number << 32 | digest */
     unsigned char brief[DTI_INLINE_BYTES];
     alignas(DTI_LINE_PAIR) unsigned char payload[DTI_SMALL_BYTES];
 };
@@ -73,7 +73,9 @@ struct dti_aid;   /* aid.c */
 
 /* What one replica keeps. */
 struct dti_attendee {
-    alignas(DTI_LINE_PAIR) uint32_t seq; /* of the last meeting it went to; plain, its own, as what follows */
+    /* The number of the last meeting that it went to; slots hold the lower half. Plain, its own, as what
+     * follows. */
+    alignas(DTI_LINE_PAIR) uint64_t seq;
     uint64_t checked_list;               /* addresses of the list that was last found to be in order (overlap.c) */
     /* The collective, by its public name, in which a function of the user's may be running now: it may start
      * no other. NULL: none. */
@@ -111,7 +113,7 @@ struct dti_sync {
     struct dti_sync *outer, *inner; /* of runs inside runs: each has what it needs for itself, and disturbs no other */
     struct dti_attendee *attendee;  /* [n] */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t arrived;
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t release;
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t release; /* the last meeting that was released (crowded) */
     /* constant while the team runs */
     alignas(
         DTI_LINE_PAIR) unsigned char *result; /* what the last arrival combined: read by all before they arrive again */
