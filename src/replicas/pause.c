@@ -31,6 +31,13 @@ void dti_pause_end(struct dti_replica *self)
     struct dti_team *team = self->team;
     team->pauses--;
     self->depth--;
+    if (team->poisoned) {
+        /* A run inside was given up on, and a replica may still be about to look at its job, which therefore stays. The run is stopped:
+         * the others leave when they have done what they have begun, as if the pause had been declined. */
+        atomic_store_explicit(state_of(self), DTI_PAUSE_DECLINED, memory_order_release); /* E0 */
+        dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
+        return;
+    }
     dti_team_set_job(team, NULL,
                      NULL); /* posted like a job, and none. All others serve, and have done what came before */
     self->seen = dti_team_next_number(team);
@@ -64,11 +71,9 @@ bool dti_pause_serve(struct dti_replica *self)
         if (dti_team_forked(team)) /* an inner run's function forked, and this is the child: nobody will call */
             return false;
         dti_wait(&team->room, self->id, DTI_AWAITS_GO(team), &self->patience, &never, is_called, self);
-        if (dti_team_is_sent_home(team))
-            return false;
         uint64_t number = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
         if (number == self->seen) {
-            if (refuse(self))
+            if (dti_team_is_sent_home(team) || refuse(self))
                 return false;
             continue;
         }

@@ -157,6 +157,13 @@ struct done_wait {
     const struct dti_replica *replica;
     uint64_t number;
 };
+/* Also of a replica that will not come any more, because the team has ended: it has returned from the outermost run. */
+static bool is_done_or_gone(void *argument)
+{
+    const struct done_wait *w = argument;
+    uint64_t done = atomic_load_explicit(&w->replica->done, memory_order_acquire); /* D1 */
+    return done == w->number || done == w->replica->team->outermost;
+}
 static bool is_done(void *argument)
 {
     struct done_wait *w = argument;
@@ -170,7 +177,7 @@ static bool join(struct dti_team *team, const struct run *run, struct dti_deadli
     for (uint32_t i = run->waits ? 0 : 1; i < team->n; i++) {
         struct done_wait w = { &team->replica[i], run->number };
         if (!dti_wait(&team->room, run->waits ? team->n : 0, i, run->waits ? &asleep : &team->replica[0].patience,
-                      deadline, is_done, &w))
+                      deadline, run->inner ? is_done_or_gone : is_done, &w))
             return false;
     }
     return true;
@@ -274,11 +281,13 @@ static ditto_status finish_run(struct dti_team *team, struct run *run)
     return DITTO_OK;
 }
 
-/* In a pause of another run, whose time is all there is, and from which nobody has returned when this one is over. */
+/* In a pause of another run, from which nobody has returned when this one is over. A run of the user's has the time of that one. A
+ * job of the library's own has no limit: the others serve, so they do it, and its argument may lie on this thread's stack. */
 static ditto_status run_inside(struct dti_team *team, struct run *run)
 {
     uint64_t outer = dti_team_run_number(team);
-    run->deadline = (struct dti_deadline){ team->options.run_timeout_ms, team->run_deadline_ns };
+    if (run->deadline.timeout_ms != DITTO_FOREVER)
+        run->deadline = (struct dti_deadline){ team->options.run_timeout_ms, team->run_deadline_ns };
     open_pauses(team);
     number_run(team, run->number);
     dti_team_post(team, run->number);

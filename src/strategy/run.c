@@ -123,8 +123,8 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
     *call = describe_call(strategy, wish);
     strategy->levels++;
     ditto_status status = dti_team_run(team, enter_function, *call, team->options.run_timeout_ms);
-    strategy->levels--;
-    if (!team->poisoned) {
+    if (!team->poisoned) { /* else replica 0 may still be in a run inside this one, and change them */
+        strategy->levels--;
         dti_value_drop(strategy->merged[strategy->levels]);
         strategy->merged[strategy->levels] = NULL;
     }
