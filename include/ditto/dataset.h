@@ -30,7 +30,10 @@ typedef struct ditto_dataset_spec {
     uint32_t components;
     ditto_tensor component[DITTO_MAX_COMPONENTS]; /**< dtype and shape of one row's; data is NULL */
     uint64_t batch;                               /**< rows of a global batch; 0: not batched */
-    int infinite;                                 /**< 1: it is repeated for ever somewhere, or was said to be */
+
+    /** 1: it has no end, because it is repeated for ever, or made of a dataset that is and not cut by take. A
+     *  dataset from a generator counts as finite. */
+    int infinite;
 } ditto_dataset_spec;
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_get_spec(const ditto_dataset *dataset, ditto_dataset_spec *out);
 

@@ -1,8 +1,10 @@
-/* include/ditto/distribute.h - a dataset cut into per-replica batches, delivered ahead of time into each replica's queue.
+/* include/ditto/distribute.h - a dataset cut into per-replica batches, delivered ahead of time into each
+ * replica's queue.
  *
- * A step gives every replica one batch. The rows of a step come from one pipeline that serves all replicas, or from several that serve
- * equally many replicas each: a pipeline chooses rows in one order of its own, and producers, threads that float beside the replicas, read
- * and compute them into memory on the node of the replica that gets them. docs/input.md tells how to choose and what to look at. */
+ * A step gives every replica one batch, which may have no rows. One pipeline serves all replicas, or several
+ * pipelines serve equally many replicas each. A pipeline chooses its rows one after the other. Its producers,
+ * threads that run beside the replicas, read and compute these rows into memory on the node of the replica
+ * that gets them. docs/input.md tells how to choose and what to look at. */
 #ifndef DITTO_DISTRIBUTE_H
 #define DITTO_DISTRIBUTE_H
 
@@ -21,14 +23,23 @@ typedef enum ditto_partial {
     DITTO_PARTIAL_EVEN = 2, /**< it is shared out evenly: 3 and 3 */
 } ditto_partial;
 
-/** How several pipelines share a dataset; shards are disjoint and complete. */
+/** How several pipelines share one dataset. Except with OFF, every row is delivered by one of them. */
 typedef enum ditto_shard {
     DITTO_SHARD_DEFAULT = 0, /**< AUTO */
-    DITTO_SHARD_AUTO =
-        1, /**< FILE where the dataset has as many files as there are pipelines and nothing counts rows across them, else DATA */
-    DITTO_SHARD_FILE = 2, /**< pipeline w reads the files with number mod W = w; one without files has no rows */
-    DITTO_SHARD_DATA = 3, /**< pipeline w gets the rows with number mod W = w; all of them choose all rows */
-    DITTO_SHARD_OFF = 4,  /**< every pipeline gets all rows */
+
+    /** FILE if the dataset has at least as many files as there are pipelines and nothing counts rows across
+     *  files, else DATA. */
+    DITTO_SHARD_AUTO = 1,
+
+    /** Pipeline w reads the files whose number mod W is w. A pipeline without files has no rows. */
+    DITTO_SHARD_FILE = 2,
+
+    /** Every pipeline chooses all rows, and delivers those of its own replicas. The rows of each replica are
+     *  the same with any number of pipelines. */
+    DITTO_SHARD_DATA = 3,
+
+    /** Every pipeline delivers all rows to its own replicas. */
+    DITTO_SHARD_OFF = 4,
 } ditto_shard;
 
 typedef enum ditto_replication {
@@ -37,8 +48,12 @@ typedef enum ditto_replication {
     DITTO_PER_REPLICA_INPUT = 2,   /**< one for each replica: as many pipelines as replicas */
 } ditto_replication;
 
-#define DITTO_NO_PREFETCH  UINT32_MAX /**< ditto_input_options.buffer: a batch is made when its replica asks for it */
-#define DITTO_INPUT_STATIC 1u         /**< every batch has its full size: a step that lacks rows is dropped */
+#define DITTO_NO_PREFETCH UINT32_MAX /**< ditto_input_options.buffer: a batch is made when its replica asks for it */
+
+/** Every batch has its full size, which is 0 for some replicas where G < N. The pass ends before the first
+ *  step for which any pipeline has too few rows, and what other pipelines have left is dropped with it. */
+#define DITTO_INPUT_STATIC 1u
+
 #define DITTO_INPUT_HOST_MEMORY \
     2u /**< batches lie where the calling thread's memory does, not on their replica's node */
 
@@ -62,26 +77,42 @@ typedef struct ditto_input_options {
 } ditto_input_options;
 #define DITTO_INPUT_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_input_options)
 
-/** Starts a pass. A global batch of G rows gives replica r floor(G/N) rows, the first G mod N replicas one more; a step's
- *  rows go to the replicas in replica order. Of W pipelines, number w goes through these N sizes from the one with number w * N / W on,
- *  so that over W steps all give equally many rows. Rows flow across the borders of repetitions; the last step may be partial, unless
- *  the dataset was batched with DITTO_BATCH_DROP_REMAINDER, is infinite, or DITTO_INPUT_STATIC is set. A step exists if any
- *  replica has rows in it (with DITTO_INPUT_STATIC: if all have); the others run it with batches of 0 rows.
+/** Starts a pass.
+ *
+ *  Sizes. A full step has G rows. Replica r gets floor(G/N) of them, the first G mod N replicas get one more,
+ *  and consecutive rows go to the replicas in replica order. This holds for one pipeline, and for several
+ *  with DITTO_SHARD_DATA. Pipelines that read different rows by themselves (FILE, OFF) take turns with the
+ *  larger sizes: in step t, the replicas of pipeline w get the sizes that the replicas of pipeline
+ *  (w + t) mod W have in a full step, so that over W steps all pipelines deliver equally many rows.
+ *
+ *  Steps. Rows flow across the borders of repetitions. The last step may have fewer rows
+ *  (ditto_input_options.partial), and so may every step of a pipeline whose files have ended. A step exists
+ *  if any replica has rows in it, or if a pipeline whose size in it is 0 has rows for a later one. Replicas
+ *  without rows get a batch of 0 rows. DITTO_BATCH_DROP_REMAINDER, and an infinite dataset, drop a last step
+ *  that lacks rows at the end of all input. They drop nothing where a pipeline that reads rows by itself ends
+ *  before the others. With DITTO_INPUT_STATIC, steps exist as long as no pipeline lacks rows for one.
+ *
  *  Cross-replica context; errors as in strategy.h, and:
  *  @param dataset  kept alive until the iterator is destroyed
  *  @param options  NULL for the defaults
  *  @param out      the caller's, to be given to ditto_iterator_destroy
- *  @retval DITTO_ERR_INVALID    the dataset was not batched and global_batch is 0: batch it first; both were given and
- *                               differ; W does not divide the number of replicas; options that contradict one another, named; a state
- *                               of another dataset, of another G, W or way to share files out; or of another N, saved when replicas or
- *                               pipelines were at different steps
- *                               DITTO_SHARD_FILE of a dataset that counts rows across files (take, skip, shard, zip, DROP_REMAINDER), or has
- *                               other sources beside them
+ *  @retval DITTO_ERR_INVALID    the dataset was not batched and global_batch is 0: batch it first; both were
+ *                               given and differ; W does not divide the number of replicas; options that
+ *                               contradict one another, named; a state of another dataset, of another G, W or
+ *                               way to share rows out (also of DITTO_SHARD_DATA with several pipelines, saved
+ *                               when it meant every W-th row); or of another N, saved when replicas or
+ *                               pipelines were at different steps; DITTO_SHARD_FILE of a dataset that counts
+ *                               rows across files (take, skip, shard, zip, DROP_REMAINDER), or has other
+ *                               sources beside them
  *  @retval DITTO_ERR_NOT_FOUND  DITTO_SHARD_FILE of a dataset without files
- *  @retval DITTO_ERR_RANGE      an unknown enum; a buffer above 65536, more than 1024 producers; batches that are larger than size_t counts; max_bytes below one batch of each replica
+ *  @retval DITTO_ERR_RANGE      an unknown enum; a buffer above 65536, more than 1024 producers; batches that
+ *                               are larger than size_t counts; max_bytes below one batch of each replica
  *  @retval DITTO_ERR_CORRUPT    a state that is cut or damaged
- *  @retval DITTO_ERR_NO_MEMORY  a queue was refused.  @retval DITTO_ERR_SYSTEM  a producer's thread was refused
- *  Cost  buffer + 1 batches of memory per replica, 8 bytes or more for each row of buffer + 2 steps, and the producers' threads. */
+ *  @retval DITTO_ERR_NO_MEMORY  a queue was refused
+ *  @retval DITTO_ERR_SYSTEM     a producer's thread was refused
+ *  Cost  buffer + 1 batches of memory per replica, 8 bytes or more for each row of buffer + 2 steps, and the
+ *        producers' threads. With DITTO_SHARD_DATA every pipeline chooses all rows and keeps those 8 bytes,
+ *        or the values of rows that can't be read twice, for all rows of a step. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dataset,
                                                               const ditto_input_options *options, ditto_iterator **out);
 
@@ -98,10 +129,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_input_per_replica_batch(const ditto
 
 /** Makes a pipeline's dataset, batched by rows of one replica's batch. @param out  the library's then */
 typedef ditto_status (*ditto_dataset_fn)(const ditto_input_context *context, void *user, ditto_dataset **out);
-/** Starts a pass over datasets that a function makes, one for each pipeline. They are not sharded and not rebatched: a pipeline's replicas
- *  take its batches in turn. The function is called on this thread, pipelines ascending.
- *  @retval as ditto_strategy_iterate; DITTO_ERR_INVALID also: global_batch, partial or shard is set; rows of two pipelines differ in dtypes
- *          or shapes
+/** Starts a pass over datasets that a function makes, one for each pipeline. They are not sharded and not
+ *  rebatched: a pipeline's replicas take its batches in turn. A last step with batches for some replicas only
+ *  is delivered, unless DITTO_INPUT_STATIC is set, or there is one pipeline, whose dataset is batched with
+ *  DITTO_BATCH_DROP_REMAINDER or infinite. The function is called on this thread, pipelines ascending.
+ *  @retval as ditto_strategy_iterate; DITTO_ERR_INVALID also: global_batch, partial or shard is set; rows of
+ *             two pipelines differ in dtypes or shapes
  *  @retval DITTO_ERR_USER  the function failed (or the status that it returned) */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy,
                                                                             ditto_dataset_fn function, void *user,
@@ -115,8 +148,15 @@ DITTO_API ditto_status ditto_iterator_destroy(ditto_iterator *iterator);
 
 /* -- What comes -- */
 
-/** What batches look like: component k of a replica's batch is [rows, row's shape...]; rows is DITTO_ANY_SIZE unless all batches of all
- *  replicas have equally many (DITTO_INPUT_STATIC, and N divides G). Any context.
+/** What batches look like: component k of a replica's batch is [rows, row's shape...]. rows is DITTO_ANY_SIZE
+ *  unless all batches of all replicas have equally many rows. They have if N divides G (datasets from a
+ *  function: if all are batched by equally many rows), and
+ *  - DITTO_INPUT_STATIC is set; or
+ *  - the dataset is batched with DITTO_BATCH_DROP_REMAINDER, or infinite, and all pipelines end in the same
+ *    step: there is one pipeline, or they share one dataset in another way than by FILE. Then a batch in
+ *    front of an error of the input may still have fewer rows.
+ *
+ *  Any context, also after the strategy was destroyed.
  *  @param out  [DITTO_MAX_COMPONENTS]; data is NULL */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_element_spec(const ditto_iterator *iterator, uint32_t *components,
                                                                    ditto_tensor *out);
@@ -126,21 +166,23 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_element_spec(const ditto_i
 /** A per-replica batch: a view into the queue, valid until the replica's next ditto_next on the same iterator. */
 typedef struct ditto_batch {
     uint64_t rows; /**< 0: this replica has none in this step, but takes part in it */
-    uint64_t step; /**< from 0 */
+    uint64_t step; /**< number in the pass, from 0; an iterator made of a saved state goes on counting */
     uint32_t components;
     ditto_tensor component[DITTO_MAX_COMPONENTS]; /**< shape [rows, row's shape...], 64-byte aligned */
 } ditto_batch;
 
 /** The replica's next batch.
  *  @retval DITTO_END_OF_INPUT      after the last step, again and again
- *  @retval DITTO_ERR_CORRUPT, DITTO_ERR_IO, DITTO_ERR_USER, ...  reading failed, or a function of the dataset's; the message names
- *                                  the place. Comes after all rows before it, which may make a smaller batch. Again and again
- *  @retval DITTO_ERR_DIVERGED      the producers wait for a replica that has returned from its function, so no row can
- *                                  come; the message names it
+ *  @retval DITTO_ERR_CORRUPT, DITTO_ERR_IO, DITTO_ERR_USER, ...  reading failed, or a function of the
+ *                             dataset's; the message names the place. Comes after all rows before it, which
+ *                             may make a smaller batch (with DITTO_INPUT_STATIC that batch is not delivered).
+ *                             Again and again
+ *  @retval DITTO_ERR_DIVERGED      the producers wait for a replica that has returned from its function, so
+ *                                  no row can come; the message names it
  *  @retval DITTO_ERR_TIMED_OUT     nothing came within the strategy's timeout
  *  @retval DITTO_ERR_PEER_STOPPED  another replica failed
- *  @retval DITTO_ERR_CONTEXT       self is not the thread's own; the iterator is of another or a destroyed strategy; its batches
- *                                  have been taken with ditto_iterator_next
+ *  @retval DITTO_ERR_CONTEXT       self is not the thread's own; the iterator is of another or a destroyed
+ *                                  strategy; its batches have been taken with ditto_iterator_next
  *  Cost  nothing but a look, when the batch is there: no copy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator, ditto_batch *out);
 /** The same, where the end is no error: *has_value is 0 then, and the batch is not set. */

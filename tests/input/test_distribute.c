@@ -1,5 +1,6 @@
 /* tests/input/test_distribute.c - the claims of distribute.h, and of docs/semantics.md, "Datasets", by the numbers of its rules. */
 #include "rows.h"
+#include "steps.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -78,58 +79,30 @@ struct point {
     ditto_shard shard;
 };
 
-/* An independent reading of rules 9.1 and 9.3: sizes of a pipeline's step that has `rows`. */
-static void expected_sizes(const struct point *p, uint32_t w, uint64_t step, uint64_t rows, uint64_t *size)
+/* What every replica got, step after step, is what the rules say: rows of the list [w] for each pipeline. */
+static void check_steps(struct steps *s, const struct distribution *d, const int64_t *const *list)
 {
-    uint32_t n = p->replicas, each = n / p->pipelines;
-    uint64_t full[64], all = 0;
-    for (uint32_t j = 0; j < each; j++) { /* the list of N sizes, rotated left by w * R, R of it a step */
-        uint64_t place = ((uint64_t)w * each + step * each + j) % n;
-        full[j] = p->global / n + (place < p->global % n);
-        all += full[j];
-    }
-    bool evenly = p->even && rows < all;
-    for (uint32_t j = 0; j < each; j++) {
-        size[j] = evenly ? rows / each + (j < rows % each) : full[j] < rows ? full[j] : rows;
-        rows -= evenly ? 0 : size[j];
-    }
-}
-
-static uint64_t full_step(const struct point *p, uint32_t w, uint64_t step)
-{
-    uint64_t size[64], sum = 0;
-    expected_sizes(&(struct point){ p->global, 0, p->pipelines, p->replicas, false, 0, 0 }, w, step, UINT64_MAX, size);
-    for (uint32_t j = 0; j < p->replicas / p->pipelines; j++)
-        sum += size[j];
-    return sum;
-}
-
-/* Rows of pipeline w in order: what its replicas got, step after step, must be these, cut as the rules say. */
-static void check_pipeline(const struct point *p, const struct distribution *d, uint32_t w, const struct rows *all,
-                           uint64_t steps)
-{
-    static int64_t own[MOST_LISTED];
-    uint32_t each = p->replicas / p->pipelines;
-    uint64_t count = 0, given = 0, at[64] = { 0 };
-    for (size_t i = 0; i < all->count; i++)
-        if (p->shard == DITTO_SHARD_OFF || i % p->pipelines == w)
-            own[count++] = all->row[i];
-    for (uint64_t step = 0; step < steps; step++) {
-        uint64_t left = count - given, full = full_step(p, w, step), size[64];
-        expected_sizes(p, w, step, left < full ? left : full, size);
-        for (uint32_t j = 0; j < each; j++) {
-            const struct taken *t = &d->taken[w * each + j];
-            if (t->size[step] != size[j])
-                print_error("G = %llu, W = %u, N = %u, length %llu, upstream %u, even %d, shard %d: replica %u of "
-                            "pipeline %u, step %llu\n",
-                            (unsigned long long)p->global, p->pipelines, p->replicas, (unsigned long long)p->length,
-                            p->upstream, p->even, (int)p->shard, j, w, (unsigned long long)step);
-            assert_int_equal(t->size[step], size[j]);
-            for (uint64_t i = 0; i < size[j]; i++)
-                assert_int_equal(t->row[at[j]++], own[given++]);
+    uint64_t at[MOST_REPLICAS] = { 0 }, steps = 0;
+    uint32_t each = s->replicas / s->pipelines;
+    begin_steps(s);
+    for (; next_step(s); steps++)
+        for (uint32_t r = 0; r < s->replicas; r++) {
+            const struct taken *t = &d->taken[r];
+            const int64_t *expected = list[s->shared ? 0 : r / each] + s->first[r];
+            bool same = t->steps > steps && t->size[steps] == s->count[r] &&
+                        memcmp(t->row + at[r], expected, s->count[r] * sizeof(int64_t)) == 0;
+            if (!same)
+                print_error("G = %llu, N = %u, W = %u, length %llu, shared %d, last step %d: replica %u of %llu steps, "
+                            "step %llu: %llu rows, expected %llu\n",
+                            (unsigned long long)s->global, s->replicas, s->pipelines, (unsigned long long)s->length[0],
+                            s->shared, (int)s->last, r, (unsigned long long)t->steps, (unsigned long long)steps,
+                            (unsigned long long)(t->steps > steps ? t->size[steps] : 0),
+                            (unsigned long long)s->count[r]);
+            assert_true(same);
+            at[r] += s->count[r];
         }
-    }
-    assert_int_equal(given, count); /* every row, exactly once */
+    for (uint32_t r = 0; r < s->replicas; r++)
+        assert_int_equal(d->taken[r].steps, steps); /* 9.4: all end together */
 }
 
 static ditto_dataset *upstream(unsigned kind, uint64_t length)
@@ -158,17 +131,19 @@ static void try_point(ditto_strategy *s, const struct point *p, uint64_t number)
     options.buffer = number % 4 == 3 ? DITTO_NO_PREFETCH : (uint32_t)(1 + number % 4);
     assert_ok(list_rows(dataset, 0, &all));
     distribute(&d, s, dataset, &options);
-    uint64_t steps = d.taken[0].steps;
-    for (uint32_t r = 0; r < p->replicas; r++)
-        assert_int_equal(d.taken[r].steps, steps); /* 9.4: all end together */
-    for (uint32_t w = 0; w < p->pipelines; w++)
-        check_pipeline(p, &d, w, &all, steps);
-    if (p->pipelines == 1)
-        assert_int_equal(steps, (all.count + p->global - 1) / p->global);
-    uint64_t last = 0;
-    for (uint32_t r = 0; steps > 0 && r < p->replicas; r++)
-        last += d.taken[r].size[steps - 1];
-    assert_true(steps == 0 || last > 0); /* 9.4: a step exists if any replica has rows */
+    const int64_t *list[MOST_REPLICAS];
+    struct steps steps = { .global = p->global,
+                           .replicas = p->replicas,
+                           .pipelines = p->pipelines,
+                           .shared = p->pipelines == 1 || p->shard == DITTO_SHARD_DATA,
+                           .last = p->even ? LAST_EVEN : LAST_FILLED };
+    for (uint32_t w = 0; w < p->pipelines; w++) {
+        steps.length[w] = all.count;
+        list[w] = all.row;
+    }
+    check_steps(&steps, &d, list);
+    for (uint32_t w = 0; w < (steps.shared ? 1 : p->pipelines); w++)
+        assert_int_equal(steps.given[w], all.count); /* every row, exactly once */
     end(&d);
     ditto_dataset_destroy(dataset);
 }
@@ -217,6 +192,172 @@ static void many_replicas_get_the_same_rows(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* -- the rules, from the dataset to the replica -- */
+
+/* A dataset whose rows are 0 .. length - 1, or, for pipelines that read other files, the files' names and
+ * 10000 w + i. */
+struct source {
+    ditto_dataset *dataset;
+    char *name[MOST_REPLICAS];
+    uint32_t files;
+    int64_t row[MOST_REPLICAS][400];
+};
+
+static void make_source(struct source *from, const struct steps *s, bool by_file)
+{
+    *from = (struct source){ .files = by_file ? s->pipelines : 0 };
+    for (uint32_t w = 0; w < s->pipelines; w++)
+        for (uint64_t i = 0; i < s->length[w]; i++)
+            from->row[w][i] = (int64_t)(by_file ? 10000 * w + i : i);
+    for (uint32_t w = 0; w < from->files; w++)
+        from->name[w] = temporary_bytes((const char *)from->row[w], s->length[w] * sizeof(int64_t));
+    if (by_file)
+        assert_ok(ditto_dataset_from_fixed(&(ditto_files){ (const char *const *)from->name, from->files, 0 },
+                                           &(ditto_tensor){ .dtype = DITTO_I64 }, 1, NULL, &from->dataset));
+    else
+        from->dataset = range(0, (int64_t)s->length[0]);
+    if (s->last == LAST_DROPPED)
+        from->dataset = then(from->dataset, whole_batches_of, s->global);
+}
+
+static void free_source(struct source *from)
+{
+    ditto_dataset_destroy(from->dataset);
+    for (uint32_t w = 0; w < from->files; w++)
+        forget_file(from->name[w]);
+}
+
+/* Whether N divides G, and no batch can be another than full. */
+static void check_spec(const struct steps *s, const ditto_iterator *it, bool by_file)
+{
+    ditto_tensor spec[DITTO_MAX_COMPONENTS];
+    uint32_t components;
+    bool whole = s->last == LAST_STATIC || (s->last == LAST_DROPPED && !by_file);
+    assert_ok(ditto_iterator_element_spec(it, &components, spec));
+    assert_int_equal(spec[0].shape[0],
+                     whole && s->global % s->replicas == 0 ? s->global / s->replicas : DITTO_ANY_SIZE);
+}
+
+static void try_steps(ditto_strategy *strategy, struct steps *s, ditto_shard shard, uint64_t number)
+{
+    static struct source from;
+    const int64_t *list[MOST_REPLICAS];
+    struct distribution d;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    make_source(&from, s, shard == DITTO_SHARD_FILE);
+    options.global_batch = s->last == LAST_DROPPED ? 0 : s->global;
+    options.pipelines = s->pipelines;
+    options.shard = number % 2 && shard != DITTO_SHARD_OFF ? DITTO_SHARD_AUTO : shard;
+    options.partial = s->last == LAST_EVEN ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_DEFAULT;
+    options.flags = s->last == LAST_STATIC ? DITTO_INPUT_STATIC : 0;
+    options.producers = (uint32_t)(1 + number % 3);
+    options.buffer = number % 4 == 3 ? DITTO_NO_PREFETCH : (uint32_t)(1 + number % 4);
+    distribute(&d, strategy, from.dataset, &options);
+    for (uint32_t w = 0; w < s->pipelines; w++)
+        list[w] = from.row[w];
+    check_spec(s, d.iterator, shard == DITTO_SHARD_FILE);
+    check_steps(s, &d, list);
+    end(&d);
+    free_source(&from);
+}
+
+/* Any G, W, length, last step, and way of sharing; FILE: of lengths that differ, and not where rows are
+ * counted across files. */
+static void draw_steps(uint64_t *random, uint32_t replicas, struct steps *s, ditto_shard *shard)
+{
+    uint64_t length = 1 + test_random(random) % 300;
+    *s = (struct steps){ .replicas = replicas, .last = (enum last_step)(test_random(random) % LAST_STEPS) };
+    s->global = 1 + test_random(random) % (test_random(random) % 2 ? 100 : replicas + 1);
+    do
+        s->pipelines = 1 + (uint32_t)(test_random(random) % replicas);
+    while (replicas % s->pipelines != 0);
+    *shard = (ditto_shard)(DITTO_SHARD_FILE + test_random(random) % (s->last == LAST_DROPPED ? 2 : 3));
+    if (s->last == LAST_DROPPED && *shard == DITTO_SHARD_FILE)
+        *shard = DITTO_SHARD_OFF;
+    s->shared = *shard == DITTO_SHARD_DATA || s->pipelines == 1;
+    for (uint32_t w = 0; w < s->pipelines; w++)
+        s->length[w] = *shard != DITTO_SHARD_FILE || w == 0 ? length : test_random(random) % (length + 1);
+    if (*shard == DITTO_SHARD_FILE && s->pipelines == 1)
+        s->length[0] = length;
+}
+
+static void rules_9_1_to_9_6_hold_from_the_dataset_to_the_replica(void **state)
+{
+    uint64_t random = test_seed(20270406);
+    (void)state;
+    for (uint32_t replicas = 1; replicas <= 8; replicas++) {
+        ditto_strategy *strategy = make_strategy(replicas, NULL);
+        for (int trial = 0; trial < test_trials(75); trial++) {
+            struct steps s;
+            ditto_shard shard;
+            draw_steps(&random, replicas, &s, &shard);
+            try_steps(strategy, &s, shard, (uint64_t)trial);
+        }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+/* drop_remainder takes away rows at the end of all input, never what one pipeline lacks in its own step. */
+static void rule_9_4_dropping_the_remainder_loses_no_whole_batch_of_several_pipelines(void **state)
+{
+    ditto_strategy *strategy = make_strategy(8, NULL);
+    (void)state;
+    for (uint32_t pipelines = 1; pipelines <= 8; pipelines *= 2)
+        for (int shard = DITTO_SHARD_DATA; shard <= DITTO_SHARD_OFF; shard++)
+            for (uint64_t global = 2; global <= 100;
+                 global += 49) /* fewer rows than replicas; 51, 100: not divisible */
+                for (uint64_t more = 0; more < 2; more++) {
+                    struct steps s = { .global = global, .replicas = 8, .pipelines = pipelines, .last = LAST_DROPPED };
+                    s.shared = pipelines == 1 || shard == DITTO_SHARD_DATA;
+                    for (uint32_t w = 0; w < pipelines; w++)
+                        s.length[w] = global * (1 + more) + more;
+                    try_steps(strategy, &s, (ditto_shard)shard, 0);
+                }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* With static shapes a step in which a pipeline is given no rows lacks none. */
+static void rule_9_4_static_shapes_drop_no_full_step_of_fewer_rows_than_replicas(void **state)
+{
+    ditto_strategy *strategy = make_strategy(4, NULL);
+    (void)state;
+    for (uint32_t pipelines = 2; pipelines <= 4; pipelines *= 2)
+        for (int shard = DITTO_SHARD_FILE; shard <= DITTO_SHARD_OFF; shard++)
+            for (uint64_t length = 1; length < 14; length++)
+                for (uint64_t global = 1; global < 4; global++) {
+                    struct steps s = { .global = global, .replicas = 4, .pipelines = pipelines, .last = LAST_STATIC };
+                    s.shared = shard == DITTO_SHARD_DATA;
+                    for (uint32_t w = 0; w < pipelines; w++)
+                        s.length[w] = shard == DITTO_SHARD_FILE ? length / (1 + w) : length;
+                    try_steps(strategy, &s, (ditto_shard)shard, length);
+                }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelines(void **state)
+{
+    ditto_strategy *strategy = make_strategy(6, NULL);
+    ditto_dataset *d = then(then(then(range(0, 300), shuffle_by, 40), keep_residues, 7), ditto_dataset_repeat, 2);
+    (void)state;
+    for (uint64_t global = 1; global < 40; global += 6)
+        for (int partial = DITTO_PARTIAL_FILL; partial <= DITTO_PARTIAL_EVEN; partial++) {
+            struct distribution one, several;
+            ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+            options.global_batch = global;
+            options.partial = (ditto_partial)partial;
+            distribute(&one, strategy, d, &options);
+            for (options.pipelines = 2; options.pipelines <= 6; options.pipelines += options.pipelines == 3 ? 3 : 1) {
+                distribute(&several, strategy, d, &options);
+                for (uint32_t r = 0; r < 6; r++)
+                    assert_memory_equal(&several.taken[r], &one.taken[r], sizeof one.taken[r]);
+                end(&several);
+            }
+            end(&one);
+        }
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 /* -- files -- */
 
 static void rule_9_6_files_are_dealt_out_to_pipelines(void **state)
@@ -258,9 +399,10 @@ static void rule_9_6_files_are_dealt_out_to_pipelines(void **state)
     assert_int_equal(got.taken[0].rows + got.taken[1].rows, 2);
     assert_int_equal(got.taken[2].rows + got.taken[3].rows, 0);
     end(&got);
-    options.shard = DITTO_SHARD_AUTO; /* fewer files than pipelines: rows */
+    options.shard = DITTO_SHARD_AUTO; /* fewer files than pipelines: rows, as one pipeline would give them */
     distribute(&got, s, d, &options);
-    assert_int_equal(got.taken[2].rows + got.taken[3].rows, 1);
+    assert_int_equal(got.taken[0].rows, 1);
+    assert_int_equal(got.taken[1].rows, 1);
     end(&got);
     ditto_dataset_destroy(d);
     ditto_iterator *it;
@@ -505,8 +647,9 @@ static void rule_9_8_buffers_change_neither_rows_nor_order(void **state)
                 options.producers = producers;
                 options.flags = host ? DITTO_INPUT_HOST_MEMORY : 0;
                 distribute(&got, s, ahead, &options);
-                check_pipeline(&(struct point){ .global = 7, .pipelines = 1, .replicas = 3, .shard = DITTO_SHARD_OFF },
-                               &got, 0, &all, 43);
+                check_steps(
+                    &(struct steps){ .global = 7, .replicas = 3, .pipelines = 1, .shared = true, .length = { 300 } },
+                    &got, (const int64_t *const[]){ all.row });
                 assert_ok(ditto_iterator_stats(got.iterator, DITTO_ALL_REPLICAS, &stats));
                 assert_int_equal(stats.slots, buffers[i] == DITTO_NO_PREFETCH ? 1
                                               : buffers[i] == 0               ? 7
@@ -587,6 +730,109 @@ static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **st
     end(&got);
     ditto_dataset_destroy(d);
     assert_ok(ditto_strategy_destroy(s));
+}
+
+/* -- what batches look like -- */
+
+static void assert_batch_rows(ditto_iterator *it, size_t rows)
+{
+    ditto_tensor spec[DITTO_MAX_COMPONENTS];
+    uint32_t components;
+    assert_ok(ditto_iterator_element_spec(it, &components, spec));
+    assert_int_equal(spec[0].shape[0], rows);
+}
+
+/* 8 or 10 rows for 4 replicas: every way to have whole steps alone, or not. */
+static void the_batch_dimension_is_known_where_all_batches_have_it(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL);
+    char *name[2] = { temporary_bytes((const char[96]){ 0 }, 96), temporary_bytes((const char[8]){ 0 }, 8) };
+    ditto_dataset *rows[2] = { range(0, 30) };
+    (void)state;
+    assert_ok(ditto_dataset_from_fixed(&(ditto_files){ (const char *const *)name, 2, 0 },
+                                       &(ditto_tensor){ .dtype = DITTO_I64 }, 1, NULL, &rows[1]));
+    for (int files = 0; files < 2; files++)
+        for (uint64_t global = 8; global <= 10; global += 2)
+            for (uint32_t pipelines = 1; pipelines <= 4; pipelines *= 2)
+                for (int shard = files && pipelines <= 2 ? DITTO_SHARD_FILE : DITTO_SHARD_DATA;
+                     shard <= DITTO_SHARD_OFF; shard++)
+                    for (int how = 0; how < 4; how++) { /* nothing; static; DROP_REMAINDER; for ever */
+                        bool apart = shard == DITTO_SHARD_FILE && pipelines > 1; /* they end in different steps */
+                        bool known = global == 8 && (how == 1 || (how >= 2 && !apart));
+                        ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+                        ditto_dataset *repeated, *d;
+                        struct distribution got;
+                        if (how == 2 && apart)
+                            continue; /* refused: rows are counted across files */
+                        assert_ok(ditto_dataset_repeat(rows[files], how == 3 ? DITTO_REPEAT_FOREVER : 1, &repeated));
+                        d = then(repeated, how == 2 ? whole_batches_of : batch_of, global);
+                        options.pipelines = pipelines;
+                        options.shard = (ditto_shard)shard;
+                        options.flags = how == 1 ? DITTO_INPUT_STATIC : 0;
+                        assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
+                        assert_batch_rows(got.iterator, known ? 2 : DITTO_ANY_SIZE);
+                        begin(&got, 4, got.iterator);
+                        got.stop_after = 40;
+                        run_all(s, consume, &got, &got.report);
+                        for (uint32_t r = 0; known && r < 4; r++)
+                            for (uint64_t i = 0; i < got.taken[r].steps; i++)
+                                assert_int_equal(got.taken[r].size[i], 2);
+                        end(&got);
+                        ditto_dataset_destroy(d);
+                    }
+    for (int i = 0; i < 2; i++) {
+        ditto_dataset_destroy(rows[i]);
+        forget_file(name[i]);
+    }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static ditto_status make_whole_batches(const ditto_input_context *context, void *user, ditto_dataset **out)
+{
+    *out = then(range(0, 22 + (int64_t)(*(uint64_t *)user * context->pipeline)), whole_batches_of, 3);
+    return DITTO_OK;
+}
+
+/* 7 whole batches for the replicas of each pipeline: those of one pipeline end together, several each end in
+ * a step of their own. */
+static void the_batch_dimension_of_datasets_from_a_function(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL);
+    (void)state;
+    for (uint32_t pipelines = 1; pipelines <= 4; pipelines *= 2)
+        for (uint32_t flags = 0; flags <= DITTO_INPUT_STATIC; flags += DITTO_INPUT_STATIC) {
+            uint64_t more = 9;
+            ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+            struct distribution got;
+            options.pipelines = pipelines;
+            options.flags = flags;
+            assert_ok(ditto_strategy_iterate_from_function(s, make_whole_batches, &more, &options, &got.iterator));
+            assert_batch_rows(got.iterator, pipelines == 1 || flags ? 3 : DITTO_ANY_SIZE);
+            begin(&got, 4, got.iterator);
+            run_all(s, consume, &got, &got.report);
+            uint64_t rows = 0;
+            for (uint32_t r = 0; r < 4; r++)
+                rows += got.taken[r].rows;
+            if (pipelines == 1)
+                assert_int_equal(rows, 12); /* one whole step: the next one has 3 batches for 4 replicas */
+            else if (!flags)                /* 7, 10, 13 and 16 whole batches */
+                assert_int_equal(rows, pipelines == 2 ? 3 * (7 + 10) : 3 * (7 + 10 + 13 + 16));
+            end(&got);
+        }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void what_batches_look_like_is_known_after_the_strategy_is_gone(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_dataset *d = then(range(0, 9), whole_batches_of, 4);
+    ditto_iterator *it;
+    (void)state;
+    assert_ok(ditto_strategy_iterate(s, d, NULL, &it));
+    assert_ok(ditto_strategy_destroy(s));
+    assert_batch_rows(it, 2);
+    assert_ok(ditto_iterator_destroy(it));
+    ditto_dataset_destroy(d);
 }
 
 static void rule_9_4_a_pipeline_that_ends_early_gives_empty_batches(void **state)
@@ -794,7 +1040,7 @@ static ditto_status consume_to_some_end(ditto_replica *self, void *argument)
     while ((status = ditto_next(self, d->iterator, &b)) == DITTO_OK)
         for (uint64_t i = 0; i < b.rows; i++)
             t->row[t->rows++] = ((const int64_t *)b.component[0].data)[i];
-    bool failing = ditto_replica_id(self) / 2 == 1; /* of the pipeline with odd rows */
+    bool failing = ditto_replica_id(self) / 2 == 1; /* of the pipeline with the second half of each global batch */
     EXPECT(&d->report, status == (failing ? DITTO_ERR_CORRUPT : DITTO_END_OF_INPUT));
     return DITTO_OK;
 }
@@ -807,7 +1053,7 @@ static void rule_9_10_pipelines_go_on_beside_one_that_fails(void **state)
     options.global_batch = 8;
     options.pipelines = 2;
     options.shard = DITTO_SHARD_DATA;
-    for (int64_t bad = 1; bad < 60; bad += 6) {
+    for (int64_t bad = 4; bad < 56; bad += bad % 8 == 7 ? 5 : 1) {
         ditto_dataset *source = range(0, 60), *d;
         struct distribution got;
         bool seen[60] = { false };
@@ -819,13 +1065,40 @@ static void rule_9_10_pipelines_go_on_beside_one_that_fails(void **state)
             for (uint64_t i = 0; i < got.taken[r].rows; i++)
                 seen[got.taken[r].row[i]] = true;
         for (int64_t row = 0; row < 60; row++)
-            if (row % 2 == 0 || row < bad)
+            if (row % 8 < 4 || row < bad)
                 assert_true(seen[row]);
         assert_false(seen[bad]);
         end(&got);
         ditto_dataset_destroy(d);
         ditto_dataset_destroy(source);
     }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* Row `bad` fails where batches are filled, or where rows are chosen. */
+static void rule_9_10_with_static_shapes_no_batch_is_short_in_front_of_an_error(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    (void)state;
+    for (int64_t bad = 0; bad < 40; bad++)
+        for (int filtered = 0; filtered < 2; filtered++) {
+            ditto_dataset *source = range(0, 80), *d;
+            ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+            struct distribution got;
+            options.global_batch = 10;
+            options.flags = DITTO_INPUT_STATIC;
+            assert_ok(ditto_dataset_map(source, fail_on_row, (void *)(uintptr_t)bad, NULL, &d));
+            d = filtered ? then(d, keep_residues, 1000) : d; /* all but row 0 */
+            assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
+            begin(&got, 2, got.iterator);
+            run_all(s, consume_to_error, &got, &got.report);
+            for (uint32_t r = 0; r < 2; r++)
+                for (uint64_t i = 0; i < got.taken[r].steps; i++)
+                    assert_int_equal(got.taken[r].size[i], 5);
+            end(&got);
+            ditto_dataset_destroy(d);
+            ditto_dataset_destroy(source);
+        }
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -965,7 +1238,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_9_10_every_row_is_delivered_exactly_once),
         cmocka_unit_test(many_replicas_get_the_same_rows),
+        cmocka_unit_test(rules_9_1_to_9_6_hold_from_the_dataset_to_the_replica),
+        cmocka_unit_test(rule_9_4_dropping_the_remainder_loses_no_whole_batch_of_several_pipelines),
+        cmocka_unit_test(rule_9_4_static_shapes_drop_no_full_step_of_fewer_rows_than_replicas),
+        cmocka_unit_test(rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelines),
         cmocka_unit_test(rule_9_4_a_pipeline_that_ends_early_gives_empty_batches),
+        cmocka_unit_test(the_batch_dimension_is_known_where_all_batches_have_it),
+        cmocka_unit_test(the_batch_dimension_of_datasets_from_a_function),
+        cmocka_unit_test(what_batches_look_like_is_known_after_the_strategy_is_gone),
         cmocka_unit_test(rule_9_5_components_are_cut_at_the_same_rows),
         cmocka_unit_test(rule_9_6_files_are_dealt_out_to_pipelines),
         cmocka_unit_test(rule_9_6_what_counts_across_files_is_not_shared_out_by_files),
@@ -980,6 +1260,7 @@ int main(void)
         cmocka_unit_test(rule_9_9_the_end_may_be_asked_for),
         cmocka_unit_test(no_row_before_a_failure_is_lost),
         cmocka_unit_test(rule_9_10_the_first_error_in_the_order_of_rows_counts),
+        cmocka_unit_test(rule_9_10_with_static_shapes_no_batch_is_short_in_front_of_an_error),
         cmocka_unit_test(rule_9_10_pipelines_go_on_beside_one_that_fails),
         cmocka_unit_test(a_slow_producer_is_waited_for_and_counted),
         cmocka_unit_test(destroying_waits_for_a_run_on_another_thread),

@@ -130,26 +130,33 @@ static void the_rows_after_a_restore_are_those_that_would_have_come(void **state
         assert_ok(ditto_strategy_destroy(strategy[i]));
 }
 
+/* With any number of replicas that the pipelines can serve: the rows of a step are those of the global batch,
+ * whoever gets them. */
 static void pipelines_go_on_together(void **state)
 {
+    static const uint32_t replicas[] = { 4, 8, 4 };
     uint64_t random = test_seed(7);
-    ditto_strategy *s = make_strategy(4, NULL);
+    ditto_strategy *s = make_strategy(4, NULL), *wide = make_strategy(8, NULL);
     (void)state;
-    for (int trial = 0; trial < test_trials(60); trial++) {
+    for (int trial = 0; trial < test_trials(90); trial++) {
         ditto_dataset *d = random_dataset(&random, 300, trial % 2 == 1);
         ditto_input_options options = { .struct_size = sizeof options,
                                         .global_batch = 1 + test_random(&random) % 12,
-                                        .pipelines = 1u << trial % 3 };
-        struct record *whole = make_record(4), *rest = make_record(4);
+                                        .pipelines = 1u << trial % 3,
+                                        .partial = trial % 5 == 0 ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_FILL };
+        uint32_t n = replicas[trial / 3 % 3];
+        ditto_strategy *other = n == 8 ? wide : s;
+        struct record *whole = make_record(4), *rest = make_record(n);
         whole->iterator = open_at(s, d, options, NULL, 0);
         take_until(s, whole, 2 + test_random(&random) % 10);
         size_t bytes;
         char *saved = save(whole->iterator, &bytes);
-        rest->iterator = open_at(s, d, options, saved, bytes);
-        memcpy(rest->steps, whole->steps, sizeof rest->steps);
+        rest->iterator = open_at(other, d, options, saved, bytes);
+        for (uint32_t id = 0; id < n; id++)
+            rest->steps[id] = whole->steps[0];
         uint64_t cut = whole->steps[0];
         take_until(s, whole, UINT64_MAX);
-        take_until(s, rest, UINT64_MAX);
+        take_until(other, rest, UINT64_MAX);
         assert_same_from(whole, rest, cut);
         assert_ok(ditto_iterator_destroy(whole->iterator));
         assert_ok(ditto_iterator_destroy(rest->iterator));
@@ -159,6 +166,7 @@ static void pipelines_go_on_together(void **state)
         ditto_dataset_destroy(d);
     }
     assert_ok(ditto_strategy_destroy(s));
+    assert_ok(ditto_strategy_destroy(wide));
 }
 
 static void replicas_that_are_apart_stay_so(void **state)
@@ -367,13 +375,13 @@ static void steps_that_exist_are_there_after_a_restore(void **state)
     (void)state;
     for (int64_t length = 15; length < 24; length++)
         for (uint64_t cut = 6; cut < 10; cut++)
-            for (int again = 0; again < test_trials(4); again++) {
+            for (int how = 0; how < test_trials(4); how++) {
                 ditto_dataset *d = range(0, length);
                 ditto_input_options options = { .struct_size = sizeof options,
                                                 .global_batch = 2,
                                                 .pipelines = 2,
-                                                .shard = DITTO_SHARD_DATA,
-                                                .flags = DITTO_INPUT_STATIC };
+                                                .shard = how / 2 % 2 ? DITTO_SHARD_DATA : DITTO_SHARD_OFF,
+                                                .flags = how % 2 ? 0 : DITTO_INPUT_STATIC };
                 struct record *whole = make_record(4), *rest = make_record(4);
                 size_t bytes;
                 whole->iterator = open_at(s, d, options, NULL, 0);
@@ -396,6 +404,90 @@ static void steps_that_exist_are_there_after_a_restore(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* Saved by the library when the pipelines of DATA each read every W-th row: range(0, 50), G = 6, N = 4,
+ * behind two steps. */
+static const unsigned char of_one_pipeline[] = { 0x44, 0x49, 0x54, 0x54, 0x4f, 0x49, 0x54, 0x32, 0xfe, 0x27, 0x0b,
+                                                 0xf7, 0x46, 0x46, 0xc1, 0x10, 0x01, 0x06, 0x04, 0x00, 0x00, 0x02,
+                                                 0x01, 0x00, 0x0c, 0xc0, 0x9b, 0xc2, 0x8b, 0x43, 0x0e, 0x75, 0x91 };
+static const unsigned char of_all_rows[] = { 0x44, 0x49, 0x54, 0x54, 0x4f, 0x49, 0x54, 0x32, 0xc0, 0xff,
+                                             0x64, 0xe1, 0xde, 0xc8, 0x28, 0x18, 0x02, 0x06, 0x04, 0x00,
+                                             0x00, 0x02, 0x01, 0x00, 0x06, 0x02, 0x01, 0x00, 0x06, 0xdc,
+                                             0x78, 0x4a, 0xbe, 0x40, 0x28, 0xc7, 0xc8 };
+static const unsigned char of_every_second_row[] = { 0x44, 0x49, 0x54, 0x54, 0x4f, 0x49, 0x54, 0x32, 0x2f, 0xed, 0xdd,
+                                                     0xa4, 0xb1, 0x5c, 0xf3, 0x62, 0x02, 0x06, 0x04, 0x00, 0x00, 0x02,
+                                                     0x01, 0x00, 0x01, 0x00, 0x0b, 0x02, 0x01, 0x00, 0x00, 0x00, 0x0c,
+                                                     0x29, 0xe9, 0x91, 0x00, 0x6e, 0xcb, 0x0f, 0x15 };
+
+static void states_of_before_go_on_where_the_rules_are_the_same(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL);
+    ditto_dataset *d = range(0, 50);
+    const struct {
+        const unsigned char *state;
+        size_t bytes;
+        uint32_t pipelines;
+        ditto_shard shard;
+    } kept[] = { { of_one_pipeline, sizeof of_one_pipeline, 1, DITTO_SHARD_AUTO },
+                 { of_one_pipeline, sizeof of_one_pipeline, 1, DITTO_SHARD_DATA },
+                 { of_all_rows, sizeof of_all_rows, 2, DITTO_SHARD_OFF } };
+    (void)state;
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        ditto_input_options options = {
+            .struct_size = sizeof options, .global_batch = 6, .pipelines = kept[i].pipelines, .shard = kept[i].shard
+        };
+        struct record *whole = make_record(4), *rest = make_record(4);
+        whole->iterator = open_at(s, d, options, NULL, 0);
+        rest->iterator = open_at(s, d, options, (const char *)kept[i].state, kept[i].bytes);
+        for (uint32_t id = 0; id < 4; id++)
+            rest->steps[id] = 2;
+        take_until(s, whole, UINT64_MAX);
+        take_until(s, rest, UINT64_MAX);
+        assert_int_equal(rest->steps[0], whole->steps[0]);
+        assert_same_from(whole, rest, 2);
+        assert_ok(ditto_iterator_destroy(whole->iterator));
+        assert_ok(ditto_iterator_destroy(rest->iterator));
+        free(whole);
+        free(rest);
+    }
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void states_of_pipelines_that_shared_rows_in_another_way_are_refused(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL);
+    ditto_dataset *d = range(0, 50);
+    ditto_iterator *it;
+    size_t bytes;
+    ditto_input_options options = { .struct_size = sizeof options,
+                                    .global_batch = 6,
+                                    .pipelines = 2,
+                                    .state = of_every_second_row,
+                                    .state_bytes = sizeof of_every_second_row };
+    (void)state;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
+    assert_message("every W-th row, as DATA did in an earlier version");
+    options.shard = DITTO_SHARD_OFF;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
+    assert_message("another dataset");
+    options.shard = DITTO_SHARD_DATA;
+    options.state = NULL;
+    options.state_bytes = 0;
+    it = open_at(s, d, options, NULL, 0);
+    options.state = save(it, &bytes);
+    options.state_bytes = bytes;
+    assert_ok(ditto_iterator_destroy(it));
+    options.shard = DITTO_SHARD_OFF;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
+    assert_message("share out the rows of each global batch, but here they each read all rows of a dataset");
+    options.pipelines = 1;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
+    assert_message("2 pipelines, but here are 1");
+    ditto_state_free((void *)(uintptr_t)options.state);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -404,6 +496,8 @@ int main(void)
         cmocka_unit_test(an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end),
         cmocka_unit_test(steps_that_exist_are_there_after_a_restore),
         cmocka_unit_test(replicas_that_are_apart_stay_so),
+        cmocka_unit_test(states_of_before_go_on_where_the_rules_are_the_same),
+        cmocka_unit_test(states_of_pipelines_that_shared_rows_in_another_way_are_refused),
         cmocka_unit_test(a_state_belongs_to_its_dataset),
         cmocka_unit_test(what_cannot_be_saved_says_so),
     };

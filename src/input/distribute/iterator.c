@@ -71,6 +71,37 @@ static void free_rings(struct ditto_iterator *it)
 
 /* -- pipelines -- */
 
+static enum dti_arrangement arrangement_of(const struct dti_plan *plan)
+{
+    if (plan->each)
+        return DTI_CUT_EACH;
+    return plan->pipelines == 1 || plan->sharing == DTI_SHARE_ROWS ? DTI_CUT_SHARED : DTI_CUT_OWN;
+}
+
+/* N divides G. */
+static bool all_have_equally_many(const struct dti_plan *plan)
+{
+    return plan->global % (plan->pipelines * plan->replicas_each) == 0;
+}
+
+/* All pipelines come to the end of their input in the same step, so what it lacks there is lacking at the end
+ * of all input. Where they read different rows, or cut the same rows into steps of different sizes, a short
+ * step is that of one pipeline alone. */
+static bool end_together(const struct dti_plan *plan)
+{
+    if (plan->pipelines == 1 || plan->sharing == DTI_SHARE_ROWS)
+        return true;
+    return !plan->each && plan->sharing == DTI_SHARE_NOTHING && all_have_equally_many(plan);
+}
+
+static enum dti_short_step short_steps_of(const struct dti_plan *plan, const ditto_dataset *dataset)
+{
+    if (plan->is_static)
+        return DTI_SHORT_NEVER;
+    return end_together(plan) && (dataset->infinite || dataset->drop_remainder) ? DTI_SHORT_DROPPED
+                                                                                : DTI_SHORT_DELIVERED;
+}
+
 static ditto_status make_pipelines(struct ditto_iterator *it)
 {
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
@@ -79,17 +110,17 @@ static ditto_status make_pipelines(struct ditto_iterator *it)
         p->sequencer.o = (struct dti_sequencer_options){
             .pass = { .number = it->plan.pass,
                       .closing = &it->closing,
-                      .shards = it->plan.file_shards ? it->plan.pipelines : 0,
+                      .shards = it->plan.sharing == DTI_SHARE_FILES ? it->plan.pipelines : 0,
                       .shard = w },
             .cut = { .global = it->plan.each ? p->dataset->batch_rows : it->plan.global,
                      .pipelines = it->plan.pipelines,
                      .pipeline = w,
                      .replicas = it->plan.replicas_each,
-                     .even = it->plan.even,
-                     .each = it->plan.each },
+                     .arrangement = arrangement_of(&it->plan),
+                     .shorts = short_steps_of(&it->plan, p->dataset),
+                     .even = it->plan.even },
             .ring = it->ring + p->first_replica,
             .board = &it->board,
-            .drop_partial = it->plan.is_static || p->dataset->infinite || p->dataset->drop_remainder,
         };
         for (uint32_t j = 0; j < it->plan.replicas_each; j++)
             it->consumer[p->first_replica + j].pipeline = p;
@@ -271,10 +302,11 @@ void dti_iterator_spec(const ditto_iterator *it, uint32_t *components, ditto_ten
 {
     const ditto_dataset *d = dti_iterator_dataset(it);
     uint64_t rows = dti_cut_most_of_batch(&it->pipeline[0].sequencer.o.cut);
-    bool equal =
-        it->plan.is_static && (it->plan.each || it->plan.global % (it->plan.pipelines * it->plan.replicas_each) == 0);
-    for (uint32_t w = 1; w < it->plan.pipelines; w++)
-        equal = equal && dti_cut_most_of_batch(&it->pipeline[w].sequencer.o.cut) == rows;
+    bool equal = it->plan.each || all_have_equally_many(&it->plan);
+    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
+        const struct dti_cut *cut = &it->pipeline[w].sequencer.o.cut;
+        equal = equal && dti_cut_most_of_batch(cut) == rows && cut->shorts != DTI_SHORT_DELIVERED;
+    }
     *components = d->components;
     for (uint32_t k = 0; k < d->components; k++) {
         const struct dti_component_spec *spec = &d->component[k];

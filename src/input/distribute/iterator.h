@@ -38,11 +38,19 @@ struct dti_consumer {
     _Atomic uint64_t wait_ns, taken, rows, bytes, ready;
 };
 
+/* How several pipelines share one dataset. The numbers stand in saved states. */
+enum dti_sharing {
+    DTI_SHARE_NOTHING = 0, /* every pipeline reads all of its dataset; also where there is one pipeline */
+    DTI_SHARE_FILES = 1,   /* every pipeline reads files of its own */
+    DTI_SHARE_ROWS = 2,    /* all choose the same rows, and each delivers those of its replicas */
+};
+
 /* What an iterator is made for: the caller's options, with nothing left open. */
 struct dti_plan {
     uint64_t global, pass, max_bytes;
     uint32_t pipelines, replicas_each, slots, producers; /* of each pipeline */
-    bool even, each, is_static, host_memory, file_shards;
+    enum dti_sharing sharing;
+    bool even, each, is_static, host_memory;
     const void *state;
     size_t state_bytes;
     uint32_t state_replicas; /* that it was saved with */

@@ -1,8 +1,6 @@
 /* src/input/distribute/plan.c - checks options, and gives each pipeline its dataset. */
 #include "input/distribute/plan.h"
 
-#include "input/transforms/transforms.h"
-
 #include <stdlib.h>
 
 #define DEFAULT_BUFFER 2u
@@ -81,30 +79,29 @@ static ditto_status check_batch(const ditto_dataset *dataset, const ditto_input_
     return DITTO_OK;
 }
 
-static ditto_status choose_shards(const ditto_dataset *dataset, const ditto_input_options *o, struct dti_plan *plan,
-                                  ditto_shard *how)
+static ditto_status choose_sharing(const ditto_dataset *dataset, const ditto_input_options *o, struct dti_plan *plan)
 {
-    *how = o->shard;
-    if (*how == DITTO_SHARD_FILE && dataset->files == 0)
+    bool by_file = o->shard == DITTO_SHARD_FILE, automatic = o->shard <= DITTO_SHARD_AUTO;
+    if (by_file && dataset->files == 0)
         return DTI_FAIL(DITTO_ERR_NOT_FOUND, "shard is FILE, but the dataset is read from no file");
-    if (*how == DITTO_SHARD_FILE && !dataset->by_file && plan->pipelines > 1)
+    if (by_file && !dataset->by_file && plan->pipelines > 1)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "shard is FILE, but rows are counted across files (take, skip, shard, zip, DROP_REMAINDER), "
                         "or do not all come from files: use DATA");
-    if (*how == DITTO_SHARD_DEFAULT || *how == DITTO_SHARD_AUTO)
-        *how = dataset->by_file && dataset->files >= plan->pipelines ? DITTO_SHARD_FILE : DITTO_SHARD_DATA;
-    plan->file_shards = *how == DITTO_SHARD_FILE && plan->pipelines > 1;
+    by_file |= automatic && dataset->by_file && dataset->files >= plan->pipelines;
+    plan->sharing = plan->pipelines == 1 || o->shard == DITTO_SHARD_OFF ? DTI_SHARE_NOTHING
+                    : by_file                                           ? DTI_SHARE_FILES
+                                                                        : DTI_SHARE_ROWS;
     return DITTO_OK;
 }
 
 ditto_status dti_plan_distribute(const struct dti_team *team, ditto_dataset *dataset, const ditto_input_options *o,
                                  struct dti_plan *plan, ditto_dataset ***datasets)
 {
-    ditto_shard how;
     DTI_TRY(check_ranges(o));
     DTI_TRY(check_batch(dataset, o));
     DTI_TRY(begin(team, o, o->pipelines != 0 ? o->pipelines : 1, plan));
-    DTI_TRY(choose_shards(dataset, o, plan, &how));
+    DTI_TRY(choose_sharing(dataset, o, plan));
     plan->global = o->global_batch != 0 ? o->global_batch : dataset->batch_rows;
     plan->even = o->partial == DITTO_PARTIAL_EVEN;
     finish(dataset, o, plan);
@@ -112,16 +109,8 @@ ditto_status dti_plan_distribute(const struct dti_team *team, ditto_dataset *dat
     if (*datasets == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u pipelines", plan->pipelines);
     for (uint32_t w = 0; w < plan->pipelines; w++) {
-        ditto_status status = DITTO_OK;
         (*datasets)[w] = dataset;
-        if (how == DITTO_SHARD_DATA && plan->pipelines > 1)
-            status = dti_shard_create(dataset, plan->pipelines, w, 1, &(*datasets)[w]);
-        else
-            dti_dataset_retain(dataset);
-        if (status != DITTO_OK) {
-            release_all(*datasets, w);
-            return status;
-        }
+        dti_dataset_retain(dataset);
     }
     return DITTO_OK;
 }

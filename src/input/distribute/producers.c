@@ -201,8 +201,10 @@ static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
     if (ticket->count > 0 &&
         dti_fill(p->pipeline->dataset, &p->reader, ticket->rows, ticket->count, destination) != DITTO_OK) {
         slot->rows = fill_up_to_error(p, ticket, destination);
-        if (slot->rows < ticket->count)
+        if (slot->rows < ticket->count) {
             slot->status = dti_sequencer_fail(&p->pipeline->sequencer, ticket);
+            slot->rows = it->plan.is_static ? 0 : slot->rows; /* no batch is short */
+        }
     }
     slot->end_ns = dti_now_ns();
     dti_ring_publish(ring, ticket->number);

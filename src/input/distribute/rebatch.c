@@ -1,4 +1,4 @@
-/* src/input/distribute/rebatch.c - sizes of per-replica batches. Pure. */
+/* src/input/distribute/rebatch.c - which steps there are, and sizes of per-replica batches. Pure. */
 #include "input/distribute/rebatch.h"
 
 uint64_t dti_rebatch_full(uint64_t global, uint32_t n, uint32_t r)
@@ -6,32 +6,55 @@ uint64_t dti_rebatch_full(uint64_t global, uint32_t n, uint32_t r)
     return global / n + (r < global % n);
 }
 
-/* Rows of the first `places` of the W * R sizes. */
+static uint32_t all_replicas(const struct dti_cut *cut)
+{
+    return cut->pipelines * cut->replicas;
+}
+
+/* Rows of the first `places` of the N sizes. */
 static uint64_t first_sizes(const struct dti_cut *cut, uint64_t places)
 {
-    uint64_t n = (uint64_t)cut->pipelines * cut->replicas, more = cut->global % n;
+    uint64_t n = all_replicas(cut), more = cut->global % n;
     return cut->global / n * places + (places < more ? places : more);
 }
 
-/* Rows of replicas below j in a full step. */
-static uint64_t full_before(const struct dti_cut *cut, uint64_t step, uint32_t j)
+/* Among how many places the rows that the pipeline chooses for a step are shared out; the place of its own
+ * replica j. */
+static uint32_t places_of(const struct dti_cut *cut)
 {
-    if (cut->each) {
-        uint64_t rows;
-        return __builtin_mul_overflow(cut->global, j, &rows) ? UINT64_MAX : rows;
+    return cut->arrangement == DTI_CUT_SHARED ? all_replicas(cut) : cut->replicas;
+}
+
+static uint32_t place_of(const struct dti_cut *cut, uint32_t j)
+{
+    return cut->arrangement == DTI_CUT_SHARED ? cut->pipeline * cut->replicas + j : j;
+}
+
+/* Rows of the places below `place` in a full step. */
+static uint64_t full_before(const struct dti_cut *cut, uint64_t step, uint32_t place)
+{
+    uint64_t rows, first;
+    switch (cut->arrangement) {
+    case DTI_CUT_SHARED:
+        return first_sizes(cut, place);
+    case DTI_CUT_OWN:
+        first = (cut->pipeline + step) % cut->pipelines * cut->replicas;
+        return first_sizes(cut, first + place) - first_sizes(cut, first);
+    case DTI_CUT_EACH:
+    default:
+        return __builtin_mul_overflow(cut->global, place, &rows) ? UINT64_MAX : rows;
     }
-    uint64_t first = (cut->pipeline + step) % cut->pipelines * cut->replicas;
-    return first_sizes(cut, first + j) - first_sizes(cut, first);
 }
 
 uint64_t dti_cut_full(const struct dti_cut *cut, uint64_t step, uint32_t j)
 {
-    return full_before(cut, step, j + 1) - full_before(cut, step, j);
+    uint32_t place = place_of(cut, j);
+    return full_before(cut, step, place + 1) - full_before(cut, step, place);
 }
 
 uint64_t dti_cut_step(const struct dti_cut *cut, uint64_t step)
 {
-    return full_before(cut, step, cut->replicas);
+    return full_before(cut, step, places_of(cut));
 }
 
 uint64_t dti_cut_most_of_step(const struct dti_cut *cut)
@@ -43,15 +66,34 @@ uint64_t dti_cut_most_of_step(const struct dti_cut *cut)
 
 uint64_t dti_cut_most_of_batch(const struct dti_cut *cut)
 {
-    return cut->each ? cut->global : dti_rebatch_full(cut->global, cut->pipelines * cut->replicas, 0);
+    return cut->arrangement == DTI_CUT_EACH ? cut->global : dti_rebatch_full(cut->global, all_replicas(cut), 0);
 }
 
 uint64_t dti_cut_before(const struct dti_cut *cut, uint64_t step, uint64_t rows, uint32_t j)
 {
+    uint32_t place = place_of(cut, j);
     if (cut->even && rows < dti_cut_step(cut, step)) {
-        uint64_t more = rows % cut->replicas;
-        return rows / cut->replicas * j + (j < more ? j : more);
+        uint64_t places = places_of(cut), more = rows % places;
+        return rows / places * place + (place < more ? place : more);
     }
-    uint64_t before = full_before(cut, step, j);
+    uint64_t before = full_before(cut, step, place);
     return before < rows ? before : rows;
+}
+
+bool dti_cut_exists(const struct dti_cut *cut, uint64_t want, uint64_t got, bool failed, bool more)
+{
+    if (want == 0) /* nothing is lacking: with DTI_SHORT_NEVER that is all that counts */
+        return cut->shorts == DTI_SHORT_NEVER || more;
+    if (got < want && (cut->shorts == DTI_SHORT_NEVER || (cut->shorts == DTI_SHORT_DROPPED && !failed)))
+        return false;
+    return got > 0;
+}
+
+enum dti_outcome dti_cut_outcome(bool all_or_none, uint32_t pipelines, uint32_t with, uint32_t without, bool own)
+{
+    if (all_or_none)
+        return without > 0 ? DTI_STEP_NONE : with == pipelines ? DTI_STEP_ROWS : DTI_STEP_UNKNOWN;
+    if (own)
+        return DTI_STEP_ROWS;
+    return with > 0 ? DTI_STEP_EMPTY : without == pipelines ? DTI_STEP_NONE : DTI_STEP_UNKNOWN;
 }

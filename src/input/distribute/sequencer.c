@@ -101,7 +101,8 @@ static void choose(struct dti_sequencer *s, struct dti_step *step, uint64_t want
         step->count += ask(s, dti_rows_from(step->rows, step->count), want - step->count);
 }
 
-/* A step in which this pipeline is given no rows (G < N) exists on its account only if it has rows for a later one. */
+/* Whether the input has more rows: a step in which this pipeline gets none (G < N) exists on its account only
+ * if it has. */
 static bool has_more(struct dti_sequencer *s)
 {
     if (s->before_given == s->before_count) {
@@ -129,24 +130,21 @@ static void cut_step(struct dti_sequencer *s)
         s->kept++;
     }
     choose(s, step, want);
-    /* Rows before an error are given out, unless all steps must be whole. */
-    if (step->count < want && s->o.drop_partial && (s->source >= 0 || s->o.board->all_or_none)) {
+    bool more = want == 0 && s->o.cut.shorts != DTI_SHORT_NEVER && has_more(s);
+    if (dti_cut_exists(&s->o.cut, want, step->count, s->source < 0, more))
+        s->cut++;
+    else {
         s->short_of = step->count;
         step->count = 0;
-    }
-    if (want > 0 ? step->count > 0 : has_more(s))
-        s->cut++;
-    else
         end_with(s, s->source, place_of(s, s->cut, 0), &s->source_error);
+    }
     atomic_fetch_add_explicit(&s->choosing_ns, dti_now_ns() - begin, memory_order_relaxed); /* for reports */
     publish(s);
 }
 
 /* -- tickets -- */
 
-enum fate { FATE_UNKNOWN, FATE_END, FATE_EMPTY, FATE_ROWS };
-
-static enum fate fate_of(const struct dti_board *board, uint32_t pipeline, uint64_t step)
+static enum dti_outcome outcome_of(const struct dti_board *board, uint32_t pipeline, uint64_t step)
 {
     uint32_t with = 0, without = 0;
     bool own = false;
@@ -158,16 +156,12 @@ static enum fate fate_of(const struct dti_board *board, uint32_t pipeline, uint6
         without += !has && ended;
         own |= has && w == pipeline;
     }
-    if (board->all_or_none)
-        return without > 0 ? FATE_END : with == board->pipelines ? FATE_ROWS : FATE_UNKNOWN;
-    if (own)
-        return FATE_ROWS;
-    return with > 0 ? FATE_EMPTY : without == board->pipelines ? FATE_END : FATE_UNKNOWN;
+    return dti_cut_outcome(board->all_or_none, board->pipelines, with, without, own);
 }
 
 bool dti_board_knows(const struct dti_board *board, uint32_t pipeline, uint64_t step)
 {
-    return fate_of(board, pipeline, step) != FATE_UNKNOWN;
+    return outcome_of(board, pipeline, step) != DTI_STEP_UNKNOWN;
 }
 
 static void pass_turn(struct dti_crew_of_node *crew)
@@ -241,14 +235,14 @@ static enum dti_take take(struct dti_sequencer *s, struct dti_crew_of_node *crew
             return block(crew, ticket, late, number);
         cut_step(s);
     }
-    enum fate fate = fate_of(s->o.board, s->o.cut.pipeline, ticket->step);
+    enum dti_outcome outcome = outcome_of(s->o.board, s->o.cut.pipeline, ticket->step);
     if (s->end < 0 && place_of(s, ticket->step, r) >= s->end_place)
         ticket->status = s->end;
-    else if (fate == FATE_UNKNOWN)
+    else if (outcome == DTI_STEP_UNKNOWN)
         return block(crew, ticket, DTI_BLOCKED_BY_BOARD, ticket->step);
-    else if (fate == FATE_END)
+    else if (outcome == DTI_STEP_NONE)
         ticket->status = DITTO_END_OF_INPUT;
-    else if (fate == FATE_ROWS)
+    else if (outcome == DTI_STEP_ROWS)
         set_rows(s, ticket);
     s->ended[r] = ticket->status != DITTO_OK;
     atomic_store_explicit(&s->given[r], ticket->number + 1,

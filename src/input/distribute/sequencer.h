@@ -1,15 +1,24 @@
-/* src/input/distribute/sequencer.h - the one place where order is made: chooses rows, cuts steps, gives out tickets.
+/* src/input/distribute/sequencer.h - the one place where order is made: chooses rows, cuts steps, gives out
+ * tickets.
  *
- * Everything that decides which rows a replica gets, and when, runs here, in one logical thread per pipeline (under a lock; the long work
- * is done outside). A ticket is given out only after its step has been cut, and only when its place in the replica's ring is free, so
- * neither the number of producers nor their speed can change anything; and a step stays known until every replica has taken it, so a
- * position can be saved at any time.
+ * Everything that decides which rows a replica gets, and when, runs here, in one logical thread per pipeline
+ * (under a lock; the long work is done outside). A ticket is given out only after its step has been cut, and
+ * only when its place in the replica's ring is free, so neither the number of producers nor their speed can
+ * change anything; and a step stays known until every replica has taken it, so a position can be saved at any
+ * time.
  *
- * Steps of a pipeline are kept in a ring of one more than a replica's queue has slots: before step t is cut, every replica has taken step
- * t - (slots + 1), so its rows are nobody's any more. Rows are written under the lock before the ticket is given out, and not touched
- * until the replica has released the slot: producers read them without the lock.
+ * Steps of a pipeline are kept in a ring of one more than a replica's queue has slots: before step t is cut,
+ * every replica has taken step t - (slots + 1), so its rows are nobody's any more. Rows are written under the
+ * lock before the ticket is given out, and not touched until the replica has released the slot: producers
+ * read them without the lock.
  *
- * Several pipelines end together: a step exists if any of them has rows for it. What each has cut stands on a board that all read. */
+ * Several pipelines end together: a step exists if any of them has rows for it. What each has cut stands on a
+ * board that all read.
+ *
+ * Pipelines that share one order of rows (DTI_CUT_SHARED) each choose all rows of every step and keep them
+ * until the step has been taken, though they deliver only those of their own replicas. So each knows by
+ * itself which steps there are and how many rows they have, and a saved position holds whole steps, which any
+ * number of replicas can go on with. */
 #ifndef DTI_SEQUENCER_H
 #define DTI_SEQUENCER_H
 
@@ -26,7 +35,7 @@ struct dti_notice {
 };
 struct dti_board {
     uint32_t pipelines;
-    bool all_or_none;          /* a step exists if all of them have rows for it, not any */
+    bool all_or_none;          /* a step exists if all of them have cut it, not any */
     struct dti_notice *notice; /* [pipelines] */
 };
 
@@ -46,7 +55,7 @@ struct dti_crew_of_node {
 };
 
 struct dti_step {
-    uint64_t count; /* rows */
+    uint64_t count; /* rows; with DTI_CUT_SHARED of all pipelines together */
     struct dti_rows rows;
 };
 
@@ -55,7 +64,6 @@ struct dti_sequencer_options {
     struct dti_pass pass;
     struct dti_cut cut;
     uint32_t slots;         /* of each ring */
-    bool drop_partial;      /* a step that lacks rows does not exist */
     struct dti_ring **ring; /* [replicas] */
     struct dti_board *board;
 };

@@ -1,10 +1,12 @@
 /* src/input/distribute/state.c - an iterator's position as bytes.
  *
- * Sequencers are ahead of replicas: rows that are chosen lie in queues. The position is where the replicas are, so the rows of steps that
- * have not been taken are written down too, and come first when an iterator goes on; then the cursor goes on where it was.
+ * Sequencers are ahead of replicas: rows that are chosen lie in queues. The position is where the replicas
+ * are, so the rows of steps that have not been taken are written down too, and come first when an iterator
+ * goes on; then the cursor goes on where it was.
  *
- *     magic, fingerprint of the datasets, W, G, N, pass, whether files are shared out; for each pipeline: the step that it goes on
- *     with, whether all its replicas do, else the step of each; rows; the cursor's own; at the end a hash of it all */
+ *     magic, fingerprint of the datasets, W, G, N, pass, how pipelines share the dataset; for each pipeline:
+ *     the step that it goes on with, whether all its replicas do, else the step of each; rows; the cursor's
+ *     own; at the end a hash of it all */
 #include "input/distribute/iterator.h"
 
 #include <stdlib.h>
@@ -81,7 +83,7 @@ ditto_status dti_iterator_save(ditto_iterator *it, struct dti_bytes *to)
     dti_bytes_put_u64(to, it->plan.global);
     dti_bytes_put_u64(to, it->team->n);
     dti_bytes_put_u64(to, it->plan.pass);
-    dti_bytes_put_u64(to, it->plan.file_shards);
+    dti_bytes_put_u64(to, (uint64_t)it->plan.sharing);
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         struct dti_pipeline *p = &it->pipeline[w];
         pthread_mutex_lock(&p->sequencer.lock);
@@ -102,6 +104,21 @@ static ditto_status refuse(const char *what, uint64_t saved, uint64_t now)
                     what, (unsigned long long)now);
 }
 
+/* In states of libraries that had no DTI_SHARE_ROWS, the pipelines of DITTO_SHARD_DATA share nothing: each
+ * read a dataset of its own, of every W-th row. Such a state is not of the rows that the pipelines deliver
+ * now. */
+static ditto_status refuse_sharing(enum dti_sharing saved, enum dti_sharing now)
+{
+    static const char *const words[] = {
+        [DTI_SHARE_NOTHING] = "each read all rows of a dataset",
+        [DTI_SHARE_FILES] = "share out files",
+        [DTI_SHARE_ROWS] = "share out the rows of each global batch",
+    };
+    bool old = saved == DTI_SHARE_NOTHING && now == DTI_SHARE_ROWS;
+    return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved where pipelines %s%s, but here they %s", words[saved],
+                    old ? " (or every W-th row, as DATA did in an earlier version)" : "", words[now]);
+}
+
 ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *from)
 {
     uint64_t hash, print, own;
@@ -120,17 +137,16 @@ ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *
     uint64_t pipelines = dti_bytes_get_u64(from), global = dti_bytes_get_u64(from);
     it->plan.state_replicas = (uint32_t)dti_bytes_get_below(from, UINT32_MAX);
     uint64_t pass = dti_bytes_get_u64(from);
-    bool file_shards = dti_bytes_get_below(from, 1) != 0;
+    enum dti_sharing sharing = (enum dti_sharing)dti_bytes_get_below(from, DTI_SHARE_ROWS);
     DTI_TRY(dti_bytes_reader_status(from));
-    if (print != own)
-        return DTI_FAIL(DITTO_ERR_INVALID, "the state is one of another dataset, or of one that was made otherwise");
     if (pipelines != it->plan.pipelines)
         return refuse("pipelines", pipelines, it->plan.pipelines);
+    if (sharing != it->plan.sharing)
+        return refuse_sharing(sharing, it->plan.sharing);
+    if (print != own)
+        return DTI_FAIL(DITTO_ERR_INVALID, "the state is one of another dataset, or of one that was made otherwise");
     if (global != it->plan.global)
         return refuse("rows in a global batch", global, it->plan.global);
-    if (file_shards != it->plan.file_shards)
-        return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved with%s files shared out to pipelines",
-                        file_shards ? "" : "out");
     if (it->plan.pass != 0 && it->plan.pass != pass)
         return DTI_FAIL(DITTO_ERR_INVALID, "pass is %llu, but the state goes on with pass %llu",
                         (unsigned long long)it->plan.pass, (unsigned long long)pass);
