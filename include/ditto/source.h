@@ -153,14 +153,29 @@ typedef struct ditto_fixed_options {
     uint64_t header_bytes; /**< at the start of each file, passed over */
     uint64_t footer_bytes; /**< at its end */
     int big_endian;        /**< 1: elements lie that way in the file */
+
+    /** Bytes from the start of one record to the start of the next. 0: the length of a record. With less than
+     *  that, records overlap. With more, there are bytes between them, which are passed over. */
+    uint64_t stride_bytes;
 } ditto_fixed_options;
 #define DITTO_FIXED_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_fixed_options)
 
-/** Records of equal length: the components of a row lie one after the other in the file, without gaps. Elements of BOOL that are not 0
- *  become 1.
+/** Records of equal length: the components of a row lie one after the other in the file, without gaps.
+ *  Elements of BOOL that are not 0 become 1.
+ *
+ *  Without a stride, or with the length of a record as stride, a file must hold a whole number of records.
+ *  With any other stride, record i begins stride_bytes * i bytes behind the header, and the last record is
+ *  the last one that lies whole in front of the footer. What remains behind it is passed over, also if the
+ *  file is shorter than one record. No record crosses from one file to the next. So the rows of a language
+ *  model, T tokens and the token that follows each, come from a file of tokens: a record of T + 1 tokens, and
+ *  a stride of T.
  *  @param row  [components] dtype and shape; copied
- *  @retval DITTO_ERR_INVALID  also: a record of 0 bytes; no component or too many
- *  @retval DITTO_ERR_CORRUPT  a file, without header and footer, is not a whole number of records */
+ *  @retval DITTO_ERR_INVALID  also: a record of 0 bytes; no component or too many; no file has a record; a
+ *                             stride at which records overlap by a part of an element, where all components
+ *                             have elements of one size
+ *  @retval DITTO_ERR_CORRUPT  a file is shorter than its header and footer; records do not overlap and have
+ *                             no gaps, and a file, without header and footer, is not a whole number of
+ *  them */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_fixed(const ditto_files *files, const ditto_tensor *row,
                                                                 uint32_t components, const ditto_fixed_options *options,
                                                                 ditto_dataset **out);

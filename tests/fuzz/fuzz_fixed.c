@@ -1,8 +1,9 @@
-/* tests/fuzz/fuzz_fixed.c - files of fixed records of any length, with header, footer and components as the input has it.
- * Rows must be those that another reader, below, takes from the bytes one after the other.
+/* tests/fuzz/fuzz_fixed.c - files of fixed records of any length, with header, footer, stride and components
+ * as the input has it. Rows must be those that another reader, below, takes from the bytes one after the
+ * other.
  *
- * Input: header and footer (a byte, mod 16), byte order and number of components (a byte), two bytes for each component,
- * then the file. */
+ * Input: header and footer (a byte, mod 16), byte order and number of components (a byte), stride (a byte,
+ * mod 48: '0' is 0), two bytes for each component, then the file. */
 #include "again.h"
 #include "fuzz.h"
 #include "support.h"
@@ -15,33 +16,55 @@
 const char *const fuzz_seeds[] = {
     "00"
     "0"
+    "0"
     "00"
     "0123456789abcdef",
     "11"
     "1"
+    "0"
     "31"
     "H0123456789abcdefF",
     "20"
     "5"
+    "0"
     "<1"
     "8a"
     "HH0123456789abcdef0123456789abcde",
     "00"
     "2"
+    "0"
     "62"
     "?3"
     "0123456789abcdef0123456789abcdef0123456789abcdef",
     "00"
     "3"
+    "0"
     ">2"
     "0123456789abcdef",
+    "11" /* five bytes at a stride of four, and two more */
+    "0"
+    "4"
+    "75"
+    "H0123456789abcdefghF",
+    "00" /* bytes between the records */
+    "0"
+    "7"
+    "73"
+    "0123456789abcdef",
+    "00" /* components of several sizes, which overlap */
+    "2"
+    "3"
+    "72"
+    "?3"
+    "0123456789abcdef0123456789abcdef0123456789abcdef",
     NULL,
 };
 const char *const fuzz_words[] = { "0", "01", "0123", "01234567", "0123456789abcdef", "\x01", "\xff", NULL };
 unsigned long fuzz_accepted;
 
 struct expected {
-    const uint8_t *at;
+    const uint8_t *first;
+    size_t stride;
     const ditto_tensor *row;
     uint32_t components;
     bool big;
@@ -51,6 +74,7 @@ struct expected {
 static ditto_status compare(const ditto_tensor *row, void *state)
 {
     struct expected *e = state;
+    const uint8_t *at = e->first + e->rows * e->stride;
     for (uint32_t k = 0; k < e->components; k++) {
         const uint8_t *found = row[k].data;
         size_t width = ditto_dtype_bytes(row[k].dtype), bytes = ditto_tensor_bytes(&e->row[k]);
@@ -59,11 +83,11 @@ static ditto_status compare(const ditto_tensor *row, void *state)
         if (row[k].dtype != e->row[k].dtype || ditto_tensor_bytes(&row[k]) != bytes)
             abort();
         for (size_t i = 0; i < bytes; i++) {
-            uint8_t byte = e->at[turned ? i - i % width + (width - 1 - i % width) : i];
+            uint8_t byte = at[turned ? i - i % width + (width - 1 - i % width) : i];
             if (found[i] != (row[k].dtype == DITTO_BOOL ? byte != 0 : byte))
                 abort();
         }
-        e->at += bytes;
+        at += bytes;
     }
     e->rows++;
     return DITTO_OK;
@@ -82,46 +106,69 @@ static const char *write_file(const uint8_t *data, size_t size)
     return name;
 }
 
+/* How many records lie whole between header and footer, the first byte of each `stride` behind that of the
+ * one before. */
+static size_t count_rows(size_t size, size_t header, size_t footer, size_t record, size_t stride)
+{
+    size_t rows = 0;
+    for (size_t at = header; at + record + footer <= size; at += stride)
+        rows++;
+    return rows;
+}
+
+static bool overlaps_within_elements(const ditto_tensor *row, uint32_t components, size_t record, size_t stride)
+{
+    size_t element = ditto_dtype_bytes(row[0].dtype);
+    for (uint32_t k = 0; k < components; k++)
+        if (ditto_dtype_bytes(row[k].dtype) != element)
+            return false;
+    return stride < record && stride % element != 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ditto_fixed_options options = DITTO_FIXED_OPTIONS_INIT;
     ditto_tensor row[4] = { 0 };
     ditto_dataset *d;
-    if (size < 3)
+    if (size < 4)
         return 0;
     options.header_bytes = data[0] % 16;
     options.footer_bytes = data[1] % 16;
     options.big_endian = data[2] & 1;
+    options.stride_bytes = data[3] % 48;
     uint32_t components = 1 + (data[2] >> 1) % 4;
-    if (size < 3 + 2 * components)
+    if (size < 4 + 2 * components)
         return 0;
     size_t record = 0;
     for (uint32_t k = 0; k < components; k++) {
-        row[k].dtype = (ditto_dtype)(1 + data[3 + 2 * k] % 15);
+        row[k].dtype = (ditto_dtype)(1 + data[4 + 2 * k] % 15);
         row[k].rank = 1;
-        row[k].shape[0] = data[4 + 2 * k] % 16;
+        row[k].shape[0] = data[5 + 2 * k] % 16;
         record += ditto_tensor_bytes(&row[k]);
     }
-    data += 3 + 2 * components;
-    size -= 3 + 2 * components;
+    data += 4 + 2 * components;
+    size -= 4 + 2 * components;
     const char *name = write_file(data, size);
     ditto_status status =
         ditto_dataset_from_fixed(&(ditto_files){ .names = &name, .count = 1 }, row, components, &options, &d);
     size_t around = options.header_bytes + options.footer_bytes,
-           rows = record > 0 && size > around ? (size - around) / record : 0;
-    bool whole = record > 0 && size >= around && (size - around) % record == 0;
-    ditto_status expected = record == 0 ? DITTO_ERR_INVALID
-                            : !whole    ? DITTO_ERR_CORRUPT
-                            : rows == 0 ? DITTO_ERR_INVALID
-                                        : DITTO_OK;
+           stride = options.stride_bytes != 0 ? options.stride_bytes : record,
+           rows = record > 0 ? count_rows(size, options.header_bytes, options.footer_bytes, record, stride) : 0;
+    bool whole = size >= around && (stride != record || rows * record == size - around);
+    ditto_status expected = record == 0 || overlaps_within_elements(row, components, record, stride) ? DITTO_ERR_INVALID
+                            : !whole                                                                 ? DITTO_ERR_CORRUPT
+                            : rows == 0                                                              ? DITTO_ERR_INVALID
+                                                                                                     : DITTO_OK;
     if (status != expected)
         abort();
     if (status != DITTO_OK)
         return 0;
     fuzz_accepted++;
-    struct expected e = {
-        .at = data + options.header_bytes, .row = row, .components = components, .big = options.big_endian
-    };
+    struct expected e = { .first = data + options.header_bytes,
+                          .stride = stride,
+                          .row = row,
+                          .components = components,
+                          .big = options.big_endian };
     if (ditto_dataset_reduce(d, compare, &e, 0) != DITTO_OK || e.rows != rows)
         abort();
     fuzz_again(d);

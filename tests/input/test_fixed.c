@@ -159,6 +159,194 @@ static void files_follow_one_another(void **state)
     assert_message("1-odd and all other files: no record");
 }
 
+/* -- records that overlap, or have bytes between them -- */
+
+static ditto_status open_at_stride(const char *const *paths, uint32_t files, const ditto_tensor *row,
+                                   uint32_t components, uint64_t around, uint64_t stride, ditto_dataset **out)
+{
+    ditto_fixed_options options = DITTO_FIXED_OPTIONS_INIT;
+    options.header_bytes = options.footer_bytes = around;
+    options.stride_bytes = stride;
+    return ditto_dataset_from_fixed(&(ditto_files){ paths, files, 0 }, row, components, &options, out);
+}
+
+/* A header and a footer of `around` bytes, and between them the numbers 0 .. tokens - 1 in 16 bits each. */
+static const char *write_tokens(const char *name, unsigned first, unsigned tokens, size_t around)
+{
+    made.length = 0;
+    add(&made, "HHHH", around);
+    for (unsigned i = 0; i < tokens; i++)
+        add_number(&made, first + i, 2);
+    add(&made, "FFFF", around);
+    return write_bytes(name, made.bytes, made.length);
+}
+
+/* Row i of what was taken holds the `count` numbers from first + i * stride on. */
+static void assert_windows(const struct taken *t, size_t row, size_t count, size_t first, size_t stride)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint16_t found;
+        memcpy(&found, t->bytes + 2 * (row * count + i), 2);
+        assert_int_equal(found, first + stride * row + i);
+    }
+}
+
+/* T tokens and the one behind them, at a stride of T: what a language model learns from. */
+static void rows_of_a_language_model_overlap_by_one_token(void **state)
+{
+    (void)state;
+    for (size_t length = 1; length <= 6; length++)
+        for (unsigned tokens = 0; tokens < 40; tokens++) {
+            const char *path = write_tokens("tokens", 0, tokens, 3);
+            ditto_tensor row = { .dtype = DITTO_U16, .rank = 1, .shape = { length + 1 } };
+            size_t rows = tokens / length - (tokens % length == 0 && tokens > 0); /* each needs the token behind it */
+            ditto_dataset *d;
+            ditto_status status = open_at_stride(&path, 1, &row, 1, 3, 2 * length, &d);
+            if (rows == 0) {
+                assert_int_equal(status, DITTO_ERR_INVALID);
+                assert_message("tokens: no record");
+                continue;
+            }
+            assert_int_equal(status, DITTO_OK);
+            struct taken t = take_all(d);
+            assert_int_equal(t.rows, rows);
+            for (size_t r = 0; r < rows; r++)
+                assert_windows(&t, r, length + 1, 0, length);
+            free(t.bytes);
+            restarts_anywhere(d);
+            ditto_dataset_destroy(d);
+        }
+}
+
+/* Shorter and longer strides than the record, read one by one, together, and in any order. */
+static void records_begin_at_every_stride(void **state)
+{
+    enum { TOKENS = 3000 };
+    const char *path = write_tokens("strides", 0, TOKENS, 1);
+    static const size_t strides[] = { 1, 2, 7, 8, 9, 20, 400, 2990, 5000 };
+    (void)state;
+    for (size_t k = 0; k < sizeof strides / sizeof strides[0]; k++)
+        for (int mixed = 0; mixed < 2; mixed++) {
+            ditto_tensor row = { .dtype = DITTO_U16, .rank = 1, .shape = { 8 } };
+            ditto_dataset *d, *shuffled;
+            ditto_shuffle_options options = DITTO_SHUFFLE_OPTIONS_INIT;
+            if (strides[k] == 8)
+                row.shape[0] = 9;
+            size_t length = row.shape[0], rows = (TOKENS - length) / strides[k] + 1;
+            assert_ok(open_at_stride(&path, 1, &row, 1, 1, 2 * strides[k], &d));
+            options.buffer_rows = rows;
+            assert_ok(ditto_dataset_shuffle(d, &options, &shuffled));
+            struct taken t = take_all(mixed ? shuffled : d);
+            unsigned char *seen = calloc(1, rows);
+            assert_int_equal(t.rows, rows);
+            for (size_t r = 0; r < rows; r++) {
+                uint16_t first;
+                memcpy(&first, t.bytes + 2 * length * r, 2);
+                assert_int_equal(first % strides[k], 0);
+                assert_true(mixed || first == r * strides[k]);
+                assert_windows(&(struct taken){ .bytes = t.bytes + 2 * length * r }, 0, length, first, 0);
+                assert_int_equal(seen[first / strides[k]]++, 0);
+            }
+            free(seen);
+            free(t.bytes);
+            ditto_dataset_destroy(shuffled);
+            ditto_dataset_destroy(d);
+        }
+}
+
+static void components_of_records_that_overlap(void **state)
+{
+    ditto_tensor row[3] = { { .dtype = DITTO_U8, .rank = 1, .shape = { 3 } },
+                            { .dtype = DITTO_U32 },
+                            { .dtype = DITTO_U8, .rank = 1, .shape = { 600000 } } };
+    uint64_t random = test_seed(5);
+    (void)state;
+    made.length = 0;
+    for (size_t i = 0; i < 1000000; i++)
+        add_number(&made, test_random(&random), 1);
+    const char *path = write_bytes("mixed", made.bytes, made.length);
+    for (uint32_t components = 2; components <= 3; components++) /* short records; long ones, read in parts */
+        for (size_t stride = 3; stride < 1000; stride = stride * 5 + 1) {
+            size_t bytes = components == 2 ? 7 : 600007, rows = (1000000 - bytes) / (stride * 997) + 1;
+            ditto_dataset *d;
+            assert_ok(open_at_stride(&path, 1, row, components, 0, stride * 997, &d));
+            struct taken t = take_all(d);
+            assert_int_equal(t.rows, rows);
+            for (size_t r = 0; r < rows; r++)
+                assert_memory_equal(t.bytes + r * bytes, made.bytes + r * stride * 997, bytes);
+            free(t.bytes);
+            ditto_dataset_destroy(d);
+        }
+    ditto_tensor one = { .dtype = DITTO_U8, .rank = 1, .shape = { 400000 } };
+    ditto_dataset *d;
+    assert_ok(open_at_stride(&path, 1, &one, 1, 0, 150000, &d));
+    struct taken t = take_all(d);
+    assert_int_equal(t.rows, 5);
+    for (size_t r = 0; r < 5; r++)
+        assert_memory_equal(t.bytes + r * 400000, made.bytes + r * 150000, 400000);
+    free(t.bytes);
+    ditto_dataset_destroy(d);
+}
+
+static void no_record_crosses_from_one_file_to_the_next(void **state)
+{
+    ditto_tensor row = { .dtype = DITTO_U16, .rank = 1, .shape = { 4 } };
+    const char *names[4];
+    ditto_dataset *d;
+    (void)state;
+    names[0] = write_tokens("0-even", 0, 10, 0);  /* 0 - 3, 3 - 6, 6 - 9 */
+    names[1] = write_tokens("1-odd", 100, 3, 0);  /* too short for one */
+    names[2] = write_tokens("2-even", 200, 9, 0); /* 200 - 203, 203 - 206; two tokens are left */
+    names[3] = write_tokens("3-odd", 300, 4, 0);
+    assert_ok(open_at_stride(names, 4, &row, 1, 0, 6, &d));
+    struct taken t = take_all(d);
+    static const uint16_t first[] = { 0, 3, 6, 200, 203, 300 };
+    assert_int_equal(t.rows, 6);
+    for (size_t r = 0; r < 6; r++)
+        assert_windows(&(struct taken){ .bytes = t.bytes + 8 * r }, 0, 4, first[r], 0);
+    free(t.bytes);
+    restarts_anywhere(d);
+    shards_take_turns(d);
+    ditto_dataset_destroy(d);
+}
+
+static void a_stride_of_one_record_is_no_stride(void **state)
+{
+    const char *path = write_bytes("even", "0123456789abcdef", 16), *odd = write_bytes("rest", "0123456789", 10);
+    ditto_dataset *d[3];
+    uint64_t print[3];
+    (void)state;
+    for (uint64_t i = 0; i < 3; i++) {
+        assert_ok(open_at_stride(&path, 1, two_u16, 1, 0, 4 * i / 2, &d[i])); /* none, half a record, one */
+        assert_ok(dti_dataset_fingerprint(d[i], &print[i]));
+        ditto_dataset_destroy(d[i]);
+    }
+    assert_true(print[0] == print[2] && print[0] != print[1]);
+    assert_status(open_at_stride(&odd, 1, two_u16, 1, 0, 4, &d[0]), DITTO_ERR_CORRUPT);
+    assert_message("rest: records of 4 bytes from offset 0 to 10: 2, and 2 bytes more from offset 8 on");
+    assert_ok(open_at_stride(&odd, 1, two_u16, 1, 0, 6, &d[0]));
+    ditto_dataset_destroy(d[0]);
+    assert_ok(open_at_stride(&odd, 1, two_u16, 1, 0, UINT64_MAX, &d[0])); /* one record */
+    ditto_dataset_destroy(d[0]);
+}
+
+static void records_that_overlap_by_a_part_of_an_element_are_refused(void **state)
+{
+    const char *path = write_bytes("ok", "0123456789abcdef", 16);
+    ditto_tensor pair[2] = { two_u16[0], two_u16[0] };
+    ditto_dataset *d;
+    (void)state;
+    for (uint32_t components = 1; components <= 2; components++) {
+        assert_status(open_at_stride(&path, 1, pair, components, 0, 3, &d), DITTO_ERR_INVALID);
+        assert_message("stride_bytes is 3, but elements have 2 bytes");
+    }
+    assert_ok(open_at_stride(&path, 1, two_u16, 1, 0, 5, &d)); /* a byte between the records */
+    ditto_dataset_destroy(d);
+    pair[1].dtype = DITTO_U8; /* elements of several sizes: there is no one size to go by */
+    assert_ok(open_at_stride(&path, 1, pair, 2, 0, 3, &d));
+    ditto_dataset_destroy(d);
+}
+
 /* -- what is refused -- */
 
 static void a_file_must_be_a_whole_number_of_records(void **state)
@@ -246,6 +434,33 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
     }
 }
 
+/* A saved state may be of another program, or damaged: its rows are checked before they are read. */
+static void places_outside_the_files_are_an_error(void **state)
+{
+    const char *path = write_bytes("places", made.bytes, 2000000);
+    static const struct {
+        uint32_t components;
+        size_t bytes; /* of each component */
+        uint64_t stride;
+    } kinds[] = { { 1, 10, 0 }, { 1, 400000, 0 }, { 1, 10, 5 }, { 2, 10, 0 }, { 2, 200000, 0 } };
+    uint64_t damaged[2][3] = { { 0, 1ull << 32, 1 }, { UINT64_MAX - 20, 0, 1 } };
+    static unsigned char to[2][400000];
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        ditto_tensor one = { .dtype = DITTO_U8, .rank = 1, .shape = { kinds[k].bytes } };
+        struct dti_reader reader = { 0 };
+        ditto_dataset *d;
+        assert_ok(open_at_stride(&path, 1, (ditto_tensor[]){ one, one }, kinds[k].components, 0, kinds[k].stride, &d));
+        for (int i = 0; i < 2; i++) {
+            struct dti_rows rows = { damaged[i], 3 };
+            assert_status(dti_fill(d, &reader, rows, 1, (void *[]){ to[0], to[1] }), DITTO_ERR_CORRUPT);
+            assert_message("the iterator's state is damaged");
+        }
+        dti_reader_free(&reader);
+        ditto_dataset_destroy(d);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,9 +469,16 @@ int main(void)
         cmocka_unit_test(a_bool_is_0_or_1),
         cmocka_unit_test(long_records_are_read_component_by_component),
         cmocka_unit_test(files_follow_one_another),
+        cmocka_unit_test(rows_of_a_language_model_overlap_by_one_token),
+        cmocka_unit_test(records_begin_at_every_stride),
+        cmocka_unit_test(components_of_records_that_overlap),
+        cmocka_unit_test(no_record_crosses_from_one_file_to_the_next),
+        cmocka_unit_test(a_stride_of_one_record_is_no_stride),
+        cmocka_unit_test(records_that_overlap_by_a_part_of_an_element_are_refused),
         cmocka_unit_test(a_file_must_be_a_whole_number_of_records),
         cmocka_unit_test(wrong_arguments_and_files_are_refused),
         cmocka_unit_test(a_file_that_becomes_shorter_is_an_error),
+        cmocka_unit_test(places_outside_the_files_are_an_error),
     };
     return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
 }

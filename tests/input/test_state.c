@@ -169,6 +169,64 @@ static void pipelines_go_on_together(void **state)
     assert_ok(ditto_strategy_destroy(wide));
 }
 
+/* Rows (i, [i + 1, i + 2]) of a file of numbers: records of three at a stride of one. */
+static ditto_status overlapping(const char *name, ditto_dataset **out)
+{
+    ditto_fixed_options options = DITTO_FIXED_OPTIONS_INIT;
+    const ditto_tensor row[2] = { { .dtype = DITTO_I64 }, { .dtype = DITTO_I64, .rank = 1, .shape = { 2 } } };
+    options.stride_bytes = sizeof(int64_t);
+    return ditto_dataset_from_fixed(&(ditto_files){ &name, 1, 0 }, row, 2, &options, out);
+}
+
+static void rows_that_overlap_in_their_file_go_on(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL), *other = make_strategy(2, NULL);
+    int64_t numbers[302];
+    (void)state;
+    for (int64_t i = 0; i < 302; i++)
+        numbers[i] = i;
+    char *name = temporary_bytes((const char *)numbers, sizeof numbers);
+    for (uint64_t cut = 0; cut < 30; cut += 7)
+        for (uint64_t buffer = 1; buffer < 60; buffer += 40)
+            for (uint32_t pipelines = 1; pipelines <= 2; pipelines++) {
+                ditto_input_options options = {
+                    .struct_size = sizeof options, .global_batch = 11, .pipelines = pipelines, .shard = DITTO_SHARD_DATA
+                };
+                struct record *whole = make_record(4), *rest = make_record(2);
+                ditto_dataset *d;
+                size_t bytes;
+                bool seen[300] = { false };
+                assert_ok(overlapping(name, &d));
+                d = then(d, shuffle_by, buffer);
+                whole->iterator = open_at(s, d, options, NULL, 0);
+                take_until(s, whole, cut);
+                char *saved = save(whole->iterator, &bytes);
+                rest->iterator = open_at(other, d, options, saved, bytes);
+                rest->steps[0] = rest->steps[1] = cut;
+                take_until(s, whole, UINT64_MAX);
+                take_until(other, rest, UINT64_MAX);
+                assert_same_from(whole, rest, cut);
+                for (uint64_t step = 0; step < whole->steps[0]; step++)
+                    for (uint32_t id = 0; id < 4; id++)
+                        for (uint64_t i = 0; i < whole->count[step][id]; i++) {
+                            int64_t row = whole->row[step][id][i];
+                            assert_true(row >= 0 && row < 300 && !seen[row]);
+                            seen[row] = true;
+                        }
+                for (int i = 0; i < 300; i++)
+                    assert_true(seen[i]);
+                assert_ok(ditto_iterator_destroy(whole->iterator));
+                assert_ok(ditto_iterator_destroy(rest->iterator));
+                free(whole);
+                free(rest);
+                ditto_state_free(saved);
+                ditto_dataset_destroy(d);
+            }
+    forget_file(name);
+    assert_ok(ditto_strategy_destroy(s));
+    assert_ok(ditto_strategy_destroy(other));
+}
+
 static void replicas_that_are_apart_stay_so(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL), *other = make_strategy(2, NULL);
@@ -495,6 +553,7 @@ int main(void)
         cmocka_unit_test(pipelines_go_on_together),
         cmocka_unit_test(an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end),
         cmocka_unit_test(steps_that_exist_are_there_after_a_restore),
+        cmocka_unit_test(rows_that_overlap_in_their_file_go_on),
         cmocka_unit_test(replicas_that_are_apart_stay_so),
         cmocka_unit_test(states_of_before_go_on_where_the_rules_are_the_same),
         cmocka_unit_test(states_of_pipelines_that_shared_rows_in_another_way_are_refused),

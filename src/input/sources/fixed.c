@@ -13,6 +13,7 @@ struct fixed_dataset {
     ditto_dataset base; /* first */
     struct dti_files files;
     ditto_fixed_options options;
+    uint64_t stride;   /* bytes from the start of one record to that of the next */
     uint64_t *records; /* [files.count] */
     bool swap;
 };
@@ -54,7 +55,7 @@ static ditto_status next_fixed(struct dti_cursor *cursor, struct dti_rows rows, 
             stand(c, c->file + 1);
             continue;
         }
-        uint64_t offset = f->options.header_bytes + c->record * f->base.row_bytes;
+        uint64_t offset = f->options.header_bytes + c->record * f->stride;
         struct dti_place place = { offset, c->file, f->base.row_bytes < LONG_BYTES ? (uint32_t)f->base.row_bytes : 0,
                                    c->record + 1 };
         dti_place_put(rows.word + *got * rows.stride, place);
@@ -97,7 +98,7 @@ static ditto_status read_into(const ditto_dataset *dataset, uint32_t k, struct d
     return DITTO_OK;
 }
 
-/* One component: neighbouring records come with one read. */
+/* One component, and records that follow one another: neighbours come with one read. */
 static ditto_status fill_runs(const ditto_dataset *dataset, struct dti_rows rows, size_t count,
                               void *const *destination)
 {
@@ -147,7 +148,8 @@ static ditto_status fill_fixed(const ditto_dataset *dataset, struct dti_reader *
                                size_t count, void *const *destination)
 {
     struct fixed_dataset *f = (struct fixed_dataset *)dataset;
-    if (dataset->components == 1)
+    DTI_TRY(dti_places_check(&f->files, rows, count, 0));
+    if (dataset->components == 1 && f->stride == dataset->row_bytes)
         return fill_runs(dataset, rows, count, destination);
     if (dataset->row_bytes >= LONG_BYTES)
         return fill_long(dataset, rows, count, destination);
@@ -170,6 +172,8 @@ static void digest_fixed(const ditto_dataset *dataset, struct dti_bytes *to)
     dti_bytes_put_u64(to, f->files.count);
     for (uint32_t i = 0; i < f->files.count; i++)
         dti_bytes_put_u64(to, f->records[i]);
+    if (f->stride != dataset->row_bytes) /* only then: states of before there were strides stay good */
+        dti_bytes_put_u64(to, f->stride);
 }
 
 static void free_fixed(ditto_dataset *dataset)
@@ -201,8 +205,8 @@ static ditto_status count_records(const struct fixed_dataset *f, const struct dt
                         "%s ends at offset %llu: shorter than its header of %llu and footer of %llu bytes", file->name,
                         (unsigned long long)file->bytes, (unsigned long long)header, (unsigned long long)footer);
     uint64_t left = file->bytes - header - footer;
-    *records = left / record;
-    if (left % record != 0)
+    *records = left < record ? 0 : (left - record) / f->stride + 1;
+    if (f->stride == record && left % record != 0)
         return DTI_FAIL(
             DITTO_ERR_CORRUPT,
             "%s: records of %llu bytes from offset %llu to %llu: %llu, and %llu bytes more from offset %llu on",
@@ -231,6 +235,21 @@ static ditto_status look_at_files(struct fixed_dataset *f, const ditto_files *fi
     return DITTO_OK;
 }
 
+/* Where all elements have one size, a record that begins within an element of another one is a mistake: a
+ * stride in elements, say. */
+static ditto_status check_stride(const struct fixed_dataset *f)
+{
+    size_t element = ditto_dtype_bytes(f->base.component[0].dtype);
+    for (uint32_t k = 1; k < f->base.components; k++)
+        if (ditto_dtype_bytes(f->base.component[k].dtype) != element)
+            return DITTO_OK;
+    if (f->stride < f->base.row_bytes && f->stride % element != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "stride_bytes is %llu, but elements have %zu bytes: records would begin within an element",
+                        (unsigned long long)f->stride, element);
+    return DITTO_OK;
+}
+
 static ditto_status prepare(struct fixed_dataset *f, const ditto_files *files, const ditto_tensor *row,
                             uint32_t components)
 {
@@ -241,6 +260,8 @@ static ditto_status prepare(struct fixed_dataset *f, const ditto_files *files, c
     DTI_TRY(dti_dataset_finish(&f->base)); /* now: records are counted by it */
     if (f->base.row_bytes == 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "a record has 0 bytes: a file could hold any number of them");
+    f->stride = f->options.stride_bytes != 0 ? f->options.stride_bytes : f->base.row_bytes;
+    DTI_TRY(check_stride(f));
     return look_at_files(f, files);
 }
 

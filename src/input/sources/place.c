@@ -16,8 +16,7 @@ void dti_place_where(const struct dti_files *files, struct dti_place place, cons
                      (unsigned long long)place.offset);
 }
 
-/* Rows may come out of a state that was saved by another program, or damaged. */
-static ditto_status check(const struct dti_files *files, struct dti_rows rows, size_t count, size_t before)
+ditto_status dti_places_check(const struct dti_files *files, struct dti_rows rows, size_t count, size_t before)
 {
     for (size_t i = 0; i < count; i++) {
         struct dti_place place = dti_place_get(dti_rows_from(rows, i).word);
@@ -49,7 +48,7 @@ ditto_status dti_places_fill(const ditto_dataset *dataset, struct dti_files *fil
                              struct dti_rows rows, size_t count, size_t before, size_t after, const char *what,
                              dti_place_parse *parse, void *const *destination, void *scratch)
 {
-    DTI_TRY(check(files, rows, count, before));
+    DTI_TRY(dti_places_check(files, rows, count, before));
     for (size_t done = 0, run; done < count; done += run) {
         struct dti_rows span = dti_rows_from(rows, done);
         struct dti_place first = dti_place_get(span.word);

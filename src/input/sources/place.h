@@ -23,11 +23,15 @@ static inline struct dti_place dti_place_get(const uint64_t *row)
     return (struct dti_place){ row[0], (uint32_t)(row[1] >> 32), (uint32_t)row[1], row[2] };
 }
 
+/* Rows may come out of a state that another program has saved, or that is damaged. CORRUPT: a place is in no
+ * file of the list, or less than `before` bytes behind the start of its file. */
+ditto_status dti_places_check(const struct dti_files *files, struct dti_rows rows, size_t count, size_t before);
 /* What one row's bytes mean: writes row `index` of the destination. */
 typedef ditto_status dti_place_parse(const ditto_dataset *dataset, struct dti_place place, const char *bytes,
                                      size_t index, void *const *destination, void *scratch);
-/* Reads the rows and parses one after the other: rows that lie close behind one another in a file come with one read.
- * `before` and `after`: bytes around each place that the parser looks at too (bytes[-before] ...). `what`: "line", "record". */
+/* Checks the rows, reads them and parses one after the other: rows that lie close behind one another in a
+ * file come with one read. `before` and `after`: bytes around each place that the parser looks at too
+ * (bytes[-before] ...). `what`: "line", "record". */
 ditto_status dti_places_fill(const ditto_dataset *dataset, struct dti_files *files, struct dti_reader *reader,
                              struct dti_rows rows, size_t count, size_t before, size_t after, const char *what,
                              dti_place_parse *parse, void *const *destination, void *scratch);
