@@ -103,7 +103,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_interleave(ditto_dataset *c
 
 /* -- Batches -- */
 
-#define DITTO_BATCH_DROP_REMAINDER 1u /**< rows that are left over at the end, fewer than `rows`, are dropped */
+#define DITTO_BATCH_DROP_REMAINDER 1u /**< rows left over at the end of all input, fewer than `rows`, are dropped */
 /** Says that `rows` rows make one global batch, of all replicas together. The last one may be smaller.
  *  @retval DITTO_ERR_RANGE    rows is 0
  *  @retval DITTO_ERR_INVALID  the input is batched already; an unknown flag */
