@@ -4,6 +4,8 @@
 
 #include <sched.h>
 
+#include "input/dataset.h"
+
 enum { MOST_STEPS = 3000, MOST_REPLICAS = 8, MOST_OF_STEP = 24 };
 /* Every step's rows, in replica order. */
 struct record {
@@ -323,6 +325,35 @@ static void a_state_belongs_to_its_dataset(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* Row number `row`, as a state has it, of a dataset. */
+static ditto_status load(ditto_dataset *d, uint64_t row)
+{
+    struct dti_bytes bytes = { 0 };
+    uint64_t word;
+    dti_bytes_put_u64(&bytes, row);
+    struct dti_bytes_reader from = { bytes.data, bytes.data + bytes.length, false };
+    ditto_status status = dti_row_load(d, &word, &from);
+    assert_true(status != DITTO_OK || word == row);
+    dti_bytes_free(&bytes);
+    return status;
+}
+
+static void rows_that_the_source_does_not_have_are_refused(void **state)
+{
+    int32_t numbers[9] = { 0 };
+    ditto_tensor array = { .data = numbers, .dtype = DITTO_I32, .rank = 1, .shape = { 9 } };
+    ditto_dataset *d[2] = { range(100, 109) };
+    (void)state;
+    assert_ok(ditto_dataset_from_arrays(&array, 1, &d[1]));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(load(d[i], 0));
+        assert_ok(load(d[i], 8));
+        assert_status(load(d[i], 9), DITTO_ERR_CORRUPT);
+        assert_status(load(d[i], UINT64_MAX), DITTO_ERR_CORRUPT);
+        ditto_dataset_destroy(d[i]);
+    }
+}
+
 static ditto_status fail_on_7(const ditto_tensor *row, int *keep, void *user)
 {
     (void)user;
@@ -558,6 +589,7 @@ int main(void)
         cmocka_unit_test(states_of_before_go_on_where_the_rules_are_the_same),
         cmocka_unit_test(states_of_pipelines_that_shared_rows_in_another_way_are_refused),
         cmocka_unit_test(a_state_belongs_to_its_dataset),
+        cmocka_unit_test(rows_that_the_source_does_not_have_are_refused),
         cmocka_unit_test(what_cannot_be_saved_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

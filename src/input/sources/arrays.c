@@ -47,6 +47,7 @@ static const struct dti_dataset_kind array_kind = {
     .restore = dti_counted_restore,
     .fill = fill_array,
     .where = where_array,
+    .load_row = dti_counted_load_row,
     .digest = digest_array,
 };
 

@@ -75,6 +75,7 @@ static const struct dti_dataset_kind npy_kind = {
     .restore = dti_counted_restore,
     .fill = fill_npy,
     .where = where_npy,
+    .load_row = dti_counted_load_row,
     .digest = digest_npy,
     .free = free_npy,
 };

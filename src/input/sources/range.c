@@ -41,6 +41,7 @@ static const struct dti_dataset_kind range_kind = {
     .restore = dti_counted_restore,
     .fill = fill_range,
     .where = where_range,
+    .load_row = dti_counted_load_row,
     .digest = digest_range,
 };
 
