@@ -317,6 +317,7 @@ static void open_bench(struct bench *b, uint32_t replicas, size_t bytes, bool ad
     rule.momentum = adam ? 0 : 0.9;
     rule.learning_rate = 0.01;
     must(ditto_optimizer_create(&b->variable, 1, &rule, &b->optimizer));
+    rule.name = "of_list";
     must(ditto_optimizer_create(b->list, MANY, &rule, &b->optimizer_of_list));
 }
 

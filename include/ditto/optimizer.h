@@ -31,7 +31,6 @@ typedef enum ditto_rule {
 } ditto_rule;
 
 #define DITTO_MAX_SLOTS 4
-#define DITTO_ZERO      (-0x1p1000) /**< where 0 means a default: a rate or a beta that is really 0 */
 
 /** A range of one variable's elements, for a rule of one's own. */
 typedef struct ditto_rule_range {
@@ -52,21 +51,27 @@ typedef void (*ditto_rule_fn)(const ditto_rule_range *range, void *user);
 
 typedef struct ditto_optimizer_options {
     size_t struct_size; /**< set by DITTO_OPTIMIZER_OPTIONS_INIT */
-    const char *name;   /**< copied; NULL: "optimizer" */
+    const char *name;   /**< copied; NULL: "optimizer". No other optimizer of the strategy has it */
     ditto_rule rule;
     ditto_op aggregation; /**< of the replicas' gradients: DITTO_SUM (default) or DITTO_MEAN */
-    double learning_rate; /**< SGD, ADAM, FUNCTION; 0: 0.01 for SGD, else 0.001 */
-    double momentum;      /**< SGD; 0: none */
-    int nesterov;         /**< SGD with momentum */
-    double beta1, beta2;  /**< ADAM; 0: 0.9 and 0.999 */
-    double epsilon;       /**< ADAM; 0: 1e-8 */
-    double weight_decay;  /**< SGD, ADAM: decoupled from the gradient; 0: none */
+    /** SGD, ADAM, FUNCTION. 0 means the default, 0.01 for SGD and 0.001 for the others, unless
+     *  has_learning_rate is set. */
+    double learning_rate;
+    double momentum; /**< SGD; 0: none */
+    int nesterov;    /**< SGD with momentum */
+    /** ADAM. 0 means the default, 0.9 and 0.999, unless has_beta1 or has_beta2 is set. */
+    double beta1, beta2;
+    /** ADAM. 0 means the default, 1e-8, unless has_epsilon is set. */
+    double epsilon;
+    double weight_decay; /**< SGD, ADAM: decoupled from the gradient; 0: none */
     /** Not 0: gradients are scaled by clip_norm / norm where the norm over all elements of all variables, the root of the sum of the
      *  squares of the aggregated gradient, is larger. Pascanu, Mikolov, Bengio, ICML 2013 */
     double clip_norm;
     ditto_rule_fn function;
     void *user;
     uint32_t slots; /**< FUNCTION: how many, at most DITTO_MAX_SLOTS, called "slot0" and so on */
+    /** Not 0: the number is meant as it stands, also if it is 0. */
+    int has_learning_rate, has_beta1, has_beta2, has_epsilon;
 } ditto_optimizer_options;
 #define DITTO_OPTIMIZER_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_optimizer_options)
 
@@ -75,7 +80,8 @@ typedef struct ditto_optimizer_options {
 /** @param variables  [count] mirrored ones of one strategy, each once; they stay the caller's, and until the optimizer is destroyed
  *                    ditto_variable_destroy of them is BUSY. Trainable or not does not matter here
  *  @param out        the caller's, to be given to ditto_optimizer_destroy; set only on DITTO_OK
- *  @retval DITTO_ERR_INVALID      NULL; no variables; one twice; a sync-on-read one; FUNCTION without a function
+ *  @retval DITTO_ERR_INVALID      NULL; no variables; one twice; a sync-on-read one; FUNCTION without a
+ *                                 function; the strategy has an optimizer of this name
  *  @retval DITTO_ERR_RANGE        an unknown rule or aggregation; a number that is negative, not finite, or 1 or more where that has
  *                                 no meaning (momentum, betas); more than DITTO_MAX_SLOTS
  *  @retval DITTO_ERR_UNSUPPORTED  a dtype that the rule, or MEAN, or clipping does not have; variables of more than one dtype with
@@ -97,9 +103,15 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_iterations(ditto_optimize
 /* -- Replica context -- */
 
 typedef struct ditto_apply_options {
-    size_t struct_size;   /**< set by DITTO_APPLY_OPTIONS_INIT */
-    double learning_rate; /**< of this step, the same on all replicas; 0: the optimizer's */
-    double *norm; /**< out, with clip_norm: the norm before clipping, the same on all replicas; NULL: not wanted */
+    size_t struct_size; /**< set by DITTO_APPLY_OPTIONS_INIT */
+    /** Of this step, equal on all replicas. 0 means the optimizer's, unless has_learning_rate is set. */
+    double learning_rate;
+    /** [out] The norm of the aggregated gradients of all variables, before clipping: the same bits on all
+     *  replicas, with and without clip_norm. NULL if it is not wanted. Without clip_norm either all replicas
+     *  ask for it or none does. */
+    double *norm;
+    /** Not 0: learning_rate is meant as it stands, also if it is 0. */
+    int has_learning_rate;
 } ditto_apply_options;
 #define DITTO_APPLY_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_apply_options)
 
@@ -108,10 +120,13 @@ typedef struct ditto_apply_options {
  *  @param options    NULL: the optimizer's
  *  @retval DITTO_ERR_SHAPE    a gradient's shape is not its variable's; INVALID: its dtype, NULL
  *  @retval DITTO_ERR_CONTEXT  an optimizer of another strategy; its strategy was destroyed
- *  @retval DITTO_ERR_DIVERGED other optimizers, or other learning rates
+ *  @retval DITTO_ERR_DIVERGED other optimizers, or other learning rates; without clip_norm: some replicas ask
+ *                             for the norm, and others do not
+ *  @retval DITTO_ERR_UNSUPPORTED  the norm of gradients that are neither f32 nor f64
  *  @retval as ditto_all_reduce; then the variables' values are unspecified
  *  Cost    two meetings for all variables together; each gradient is read once, each value and slot read once and written once
- *          (values once per copy). With clipping six meetings, and the aggregated gradient is written and read twice more. */
+ *          (values once per copy). With clipping six meetings, and the aggregated gradient is written and read
+ *          twice more. For the norm without clipping four meetings, and all gradients are read once more. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *optimizer,
                                                    const ditto_tensor *gradients, const ditto_apply_options *options);
 

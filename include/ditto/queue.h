@@ -55,10 +55,11 @@ typedef struct ditto_queue_options {
                                  kernel refuses (some containers), they lie where the creating thread runs: best the consumer */
     uint64_t max_bytes;     /**< of all tickets together, from put or claim until the slot is given back; 0: no cap */
     uint64_t payload_bytes; /**< 0: items are pointers of the program's own. Else each slot has this much memory */
-    uint32_t
-        spin_us; /**< how long to look before sleeping; 0: 50, or not at all where the process has fewer CPUs than the
-                                 queue has threads; those yield for a while */
-    uint32_t reserved; /**< 0 */
+    /** How long to look before sleeping, in microseconds. Unless has_spin_us is set, 0 means the default: 50,
+     *  or, where the machine has fewer CPUs than the queue has threads, not at all; those threads yield for a
+     *  while. */
+    uint32_t spin_us;
+    uint32_t has_spin_us; /**< not 0: spin_us is meant as it stands; 0 then means to sleep at once */
     void (*drop)(void *item,
                  void *argument); /**< ditto_queue_destroy calls it for each pointer put and not got; NULL: nothing. Not
                                                    for payload, which is the queue's */

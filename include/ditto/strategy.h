@@ -86,7 +86,9 @@ typedef struct ditto_strategy_options {
      *  given to a helper, or for the function of a ditto_update that uses its arguments on another NUMA node: see
      *  DITTO_CALLER_WAITS. */
     uint32_t run_timeout_ms;
-    uint32_t spin_us;   /**< how long a waiting thread spins before it sleeps; 0: 50; not on shared PUs */
+    /** How long a waiting thread spins before it sleeps, in microseconds. 0 means the default, 50, unless
+     *  has_spin_us is set. Threads on shared PUs do not spin. */
+    uint32_t spin_us;
     size_t stack_bytes; /**< of the replicas' threads, at least 128 KiB; 0: the system's default */
     void (*thread_start)(uint32_t replica,
                          void *user); /**< on each leader's and helper's thread, first and last thing; */
@@ -106,6 +108,7 @@ typedef struct ditto_strategy_options {
     const uint32_t
         *parameter_node; /**< of central storage: the NUMA node of its variables, an operating-system number; NULL:
                                          the only replica's node, else that of the thread that creates. Read only during create */
+    int has_spin_us;     /**< not 0: spin_us is meant as it stands; 0 then means that no thread spins */
 } ditto_strategy_options;
 #define DITTO_STRATEGY_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_strategy_options)
 

@@ -7,19 +7,20 @@
 
 /* -- cross -- */
 
-static double or_else(double given, double usual)
+/* `has`: the number is meant as it stands, also if it is 0. */
+static double or_else(int has, double given, double usual)
 {
-    return given == DITTO_ZERO ? 0 : given != 0 ? given : usual;
+    return has != 0 || given != 0 ? given : usual;
 }
 
 static void fill_defaults(ditto_optimizer_options *o)
 {
     o->name = o->name != NULL ? o->name : "optimizer";
     o->aggregation = o->aggregation != 0 ? o->aggregation : DITTO_SUM;
-    o->learning_rate = or_else(o->learning_rate, o->rule == DITTO_RULE_SGD ? 0.01 : 0.001);
-    o->beta1 = or_else(o->beta1, 0.9);
-    o->beta2 = or_else(o->beta2, 0.999);
-    o->epsilon = or_else(o->epsilon, 1e-8);
+    o->learning_rate = or_else(o->has_learning_rate, o->learning_rate, o->rule == DITTO_RULE_SGD ? 0.01 : 0.001);
+    o->beta1 = or_else(o->has_beta1, o->beta1, 0.9);
+    o->beta2 = or_else(o->has_beta2, o->beta2, 0.999);
+    o->epsilon = or_else(o->has_epsilon, o->epsilon, 1e-8);
 }
 
 static ditto_status check_numbers(const ditto_optimizer_options *o)
@@ -148,13 +149,24 @@ static ditto_status check_gradient(const ditto_variable *v, const ditto_tensor *
     return dti_buffer_check(gradient->data, v->bytes, v->spec.dtype, "a gradient's data");
 }
 
+static ditto_status check_norm(const ditto_optimizer *o)
+{
+    for (uint32_t k = 0; k < o->count; k++)
+        if (o->variable[k]->spec.dtype != DITTO_F32 && o->variable[k]->spec.dtype != DITTO_F64)
+            return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                            "the norm of gradients was asked for, but \"%s\" is of %s: a norm is computed of f32 "
+                            "and f64",
+                            o->variable[k]->name, ditto_dtype_name(o->variable[k]->spec.dtype));
+    return DITTO_OK;
+}
+
 static ditto_status read_options(const ditto_optimizer *o, const ditto_apply_options *options, ditto_apply_options *out)
 {
     DTI_TRY(dti_options_copy(out, sizeof *out, options, "ditto_apply_options"));
-    out->learning_rate = or_else(out->learning_rate, o->options.learning_rate);
+    out->learning_rate = or_else(out->has_learning_rate, out->learning_rate, o->options.learning_rate);
     if (!(out->learning_rate >= 0 && out->learning_rate < INFINITY))
         return DTI_FAIL(DITTO_ERR_RANGE, "learning_rate = %g: it is at least 0 and finite", out->learning_rate);
-    return DITTO_OK;
+    return out->norm != NULL ? check_norm(o) : DITTO_OK;
 }
 
 ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,

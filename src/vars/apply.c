@@ -84,7 +84,13 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
     dti_changed(o->iterations, self->id);
     if (o->options.clip_norm > 0)
         return dti_apply_clipped(self, a, &update, &deadline, norm);
-    return dti_update(self, &update, &deadline);
+    double length = 0;
+    if (norm != NULL)
+        DTI_TRY(dti_measure_norm(self, a, &deadline, &length));
+    DTI_TRY(dti_update(self, &update, &deadline));
+    if (norm != NULL)
+        *norm = length;
+    return DITTO_OK;
 }
 
 #define ITEMS_HERE 64 /* a list as long is kept on the stack */

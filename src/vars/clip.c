@@ -41,30 +41,59 @@ static void keep(void *context, uint32_t replica, size_t item, size_t first, siz
 
 /* -- measure -- */
 
-static double squares(const ditto_variable *sum, size_t first, size_t end)
+static double squares(ditto_dtype dtype, const void *values, size_t count)
 {
-    double values[BLOCK], total = 0;
-    dti_copies_read(sum, 0, first, end, values); /* of either type */
-    for (size_t i = 0; i < end - first; i++) {
-        double x = sum->spec.dtype == DITTO_F32 ? (double)((const float *)(const void *)values)[i] : values[i];
+    double total = 0;
+    for (size_t i = 0; i < count; i++) {
+        double x = dtype == DITTO_F32 ? (double)((const float *)values)[i] : ((const double *)values)[i];
         total += x * x;
     }
     return total;
 }
 
+/* Elements [first, end) of variable k's aggregated gradient, as keep() has left them. */
+static ditto_status read_kept(const struct dti_applying *a, const void *const *brought, uint32_t k, size_t first,
+                              size_t end, void *values)
+{
+    (void)brought;
+    dti_copies_read(a->optimizer->sum[k], 0, first, end, values);
+    return DITTO_OK;
+}
+
+/* The same, aggregated anew from the gradients of all replicas, in the same order: nobody keeps them. */
+static ditto_status aggregate(const struct dti_applying *a, const void *const *brought, uint32_t k, size_t first,
+                              size_t end, void *values)
+{
+    const ditto_variable *v = a->optimizer->variable[k];
+    const void *source[DITTO_MAX_REPLICAS];
+    for (uint32_t i = 0; i < v->team->n; i++) {
+        const ditto_tensor *gradient = brought[i];
+        source[i] = (const char *)gradient[k].data + first * ditto_dtype_bytes(v->spec.dtype);
+    }
+    return dti_reduce_here(v->spec.dtype, a->optimizer->options.aggregation, source, v->team->n, end - first, values);
+}
+
+struct measuring {
+    const struct dti_applying *applying;
+    ditto_status (*gradient)(const struct dti_applying *a, const void *const *brought, uint32_t k, size_t first,
+                             size_t end, void *values);
+};
+
 /* This replica's blocks. */
 static ditto_status measure(struct dti_replica *self, const void *const *brought, void *context)
 {
-    const struct dti_applying *a = context;
-    const ditto_optimizer *o = a->optimizer;
+    const struct measuring *m = context;
+    const ditto_optimizer *o = m->applying->optimizer;
     size_t from, to, block = 0;
-    (void)brought;
+    alignas(DTI_LINE) double values[BLOCK]; /* of either type */
     dti_tree_part(o->blocks, self->team->n, self->id, 1, &from, &to);
     for (uint32_t k = 0; k < o->count; k++)
         for (size_t first = 0; first < o->variable[k]->count; first += BLOCK, block++) {
             size_t end = first + BLOCK < o->variable[k]->count ? first + BLOCK : o->variable[k]->count;
-            if (block >= from && block < to)
-                o->block[block] = squares(o->sum[k], first, end);
+            if (block < from || block >= to)
+                continue;
+            DTI_TRY(m->gradient(m->applying, brought, k, first, end, values));
+            o->block[block] = squares(o->variable[k]->spec.dtype, values, end - first);
         }
     return DITTO_OK;
 }
@@ -75,6 +104,28 @@ static double add_up(const double *block, size_t count)
     if (count <= 1)
         return count == 1 ? block[0] : 0;
     return add_up(block, count - count / 2) + add_up(block + (count - count / 2), count / 2);
+}
+
+/* Collective; all replicas meet once more before the blocks' sums change again. */
+static ditto_status norm_of(struct dti_replica *self, struct measuring *measuring, struct dti_deadline *deadline,
+                            double *norm)
+{
+    const struct dti_applying *a = measuring->applying;
+    struct dti_together together = { .name = "ditto_apply",
+                                     .object = a->optimizer->name,
+                                     .brought = a->gradient,
+                                     .work = measure,
+                                     .context = measuring };
+    DTI_TRY(dti_work_together(self, &together, deadline));
+    *norm = sqrt(add_up(a->optimizer->block, a->optimizer->blocks));
+    return DITTO_OK;
+}
+
+ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, struct dti_deadline *deadline,
+                              double *norm)
+{
+    struct measuring measuring = { a, aggregate };
+    return norm_of(self, &measuring, deadline, norm);
 }
 
 /* -- apply -- */
@@ -142,7 +193,7 @@ ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
     ditto_optimizer *o = a->optimizer;
     struct dti_target target = { .finish = keep, .context = a, .place = o->nowhere };
     struct dti_update reducing = *update;
-    struct dti_together measuring = { .name = "ditto_apply", .object = o->name, .work = measure, .context = a };
+    struct measuring measuring = { a, read_kept };
     struct scaling scaling = { a, 1 };
     struct dti_together applying = { .name = "ditto_apply",
                                      .object = o->name,
@@ -151,8 +202,8 @@ ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
                                      .calls = o->options.rule == DITTO_RULE_FUNCTION };
     reducing.target = &target;
     DTI_TRY(dti_update(self, &reducing, deadline));
-    DTI_TRY(dti_work_together(self, &measuring, deadline));
-    double length = sqrt(add_up(o->block, o->blocks));
+    double length;
+    DTI_TRY(norm_of(self, &measuring, deadline, &length));
     if (!(length <= o->options.clip_norm)) /* also what is no number, so that it is seen */
         scaling.factor = o->options.clip_norm / length;
     DTI_TRY(dti_work_together(self, &applying, deadline));

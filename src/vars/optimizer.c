@@ -186,7 +186,10 @@ static ditto_optimizer *allocate(ditto_variable *const *variables, uint32_t coun
 static void link_variables(ditto_optimizer *o)
 {
     struct dti_team *team = o->iterations->team;
+    ditto_optimizer **first = dti_registry_optimizers(team);
     o->linked = true;
+    o->next = *first;
+    *first = o;
     for (uint32_t k = 0; k < o->count; k++)
         o->variable[k]->users++;
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
@@ -194,17 +197,33 @@ static void link_variables(ditto_optimizer *o)
     dti_held_drop(team, o->iterations->name);
 }
 
+/* Slots are found by their names, which begin with the optimizer's. With the turn taken. */
+static ditto_status check_name(const ditto_optimizer *o)
+{
+    const ditto_optimizer *other = *dti_registry_optimizers(o->variable[0]->team);
+    while (other != NULL && strcmp(other->name, o->name) != 0)
+        other = other->next;
+    if (other == NULL)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "the strategy has an optimizer called \"%s\" already, and both would call their slots "
+                    "\"%s/...\": give this one another options->name",
+                    o->name, o->name);
+}
+
 /* With the turn taken, so that no variable is destroyed meanwhile. */
 static ditto_status make(ditto_optimizer *o)
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(o->variable[0]->team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = make_items(o);
+    ditto_status status = check_name(o);
+    if (status == DITTO_OK)
+        status = make_items(o);
     if (status == DITTO_OK)
         status = make_iterations(o);
     if (status == DITTO_OK)
         status = make_slots(o);
-    if (status == DITTO_OK && o->options.clip_norm > 0)
+    if (status == DITTO_OK)
         status = dti_clip_make(o);
     if (status == DITTO_OK)
         link_variables(o);
@@ -233,6 +252,10 @@ static void unlink_variables(ditto_optimizer *o)
     if (team == NULL)
         return;
     bool taken = !dti_team_forked(team) && dti_team_take_turn(team);
+    ditto_optimizer **at = dti_registry_optimizers(team);
+    while (*at != o)
+        at = &(*at)->next;
+    *at = o->next;
     for (uint32_t k = 0; k < o->count; k++)
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): linked ones are all there */
         o->variable[k]->users--;

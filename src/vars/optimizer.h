@@ -13,6 +13,7 @@ struct dti_optimizer_item {
 struct ditto_optimizer {
     ditto_optimizer_options options; /* without zeros that stand for defaults; its name is the object's own */
     char *name;
+    ditto_optimizer *next; /* of its strategy */
     uint32_t count;
     ditto_variable **variable; /* [count] */
     ditto_variable **slot;     /* [count * slots] of variable k the slots k * slots and following */
@@ -24,7 +25,7 @@ struct ditto_optimizer {
     struct dti_optimizer_item *item;   /* [items] */
     struct dti_place *place, *nowhere; /* [items] */
     size_t ticking; /* the first item that has elements; its first one counts the step. items: none has */
-    double *block;  /* with clipping: a sum of squares for each block of each variable */
+    double *block;  /* for the norm: a sum of squares for each block of each variable */
     size_t blocks;
 };
 
@@ -37,11 +38,14 @@ struct dti_applying {
 /* What a rule is given of elements [first, end) of an item, but for the gradient; at most to the end of the slots' piece: *end is cut there. */
 void dti_applying_range(const struct dti_applying *a, size_t item, size_t first, size_t *end, ditto_rule_range *range);
 
-/* The replica's own thread: collective. The arguments have been checked. *norm: with clipping. */
+/* The replica's own thread: collective. The arguments have been checked. norm NULL: not wanted. */
 ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
                        double learning_rate, double *norm);
 ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a, const struct dti_update *update,
                                struct dti_deadline *deadline, double *norm); /* clip.c */
+/* The norm of the aggregated gradients, which nobody keeps. The same bits as with clipping. clip.c */
+ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, struct dti_deadline *deadline,
+                              double *norm);
 
 /* Cross context. Arguments checked; errors as ditto_optimizer_create. */
 ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t count,

@@ -8,6 +8,7 @@ struct dti_registry {
     struct dti_dependent dependent; /* first; added when it is made: variables, added later, go before it */
     struct dti_team *team;
     ditto_variable *first, **end;
+    struct ditto_optimizer *optimizers;
     struct dti_held *held, **held_end;
 };
 
@@ -69,6 +70,11 @@ void dti_registry_remove(ditto_variable *v)
 ditto_variable *dti_registry_first(const struct dti_team *team)
 {
     return team->variables != NULL ? team->variables->first : NULL;
+}
+
+struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team)
+{
+    return team->variables != NULL ? &team->variables->optimizers : NULL;
 }
 
 /* -- values that wait -- */

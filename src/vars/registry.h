@@ -1,4 +1,5 @@
-/* src/vars/registry.h - the variables of a strategy, and values that wait for theirs. Everything under the team's turn. */
+/* src/vars/registry.h - the variables and optimizers of a strategy, and values that wait for their variables.
+ * Everything under the team's turn. */
 #ifndef DTI_REGISTRY_H
 #define DTI_REGISTRY_H
 
@@ -16,6 +17,9 @@ ditto_status dti_registry_make(struct dti_team *team); /* when it is first neede
 void dti_registry_add(ditto_variable *v);
 void dti_registry_remove(ditto_variable *v);
 ditto_variable *dti_registry_first(const struct dti_team *team); /* in order of creation, by `next` */
+/* The head of the list of the strategy's optimizers, which are linked by `next`. NULL: there were no variables
+ * yet. */
+struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team);
 
 ditto_status dti_held_add(struct dti_team *team, const char *name, const ditto_tensor *value); /* copied. NO_MEMORY */
 const struct dti_held *dti_held_first(const struct dti_team *team);

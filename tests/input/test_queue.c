@@ -3,6 +3,8 @@
 
 #include <ditto/queue.h>
 
+#include "input/queue/queue.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -555,8 +557,6 @@ static void wrong_options_are_refused(void **state)
     refused(o, DITTO_ERR_INVALID, "struct_size");
     o = init, o.flags = 6;
     refused(o, DITTO_ERR_INVALID, "options->flags");
-    o = init, o.reserved = 1;
-    refused(o, DITTO_ERR_INVALID, "reserved");
     o = init, o.node = 1;
     refused(o, DITTO_ERR_INVALID, "without DITTO_QUEUE_ON_NODE");
     o = init, o.flags = DITTO_QUEUE_ON_NODE, o.node = 100000;
@@ -571,6 +571,24 @@ static void wrong_options_are_refused(void **state)
     refused(o, DITTO_ERR_RANGE, "size_t");
     o = init, o.flags = DITTO_QUEUE_ON_NODE, o.node = 0;
     assert_ok(ditto_queue_create(&o, &queue));
+    assert_ok(ditto_queue_destroy(queue));
+}
+
+static void spinning_for_0_us_that_is_said_is_not_spinning(void **state)
+{
+    ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
+    (void)state;
+    options.has_spin_us = 1; /* neither spins nor yields */
+    ditto_queue *queue = make(&options);
+    assert_true(queue->patience.spin_ns == 0 && queue->patience.yield_ns == 0);
+    assert_ok(ditto_queue_destroy(queue));
+    options.spin_us = 3;
+    queue = make(&options);
+    assert_true(queue->patience.spin_ns == 3000);
+    assert_ok(ditto_queue_destroy(queue));
+    options = (ditto_queue_options)DITTO_QUEUE_OPTIONS_INIT; /* the default */
+    queue = make(&options);
+    assert_true(queue->patience.spin_ns != 0 || queue->patience.yield_ns != 0);
     assert_ok(ditto_queue_destroy(queue));
 }
 
@@ -628,6 +646,7 @@ int main(void)
         cmocka_unit_test(payload_is_the_consumers_until_its_next_get),
         cmocka_unit_test(waits_are_counted_on_both_sides),
         cmocka_unit_test(wrong_options_are_refused),
+        cmocka_unit_test(spinning_for_0_us_that_is_said_is_not_spinning),
         cmocka_unit_test(wrong_arguments_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

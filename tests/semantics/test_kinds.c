@@ -2,6 +2,8 @@
  * device. */
 #include "support.h"
 
+#include "replicas/team.h"
+
 #include <pthread.h>
 
 /* -- the default strategy -- */
@@ -354,6 +356,21 @@ static void rule_8_15_one_device_has_one_replica(void **state)
     assert_status(ditto_strategy_create(DITTO_ONE_DEVICE, &options, &strategy), DITTO_ERR_INVALID);
 }
 
+/* -- options whose 0 may be meant -- */
+
+static void spinning_for_0_us_that_is_said_is_not_spinning(void **state)
+{
+    (void)state;
+    for (int said = 0; said < 2; said++) {
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        options.has_spin_us = said;
+        ditto_strategy *strategy = make_strategy(2, &options);
+        assert_int_equal(dti_team_of(strategy)->options.spin_us, said ? 0 : 50);
+        assert_ok(ditto_strategy_run(strategy, nothing, NULL));
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
 /* -- section 11 -- */
 
 struct losses {
@@ -417,6 +434,7 @@ int main(void)
         cmocka_unit_test(rule_8_15_central_storage_keeps_one_copy),
         cmocka_unit_test(rule_8_15_a_parameter_node_must_have_memory),
         cmocka_unit_test(rule_8_15_one_device_has_one_replica),
+        cmocka_unit_test(spinning_for_0_us_that_is_said_is_not_spinning),
         cmocka_unit_test(rule_11_1_losses_add_up_to_the_global_mean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -370,6 +370,184 @@ static void the_norm_has_the_same_bits_whoever_adds_up_what(void **state)
     }
 }
 
+/* -- numbers that are really 0 -- */
+
+/* One step of all variables, with the gradients of gradient_of and these options. */
+struct step_with {
+    struct training *t;
+    ditto_apply_options options;
+    double norm[DITTO_MAX_REPLICAS];
+    uint32_t asking; /* replicas that ask for the norm */
+};
+
+static ditto_status take_step_with(ditto_replica *self, void *argument)
+{
+    struct step_with *w = argument;
+    struct training *t = w->t;
+    ditto_tensor gradient[VARIABLES];
+    ditto_apply_options options = w->options;
+    uint32_t id = ditto_replica_id(self);
+    for (uint32_t k = 0; k < VARIABLES; k++) {
+        gradient[k] = ditto_variable_spec(t->variable[k]);
+        DITTO_TRY(ditto_alloc(self, rows[k] * 2 * ditto_dtype_bytes(t->dtype), 64, &gradient[k].data));
+        for (size_t i = 0; i < rows[k] * 2; i++)
+            put(t->dtype, gradient[k].data, i, gradient_of(t->step, id, k, i));
+    }
+    options.norm = id < w->asking ? &w->norm[id] : NULL;
+    return ditto_apply(self, t->optimizer, gradient, &options);
+}
+
+static double value_at(struct training *t, uint32_t k, size_t i)
+{
+    static double values[5000 * 2];
+    assert_ok(ditto_variable_read(t->variable[k], values, rows[k] * 2 * ditto_dtype_bytes(t->dtype)));
+    return get(t->dtype, values, i);
+}
+
+static void a_learning_rate_of_0_that_is_said_is_0(void **state)
+{
+    static struct training t;
+    struct step_with w = { .t = &t, .options = DITTO_APPLY_OPTIONS_INIT };
+    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
+    (void)state;
+    ditto_strategy *s = make_strategy(3, NULL);
+    t = (struct training){ .dtype = DITTO_F64, .step = 1 };
+    create_variables(s, &t);
+    o.rule = DITTO_RULE_SGD;
+    o.learning_rate = 0.5;
+    assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
+    w.options.has_learning_rate = 1; /* a warm-up that begins with 0 */
+    assert_ok(ditto_strategy_run(s, take_step_with, &w));
+    assert_true(value_at(&t, 3, 1234) == first_value(3, 1234));
+    w.options.learning_rate = 0.25;
+    assert_ok(ditto_strategy_run(s, take_step_with, &w));
+    assert_true(value_at(&t, 3, 1234) == first_value(3, 1234) - 0.25 * summed(1, 3, 3, 1234));
+    w.options = (ditto_apply_options)DITTO_APPLY_OPTIONS_INIT; /* nothing is said: the optimizer's */
+    assert_ok(ditto_strategy_run(s, take_step_with, &w));
+    assert_true(value_at(&t, 3, 1234) == first_value(3, 1234) - 0.75 * summed(1, 3, 3, 1234));
+    assert_ok(ditto_optimizer_destroy(t.optimizer));
+    o.learning_rate = 0;
+    o.has_learning_rate = 1; /* as an optimizer's own */
+    assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
+    assert_ok(ditto_strategy_run(s, take_step_with, &w));
+    assert_true(value_at(&t, 3, 1234) == first_value(3, 1234) - 0.75 * summed(1, 3, 3, 1234));
+    destroy_all(s, &t);
+}
+
+/* Adam whose moments forget at once: x = x - rate g / (|g| + epsilon). */
+static void betas_and_an_epsilon_of_0_that_are_said_are_0(void **state)
+{
+    static struct training t;
+    struct step_with w = { .t = &t, .options = DITTO_APPLY_OPTIONS_INIT };
+    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
+    double expected[2];
+    (void)state;
+    ditto_strategy *s = make_strategy(2, NULL);
+    o.rule = DITTO_RULE_ADAM;
+    o.learning_rate = 0.5;
+    o.has_beta1 = o.has_beta2 = o.has_epsilon = 1;
+    t = (struct training){ .dtype = DITTO_F64, .step = 1 };
+    create_variables(s, &t);
+    assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
+    for (size_t i = 0; i < 2; i++) {
+        double g = summed(1, 2, 0, i);
+        assert_true(g != 0);
+        expected[i] = first_value(0, i) - (g > 0 ? 1.0 : -1.0); /* two steps of 0.5, whatever g is */
+    }
+    assert_ok(ditto_strategy_run(s, take_step_with, &w));
+    assert_ok(ditto_strategy_run(s, take_step_with, &w));
+    for (size_t i = 0; i < 2; i++)
+        assert_true(value_at(&t, 0, i) == expected[i]);
+    destroy_all(s, &t);
+}
+
+static void the_norm_is_computed_without_clipping_too(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        static struct training t;
+        uint32_t n = replica_counts[k];
+        struct step_with w = { .t = &t, .options = DITTO_APPLY_OPTIONS_INIT, .asking = n };
+        ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
+        ditto_strategy *s = make_strategy(n, NULL);
+        t = (struct training){ .dtype = DITTO_F64, .step = 2 };
+        create_variables(s, &t);
+        o.rule = DITTO_RULE_SGD;
+        o.learning_rate = 0.5;
+        assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
+        assert_ok(ditto_strategy_run(s, take_step_with, &w));
+        for (uint32_t i = 0; i < n; i++)
+            assert_true(w.norm[i] == norm_of(n, 2));
+        assert_true(value_at(&t, 1, 77) == first_value(1, 77) - 0.5 * summed(2, n, 1, 77));
+        if (n > 1) { /* all ask, or none */
+            w.asking = 1;
+            assert_status(ditto_strategy_run(s, take_step_with, &w), DITTO_ERR_DIVERGED);
+        }
+        destroy_all(s, &t);
+    }
+}
+
+static ditto_status ask_for_the_norm(ditto_replica *self, void *argument)
+{
+    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
+    int32_t zero = 0;
+    double norm;
+    options.norm = &norm;
+    return ditto_apply(self, argument, &(ditto_tensor){ .data = &zero, .dtype = DITTO_I32 }, &options);
+}
+
+static void a_norm_of_integers_is_refused(void **state)
+{
+    (void)state;
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_optimizer *out;
+    ditto_variable *v;
+    assert_ok(ditto_variable_create(s, &(ditto_tensor){ .dtype = DITTO_I32 }, NULL, &v));
+    o.rule = DITTO_RULE_ADD;
+    assert_ok(ditto_optimizer_create(&v, 1, &o, &out));
+    assert_status(ditto_strategy_run(s, ask_for_the_norm, out), DITTO_ERR_UNSUPPORTED);
+    assert_message("\"Variable\" is of i32");
+    assert_ok(ditto_optimizer_destroy(out));
+    assert_ok(ditto_variable_destroy(v));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void two_optimizers_of_one_name_are_refused(void **state)
+{
+    (void)state;
+    ditto_strategy *s = make_strategy(2, NULL), *other = make_strategy(1, NULL);
+    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_tensor spec = { .dtype = DITTO_F32 };
+    ditto_optimizer *first, *second, *elsewhere;
+    ditto_variable *v, *w, *far;
+    size_t count;
+    assert_ok(ditto_variable_create(s, &spec, NULL, &v));
+    assert_ok(ditto_variable_create(s, &spec, NULL, &w));
+    assert_ok(ditto_variable_create(other, &spec, NULL, &far));
+    o.rule = DITTO_RULE_ADAM;
+    assert_ok(ditto_optimizer_create(&v, 1, &o, &first));
+    o.name = "optimizer"; /* what the first one is called without a name */
+    assert_status(ditto_optimizer_create(&w, 1, &o, &second), DITTO_ERR_INVALID);
+    assert_message("an optimizer called \"optimizer\" already");
+    assert_ok(ditto_strategy_variables(s, NULL, 0, &count));
+    assert_int_equal(count, 2 + 3);                             /* nothing of it is left */
+    assert_ok(ditto_optimizer_create(&far, 1, &o, &elsewhere)); /* another strategy's names are its own */
+    o.name = "second";
+    assert_ok(ditto_optimizer_create(&w, 1, &o, &second));
+    assert_ok(ditto_optimizer_destroy(first));
+    o.name = NULL;
+    assert_ok(ditto_optimizer_create(&v, 1, &o, &first)); /* the name is free again */
+    assert_ok(ditto_optimizer_destroy(second));
+    assert_ok(ditto_optimizer_destroy(first));
+    assert_ok(ditto_optimizer_destroy(elsewhere));
+    assert_ok(ditto_variable_destroy(v));
+    assert_ok(ditto_variable_destroy(w));
+    assert_ok(ditto_variable_destroy(far));
+    assert_ok(ditto_strategy_destroy(s));
+    assert_ok(ditto_strategy_destroy(other));
+}
+
 /* -- errors -- */
 
 struct diverging {
@@ -513,6 +691,11 @@ int main(void)
         cmocka_unit_test(all_sets_of_loops_give_the_same_bits),
         cmocka_unit_test(gradients_are_clipped_by_the_norm_over_all_variables),
         cmocka_unit_test(the_norm_has_the_same_bits_whoever_adds_up_what),
+        cmocka_unit_test(a_learning_rate_of_0_that_is_said_is_0),
+        cmocka_unit_test(betas_and_an_epsilon_of_0_that_are_said_are_0),
+        cmocka_unit_test(the_norm_is_computed_without_clipping_too),
+        cmocka_unit_test(a_norm_of_integers_is_refused),
+        cmocka_unit_test(two_optimizers_of_one_name_are_refused),
         cmocka_unit_test(wrong_gradients_and_rates_are_refused),
         cmocka_unit_test(wrong_options_are_refused),
     };

@@ -40,8 +40,6 @@ ditto_status ditto_queue_create(const ditto_queue_options *options, ditto_queue 
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_queue_options"));
     DTI_TRY(dti_flags_check(known.flags, DITTO_QUEUE_ON_NODE, "options->flags"));
-    if (known.reserved != 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "options->reserved is %u: it must be 0", known.reserved);
     if ((known.flags & DITTO_QUEUE_ON_NODE) == 0 && known.node != 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "options->node is %u without DITTO_QUEUE_ON_NODE", known.node);
     if (known.slots > DITTO_MAX_QUEUE_SLOTS)

@@ -73,9 +73,10 @@ static ditto_status map(ditto_queue *q, const ditto_queue_options *o)
 static struct dti_patience patience_of(const ditto_queue_options *o, uint32_t producers)
 {
     bool crowded = sysconf(_SC_NPROCESSORS_ONLN) < (long)producers + 1;
-    if (o->spin_us == 0 && crowded)
+    bool given = o->has_spin_us != 0 || o->spin_us != 0;
+    if (!given && crowded)
         return (struct dti_patience){ .yield_ns = YIELD_NS };
-    return (struct dti_patience){ .spin_ns = (uint64_t)(o->spin_us != 0 ? o->spin_us : DEFAULT_SPIN_US) * 1000u };
+    return (struct dti_patience){ .spin_ns = (uint64_t)(given ? o->spin_us : DEFAULT_SPIN_US) * 1000u };
 }
 
 static void release(ditto_queue *q)
