@@ -33,8 +33,8 @@ typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *co
  *  @param function   the same on all replicas
  *  @param arguments  [count] this replica's tensors: not copied. count is equal on all replicas
  *  @param result     [out] may be NULL. The function's value, or NULL: ditto_local gives this replica its component of
- *                    a per-replica value, and anything else to all. Valid until the next merge_call of this run, or the
- *                    end of the run
+ *                    a per-replica value, and anything else to all. Valid until the next merge_call or
+ *                    ditto_create_variable of this run, or the end of the run
  *  @retval DITTO_ERR_DIVERGED  another function or count
  *  @retval DITTO_ERR_INVALID   arguments of different dtypes or ranks; function is NULL
  *  @retval DITTO_ERR_RANGE     more than DITTO_MAX_MERGE_ARGUMENTS
@@ -63,26 +63,42 @@ typedef struct ditto_update_options {
 
 /** Calls the function on every copy of a variable, in parallel. Nothing is summed over replicas or divided by their
  *  number. Cross-replica context.
- *  @param arguments  [count] values. Mirrored and plain ones are equal for all copies; per-replica ones need a copy for
- *                    each replica (DITTO_COPIES_PER_REPLICA, or ON_READ), and then components may differ
+ *
+ *  Plain and mirrored arguments are equal for all copies. An argument with a component for each replica (a
+ *  per-replica value, a sync-on-read variable, a variable whose components may differ) needs a copy for each
+ *  replica, whatever the machine. It can be given for variables that are sync-on-read, that were created with
+ *  DITTO_COPIES_PER_REPLICA, or that have no aggregation. The shared copies of the last kind are split before
+ *  the function is called (ditto/variable.h). Components may differ then.
+ *  @param arguments  [count] values
  *  @param options    NULL: grouped
- *  @param results    [out] NULL when grouped. Else a per-replica value, or NULL if the function gave none: a replica
- *                    without a copy has its copy's result
- *  @retval DITTO_ERR_INVALID  a per-replica argument, and copies are shared; results of some copies alone, or of
- *                             different dtypes or ranks; a nest or slices
- *  @retval DITTO_ERR_RANGE    more than DITTO_MAX_MERGE_ARGUMENTS
- *  @retval DITTO_ERR_CONTEXT  an argument of another strategy
+ *  @param results    [out] grouped: may be NULL, else it is set to NULL. Ungrouped: a per-replica value, or
+ *                    NULL if the function gave none. A replica that shares a copy has its copy's result
+ *  @retval DITTO_ERR_INVALID      an argument with a component for each replica, and copies that are never
+ *                                 split: the variable aggregates, is cut into shards, is in central storage,
+ *                                 or is an optimizer's slot; results of some copies alone, or of different
+ *                                 dtypes or ranks; a nest or slices
+ *  @retval DITTO_ERR_UNSUPPORTED  a variable that is cut into shards, with any other arguments
+ *  @retval DITTO_ERR_NO_MEMORY    for a split: nothing was called, and nothing has changed
+ *  @retval DITTO_ERR_RANGE        more than DITTO_MAX_MERGE_ARGUMENTS
+ *  @retval DITTO_ERR_CONTEXT      an argument of another strategy
  *  @retval (the function's) */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn function,
                                                              void *user, const ditto_value *const *arguments,
                                                              uint32_t count, const ditto_update_options *options,
                                                              ditto_value **results);
 
-/** The same from inside a run: collective. With a copy for each replica, each updates its own, with its own arguments;
- *  where copies are shared, replica 0's arguments are used for all. Replica context.
+/** The same from inside a run: collective. Replica context. Where there is a copy for each replica, each
+ *  replica updates its own with its own arguments. The shared copies of a variable without aggregation are
+ *  split first, whatever the arguments are; all replicas pause for that, once. The shared copies of a
+ *  variable with aggregation are updated with replica 0's arguments.
  *  @param arguments  [count] this replica's tensors, good until the call returns
  *  @param result     [out] may be NULL. What the function gave for this replica's copy; its data is freed with
  *                    ditto_free; dtype 0: none
+ *  @retval DITTO_ERR_INVALID      no aggregation, and copies that are never split: of a variable in shards or
+ *                                 in central storage, of an optimizer's slot
+ *  @retval DITTO_ERR_UNSUPPORTED  a variable with aggregation that is cut into shards
+ *  @retval DITTO_ERR_NO_MEMORY    for a split, on all replicas: nothing was called, nothing has changed, and
+ *                                 the run goes on
  *  @retval as ditto_barrier, and the function's, which ends the run */
 DITTO_API DITTO_NODISCARD ditto_status ditto_update(ditto_replica *self, ditto_variable *variable,
                                                     ditto_update_fn function, void *user, const ditto_tensor *arguments,

@@ -44,9 +44,12 @@ typedef struct ditto_rule_range {
     int64_t step; /**< 1 in the first call */
 } ditto_rule_range;
 
-/** On whatever replica's thread, several at a time on other ranges; how the elements are cut into ranges is not said, so each must
- *  be updated by itself. It calls nothing of ditto: a collective gives CONTEXT in it. Replicas' own threads call it, not their
- *  helpers. If it takes longer than the limits, the other replicas return with TIMED_OUT. */
+/** Called on the thread of any replica, not of a helper, several times at once on different ranges. How the
+ *  elements are cut into ranges is not specified, so each element must be updated by itself. A variable whose
+ *  components may differ is updated copy by copy: the function is called for each copy, with that copy's values
+ *  and the same gradient, and finds the slots as they were before the step. The slots that the call for
+ *  replica 0's copy leaves are kept. The function calls nothing of ditto: a collective gives CONTEXT in it. If
+ *  it takes longer than the limits, the other replicas return with TIMED_OUT. */
 typedef void (*ditto_rule_fn)(const ditto_rule_range *range, void *user);
 
 typedef struct ditto_optimizer_options {
@@ -124,9 +127,10 @@ typedef struct ditto_apply_options {
  *                             for the norm, and others do not
  *  @retval DITTO_ERR_UNSUPPORTED  the norm of gradients that are neither f32 nor f64
  *  @retval as ditto_all_reduce; then the variables' values are unspecified
- *  Cost    two meetings for all variables together; each gradient is read once, each value and slot read once and written once
- *          (values once per copy). With clipping six meetings, and the aggregated gradient is written and read
- *          twice more. For the norm without clipping four meetings, and all gradients are read once more. */
+ *  Cost    two meetings for all variables together; each gradient is read once, each value and slot read once
+ *          and written once (values once per copy). With clipping six meetings, and the aggregated gradient
+ *          is written and read twice more. For the norm without clipping four meetings, and all gradients are
+ *          read once more. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *optimizer,
                                                    const ditto_tensor *gradients, const ditto_apply_options *options);
 

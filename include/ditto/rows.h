@@ -27,7 +27,8 @@ typedef enum ditto_scatter_op {
  *      SUM                  add, sub, mul, div: the values as they are
  *      MEAN                 add, sub, mul, div: the values divided by N
  *      ONLY_FIRST_REPLICA   all: replica 0's slices alone
- *  @param slices  stay the caller's; their number may differ between replicas, and be 0
+ *  @param slices  stay the caller's; their number may differ between replicas, and be 0. They do not overlap
+ *                 the variable
  *  @retval DITTO_ERR_RANGE        an index that is no row, on any replica whose slices are used: named; an unknown op. Nothing is written
  *  @retval DITTO_ERR_INVALID      no aggregation: say how to aggregate; an integer divided by 0 (nothing is written); another dtype
  *  @retval DITTO_ERR_SHAPE        row_count is not what a row has; a scalar, which has no rows

@@ -2,8 +2,18 @@
  *
  * A variable has one component per replica. A *mirrored* variable (ON_WRITE) keeps them equal: replicas give their values
  * to a write, which aggregates them and writes the result everywhere. A *sync-on-read* variable (ON_READ) lets each
- * replica write its own component freely and aggregates when it is read across replicas. Components that cannot differ
- * share one physical copy per NUMA node. docs/semantics.md. */
+ * replica write its own component freely and aggregates when it is read across replicas.
+ *
+ * Copies. Each replica of a sync-on-read variable has a copy of its own. The components of a mirrored
+ * variable are equal, so they share one physical copy per NUMA node. Only an update in which each replica has
+ * its own arguments can make them differ (ditto/merge.h). It needs one copy for each replica:
+ *   - With DITTO_COPIES_PER_REPLICA there is one from the start.
+ *   - Without aggregation, the shared copies are split into one for each replica before the first such update
+ *     calls its function. The variable stays split.
+ *   - With aggregation, in shards, in central storage, and for an optimizer's slots, the update is refused
+ *     (DITTO_ERR_INVALID).
+ * Components that differ keep their differences: a replica's add, a cross add, an indexed update and an
+ * optimizer change every copy from its own value. An assignment makes them equal again. docs/semantics.md. */
 #ifndef DITTO_VARIABLE_H
 #define DITTO_VARIABLE_H
 
@@ -24,15 +34,22 @@ typedef enum ditto_synchronization {
 /** How components, or the replicas' values for them, become one. Its values are no ditto_op's. */
 typedef enum ditto_aggregation {
     DITTO_AGGREGATE_DEFAULT = 0, /**< NONE */
-    DITTO_AGGREGATE_NONE = 0x40, /**< nothing was said: a write by replicas, or an aggregating read, is refused */
+    /** Nothing was said: a write by replicas, or an aggregating read, is refused. An update in which each
+     *  replica has its own arguments is not; it splits the copies. */
+    DITTO_AGGREGATE_NONE = 0x40,
     DITTO_AGGREGATE_SUM = 0x41,
     DITTO_AGGREGATE_MEAN = 0x42,
     DITTO_AGGREGATE_ONLY_FIRST_REPLICA = 0x43,
 } ditto_aggregation;
 
 typedef enum ditto_copies {
-    DITTO_COPIES_DEFAULT = 0,     /**< one per NUMA node where components cannot differ, else one per replica */
-    DITTO_COPIES_PER_REPLICA = 1, /**< one per replica in any case */
+    /** Sync-on-read: one for each replica. Mirrored: one per NUMA node; without aggregation one for each
+     *  replica after a split. Central storage: one. */
+    DITTO_COPIES_DEFAULT = 0,
+
+    /** One for each replica from the start. Central storage keeps one copy even so, and
+     *  ditto_variable_describe says that. */
+    DITTO_COPIES_PER_REPLICA = 1,
 } ditto_copies;
 
 typedef enum ditto_trainable {
@@ -74,8 +91,10 @@ typedef struct ditto_variable_options {
      *  row `first_row` of the variable. Without a partition: once, the whole shape, 0. */
     ditto_status (*initialize)(const ditto_tensor *value, size_t first_row, void *user);
     void *initialize_user;
-    const struct ditto_variable *colocate_with; /**< copies lie where that variable's lie, and are shared as they are */
-    ditto_partitioner partitioner;              /**< mirrored variables, without COPIES_PER_REPLICA and colocate_with */
+    /** Copies lie where that variable's lie, and are shared as its copies are now. A later split of one of
+     *  the two is no split of the other. */
+    const struct ditto_variable *colocate_with;
+    ditto_partitioner partitioner; /**< mirrored variables, without COPIES_PER_REPLICA and colocate_with */
 } ditto_variable_options;
 #define DITTO_VARIABLE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_variable_options)
 
@@ -168,7 +187,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub(ditto_variable 
                                                                  size_t bytes);
 
 /** One replica's component, for tests and reports: where it lies. Components that share a copy give the same address.
- *  Valid until the variable or its strategy is destroyed.
+ *  Valid until the variable's copies are split, or the variable or its strategy is destroyed.
  *  @retval DITTO_ERR_RANGE        no such replica
  *  @retval DITTO_ERR_UNSUPPORTED  it is cut into shards: ditto_variable_shard_data */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component(ditto_variable *variable, uint32_t replica,
@@ -190,7 +209,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_create_variable(ditto_replica *self
                                                              const ditto_variable_options *options,
                                                              ditto_variable **out);
 
-/** The replica's own component, never aggregated: the nearest copy. Valid until the next write of the variable. No meeting.
+/** The replica's own component, never aggregated: the nearest copy. Valid until the next write or update of
+ *  the variable. It may be the value of that write (ditto_assign, ditto_assign_add, ditto_assign_sub). No
+ *  meeting.
  *  @retval DITTO_ERR_UNSUPPORTED  it is cut into shards: ditto_lookup */
 DITTO_API DITTO_NODISCARD ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable,
                                                   const void **data);
@@ -205,7 +226,8 @@ DITTO_API uint64_t ditto_generation(ditto_replica *self, const ditto_variable *v
 /** Mirrored: collective. The replicas' values are aggregated, and the result is applied once: new = value, old + value,
  *  old - value; every replica sees it when the call returns. With ONLY_FIRST_REPLICA replica 0's value is used.
  *  Sync-on-read: the replica's own component alone, no meeting, whatever the aggregation.
- *  @param value  shape and dtype of the variable; stays the caller's
+ *  @param value  shape and dtype of the variable; stays the caller's. It may be what ditto_read gave for this
+ *                variable
  *  @retval DITTO_ERR_INVALID      a mirrored variable without aggregation: say how to aggregate
  *  @retval DITTO_ERR_UNSUPPORTED  add and sub of a dtype that ditto_all_reduce does not have
  *  @retval as ditto_all_reduce

@@ -31,7 +31,8 @@ ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function, void
         return dti_error_get()->status;
     DTI_TRY(check_function(function != NULL, "what is called once, in cross-replica context"));
     DTI_TRY(check_tensors(arguments, count));
-    return dti_merge_call(r, &(struct dti_merge){ "ditto_merge_call", function, user, count }, arguments, result);
+    return dti_merge_call(r, &(struct dti_merge){ "ditto_merge_call", function, user, count, false }, arguments,
+                          result);
 }
 
 ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn function, void *user,
@@ -41,7 +42,6 @@ ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn fun
     ditto_update_options known;
     DTI_ENTER();
     DTI_HOLD_VARIABLE(variable);
-    DTI_TRY(dti_variable_check_whole(variable, "an update of"));
     DTI_TRY(dti_context_check_cross(variable->team));
     DTI_TRY(check_function(function != NULL, "what is called on every copy"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_update_options"));
@@ -51,8 +51,11 @@ ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn fun
         DTI_TRY(dti_not_null(arguments, "arguments"));
     if (known.ungrouped)
         DTI_TRY(dti_not_null(results, "results"));
-    return dti_update_across(variable, &(struct dti_update_wish){ function, user, count }, arguments,
-                             known.ungrouped ? results : NULL);
+    DTI_TRY(dti_update_across(variable, &(struct dti_update_wish){ function, user, count }, arguments,
+                              known.ungrouped ? results : NULL));
+    if (results != NULL && !known.ungrouped)
+        *results = NULL;
+    return DITTO_OK;
 }
 
 ditto_status ditto_update(ditto_replica *self, ditto_variable *variable, ditto_update_fn function, void *user,
@@ -63,7 +66,6 @@ ditto_status ditto_update(ditto_replica *self, ditto_variable *variable, ditto_u
     if (r == NULL)
         return dti_error_get()->status;
     DTI_TRY(dti_variable_check_alive(variable));
-    DTI_TRY(dti_variable_check_whole(variable, "an update of"));
     if (variable->team->strategy != r->team->strategy)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another strategy than replica %u",
                         variable->name, r->id);

@@ -39,13 +39,29 @@ static ditto_status copy_whole(ditto_variable *v, enum dti_rule rule, ditto_vari
     return status;
 }
 
-static ditto_status assign_variable(ditto_variable *v, enum dti_rule rule, ditto_variable *from)
+/* From components that may differ come components that do: the variable's copies are split first. */
+static ditto_status copy_components(ditto_variable *v, enum dti_rule rule, const ditto_variable *from)
 {
     struct copying copying = { v, from, rule };
-    bool whole = v->pieces == 1 && from->pieces == 1; /* else there are no components */
-    if (whole && v->mirrored && from->mirrored && v->own_copies && from->own_copies)
-        return dti_share(v->team, v->bytes * v->team->n, v->count, DTI_LINE, copy_range, &copying);
-    return copy_whole(v, rule, from);
+    if (from->may_differ)
+        DTI_TRY(dti_variable_split(v));
+    return dti_share(v->team, v->bytes * v->team->n, v->count, DTI_LINE, copy_range, &copying);
+}
+
+/* With the turn. Else all components get the first one's value. */
+static bool has_component_for_each(const ditto_variable *v, const ditto_variable *from)
+{
+    return v->mirrored && from->mirrored && from->own_copies &&
+           (v->own_copies || (from->may_differ && dti_variable_is_splittable(v)));
+}
+
+static ditto_status assign_variable(ditto_variable *v, enum dti_rule rule, ditto_variable *from)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = has_component_for_each(v, from) ? copy_components(v, rule, from) : copy_whole(v, rule, from);
+    dti_cross_leave(v->team, &frame);
+    return status;
 }
 
 ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value)

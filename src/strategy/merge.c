@@ -86,6 +86,9 @@ static ditto_status lead(struct dti_replica *r, const struct dti_merge *merge, d
 {
     if (!dti_pause_begin(r))
         return dti_team_stop_status(r->team);
+    ditto_value *nothing = NULL;
+    if (merge->silent)
+        merged = &nothing;
     dti_value_drop(*merged);
     *merged = NULL;
     ditto_status status = work_alone(r->team->strategy, merge, false, merged);

@@ -11,6 +11,7 @@ struct dti_merge {
     ditto_merge_fn function;
     void *user;
     uint32_t count;
+    bool silent; /* it gives no result, and the one of the merge_call before stays valid */
 };
 
 struct dti_update_wish {

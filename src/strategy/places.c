@@ -30,7 +30,7 @@ static bool is_place(const struct delivery *d, uint32_t replica)
     if (of == NULL)
         return replica == d->places->replica;
     if (of->kind == DITTO_VARIABLE)
-        return of->variable->copy[of->variable->copy_of[replica]].owner == replica;
+        return dti_owns_copy(of->variable, replica);
     return of->kind != DITTO_MIRRORED_VALUE || of->part[replica].rank != DTI_NO_PART;
 }
 

@@ -45,7 +45,7 @@ struct dti_run_call {
 /* What one replica brings to a merge_call or an update: written before the meeting, read by others after it. */
 struct dti_merge_part {
     alignas(DTI_LINE) const ditto_tensor *arguments;
-    const char *name;    /* of the variable that it creates */
+    const char *name;    /* of the variable that it creates, or splits */
     ditto_tensor result; /* of an update of the copy that it owns; dtype 0: none */
 };
 

@@ -2,6 +2,7 @@
 #include "strategy/look.h"
 #include "strategy/make.h"
 #include "strategy/merge.h"
+#include "vars/vars.h"
 
 #include <string.h>
 
@@ -28,11 +29,6 @@ static ditto_status call_function(struct dti_replica *r, ditto_variable *v, cons
     return dti_buffer_check(result->data, bytes, result->dtype, "the update's result");
 }
 
-static bool owns_copy(const ditto_variable *v, uint32_t replica)
-{
-    return v->copy[v->copy_of[replica]].owner == replica;
-}
-
 /* -- cross-replica context -- */
 
 struct updating {
@@ -50,15 +46,28 @@ static ditto_status check_argument(const ditto_variable *v, const ditto_value *a
                         dti_value_kind_words(argument->kind));
     if (argument->kind == DITTO_VARIABLE)
         DTI_TRY(dti_variable_check_alive(argument->variable));
-    bool one =
-        argument->kind != DITTO_PER_REPLICA && (argument->kind != DITTO_VARIABLE || argument->variable->mirrored);
-    if (one || v->own_copies || v->team->n == 1)
-        return DITTO_OK;
-    return DTI_FAIL(
-        DITTO_ERR_INVALID,
-        "an argument with a component for each replica, but the copies of \"%s\" are shared: create it with "
-        "DITTO_COPIES_PER_REPLICA, or reduce the argument first",
-        v->name);
+    return DITTO_OK;
+}
+
+/* Does it give replicas values that may differ? With the turn. */
+static bool is_per_replica(const ditto_value *argument)
+{
+    if (argument->kind == DITTO_VARIABLE)
+        return !argument->variable->mirrored || argument->variable->may_differ;
+    return argument->kind == DITTO_PER_REPLICA;
+}
+
+/* With the turn. Each copy gets its own arguments: then there is one copy for each replica. */
+static ditto_status prepare(const struct updating *u)
+{
+    ditto_variable *v = u->variable;
+    bool each = false;
+    for (uint32_t k = 0; k < u->wish->count; k++)
+        each |= is_per_replica(u->arguments[k]);
+    if (each)
+        DTI_TRY(dti_variable_check_each(v));
+    DTI_TRY(dti_variable_check_whole(v, "an update of"));
+    return each && v->mirrored ? dti_variable_split(v) : DITTO_OK;
 }
 
 static ditto_status keep_result(const struct updating *u, uint32_t replica, const ditto_tensor *result)
@@ -83,7 +92,7 @@ static ditto_status update_copy(struct dti_replica *r, void *context)
     if (u->results != NULL)
         u->results->part[r->id] = (ditto_tensor){ .data = NULL };
     dti_changed(u->variable, r->id);
-    if (!owns_copy(u->variable, r->id))
+    if (!dti_owns_copy(u->variable, r->id))
         return DITTO_OK;
     for (uint32_t k = 0; k < u->wish->count; k++)
         DTI_TRY(dti_look_component(u->arguments[k], r->id, &arguments[k]));
@@ -98,7 +107,7 @@ static ditto_status complete(const ditto_variable *v, ditto_value *results, bool
     const ditto_tensor *first = &results->part[v->copy[0].owner];
     *any = first->dtype != 0;
     for (uint32_t i = 0; i < n; i++) {
-        const ditto_tensor *own = &results->part[v->copy[v->copy_of[i]].owner];
+        const ditto_tensor *own = &results->part[dti_copy_of(v, i)->owner];
         if ((own->dtype != 0) != *any)
             return DTI_FAIL(
                 DITTO_ERR_INVALID,
@@ -116,8 +125,11 @@ static ditto_status run_updates(struct updating *u)
     struct dti_team *team = u->variable->team;
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = dti_team_run(team, update_copy, u, DITTO_FOREVER);
-    dti_team_renew(team); /* it uses no collective: nothing else has to be renewed */
+    ditto_status status = prepare(u);
+    if (status == DITTO_OK) {
+        status = dti_team_run(team, update_copy, u, DITTO_FOREVER);
+        dti_team_renew(team); /* it uses no collective: nothing else has to be renewed */
+    }
     dti_cross_leave(team, &frame);
     return status;
 }
@@ -168,7 +180,9 @@ static ditto_status update_own(struct dti_replica *r, ditto_variable *v, const s
     struct dti_merge_part *mine = &r->team->strategy->merging[r->id];
     ditto_tensor result = { .data = NULL };
     dti_changed(v, r->id);
-    if (owns_copy(v, r->id)) {
+    if (r->id == 0 && v->mirrored && v->own_copies) /* the others do not look at it before their next call */
+        dti_variable_set_may_differ(v);
+    if (dti_owns_copy(v, r->id)) {
         const ditto_tensor *used = v->own_copies ? arguments : r->team->strategy->merging[0].arguments;
         DTI_TRY(call_function(r, v, wish, used, &result));
         if (result.dtype != 0)
@@ -192,14 +206,14 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
 {
     struct dti_merge_part *merging = r->team->strategy->merging;
     struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
-    const ditto_tensor *theirs = &merging[v->copy[v->copy_of[r->id]].owner].result;
+    const ditto_tensor *theirs = &merging[dti_copy_of(v, r->id)->owner].result;
     ditto_tensor own = { .data = NULL };
     if (!any_result(v)) {
         if (result != NULL)
             *result = own;
         return DITTO_OK;
     }
-    if (owns_copy(v, r->id))
+    if (dti_owns_copy(v, r->id))
         own = *theirs;
     else if (result != NULL && theirs->dtype != 0)
         DTI_TRY(copy_result(r, theirs, &own));
@@ -224,14 +238,60 @@ static ditto_status update_plain(struct dti_replica *r, ditto_variable *v, const
     return DITTO_OK;
 }
 
+/* -- the split before the first update in which each replica gives its own arguments -- */
+
+/* A merge function; all replicas pause. A lack of memory does not end the run: every replica finds afterwards
+ * that the copies are shared as before. */
+static ditto_status split_in_pause(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                                   ditto_value **result)
+{
+    ditto_variable *v = user;
+    struct dti_team *team = strategy->base.team;
+    struct dti_frame frame;
+    (void)arguments, (void)count, (void)result;
+    for (uint32_t i = 1; i < team->n; i++)
+        if (strategy->merging[i].name != v->name)
+            return DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u updates \"%.100s\", replica 0 \"%.100s\"", i,
+                            strategy->merging[i].name, v->name);
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = dti_variable_split(v);
+    dti_cross_leave(team, &frame);
+    return status == DITTO_ERR_NO_MEMORY ? DITTO_OK : status;
+}
+
+/* NONE: shared copies are for what aggregates, or for what nobody has updated yet. */
+static ditto_status split_here(struct dti_replica *r, ditto_variable *v)
+{
+    struct dti_merge merge = { .name = "ditto_update", .function = split_in_pause, .user = v, .silent = true };
+    DTI_TRY(dti_variable_check_each(v));
+    r->team->strategy->merging[r->id].name = v->name;
+    DTI_TRY(dti_merge_call(r, &merge, NULL, NULL));
+    if (v->own_copies)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_NO_MEMORY,
+                    "no memory for a copy of \"%s\", %zu bytes, for each replica: nothing was updated, and the copies "
+                    "are shared as before",
+                    v->name, v->bytes);
+}
+
+static bool needs_split(const ditto_variable *v)
+{
+    return v->mirrored && v->aggregation == DITTO_AGGREGATE_NONE && !v->own_copies && v->team->n > 1;
+}
+
 ditto_status dti_update_here(struct dti_replica *r, ditto_variable *v, const struct dti_update_wish *wish,
                              const ditto_tensor *arguments, ditto_tensor *result)
 {
     struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
     uint64_t hash = ((uint64_t)(uintptr_t)wish->function * 31 + wish->count) * 31 + (uint64_t)(uintptr_t)v;
+    if (needs_split(v))
+        DTI_TRY(split_here(r, v));
+    DTI_TRY(dti_variable_check_whole(v, "an update of"));
     if (dti_run_call_here() == NULL)
         return update_plain(r, v, wish, arguments, result);
-    r->team->strategy->merging[r->id] = (struct dti_merge_part){ .arguments = arguments };
+    /* The result of the update before stays, because a slower replica may still look at it. It changes when
+     * all have met. */
+    r->team->strategy->merging[r->id].arguments = arguments;
     DTI_TRY(dti_sync_meet(r, "ditto_update", hash, &deadline));
     if (!dti_go_inside(r)) /* replica 0's arguments may be looked at: it does not leave meanwhile */
         return dti_leave(r, dti_team_stop_status(r->team));

@@ -319,9 +319,8 @@ ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void
     DTI_TRY(dti_variable_check_own(r, variable));
     DTI_TRY(dti_not_null(data, "data"));
     if (variable->mirrored)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "\"%s\" is mirrored: its components change together, by ditto_assign and the like",
-                        variable->name);
+        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is %s: its components change together, by ditto_assign and the like",
+                        variable->name, variable->central ? "in central storage" : "mirrored");
     dti_changed(variable, r->id);
     *data = dti_component(variable, r->id);
     return DITTO_OK;

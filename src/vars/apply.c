@@ -29,10 +29,41 @@ void dti_applying_range(const struct dti_applying *a, size_t item, size_t first,
     range->count = *end - first;
 }
 
-/* Called once for every element, by whoever reduces it; nobody reads the old value any more. */
-static void finish(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile, void *out)
+#define EACH_BYTES 1024 /* of values: for the slots there is as much room beside them */
+
+/* The steps of all copies start from the same slots: those of the copies behind the first use copies of the
+ * slots. The step of the first copy, replica 0's, is the last one and changes the slots. */
+static void step_each(const struct dti_applying *a, const struct dti_place *place, size_t first,
+                      const ditto_rule_range *range)
 {
-    const struct dti_applying *a = context;
+    alignas(DTI_LINE) char slot[DITTO_MAX_SLOTS][EACH_BYTES];
+    size_t element = ditto_dtype_bytes(range->dtype);
+    for (uint32_t c = place->copies; c-- > 0;) {
+        ditto_rule_range own = *range;
+        char *value = (char *)place->copy[c].data + first * element;
+        for (uint32_t s = 0; c > 0 && s < a->optimizer->slots; s++)
+            own.slot[s] = memcpy(slot[s], range->slot[s], range->count * element);
+        dti_step_apply(&a->step, &own, value, value);
+    }
+}
+
+void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, size_t end, const void *gradient)
+{
+    const ditto_optimizer *o = a->optimizer;
+    const ditto_variable *v = o->variable[o->item[item].variable];
+    size_t element = ditto_dtype_bytes(v->spec.dtype), step = EACH_BYTES / element;
+    for (size_t at = first, stop; at < end; at = stop) {
+        ditto_rule_range range;
+        stop = end - at < step ? end : at + step;
+        dti_applying_range(a, item, at, &stop, &range);
+        range.gradient = (const char *)gradient + (at - first) * element;
+        step_each(a, &v->place[o->item[item].piece], at, &range);
+    }
+}
+
+static void step_all(const struct dti_applying *a, uint32_t replica, size_t item, size_t first, size_t count,
+                     const void *tile, void *out)
+{
     const ditto_optimizer *o = a->optimizer;
     const ditto_variable *v = o->variable[o->item[item].variable];
     size_t element = ditto_dtype_bytes(v->spec.dtype);
@@ -41,9 +72,20 @@ static void finish(void *context, uint32_t replica, size_t item, size_t first, s
         ditto_rule_range range;
         end = first + count;
         dti_applying_range(a, item, at, &end, &range);
-        range.gradient = (char *)tile + (at - first) * element;
+        range.gradient = (const char *)tile + (at - first) * element;
         dti_step_apply(&a->step, &range, old + at * element, (char *)out + (at - first) * element);
     }
+}
+
+/* Called once for every element, by whoever reduces it; nobody reads the old value any more. */
+static void finish(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile, void *out)
+{
+    const struct dti_applying *a = context;
+    const ditto_optimizer *o = a->optimizer;
+    if (o->variable[o->item[item].variable]->may_differ)
+        dti_apply_to_each(a, item, first, first + count, tile);
+    else
+        step_all(a, replica, item, first, count, tile, out);
     if (item == o->ticking && first == 0) /* everybody has read the number of this step */
         *(int64_t *)o->iterations->copy[0].data = a->step.number;
 }

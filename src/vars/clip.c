@@ -160,6 +160,10 @@ static void apply_range(const struct scaling *s, uint32_t replica, size_t item, 
         dti_copies_read(o->sum[i->variable], replica, base + at, base + stop, tile);
         if (s->factor != 1)
             scale(v->spec.dtype, s->factor, tile, stop - at);
+        if (v->may_differ) {
+            dti_apply_to_each(s->applying, item, at, stop, tile);
+            continue;
+        }
         range.gradient = tile;
         dti_step_apply(&s->applying->step, &range, old + at * element, tile);
         dti_copies_write(v, DTI_ASSIGN, base + at, base + stop, tile);

@@ -1,5 +1,6 @@
 /* src/vars/copies.c - see copies.h. */
 #include "vars/copies.h"
+#include "vars/optimizer.h"
 #include "vars/partition.h"
 
 #include <stdlib.h>
@@ -52,7 +53,8 @@ static void share_as(ditto_variable *v, const ditto_variable *like)
 {
     v->copies = like->copies;
     memcpy(v->copy_node, like->copy_node, v->copies * sizeof *v->copy_node);
-    memcpy(v->copy_of, like->copy_of, v->team->n * sizeof *v->copy_of);
+    for (uint32_t i = 0; i < v->team->n; i++)
+        v->copy_of[i] = like->copy_of[i];
     for (uint32_t c = 0; c < v->copies; c++)
         v->copy[c].owner = like->copy[c].owner;
 }
@@ -90,25 +92,34 @@ static uint32_t node_number(const struct dti_team *team, uint32_t k)
     return UINT32_MAX;
 }
 
-/* Shards on the parameter nodes in turn: the central one, or all that replicas are on. */
+/* Their nodes: dti_copies_deal. */
 static ditto_status plan_shards(ditto_variable *v, size_t shards)
 {
     size_t row = v->count / v->spec.shape[0];
-    uint32_t nodes = 1;
     DTI_TRY(make_room(v, shards, shards));
     v->own_copies = false; /* they exist once */
     v->pieces = v->copies = (uint32_t)shards;
-    while (!v->central && node_number(v->team, nodes) != UINT32_MAX)
-        nodes++;
     for (uint32_t i = 0; i < v->pieces; i++) {
         size_t from = dti_partition_row(v->spec.shape[0], shards, i);
         v->piece[i] =
             (struct dti_piece){ from * row, (dti_partition_row(v->spec.shape[0], shards, i + 1) - from) * row };
-        v->copy_node[i] = v->central ? v->node : node_number(v->team, i % nodes);
-        v->copy[i].owner = owner_on(v->team, v->copy_node[i]);
         v->place[i] = (struct dti_place){ 1, &v->copy[i] };
     }
     return DITTO_OK;
+}
+
+/* On the parameter nodes in turn: the central one, or all that replicas are on. */
+void dti_copies_deal(ditto_variable *v, uint64_t dealt)
+{
+    uint32_t nodes = 1;
+    if (v->pieces == 1 || v->slot)
+        return;
+    while (!v->central && node_number(v->team, nodes) != UINT32_MAX)
+        nodes++;
+    for (uint32_t i = 0; i < v->pieces; i++) {
+        v->copy_node[i] = v->central ? v->node : node_number(v->team, (uint32_t)((dealt + i) % nodes));
+        v->copy[i].owner = owner_on(v->team, v->copy_node[i]);
+    }
 }
 
 ditto_status dti_copies_plan(ditto_variable *v, const ditto_variable *like)
@@ -147,12 +158,28 @@ uint32_t dti_piece_of(const ditto_variable *v, size_t element)
 
 /* -- memory -- */
 
+/* On the owner's thread, so that pages that are only placed by their first touch lie on its node. Zeros where
+ * value is NULL. */
+static ditto_status make_copy(struct dti_replica *r, uint32_t node, size_t bytes, const void *value, void **out)
+{
+    void *data;
+    DTI_TRY(dti_node_alloc(r, node, bytes, bytes >= HUGE_BYTES ? HUGE_BYTES : DTI_LINE, &data));
+    if (bytes >= HUGE_BYTES) /* a hint, before the first touch */
+        (void)madvise(data, bytes / HUGE_BYTES * HUGE_BYTES, MADV_HUGEPAGE);
+    if (value != NULL && bytes != 0)
+        memcpy(data, value, bytes);
+    else
+        memset(data, 0, bytes);
+    *out = data;
+    return DITTO_OK;
+}
+
 struct placing {
     ditto_variable *v;
     const char *value;
 };
 
-/* On each replica's own thread: its copies in its arena, or in one of the copy's node, touched there. */
+/* On each replica's own thread: its copies in its arena, or in one of the copy's node. */
 static ditto_status place_own(struct dti_replica *r, void *argument)
 {
     const struct placing *p = argument;
@@ -160,19 +187,12 @@ static ditto_status place_own(struct dti_replica *r, void *argument)
     size_t element = ditto_dtype_bytes(v->spec.dtype);
     for (uint32_t i = 0; i < v->pieces; i++)
         for (uint32_t c = 0; c < v->place[i].copies; c++) {
-            size_t copy = (size_t)(&v->place[i].copy[c] - v->copy), bytes = v->piece[i].count * element;
-            void *data;
+            size_t copy = (size_t)(&v->place[i].copy[c] - v->copy);
             if (v->copy[copy].owner != r->id)
                 continue;
             uint32_t node = v->copy_node[copy] != DTI_OWN_NODE ? v->copy_node[copy] : r->pu.memory_node;
-            DTI_TRY(dti_node_alloc(r, node, bytes, bytes >= HUGE_BYTES ? HUGE_BYTES : DTI_LINE, &data));
-            if (bytes >= HUGE_BYTES) /* a hint, before the first touch */
-                (void)madvise(data, bytes / HUGE_BYTES * HUGE_BYTES, MADV_HUGEPAGE);
-            if (p->value != NULL && bytes != 0)
-                memcpy(data, p->value + v->piece[i].first * element, bytes);
-            else
-                memset(data, 0, bytes);
-            v->copy[copy].data = data;
+            const char *value = p->value != NULL ? p->value + v->piece[i].first * element : NULL;
+            DTI_TRY(make_copy(r, node, v->piece[i].count * element, value, &v->copy[copy].data));
         }
     return DITTO_OK;
 }
@@ -193,6 +213,87 @@ void dti_copies_free(ditto_variable *v)
         dti_replica_free_remote(&v->team->replica[v->copy[c].owner], v->copy[c].data);
         v->copy[c].data = NULL;
     }
+}
+
+/* -- splits -- */
+
+bool dti_variable_is_splittable(const ditto_variable *v)
+{
+    return v->mirrored && !v->slot && !v->central && v->pieces == 1 && v->aggregation == DITTO_AGGREGATE_NONE;
+}
+
+ditto_status dti_variable_check_each(const ditto_variable *v)
+{
+    if (v->own_copies || v->team->n == 1 || dti_variable_is_splittable(v))
+        return DITTO_OK;
+    return DTI_FAIL(
+        DITTO_ERR_INVALID,
+        "an update of \"%s\" in which each replica has its own arguments needs a copy for each replica, but %s",
+        v->name,
+        v->slot         ? "it is an optimizer's own, which exists once"
+        : v->pieces > 1 ? "it is cut into shards, which exist once"
+        : v->central    ? "central storage keeps one copy for all"
+                        : "its copies are shared, because it aggregates: create it with "
+                          "DITTO_COPIES_PER_REPLICA, or without aggregation");
+}
+
+struct splitting {
+    const ditto_variable *v;
+    void *made[DITTO_MAX_REPLICAS]; /* of replicas that do not own the copy that they use; the others keep theirs */
+};
+
+static ditto_status make_own(struct dti_replica *r, void *argument)
+{
+    struct splitting *s = argument;
+    if (dti_owns_copy(s->v, r->id))
+        return DITTO_OK;
+    return make_copy(r, r->pu.memory_node, s->v->bytes, dti_component(s->v, r->id), &s->made[r->id]);
+}
+
+/* The copies have been made. */
+static void use_own(ditto_variable *v, const struct splitting *s)
+{
+    uint32_t copies = v->copies;
+    for (uint32_t i = 0; i < v->team->n; i++) {
+        if (dti_owns_copy(v, i))
+            continue;
+        v->copy[copies] = (struct dti_copy){ i, s->made[i] };
+        /* release: pairs with the acquire in dti_copy_of */
+        atomic_store_explicit(&v->copy_of[i], copies++, memory_order_release);
+    }
+    v->place[0].copies = copies;
+    atomic_store_explicit(&v->copies, copies, memory_order_relaxed); /* a number alone: nothing is read through it */
+    v->own_copies = true;
+}
+
+static ditto_status split(ditto_variable *v)
+{
+    struct splitting splitting = { .v = v };
+    ditto_status status = dti_team_run(v->team, make_own, &splitting, DITTO_FOREVER);
+    dti_team_renew(v->team); /* it uses no collective: nothing else has to be renewed */
+    if (status == DITTO_OK) {
+        use_own(v, &splitting);
+        return DITTO_OK;
+    }
+    for (uint32_t i = 0; i < v->team->n; i++)
+        dti_replica_free_remote(&v->team->replica[i], splitting.made[i]);
+    return status;
+}
+
+ditto_status dti_variable_split(ditto_variable *v)
+{
+    if (!v->own_copies && v->team->n > 1)
+        DTI_TRY(split(v));
+    dti_variable_set_may_differ(v);
+    return DITTO_OK;
+}
+
+void dti_variable_set_may_differ(ditto_variable *v)
+{
+    if (v->may_differ || v->team->n == 1)
+        return;
+    v->may_differ = true;
+    dti_optimizers_see_split(v);
 }
 
 void dti_copies_forget(ditto_variable *v)

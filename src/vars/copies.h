@@ -17,7 +17,10 @@ ditto_status dti_slot_create(const struct dti_strategy_base *base, const char *n
 ditto_status dti_copies_plan(ditto_variable *v, const ditto_variable *like);
 ditto_status dti_copies_plan_slot(ditto_variable *v, const struct dti_slot_piece *piece, size_t pieces);
 
-/* Cross context, entered: each on its owner's thread, with its part of `value`, or zeros. */
+/* -- Cross context, entered -- */
+/* The nodes of shards: `dealt` shards of the strategy's variables have one already. */
+void dti_copies_deal(ditto_variable *v, uint64_t dealt);
+/* Each copy on its owner's thread, with its part of `value`, or zeros. */
 ditto_status dti_copies_place(ditto_variable *v, const void *value);
 void dti_copies_free(ditto_variable *v);   /* any thread, the team alive and not poisoned */
 void dti_copies_forget(ditto_variable *v); /* the plan itself */

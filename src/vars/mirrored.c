@@ -49,6 +49,82 @@ static ditto_status write_pieces(struct dti_replica *self, const struct dti_upda
     return status;
 }
 
+/* -- components that may differ: each changes by what all give -- */
+
+struct write_each {
+    const ditto_variable *v;
+    enum dti_rule rule;
+    ditto_op op; /* 0: replica 0's value is taken */
+};
+
+static ditto_status write_each_part(struct dti_replica *self, const void *const *brought, void *context)
+{
+    alignas(DTI_LINE) char tile[4096];
+    const struct write_each *w = context;
+    const ditto_variable *v = w->v;
+    const void *source[DITTO_MAX_REPLICAS];
+    size_t element = ditto_dtype_bytes(v->spec.dtype), step = sizeof tile / element, first, end;
+    dti_tree_part(v->count, self->team->n, self->id, DTI_LINE, &first, &end);
+    for (size_t count; first < end; first += count) {
+        count = end - first < step ? end - first : step;
+        for (uint32_t i = 0; i < v->team->n; i++)
+            source[i] = (const char *)brought[i] + first * element;
+        if (w->op != 0)
+            DTI_TRY(dti_reduce_here(v->spec.dtype, w->op, source, v->team->n, count, tile));
+        else
+            memcpy(tile, source[0], count * element); /* it may be one of the copies */
+        dti_copies_write(v, w->rule, first, first + count, tile);
+    }
+    return DITTO_OK;
+}
+
+static ditto_status write_each(struct dti_replica *self, const struct dti_update *update, ditto_variable *v,
+                               enum dti_rule rule, struct dti_deadline *deadline)
+{
+    struct write_each context = { v, rule, update->op };
+    struct dti_together together = { .name = update->name,
+                                     .object = v->name,
+                                     .brought = update->item->src,
+                                     .work = write_each_part,
+                                     .context = &context };
+    return dti_work_together(self, &together, deadline);
+}
+
+static bool is_copy(const ditto_variable *v, const void *value)
+{
+    const char *at = value;
+    for (uint32_t c = 0; c < v->copies; c++) {
+        const char *copy = v->copy[c].data;
+        if (at < copy + v->bytes && copy < at + v->bytes)
+            return true;
+    }
+    return false;
+}
+
+static ditto_status write_value(struct dti_replica *self, const struct dti_update *update, const ditto_variable *v,
+                                struct dti_deadline *deadline)
+{
+    return v->pieces == 1 ? dti_update(self, update, deadline)
+                          : write_pieces(self, update, v, update->item->src, deadline);
+}
+
+/* Replica 0's value is one of the copies. A group of replicas that is late would read there what another
+ * group has written already, so all read a copy of the value. */
+static ditto_status write_from_copy(struct dti_replica *self, const struct dti_update *wish, const ditto_variable *v,
+                                    struct dti_deadline *deadline)
+{
+    struct dti_update update = *wish;
+    ditto_list_item item = *wish->item;
+    void *value;
+    DTI_TRY(dti_replica_alloc(self, v->bytes, DTI_LINE, &value));
+    memcpy(value, item.src, v->bytes);
+    item.src = value;
+    update.item = &item;
+    ditto_status status = write_value(self, &update, v, deadline);
+    dti_replica_free(self, value);
+    return status;
+}
+
 static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, enum dti_rule rule, const void *value)
 {
     static const char *const names[] = { "ditto_assign", "ditto_assign_add", "ditto_assign_sub" };
@@ -66,7 +142,11 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
     struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
     DTI_TRY(check_aggregation(v));
     dti_changed(v, self->id); /* also if it fails: it may have */
-    return v->pieces == 1 ? dti_update(self, &update, &deadline) : write_pieces(self, &update, v, value, &deadline);
+    if (v->may_differ && rule != DTI_ASSIGN)
+        return write_each(self, &update, v, rule, &deadline);
+    if (update.op == 0 && rule != DTI_ASSIGN && self->id == 0 && is_copy(v, value))
+        return write_from_copy(self, &update, v, &deadline);
+    return write_value(self, &update, v, &deadline);
 }
 
 /* -- cross-replica context: by all replicas where that is faster -- */
@@ -96,7 +176,9 @@ static ditto_status read_across(ditto_variable *v, void *dst)
 static ditto_status write_across(ditto_variable *v, enum dti_rule rule, const void *value)
 {
     struct dti_across across = { .v = v, .rule = rule, .value = value };
-    return dti_share(v->team, v->bytes * v->place[0].copies, v->count, DTI_LINE, write_range, &across);
+    /* relaxed: it says how long the work is, and nothing else */
+    uint32_t copies = v->pieces == 1 ? atomic_load_explicit(&v->copies, memory_order_relaxed) : 1;
+    return dti_share(v->team, v->bytes * copies, v->count, DTI_LINE, write_range, &across);
 }
 
 const struct dti_variable_kind dti_mirrored_kind = { "mirrored", write_mirrored, read_across, write_across };

@@ -23,7 +23,7 @@ static ditto_status make_items(ditto_optimizer *o)
     for (uint32_t k = 0; k < o->count; k++)
         for (uint32_t p = 0; p < o->variable[k]->pieces; p++, at++) {
             o->item[at] = (struct dti_optimizer_item){ k, p };
-            o->place[at] = o->variable[k]->place[p];
+            o->place[at] = o->variable[k]->may_differ ? DTI_WRITTEN_BY_FINISH : o->variable[k]->place[p];
         }
     while (o->ticking < o->items &&
            o->variable[o->item[o->ticking].variable]->piece[o->item[o->ticking].piece].count == 0)
@@ -243,6 +243,15 @@ ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t cou
     else
         *out = o;
     return status;
+}
+
+void dti_optimizers_see_split(const ditto_variable *v)
+{
+    ditto_optimizer **first = dti_registry_optimizers(v->team);
+    for (ditto_optimizer *o = first != NULL ? *first : NULL; o != NULL; o = o->next)
+        for (size_t i = 0; i < o->items; i++)
+            if (o->variable[o->item[i].variable] == v)
+                o->place[i] = DTI_WRITTEN_BY_FINISH;
 }
 
 /* After its strategy was destroyed the variables may be gone too. */

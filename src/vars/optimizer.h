@@ -10,6 +10,9 @@ struct dti_optimizer_item {
     uint32_t variable, piece;
 };
 
+/* Of an item whose copies may differ: `finish` writes each of them from its own value. */
+#define DTI_WRITTEN_BY_FINISH ((struct dti_place){ 0, NULL })
+
 struct ditto_optimizer {
     ditto_optimizer_options options; /* without zeros that stand for defaults; its name is the object's own */
     char *name;
@@ -38,6 +41,10 @@ struct dti_applying {
 /* What a rule is given of elements [first, end) of an item, but for the gradient; at most to the end of the slots' piece: *end is cut there. */
 void dti_applying_range(const struct dti_applying *a, size_t item, size_t first, size_t *end, ditto_rule_range *range);
 
+/* Elements [first, end) of an item whose components may differ. Each copy is changed from its own value, with
+ * the same gradient, which begins with element `first`. The slots change once. */
+void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, size_t end, const void *gradient);
+
 /* The replica's own thread: collective. The arguments have been checked. norm NULL: not wanted. */
 ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
                        double learning_rate, double *norm);
@@ -51,5 +58,7 @@ ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, 
 ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t count,
                                   const ditto_optimizer_options *options, ditto_optimizer **out);
 void dti_optimizer_destroy(ditto_optimizer *o);
+/* A variable's components may differ from now on. With the turn, no replica in ditto_apply. */
+void dti_optimizers_see_split(const ditto_variable *v);
 
 #endif

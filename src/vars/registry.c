@@ -9,6 +9,7 @@ struct dti_registry {
     struct dti_team *team;
     ditto_variable *first, **end;
     struct ditto_optimizer *optimizers;
+    uint64_t dealt; /* shards */
     struct dti_held *held, **held_end;
 };
 
@@ -75,6 +76,11 @@ ditto_variable *dti_registry_first(const struct dti_team *team)
 struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team)
 {
     return team->variables != NULL ? &team->variables->optimizers : NULL;
+}
+
+uint64_t *dti_registry_dealt(const struct dti_team *team)
+{
+    return &team->variables->dealt;
 }
 
 /* -- values that wait -- */

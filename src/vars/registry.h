@@ -17,9 +17,11 @@ ditto_status dti_registry_make(struct dti_team *team); /* when it is first neede
 void dti_registry_add(ditto_variable *v);
 void dti_registry_remove(ditto_variable *v);
 ditto_variable *dti_registry_first(const struct dti_team *team); /* in order of creation, by `next` */
-/* The head of the list of the strategy's optimizers, which are linked by `next`. NULL: there were no variables
- * yet. */
+/* The head of the list of the strategy's optimizers, which are linked by `next`. NULL: no variable was
+ * created yet. */
 struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team);
+/* How many shards of its variables have got a node. */
+uint64_t *dti_registry_dealt(const struct dti_team *team);
 
 ditto_status dti_held_add(struct dti_team *team, const char *name, const ditto_tensor *value); /* copied. NO_MEMORY */
 const struct dti_held *dti_held_first(const struct dti_team *team);

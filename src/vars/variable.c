@@ -72,6 +72,7 @@ static ditto_status settle(ditto_variable *v, const void *value)
     const struct dti_held *held = v->hidden ? NULL : dti_held_find(v->team, v->name);
     if (held != NULL)
         DTI_TRY(dti_held_check(held, v));
+    dti_copies_deal(v, *dti_registry_dealt(v->team));
     DTI_TRY(dti_copies_place(v, value));
     if (held != NULL) {
         ditto_status status = v->kind->cross_write(v, DTI_ASSIGN, held->value);
@@ -85,6 +86,8 @@ static ditto_status settle(ditto_variable *v, const void *value)
     dti_dependent_add(v->team, &v->dependent);
     if (!v->hidden)
         dti_registry_add(v);
+    if (v->pieces > 1 && !v->slot)
+        *dti_registry_dealt(v->team) += v->pieces;
     return DITTO_OK;
 }
 
@@ -99,15 +102,12 @@ static ditto_status fill_in(ditto_variable *v, const void *value)
     return status;
 }
 
-/* As it shares its copies, or has its own. */
-static ditto_status colocate(ditto_variable *v, const ditto_variable *like)
+/* With the turn. The variable shares its copies as the other one does. Where it needs its own, that is
+ * possible if the other one's copies can be split: they lie on the nodes on which one copy for each replica
+ * would lie. */
+static ditto_status plan_colocated(ditto_variable *v, const ditto_variable *like)
 {
-    if (like->team != v->team)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "\"%s\" is to lie with \"%s\", which is of another strategy, or of one that "
-                        "was destroyed",
-                        v->name, like->name);
-    if (v->own_copies && !like->own_copies && v->team->n > 1)
+    if (v->own_copies && !like->own_copies && v->team->n > 1 && !dti_variable_is_splittable(like))
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "\"%s\" needs a copy for each replica, but \"%s\", with which it is to lie, shares its copies",
                         v->name, like->name);
@@ -115,8 +115,24 @@ static ditto_status colocate(ditto_variable *v, const ditto_variable *like)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "\"%s\" is to lie with \"%s\", which is cut into %u parts: give it a partitioner", v->name,
                         like->name, like->pieces);
+    if (v->own_copies && !like->own_copies)
+        return dti_copies_plan(v, NULL);
     v->own_copies = like->own_copies;
-    return DITTO_OK;
+    return dti_copies_plan(v, like);
+}
+
+static ditto_status colocate(ditto_variable *v, const ditto_variable *like)
+{
+    struct dti_frame frame;
+    if (like->team != v->team)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" is to lie with \"%s\", which is of another strategy, or of one that "
+                        "was destroyed",
+                        v->name, like->name);
+    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_WHERE_IT_IS)); /* so that it is not split meanwhile */
+    ditto_status status = plan_colocated(v, like);
+    dti_cross_leave(v->team, &frame);
+    return status;
 }
 
 /* All that can be told from the options; no copy yet. */
@@ -145,8 +161,8 @@ static ditto_variable *describe(const struct dti_strategy_base *base, const ditt
     v->count = ditto_tensor_count(spec);
     v->bytes = ditto_tensor_bytes(spec);
     v->aggregation = o->aggregation != DITTO_AGGREGATE_DEFAULT ? o->aggregation : DITTO_AGGREGATE_NONE;
-    v->own_copies = !v->central &&
-                    (!v->mirrored || v->aggregation == DITTO_AGGREGATE_NONE || o->copies == DITTO_COPIES_PER_REPLICA);
+    v->wants_copies = o->copies == DITTO_COPIES_PER_REPLICA;
+    v->own_copies = !v->central && (!v->mirrored || v->wants_copies);
     v->trainable = o->trainable != DITTO_TRAINABLE_DEFAULT ? o->trainable == DITTO_TRAINABLE_ON : v->mirrored;
     v->partitioner = o->partitioner;
     return v;
@@ -156,9 +172,7 @@ static ditto_status make(ditto_variable *v, const ditto_tensor *initial, const d
 {
     const void *value;
     void *made = NULL;
-    if (o->colocate_with != NULL)
-        DTI_TRY(colocate(v, o->colocate_with));
-    DTI_TRY(dti_copies_plan(v, o->colocate_with));
+    DTI_TRY(o->colocate_with != NULL ? colocate(v, o->colocate_with) : dti_copies_plan(v, NULL));
     ditto_status status = evaluate(v, initial, o, &value, &made);
     if (status == DITTO_OK)
         status = fill_in(v, value);

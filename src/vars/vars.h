@@ -37,20 +37,27 @@ struct ditto_variable {
     size_t count, bytes;
     ditto_aggregation aggregation;
     bool trainable, mirrored;
-    bool own_copies; /* one for each replica by request or need, wherever replicas are: components may differ */
-    bool central;    /* one copy in all, on `node` */
-    bool slot;       /* an optimizer's: its pieces lie with those who update them */
-    bool hidden;     /* of the library's own: no list of variables has it */
-    uint32_t users;  /* optimizers that work on it; under the team's turn */
-    uint32_t node;   /* of the one copy, or of the first shard */
+    /* One copy for each replica, wherever replicas are: by request, by need, or since a split (copies.h). */
+    bool own_copies;
+    /* An update may have written the components one by one. Until then all copies are equal. */
+    bool may_differ;
+    bool wants_copies;             /* created with COPIES_PER_REPLICA */
+    bool central;                  /* one copy in all, on `node` */
+    bool slot;                     /* an optimizer's: its pieces lie with those who update them */
+    bool hidden;                   /* of the library's own: no list of variables has it */
+    uint32_t users;                /* optimizers that work on it; under the team's turn */
+    uint32_t node;                 /* of the one copy, or of the first shard */
     ditto_partitioner partitioner; /* as asked for */
     uint32_t pieces;
-    struct dti_piece *piece;           /* [pieces] */
-    uint32_t copies;                   /* physical, in all: of a variable of several pieces one of each */
+    struct dti_piece *piece; /* [pieces] */
+    /* Physical copies in all: of a variable of several pieces one of each. A split only adds copies behind
+     * those that there are, so that `copy` and what it points to stay valid; it changes `copies` and
+     * `copy_of` last. */
+    _Atomic uint32_t copies;
     struct dti_copy *copy;             /* [copies] each shared by the components of one or more replicas */
     uint32_t *copy_node;               /* [copies] DTI_OWN_NODE: its owner's */
-    struct dti_place *place;           /* [pieces] the copies of each */
-    uint32_t *copy_of;                 /* [replicas] index into copy, of a variable of one piece */
+    struct dti_place *place;           /* [pieces] the copies of each; under the turn */
+    _Atomic uint32_t *copy_of;         /* [replicas] index into copy, of a variable of one piece */
     struct dti_generation *generation; /* [replicas] */
     struct ditto_variable *next;       /* of its strategy */
 };
@@ -79,10 +86,20 @@ ditto_status dti_variable_check_own(const struct dti_replica *r, const ditto_var
 /* UNSUPPORTED: it has several pieces, so that no component lies in one row. `what` was to be done with it. */
 ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what);
 
-/* Of a variable of one piece. */
+/* The copy that is a replica's component, of a variable of one piece. Any thread. */
+static inline const struct dti_copy *dti_copy_of(const ditto_variable *v, uint32_t replica)
+{
+    /* acquire: pairs with the release in use_own (copies.c), so that the copy's address and contents are
+     * seen */
+    return &v->copy[atomic_load_explicit(&v->copy_of[replica], memory_order_acquire)];
+}
 static inline void *dti_component(const ditto_variable *v, uint32_t replica)
 {
-    return v->copy[v->copy_of[replica]].data;
+    return dti_copy_of(v, replica)->data;
+}
+static inline bool dti_owns_copy(const ditto_variable *v, uint32_t replica)
+{
+    return dti_copy_of(v, replica)->owner == replica;
 }
 /* The copy of a piece that is nearest to a replica. */
 static inline char *dti_nearest(const ditto_variable *v, uint32_t piece, uint32_t replica)
@@ -90,6 +107,28 @@ static inline char *dti_nearest(const ditto_variable *v, uint32_t piece, uint32_
     return v->pieces == 1 ? dti_component(v, replica) : v->place[piece].copy[0].data;
 }
 uint32_t dti_piece_of(const ditto_variable *v, size_t element); /* that it lies in */
+
+/* -- splits: shared copies become one copy for each replica --
+ *
+ * The components of a mirrored variable are equal, so they share copies until an update writes them one by
+ * one. Before it does so, the copies are split: each replica that does not own the copy that it uses gets one
+ * of its own, with the same contents. */
+
+/* True for a variable whose copies are shared until they are split. The copies of a variable that is sharded,
+ * central or an optimizer's slot, or that aggregates, stay as they were created. Any context. */
+bool dti_variable_is_splittable(const ditto_variable *v);
+/* INVALID: an update in which each replica has its own arguments is not possible, because there is not one
+ * copy for each replica, and the copies are never split. Any context, with the turn. */
+ditto_status dti_variable_check_each(const ditto_variable *v);
+/* Splits the copies of a mirrored variable, if they are shared, and notes that its components may differ. The
+ * variable has passed dti_variable_check_each. NO_MEMORY on any replica, SYSTEM: nothing has changed. Cross
+ * context, entered. */
+ditto_status dti_variable_split(ditto_variable *v);
+/* Notes that the variable's components may differ, and tells its optimizers. With the turn, while no other
+ * thread works on the variable. */
+void dti_variable_set_may_differ(ditto_variable *v);
+
+/* -- elements -- */
 
 /* Elements [first, end): every copy changed by `value`, which begins with element `first`; the nearest copy to dst. */
 void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first, size_t end, const void *value);

@@ -550,7 +550,71 @@ static void a_mirrored_variable_has_one_equal_copy_per_node(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* -- splits -- */
+
+static ditto_status split_by_update(ditto_replica *self, void *variable)
+{
+    float mine = (float)ditto_replica_id(self);
+    return ditto_update(self, variable, set_copy, NULL, &(ditto_tensor){ .data = &mine, .dtype = DITTO_F32 }, 1, NULL);
+}
+
+static void copies_are_shared_on_each_node_and_after_a_split_lie_with_their_replicas(void **state)
+{
+    enum { ELEMENTS = 100000 };
+    ditto_strategy *s = make_strategy(8, NULL);
+    ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { ELEMENTS } };
+    const float *before[8], *after[8];
+    ditto_variable *v;
+    (void)state;
+    assert_ok(ditto_variable_create(s, &spec, NULL, &v));
+    for (uint32_t i = 0; i < 8; i++)
+        assert_ok(ditto_variable_component(v, i, (const void **)&before[i]));
+    for (uint32_t i = 0; i < 8; i++)
+        for (uint32_t k = 0; k < 8; k++)
+            assert_int_equal(before[i] == before[k], node_of_page(before[i]) == node_of_page(before[k]));
+    assert_ok(ditto_strategy_run(s, split_by_update, v));
+    for (uint32_t i = 0; i < 8; i++) {
+        ditto_replica_info info;
+        assert_ok(ditto_strategy_replica_info(s, i, &info));
+        assert_ok(ditto_variable_component(v, i, (const void **)&after[i]));
+        assert_true(after[i][0] == (float)i);
+        assert_int_equal(node_of_page(after[i]), info.place.pu.memory_node);
+        assert_int_equal(node_of_page(after[i] + ELEMENTS - 1), info.place.pu.memory_node);
+        for (uint32_t k = 0; k < i; k++)
+            assert_ptr_not_equal(after[i], after[k]);
+    }
+    assert_ok(ditto_variable_destroy(v));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 /* -- shards and slots -- */
+
+/* Not each variable's first shard on the first node. */
+static void shards_of_all_variables_are_dealt_evenly_over_the_nodes(void **state)
+{
+    ditto_strategy *s = make_strategy(8, NULL);
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor spec = { .dtype = DITTO_F32, .rank = 2, .shape = { 9, 4096 } };
+    ditto_variable *v[3];
+    uint32_t devices[64], count = ditto_strategy_parameter_devices(s, devices, 64), most = 0, least = UINT32_MAX;
+    (void)state;
+    options.partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, 3, 0 };
+    for (int k = 0; k < 3; k++)
+        assert_ok(ditto_variable_create(s, &spec, &options, &v[k]));
+    for (uint32_t d = 0; d < count; d++) {
+        uint32_t here = 0;
+        for (int k = 0; k < 3; k++)
+            for (uint32_t i = 0; i < 3; i++)
+                here += v[k]->copy_node[i] == devices[d];
+        printf("  node %u: %u of 9 shards\n", devices[d], here);
+        most = here > most ? here : most;
+        least = here < least ? here : least;
+    }
+    assert_true(most - least <= 1);
+    for (int k = 0; k < 3; k++)
+        assert_ok(ditto_variable_destroy(v[k]));
+    assert_ok(ditto_strategy_destroy(s));
+}
 
 #define ROWS 60000 /* of two floats: several pages for each shard and slot */
 
@@ -808,6 +872,8 @@ int main(int count, char **word)
         cmocka_unit_test(central_storage_is_on_its_node),
         cmocka_unit_test(shards_and_slots_are_where_they_are_used_whatever_the_way),
         cmocka_unit_test(where_copies_are_shared_replica_0s_arguments_are_used_everywhere),
+        cmocka_unit_test(copies_are_shared_on_each_node_and_after_a_split_lie_with_their_replicas),
+        cmocka_unit_test(shards_of_all_variables_are_dealt_evenly_over_the_nodes),
         cmocka_unit_test(devices_and_their_blocks_are_where_they_should_be),
         cmocka_unit_test(without_helpers_memory_stays_with_the_first_pu),
         cmocka_unit_test(what_limits_the_process_is_reported),

@@ -204,6 +204,51 @@ static void rule_8_14_sync_on_read_saves_what_a_cross_read_gives_and_restores_by
     assert_ok(ditto_strategy_destroy(s));
 }
 
+static ditto_status set_own(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
+                            ditto_tensor *result)
+{
+    (void)count, (void)user, (void)result;
+    *(double *)copy->data = *(const double *)arguments[0].data;
+    return DITTO_OK;
+}
+
+static ditto_status split_by_update(ditto_replica *self, void *variable)
+{
+    double mine = ditto_replica_id(self) + 1.0;
+    return ditto_update(self, variable, set_own, NULL, &(ditto_tensor){ .data = &mine, .dtype = DITTO_F64 }, 1, NULL);
+}
+
+static void rule_8_14_a_split_variable_saves_its_first_component_and_is_restored_to_all(void **state)
+{
+    static const struct kind plain = { "w", DITTO_F64, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 };
+    const void *component[3];
+    double value;
+    (void)state;
+    ditto_strategy *s = make_strategy(3, NULL), *other = make_strategy(2, NULL);
+    ditto_variable *v = make(s, &plain), *w;
+    assert_ok(ditto_strategy_run(s, split_by_update, v));
+    assert_ok(ditto_checkpoint_save(s, own_path("split.h5"), NULL));
+    for (int round = 0; round < 2; round++) { /* as they are, and split once more */
+        assert_ok(ditto_checkpoint_restore(s, own_path("split.h5"), NULL, NULL));
+        for (uint32_t i = 0; i < 3; i++) {
+            assert_ok(ditto_variable_component(v, i, &component[i]));
+            assert_true(*(const double *)component[i] == 1);
+            assert_true(i == 0 || component[i] != component[i - 1]);
+        }
+        assert_ok(ditto_strategy_run(s, split_by_update, v));
+        for (uint32_t i = 0; i < 3; i++)
+            assert_true(*(const double *)component[i] == i + 1);
+    }
+    w = make(other, &plain); /* whose copies are shared */
+    assert_ok(ditto_checkpoint_restore(other, own_path("split.h5"), NULL, NULL));
+    assert_ok(ditto_variable_read(w, &value, sizeof value));
+    assert_true(value == 1);
+    assert_ok(ditto_variable_destroy(v));
+    assert_ok(ditto_variable_destroy(w));
+    assert_ok(ditto_strategy_destroy(s));
+    assert_ok(ditto_strategy_destroy(other));
+}
+
 static void rule_8_14_what_has_no_name_or_value_of_its_own_is_refused(void **state)
 {
     static const struct {
@@ -492,6 +537,7 @@ int main(void)
         cmocka_unit_test(rule_8_14_saved_with_one_number_of_replicas_restored_with_any_other),
         cmocka_unit_test(rule_8_14_one_entry_per_variable_that_tells_what_it_is),
         cmocka_unit_test(rule_8_14_sync_on_read_saves_what_a_cross_read_gives_and_restores_by_rule_11),
+        cmocka_unit_test(rule_8_14_a_split_variable_saves_its_first_component_and_is_restored_to_all),
         cmocka_unit_test(rule_8_14_what_has_no_name_or_value_of_its_own_is_refused),
         cmocka_unit_test(rule_8_14_a_value_is_held_until_its_variable_is_created),
         cmocka_unit_test(rule_8_14_what_does_not_fit_or_is_missing_restores_nothing),
