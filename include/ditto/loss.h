@@ -13,8 +13,9 @@ DITTO_BEGIN
  *      *out = sum over i of losses[i] * weights[i] / G
  *
  *  @param losses        of rank 1 or more, a real floating dtype; the first dimension is the batch
- *  @param weights       NULL: 1; else of the same dtype, and a shape that is the losses' or, of rank 1, their first
- *                       dimension. They do not change what is divided by
+ *  @param weights       NULL: 1. Else of the same dtype, and a shape that is the losses' or, of rank 1, their
+ *                       first dimension, or a scalar: one weight for all. They do not change what is divided
+ *                       by
  *  @param global_batch  G; 0: the replica's rows x the number of replicas (right where all replicas have as many)
  *  @retval DITTO_ERR_SHAPE        losses of rank 0; weights of another shape
  *  @retval DITTO_ERR_UNSUPPORTED  integers or complex numbers

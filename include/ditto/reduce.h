@@ -45,9 +45,10 @@ typedef struct ditto_places {
     uint32_t replica;
 } ditto_places;
 
-/** Reduces over replicas, without axes, into a mirrored value with a copy at each place. The destination itself is not
- *  changed. Slices that are reduced to a variable, or have dense_rows, become dense: zeros, and their rows added by the
- *  tree over rows of one index; MEAN divides by N.
+/** Reduces over replicas, without axes, into a mirrored value with a copy at each place. The destination
+ *  itself is not changed. Slices that are reduced to a variable, or have dense_rows, become dense: zeros, and
+ *  their rows added by the tree over rows of one index; MEAN divides by N. Slices without dense_rows that are
+ *  reduced to a replica stay slices, as ditto_strategy_reduce makes them.
  *  @retval as ditto_strategy_reduce */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op,
                                                                 const ditto_value *value, ditto_places places,

@@ -94,9 +94,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub_value(ditto_var
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names,
                                                            const ditto_value *const *members, uint32_t count,
                                                            ditto_value **out);
-/** The other way round of ditto_strategy_local_results: values of equal structure, one for each replica, become one
- *  value of that structure. A leaf that is one and the same value or variable for all becomes that, others per-replica
- *  ones.
+/** The other way round of ditto_strategy_local_results: values of equal structure, one for each replica,
+ *  become one value of that structure. A leaf that is one and the same value or variable for all becomes
+ *  that. The components of a variable, in the order of the replicas, become the variable. Other leaves become
+ *  per-replica values.
  *  @param values       [N]
  *  @param always_wrap  not 0: a leaf that is the same for all becomes per-replica too, unless it is a variable
  *  @retval DITTO_ERR_INVALID  different structures, dtypes or ranks; a leaf that has components itself */

@@ -91,9 +91,11 @@ ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t shards, uint64_t
 {
     DTI_ENTER();
     DTI_TRY(check_input(input, out));
+    if (shards == 0)
+        return DTI_FAIL(DITTO_ERR_RANGE, "shards is 0: there is at least one");
     if (index >= shards)
-        return DTI_FAIL(DITTO_ERR_RANGE, "shard %llu of %llu: they are numbered from 0", (unsigned long long)index,
-                        (unsigned long long)shards);
+        return DTI_FAIL(DITTO_ERR_RANGE, "index is %llu, but with shards = %llu they are numbered from 0 to %llu",
+                        (unsigned long long)index, (unsigned long long)shards, (unsigned long long)shards - 1);
     return dti_shard_create(input, shards, index, rows_of(input, 1), out);
 }
 

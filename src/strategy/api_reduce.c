@@ -59,7 +59,8 @@ static ditto_status check_places(const ditto_strategy *strategy, const ditto_pla
         return dti_variable_check_alive(places->of->variable);
     if (places->of->kind != DITTO_PER_REPLICA && places->of->kind != DITTO_MIRRORED_VALUE)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "%s has no places: give a per-replica or mirrored value, a variable, or a replica",
+                        "places.of names no places, because it is %s: give a per-replica or mirrored value, or a "
+                        "variable, or leave it NULL and set places.replica",
                         dti_value_kind_words(places->of->kind));
     return DITTO_OK;
 }

@@ -22,7 +22,7 @@ static ditto_status check_weights(const ditto_tensor *losses, const ditto_tensor
     if (weights->dtype != losses->dtype)
         return DTI_FAIL(DITTO_ERR_INVALID, "weights are %s, losses %s", ditto_dtype_name(weights->dtype),
                         ditto_dtype_name(losses->dtype));
-    bool same = weights->rank == losses->rank || weights->rank == 1;
+    bool same = weights->rank == losses->rank || weights->rank <= 1;
     for (uint32_t d = 0; same && d < weights->rank; d++)
         same = weights->shape[d] == losses->shape[d];
     if (!same)
@@ -39,7 +39,7 @@ static void weigh(const ditto_tensor *losses, const ditto_tensor *weights, size_
     size_t bytes = ditto_dtype_bytes(losses->dtype), row = ditto_tensor_count(losses) / losses->shape[0];
     dti_to_f64(out, losses->dtype, (const char *)losses->data + first * bytes, count);
     for (size_t i = 0; weights != NULL && i < count; i++) {
-        size_t at = weights->rank == losses->rank ? first + i : (first + i) / row;
+        size_t at = weights->rank == 0 ? 0 : weights->rank == losses->rank ? first + i : (first + i) / row;
         double weight;
         dti_to_f64(&weight, weights->dtype, (const char *)weights->data + at * bytes, 1);
         out[i] *= weight;

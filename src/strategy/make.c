@@ -259,6 +259,18 @@ static bool all_same(const ditto_value *const *values, uint32_t n)
     return same;
 }
 
+/* The variable whose components the values are, each at its replica's place; NULL: they are not. */
+static ditto_value *variable_of(const ditto_value *const *values, uint32_t n)
+{
+    ditto_value *of = values[0]->container;
+    for (uint32_t i = 0; i < n; i++) {
+        const ditto_value *own = values[i]->container;
+        if (own == NULL || own->kind != DITTO_VARIABLE || own->variable != of->variable || values[i]->replica != i)
+            return NULL;
+    }
+    return of;
+}
+
 static ditto_status regroup_leaf(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n,
                                  ditto_value **out)
 {
@@ -306,8 +318,13 @@ static ditto_status regroup_nest(ditto_strategy *strategy, const ditto_value *co
 static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n, bool wrap,
                             ditto_value **out)
 {
-    ditto_value *nest;
+    ditto_value *nest, *variable;
     DTI_TRY(check_structure(values, n));
+    variable = variable_of(values, n);
+    if (variable != NULL) {
+        *out = dti_value_keep(variable);
+        return DITTO_OK;
+    }
     if (all_same(values, n) && (!wrap || values[0]->kind == DITTO_VARIABLE)) {
         *out = dti_value_keep(values[0]);
         return DITTO_OK;

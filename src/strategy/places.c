@@ -15,6 +15,7 @@ struct delivery {
     struct dti_parts parts; /* what is reduced; NULL: `whole` is copied */
     const void *whole;      /* one value, the same for all */
     void *made;             /* whole, if it was made here */
+    bool sparse;            /* the result is slices, in `to` already */
 };
 
 struct deliveries {
@@ -36,20 +37,27 @@ static bool is_place(const struct delivery *d, uint32_t replica)
 
 /* -- planning: what each result is made of -- */
 
+static bool to_variable(const struct delivery *d)
+{
+    return d->places->of != NULL && d->places->of->kind == DITTO_VARIABLE;
+}
+
+/* Slices stay slices where nothing says how many rows a dense array would have. */
+static ditto_status plan_sparse(const struct deliveries *all, struct delivery *d)
+{
+    d->sparse = true;
+    return dti_concatenate_slices(d->from, all->op, &d->to);
+}
+
 /* Rows of the dense array that slices become. */
 static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
 {
     const ditto_value *of = d->places->of;
-    size_t bytes, rows = of != NULL && of->kind == DITTO_VARIABLE && of->variable->spec.rank != 0
-                             ? of->variable->spec.shape[0]
-                             : d->from->dense_rows;
-    if (rows == 0)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "slices whose dense_rows are not known, reduced to a place: reduce them to a "
-                        "variable, say dense_rows, or use ditto_strategy_reduce");
+    size_t bytes,
+        rows = to_variable(d) && of->variable->spec.rank != 0 ? of->variable->spec.shape[0] : d->from->dense_rows;
     d->spec =
         (ditto_tensor){ .dtype = d->from->part[0].dtype, .rank = 2, .shape = { rows, d->from->part[0].shape[1] } };
-    if (of != NULL && of->kind == DITTO_VARIABLE) {
+    if (to_variable(d)) {
         if (of->variable->count != rows * d->spec.shape[1])
             return DTI_FAIL(DITTO_ERR_SHAPE, "rows of %zu elements do not fit \"%s\"", d->spec.shape[1],
                             of->variable->name);
@@ -72,7 +80,7 @@ static ditto_status plan_delivery(const struct deliveries *all, struct delivery 
     if (d->from->kind == DITTO_NEST)
         return DTI_FAIL(DITTO_ERR_INVALID, "a nest reduced to places: give its members, as a batch");
     if (d->from->kind == DITTO_SLICES)
-        return plan_dense(all, d);
+        return to_variable(d) || d->from->dense_rows != 0 ? plan_dense(all, d) : plan_sparse(all, d);
     if (d->from->kind == DITTO_VARIABLE)
         DTI_TRY(dti_variable_check_alive(d->from->variable));
     dti_value_part(d->from, 0, &d->spec);
@@ -95,6 +103,8 @@ static ditto_status make_copies(struct dti_replica *r, const struct deliveries *
     for (uint32_t i = 0; i < all->count; i++) {
         struct delivery *d = &all->delivery[i];
         ditto_tensor *part = &d->to->part[r->id];
+        if (d->sparse)
+            continue;
         part->rank = DTI_NO_PART;
         if (!is_place(d, r->id))
             continue;
@@ -137,6 +147,8 @@ static ditto_status deliver(struct dti_replica *r, void *argument)
     ditto_status status = DITTO_OK;
     for (uint32_t i = 0; i < all->count && status == DITTO_OK; i++) {
         size_t first, end;
+        if (all->delivery[i].sparse)
+            continue;
         dti_tree_part(ditto_tensor_count(&all->delivery[i].spec), r->team->n, r->id, DTI_LINE, &first, &end);
         status = deliver_range(all, &all->delivery[i], first, end);
     }
@@ -150,7 +162,8 @@ static ditto_status deliver_all(struct deliveries *all)
     struct dti_frame frame;
     for (uint32_t i = 0; i < all->count; i++) {
         DTI_TRY(plan_delivery(all, &all->delivery[i]));
-        DTI_TRY(dti_value_make(all->strategy, DITTO_MIRRORED_VALUE, &all->delivery[i].to));
+        if (!all->delivery[i].sparse)
+            DTI_TRY(dti_value_make(all->strategy, DITTO_MIRRORED_VALUE, &all->delivery[i].to));
     }
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
     ditto_status status = dti_meeting_run(all->strategy, deliver, all);

@@ -7,26 +7,44 @@
 
 /* -- creation -- */
 
+static ditto_status check_enum(const ditto_variable_options *o, const char *field, int value, int least, int most,
+                               const char *hint)
+{
+    if (value == 0 || (value >= least && value <= most))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_RANGE, "options->%s of the variable \"%.100s\" is %d, which is no value of ditto_%s%s",
+                    field, dti_variable_name(o), value, field, hint);
+}
+
 static ditto_status check_enums(const ditto_variable_options *o)
 {
-    bool aggregation_known =
-        o->aggregation == DITTO_AGGREGATE_DEFAULT ||
-        (o->aggregation >= DITTO_AGGREGATE_NONE && o->aggregation <= DITTO_AGGREGATE_ONLY_FIRST_REPLICA);
-    if ((unsigned)o->synchronization > DITTO_SYNCHRONIZATION_NONE || !aggregation_known ||
-        (unsigned)o->copies > DITTO_COPIES_PER_REPLICA || (unsigned)o->trainable > DITTO_TRAINABLE_OFF)
-        return DTI_FAIL(DITTO_ERR_RANGE,
-                        "synchronization %d, aggregation %d, copies %d, trainable %d: one of them is not a "
-                        "value of its enum (an op is no aggregation)",
-                        (int)o->synchronization, (int)o->aggregation, (int)o->copies, (int)o->trainable);
-    DTI_TRY(dti_partitioner_check(&o->partitioner));
-    if (o->partitioner.kind != DITTO_PARTITION_NONE &&
-        (o->synchronization == DITTO_ON_READ || o->copies == DITTO_COPIES_PER_REPLICA || o->colocate_with != NULL))
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "a partitioner with ON_READ, COPIES_PER_REPLICA or colocate_with: shards exist "
-                        "once, on nodes in turn; leave one of the two out");
+    DTI_TRY(check_enum(o, "synchronization", (int)o->synchronization, DITTO_ON_WRITE, DITTO_SYNCHRONIZATION_NONE, ""));
+    DTI_TRY(check_enum(o, "aggregation", (int)o->aggregation, DITTO_AGGREGATE_NONE, DITTO_AGGREGATE_ONLY_FIRST_REPLICA,
+                       ": use DITTO_AGGREGATE_SUM, not DITTO_SUM, and the like"));
+    DTI_TRY(check_enum(o, "copies", (int)o->copies, DITTO_COPIES_PER_REPLICA, DITTO_COPIES_PER_REPLICA, ""));
+    DTI_TRY(check_enum(o, "trainable", (int)o->trainable, DITTO_TRAINABLE_ON, DITTO_TRAINABLE_OFF, ""));
     if (o->synchronization == DITTO_SYNCHRONIZATION_NONE)
-        return DTI_FAIL(DITTO_ERR_INVALID, "synchronization NONE: a variable is synchronized on write or on read");
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "options->synchronization of the variable \"%.100s\" is NONE: it is synchronized on write or on read",
+            dti_variable_name(o));
     return DITTO_OK;
+}
+
+static ditto_status check_partitioner(const ditto_variable_options *o)
+{
+    const char *with = o->synchronization == DITTO_ON_READ     ? "synchronization ON_READ"
+                       : o->copies == DITTO_COPIES_PER_REPLICA ? "DITTO_COPIES_PER_REPLICA"
+                       : o->colocate_with != NULL              ? "colocate_with"
+                                                               : NULL;
+    DTI_TRY(dti_partitioner_check(&o->partitioner));
+    if (o->partitioner.kind == DITTO_PARTITION_NONE || with == NULL)
+        return DITTO_OK;
+    return DTI_FAIL(
+        DITTO_ERR_INVALID,
+        "the variable \"%.100s\" has a partitioner and %s: shards exist once, on nodes in turn; leave one of the "
+        "two out",
+        dti_variable_name(o), with);
 }
 
 static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_options *o)
@@ -35,12 +53,15 @@ static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_optio
     DTI_TRY(dti_tensor_check(t, &bytes));
     if (t->data != NULL && o->initialize != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "both initial->data and options->initialize are given: a variable has one initial "
-                        "value");
+                        "both initial->data and options->initialize are given for the variable \"%.100s\": it has one "
+                        "initial value",
+                        dti_variable_name(o));
     if (o->aggregation == DITTO_AGGREGATE_MEAN && !dti_dtype_is_float(t->dtype))
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "MEAN of a variable of %s: its result is no integer; use a floating dtype or SUM",
-                        ditto_dtype_name(t->dtype));
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "options->aggregation of the variable \"%.100s\", of %s, is MEAN, whose result is no integer: use a "
+            "floating dtype or SUM",
+            dti_variable_name(o), ditto_dtype_name(t->dtype));
     if (o->aggregation == DITTO_AGGREGATE_SUM || o->aggregation == DITTO_AGGREGATE_MEAN)
         return dti_rule_check(DTI_ADD, t->dtype);
     return DITTO_OK;
@@ -56,6 +77,7 @@ ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor 
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_variable_options"));
     DTI_TRY(check_enums(&known));
+    DTI_TRY(check_partitioner(&known));
     DTI_TRY(check_spec(initial, &known));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
     const struct dti_strategy_base *base = dti_base_of(strategy);

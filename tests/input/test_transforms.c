@@ -399,7 +399,9 @@ static void what_makes_no_sense_is_refused(void **state)
     for (int i = 0; i < 9; i++)
         ditto_dataset_destroy(zipped[i]);
     assert_status(ditto_dataset_shard(d, 3, 3, &out), DITTO_ERR_RANGE);
+    assert_message("index is 3");
     assert_status(ditto_dataset_shard(d, 0, 0, &out), DITTO_ERR_RANGE);
+    assert_message("shards is 0");
     assert_status(ditto_dataset_prefetch(d, 0, &out), DITTO_ERR_RANGE);
     assert_status(ditto_dataset_map(d, NULL, NULL, NULL, &out), DITTO_ERR_INVALID);
     map.components = 1;

@@ -260,6 +260,54 @@ static void regroup_is_the_other_way_round(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+static void a_variables_components_are_regrouped_to_the_variable(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        uint32_t n = replica_counts[k], count;
+        ditto_strategy *strategy = make_strategy(n, NULL);
+        double one = 1;
+        ditto_tensor t = scalar(&one);
+        ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+        ditto_variable *variable;
+        ditto_value *value, *part[64], *nest, *of_nest[64], *again;
+        const ditto_value *found;
+        options.synchronization = k % 2 ? DITTO_ON_READ : DITTO_ON_WRITE;
+        assert_ok(ditto_variable_create(strategy, &t, &options, &variable));
+        assert_ok(ditto_variable_value(variable, &value));
+        assert_ok(ditto_strategy_local_results(strategy, value, part, &count));
+        assert_int_equal(count, n);
+        for (int wrap = 0; wrap < 2; wrap++) {
+            assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)part, wrap, &again));
+            assert_int_equal(ditto_value_kind_of(again), DITTO_VARIABLE);
+            assert_ptr_equal(again, value);
+            assert_ok(ditto_value_destroy(again));
+        }
+        if (n > 1) { /* not in the replicas' order: the components alone */
+            ditto_value *first = part[0];
+            part[0] = part[1];
+            part[1] = first;
+            assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)part, 0, &again));
+            assert_int_equal(ditto_value_kind_of(again), DITTO_PER_REPLICA);
+            assert_ok(ditto_value_destroy(again));
+        }
+        for (uint32_t r = 0; r < n; r++)
+            assert_ok(ditto_value_destroy(part[r]));
+        assert_ok(ditto_strategy_nest(strategy, NULL, (const ditto_value *[]){ value }, 1, &nest));
+        assert_ok(ditto_strategy_local_results(strategy, nest, of_nest, &count)); /* leaf by leaf */
+        assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)of_nest, 0, &again));
+        assert_ok(ditto_value_member(again, "0", &found));
+        assert_int_equal(ditto_value_kind_of(found), DITTO_VARIABLE);
+        assert_ok(ditto_value_destroy(again));
+        for (uint32_t r = 0; r < n; r++)
+            assert_ok(ditto_value_destroy(of_nest[r]));
+        assert_ok(ditto_value_destroy(nest));
+        assert_ok(ditto_value_destroy(value));
+        assert_ok(ditto_variable_destroy(variable));
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
 static void nests_have_members_by_path(void **state)
 {
     (void)state;
@@ -442,6 +490,7 @@ int main(void)
         cmocka_unit_test(rule_3_5_what_has_no_container_is_its_own),
         cmocka_unit_test(rule_3_6_components_may_differ_in_shape_alone),
         cmocka_unit_test(regroup_is_the_other_way_round),
+        cmocka_unit_test(a_variables_components_are_regrouped_to_the_variable),
         cmocka_unit_test(nests_have_members_by_path),
         cmocka_unit_test(values_of_a_destroyed_or_another_strategy_are_refused),
         cmocka_unit_test(nests_have_a_limit),

@@ -654,8 +654,8 @@ static void rule_7_5_ungrouped_gives_one_result_for_each_copy(void **state)
         assert_ok(ditto_value_component(results, 0, &first));
         assert_ok(ditto_value_component(results, 2, &last));
         assert_true(*(double *)first.data == 8 && *(double *)last.data == 8);
-        assert_true((first.data == last.data) == (copies == DITTO_COPIES_DEFAULT));       /* one node: one copy */
-        ditto_value *grouped = results; /* anything but NULL */
+        assert_true((first.data == last.data) == (copies == DITTO_COPIES_DEFAULT));           /* one node: one copy */
+        ditto_value *grouped = results;                                                       /* anything but NULL */
         assert_ok(ditto_variable_update(variable, double_it, NULL, NULL, 0, NULL, &grouped)); /* grouped: dropped */
         assert_null(grouped);
         assert_true(*(double *)first.data == 8);

@@ -465,8 +465,9 @@ static void rule_4_8_into_a_dense_destination_they_are_added_row_by_row(void **s
     assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .of = to_small }, &dense),
                   DITTO_ERR_RANGE);
     assert_message("a slice of row 2");
-    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .replica = 0 }, &dense),
-                  DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .of = value }, &dense),
+                  DITTO_ERR_INVALID); /* slices say no places */
+    assert_message("places.of names no places, because it is slices");
     assert_status(ditto_strategy_reduce_to(strategy, DITTO_MIN, value, (ditto_places){ .of = to }, &dense),
                   DITTO_ERR_UNSUPPORTED);
     ditto_value *huge = make_slices(strategy, (size_t)1 << 61), *once;
@@ -486,6 +487,69 @@ static void rule_4_8_into_a_dense_destination_they_are_added_row_by_row(void **s
         assert_ok(ditto_value_destroy(made[i]));
     assert_ok(ditto_variable_destroy(variable));
     assert_ok(ditto_variable_destroy(small));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void expect_slices(const ditto_value *value, const int64_t *indices, size_t rows, double third)
+{
+    ditto_slices s;
+    size_t dense_rows;
+    assert_int_equal(ditto_value_kind_of(value), DITTO_SLICES);
+    assert_ok(ditto_value_slices(value, 0, &s, &dense_rows));
+    assert_int_equal(dense_rows, 0);
+    assert_int_equal(s.rows, rows);
+    assert_memory_equal(s.indices, indices, rows * sizeof *indices);
+    assert_true(((double *)s.values)[4] == third);
+}
+
+static void rule_4_8_slices_stay_sparse_where_no_dense_destination_is_known(void **state)
+{
+    static const int64_t want[] = { 0, 1, 1, 1, 2, 1 };
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    double zeros[8] = { 0 };
+    ditto_tensor t = { .data = zeros, .dtype = DITTO_F64, .rank = 2, .shape = { 4, 2 } };
+    ditto_tensor scalar = { .data = zeros, .dtype = DITTO_F64 };
+    ditto_variable *variable, *number;
+    ditto_value *value = make_slices(strategy, 0), *known = make_slices(strategy, 3), *to, *to_number, *out[4], *one;
+    assert_ok(ditto_variable_create(strategy, &t, NULL, &variable));
+    assert_ok(ditto_variable_create(strategy, &scalar, NULL, &number));
+    assert_ok(ditto_variable_value(variable, &to));
+    assert_ok(ditto_variable_value(number, &to_number));
+    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .replica = 1 }, &one));
+    expect_slices(one, want, 6, 11);
+    assert_ok(ditto_value_destroy(one));
+    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, value, (ditto_places){ .replica = 2 }, &one));
+    expect_slices(one, want, 6, 11.0 / 3);
+    assert_ok(ditto_value_destroy(one));
+    assert_status(ditto_strategy_reduce_to(strategy, DITTO_MIN, value, (ditto_places){ .replica = 0 }, &one),
+                  DITTO_ERR_UNSUPPORTED);
+    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .of = to_number }, &one),
+                  DITTO_ERR_SHAPE); /* dense, and too small */
+    ditto_places places[4] = { { .replica = 0 }, { .of = to }, { .replica = 1 }, { .replica = 2 } };
+    assert_ok(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value, value, known, value },
+                                             places, 4, out));
+    expect_slices(out[0], want, 6, 11);
+    expect_slices(out[3], want, 6, 11);
+    for (int i = 1; i < 3; i++) { /* to a variable, or with the number of rows: dense */
+        assert_int_equal(ditto_value_kind_of(out[i]), DITTO_MIRRORED_VALUE);
+        assert_ok(ditto_value_tensor(out[i], &t));
+        assert_int_equal(t.shape[0], i == 1 ? 4 : 3);
+        assert_true(((double *)t.data)[2] == 3 + 11 + 13 + 23);
+    }
+    for (int i = 0; i < 4; i++)
+        assert_ok(ditto_value_destroy(out[i]));
+    out[0] = NULL;
+    places[1].of = to_number; /* one that fails: nothing is set */
+    assert_status(
+        ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value, value }, places, 2, out),
+        DITTO_ERR_SHAPE);
+    assert_null(out[0]);
+    ditto_value *made[] = { value, known, to, to_number };
+    for (int i = 0; i < 4; i++)
+        assert_ok(ditto_value_destroy(made[i]));
+    assert_ok(ditto_variable_destroy(variable));
+    assert_ok(ditto_variable_destroy(number));
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
@@ -683,6 +747,7 @@ int main(void)
         cmocka_unit_test(rule_4_7_broadcast_to_makes_one_copy_per_place),
         cmocka_unit_test(rule_4_8_slices_are_concatenated_and_stay_sparse),
         cmocka_unit_test(rule_4_8_into_a_dense_destination_they_are_added_row_by_row),
+        cmocka_unit_test(rule_4_8_slices_stay_sparse_where_no_dense_destination_is_known),
         cmocka_unit_test(rule_5_1_gather_concatenates_along_an_axis),
         cmocka_unit_test(rule_5_1_four_errors_that_differ),
         cmocka_unit_test(rule_5_2_nests_leaf_by_leaf_slices_not_plain_itself),

@@ -59,8 +59,23 @@ static void rule_8_1_none_and_mean_of_integers_are_refused_at_creation(void **st
     options.synchronization = DITTO_ON_READ;
     options.aggregation = DITTO_AGGREGATE_MEAN;
     assert_status(ditto_variable_create(s, &i64_scalar, &options, &v), DITTO_ERR_INVALID);
+    options.name = "w";                                 /* messages name the variable and the option */
     options.aggregation = (ditto_aggregation)DITTO_SUM; /* an op is no aggregation */
     assert_status(ditto_variable_create(s, &f32_scalar, &options, &v), DITTO_ERR_RANGE);
+    assert_message("options->aggregation of the variable \"w\" is 1");
+    assert_message("DITTO_AGGREGATE_SUM, not DITTO_SUM");
+    options.aggregation = DITTO_AGGREGATE_DEFAULT;
+    options.synchronization = (ditto_synchronization)4;
+    assert_status(ditto_variable_create(s, &f32_scalar, &options, &v), DITTO_ERR_RANGE);
+    assert_message("options->synchronization of the variable \"w\" is 4");
+    options.synchronization = DITTO_ON_WRITE;
+    options.copies = (ditto_copies)2;
+    assert_status(ditto_variable_create(s, &f32_scalar, &options, &v), DITTO_ERR_RANGE);
+    assert_message("options->copies of the variable \"w\" is 2");
+    options.copies = DITTO_COPIES_DEFAULT;
+    options.trainable = (ditto_trainable)-1;
+    assert_status(ditto_variable_create(s, &f32_scalar, &options, &v), DITTO_ERR_RANGE);
+    assert_message("options->trainable of the variable \"w\" is -1");
     assert_status(ditto_variable_create(s, NULL, NULL, &v), DITTO_ERR_INVALID);
     bad.dtype = (ditto_dtype)0;
     assert_status(ditto_variable_create(s, &bad, NULL, &v), DITTO_ERR_INVALID);
