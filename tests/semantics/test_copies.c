@@ -735,23 +735,23 @@ static void lookups_gathers_and_indexed_updates_see_the_components_of_a_split_va
 
 struct watching {
     ditto_variable *v;
-    const double *shared;
-    _Atomic bool ready;
+    _Atomic bool ready, over;
     int failures;
+    const void *last; /* what it saw at last */
 };
 
 static void *watch(void *argument)
 {
     struct watching *w = argument;
-    const void *at = w->shared;
     char text[300];
-    for (bool first = true; at == w->shared; first = false) {
-        if (ditto_variable_component(w->v, 3, &at) != DITTO_OK || ((const volatile double *)at)[0] < 0 ||
+    bool over;
+    do { /* once more when it is over */
+        over = w->over;
+        if (ditto_variable_component(w->v, 3, &w->last) != DITTO_OK || ((const volatile double *)w->last)[0] != 1 ||
             ditto_variable_describe(w->v, text, sizeof text, NULL) != DITTO_OK)
             w->failures++;
-        if (first)
-            w->ready = true;
-    }
+        w->ready = true;
+    } while (!over);
     return NULL;
 }
 
@@ -770,13 +770,16 @@ static void a_thread_that_looks_during_a_split_sees_the_old_copies_or_the_new_on
     for (int trial = 0; trial < test_trials(20); trial++) {
         struct watching w = { .v = make(s, 1, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT) };
         pthread_t thread;
-        w.shared = component(w.v, 3);
+        const double *shared = component(w.v, 3);
         assert_int_equal(pthread_create(&thread, NULL, watch, &w), 0);
         while (!w.ready)
             sched_yield();
         assert_ok(ditto_variable_update(w.v, set_nothing, NULL, (const ditto_value *[]){ ids }, 1, NULL, NULL));
+        w.over = true;
         pthread_join(thread, NULL);
         assert_int_equal(w.failures, 0);
+        assert_ptr_not_equal(w.last, shared);
+        assert_ptr_equal(w.last, component(w.v, 3));
         assert_ok(ditto_variable_destroy(w.v));
     }
     assert_ok(ditto_value_destroy(ids));
