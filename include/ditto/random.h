@@ -47,8 +47,9 @@ DITTO_API void ditto_random_f32(ditto_random *random, float *dst, size_t count);
 /** In [0, 1): multiples of 2^-53, two words each. */
 DITTO_API void ditto_random_f64(ditto_random *random, double *dst, size_t count);
 /** Of the normal distribution with mean 0 and variance 1, two words each, from the next word on whose number is a
- *  multiple of four: two at a time by Box and Muller (Ann. Math. Stat. 29(2), 1958), with the C library's log, sin and
- *  cos, which may differ in the last bit between machines. An odd count leaves two words unused. */
+ *  multiple of four: two at a time by Box and Muller (Ann. Math. Stat. 29(2), 1958). The logarithm, sine and cosine are
+ *  ditto's own, so the bits are the same with every compiler, C library and processor. No number is further than 8.6 from
+ *  0. An odd count leaves two words unused. */
 DITTO_API void ditto_random_normal_f64(ditto_random *random, double *dst, size_t count);
 /** The same, computed in f64 and rounded. */
 DITTO_API void ditto_random_normal_f32(ditto_random *random, float *dst, size_t count);

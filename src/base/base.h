@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "base/crc32c.h"
 #include "base/dtype.h"
+#include "base/elementary.h"
 #include "base/fenv.h"
 #include "base/fork.h"
 #include "base/futex.h"

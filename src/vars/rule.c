@@ -1,10 +1,10 @@
 /* src/vars/rule.c - elementwise updates. Sums, products, minima and maxima are the reductions' own kernels; differences and
- * quotients are here. Pure. */
+ * quotients are here, quotients of complex numbers in quotient.c. Pure. */
 #include "vars/rule.h"
 #include "base/base.h"
 #include "sync/sync.h"
+#include "vars/quotient.h"
 
-#include <complex.h>
 #include <string.h>
 
 /* The kernels of one dtype; x and y are an element of the old and of the given value. */
@@ -32,8 +32,6 @@
 
 FLOATING(f32, float)
 FLOATING(f64, double)
-FLOATING(c64, float complex)
-FLOATING(c128, double complex)
 SIGNED(i8, int8_t)
 SIGNED(i16, int16_t)
 SIGNED(i32, int32_t)
@@ -42,6 +40,16 @@ UNSIGNED(u8, uint8_t)
 UNSIGNED(u16, uint16_t)
 UNSIGNED(u32, uint32_t)
 UNSIGNED(u64, uint64_t)
+
+/* Complex numbers subtract as twice as many reals. */
+static void subtract_c64(void *new, const void *old, const void *given, size_t count)
+{
+    subtract_f32(new, old, given, 2 * count);
+}
+static void subtract_c128(void *new, const void *old, const void *given, size_t count)
+{
+    subtract_f64(new, old, given, 2 * count);
+}
 
 /* f16 and bf16 by way of f32: rounded once. */
 #define TILE 256
@@ -73,13 +81,13 @@ HALF(bf16, DITTO_BF16)
 static const struct {
     dti_combine *subtract, *divide; /* NULL: bool */
 } own[DITTO_BOOL + 1] = {
-    [DITTO_F16] = { subtract_f16, divide_f16 }, [DITTO_BF16] = { subtract_bf16, divide_bf16 },
-    [DITTO_F32] = { subtract_f32, divide_f32 }, [DITTO_F64] = { subtract_f64, divide_f64 },
-    [DITTO_C64] = { subtract_c64, divide_c64 }, [DITTO_C128] = { subtract_c128, divide_c128 },
-    [DITTO_I8] = { subtract_i8, divide_i8 },    [DITTO_I16] = { subtract_i16, divide_i16 },
-    [DITTO_I32] = { subtract_i32, divide_i32 }, [DITTO_I64] = { subtract_i64, divide_i64 },
-    [DITTO_U8] = { subtract_u8, divide_u8 },    [DITTO_U16] = { subtract_u16, divide_u16 },
-    [DITTO_U32] = { subtract_u32, divide_u32 }, [DITTO_U64] = { subtract_u64, divide_u64 },
+    [DITTO_F16] = { subtract_f16, divide_f16 },       [DITTO_BF16] = { subtract_bf16, divide_bf16 },
+    [DITTO_F32] = { subtract_f32, divide_f32 },       [DITTO_F64] = { subtract_f64, divide_f64 },
+    [DITTO_C64] = { subtract_c64, dti_quotient_c64 }, [DITTO_C128] = { subtract_c128, dti_quotient_c128 },
+    [DITTO_I8] = { subtract_i8, divide_i8 },          [DITTO_I16] = { subtract_i16, divide_i16 },
+    [DITTO_I32] = { subtract_i32, divide_i32 },       [DITTO_I64] = { subtract_i64, divide_i64 },
+    [DITTO_U8] = { subtract_u8, divide_u8 },          [DITTO_U16] = { subtract_u16, divide_u16 },
+    [DITTO_U32] = { subtract_u32, divide_u32 },       [DITTO_U64] = { subtract_u64, divide_u64 },
 };
 
 static const struct {

@@ -32,8 +32,8 @@ struct dti_step dti_step_of(const ditto_optimizer_options *options, double learn
                              .learning_rate = learning_rate,
                              .number = number };
     if (options->rule == DITTO_RULE_ADAM) {
-        step.rate1 = learning_rate / (1 - pow(options->beta1, (double)number));
-        step.scale2 = 1 / sqrt(1 - pow(options->beta2, (double)number));
+        step.rate1 = learning_rate / (1 - dti_power(options->beta1, (uint64_t)number));
+        step.scale2 = 1 / sqrt(1 - dti_power(options->beta2, (uint64_t)number));
     }
     return step;
 }

@@ -94,6 +94,44 @@ static void numbers_have_their_distributions(void **state)
     free(single);
 }
 
+/* Moments of 4 million normal numbers, how many lie in each hundredth of the distribution and in the tails, and how the two
+ * of a pair hang together: all within 5 standard errors. */
+static void normal_numbers_have_the_normal_distribution(void **state)
+{
+    enum { N = 4000000, BINS = 100, TAILS = 5 };
+    static const double tail_of[] = { 0.31731050786291410, 0.04550026389635842, 0.0026997960632601866,
+                                      6.334248366623985e-05, 5.733031437583866e-07 };
+    double *x = malloc(N * sizeof *x), moment[5] = { 0 }, pairs = 0, largest = 0;
+    long bin[BINS] = { 0 }, tail[TAILS] = { 0 }, upper = 0;
+    (void)state;
+    ditto_random random = ditto_random_make(test_seed(4), 1);
+    ditto_random_normal_f64(&random, x, N);
+    for (int i = 0; i < N; i++) {
+        double below = 0.5 * erfc(-x[i] / sqrt(2)), power = 1;
+        for (int k = 1; k <= 4; k++)
+            moment[k] += (power *= x[i]) / N;
+        bin[below < 1 ? (int)(below * BINS) : BINS - 1]++;
+        for (int k = 0; k < TAILS; k++)
+            tail[k] += fabs(x[i]) > k + 1;
+        upper += x[i] > 3;
+        largest = fabs(x[i]) > largest ? fabs(x[i]) : largest;
+        pairs += i % 2 ? x[i] * x[i - 1] : 0;
+    }
+    assert_true(fabs(moment[1]) < 5 / sqrt(N) && fabs(moment[2] - 1) < 5 * sqrt(2.0 / N));
+    assert_true(fabs(moment[3]) < 5 * sqrt(15.0 / N) && fabs(moment[4] - 3) < 5 * sqrt(96.0 / N));
+    assert_true(fabs(pairs) < 5 * sqrt(N / 2.0));
+    for (int k = 0; k < TAILS; k++)
+        assert_true(fabs((double)tail[k] - N * tail_of[k]) < 5 * sqrt(N * tail_of[k]) + 1);
+    assert_true(fabs((double)upper - N * tail_of[2] / 2) < 5 * sqrt(N * tail_of[2] / 2));
+    double squares = 0;
+    for (int k = 0; k < BINS; k++)
+        squares += ((double)bin[k] - N / BINS) * ((double)bin[k] - N / BINS) / (N / BINS);
+    print_message("  chi-square of %d bins %.1f, largest %.3f\n", BINS, squares, largest);
+    assert_true(fabs(squares - (BINS - 1)) < 5 * sqrt(2.0 * (BINS - 1)));
+    assert_true(largest < 8.6); /* sqrt(2 * 53 * log 2): uniform numbers are multiples of 2^-53 */
+    free(x);
+}
+
 struct drawing {
     struct report report;
     double own[64], same[64];
@@ -135,6 +173,7 @@ int main(void)
         cmocka_unit_test(the_generator_gives_its_known_answers),
         cmocka_unit_test(a_number_depends_on_its_place_alone),
         cmocka_unit_test(numbers_have_their_distributions),
+        cmocka_unit_test(normal_numbers_have_the_normal_distribution),
         cmocka_unit_test(replicas_have_streams_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,281 @@
+/* tests/golden/test_golden.c - the same bits with every compiler, optimisation, set of instructions and C
+ * library: hashes of results against values that were computed once. A change of one of them is a change
+ * of what programs compute, and is said in CHANGELOG.md.
+ *
+ * The test is also run with GLIBC_TUNABLES, which makes the C library choose other variants of its
+ * functions. */
+#include "support.h"
+
+#include <math.h>
+
+#include "golden.h"
+
+#define VARIANT(name) extern const struct golden_variant golden_##name;
+#include "golden_variants.h"
+#undef VARIANT
+
+static const struct golden_variant *const variants[] = {
+#define VARIANT(name) &golden_##name,
+#include "golden_variants.h"
+#undef VARIANT
+};
+
+#define PART(part) [GOLDEN_##part] = #part
+static const char *const part_names[GOLDEN_PARTS] = {
+    PART(LOG),
+    PART(SINE),
+    PART(COSINE),
+    PART(POWER),
+    PART(SUM_OF_PRODUCTS),
+    PART(QUOTIENT_C64),
+    PART(QUOTIENT_C128),
+    PART(STEPS_F32),
+    PART(STEPS_F64),
+    PART(KERNELS_REAL),
+    PART(KERNELS_COMPLEX),
+    PART(KERNELS_HALF),
+    PART(KERNELS_INTEGER),
+};
+
+static const uint64_t expected[GOLDEN_PARTS] = {
+    [GOLDEN_LOG] = 0xfeace5c7c8807402,
+    [GOLDEN_SINE] = 0x4be21ef8a2f3feb2,
+    [GOLDEN_COSINE] = 0xfbda595e1f2c4612,
+    [GOLDEN_POWER] = 0xc39957ad70913fe1,
+    [GOLDEN_SUM_OF_PRODUCTS] = 0x8410bab477de9836,
+    [GOLDEN_QUOTIENT_C64] = 0x7168ec76769407cf,
+    [GOLDEN_QUOTIENT_C128] = 0x9b8db0bfaa160c56,
+    [GOLDEN_STEPS_F32] = 0x0fe5f08c6bc1a13f,
+    [GOLDEN_STEPS_F64] = 0x5cdaa638a76d8070,
+    [GOLDEN_KERNELS_REAL] = 0x18a4143cae77195d,
+    [GOLDEN_KERNELS_COMPLEX] = 0xb158d917bb3c8fcf,
+    [GOLDEN_KERNELS_HALF] = 0xe2e29df15c1fbcec,
+    [GOLDEN_KERNELS_INTEGER] = 0x1a3f84f6ed649f41,
+};
+
+static bool can_run(const struct golden_variant *variant)
+{
+#if defined(__x86_64__)
+    bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return (avx512 || !variant->needs_avx512) && (fma || !variant->needs_avx2_and_fma);
+#else
+    return !variant->needs_avx512 && !variant->needs_avx2_and_fma;
+#endif
+}
+
+static void arithmetic_has_its_bits_with_every_compiler_and_set_of_instructions(void **state)
+{
+    int wrong = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+        uint64_t hash[GOLDEN_PARTS];
+        if (!can_run(variants[i])) {
+            print_message("  %s: this processor cannot run it\n", variants[i]->name);
+            continue;
+        }
+        variants[i]->compute(hash);
+        for (int k = 0; k < GOLDEN_PARTS; k++)
+            if (hash[k] != expected[k]) {
+                print_error("  %s, %s: 0x%016llx, not 0x%016llx\n", variants[i]->name, part_names[k],
+                            (unsigned long long)hash[k], (unsigned long long)expected[k]);
+                wrong++;
+            }
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* -- what programs see -- */
+
+#define BASIS UINT64_C(0xcbf29ce484222325)
+
+/* Of the C library's functions, which ditto does not use: another number shows that another variant of
+ * them is at work. */
+static uint64_t hash_libm(void)
+{
+    uint64_t hash = BASIS;
+    for (int i = 1; i < 20000; i++) {
+        double value = sin(i * 0.0137) + pow(0.999, i * 0.37) + log1p(-i / 20001.0);
+        hash = golden_hash(hash, &value, sizeof value);
+    }
+    return hash;
+}
+
+static void normal_numbers_have_their_bits(void **state)
+{
+    enum { COUNT = 10001 };
+    static double x[COUNT];
+    static float y[COUNT];
+    (void)state;
+    ditto_random random = ditto_random_make(42, 7);
+    ditto_random_normal_f64(&random, x, COUNT);
+    ditto_random_normal_f32(&random, y, COUNT);
+    uint64_t hash = golden_hash(golden_hash(BASIS, x, sizeof x), y, sizeof y);
+    print_message("  normals 0x%016llx; the C library 0x%016llx\n", (unsigned long long)hash,
+                  (unsigned long long)hash_libm());
+    assert_int_equal(hash, 0x1d6ca73bae160d3f);
+}
+
+enum { ROWS = 300 };
+
+struct training {
+    struct report report;
+    ditto_variable *variable;
+    ditto_optimizer *optimizer;
+    ditto_dtype dtype;
+};
+
+static ditto_status take_steps(ditto_replica *self, void *argument)
+{
+    struct training *t = argument;
+    static double gradient[3][ROWS];
+    double *own = gradient[ditto_replica_id(self)];
+    for (int step = 0; step < 20; step++) {
+        uint64_t state = (uint64_t)step * 3 + ditto_replica_id(self) + 1;
+        for (int i = 0; i < ROWS; i++) {
+            double number = golden_number(&state);
+            if (t->dtype == DITTO_F32)
+                ((float *)own)[i] = (float)number;
+            else
+                own[i] = number;
+        }
+        ditto_tensor tensor = { .data = own, .dtype = t->dtype, .rank = 1, .shape = { ROWS } };
+        EXPECT(&t->report, ditto_apply(self, t->optimizer, &tensor, NULL) == DITTO_OK);
+    }
+    return DITTO_OK;
+}
+
+static uint64_t train(ditto_dtype dtype, double clip_norm)
+{
+    static struct training t;
+    static double value[ROWS];
+    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_tensor initial = { .data = value, .dtype = dtype, .rank = 1, .shape = { ROWS } };
+    ditto_strategy *s = make_strategy(3, NULL);
+    t = (struct training){ .dtype = dtype };
+    memset(value, 0, sizeof value);
+    options.rule = DITTO_RULE_ADAM;
+    options.learning_rate = 0.01;
+    options.beta1 = 0.9425; /* variants of glibc's pow differ in its twelfth power */
+    options.beta2 = 0.999;
+    options.clip_norm = clip_norm;
+    assert_ok(ditto_variable_create(s, &initial, NULL, &t.variable));
+    assert_ok(ditto_optimizer_create(&t.variable, 1, &options, &t.optimizer));
+    run_all(s, take_steps, &t, &t.report);
+    assert_ok(ditto_variable_read(t.variable, value, ROWS * ditto_dtype_bytes(dtype)));
+    uint64_t hash = golden_hash(BASIS, value, ROWS * ditto_dtype_bytes(dtype));
+    assert_ok(ditto_optimizer_destroy(t.optimizer));
+    assert_ok(ditto_variable_destroy(t.variable));
+    assert_ok(ditto_strategy_destroy(s));
+    return hash;
+}
+
+static void adam_has_its_bits(void **state)
+{
+    uint64_t found[] = { train(DITTO_F32, 0), train(DITTO_F64, 0), train(DITTO_F64, 100) };
+    (void)state;
+    print_message("  Adam 0x%016llx 0x%016llx 0x%016llx\n", (unsigned long long)found[0], (unsigned long long)found[1],
+                  (unsigned long long)found[2]);
+    assert_int_equal(found[0], 0x96b42074aac5c9e7);
+    assert_int_equal(found[1], 0x306de9466a042ae9);
+    assert_int_equal(found[2], 0x6254d0c220b163c5);
+}
+
+/* Complex numbers of either dtype as `count` pairs of parts. */
+static void make_complex(ditto_dtype dtype, void *out, size_t count, uint64_t seed)
+{
+    for (size_t i = 0; i < 2 * count; i++) {
+        double number = golden_number(&seed);
+        if (dtype == DITTO_C64)
+            ((float *)out)[i] = (float)number;
+        else
+            ((double *)out)[i] = number;
+    }
+}
+
+static uint64_t scatter(ditto_dtype dtype, ditto_scatter_op op)
+{
+    static double value[2 * ROWS], slice[2 * ROWS];
+    static int64_t index[ROWS];
+    ditto_variable *v;
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_tensor initial = { .data = value, .dtype = dtype, .rank = 1, .shape = { ROWS } };
+    make_complex(dtype, value, ROWS, 1);
+    make_complex(dtype, slice, ROWS, 2);
+    for (int i = 0; i < ROWS; i++)
+        index[i] = i;
+    ditto_slices slices = { .values = slice, .indices = index, .rows = ROWS, .row_count = 1, .dtype = dtype };
+    assert_ok(ditto_variable_create(s, &initial, NULL, &v));
+    assert_ok(ditto_variable_scatter(v, op, &slices));
+    assert_ok(ditto_variable_read(v, value, ROWS * ditto_dtype_bytes(dtype)));
+    assert_ok(ditto_variable_destroy(v));
+    assert_ok(ditto_strategy_destroy(s));
+    return golden_hash(BASIS, value, ROWS * ditto_dtype_bytes(dtype));
+}
+
+static void complex_numbers_divide_and_subtract_to_their_bits(void **state)
+{
+    uint64_t found[] = { scatter(DITTO_C64, DITTO_SCATTER_DIV), scatter(DITTO_C128, DITTO_SCATTER_DIV),
+                         scatter(DITTO_C64, DITTO_SCATTER_SUB), scatter(DITTO_C128, DITTO_SCATTER_SUB) };
+    (void)state;
+    print_message("  quotients 0x%016llx 0x%016llx, differences 0x%016llx 0x%016llx\n", (unsigned long long)found[0],
+                  (unsigned long long)found[1], (unsigned long long)found[2], (unsigned long long)found[3]);
+    assert_int_equal(found[0], 0x19419cc931fffff2);
+    assert_int_equal(found[1], 0x82280fe5ac2f9fe2);
+    assert_int_equal(found[2], 0x4d43af46416ff9a4);
+    assert_int_equal(found[3], 0x93cba7761ed21aa3);
+}
+
+struct reducing {
+    struct report report;
+    ditto_dtype dtype;
+    uint64_t hash;
+};
+
+static ditto_status multiply(ditto_replica *self, void *argument)
+{
+    struct reducing *r = argument;
+    static double value[5][2 * ROWS];
+    double *own = value[ditto_replica_id(self)];
+    make_complex(r->dtype, own, ROWS, ditto_replica_id(self) + 1);
+    EXPECT(&r->report, ditto_all_reduce(self, own, own, ROWS, r->dtype, DITTO_PROD, NULL) == DITTO_OK);
+    EXPECT(&r->report, ditto_all_reduce(self, own, own, ROWS, r->dtype, DITTO_MEAN, NULL) == DITTO_OK);
+    if (ditto_replica_id(self) == 0)
+        r->hash = golden_hash(BASIS, own, ROWS * ditto_dtype_bytes(r->dtype));
+    return DITTO_OK;
+}
+
+static void complex_products_over_replicas_have_their_bits_with_all_kernels(void **state)
+{
+    static struct reducing r;
+    (void)state;
+    for (int kernels = DITTO_KERNELS_DEFAULT; kernels <= DITTO_KERNELS_AVX512; kernels++)
+        for (int wide = 0; wide < 2; wide++) {
+            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+            ditto_strategy *s;
+            options.kernels = (ditto_kernels)kernels;
+            options.replicas = 5;
+            ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &s);
+            if (status == DITTO_ERR_UNSUPPORTED)
+                continue;
+            assert_int_equal(status, DITTO_OK);
+            r = (struct reducing){ .dtype = wide ? DITTO_C128 : DITTO_C64 };
+            run_all(s, multiply, &r, &r.report);
+            assert_ok(ditto_strategy_destroy(s));
+            print_message("  kernels %d, products 0x%016llx\n", kernels, (unsigned long long)r.hash);
+            assert_int_equal(r.hash, wide ? 0xd47da35baa75b777 : 0x13c0e7203dcc01ff);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arithmetic_has_its_bits_with_every_compiler_and_set_of_instructions),
+        cmocka_unit_test(normal_numbers_have_their_bits),
+        cmocka_unit_test(adam_has_its_bits),
+        cmocka_unit_test(complex_numbers_divide_and_subtract_to_their_bits),
+        cmocka_unit_test(complex_products_over_replicas_have_their_bits_with_all_kernels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
