@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs into a scratch directory and builds outside programs as a user would: cc app.c $(pkg-config ...), C and C++, shared
-# and static.
+# Installs into a scratch directory and builds outside programs as a user would, cc app.c $(pkg-config ...), in C and C++,
+# shared and static, where pkg-config knows of no other package than ditto's:
+#     install.sh [BUILD DIRECTORY]
 set -eu
 cd "$(dirname "$0")/../.."
 scratch=$(mktemp -d)
@@ -8,11 +9,24 @@ trap 'rm -rf "$scratch"' EXIT
 build=${1:-build}
 [ -f "$build/build.ninja" ] || meson setup "$build" >/dev/null
 ninja -C "$build" >/dev/null
-DESTDIR=$scratch meson install -C "$build" --no-rebuild --quiet
-pc=$(find "$scratch" -name ditto.pc)
-export PKG_CONFIG_PATH="${pc%/*}" PKG_CONFIG_SYSROOT_DIR="$scratch"
-lib=$(find "$scratch" -name libditto.so)
+DESTDIR=$scratch/whole meson install -C "$build" --no-rebuild --quiet
+fail() { echo "install: $*" >&2; exit 1; }
+
+# A second copy without the shared libraries, in which -lditto is the archive.
+cp -r "$scratch/whole" "$scratch/archives"
+find "$scratch/archives" -name 'libditto*.so*' -delete
+
+# flags TREE WORDS...: what pkg-config says on a machine that has no development package of any other library.
+flags() {
+    tree=$scratch/$1; shift
+    pc=$(find "$tree" -name ditto.pc)
+    prefix=$(sed -n 's/^prefix=//p' "$pc")
+    env -u PKG_CONFIG_PATH PKG_CONFIG_LIBDIR="${pc%/*}" pkg-config --define-variable=prefix="$tree$prefix" "$@" ||
+        fail "pkg-config $*: it looks for packages that programs do not need"
+}
+lib=$(find "$scratch/whole" -name libditto.so)
 lib=${lib%/*}
+
 cat >"$scratch/app.c" <<'APP'
 #include <ditto.h>
 #include <stdio.h>
@@ -39,24 +53,73 @@ int main(void)
 }
 APP
 cp "$scratch/app.c" "$scratch/app.cpp"
-zlib=$(sed -n 's/^Requires.private:.*zlib.*/-lz/p' "$pc") # pkg-config --static would bring what hwloc's plugins need, too
-# shellcheck disable=SC2046 # lists of words
+cat >"$scratch/checkpoint.c" <<'APP'
+#include <ditto.h>
+#include <ditto/checkpoint.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
 {
-    gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Wno-missing-field-initializers "$scratch/app.c" $(pkg-config --cflags --libs ditto) -o "$scratch/c"
-    g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror "$scratch/app.cpp" $(pkg-config --cflags --libs ditto) -o "$scratch/cpp"
-    gcc -std=c11 "$scratch/app.c" $(pkg-config --cflags ditto) "$lib/libditto.a" -lhwloc -lnuma $zlib -lpthread -lm -o "$scratch/static"
+    ditto_strategy *strategy;
+    ditto_variable *variable;
+    double value = 2.5;
+    ditto_tensor initial = { .data = &value, .dtype = DITTO_F64 };
+    (void)argc;
+    if (ditto_strategy_create(DITTO_MIRRORED, NULL, &strategy) != DITTO_OK ||
+        ditto_variable_create(strategy, &initial, NULL, &variable) != DITTO_OK ||
+        ditto_checkpoint_save(strategy, argv[1], NULL) != DITTO_OK ||
+        ditto_checkpoint_restore(strategy, argv[1], NULL, NULL) != DITTO_OK ||
+        ditto_variable_read(variable, &value, sizeof value) != DITTO_OK)
+        return fprintf(stderr, "%s\n", ditto_last_error()->message), 1;
+    printf("saved and restored: %g\n", value);
+    ditto_variable_destroy(variable);
+    return ditto_strategy_destroy(strategy) == DITTO_OK ? 0 : 1;
 }
-for program in c cpp static; do
-    echo "$program: $(LD_LIBRARY_PATH=$lib "$scratch/$program")"
+APP
+
+warnings="-Wall -Wextra -Wpedantic -Werror"
+# shellcheck disable=SC2046,SC2086 # lists of words
+{
+    gcc -std=c11 $warnings -Wno-missing-field-initializers "$scratch/app.c" \
+        $(flags whole --cflags --libs ditto) -o "$scratch/c"
+    g++ -std=c++17 $warnings "$scratch/app.cpp" $(flags whole --cflags --libs ditto) -o "$scratch/cpp"
+    gcc -std=c11 "$scratch/app.c" $(flags archives --static --cflags --libs ditto) -o "$scratch/static"
+    gcc -D_GNU_SOURCE -DHOST_JEMALLOC=0 tests/embed/host.c $(flags whole --cflags --libs ditto) -o "$scratch/host"
+    gcc -D_GNU_SOURCE -DHOST_JEMALLOC=0 -Wl,--no-as-needed tests/embed/host.c \
+        $(flags archives --static --cflags --libs ditto) -o "$scratch/host_static"
+}
+programs="c cpp static host host_static"
+if [ -f "$lib/libditto-hdf5.so" ]; then
+    # shellcheck disable=SC2046 # lists of words
+    {
+        gcc -std=c11 "$scratch/checkpoint.c" $(flags whole --cflags --libs ditto-hdf5) -o "$scratch/hdf5"
+        gcc -std=c11 "$scratch/checkpoint.c" $(flags archives --static --cflags --libs ditto-hdf5) \
+            -o "$scratch/hdf5_static"
+    }
+    programs="$programs hdf5 hdf5_static"
+fi
+for program in $programs; do
+    echo "$program: $(LD_LIBRARY_PATH=$lib "$scratch/$program" "$scratch/$program.h5")"
 done
-[ -x "$(find "$scratch" -name ditto-info)" ] || { echo "ditto-info is not installed"; exit 1; }
-readelf -d "$lib/libditto.so" | grep -q 'SONAME.*libditto.so.0' || { echo "no soname"; exit 1; }
+
+# The archive brings jemalloc's code under other names. Linking jemalloc as well would replace the program's malloc.
+! flags whole --static --libs ditto | grep -q jemalloc || fail "--static links jemalloc"
+for program in static host_static hdf5_static; do
+    [ -f "$scratch/$program" ] || continue
+    readelf -d "$scratch/$program" | grep NEEDED >"$scratch/needed"
+    ! grep -qE 'ditto|jemalloc' "$scratch/needed" || fail "$program needs $(grep -E 'ditto|jemalloc' "$scratch/needed")"
+done
+# A program that links the shared library needs it alone.
+readelf -d "$scratch/c" | grep NEEDED | grep -vE 'libditto|libc\.so|libgcc_s' >"$scratch/needed" || true
+[ ! -s "$scratch/needed" ] || fail "a program with the shared library needs $(cat "$scratch/needed")"
+
+[ -x "$(find "$scratch/whole" -name ditto-info)" ] || fail "ditto-info is not installed"
+readelf -d "$lib/libditto.so" | grep -q 'SONAME.*libditto.so.0' || fail "no soname"
 # Beside ditto_* only what src/ditto.map names, for libraries that stand beside this one.
-source=$(dirname "$0")/../../src
 exported=$(nm -D --defined-only "$lib/libditto.so" | awk '{print $3}' | grep -v '^ditto_' |
-    while read -r symbol; do grep -qw "$symbol" "$source/ditto.map" || echo "$symbol"; done)
-[ -z "$exported" ] || { echo "exported, and neither ditto_* nor in src/ditto.map: $exported"; exit 1; }
+    while read -r symbol; do grep -qw "$symbol" src/ditto.map || echo "$symbol"; done)
+[ -z "$exported" ] || fail "exported, and neither ditto_* nor in src/ditto.map: $exported"
 if [ -f "$lib/libditto-hdf5.so" ]; then
     exported=$(nm -D --defined-only "$lib/libditto-hdf5.so" | awk '{print $3}' | grep -v '^ditto_checkpoint' || true)
-    [ -z "$exported" ] || { echo "libditto-hdf5 exports beside ditto_checkpoint*: $exported"; exit 1; }
+    [ -z "$exported" ] || fail "libditto-hdf5 exports beside ditto_checkpoint*: $exported"
 fi
