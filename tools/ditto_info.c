@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void usage(const char *problem)
 {
@@ -127,6 +129,30 @@ static struct request parse(int count, char **word)
     return r;
 }
 
+/* hwloc crashes on some files that lstopo did not write. The file is read in a child process first, which this program can
+ * do: it has no other thread and no signal handlers (docs/adr/0019-topology-files-are-trusted.md). */
+static void try_topology(const ditto_topology_options *options)
+{
+    enum { MOST_SECONDS = 60 };
+    int status = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        ditto_topology *topology;
+        alarm(MOST_SECONDS);
+        if (ditto_topology_create(options, &topology) == DITTO_OK)
+            ditto_topology_destroy(topology);
+        _exit(0); /* an error that the library reports is reported by the parent */
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFSIGNALED(status))
+        return;
+    fprintf(stderr,
+            "ditto-info: hwloc crashes on %s (%s): the file is not as lstopo writes it; record it again with "
+            "`lstopo file.xml`\n",
+            options->xml_path, strsignal(WTERMSIG(status)));
+    exit(1);
+}
+
 static void print_placement_text(const struct survey *s)
 {
     size_t length;
@@ -145,6 +171,8 @@ int main(int count, char **word)
     struct survey s;
     if (r.measure && (r.topology.xml_path != NULL || r.topology.synthetic != NULL))
         usage("--measure needs this machine");
+    if (r.topology.xml_path != NULL)
+        try_topology(&r.topology);
     survey_make(&s, &r);
     if (r.text_only)
         print_placement_text(&s);

@@ -44,8 +44,12 @@ typedef enum ditto_status {
 /** One thread's last error. */
 typedef struct ditto_error {
     ditto_status status;
-    int32_t replica;      /**< id of the replica that it happened on, -1: on none */
-    int32_t system_errno; /**< errno of the system call that failed, 0: none did */
+    int32_t replica; /**< id of the replica that it happened on, -1: on none */
+
+    /** errno of the system call that failed, or 0 if none did. With DITTO_ERR_NO_MEMORY never 0: what the kernel said, or
+     *  ENOMEM. */
+    int32_t system_errno;
+
     int32_t user_code;    /**< with DITTO_ERR_USER: the code given to ditto_fail */
     const char *function; /**< the public function that failed */
     char message[512];    /**< one line, no newline; never empty in an error */

@@ -10,8 +10,14 @@ DITTO_BEGIN
 typedef struct ditto_topology ditto_topology;
 
 typedef struct ditto_topology_options {
-    size_t struct_size;    /**< set by DITTO_TOPOLOGY_OPTIONS_INIT */
-    const char *xml_path;  /**< a machine recorded by `lstopo file.xml`; NULL: this machine */
+    size_t struct_size; /**< set by DITTO_TOPOLOGY_OPTIONS_INIT */
+
+    /** A machine recorded by `lstopo file.xml`; NULL: this machine. The file must come from a source that the program
+     *  trusts, as its configuration does: hwloc reads it in this process, and hwloc 2.9 crashes on some files that
+     *  lstopo did not write. A program that takes such files from others tries them in a process of their own first,
+     *  as ditto-info does. */
+    const char *xml_path;
+
     const char *synthetic; /**< an hwloc synthetic machine, "pack:2 [numa] core:4 pu:2"; NULL: this machine */
     const char
         *cpus; /**< only these PUs, "0-31,64": a part of the machine, for instance one of its sockets; NULL: all */
@@ -29,9 +35,12 @@ typedef struct ditto_topology_counts {
     uint32_t core_kinds;    /**< 1: all cores alike; more: hybrid (fast and efficient ones); 0: not known */
     double
         cpu_quota; /**< CPUs that cgroups grant (v1 cfs quota or v2 cpu.max, the least of all ancestors); 0: no limit */
-    uint32_t
-        mesh[DITTO_MESH_RANK]; /**< the largest package's nodes, the largest node's cores, the largest core's PUs */
-    uint32_t regular;          /**< 1: the mesh is full; 0: some coordinates have no PU */
+
+    /** The extent of each dimension: the number of packages, the NUMA nodes of the package that has most of them, the
+     *  cores of the node that has most, and the PUs of the core that has most. */
+    uint32_t mesh[DITTO_MESH_RANK];
+
+    uint32_t regular; /**< 1: the mesh is full; 0: some coordinates have no PU */
 } ditto_topology_counts;
 
 /** No NUMA node: the operating system shows none for this PU. */
@@ -86,7 +95,8 @@ typedef struct ditto_node {
  *  @retval DITTO_ERR_NOT_FOUND  there is no file at xml_path
  *  @retval DITTO_ERR_CORRUPT    the file is not an hwloc topology
  *  @retval DITTO_ERR_UNSUPPORTED  a usable PU has a number above 8191; more than 1024 NUMA nodes; options of a newer version
- *  @retval DITTO_ERR_SYSTEM     this machine or the thread's affinity could not be read
+ *  @retval DITTO_ERR_SYSTEM     this machine or the thread's affinity could not be read: a sandbox refuses
+ *                               sched_getaffinity or the directories of /sys
  *  @retval DITTO_ERR_RANGE      no PU is left that the process may use (an empty cpuset); `cpus` names one that is not
  *                               there or not allowed
  *  @retval DITTO_ERR_NO_MEMORY

@@ -21,7 +21,8 @@ void dti_fail(ditto_status status, int error_number, const char *format, ...)
     dti_error_serial++;
     last_error.status = status;
     last_error.replica = dti_error_replica;
-    last_error.system_errno = error_number;
+    /* An allocation that failed without a system call of ours: malloc's refusals are all ENOMEM. */
+    last_error.system_errno = status == DITTO_ERR_NO_MEMORY && error_number == 0 ? ENOMEM : error_number;
     last_error.user_code = 0;
     last_error.function = dti_public_function;
     va_start(arguments, format);

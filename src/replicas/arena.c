@@ -47,7 +47,10 @@ struct dti_arena {
     uint32_t node_os, touch_pu; /* touch_pu: where first touch must happen; DTI_NO_PU: the owner is there anyway */
     bool strict;
     unsigned index, tcache;
-    _Atomic int binding;  /* ditto_binding; falls once from wished to FIRST_TOUCH, read by reports */
+    _Atomic int binding; /* ditto_binding; falls once from wished to FIRST_TOUCH, read by reports */
+    /* errno of the last range that the system refused, for messages. Relaxed: the owner reads what its own call has left,
+     * or another refusal of the same arena. */
+    _Atomic int refused;
     pthread_mutex_t lock; /* of ranges: extents may be mapped by a remote free's bookkeeping too */
     struct dti_range *ranges;
     size_t ranges_count, ranges_room;
@@ -76,10 +79,10 @@ static void touch(const struct dti_arena *a, void *start, size_t bytes)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     struct dti_mask own, there;
     bool moved = false;
-    if (a->touch_pu != DTI_NO_PU && dti_affinity_get(&own) == DITTO_OK) {
+    if (a->touch_pu != DTI_NO_PU && dti_affinity_try_get(&own)) {
         dti_mask_clear(&there);
         dti_mask_add(&there, a->touch_pu);
-        moved = dti_pin_to(&there) == DITTO_OK;
+        moved = dti_pin_try_to(&there);
     }
     for (size_t at = 0; at < bytes; at += page)
         ((volatile char *)start)[at] = 0;
@@ -124,12 +127,14 @@ static bool remember(struct dti_arena *a, void *start, size_t bytes)
     return done;
 }
 
-/* Maps `bytes` at a multiple of `alignment`: a little too much, then the ends go back. NULL: refused. */
+/* Maps `bytes` at a multiple of `alignment`: a little too much, then the ends go back. NULL: refused, errno says why. */
 static void *map_aligned(size_t bytes, size_t alignment)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), slack = alignment > page ? alignment - page : 0, padded;
-    if (__builtin_add_overflow(bytes, slack, &padded))
+    if (__builtin_add_overflow(bytes, slack, &padded)) {
+        errno = ENOMEM;
         return NULL;
+    }
     char *raw = mmap(NULL, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED)
         return NULL;
@@ -155,12 +160,15 @@ static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t bytes, size_
     void *start = wanted == NULL ? map_aligned(mapped, alignment) : NULL; /* growing in place is not offered */
     if (start != NULL && !remember(a, start, mapped)) {
         munmap(start, mapped);
+        errno = ENOMEM;
         start = NULL;
     }
     if (start != NULL) {
         if (!bind_range(a, start, mapped))
             touch(a, start, mapped);
         *zero = *commit = true; /* fresh anonymous pages are both */
+    } else if (wanted == NULL) {
+        atomic_store_explicit(&a->refused, errno, memory_order_relaxed);
     }
     errno = kept_errno;
     return start;
@@ -231,6 +239,7 @@ static void limit_growth(struct dti_arena *a)
 ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, struct dti_arena **out)
 {
     struct dti_arena *a = calloc(1, sizeof *a);
+    int refused;
     if (a == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena");
     a->hooks = hooks_table;
@@ -238,6 +247,7 @@ ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, 
     a->touch_pu = touch_pu;
     a->strict = strict;
     atomic_init(&a->binding, DITTO_BINDING_UNKNOWN);
+    atomic_init(&a->refused, 0);
     pthread_mutex_init(&a->lock, NULL);
     ask_for_mbind(a);
     extent_hooks_t *hooks = &a->hooks;
@@ -260,15 +270,16 @@ ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, 
 undo_index:
     control(a->index, "destroy", NULL, 0);
 undo_arena:
+    refused = atomic_load_explicit(&a->refused, memory_order_relaxed);
     for (size_t i = 0; i < a->ranges_count; i++)
         munmap(a->ranges[i].start, a->ranges[i].bytes);
     pthread_mutex_destroy(&a->lock);
     free(a->ranges);
     free(a);
-    return DTI_FAIL(DITTO_ERR_NO_MEMORY,
-                    "no arena on NUMA node %u: the system refused the address space; "
-                    "is RLIMIT_AS (ulimit -v) too low?",
-                    node_os);
+    return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, refused,
+                          "no arena on NUMA node %u: the system refused the address space; "
+                          "is RLIMIT_AS (ulimit -v) too low?",
+                          node_os);
 }
 
 void dti_arena_destroy(struct dti_arena *a)
@@ -291,10 +302,10 @@ ditto_status dti_arena_alloc(struct dti_arena *a, size_t bytes, size_t alignment
         flags |= MALLOCX_LG_ALIGN(__builtin_ctzll(alignment));
     void *memory = bytes < PTRDIFF_MAX ? dti_je_mallocx(bytes != 0 ? bytes : 1, flags) : NULL;
     if (memory == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY,
-                        "%zu bytes on NUMA node %u: the system gives no more (RLIMIT_AS, memory "
-                        "cgroup, or a strict node that is full)",
-                        bytes, a->node_os);
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, atomic_load_explicit(&a->refused, memory_order_relaxed),
+                              "%zu bytes on NUMA node %u: the system gives no more (RLIMIT_AS, memory "
+                              "cgroup, or a strict node that is full)",
+                              bytes, a->node_os);
     *out = memory;
     return DITTO_OK;
 }

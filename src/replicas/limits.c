@@ -118,7 +118,7 @@ void dti_limits_read(const char *root, const struct dti_mask *affinity, ditto_li
 {
     struct dti_mask mask;
     *out = (ditto_limits){ .numa_balancing = read_balancing(root), .huge_pages = read_huge_pages(root) };
-    if (affinity != NULL || dti_affinity_get(&mask) == DITTO_OK)
+    if (affinity != NULL || dti_affinity_try_get(&mask))
         write_mask(affinity != NULL ? affinity : &mask, out->affinity, sizeof out->affinity);
     if (dti_limits_mems(root, &mask))
         write_mask(&mask, out->memory_nodes, sizeof out->memory_nodes);

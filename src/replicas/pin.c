@@ -6,33 +6,65 @@
 #include <sched.h>
 #include <string.h>
 
+/* 0, or the error number. errno stays as it is. */
+static int get_affinity(struct dti_mask *mask)
+{
+    int kept_errno = errno;
+    dti_mask_clear(mask);
+    int refused = sched_getaffinity(0, sizeof *mask, (cpu_set_t *)(void *)mask) == 0 ? 0 : errno;
+    errno = kept_errno;
+    return refused;
+}
+
+static int set_affinity(const struct dti_mask *mask)
+{
+    int kept_errno = errno;
+    int refused = sched_setaffinity(0, sizeof *mask, (const cpu_set_t *)(const void *)mask) == 0 ? 0 : errno;
+    errno = kept_errno;
+    return refused;
+}
+
 ditto_status dti_affinity_get(struct dti_mask *mask)
 {
-    dti_mask_clear(mask);
-    if (sched_getaffinity(0, sizeof *mask, (cpu_set_t *)(void *)mask) != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, errno, "could not read the thread's affinity");
+    int refused = get_affinity(mask);
+    if (refused != 0)
+        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
+                              "the kernel refuses sched_getaffinity, without which nobody can tell which PUs the "
+                              "process may use: allow the call in its sandbox (seccomp profile)");
     return DITTO_OK;
+}
+
+bool dti_affinity_try_get(struct dti_mask *mask)
+{
+    return get_affinity(mask) == 0;
 }
 
 void dti_affinity_restore(const struct dti_mask *mask)
 {
-    int kept_errno = errno;
-    sched_setaffinity(0, sizeof *mask, (const cpu_set_t *)(const void *)mask);
-    errno = kept_errno;
+    (void)set_affinity(mask);
 }
 
 ditto_status dti_pin_to(const struct dti_mask *pus)
 {
-    if (sched_setaffinity(0, sizeof *pus, (const cpu_set_t *)(const void *)pus) != 0) {
-        int failed = errno;
-        char list[256];
-        struct dti_text text = { list, sizeof list, 0 };
-        dti_mask_write(pus, &text);
-        dti_list_fit(&text);
-        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed,
+    int refused = set_affinity(pus);
+    if (refused == 0)
+        return DITTO_OK;
+    char list[256];
+    struct dti_text text = { list, sizeof list, 0 };
+    dti_mask_write(pus, &text);
+    dti_list_fit(&text);
+    if (refused == EINVAL)
+        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
                               "could not bind the thread to PU %s: was it taken offline or out of the cpuset? "
                               "DITTO_PIN_NONE does without binding",
                               list);
-    }
-    return DITTO_OK;
+    return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
+                          "could not bind the thread to PU %s: does the sandbox (seccomp profile) refuse "
+                          "sched_setaffinity? DITTO_PIN_NONE does without binding",
+                          list);
+}
+
+bool dti_pin_try_to(const struct dti_mask *pus)
+{
+    return set_affinity(pus) == 0;
 }

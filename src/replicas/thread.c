@@ -35,7 +35,7 @@ ditto_status dti_thread_refused(int failed, size_t stack_bytes, const char *form
     va_start(arguments, format);
     vsnprintf(who, sizeof who, format, arguments);
     va_end(arguments);
-    if (failed == EINVAL)
+    if (failed == EINVAL && stack_bytes != 0)
         return DTI_FAIL_ERRNO(DITTO_ERR_RANGE, failed, "stack_bytes = %zu", stack_bytes);
     return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed,
                           "the thread of %s was refused (RLIMIT_NPROC, pids cgroup, or memory for its stack: fewer "

@@ -305,26 +305,26 @@ static ditto_status keep_named(hwloc_bitmap_t usable, const char *cpus)
     return keep_only(usable, &named);
 }
 
+/* `allowed`: the affinity that cuts a live topology; NULL: none does. */
 static ditto_status find_usable(hwloc_topology_t hw, const ditto_topology_options *options,
-                                const struct dti_mask *allowed, bool live, hwloc_bitmap_t usable)
+                                const struct dti_mask *allowed, hwloc_bitmap_t usable)
 {
-    struct dti_mask own;
     /* PUs that are offline or outside the cpuset cgroup are in the topology, but not in its allowed set */
     if (hwloc_bitmap_and(usable, hwloc_topology_get_topology_cpuset(hw), hwloc_topology_get_allowed_cpuset(hw)) != 0)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
-    if (live) {
-        if (allowed == NULL)
-            DTI_TRY(dti_affinity_get(&own));
-        DTI_TRY(keep_only(usable, allowed != NULL ? allowed : &own));
-    }
+    if (allowed != NULL)
+        DTI_TRY(keep_only(usable, allowed));
     return options->cpus != NULL ? keep_named(usable, options->cpus) : DITTO_OK;
 }
 
 static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *options, const struct dti_mask *allowed,
                          ditto_topology *topology)
 {
+    struct dti_mask own;
     topology->live = options->xml_path == NULL && options->synthetic == NULL;
     DTI_TRY(choose_source(hw, options));
+    if (topology->live) /* hwloc calls sched_getaffinity until it succeeds, so a refusal is noticed before */
+        DTI_TRY(dti_affinity_get(&own));
     /* whole, so that logical indices and nodes do not depend on what the process may use */
     hwloc_topology_set_flags(hw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
     if (hwloc_topology_load(hw) != 0)
@@ -345,7 +345,8 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
     hwloc_bitmap_t usable = hwloc_bitmap_alloc();
     if (usable == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
-    ditto_status status = find_usable(hw, options, allowed, topology->live, usable);
+    const struct dti_mask *affinity = !topology->live ? NULL : allowed != NULL ? allowed : &own;
+    ditto_status status = find_usable(hw, options, affinity, usable);
     if (status == DITTO_OK)
         status = list_pus(hw, usable, topology);
     hwloc_bitmap_free(usable);

@@ -61,6 +61,10 @@ def main(program, schema_path):
         result = run(program, words)
         if result.returncode != code or result.stderr == "":
             found.append(f"{words}: exit {result.returncode} where {code} was expected, stderr {result.stderr!r}")
+    # hwloc 2.9 crashes on this one; a later one may read it.
+    result = run(program, ["--topology", machines + "no_complete_nodeset.xml"])
+    if result.returncode not in (0, 1) or (result.returncode == 1 and not result.stderr.startswith("ditto-info: ")):
+        found.append(f"a file that hwloc does not survive: exit {result.returncode}, stderr {result.stderr!r}")
     text = run(program, ["--placement", "--per", "machine"])
     if not text.stdout.startswith("ditto-placement 1\n") or not text.stdout.endswith("end\n"):
         found.append(f"--placement printed {text.stdout!r}")

@@ -30,7 +30,7 @@ static bool host_mask(struct dti_mask *mask)
 {
     const struct dti_mask *saved = dti_context_saved_mask();
     if (saved == NULL)
-        return dti_affinity_get(mask) == DITTO_OK;
+        return dti_affinity_try_get(mask);
     *mask = *saved;
     return true;
 }

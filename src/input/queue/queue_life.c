@@ -56,9 +56,10 @@ static ditto_status map(ditto_queue *q, const ditto_queue_options *o)
 {
     int kept_errno = errno;
     void *memory = mmap(NULL, q->mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int refused = memory == MAP_FAILED ? errno : 0;
     errno = kept_errno;
     if (memory == MAP_FAILED)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a queue of %zu bytes", q->mapped_bytes);
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, refused, "no memory for a queue of %zu bytes", q->mapped_bytes);
     if ((o->flags & DITTO_QUEUE_ON_NODE) != 0)
         prefer_node(memory, q->mapped_bytes, o->node);
     memset(memory, 0, q->mapped_bytes); /* now, not when somebody waits for it */

@@ -5,6 +5,7 @@
 #include "vars/checkpoint/file.h"
 #include "vars/checkpoint/hdf5.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -120,7 +121,7 @@ static ditto_status make_room(struct dti_snapshot *s, size_t bytes)
     dti_snapshot_free(s);
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a copy of %zu bytes to be saved", bytes);
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, errno, "no memory for a copy of %zu bytes to be saved", bytes);
     (void)madvise(memory, bytes, MADV_HUGEPAGE); /* a hint */
     *s = (struct dti_snapshot){ memory, bytes };
     return DITTO_OK;

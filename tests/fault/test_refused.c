@@ -1,0 +1,351 @@
+/* tests/fault/test_refused.c - sandboxes: system calls that the kernel refuses, with any error number, a process without
+ * /proc and /sys, and what the error record keeps of a refusal. Each in a child process with a watchdog, because a filter
+ * cannot be taken back, and because a wrong library hangs. */
+#include "refuse.h"
+#include "support.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CALL(name)        \
+    {                     \
+        SYS_##name, #name \
+    }
+struct call {
+    uint32_t number;
+    const char *name;
+};
+
+struct refusal {
+    struct call call;
+    int error_number;
+};
+
+static const int error_numbers[] = { EPERM, ENOSYS, EINVAL, ENOMEM };
+enum { ERROR_NUMBERS = sizeof error_numbers / sizeof error_numbers[0] };
+
+/* In a child; 77: there is no seccomp here. */
+static void expect_success(int (*body)(void *), void *argument)
+{
+    int code = in_child(body, argument, 30);
+    if (code == 77)
+        skip();
+    assert_int_equal(code, 0);
+}
+
+/* -- sched_getaffinity, which hwloc repeats until it succeeds -- */
+
+static int affinity_refused(void *argument)
+{
+    const struct refusal *refusal = argument;
+    ditto_strategy *strategy = NULL;
+    ditto_topology *topology = NULL;
+    ditto_topology_options other = DITTO_TOPOLOGY_OPTIONS_INIT;
+    ditto_limits limits;
+    if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
+        return 77;
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, NULL, &strategy) == DITTO_ERR_SYSTEM);
+    REQUIRE(ditto_last_error()->system_errno == refusal->error_number);
+    REQUIRE(strstr(ditto_last_error()->message, "sched_getaffinity") != NULL);
+    REQUIRE(ditto_topology_create(NULL, &topology) == DITTO_ERR_SYSTEM && topology == NULL);
+    other.synthetic = "pack:2 core:4 pu:2"; /* another machine needs nothing of this one */
+    REQUIRE(ditto_topology_create(&other, &topology) == DITTO_OK);
+    ditto_topology_destroy(topology);
+    REQUIRE(ditto_topology_create(NULL, &topology) == DITTO_ERR_SYSTEM);
+    ditto_error before = *ditto_last_error();
+    REQUIRE(ditto_limits_read(&limits) == DITTO_OK && limits.affinity[0] == '\0');
+    REQUIRE(memcmp(&before, ditto_last_error(), sizeof before) == 0); /* a call that succeeds leaves it alone */
+    return 0;
+}
+
+static void a_refused_sched_getaffinity_is_an_error_that_names_it(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ERROR_NUMBERS; i++) {
+        struct refusal refusal = { CALL(sched_getaffinity), error_numbers[i] };
+        expect_success(affinity_refused, &refusal);
+    }
+}
+
+/* -- sched_setaffinity -- */
+
+static ditto_status sum(ditto_replica *self, void *unused)
+{
+    float *memory;
+    size_t count = 100000;
+    (void)unused;
+    DITTO_TRY(ditto_alloc(self, count * sizeof *memory, 0, (void **)&memory));
+    for (size_t i = 0; i < count; i++)
+        memory[i] = 1;
+    DITTO_TRY(ditto_all_reduce(self, memory, memory, count, DITTO_F32, DITTO_SUM, NULL));
+    if (memory[count - 1] != (float)ditto_num_replicas(self))
+        return ditto_fail(self, 1, "wrong sum");
+    return ditto_free(self, memory);
+}
+
+static int binding_refused(void *argument)
+{
+    const struct refusal *refusal = argument;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy = NULL;
+    options.replicas = 3;
+    if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
+        return 77;
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_ERR_SYSTEM);
+    REQUIRE(ditto_last_error()->system_errno == refusal->error_number);
+    REQUIRE(strstr(ditto_last_error()->message, "DITTO_PIN_NONE") != NULL);
+    REQUIRE(refusal->error_number == EINVAL || strstr(ditto_last_error()->message, "sched_setaffinity") != NULL);
+    options.pin = DITTO_PIN_NONE; /* what the message says */
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(strategy, sum, NULL) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    return 0;
+}
+
+static void where_binding_is_refused_replicas_run_without(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ERROR_NUMBERS; i++) {
+        struct refusal refusal = { CALL(sched_setaffinity), error_numbers[i] };
+        expect_success(binding_refused, &refusal);
+    }
+}
+
+/* -- every call that the library or hwloc makes -- */
+
+static ditto_status take_batches(ditto_replica *self, void *iterator)
+{
+    ditto_batch batch;
+    for (int i = 0; i < 3; i++)
+        DITTO_TRY(ditto_next(self, iterator, &batch));
+    return DITTO_OK;
+}
+
+/* A success, or an error that says something. */
+static bool answered(ditto_status status)
+{
+    return status == DITTO_OK ||
+           (status < 0 && ditto_last_error()->status == status && ditto_last_error()->message[0] != '\0');
+}
+
+static int one_call_refused(void *argument)
+{
+    const struct refusal *refusal = argument;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
+    ditto_strategy *strategy = NULL;
+    ditto_dataset *range = NULL;
+    ditto_iterator *iterator = NULL;
+    options.replicas = 3;
+    input.global_batch = 6;
+    if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
+        return 77;
+    ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &strategy);
+    REQUIRE(answered(status));
+    if (status != DITTO_OK)
+        return 0;
+    REQUIRE(answered(ditto_strategy_run(strategy, sum, NULL)));
+    REQUIRE(answered(ditto_dataset_from_range(0, 1000, 1, &range)));
+    if (range != NULL && answered(ditto_strategy_iterate(strategy, range, &input, &iterator)) && iterator != NULL) {
+        REQUIRE(answered(ditto_strategy_run(strategy, take_batches, iterator)));
+        ditto_iterator_destroy(iterator);
+    }
+    ditto_dataset_destroy(range);
+    REQUIRE(answered(ditto_strategy_destroy(strategy)));
+    return 0;
+}
+
+/* Not refused are futex, exit and rseq, without which the C library's own threads do not work. */
+static void every_refused_call_ends_in_a_success_or_an_error(void **state)
+{
+    static const struct call calls[] = {
+        CALL(sched_getaffinity),
+        CALL(sched_setaffinity),
+        CALL(mbind),
+        CALL(get_mempolicy),
+        CALL(set_mempolicy),
+        CALL(move_pages),
+        CALL(membarrier),
+        CALL(getcpu),
+        CALL(madvise),
+        CALL(mprotect),
+        CALL(mmap),
+        CALL(munmap),
+        CALL(brk),
+        CALL(clone),
+        CALL(clone3),
+        CALL(prctl),
+        CALL(sched_yield),
+        CALL(nanosleep),
+        CALL(openat),
+        CALL(clock_nanosleep),
+        CALL(newfstatat),
+        CALL(readlinkat),
+        CALL(getdents64),
+        CALL(faccessat),
+        CALL(prlimit64),
+        CALL(sysinfo),
+        CALL(uname),
+        CALL(mremap),
+        CALL(read),
+        CALL(lseek),
+        CALL(fcntl),
+        CALL(rt_sigprocmask),
+        CALL(getrandom),
+        CALL(gettid),
+        CALL(set_robust_list),
+    };
+    (void)state;
+    if (SANITIZED)
+        skip(); /* sanitizers make these calls themselves */
+    for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++)
+        for (int i = 0; i < ERROR_NUMBERS; i++) {
+            struct refusal refusal = { calls[k], error_numbers[i] };
+            int code = in_child(one_call_refused, &refusal, 30);
+            if (code == 77)
+                skip();
+            if (code != 0)
+                fail_msg("%s refused with %d: exit %d", calls[k].name, error_numbers[i], code);
+        }
+}
+
+/* -- no /proc, no /sys -- */
+
+static int empty_root(void *folder)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy = NULL;
+    ditto_limits limits;
+    options.replicas = 3;
+    if (chroot(folder) != 0 || chdir("/") != 0)
+        return 77;
+    REQUIRE(ditto_limits_read(&limits) == DITTO_OK);
+    REQUIRE(limits.numa_balancing == -1 && limits.huge_pages == DITTO_HUGE_PAGES_UNKNOWN);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(strategy, sum, NULL) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    return 0;
+}
+
+static void a_process_without_proc_and_sys_has_replicas(void **state)
+{
+    char folder[] = "/tmp/ditto-empty-XXXXXX";
+    (void)state;
+    if (SANITIZED)
+        skip();
+    assert_non_null(mkdtemp(folder));
+    int code = in_child(empty_root, folder, 30);
+    rmdir(folder);
+    if (code == 77) /* only root may */
+        skip();
+    assert_int_equal(code, 0);
+}
+
+/* -- what is kept of refused memory -- */
+
+struct memory {
+    size_t bytes;
+    int error_number;
+};
+
+static ditto_status allocate(ditto_replica *self, void *argument)
+{
+    const struct memory *m = argument;
+    void *memory;
+    return ditto_alloc(self, m->bytes, 0, &memory);
+}
+
+static int memory_refused(void *argument)
+{
+    const struct refusal *refusal = argument;
+    struct memory m = { (size_t)1 << 30, refusal->error_number };
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    ditto_queue_options queue_options = DITTO_QUEUE_OPTIONS_INIT;
+    ditto_queue *queue;
+    options.replicas = 1;
+    queue_options.payload_bytes = 1 << 20;
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
+    if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
+        return 77;
+    REQUIRE(ditto_strategy_run(strategy, allocate, &m) == DITTO_ERR_NO_MEMORY);
+    REQUIRE(ditto_last_error()->system_errno == refusal->error_number);
+    REQUIRE(strstr(ditto_last_error()->message, strerror(refusal->error_number)) != NULL);
+    REQUIRE(ditto_queue_create(&queue_options, &queue) == DITTO_ERR_NO_MEMORY);
+    REQUIRE(ditto_last_error()->system_errno == refusal->error_number);
+    return 0;
+}
+
+static void a_refused_mapping_keeps_its_error_number(void **state)
+{
+    static const int numbers[] = { EPERM, ENOMEM, EAGAIN };
+    (void)state;
+    if (SANITIZED)
+        skip();
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct refusal refusal = { CALL(mmap), numbers[i] };
+        expect_success(memory_refused, &refusal);
+    }
+}
+
+/* No memory for what malloc gives, and for the team: the record says ENOMEM although the code made no system call. */
+static int malloc_refused(void *argument)
+{
+    const struct refusal *refusal = argument;
+    ditto_strategy *strategy;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.replicas = 3;
+    if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
+        return 77;
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_ERR_NO_MEMORY);
+    REQUIRE(ditto_last_error()->system_errno == ENOMEM);
+    return 0;
+}
+
+static void an_error_of_no_memory_is_never_without_a_number(void **state)
+{
+    struct refusal refusal = { CALL(mmap), ENOMEM };
+    (void)state;
+    if (SANITIZED)
+        skip();
+    expect_success(malloc_refused, &refusal);
+}
+
+/* A thread that is refused for another reason than its stack's size is not blamed on it. */
+static int threads_refused(void *unused)
+{
+    static const uint32_t calls[] = { SYS_clone, SYS_clone3 };
+    ditto_strategy *strategy;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    (void)unused;
+    options.replicas = 3;
+    if (!refuse_system_calls_with(calls, 2, EINVAL))
+        return 77;
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_ERR_SYSTEM);
+    REQUIRE(ditto_last_error()->system_errno == EINVAL);
+    return 0;
+}
+
+static void a_refused_thread_with_the_usual_stack_is_no_wrong_stack(void **state)
+{
+    (void)state;
+    if (SANITIZED)
+        skip();
+    expect_success(threads_refused, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_refused_sched_getaffinity_is_an_error_that_names_it),
+        cmocka_unit_test(where_binding_is_refused_replicas_run_without),
+        cmocka_unit_test(every_refused_call_ends_in_a_success_or_an_error),
+        cmocka_unit_test(a_process_without_proc_and_sys_has_replicas),
+        cmocka_unit_test(a_refused_mapping_keeps_its_error_number),
+        cmocka_unit_test(an_error_of_no_memory_is_never_without_a_number),
+        cmocka_unit_test(a_refused_thread_with_the_usual_stack_is_no_wrong_stack),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
