@@ -136,7 +136,9 @@ static void infinities_and_zeros_are_treated_as_in_c(void **state)
         double x[2] = { parts[i % PARTS], parts[i / PARTS % PARTS] }, wide[2];
         double y[2] = { parts[i / PARTS / PARTS % PARTS], parts[i / PARTS / PARTS / PARTS] };
         float x_f32[2] = { (float)x[0], (float)x[1] }, y_f32[2] = { (float)y[0], (float)y[1] }, narrow[2];
-        volatile double complex dividend = CMPLX(x[0], x[1]), divisor = CMPLX(y[0], y[1]);
+        double complex dividend, divisor;
+        memcpy(&dividend, x, sizeof x);
+        memcpy(&divisor, y, sizeof y);
         double complex want = dividend / divisor; /* the compiler's own operator */
         char kind = kind_of(creal(want), cimag(want));
         dti_quotient_c128(wide, x, y, 1);
