@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <hwloc.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -353,20 +354,51 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
     return status;
 }
 
+/* hwloc has a lock of its own while it begins and ends, which a child would find locked for ever. */
+static pthread_mutex_t hwloc_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void hold_hwloc(void)
+{
+    pthread_mutex_lock(&hwloc_lock);
+}
+
+static void let_go_of_hwloc(void)
+{
+    pthread_mutex_unlock(&hwloc_lock);
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(hold_hwloc, let_go_of_hwloc, let_go_of_hwloc); /* refused for want of memory: as without it */
+}
+
+void dti_topology_watch_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+}
+
+static ditto_status read_with_hwloc(const ditto_topology_options *options, const struct dti_mask *allowed,
+                                    ditto_topology *topology)
+{
+    hwloc_topology_t hw;
+    if (hwloc_topology_init(&hw) != 0)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "hwloc could not start");
+    ditto_status status = load(hw, options, allowed, topology);
+    hwloc_topology_destroy(hw); /* everything needed has been copied out */
+    return status;
+}
+
 ditto_status dti_topology_read(const ditto_topology_options *options, const struct dti_mask *allowed,
                                ditto_topology **out)
 {
-    hwloc_topology_t hw;
-    ditto_status status;
     ditto_topology *topology = calloc(1, sizeof *topology);
     if (topology == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a topology");
-    if (hwloc_topology_init(&hw) != 0) {
-        free(topology);
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "hwloc could not start");
-    }
-    status = load(hw, options, allowed, topology);
-    hwloc_topology_destroy(hw); /* everything needed has been copied out */
+    dti_topology_watch_forks();
+    hold_hwloc();
+    ditto_status status = read_with_hwloc(options, allowed, topology);
+    let_go_of_hwloc();
     if (status != DITTO_OK) {
         ditto_topology_destroy(topology);
         return status;

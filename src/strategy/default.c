@@ -33,7 +33,7 @@ bool dti_is_default(const ditto_strategy *strategy)
     return strategy->kind == &dti_default_strategy_kind;
 }
 
-/* A fork waits until no other thread is making it: what that holds, hwloc's lock too, would stay locked in the child. */
+/* A fork waits until no other thread is making it: the lock would stay locked in the child. */
 static void hold_lock(void)
 {
     pthread_mutex_lock(&lock);
@@ -46,6 +46,7 @@ static void free_lock(void)
 
 static void watch_forks(void)
 {
+    dti_topology_watch_forks(); /* before: making it takes hwloc's lock inside this one, and so does a fork */
     pthread_atfork(hold_lock, free_lock, free_lock);
 }
 
