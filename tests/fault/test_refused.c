@@ -90,7 +90,7 @@ static int binding_refused(void *argument)
     const struct refusal *refusal = argument;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy = NULL;
-    options.replicas = 1; /* a refused thread would be another error */
+    options.replicas = 3;
     if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
         return 77;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_ERR_SYSTEM);
@@ -296,7 +296,7 @@ static int malloc_refused(void *argument)
     const struct refusal *refusal = argument;
     ditto_strategy *strategy;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.replicas = 3;
+    options.replicas = 1; /* a refused thread would be another error */
     if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
         return 77;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_ERR_NO_MEMORY);
