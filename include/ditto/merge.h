@@ -90,7 +90,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(ditto_variable *var
 /** The same from inside a run: collective. Replica context. Where there is a copy for each replica, each
  *  replica updates its own with its own arguments. The shared copies of a variable without aggregation are
  *  split first, whatever the arguments are; all replicas pause for that, once. The shared copies of a
- *  variable with aggregation are updated with replica 0's arguments.
+ *  variable with aggregation are updated with replica 0's arguments: if the function takes longer than the
+ *  time limits on another NUMA node, replica 0 cannot return before the function does, and its error says so.
+ *  The function starts no collective (DITTO_ERR_CONTEXT).
  *  @param arguments  [count] this replica's tensors, good until the call returns
  *  @param result     [out] may be NULL. What the function gave for this replica's copy; its data is freed with
  *                    ditto_free; dtype 0: none

@@ -293,10 +293,15 @@ ditto_status dti_update_here(struct dti_replica *r, ditto_variable *v, const str
      * all have met. */
     r->team->strategy->merging[r->id].arguments = arguments;
     DTI_TRY(dti_sync_meet(r, "ditto_update", hash, &deadline));
-    if (!dti_go_inside(r)) /* replica 0's arguments may be looked at: it does not leave meanwhile */
+    /* Where copies are shared, a replica on another node than replica 0's works with replica 0's arguments,
+     * which therefore must not leave meanwhile. All others work with their own: the function may take any
+     * time, and nobody waits for it in vain. */
+    bool borrows = !v->own_copies && r->id != 0 && dti_owns_copy(v, r->id) && wish->count != 0;
+    if (borrows && !dti_go_inside(r))
         return dti_leave(r, dti_team_stop_status(r->team));
     ditto_status status = update_own(r, v, wish, arguments);
-    dti_go_outside(r);
+    if (borrows)
+        dti_go_outside(r);
     if (status != DITTO_OK) {
         dti_team_stop(r->team);
         return dti_leave(r, status);

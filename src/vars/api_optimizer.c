@@ -56,10 +56,24 @@ static ditto_status check_options(const ditto_optimizer_options *o)
     return check_numbers(o);
 }
 
+/* Variables whose gates a call is in: none of them is destroyed meanwhile. */
+struct held_variables {
+    ditto_variable *const *variable;
+    uint32_t count;
+};
+
+static void let_go(struct held_variables *held)
+{
+    while (held->count > 0) {
+        ditto_variable *v = held->variable[--held->count];
+        if (dti_frame_top == NULL || !dti_team_has_turn(v->dependent.home)) /* else it was not entered: dti_team_hold */
+            dti_gate_leave(&v->dependent.gate);
+    }
+}
+
 static ditto_status check_variable(ditto_variable *const *variables, uint32_t k, const ditto_optimizer_options *o)
 {
     const ditto_variable *v = variables[k];
-    DTI_TRY(dti_variable_check_alive(v));
     if (!v->mirrored)
         return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is sync-on-read: an optimizer updates mirrored variables", v->name);
     if (v->slot)
@@ -91,8 +105,13 @@ ditto_status ditto_optimizer_create(ditto_variable *const *variables, uint32_t c
         return DTI_FAIL(DITTO_ERR_INVALID, "an optimizer of no variables");
     fill_defaults(&known);
     DTI_TRY(check_options(&known));
-    for (uint32_t k = 0; k < count; k++)
+    __attribute__((cleanup(let_go))) struct held_variables held = { variables, 0 };
+    for (uint32_t k = 0; k < count; k++) {
+        struct dti_gate *unused = NULL; /* see let_go */
+        DTI_TRY(dti_variable_hold(variables[k], &unused));
+        held.count++;
         DTI_TRY(check_variable(variables, k, &known));
+    }
     DTI_TRY(dti_context_check_cross(variables[0]->team));
     return dti_optimizer_create(variables, count, &known, out);
 }

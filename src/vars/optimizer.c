@@ -254,20 +254,21 @@ void dti_optimizers_see_split(const ditto_variable *v)
                 o->place[i] = DTI_WRITTEN_BY_FINISH;
 }
 
-/* After its strategy was destroyed the variables may be gone too. */
+/* While its strategy is there. */
 static void unlink_variables(ditto_optimizer *o)
 {
     struct dti_team *team = o->iterations->team;
-    if (team == NULL)
-        return;
-    bool taken = !dti_team_forked(team) && dti_team_take_turn(team);
+    bool forked = dti_team_forked(team), taken = !forked && dti_team_take_turn(team);
+    o->unwanted = team->poisoned && !forked;
     ditto_optimizer **at = dti_registry_optimizers(team);
     while (*at != o)
         at = &(*at)->next;
-    *at = o->next;
+    if (!o->unwanted)
+        *at = o->next;
     for (uint32_t k = 0; k < o->count; k++)
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): linked ones are all there */
         o->variable[k]->users--;
+    o->linked = false;
     dti_team_give_turn(team, taken);
 }
 
@@ -280,10 +281,8 @@ static void destroy_variables(ditto_variable **variable, size_t count)
         }
 }
 
-void dti_optimizer_destroy(ditto_optimizer *o)
+static void release(ditto_optimizer *o)
 {
-    if (o->linked)
-        unlink_variables(o);
     destroy_variables(o->slot, (size_t)o->count * o->slots);
     destroy_variables(o->sum, o->count);
     destroy_variables(&o->iterations, 1);
@@ -296,4 +295,27 @@ void dti_optimizer_destroy(ditto_optimizer *o)
     free(o->variable);
     free(o->name);
     free(o);
+}
+
+void dti_optimizer_destroy(ditto_optimizer *o)
+{
+    struct dti_gate *held = NULL;
+    if (o->linked && dti_variable_hold(o->iterations, &held) == DITTO_OK) {
+        unlink_variables(o);
+        if (held != NULL)
+            dti_gate_leave(held);
+    } else if (o->linked && o->iterations->team != NULL) {
+        return; /* it was left with its poisoned strategy, and stays until the process ends */
+    }
+    if (!o->unwanted)
+        release(o);
+}
+
+void dti_optimizers_free_unwanted(ditto_optimizer *first)
+{
+    for (ditto_optimizer *o = first, *next; o != NULL; o = next) {
+        next = o->next;
+        if (o->unwanted)
+            release(o);
+    }
 }

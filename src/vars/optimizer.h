@@ -23,6 +23,7 @@ struct ditto_optimizer {
     ditto_variable **sum;      /* [count] with clipping: the aggregated gradients, as slots lie; no user sees them */
     uint32_t slots;
     bool linked;                /* the variables know of it */
+    bool unwanted;              /* destroyed while its strategy was poisoned: see struct dti_dependent */
     ditto_variable *iterations; /* alive as long as the strategy is */
     size_t items;
     struct dti_optimizer_item *item;   /* [items] */
@@ -58,6 +59,8 @@ ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, 
 ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t count,
                                   const ditto_optimizer_options *options, ditto_optimizer **out);
 void dti_optimizer_destroy(ditto_optimizer *o);
+/* The strategy ends, and its variables are orphans already: frees optimizers that nobody wants any more. */
+void dti_optimizers_free_unwanted(ditto_optimizer *first);
 /* A variable's components may differ from now on. With the turn, no replica in ditto_apply. */
 void dti_optimizers_see_split(const ditto_variable *v);
 

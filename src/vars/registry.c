@@ -1,5 +1,6 @@
 /* src/vars/registry.c - see registry.h. */
 #include "vars/registry.h"
+#include "vars/optimizer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
     if (end == DTI_TEAM_IS_LEFT)
         return;
     registry->team->variables = NULL;
+    dti_optimizers_free_unwanted(registry->optimizers);
     while (registry->held != NULL) {
         struct dti_held *held = registry->held;
         registry->held = held->next;

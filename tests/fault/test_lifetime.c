@@ -315,9 +315,10 @@ static void a_strategy_that_was_poisoned_inside_an_inner_run_is_left_to_its_repl
 
 struct late {
     ditto_variable *variable;
+    ditto_optimizer *optimizer;
     const ditto_value *value;
     _Atomic int may_go_on, has_ended;
-    ditto_status assigned, returned;
+    ditto_status assigned, applied, returned;
 };
 
 static ditto_status come_late(ditto_replica *self, void *argument)
@@ -330,6 +331,8 @@ static ditto_status come_late(ditto_replica *self, void *argument)
     while (!atomic_load(&l->may_go_on))
         sleep_ms(1);
     l->assigned = ditto_assign(self, l->variable, ones);
+    part = (ditto_tensor){ .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
+    l->applied = ditto_apply(self, l->optimizer, &part, NULL);
     l->returned = ditto_argument(self, NULL, &part);
     atomic_store(&l->has_ended, 1);
     return l->assigned;
@@ -345,16 +348,20 @@ static int use_handles_late(void *strategy_first)
     ditto_value *value;
     REQUIRE(make(2, DITTO_CALLER_DEFAULT, 50, &strategy) && make_variable(strategy, &l.variable));
     REQUIRE(ditto_strategy_value_from_tensors(strategy, part, 1, &value) == DITTO_OK);
+    ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
+    adam.rule = DITTO_RULE_ADAM;
+    REQUIRE(ditto_optimizer_create(&l.variable, 1, &adam, &l.optimizer) == DITTO_OK);
     REQUIRE(ditto_strategy_run_values(strategy, come_late, &l, value, NULL, NULL) == DITTO_ERR_TIMED_OUT);
     if (*(bool *)strategy_first)
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
+    REQUIRE(ditto_optimizer_destroy(l.optimizer) == DITTO_OK);
     REQUIRE(ditto_variable_destroy(l.variable) == DITTO_OK);
     REQUIRE(ditto_value_destroy(value) == DITTO_OK);
     atomic_store(&l.may_go_on, 1);
     for (int i = 0; i < 6000 && !atomic_load(&l.has_ended); i++)
         sleep_ms(10);
     REQUIRE(atomic_load(&l.has_ended));
-    REQUIRE(l.assigned == DITTO_ERR_PEER_STOPPED);
+    REQUIRE(l.assigned == DITTO_ERR_PEER_STOPPED && l.applied == DITTO_ERR_PEER_STOPPED);
     REQUIRE(l.returned == DITTO_OK || l.returned == DITTO_ERR_NOT_FOUND || l.returned == DITTO_ERR_CONTEXT);
     if (!*(bool *)strategy_first) {
         sleep_ms(200); /* replica 1 returns from its function: then nothing is left */
