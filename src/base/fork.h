@@ -9,12 +9,13 @@
 #define DTI_FORK_H
 
 #include "base/atomics.h"
+#include "base/companion.h"
 
 /* The number of this process. 0: neither the page nor the handler could be had (no memory). Any thread. */
-uint32_t dti_process_number(void);
+DTI_COMPANION uint32_t dti_process_number(void);
 
 /* Whether this process is not the one that `number` was given in. Any thread; a load and a comparison. */
-extern _Atomic uint32_t *dti_process_word; /* constant after the first call of dti_process_number */
+extern DTI_COMPANION _Atomic uint32_t *dti_process_word; /* constant after the first call of dti_process_number */
 static inline bool dti_process_differs(uint32_t number)
 {
     /* relaxed: within a process the word changes only from 0, and before anything is made that

@@ -16,6 +16,7 @@
 #define DTI_GATE_H
 
 #include "base/atomics.h"
+#include "base/companion.h"
 
 /* The number of calls that are in, times DTI_GATE_CALL, and one of the states. Zero is an open gate without
  * calls. */
@@ -25,7 +26,8 @@ struct dti_gate {
 enum { DTI_GATE_OPEN = 0, DTI_GATE_SHUT = 1, DTI_GATE_CLOSED = 2, DTI_GATE_CALL = 4 };
 
 /* -- Any thread -- */
-bool dti_gate_enter_slowly(struct dti_gate *gate); /* the rest of dti_gate_enter, for a gate that is not open */
+DTI_COMPANION bool dti_gate_enter_slowly(
+    struct dti_gate *gate); /* the rest of dti_gate_enter, for a gate that is not open */
 /* False: it is closed, and there is nothing to leave. */
 static inline bool dti_gate_enter(struct dti_gate *gate)
 {
@@ -38,15 +40,15 @@ static inline void dti_gate_leave(struct dti_gate *gate)
 }
 
 /* -- The thread that wants to destroy the object -- */
-bool dti_gate_shut(struct dti_gate *gate); /* false: a call is in, or it is shut or closed already */
-void dti_gate_open(struct dti_gate *gate); /* a gate that this thread has shut */
-void dti_gate_close(struct dti_gate *gate);
+DTI_COMPANION bool dti_gate_shut(struct dti_gate *gate); /* false: a call is in, or it is shut or closed already */
+void dti_gate_open(struct dti_gate *gate);               /* a gate that this thread has shut */
+DTI_COMPANION void dti_gate_close(struct dti_gate *gate);
 /* Closes a gate that this thread has entered; false: another call is in too, and nothing has changed. */
 bool dti_gate_close_alone(struct dti_gate *gate);
 
 /* Declares `name`, and leaves the gate, which has been entered, at the end of the block. NULL: there is none
  * to leave. */
-#define DTI_LEAVES_GATE(name, gate) __attribute__((cleanup(dti_gate_release))) struct dti_gate *name = (gate)
+#define DTI_LEAVES_GATE(name, gate) __attribute__((cleanup(dti_gate_release), unused)) struct dti_gate *name = (gate)
 static inline void dti_gate_release(struct dti_gate **gate)
 {
     if (*gate != NULL)

@@ -102,6 +102,18 @@ ditto_status dti_watch(ditto_strategy *strategy, struct dti_dependent *dependent
     return DITTO_OK;
 }
 
+struct dti_gate *dti_strategy_hold(ditto_strategy *strategy)
+{
+    struct dti_gate *held = NULL;
+    (void)dti_team_hold(dti_team_of(strategy), &dti_team_of(strategy)->gate, &held);
+    return held;
+}
+
+bool dti_dependent_hold(struct dti_dependent *dependent, struct dti_gate **held)
+{
+    return dti_team_hold(dependent->home, &dependent->gate, held);
+}
+
 void dti_unwatch(ditto_strategy *strategy, struct dti_dependent *dependent)
 {
     if (strategy == NULL)

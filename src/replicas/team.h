@@ -182,6 +182,10 @@ void dti_team_give_turn(struct dti_team *team, bool taken);
  * is allowed, where the strategy has been destroyed. */
 DTI_COMPANION ditto_status dti_watch(ditto_strategy *strategy, struct dti_dependent *dependent);
 DTI_COMPANION void dti_unwatch(ditto_strategy *strategy, struct dti_dependent *dependent);
+/* For them too: DTI_HOLD_STRATEGY, which gives the gate to leave, or NULL; and the same for what was added.
+ * False: its strategy has been destroyed. */
+DTI_COMPANION struct dti_gate *dti_strategy_hold(ditto_strategy *strategy);
+DTI_COMPANION bool dti_dependent_hold(struct dti_dependent *dependent, struct dti_gate **held);
 void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent);
 void dti_dependent_remove(struct dti_team *team, struct dti_dependent *dependent);
 uint64_t dti_team_run_number(const struct dti_team *team);
