@@ -420,7 +420,7 @@ static void save(struct training *t, ditto_checkpointer *checkpointer, int passe
 typedef void ditto_checkpointer;
 static ditto_checkpointer *open_checkpoints(const struct training *t)
 {
-    fprintf(stderr, "--checkpoint %s: this build has no libditto-hdf5 (install HDF5 and xxHash, and set it up again)\n",
+    fprintf(stderr, "--checkpoint %s: this build has no libditto-hdf5 (install xxHash, and set it up again)\n",
             t->options.checkpoint);
     exit(2);
 }

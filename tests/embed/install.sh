@@ -122,4 +122,5 @@ exported=$(nm -D --defined-only "$lib/libditto.so" | awk '{print $3}' | grep -v 
 if [ -f "$lib/libditto-hdf5.so" ]; then
     exported=$(nm -D --defined-only "$lib/libditto-hdf5.so" | awk '{print $3}' | grep -v '^ditto_checkpoint' || true)
     [ -z "$exported" ] || fail "libditto-hdf5 exports beside ditto_checkpoint*: $exported"
+    ! readelf -d "$lib/libditto-hdf5.so" | grep NEEDED | grep -qE 'hdf5|xxhash' || fail "libditto-hdf5 needs HDF5 or xxHash"
 fi

@@ -18,7 +18,7 @@
 
 #include <hdf5.h>
 
-#include "vars/checkpoint/file.h"
+#include "vars/checkpoint/seal.h"
 
 #define ELEMENTS 3000
 
@@ -171,14 +171,12 @@ static void foreign_files_are_refused(void **state)
 /* Well-formed on the outside: sealed with a sum that fits, and wrong inside. */
 static void seal(void (*spoil)(hid_t file, hid_t set), const char *name)
 {
-    char partial[200];
     double zero = 0;
     int64_t step = 1;
     hid_t creation = H5Pcreate(H5P_FILE_CREATE), scalar = H5Screate(H5S_SCALAR), text = H5Tcopy(H5T_C_S1);
-    snprintf(partial, sizeof partial, "%s/%s.partial", own_folder, name);
     H5Pset_userblock(creation, 4096);
     H5Tset_size(text, 8);
-    hid_t file = H5Fcreate(partial, H5F_ACC_TRUNC, creation, H5P_DEFAULT);
+    hid_t file = H5Fcreate(own_path(name), H5F_ACC_TRUNC, creation, H5P_DEFAULT);
     hid_t set = H5Dcreate2(file, "a", H5T_NATIVE_DOUBLE, scalar, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     H5Dwrite(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, &zero);
     const struct {
@@ -209,7 +207,7 @@ static void seal(void (*spoil)(hid_t file, hid_t set), const char *name)
     H5Tclose(text);
     H5Sclose(scalar);
     H5Pclose(creation);
-    assert_ok(dti_file_complete(partial, own_path(name), NULL, 0));
+    seal_file(own_path(name));
 }
 
 /* An attribute of so many elements instead of one. */

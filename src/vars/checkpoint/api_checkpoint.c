@@ -1,6 +1,8 @@
 /* src/vars/checkpoint/api_checkpoint.c - include/ditto/checkpoint.h, one file: check, then call. */
 #include "base/base.h"
+#include "replicas/replicas.h"
 #include "vars/checkpoint/file.h"
+#include "vars/checkpoint/hdf5.h"
 #include "vars/checkpoint/open.h"
 #include "vars/checkpoint/save.h"
 
@@ -17,6 +19,7 @@ ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path, c
     int before = errno;
     DTI_ENTER();
     DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
     DTI_TRY(dti_not_null(path, "path"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_checkpoint_options"));
     DTI_TRY(dti_save_plan(strategy, &known, &contents, &variable));
@@ -31,39 +34,43 @@ ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path, c
 
 /* -- looking -- */
 
+static ditto_status open_file(const char *path, ditto_checkpoint **out)
+{
+    uint64_t bytes = 0;
+    ditto_checkpoint *file = calloc(1, sizeof *file);
+    if (file == NULL)
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to open %s", DTI_SHOWN(path));
+    (void)dti_path_shown(path, file->path);
+    file->fd = -1;
+    ditto_status status = dti_file_open(path, &file->fd, &bytes);
+    if (status == DITTO_OK)
+        status = dti_hdf5_list(file->fd, bytes, file->path, &file->contents);
+    if (status == DITTO_OK)
+        *out = file;
+    else
+        ditto_checkpoint_close(file);
+    return status;
+}
+
 ditto_status ditto_checkpoint_open(const char *path, ditto_checkpoint **out)
 {
     int before = errno;
     DTI_ENTER();
     DTI_TRY(dti_not_null(path, "path"));
     DTI_TRY(dti_not_null(out, "out"));
-    ditto_checkpoint *file = calloc(1, sizeof *file);
-    if (file == NULL || (file->path = strdup(path)) == NULL) {
-        free(file);
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to open %s", path);
-    }
-    file->fd = -1;
-    ditto_status status = dti_file_open(path, &file->fd);
-    if (status == DITTO_OK)
-        status = dti_hdf5_open(file->fd, path, &file->hdf5, &file->contents);
-    if (status == DITTO_OK)
-        *out = file;
-    else
-        ditto_checkpoint_close(file);
-    return dti_keep_errno(before, status);
+    return dti_keep_errno(before, open_file(path, out));
 }
 
 void ditto_checkpoint_close(ditto_checkpoint *file)
 {
+    int before = errno;
     if (file == NULL)
         return;
-    if (file->hdf5 != NULL)
-        dti_hdf5_close(file->hdf5);
     if (file->fd >= 0)
-        close(file->fd);
+        close(file->fd); /* read only: nothing can be lost */
     dti_contents_free(&file->contents);
-    free(file->path);
     free(file);
+    errno = before;
 }
 
 int64_t ditto_checkpoint_step(const ditto_checkpoint *file)
@@ -109,6 +116,7 @@ ditto_status ditto_checkpoint_attribute(const ditto_checkpoint *file, const char
 
 ditto_status ditto_checkpoint_read(ditto_checkpoint *file, const char *name, void *dst, size_t bytes)
 {
+    int before = errno;
     DTI_ENTER();
     DTI_TRY(dti_not_null(file, "checkpoint"));
     DTI_TRY(dti_not_null(name, "name"));
@@ -119,7 +127,7 @@ ditto_status ditto_checkpoint_read(ditto_checkpoint *file, const char *name, voi
         return DTI_FAIL(DITTO_ERR_SHAPE, "\"%.100s\" has %zu bytes, but dst has %zu", name,
                         ditto_tensor_bytes(&entry->spec), bytes);
     DTI_TRY(dti_buffer_check(dst, bytes, entry->spec.dtype, "dst"));
-    return dti_hdf5_read(file->hdf5, entry, dst);
+    return dti_keep_errno(before, dti_file_read(file->fd, dst, bytes, entry->offset, file->path));
 }
 
 /* -- restoring -- */
@@ -132,8 +140,10 @@ ditto_status ditto_checkpoint_restore(ditto_strategy *strategy, const char *path
     int before = errno;
     DTI_ENTER();
     DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
+    DTI_TRY(dti_not_null(path, "path"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_restore_options"));
-    DTI_TRY(ditto_checkpoint_open(path, &file));
+    DTI_TRY(open_file(path, &file));
     ditto_status status = dti_restore(strategy, file, &known, out);
     ditto_checkpoint_close(file);
     return dti_keep_errno(before, status);

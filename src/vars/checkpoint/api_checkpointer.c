@@ -1,4 +1,5 @@
-/* src/vars/checkpoint/api_checkpointer.c - include/ditto/checkpoint.h, a folder of files: names, the newest ones, a thread that writes. */
+/* src/vars/checkpoint/api_checkpointer.c - include/ditto/checkpoint.h, a folder of files: names, the
+ * newest ones, a thread that writes. */
 #include "base/base.h"
 #include "replicas/replicas.h"
 #include "vars/checkpoint/file.h"
@@ -16,12 +17,25 @@
 
 struct ditto_checkpointer {
     struct dti_dependent dependent; /* first; tells when the strategy goes */
-    ditto_strategy *strategy;       /* NULL: it has been destroyed */
+
+    /* NULL when it has been destroyed. Read in the dependent's gate, which keeps it there. */
+    ditto_strategy *strategy;
+
     char *folder, *prefix;
     uint32_t keep;
     bool background;
+
+    /* The process that made it. A child has the structure, but not the thread, nor the holder of the lock. */
+    uint32_t process;
+
+    /* Of calls of the checkpointer, those that wait for the lock included. */
+    struct dti_gate gate;
+
+    /* One call works at a time. It guards what follows. */
+    pthread_mutex_t lock;
     struct dti_snapshot snapshot;
-    /* what is being written: the thread's own while it runs */
+
+    /* What is being written: the thread's own while it runs. */
     bool running;
     pthread_t thread;
     struct dti_contents contents;
@@ -41,9 +55,37 @@ static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
 static void release(ditto_checkpointer *c)
 {
     dti_snapshot_free(&c->snapshot);
+    dti_contents_free(&c->contents);
+    free(c->path);
     free(c->folder);
     free(c->prefix);
     free(c);
+}
+
+static bool is_forked(const ditto_checkpointer *c)
+{
+    return dti_process_differs(c->process);
+}
+
+/* FORKED; BUSY: it is being destroyed. Then there is nothing to leave. */
+static ditto_status enter(ditto_checkpointer *c)
+{
+    if (is_forked(c))
+        return DTI_FAIL(DITTO_ERR_FORKED,
+                        "the checkpointer of %s was made before fork, and what it was writing is written by the "
+                        "parent process: destroy it and create another",
+                        DTI_SHOWN(c->folder));
+    if (!dti_gate_enter(&c->gate))
+        return DTI_FAIL(DITTO_ERR_BUSY, "the checkpointer of %s is being destroyed by another thread",
+                        DTI_SHOWN(c->folder));
+    pthread_mutex_lock(&c->lock);
+    return DITTO_OK;
+}
+
+static void leave(ditto_checkpointer *c)
+{
+    pthread_mutex_unlock(&c->lock);
+    dti_gate_leave(&c->gate);
 }
 
 static ditto_status check_prefix(const char *prefix)
@@ -58,9 +100,12 @@ static ditto_status make_folder(const char *folder)
     struct stat st;
     if (mkdir(folder, 0777) == 0)
         return dti_file_flush_folder(folder);
-    if (errno == EEXIST && stat(folder, &st) == 0 && S_ISDIR(st.st_mode))
-        return DITTO_OK;
-    return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "making the folder %s", folder);
+    if (errno == EEXIST) {
+        if (stat(folder, &st) == 0 && S_ISDIR(st.st_mode))
+            return DITTO_OK;
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, ENOTDIR, "%s is there, and is no folder", DTI_SHOWN(folder));
+    }
+    return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "making the folder %s", DTI_SHOWN(folder));
 }
 
 ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *folder,
@@ -70,6 +115,7 @@ ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *fol
     int before = errno;
     DTI_ENTER();
     DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
     DTI_TRY(dti_not_null(folder, "folder"));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_checkpointer_options"));
@@ -79,6 +125,7 @@ ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *fol
     ditto_checkpointer *c = calloc(1, sizeof *c);
     if (c != NULL) {
         c->strategy = strategy;
+        c->process = dti_process_number();
         c->keep = known.keep != 0 ? known.keep : KEEP;
         c->background = known.background != 0;
         c->folder = strdup(folder);
@@ -87,11 +134,17 @@ ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *fol
     if (c == NULL || c->folder == NULL || c->prefix == NULL) {
         if (c != NULL)
             release(c);
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a checkpointer");
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a checkpointer");
+    }
+    int failed = pthread_mutex_init(&c->lock, NULL);
+    if (failed != 0) {
+        release(c);
+        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed, "making a checkpointer's lock");
     }
     c->dependent.orphan = orphan;
     ditto_status status = dti_watch(strategy, &c->dependent);
     if (status != DITTO_OK) {
+        pthread_mutex_destroy(&c->lock);
         release(c);
         return status;
     }
@@ -174,28 +227,38 @@ static ditto_status begin_writing(ditto_checkpointer *c)
     return status;
 }
 
+static ditto_status save(ditto_checkpointer *c, const ditto_checkpoint_options *options)
+{
+    ditto_variable **variable;
+    DTI_TRY(await(c));
+    DTI_LEAVES_GATE(held, NULL);
+    if (!dti_dependent_hold(&c->dependent, &held))
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of the checkpoints in %s has been destroyed",
+                        DTI_SHOWN(c->folder));
+    DTI_TRY(dti_save_plan(c->strategy, options, &c->contents, &variable));
+    c->path = dti_folder_path(c->folder, c->prefix, options->step);
+    ditto_status status = c->path != NULL ? dti_save_copy(&c->contents, variable, &c->snapshot, !c->background)
+                                          : DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a path");
+    free(variable);
+    if (status == DITTO_OK)
+        return begin_writing(c);
+    forget_work(c);
+    return status;
+}
+
 ditto_status ditto_checkpointer_save(ditto_checkpointer *c, const ditto_checkpoint_options *options)
 {
     ditto_checkpoint_options known;
-    ditto_variable **variable;
     int before = errno;
     DTI_ENTER();
     DTI_TRY(dti_not_null(c, "checkpointer"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_checkpoint_options"));
     if (known.step < 0)
         return DTI_FAIL(DITTO_ERR_RANGE, "step = %lld: files are numbered from 0 on", (long long)known.step);
-    DTI_TRY(await(c));
-    if (c->strategy == NULL)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of the checkpoints in %s has been destroyed", c->folder);
-    DTI_TRY(dti_save_plan(c->strategy, &known, &c->contents, &variable));
-    c->path = dti_folder_path(c->folder, c->prefix, known.step);
-    ditto_status status = c->path != NULL ? dti_save_copy(&c->contents, variable, &c->snapshot, !c->background)
-                                          : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a path");
-    free(variable);
-    if (status == DITTO_OK)
-        return dti_keep_errno(before, begin_writing(c));
-    forget_work(c);
-    return status;
+    DTI_TRY(enter(c));
+    ditto_status status = save(c, &known);
+    leave(c);
+    return dti_keep_errno(before, status);
 }
 
 ditto_status ditto_checkpointer_wait(ditto_checkpointer *c)
@@ -203,17 +266,36 @@ ditto_status ditto_checkpointer_wait(ditto_checkpointer *c)
     int before = errno;
     DTI_ENTER();
     DTI_TRY(dti_not_null(c, "checkpointer"));
-    return dti_keep_errno(before, await(c));
+    DTI_TRY(enter(c));
+    ditto_status status = await(c);
+    leave(c);
+    return dti_keep_errno(before, status);
+}
+
+/* The strategy is there, and stays, or it has gone and has forgotten the checkpointer. */
+static void leave_strategy(ditto_checkpointer *c)
+{
+    DTI_LEAVES_GATE(held, NULL);
+    if (is_forked(c) || dti_dependent_hold(&c->dependent, &held))
+        dti_unwatch(c->strategy, &c->dependent);
 }
 
 ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
 {
     int before = errno;
+    ditto_status status = DITTO_OK;
     DTI_ENTER();
     if (c == NULL)
         return DITTO_OK;
-    ditto_status status = await(c);
-    dti_unwatch(c->strategy, &c->dependent);
+    if (!is_forked(c)) { /* else the thread that writes is the parent's, and so is its error */
+        if (!dti_gate_shut(&c->gate))
+            return DTI_FAIL(DITTO_ERR_BUSY, "another thread is in a call of the checkpointer of %s: end it first",
+                            DTI_SHOWN(c->folder));
+        dti_gate_close(&c->gate);
+        status = await(c);
+        pthread_mutex_destroy(&c->lock);
+    }
+    leave_strategy(c);
     release(c);
     return dti_keep_errno(before, status);
 }
@@ -233,7 +315,7 @@ ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix, cha
     DTI_TRY(dti_folder_newest(folder, prefix, &newest));
     char *name = dti_folder_path(folder, prefix, newest);
     if (name == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a path");
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a path");
     dti_text_add(&text, "%s", name);
     free(name);
     if (length != NULL)

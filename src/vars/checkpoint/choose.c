@@ -1,7 +1,9 @@
 /* src/vars/checkpoint/choose.c - see choose.h. */
 #include "vars/checkpoint/choose.h"
 #include "base/base.h"
+#include "vars/checkpoint/nested.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,7 @@ static ditto_status list_all(ditto_strategy *strategy, ditto_variable ***out, si
     DTI_TRY(ditto_strategy_variables(strategy, NULL, 0, &room));
     ditto_variable **list = malloc((room + 1) * sizeof(ditto_variable *));
     if (list == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to list %zu variables", room);
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to list %zu variables", room);
     ditto_status status = ditto_strategy_variables(strategy, list, room, &there);
     if (status != DITTO_OK) {
         free(list);
@@ -34,11 +36,10 @@ static bool has(ditto_variable *const *list, size_t count, const ditto_variable 
 ditto_status dti_choose_variables(ditto_strategy *strategy, ditto_variable *const *chosen, size_t chosen_count,
                                   ditto_variable ***out, size_t *count)
 {
-    ditto_variable **all;
-    size_t there;
-    const char *function = dti_public_function; /* errors after this are the caller's own */
-    DTI_TRY(list_all(strategy, &all, &there));
-    dti_public_function = function;
+    ditto_variable **all = NULL;
+    size_t there = 0;
+    const char *function = dti_public_function;
+    DTI_TRY(dti_on_behalf_of(function, list_all(strategy, &all, &there)));
     if (chosen == NULL) {
         *out = all;
         *count = there;
@@ -53,7 +54,7 @@ ditto_status dti_choose_variables(ditto_strategy *strategy, ditto_variable *cons
         return status;
     *out = malloc((chosen_count + 1) * sizeof(ditto_variable *));
     if (*out == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to list %zu variables", chosen_count);
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to list %zu variables", chosen_count);
     memcpy(*out, chosen, chosen_count * sizeof(ditto_variable *));
     *count = chosen_count;
     return DITTO_OK;

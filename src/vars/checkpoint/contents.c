@@ -9,7 +9,7 @@
 
 static ditto_status no_memory(void)
 {
-    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a checkpoint's list of contents");
+    return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a checkpoint's list of contents");
 }
 
 struct dti_entry *dti_contents_add(struct dti_contents *c, const char *name)
@@ -69,7 +69,7 @@ void dti_contents_free(struct dti_contents *c)
 static ditto_status check_name(const char *name)
 {
     const char *part = name;
-    for (;;) {
+    for (int groups = 0;; groups++) {
         size_t length = strcspn(part, "/");
         if (length == 0 || (length == 1 && *part == '.'))
             return DTI_FAIL(
@@ -78,6 +78,12 @@ static ditto_status check_name(const char *name)
                 name);
         if (part[length] == '\0')
             return DITTO_OK;
+        if (groups == DITTO_CHECKPOINT_GROUPS)
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "the name \"%.100s...\" is in more than %d groups: use fewer \"/\" in it, for readers of HDF5 "
+                "take very long for so many",
+                name, DITTO_CHECKPOINT_GROUPS);
         part += length + 1;
     }
 }
@@ -147,4 +153,92 @@ ditto_status dti_contents_check(const struct dti_contents *c)
     for (size_t i = 0; status == DITTO_OK && i < c->attributes; i++)
         status = check_attribute(c, i);
     return status;
+}
+
+/* -- in the order of a file -- */
+
+/* "/" comes before every other byte: "a/b" before "a-b", as "a" comes before "a-b". */
+static int compare_paths(const char *a, const char *b)
+{
+    while (*a == *b && *a != '\0') {
+        a++;
+        b++;
+    }
+    int left = *a == '/' ? 1 : *a == '\0' ? 0 : (unsigned char)*a + 1;
+    int right = *b == '/' ? 1 : *b == '\0' ? 0 : (unsigned char)*b + 1;
+    return left - right;
+}
+
+static int by_path(const void *left, const void *right)
+{
+    const struct dti_entry *a = left, *b = right;
+    return compare_paths(a->name, b->name);
+}
+
+static int pointers_by_path(const void *left, const void *right)
+{
+    return by_path(*(struct dti_entry *const *)left, *(struct dti_entry *const *)right);
+}
+
+void dti_contents_sort(struct dti_contents *c)
+{
+    if (c->entries > 1)
+        qsort(c->entry, c->entries, sizeof *c->entry, by_path);
+}
+
+struct dti_entry **dti_contents_sorted(const struct dti_contents *c)
+{
+    struct dti_entry **sorted = malloc((c->entries + 1) * sizeof(struct dti_entry *));
+    if (sorted == NULL) {
+        (void)no_memory();
+        return NULL;
+    }
+    for (size_t i = 0; i < c->entries; i++)
+        sorted[i] = &c->entry[i];
+    qsort(sorted, c->entries, sizeof(struct dti_entry *), pointers_by_path);
+    return sorted;
+}
+
+static bool same_entry(const struct dti_entry *a, const struct dti_entry *b)
+{
+    bool same = strcmp(a->name, b->name) == 0 && a->spec.dtype == b->spec.dtype && a->spec.rank == b->spec.rank &&
+                a->own == b->own && a->offset == b->offset;
+    for (uint32_t i = 0; same && i < a->spec.rank; i++)
+        same = a->spec.shape[i] == b->spec.shape[i];
+    return same && (a->own || (a->synchronization == b->synchronization && a->aggregation == b->aggregation &&
+                               a->trainable == b->trainable));
+}
+
+/* Reals by their bits: NaN is the same as itself. */
+static bool same_attribute(const ditto_attribute *a, const ditto_attribute *b)
+{
+    uint64_t left, right;
+    if (strcmp(a->name, b->name) != 0 || a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case DITTO_ATTRIBUTE_TEXT:
+        return strcmp(a->text, b->text) == 0;
+    case DITTO_ATTRIBUTE_INTEGER:
+        return a->integer == b->integer;
+    default:
+        memcpy(&left, &a->real, sizeof left);
+        memcpy(&right, &b->real, sizeof right);
+        return left == right;
+    }
+}
+
+ditto_status dti_contents_same(const struct dti_contents *planned, const struct dti_contents *found, bool *out)
+{
+    bool same = planned->entries == found->entries && planned->attributes == found->attributes &&
+                planned->step == found->step && strcmp(planned->version, found->version) == 0;
+    struct dti_entry **sorted = dti_contents_sorted(planned);
+    if (sorted == NULL)
+        return DITTO_ERR_NO_MEMORY;
+    for (size_t i = 0; same && i < found->entries; i++)
+        same = same_entry(sorted[i], &found->entry[i]);
+    for (size_t i = 0; same && i < found->attributes; i++)
+        same = same_attribute(&planned->attribute[i], &found->attribute[i]);
+    free(sorted);
+    *out = same;
+    return DITTO_OK;
 }

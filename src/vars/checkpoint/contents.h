@@ -44,7 +44,17 @@ const struct dti_entry *dti_contents_find(const struct dti_contents *contents,
                                           const char *name); /* NULL: it has none */
 void dti_contents_free(struct dti_contents *contents);
 
-/* INVALID: a name that can't be a dataset's, two of one name, one in the folder of another; a bad attribute. */
+/* INVALID: a name that can't be a dataset's, two of one name, one in the folder of another; a bad
+ * attribute. */
 ditto_status dti_contents_check(const struct dti_contents *contents);
+
+/* Sorts the entries by their paths: part by part, so that what is in a group stands together. */
+void dti_contents_sort(struct dti_contents *contents);
+
+/* The entries in that order: free it. NULL: no memory, with its message. */
+struct dti_entry **dti_contents_sorted(const struct dti_contents *contents);
+
+/* Does `found`, which is sorted, hold the same as `planned`, values excepted? NO_MEMORY. */
+ditto_status dti_contents_same(const struct dti_contents *planned, const struct dti_contents *found, bool *same);
 
 #endif

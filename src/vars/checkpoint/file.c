@@ -1,6 +1,7 @@
 /* src/vars/checkpoint/file.c - see file.h. */
 #include "vars/checkpoint/file.h"
 #include "base/base.h"
+#include "vars/checkpoint/little_endian.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,50 +22,29 @@ static const char words[] = "\na checkpoint of ditto: HDF5 after this block of 4
 /* Offsets in the user block. */
 enum { AT_MAGIC = 0, AT_FORMAT = 8, AT_BLOCK = 12, AT_LENGTH = 16, AT_SUM = 24, AT_WORDS = 40 };
 
-static void put(unsigned char *at, uint64_t number, int bytes)
-{
-    for (int i = 0; i < bytes; i++)
-        at[i] = (unsigned char)(number >> 8 * i);
-}
-
-static uint64_t get(const unsigned char *at, int bytes)
-{
-    uint64_t number = 0;
-    for (int i = 0; i < bytes; i++)
-        number |= (uint64_t)at[i] << 8 * i;
-    return number;
-}
+static const unsigned char zeros[4096];
 
 static void fill_block(unsigned char block[DTI_USER_BLOCK], uint64_t length)
 {
     memset(block, 0, DTI_USER_BLOCK);
     memcpy(block + AT_MAGIC, magic, sizeof magic);
-    put(block + AT_FORMAT, DTI_FORMAT, 4);
-    put(block + AT_BLOCK, DTI_USER_BLOCK, 4);
-    put(block + AT_LENGTH, length, 8);
+    dti_put_number(block + AT_FORMAT, DTI_FORMAT, 4);
+    dti_put_number(block + AT_BLOCK, DTI_USER_BLOCK, 4);
+    dti_put_number(block + AT_LENGTH, length, 8);
     memcpy(block + AT_WORDS, words, sizeof words - 1);
 }
 
-char *dti_partial_name(const char *path)
-{
-    size_t length = strlen(path) + sizeof ".partial";
-    char *name = malloc(length);
-    if (name != NULL)
-        snprintf(name, length, "%s.partial", path);
-    return name;
-}
+/* -- reading and writing all -- */
 
-/* -- reading and writing -- */
-
-static ditto_status read_all(int fd, void *to, size_t bytes, uint64_t offset, const char *path)
+ditto_status dti_file_read(int fd, void *to, size_t bytes, uint64_t offset, const char *path)
 {
     for (size_t done = 0; done < bytes;) {
         ssize_t got = pread(fd, (char *)to + done, bytes - done, (off_t)(offset + done));
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "reading %s at byte %llu", path,
-                                  (unsigned long long)(offset + done));
+            return DTI_FAIL_ERRNO(errno == ENOMEM ? DITTO_ERR_NO_MEMORY : DITTO_ERR_IO, errno,
+                                  "reading %s at byte %llu", path, (unsigned long long)(offset + done));
         if (got == 0)
             return DTI_FAIL(DITTO_ERR_CORRUPT, "%s ends at byte %llu: it is being cut while it is read", path,
                             (unsigned long long)(offset + done));
@@ -88,71 +68,101 @@ static ditto_status write_all(int fd, const void *from, size_t bytes, uint64_t o
     return DITTO_OK;
 }
 
-/* Bytes [first, end) that are in the file, into the sum. */
-static ditto_status sum_file(int fd, uint64_t first, uint64_t end, XXH3_state_t *sum, unsigned char *chunk,
-                             const char *path)
+/* -- the checksum -- */
+
+/* XXH3 gives errors for NULL alone; they are looked at all the same. */
+static ditto_status sum_up(XXH3_state_t *sum, const void *bytes, size_t count, const char *path)
 {
-    for (uint64_t at = first; at < end;) {
-        size_t bytes = end - at < CHUNK ? (size_t)(end - at) : CHUNK;
-        DTI_TRY(read_all(fd, chunk, bytes, at, path));
-        XXH3_128bits_update(sum, chunk, bytes);
-        at += bytes;
-    }
+    if (XXH3_128bits_update(sum, bytes, count) != XXH_OK)
+        return DTI_FAIL(DITTO_ERR_SYSTEM, "%s: xxHash refuses to sum %zu bytes", path, count);
     return DITTO_OK;
 }
 
-/* An extent from memory to the file, and into the sum, in one go. The disk is not hurried (sync_file_range): 0.50 of the speed of dd
- * with it, 0.78 without. */
-static ditto_status write_extent(int fd, const struct dti_extent *e, XXH3_state_t *sum, const char *path)
+/* Begins with the user block, whose own sum is zeros. */
+static ditto_status begin_sum(XXH3_state_t *sum, const unsigned char *block, const char *path)
 {
-    for (size_t at = 0; at < e->bytes;) {
-        size_t bytes = e->bytes - at < CHUNK ? e->bytes - at : CHUNK;
-        DTI_TRY(write_all(fd, (const char *)e->data + at, bytes, e->offset + at, path));
-        XXH3_128bits_update(sum, (const char *)e->data + at, bytes);
-        at += bytes;
-    }
-    return DITTO_OK;
+    if (XXH3_128bits_reset(sum) != XXH_OK)
+        return DTI_FAIL(DITTO_ERR_SYSTEM, "%s: xxHash refuses to begin a sum", path);
+    return sum_up(sum, block, DTI_USER_BLOCK, path);
 }
 
-/* -- completing -- */
-
-ditto_status dti_file_has_room(const char *path, uint64_t bytes)
+static void end_sum(const XXH3_state_t *sum, XXH128_canonical_t *out)
 {
-    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "creating %s", path);
-    int failed = fallocate(fd, 0, 0, (off_t)bytes) != 0 ? errno : 0;
-    close(fd);
-    if (failed == ENOSPC || failed == EFBIG || failed == EDQUOT)
+    XXH128_canonicalFromHash(out, XXH3_128bits_digest(sum));
+}
+
+/* -- writing -- */
+
+/* So that a full disk is found before the first value is written. A file system that can't reserve room
+ * gets the length alone. */
+static ditto_status reserve(int fd, const char *path, uint64_t bytes)
+{
+    int failed;
+    do
+        failed = fallocate(fd, 0, 0, (off_t)bytes) != 0 ? errno : 0;
+    while (failed == EINTR);
+    if (failed == EOPNOTSUPP || failed == ENOSYS || failed == EPERM || failed == EINVAL || failed == ENODEV)
+        failed = ftruncate(fd, (off_t)bytes) != 0 ? errno : 0;
+    if (failed != 0)
         return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "%s needs %llu bytes; the checkpoint before it is as it was", path,
                               (unsigned long long)bytes);
     return DITTO_OK;
 }
 
-/* Everything but the user block, in the order of the file; the block's own sum at last. */
-static ditto_status write_parts(int fd, const struct dti_extent *extent, size_t extents, unsigned char *chunk,
-                                const char *path)
+static ditto_status sum_zeros(XXH3_state_t *sum, uint64_t count, const char *path)
+{
+    for (uint64_t done = 0; done < count;) {
+        size_t bytes = count - done < sizeof zeros ? (size_t)(count - done) : sizeof zeros;
+        DTI_TRY(sum_up(sum, zeros, bytes, path));
+        done += bytes;
+    }
+    return DITTO_OK;
+}
+
+/* An extent from memory to the file, and into the sum, in one go. The disk is not hurried
+ * (sync_file_range): 0.50 of the speed of dd with it, 0.78 without. */
+static ditto_status write_extent(int fd, const struct dti_extent *e, XXH3_state_t *sum, const char *path)
+{
+    for (size_t at = 0; at < e->bytes;) {
+        size_t bytes = e->bytes - at < CHUNK ? e->bytes - at : CHUNK;
+        DTI_TRY(write_all(fd, (const char *)e->data + at, bytes, e->offset + at, path));
+        DTI_TRY(sum_up(sum, (const char *)e->data + at, bytes, path));
+        at += bytes;
+    }
+    return DITTO_OK;
+}
+
+static ditto_status flush(int fd, const char *path)
+{
+    int failed;
+    do
+        failed = fsync(fd) != 0 ? errno : 0;
+    while (failed == EINTR);
+    if (failed != 0)
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "flushing %s; the checkpoint before it is as it was", path);
+    return DITTO_OK;
+}
+
+ditto_status dti_file_fill(int fd, const char *path, uint64_t file_bytes, const struct dti_extent *extent,
+                           size_t extents)
 {
     unsigned char block[DTI_USER_BLOCK];
-    struct stat st;
+    XXH128_canonical_t found;
     XXH3_state_t sum;
-    if (fstat(fd, &st) != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "%s", path);
-    fill_block(block, (uint64_t)st.st_size);
-    XXH3_128bits_reset(&sum);
-    XXH3_128bits_update(&sum, block, sizeof block);
     uint64_t at = DTI_USER_BLOCK;
+    DTI_TRY(reserve(fd, path, file_bytes));
+    fill_block(block, file_bytes);
+    DTI_TRY(begin_sum(&sum, block, path));
     for (size_t i = 0; i < extents; i++) {
-        DTI_TRY(sum_file(fd, at, extent[i].offset, &sum, chunk, path));
+        DTI_TRY(sum_zeros(&sum, extent[i].offset - at, path));
         DTI_TRY(write_extent(fd, &extent[i], &sum, path));
         at = extent[i].offset + extent[i].bytes;
     }
-    DTI_TRY(sum_file(fd, at, (uint64_t)st.st_size, &sum, chunk, path));
-    XXH128_canonicalFromHash((XXH128_canonical_t *)(void *)(block + AT_SUM), XXH3_128bits_digest(&sum));
+    DTI_TRY(sum_zeros(&sum, file_bytes - at, path));
+    end_sum(&sum, &found);
+    memcpy(block + AT_SUM, &found, sizeof found);
     DTI_TRY(write_all(fd, block, sizeof block, 0, path));
-    if (fsync(fd) != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "flushing %s; the checkpoint before it is as it was", path);
-    return DITTO_OK;
+    return flush(fd, path);
 }
 
 /* A name is on the disk when its folder is. */
@@ -161,31 +171,21 @@ ditto_status dti_file_flush_folder(const char *path)
     const char *slash = strrchr(path, '/');
     char *folder = slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
     if (folder == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a path");
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int failed = fd < 0 || fsync(fd) != 0 ? errno : 0;
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a path");
+    int fd, failed;
+    do
+        fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    do
+        failed = fd < 0 || fsync(fd) != 0 ? errno : 0;
+    while (fd >= 0 && failed == EINTR);
     if (fd >= 0)
         close(fd);
     ditto_status status = failed == 0 || failed == EINVAL /* a file system that has no such thing */
                               ? DITTO_OK
-                              : DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "flushing the folder %s", folder);
+                              : DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "flushing the folder %s", DTI_SHOWN(folder));
     free(folder);
     return status;
-}
-
-ditto_status dti_file_complete(const char *partial, const char *path, const struct dti_extent *extent, size_t extents)
-{
-    unsigned char *chunk = malloc(CHUNK);
-    int fd = open(partial, O_RDWR | O_CLOEXEC);
-    ditto_status status = chunk == NULL ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to write %s", path)
-                          : fd < 0      ? DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "opening %s", partial)
-                                        : write_parts(fd, extent, extents, chunk, partial);
-    free(chunk);
-    if (fd >= 0 && close(fd) != 0 && status == DITTO_OK)
-        status = DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "closing %s", partial);
-    if (status == DITTO_OK && rename(partial, path) != 0)
-        status = DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "renaming %s to %s", partial, path);
-    return status == DITTO_OK ? dti_file_flush_folder(path) : status;
 }
 
 /* -- checking -- */
@@ -194,61 +194,126 @@ static ditto_status check_block(const unsigned char *block, uint64_t length, con
 {
     if (memcmp(block + AT_MAGIC, magic, sizeof magic) != 0)
         return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is no checkpoint of ditto: its first bytes are others", path);
-    if (get(block + AT_FORMAT, 4) > DTI_FORMAT)
+    if (dti_get_number(block + AT_FORMAT, 4) > DTI_FORMAT)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "%s has format %llu, and this version reads up to %u: read it with the version that wrote it, "
                         "or a newer one",
-                        path, (unsigned long long)get(block + AT_FORMAT, 4), DTI_FORMAT);
-    if (get(block + AT_LENGTH, 8) != length)
+                        path, (unsigned long long)dti_get_number(block + AT_FORMAT, 4), DTI_FORMAT);
+    if (dti_get_number(block + AT_LENGTH, 8) != length)
         return DTI_FAIL(DITTO_ERR_CORRUPT, "%s has %llu bytes and should have %llu: it has been cut, or added to", path,
-                        (unsigned long long)length, (unsigned long long)get(block + AT_LENGTH, 8));
+                        (unsigned long long)length, (unsigned long long)dti_get_number(block + AT_LENGTH, 8));
     return DITTO_OK;
 }
 
-static ditto_status check_sum(int fd, unsigned char *block, uint64_t length, unsigned char *chunk, const char *path)
+/* The rest of the file, into the sum. */
+static ditto_status sum_file(int fd, uint64_t length, XXH3_state_t *sum, unsigned char *chunk, const char *path)
+{
+    for (uint64_t at = DTI_USER_BLOCK; at < length;) {
+        size_t bytes = length - at < CHUNK ? (size_t)(length - at) : CHUNK;
+        DTI_TRY(dti_file_read(fd, chunk, bytes, at, path));
+        DTI_TRY(sum_up(sum, chunk, bytes, path));
+        at += bytes;
+    }
+    return DITTO_OK;
+}
+
+static ditto_status check_sum(int fd, unsigned char *block, uint64_t length, const char *path)
 {
     XXH128_canonical_t found, written;
     XXH3_state_t sum;
+    unsigned char *chunk = malloc(CHUNK);
+    if (chunk == NULL)
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to read %s", path);
     memcpy(&written, block + AT_SUM, sizeof written);
     memset(block + AT_SUM, 0, sizeof written);
-    XXH3_128bits_reset(&sum);
-    XXH3_128bits_update(&sum, block, DTI_USER_BLOCK);
-    DTI_TRY(sum_file(fd, DTI_USER_BLOCK, length, &sum, chunk, path));
-    XXH128_canonicalFromHash(&found, XXH3_128bits_digest(&sum));
+    ditto_status status = begin_sum(&sum, block, path);
+    if (status == DITTO_OK)
+        status = sum_file(fd, length, &sum, chunk, path);
+    free(chunk);
+    DTI_TRY(status);
+    end_sum(&sum, &found);
     if (memcmp(&found, &written, sizeof found) != 0)
         return DTI_FAIL(DITTO_ERR_CORRUPT,
                         "%s: its checksum does not fit its contents; some byte is not what was written", path);
     return DITTO_OK;
 }
 
-static ditto_status check_file(int fd, const char *path, unsigned char *chunk)
+const char *dti_file_kind(unsigned mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFREG:
+        return "a regular file";
+    case S_IFDIR:
+        return "a directory";
+    case S_IFIFO:
+        return "a FIFO";
+    case S_IFLNK:
+        return "a symbolic link";
+    case S_IFSOCK:
+        return "a socket";
+    default:
+        return "a device";
+    }
+}
+
+const char *dti_path_shown(const char *path, char *buffer)
+{
+    size_t length = strlen(path);
+    if (length < DTI_SHOWN_BYTES)
+        snprintf(buffer, DTI_SHOWN_BYTES, "%s", path);
+    else
+        snprintf(buffer, DTI_SHOWN_BYTES, "...%s", path + length - (DTI_SHOWN_BYTES - 4));
+    return buffer;
+}
+
+static ditto_status check_regular(const struct stat *st, const char *path)
+{
+    if (!S_ISREG(st->st_mode))
+        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is %s: a checkpoint is a regular file", path,
+                        dti_file_kind(st->st_mode));
+    return DITTO_OK;
+}
+
+ditto_status dti_file_check(int fd, const char *path, uint64_t *file_bytes)
 {
     unsigned char block[DTI_USER_BLOCK];
     struct stat st;
     if (fstat(fd, &st) != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "%s", path);
-    if (!S_ISREG(st.st_mode))
-        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is no file", path);
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "asking for the length of %s", path);
+    DTI_TRY(check_regular(&st, path));
     if ((uint64_t)st.st_size < DTI_USER_BLOCK)
         return DTI_FAIL(DITTO_ERR_CORRUPT, "%s has %llu bytes: a checkpoint has more than %u", path,
                         (unsigned long long)st.st_size, DTI_USER_BLOCK);
-    DTI_TRY(read_all(fd, block, sizeof block, 0, path));
+    DTI_TRY(dti_file_read(fd, block, sizeof block, 0, path));
     DTI_TRY(check_block(block, (uint64_t)st.st_size, path));
-    return check_sum(fd, block, (uint64_t)st.st_size, chunk, path);
+    DTI_TRY(check_sum(fd, block, (uint64_t)st.st_size, path));
+    *file_bytes = (uint64_t)st.st_size;
+    return DITTO_OK;
 }
 
-ditto_status dti_file_open(const char *path, int *out)
+static ditto_status fail_open(const char *path, int failed)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO does not keep us */
+    ditto_status status = failed == ENOENT || failed == ENOTDIR ? DITTO_ERR_NOT_FOUND
+                          : failed == ENOMEM                    ? DITTO_ERR_NO_MEMORY
+                                                                : DITTO_ERR_IO;
+    return DTI_FAIL_ERRNO(status, failed, "opening %s", DTI_SHOWN(path));
+}
+
+ditto_status dti_file_open(const char *path, int *out, uint64_t *file_bytes)
+{
+    struct stat st;
+    int fd;
+    if (stat(path, &st) != 0)
+        return fail_open(path, errno);
+    DTI_TRY(check_regular(&st, DTI_SHOWN(path))); /* opening a device may do something to it */
+    do
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* no wait for a FIFO */
+    while (fd < 0 && errno == EINTR);
     if (fd < 0)
-        return DTI_FAIL_ERRNO(errno == ENOENT || errno == ENOTDIR ? DITTO_ERR_NOT_FOUND : DITTO_ERR_IO, errno,
-                              "opening %s", path);
-    unsigned char *chunk = malloc(CHUNK);
-    ditto_status status =
-        chunk == NULL ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read %s", path) : check_file(fd, path, chunk);
-    free(chunk);
+        return fail_open(path, errno);
+    ditto_status status = dti_file_check(fd, DTI_SHOWN(path), file_bytes);
     if (status != DITTO_OK)
-        close(fd);
+        close(fd); /* read only: nothing can be lost */
     else
         *out = fd;
     return status;

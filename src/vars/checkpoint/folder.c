@@ -1,31 +1,30 @@
 /* src/vars/checkpoint/folder.c - see folder.h. */
 #include "vars/checkpoint/folder.h"
 #include "base/base.h"
+#include "vars/checkpoint/file.h"
+#include "vars/checkpoint/partial.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ENDING  ".h5"
-#define PARTIAL ".h5.partial"
-
-static char *path_of(const char *folder, const char *prefix, int64_t step, const char *ending)
-{
-    size_t length = strlen(folder) + strlen(prefix) + strlen(ending) + 24;
-    char *path = malloc(length);
-    if (path != NULL)
-        snprintf(path, length, "%s/%s-%" PRId64 "%s", folder, prefix, step, ending);
-    return path;
-}
+#define PARTIAL ".h5.partial" /* as versions before called them; they had no digits and no lock */
 
 char *dti_folder_path(const char *folder, const char *prefix, int64_t step)
 {
-    return path_of(folder, prefix, step, ENDING);
+    size_t length = strlen(folder) + strlen(prefix) + sizeof ENDING + 24;
+    char *path = malloc(length);
+    if (path != NULL)
+        snprintf(path, length, "%s/%s-%" PRId64 ENDING, folder, prefix, step);
+    return path;
 }
 
 /* Is it one of the prefix's, with this ending? Then its step: digits alone, as they are written here. */
@@ -66,22 +65,36 @@ static int newest_first(const void *left, const void *right)
     return (a < b) - (a > b);
 }
 
-/* errno of what failed; 0: all are listed, newest first. */
-static int list_steps(const char *folder, const char *prefix, const char *ending, struct steps *out)
+/* 1: a regular file, or a link to one; 0: something else, or it has just gone; -1: that can't be told
+ * (errno). */
+static int is_file(DIR *dir, const char *name)
+{
+    struct stat st;
+    if (fstatat(dirfd(dir), name, &st, 0) == 0)
+        return S_ISREG(st.st_mode);
+    return errno == ENOENT || errno == ELOOP ? 0 : -1;
+}
+
+/* errno of what failed; 0: all are listed, newest first. A directory or a FIFO of such a name is no
+ * checkpoint. */
+static int list_steps(const char *folder, const char *prefix, struct steps *out)
 {
     *out = (struct steps){ .count = 0 };
     DIR *dir = opendir(folder);
     if (dir == NULL)
         return errno;
-    bool good = true;
+    int failed = 0;
     errno = 0;
-    for (const struct dirent *e; good && (e = readdir(dir)) != NULL;) {
+    for (const struct dirent *e; failed == 0 && (e = readdir(dir)) != NULL;) {
         int64_t step;
-        if (read_step(e->d_name, prefix, ending, &step))
-            good = add_step(out, step);
-        errno = 0;
+        int file = read_step(e->d_name, prefix, ENDING, &step) ? is_file(dir, e->d_name) : 0;
+        if (file < 0)
+            failed = errno;
+        else if (file > 0 && !add_step(out, step))
+            failed = ENOMEM;
+        errno = 0; /* so that readdir's own can be told from the end */
     }
-    int failed = good ? errno : ENOMEM;
+    failed = failed == 0 ? errno : failed;
     closedir(dir);
     if (out->count != 0)
         qsort(out->step, out->count, sizeof *out->step, newest_first);
@@ -91,38 +104,62 @@ static int list_steps(const char *folder, const char *prefix, const char *ending
 ditto_status dti_folder_newest(const char *folder, const char *prefix, int64_t *step)
 {
     struct steps steps;
-    int failed = list_steps(folder, prefix, ENDING, &steps);
+    int failed = list_steps(folder, prefix, &steps);
     ditto_status status = DITTO_OK;
     if (failed != 0 && failed != ENOENT)
         status = DTI_FAIL_ERRNO(failed == ENOMEM ? DITTO_ERR_NO_MEMORY : DITTO_ERR_IO, failed, "listing the folder %s",
-                                folder);
+                                DTI_SHOWN(folder));
     else if (steps.count == 0)
-        status = DTI_FAIL(DITTO_ERR_NOT_FOUND, "there is no checkpoint %s-<step>" ENDING " in %s", prefix, folder);
+        status = DTI_FAIL(DITTO_ERR_NOT_FOUND, "there is no checkpoint %.100s-<step>" ENDING " in %s", prefix,
+                          DTI_SHOWN(folder));
     else
         *step = steps.step[0];
     free(steps.step);
     return status;
 }
 
-static void remove_from(const char *folder, const char *prefix, const char *ending, uint32_t first, int64_t but)
+/* A list that could not be made whole lacks steps, so nothing is removed by it that the whole one would
+ * keep. */
+void dti_folder_prune(const char *folder, const char *prefix, uint32_t keep, int64_t written)
 {
     struct steps steps;
-    (void)list_steps(folder, prefix, ending, &steps);
-    for (size_t i = first; i < steps.count; i++) {
-        char *path = path_of(folder, prefix, steps.step[i], ending);
-        if (path != NULL && steps.step[i] != but)
+    (void)list_steps(folder, prefix, &steps);
+    for (size_t i = keep; i < steps.count; i++) {
+        char *path = dti_folder_path(folder, prefix, steps.step[i]);
+        if (path != NULL && steps.step[i] != written)
             (void)unlink(path);
         free(path);
     }
     free(steps.step);
 }
 
-void dti_folder_prune(const char *folder, const char *prefix, uint32_t keep, int64_t written)
+/* Is it the name of a temporary file of a checkpoint of this prefix? */
+static bool is_left(const char *name, const char *prefix)
 {
-    remove_from(folder, prefix, ENDING, keep, written);
+    int64_t step;
+    char base[NAME_MAX + 1];
+    size_t length = dti_partial_base(name);
+    if (length == 0)
+        return read_step(name, prefix, PARTIAL, &step);
+    snprintf(base, sizeof base, "%.*s", (int)length, name);
+    return read_step(base, prefix, ENDING, &step);
 }
 
 void dti_folder_clear(const char *folder, const char *prefix)
 {
-    remove_from(folder, prefix, PARTIAL, 0, -1);
+    DIR *dir = opendir(folder);
+    if (dir == NULL)
+        return;
+    for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
+        if (!is_left(e->d_name, prefix))
+            continue;
+        size_t room = strlen(folder) + strlen(e->d_name) + 2;
+        char *path = malloc(room);
+        if (path != NULL) {
+            snprintf(path, room, "%s/%s", folder, e->d_name);
+            dti_partial_remove_left(path);
+        }
+        free(path);
+    }
+    closedir(dir);
 }

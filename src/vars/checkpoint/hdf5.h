@@ -1,22 +1,38 @@
-/* src/vars/checkpoint/hdf5.h - the HDF5 part of a checkpoint. Everything that calls HDF5 is behind this door.
+/* src/vars/checkpoint/hdf5.h - the HDF5 part of a checkpoint: how it is laid out, and how it is read
+ * again.
  *
- * Root attributes: ditto_version (text), ditto_step, the user's. Each dataset has the attributes dtype, synchronization, aggregation
- * (text) and trainable; data of the program's own have dtype and kind, "data". f16 and bf16 are floats of two bytes; complex numbers compounds of r and i, bool an enum of FALSE and TRUE
- * over i8, as h5py has them. */
+ * Root attributes: ditto_version (text), ditto_step, the user's. Each dataset has the attributes dtype,
+ * synchronization, aggregation (text) and trainable; data of the program's own have dtype and kind,
+ * "data". f16 and bf16 are floats of two bytes; complex numbers are compounds of r and i; bool is an enum
+ * of FALSE and TRUE over i8, as h5py has them.
+ *
+ * The HDF5 library is not used. It ends the process when a malloc fails while it registers an id
+ * (1.10.8 calls exit there), it crashes at other failed mallocs, and it keeps broken state for the next
+ * call. The forms that are written and read here are those that the library writes by default, and that
+ * every version of it reads: superblock 0, object headers of version 1, groups of a B-tree, a local heap
+ * and symbol nodes, contiguous datasets. They are defined in the HDF5 File Format Specification, version
+ * 3.0. docs/adr/0020. */
 #ifndef DTI_HDF5_H
 #define DTI_HDF5_H
 
 #include "vars/checkpoint/contents.h"
 
-struct dti_hdf5; /* an open file */
+/* The bytes that stand between the user block and the values. */
+struct dti_skeleton {
+    unsigned char *bytes;
+    size_t size;
 
-/* -- Any thread; one at a time goes in -- */
+    /* Length of the whole file: user block, skeleton and values. */
+    uint64_t file_bytes;
+};
 
-/* A new file without its values: each entry is told its offset, where they belong. IO. */
-ditto_status dti_hdf5_create(const char *path, struct dti_contents *contents);
-/* A file that has been checked; `fd` stays the caller's, and open. CORRUPT, UNSUPPORTED (no dataset of ditto's), NO_MEMORY. */
-ditto_status dti_hdf5_open(int fd, const char *path, struct dti_hdf5 **out, struct dti_contents *contents);
-ditto_status dti_hdf5_read(struct dti_hdf5 *file, const struct dti_entry *entry, void *dst); /* CORRUPT */
-void dti_hdf5_close(struct dti_hdf5 *file);
+/* Lays a file out. Each entry that has bytes is given its offset in the file, in ascending order. The
+ * caller frees out->bytes. NO_MEMORY; INVALID: attributes that do not fit into their messages. */
+ditto_status dti_hdf5_lay_out(struct dti_contents *contents, struct dti_skeleton *out);
+
+/* Reads what is in a file of `file_bytes` bytes, values excepted: entries come sorted by their path, with
+ * their offsets. The file may hold anything. CORRUPT, UNSUPPORTED (a form that ditto does not write), IO,
+ * NO_MEMORY; the caller frees the contents in any case. */
+ditto_status dti_hdf5_list(int fd, uint64_t file_bytes, const char *path, struct dti_contents *contents);
 
 #endif

@@ -3,12 +3,11 @@
 #define DTI_OPEN_H
 
 #include "vars/checkpoint/contents.h"
-#include "vars/checkpoint/hdf5.h"
+#include "vars/checkpoint/file.h"
 
 struct ditto_checkpoint {
-    char *path;
+    char path[DTI_SHOWN_BYTES]; /* for messages */
     int fd;
-    struct dti_hdf5 *hdf5;
     struct dti_contents contents;
 };
 

@@ -1,6 +1,9 @@
-/* src/vars/checkpoint/restore.c - from a file to variables: all is matched and read before the first value is written. */
+/* src/vars/checkpoint/restore.c - from a file to variables: all is matched and read before the first value
+ * is written. */
 #include "base/base.h"
 #include "vars/checkpoint/choose.h"
+#include "vars/checkpoint/file.h"
+#include "vars/checkpoint/nested.h"
 #include "vars/checkpoint/open.h"
 
 #include <stdio.h>
@@ -27,7 +30,7 @@ struct restoring {
 
 static ditto_status no_memory(void)
 {
-    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to restore a checkpoint");
+    return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to restore a checkpoint");
 }
 
 static ditto_status check_fit(const ditto_variable *v, const struct dti_entry *entry, const char *path)
@@ -35,9 +38,9 @@ static ditto_status check_fit(const ditto_variable *v, const struct dti_entry *e
     char what[256];
     ditto_tensor spec = ditto_variable_spec(v);
     if (ditto_variable_synchronization(v) == DITTO_ON_READ && ditto_variable_aggregation(v) == DITTO_AGGREGATE_NONE)
-        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is sync-on-read without aggregation: nothing can be restored to it",
-                        entry->name);
-    snprintf(what, sizeof what, "nothing was restored: in %.200s it", path);
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%.100s\" is sync-on-read without aggregation: nothing can be restored to it", entry->name);
+    snprintf(what, sizeof what, "nothing was restored: in %s it", path);
     return dti_spec_check(&spec, entry->name, &entry->spec, what);
 }
 
@@ -78,19 +81,31 @@ static ditto_status match_entries(struct restoring *r)
     return DITTO_OK;
 }
 
+/* The first of the names, and how many more there are: a message has no room for all names of a large
+ * model. */
+#define NAMES_TOLD 3
+
 static ditto_status find_missing(struct restoring *r)
 {
-    char names[400] = "";
+    char names[300] = "";
     struct dti_text text = { names, sizeof names, 0 };
-    for (size_t i = 0; i < r->variables; i++)
-        if (dti_contents_find(&r->file->contents, ditto_variable_name(r->variable[i])) == NULL)
-            dti_text_add(&text, "%s\"%s\"", r->found.missing++ > 0 ? ", " : "", ditto_variable_name(r->variable[i]));
+    for (size_t i = 0; i < r->variables; i++) {
+        const char *name = ditto_variable_name(r->variable[i]);
+        if (dti_contents_find(&r->file->contents, name) != NULL)
+            continue;
+        if (r->found.missing < NAMES_TOLD)
+            dti_text_add(&text, strlen(name) > 60 ? "%s\"%.60s...\"" : "%s\"%s\"", r->found.missing > 0 ? ", " : "",
+                         name);
+        r->found.missing++;
+    }
     if (r->found.missing == 0 || r->options->partial)
         return DITTO_OK;
-    return DTI_FAIL(
-        DITTO_ERR_NOT_FOUND,
-        "%s does not have %s; nothing was restored (options->partial: what it does not have stays as it is)",
-        r->file->path, names);
+    if (r->found.missing > NAMES_TOLD)
+        dti_text_add(&text, " and %zu more", r->found.missing - NAMES_TOLD);
+    return DTI_FAIL(DITTO_ERR_NOT_FOUND,
+                    "%s does not have %s; nothing was restored (options->partial: what it does not have stays as "
+                    "it is)",
+                    r->file->path, names);
 }
 
 static ditto_status read_values(struct restoring *r)
@@ -100,7 +115,7 @@ static ditto_status read_values(struct restoring *r)
         r->moving[i].value = aligned_alloc(DTI_LINE, bytes / DTI_LINE * DTI_LINE + DTI_LINE);
         if (r->moving[i].value == NULL)
             return no_memory();
-        DTI_TRY(dti_hdf5_read(r->file->hdf5, r->moving[i].entry, r->moving[i].value));
+        DTI_TRY(dti_file_read(r->file->fd, r->moving[i].value, bytes, r->moving[i].entry->offset, r->file->path));
     }
     return DITTO_OK;
 }
@@ -110,8 +125,10 @@ static ditto_status write_value(const struct restoring *r, const struct moving *
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every move has its entry */
     ditto_tensor value = m->entry->spec;
     value.data = m->value;
-    return m->variable != NULL ? ditto_variable_assign(m->variable, m->value, ditto_tensor_bytes(&value))
-                               : ditto_strategy_restore_value(r->strategy, m->entry->name, &value);
+    const char *function = dti_public_function;
+    ditto_status status = m->variable != NULL ? ditto_variable_assign(m->variable, m->value, ditto_tensor_bytes(&value))
+                                              : ditto_strategy_restore_value(r->strategy, m->entry->name, &value);
+    return dti_on_behalf_of(function, status);
 }
 
 /* What is held costs memory, so it goes first: the rest can't fail any more. */

@@ -4,14 +4,16 @@
 #include "vars/checkpoint/choose.h"
 #include "vars/checkpoint/file.h"
 #include "vars/checkpoint/hdf5.h"
+#include "vars/checkpoint/nested.h"
+#include "vars/checkpoint/partial.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
+#include <time.h>
 
-#define MARGIN     ((uint64_t)1 << 20) /* of HDF5's own in a file, and 4 KiB for each variable */
 #define HUGE_BYTES ((size_t)2 << 20)
 
 /* -- planning -- */
@@ -28,7 +30,7 @@ static ditto_status add_entry(struct dti_contents *contents, const ditto_variabl
     if (entry->synchronization == DITTO_ON_READ && entry->aggregation == DITTO_AGGREGATE_NONE)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
-            "\"%s\" is sync-on-read without aggregation, so it has no value to be saved: create it with SUM, MEAN "
+            "\"%.100s\" is sync-on-read without aggregation, so it has no value to be saved: create it with SUM, MEAN "
             "or ONLY_FIRST_REPLICA, or choose what is saved",
             entry->name);
     return DITTO_OK;
@@ -73,7 +75,7 @@ static ditto_status fill_contents(struct dti_contents *c, ditto_variable *const 
     c->step = o->step;
     c->version = strdup(ditto_version());
     if (c->version == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a checkpoint");
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a checkpoint");
     for (size_t i = 0; i < count; i++)
         DTI_TRY(add_entry(c, variable[i]));
     for (size_t i = 0; i < o->num_data; i++)
@@ -134,11 +136,18 @@ void dti_snapshot_free(struct dti_snapshot *s)
     *s = (struct dti_snapshot){ .bytes = 0 };
 }
 
-/* Where the value lies in one row, and is nobody's part of it; NULL: nowhere. */
+/* Where the value lies in one row, and is nobody's part of it; NULL: nowhere, which is no error. */
 static const void *row_of(ditto_variable *v, const struct dti_entry *entry)
 {
     const void *data;
-    bool one = entry->synchronization == DITTO_ON_WRITE && ditto_variable_component(v, 0, &data) == DITTO_OK;
+    const char *function = dti_public_function;
+    ditto_error before = *dti_error_get();
+    if (entry->synchronization != DITTO_ON_WRITE)
+        return NULL;
+    bool one = ditto_variable_component(v, 0, &data) == DITTO_OK;
+    dti_public_function = function;
+    if (!one)
+        dti_error_set(&before);
     return one ? data : NULL;
 }
 
@@ -166,56 +175,83 @@ ditto_status dti_save_copy(struct dti_contents *c, ditto_variable *const *variab
         if (c->entry[i].own && bytes != 0)
             memcpy(snapshot->memory + at, c->entry[i].data, bytes);
         else if (!c->entry[i].own)
-            DTI_TRY(ditto_variable_read(variable[i], snapshot->memory + at, bytes));
+            DTI_TRY(dti_on_behalf_of(function, ditto_variable_read(variable[i], snapshot->memory + at, bytes)));
         c->entry[i].data = snapshot->memory + at;
         at += padded(bytes);
     }
-    dti_public_function = function;
     return DITTO_OK;
 }
 
 /* -- the file -- */
 
-static int by_offset(const void *left, const void *right)
+/* What is in the file now, beside what was to be there: first by its checksum, then as a restore would
+ * read it. */
+static ditto_status read_back(const struct dti_contents *c, int fd, const char *path)
 {
-    const struct dti_extent *a = left, *b = right;
-    return (a->offset > b->offset) - (a->offset < b->offset);
+    struct dti_contents found = { .step = 0 };
+    uint64_t bytes = 0;
+    bool same = false;
+    ditto_status status = dti_file_check(fd, path, &bytes);
+    if (status == DITTO_OK)
+        status = dti_hdf5_list(fd, bytes, path, &found);
+    if (status == DITTO_OK)
+        status = dti_contents_same(c, &found, &same);
+    dti_contents_free(&found);
+    if (status == DITTO_ERR_CORRUPT || status == DITTO_ERR_UNSUPPORTED || (status == DITTO_OK && !same))
+        return DTI_FAIL(DITTO_ERR_IO,
+                        "%s: what was written reads back otherwise (a device that loses bytes, or variables that were "
+                        "written during the save); the checkpoint before it is as it was",
+                        path);
+    return status;
 }
 
-static ditto_status complete(const struct dti_contents *c, const char *partial, const char *path)
+static ditto_status write_file(const struct dti_contents *c, const struct dti_skeleton *skeleton, int fd,
+                               const char *path)
 {
-    size_t extents = 0;
+    size_t extents = 1;
     struct dti_extent *extent = malloc((c->entries + 1) * sizeof *extent);
     if (extent == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to write %s", path);
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to write %s", path);
+    extent[0] = (struct dti_extent){ DTI_USER_BLOCK, skeleton->bytes, skeleton->size };
     for (size_t i = 0; i < c->entries; i++)
         if (c->entry[i].offset != 0)
             extent[extents++] =
                 (struct dti_extent){ c->entry[i].offset, c->entry[i].data, ditto_tensor_bytes(&c->entry[i].spec) };
-    qsort(extent, extents, sizeof *extent, by_offset);
-    ditto_status status = dti_file_complete(partial, path, extent, extents);
+    ditto_status status = dti_file_fill(fd, path, skeleton->file_bytes, extent, extents);
     free(extent);
+    return status == DITTO_OK ? read_back(c, fd, path) : status;
+}
+
+static ditto_status write_checkpoint(struct dti_contents *c, const char *path)
+{
+    struct dti_partial partial;
+    struct dti_skeleton skeleton;
+    DTI_TRY(dti_hdf5_lay_out(c, &skeleton));
+    ditto_status status = dti_partial_create(path, &partial);
+    if (status == DITTO_OK) {
+        status = write_file(c, &skeleton, partial.fd, DTI_SHOWN(path));
+        if (status == DITTO_OK)
+            status = dti_partial_publish(&partial, path);
+        else
+            dti_partial_discard(&partial);
+    }
+    free(skeleton.bytes);
     return status;
 }
 
-static ditto_status write_partial(struct dti_contents *c, const char *partial, const char *path)
-{
-    uint64_t bytes = MARGIN;
-    for (size_t i = 0; i < c->entries; i++)
-        bytes += ditto_tensor_bytes(&c->entry[i].spec) + DTI_USER_BLOCK;
-    DTI_TRY(dti_file_has_room(partial, bytes)); /* HDF5 does not fail well for want of room */
-    DTI_TRY(dti_hdf5_create(partial, c));
-    return complete(c, partial, path);
-}
-
+/* A file that is larger than the process may write gives EFBIG, and a signal that would end the process. */
 ditto_status dti_save_write(struct dti_contents *c, const char *path)
 {
-    char *partial = dti_partial_name(path);
-    if (partial == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a path");
-    ditto_status status = write_partial(c, partial, path);
-    if (status != DITTO_OK)
-        (void)unlink(partial); /* what stands there is of no use to anybody */
-    free(partial);
+    sigset_t too_large, before, pending;
+    sigemptyset(&too_large);
+    sigaddset(&too_large, SIGXFSZ);
+    int failed = pthread_sigmask(SIG_BLOCK, &too_large, &before);
+    if (failed != 0)
+        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed, "blocking SIGXFSZ to write %s", DTI_SHOWN(path));
+    bool was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
+    ditto_status status = write_checkpoint(c, path);
+    if (!was_pending && sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1)
+        (void)sigtimedwait(&too_large, NULL, &(struct timespec){ .tv_sec = 0 }); /* our own: taken away */
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status;
 }

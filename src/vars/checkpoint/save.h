@@ -18,7 +18,7 @@ ditto_status dti_save_copy(struct dti_contents *contents, ditto_variable *const 
                            struct dti_snapshot *snapshot, bool where_they_lie);
 void dti_snapshot_free(struct dti_snapshot *snapshot);
 
-/* Any thread: writes, flushes, renames. IO, NO_MEMORY. */
+/* Any thread: writes, flushes, reads back, renames. IO, NO_MEMORY; INVALID: attributes that do not fit. */
 ditto_status dti_save_write(struct dti_contents *contents, const char *path);
 
 #endif

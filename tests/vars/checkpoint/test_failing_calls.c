@@ -1,0 +1,201 @@
+/* tests/vars/checkpoint/test_failing_calls.c - a call that fails once while a checkpoint is saved or
+ * restored: every call of every kind in turn. An error says what failed and never blames the file; what
+ * was there stays; and the next try succeeds. */
+#include "failing_calls.h"
+#include "support.h"
+
+#include <ditto/checkpoint.h>
+
+#include <signal.h>
+
+#define MOST_CALLS  5000
+#define NOT_SO_MANY 100 /* exit of a child: there was no k-th call */
+enum { VARIABLES = 6, ELEMENTS = 8, BYTES = 16 * ELEMENTS };
+
+static const ditto_dtype dtypes[VARIABLES] = { DITTO_C64, DITTO_BOOL, DITTO_F16, DITTO_I64, DITTO_BF16, DITTO_C128 };
+
+struct model {
+    ditto_strategy *strategy;
+    ditto_variable *variable[VARIABLES];
+    uint16_t own[3]; /* data of the program's own */
+};
+
+static void fill(unsigned char out[BYTES], int variable, int seed)
+{
+    for (int i = 0; i < BYTES; i++)
+        out[i] = dtypes[variable] == DITTO_BOOL ? (unsigned char)((i + seed) % 2)
+                                                : (unsigned char)(7 * i + 3 * seed + variable);
+}
+
+static ditto_status begin(struct model *m)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.replicas = 1;
+    DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &m->strategy));
+    for (int i = 0; i < VARIABLES; i++) {
+        char name[20];
+        ditto_tensor zeros = { .dtype = dtypes[i], .rank = 1, .shape = { ELEMENTS } };
+        ditto_variable_options o = DITTO_VARIABLE_OPTIONS_INIT;
+        snprintf(name, sizeof name, i % 2 ? "v%d" : "group/v%d", i);
+        o.name = name;
+        DITTO_TRY(ditto_variable_create(m->strategy, &zeros, &o, &m->variable[i]));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status assign(struct model *m, int seed)
+{
+    unsigned char bytes[BYTES];
+    for (int i = 0; i < VARIABLES; i++) {
+        fill(bytes, i, seed);
+        DITTO_TRY(ditto_variable_assign(m->variable[i], bytes, ELEMENTS * ditto_dtype_bytes(dtypes[i])));
+    }
+    return DITTO_OK;
+}
+
+static bool has(struct model *m, int seed)
+{
+    unsigned char bytes[BYTES], found[BYTES];
+    bool same = true;
+    for (int i = 0; same && i < VARIABLES; i++) {
+        size_t count = ELEMENTS * ditto_dtype_bytes(dtypes[i]);
+        fill(bytes, i, seed);
+        same = ditto_variable_read(m->variable[i], found, count) == DITTO_OK && memcmp(bytes, found, count) == 0;
+    }
+    return same;
+}
+
+static ditto_status save(struct model *m)
+{
+    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
+    ditto_attribute attribute = { .name = "note", .kind = DITTO_ATTRIBUTE_TEXT, .text = "text" };
+    ditto_checkpoint_data data = { .name = "group/own",
+                                   .tensor = { .data = m->own, .dtype = DITTO_U16, .rank = 1, .shape = { 3 } } };
+    options.attributes = &attribute;
+    options.num_attributes = 1;
+    options.data = &data;
+    options.num_data = 1;
+    return ditto_checkpoint_save(m->strategy, own_path("kept.h5"), &options);
+}
+
+static ditto_status restore(struct model *m)
+{
+    return ditto_checkpoint_restore(m->strategy, own_path("kept.h5"), NULL, NULL);
+}
+
+/* An error tells its function and what failed, and it never says that the file is bad. */
+static int check_error(ditto_status status, enum calls kind, const char *function)
+{
+    const ditto_error *error = ditto_last_error();
+    REQUIRE(status == DITTO_ERR_IO || status == DITTO_ERR_NO_MEMORY);
+    REQUIRE((status == DITTO_ERR_NO_MEMORY) == (kind == CALLS_OF_MALLOC || kind == CALLS_OF_MMAP));
+    REQUIRE(error->status == status);
+    REQUIRE(strcmp(error->function, function) == 0);
+    REQUIRE(error->system_errno != 0 || kind == CALLS_OF_LOST_WRITE); /* no call has failed there */
+    REQUIRE(error->message[0] != '\0');
+    return 0;
+}
+
+struct
+try {
+    enum calls kind;
+    long k;
+    bool saves;
+};
+
+/* In a child, so that a crash, an exit and a hang are seen. */
+static int try_restore(const struct try *t, struct model *m)
+{
+    REQUIRE(restore(m) == DITTO_OK); /* what is made once is there */
+    REQUIRE(assign(m, 2) == DITTO_OK);
+    fail_call(t->kind, t->k);
+    ditto_status status = restore(m);
+    bool failed = end_failing();
+    if (status != DITTO_OK && check_error(status, t->kind, "ditto_checkpoint_restore") != 0)
+        return 1;
+    REQUIRE(has(m, status == DITTO_OK ? 1 : 2));
+    REQUIRE(restore(m) == DITTO_OK);
+    REQUIRE(has(m, 1));
+    return failed ? 0 : NOT_SO_MANY;
+}
+
+static int try_save(const struct try *t, struct model *m)
+{
+    REQUIRE(save(m) == DITTO_OK);
+    REQUIRE(assign(m, 2) == DITTO_OK);
+    fail_call(t->kind, t->k);
+    ditto_status status = save(m);
+    bool failed = end_failing();
+    if (status != DITTO_OK && check_error(status, t->kind, "ditto_checkpoint_save") != 0)
+        return 1;
+    bool published = status == DITTO_OK || t->kind == CALLS_OF_FLUSH || t->kind == CALLS_OF_CLOSE ||
+                     t->kind == CALLS_OF_OPEN || t->kind == CALLS_OF_MALLOC; /* the last: for the folder */
+    REQUIRE(assign(m, 3) == DITTO_OK);
+    REQUIRE(restore(m) == DITTO_OK);
+    REQUIRE((status != DITTO_OK && has(m, 1)) || (published && has(m, 2)));
+    REQUIRE(assign(m, 4) == DITTO_OK);
+    REQUIRE(save(m) == DITTO_OK);
+    REQUIRE(count_files(own_folder) == 1);
+    REQUIRE(assign(m, 3) == DITTO_OK);
+    REQUIRE(restore(m) == DITTO_OK);
+    REQUIRE(has(m, 4));
+    return failed ? 0 : NOT_SO_MANY;
+}
+
+static int try_once(void *argument)
+{
+    const struct try *t = argument;
+    struct model m = { .own = { 1, 2, 3 } };
+    signal(SIGSEGV, SIG_DFL); /* a crash ends the child; cmocka would go on in it */
+    signal(SIGABRT, SIG_DFL);
+    REQUIRE(begin(&m) == DITTO_OK);
+    REQUIRE(assign(&m, 1) == DITTO_OK);
+    if (!t->saves)
+        REQUIRE(save(&m) == DITTO_OK);
+    return t->saves ? try_save(t, &m) : try_restore(t, &m);
+}
+
+static void try_all(bool saves)
+{
+    for (int kind = 0; kind < KINDS_OF_CALLS; kind++) {
+        long k = 1, bad = 0, first = 0;
+        for (; k < MOST_CALLS; k++) {
+            struct try t = { (enum calls)kind, k, saves };
+            int code = in_child(try_once, &t, 60);
+            if (code == NOT_SO_MANY)
+                break;
+            bad += code != 0;
+            if (code != 0 && first == 0)
+                first = k;
+        }
+        printf("  %s: %ld calls of %s, each failed once%s\n", saves ? "save" : "restore", k - 1, calls_names[kind],
+               k == MOST_CALLS ? ", and there were more" : "");
+        if (bad != 0)
+            fail_msg("%ld of them went wrong, the first was number %ld", bad, first);
+    }
+}
+
+static void a_call_that_fails_once_during_a_restore_is_an_error_of_its_own_and_the_next_restore_works(void **state)
+{
+    (void)state;
+    if (SANITIZED)
+        skip();
+    try_all(false);
+}
+
+static void a_call_that_fails_once_during_a_save_leaves_a_whole_checkpoint_and_the_next_save_works(void **state)
+{
+    (void)state;
+    if (SANITIZED)
+        skip();
+    try_all(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_that_fails_once_during_a_restore_is_an_error_of_its_own_and_the_next_restore_works),
+        cmocka_unit_test(a_call_that_fails_once_during_a_save_leaves_a_whole_checkpoint_and_the_next_save_works),
+    };
+    return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
+}
