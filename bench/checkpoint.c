@@ -2,7 +2,8 @@
  * checkpoint: MB/s of ditto_checkpoint_save of 1 GiB in four variables, on the disk of the working directory. Beside it: the same bytes
  *             written and flushed as dd does it (blocks of 4 MiB, then fsync), and renamed. Bound: 70 % of that.
  *             ms for which a background save stalls the replicas, beside one copy in memory by one thread. Bound: 1.2 of that.
- *             MB/s of opening and checking (no disk: it lies in the page cache), and of restoring. No bound
+ *             MB/s of opening and checking (no disk: it lies in the page cache), and of restoring. No bound.
+ *             A save reads its file back in the same way before it renames it: its row says how long that takes.
  * Interleaved, medians; the disk is shared, and its samples spread widely. */
 #include "harness.h"
 #include "samples.h"
@@ -128,14 +129,15 @@ static void print(uint32_t replicas, struct samples *s, bool csv)
 {
     char words[160];
     double seconds = median_of(s->save, SAMPLES), plain = median_of(s->plain, SAMPLES);
-    snprintf(words, sizeof words, "as dd does it %.1f ms; %.2f of its speed, at least 0.70", plain * 1e3,
-             plain / seconds);
+    double check = median_of(s->check, SAMPLES);
+    snprintf(words, sizeof words, "as dd does it %.1f ms; %.2f of its speed, at least 0.70; %.1f ms are reading back",
+             plain * 1e3, plain / seconds, check * 1e3);
     row("save", replicas, seconds, plain / 0.7, words, csv);
     seconds = median_of(s->stall, SAMPLES);
     double memory = median_of(s->copy, SAMPLES);
     snprintf(words, sizeof words, "a copy in memory %.1f ms; %.2f, at most 1.2", memory * 1e3, seconds / memory);
     row("stall", replicas, seconds, memory * 1.2, words, csv);
-    row("check", replicas, median_of(s->check, SAMPLES), 0, "", csv);
+    row("check", replicas, check, 0, "", csv);
     row("restore", replicas, median_of(s->restore, SAMPLES), 0, "", csv);
 }
 

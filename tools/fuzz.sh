@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 seconds=$1; shift
-[ $# -gt 0 ] || set -- placement csv tfrecord fixed npy
+[ $# -gt 0 ] || set -- placement csv tfrecord fixed npy hdf5
 for tool in clang llvm-profdata llvm-cov; do
     command -v $tool >/dev/null || { echo "fuzz: $tool is missing (Debian: clang, llvm)" >&2; exit 1; }
 done
@@ -25,6 +25,7 @@ files_of() {
     tfrecord) echo src/input/sources/tfrecord.c src/input/sources/tfrecord_plain.c src/input/sources/tfrecord_packed.c src/input/sources/gzip.c ;;
     fixed) echo src/input/sources/fixed.c ;;
     npy) echo src/input/sources/npy.c src/input/sources/npy_header.c ;;
+    hdf5) echo src/vars/checkpoint/hdf5_read.c ;;
     esac
 }
 
