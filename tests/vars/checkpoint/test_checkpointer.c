@@ -203,6 +203,7 @@ static int share_a_checkpointer(void *unused)
         snprintf(name, sizeof name, "threads-%d.h5", i / ROUNDS * 100 + i % ROUNDS);
         REQUIRE(is_whole(name));
     }
+    REQUIRE(ditto_variable_destroy(s.v) == DITTO_OK && ditto_strategy_destroy(s.strategy) == DITTO_OK);
     return 0;
 }
 

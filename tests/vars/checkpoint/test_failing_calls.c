@@ -23,8 +23,7 @@ struct model {
 static void fill(unsigned char out[BYTES], int variable, int seed)
 {
     for (int i = 0; i < BYTES; i++)
-        out[i] = dtypes[variable] == DITTO_BOOL ? (unsigned char)((i + seed) % 2)
-                                                : (unsigned char)(7 * i + 3 * seed + variable);
+        out[i] = (unsigned char)(dtypes[variable] == DITTO_BOOL ? (i + seed) % 2 : 7 * i + 3 * seed + variable);
 }
 
 static ditto_status begin(struct model *m)

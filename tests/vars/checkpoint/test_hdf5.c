@@ -27,7 +27,7 @@ static void add(int i, ditto_dtype dtype, uint32_t rank, size_t first, size_t se
         .tensor = { .data = values[i], .dtype = dtype, .rank = rank, .shape = { first, second } },
     };
     for (int k = 0; k < MOST_BYTES; k++)
-        values[i][k] = dtype == DITTO_BOOL ? (unsigned char)(k % 2) : (unsigned char)(i + 3 * k + 1);
+        values[i][k] = (unsigned char)(dtype == DITTO_BOOL ? k % 2 : i + 3 * k + 1);
 }
 
 static void make_data(void)
