@@ -138,7 +138,7 @@ DITTO_API ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer
 /** The consumer alone: gives back the slot that it has in hand, and takes the next item.
  *  @param timeout_ms  0: try; DITTO_FOREVER: no limit
  *  @retval DITTO_PENDING        tried, and the next item is not there
- *  @retval DITTO_END_OF_INPUT   closed, and all that was claimed has been got
+ *  @retval DITTO_END_OF_INPUT   closed, and all that was claimed has been got: this and every later call
  *  @retval DITTO_ERR_TIMED_OUT  not there in time; the message says whether somebody holds the ticket
  *  @retval the status of the failed ticket whose turn it is: this and every later call. The message names producer and ticket
  *  Cost  one line read and written. */

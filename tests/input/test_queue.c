@@ -1,5 +1,5 @@
 /* tests/input/test_queue.c - the claims of include/ditto/queue.h. */
-#include "support.h"
+#include "steps.h"
 
 #include <ditto/queue.h>
 
@@ -386,6 +386,95 @@ static void a_put_that_raced_with_closing_comes_or_says_so(void **state)
     }
 }
 
+#if STEPS_POSSIBLE
+/* A producer is held at one instruction of its put, the queue is closed, and the put ends at one instruction of the consumer's get. */
+struct close_race {
+    ditto_queue *queue;
+    _Atomic bool held, released, ended;
+    unsigned long put_steps;
+    bool put_was_held;
+    int item;
+    ditto_status put, got;
+    ditto_queue_item taken;
+};
+static void hold_put(void *argument)
+{
+    struct close_race *r = argument;
+    atomic_store(&r->held, true);
+    while (!atomic_load(&r->released))
+        sched_yield();
+}
+static void put_once(void *argument)
+{
+    struct close_race *r = argument;
+    r->put = ditto_queue_put(r->queue, 0, &r->item, 1, DITTO_FOREVER);
+}
+static void *put_held(void *argument)
+{
+    struct close_race *r = argument;
+    r->put_was_held = call_and_hold(r->put_steps, put_once, hold_put, r);
+    atomic_store(&r->ended, true);
+    return NULL;
+}
+static void try_to_get(void *argument)
+{
+    struct close_race *r = argument;
+    r->got = ditto_queue_get(r->queue, &r->taken, 0);
+}
+static void end_put(void *argument)
+{
+    struct close_race *r = argument;
+    atomic_store(&r->released, true);
+    while (!atomic_load(&r->ended))
+        sched_yield();
+}
+
+/* False: get has fewer instructions than `get_steps`. */
+static bool race_of_close(unsigned long put_steps, unsigned long get_steps, bool *put_was_held)
+{
+    struct close_race r = { .queue = make_with(1, 2), .put_steps = put_steps };
+    int before = 0;
+    pthread_t thread;
+    assert_ok(ditto_queue_put(r.queue, 1, &before, 1, 0));
+    assert_ok(ditto_queue_get(r.queue, &r.taken, 0)); /* the only slot still has this item in it */
+    assert_int_equal(pthread_create(&thread, NULL, put_held, &r), 0);
+    while (!atomic_load(&r.held) && !atomic_load(&r.ended))
+        sched_yield();
+    assert_ok(ditto_queue_close(r.queue));
+    bool get_was_held = call_and_hold(get_steps, try_to_get, end_put, &r);
+    end_put(&r);
+    pthread_join(thread, NULL);
+    if (r.got == DITTO_PENDING) /* the put held a ticket */
+        r.got = ditto_queue_get(r.queue, &r.taken, DITTO_FOREVER);
+    assert_int_equal(r.put, r.got == DITTO_OK ? DITTO_OK : DITTO_ERR_CLOSED);
+    if (r.got == DITTO_OK) {
+        assert_ptr_equal(r.taken.item, &r.item);
+        r.got = ditto_queue_get(r.queue, &r.taken, 0);
+    }
+    assert_int_equal(r.got, DITTO_END_OF_INPUT);
+    assert_int_equal(ditto_queue_get(r.queue, &r.taken, 0), DITTO_END_OF_INPUT); /* and again */
+    assert_ok(ditto_queue_destroy(r.queue));
+    *put_was_held = r.put_was_held;
+    return get_was_held;
+}
+#endif
+
+static void no_item_comes_twice_wherever_closing_meets_a_put(void **state)
+{
+    (void)state;
+#if STEPS_POSSIBLE
+    bool put_was_held = true;
+    unsigned long combinations = 0;
+    /* Between its look at the state and the one behind its ticket a put has about twenty instructions. */
+    for (unsigned long put_steps = 1; put_was_held; put_steps += 5)
+        for (unsigned long get_steps = 1; race_of_close(put_steps, get_steps, &put_was_held); get_steps++)
+            combinations++;
+    print_message("%lu combinations of a put's instruction and a get's\n", combinations);
+#else
+    skip();
+#endif
+}
+
 static void a_failure_comes_after_all_before_it_and_stays(void **state)
 {
     (void)state;
@@ -639,6 +728,7 @@ int main(void)
         cmocka_unit_test(closing_wakes_whoever_waits),
         cmocka_unit_test(what_was_claimed_before_closing_still_comes),
         cmocka_unit_test(a_put_that_raced_with_closing_comes_or_says_so),
+        cmocka_unit_test(no_item_comes_twice_wherever_closing_meets_a_put),
         cmocka_unit_test(a_failure_comes_after_all_before_it_and_stays),
         cmocka_unit_test(a_failure_wakes_producers_that_wait_for_room),
         cmocka_unit_test(tickets_of_a_producer_that_has_gone_are_marked),

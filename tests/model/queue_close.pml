@@ -3,15 +3,17 @@
  * order. The last item of each may fail; the first producer may give up waiting for a slot. The closer comes at any time, or
  * when all is put. ALONE: one producer, whose store to tail may wait in its store buffer (as on x86), until memory takes it,
  * its next slot is filled, or the closer's heavy fence (membarrier) empties it.
+ * The consumer's looks at its slot, at the closed bit and at tail are three steps, between which all others may go on.
  * To fall asleep is one step with the last look at the condition: that is wait.pml's to show. Whoever signals wakes all
  * that sleep in the room.
  * Claim: everybody ends, whoever sleeps; never more bytes out than the cap; a slot is not written while the consumer is at
  * it; the consumer gets what was said to be put, all of it unless there is a failure, nothing after that, in the order
- * of tickets; the failure recorded is the one that it comes to.
+ * of tickets; the failure recorded is the one that it comes to; after the end was seen nothing but withdrawn tickets come.
  * Mutants: NO_T1 (no look at CLOSING after taking a ticket), NO_WITHDRAW (the ticket is left), NO_CLOSE_SIGNAL, NO_FAIL_SIGNAL,
  * NO_ROOM_SIGNAL (of the consumer), NO_RETURN_SIGNAL (of bytes that are given up), NO_FILL_SIGNAL, TICKET_FIRST (bytes are
  * reserved with the ticket in hand), STALE_HEAD (a slot is taken one round early), EARLY_FILL (filled before it is written),
- * NO_MINIMUM (the last failure is recorded, not the lowest); with ALONE: NO_T1, NO_HEAVY (no fence between E0 and C0), EARLY_CLOSED
+ * NO_MINIMUM (the last failure is recorded, not the lowest), SECOND_LOOK (the consumer that has seen the end looks at its slot once
+ * more, and takes what is there for an item); with ALONE: NO_T1, NO_HEAVY (no fence between E0 and C0), EARLY_CLOSED
  * (the consumer ends at CLOSING). */
 #define SLOTS 2
 #define CAP 2
@@ -54,10 +56,11 @@ byte ended, ended_makers;
 #define IS_REFUSED (closing || failed)
 #define IS_FILLED (filled[next % SLOTS] == next + 1) /* P1 */
 #ifdef EARLY_CLOSED
-#define HAS_ENDED (closing && seen_tail == next)
+#define MAY_HAVE_ENDED closing
 #else
-#define HAS_ENDED (closed && seen_tail == next) /* C1, E1 */
+#define MAY_HAVE_ENDED closed
 #endif
+#define HAS_ENDED (MAY_HAVE_ENDED && seen_tail == next)
 
 #ifdef ALONE
 active proctype memory() {
@@ -197,8 +200,9 @@ proctype closer() {
 
 proctype consumer() {
     byte t;
+    bool failed_here;
     do
-    :: atomic { IS_FILLED && kind[next % SLOTS] == FAILED -> assert(failure == next); break }
+    :: atomic { IS_FILLED && kind[next % SLOTS] == FAILED -> assert(failure == next); failed_here = true; break }
     :: atomic { IS_FILLED && kind[next % SLOTS] != FAILED -> in_hand[next % SLOTS] = true };
         atomic {
             if
@@ -213,9 +217,30 @@ proctype consumer() {
 #ifndef NO_ROOM_SIGNAL
         SIGNAL_MAKERS
 #endif
-    :: atomic { !IS_FILLED && HAS_ENDED -> break }
+    :: !IS_FILLED;             /* one look at the slot, */
+        if
+        :: MAY_HAVE_ENDED;     /* C1: one at the state, */
+            if
+            :: seen_tail == next -> /* E1: and one at tail: the end */
+#ifdef SECOND_LOOK
+                if
+                :: IS_FILLED -> assert(kind[next % SLOTS] != WITHDRAWN)
+                :: else
+                fi;
+#endif
+                break
+            :: else
+            fi
+        :: else
+        fi
     :: atomic { !IS_FILLED && !HAS_ENDED -> taker_asleep = true }; !taker_asleep
     od;
+    /* The next call: whatever has come since the end was seen is skipped, and it is the end again. */
+    do
+    :: failed_here || ended_makers == PRODUCERS -> break
+    :: atomic { !failed_here && IS_FILLED -> assert(kind[next % SLOTS] == WITHDRAWN); next++; head++ }
+    od;
+    assert(failed_here || !IS_FILLED || kind[next % SLOTS] == WITHDRAWN);
     atomic { over = true; ended++ }
 }
 

@@ -260,29 +260,46 @@ static bool has_ended(const ditto_queue *q)
            atomic_load_explicit(&q->tail, memory_order_relaxed) == q->next; /* E1 */
 }
 
-/* Is there something to say: an item, a failure, the end? Skips what was withdrawn. */
-static inline bool look(ditto_queue *q)
+enum sight { SEES_NOTHING, SEES_ENTRY, SEES_END };
+
+/* What the consumer sees at the ticket that comes next: nothing yet, an item or a failure, or the end. Skips what was withdrawn.
+ * The caller must act on this answer and must not look at the slot again. After the end was seen, a producer that took a ticket too
+ * late may still fill the slot, with WITHDRAWN and with the item of an earlier ticket in it. */
+static inline enum sight look(ditto_queue *q)
 {
     for (;;) {
         struct dti_entry *e = dti_queue_entry(q, q->next);
-        if (!is_filled(e, q->next))
-            return has_ended(q);
+        if (!is_filled(e, q->next)) {
+            if (__builtin_expect(!q->ended, 1))
+                q->ended = has_ended(q);
+            return q->ended ? SEES_END : SEES_NOTHING;
+        }
         if (__builtin_expect(e->kind != DTI_ENTRY_WITHDRAWN, 1))
-            return true;
+            return SEES_ENTRY;
         q->next++;
         give_back(q, e->claimed_bytes);
     }
 }
+
+struct looking {
+    ditto_queue *queue;
+    enum sight seen;
+};
 static bool looked(void *argument)
 {
-    return look(argument);
+    struct looking *l = argument;
+    l->seen = look(l->queue);
+    return l->seen != SEES_NOTHING;
 }
 
-__attribute__((noinline)) static ditto_status wait_for_item(ditto_queue *q, uint32_t timeout_ms)
+__attribute__((noinline)) static ditto_status wait_for_item(ditto_queue *q, uint32_t timeout_ms, enum sight *seen)
 {
+    struct looking l = { .queue = q };
     if (timeout_ms == 0)
         return DITTO_PENDING;
-    if (wait_in(&q->taker, 0, &q->patience, timeout_ms, looked, q, &q->waits, &q->wait_ns))
+    bool holds = wait_in(&q->taker, 0, &q->patience, timeout_ms, looked, &l, &q->waits, &q->wait_ns);
+    *seen = l.seen;
+    if (holds)
         return DITTO_OK;
     uint64_t ticket = q->next;
     bool taken = atomic_load_explicit(&q->tail, memory_order_relaxed) != ticket; /* for the message */
@@ -297,12 +314,13 @@ ditto_status dti_queue_get(ditto_queue *q, ditto_queue_item *out, uint32_t timeo
     /* relaxed: the consumer's own */
     if (q->payload != NULL && q->next != atomic_load_explicit(&q->head, memory_order_relaxed))
         give_back(q, dti_queue_entry(q, q->next - 1)->claimed_bytes);
-    if (!look(q))
-        DTI_TRY(wait_for_item(q, timeout_ms));
+    enum sight seen = look(q);
+    if (seen == SEES_NOTHING)
+        DTI_TRY(wait_for_item(q, timeout_ms, &seen));
+    if (__builtin_expect(seen == SEES_END, 0))
+        return DITTO_END_OF_INPUT;
     uint64_t ticket = q->next;
     struct dti_entry *e = dti_queue_entry(q, ticket);
-    if (__builtin_expect(!is_filled(e, ticket), 0))
-        return DITTO_END_OF_INPUT;
     if (__builtin_expect(e->kind == DTI_ENTRY_FAILED, 0)) /* stays: the next call finds it again */
         return dti_queue_failure(q);
     *out = (ditto_queue_item){ .item = e->item, .bytes = e->bytes, .ticket = ticket, .producer = e->producer };

@@ -23,6 +23,8 @@
  *             B0 -> B1  the consumer's returned -> the producer that reserves what came back: its look at reserved is no older
  * Therefore   the consumer that sees CLOSED and no ticket beyond its own has got all that was ever put: a ticket that it does not see
  *             was taken by one who sees CLOSING at T1, withdraws it (W0) and tells its caller that the queue is closed.
+ *             The looks at the slot (P1), at CLOSED (C1) and at tail (E1) are three steps, and a withdrawn ticket may fill the slot
+ *             after the last of them. So the consumer decides once, from these three, and does not look at the slot again.
  *             The price of closing is a load per put, and no locked instruction where there is one producer: a closed bit in
  *             tail would need one, which waits for the stores before it.
  * Waiting     producers sleep in one room, signalled by whoever gives back slots or bytes; the consumer in another, signalled by
@@ -84,6 +86,8 @@ struct ditto_queue {
     _Atomic uint64_t returned;
     _Atomic uint64_t gets, got_bytes, waits, wait_ns;
     struct dti_patience patience;
+    /* The consumer has seen the end. No item can follow it, so the consumer does not ask for it again. */
+    bool ended;
     /* The first failure. */
     alignas(DTI_LINE_PAIR) pthread_mutex_t lock;
     ditto_status status; /* DITTO_OK: none */
