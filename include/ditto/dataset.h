@@ -8,6 +8,10 @@
  * Order   Rows have one order, which depends on the dataset's description, its seeds and the pass alone, never on threads. Choosing rows
  *         is done by one thread per iterator, one row after the other: shuffle, filter, generators, and finding where lines and records
  *         begin. Reading, parsing, maps and copying are done by as many threads as there are producers.
+ * Functions of the program's that are part of a dataset (maps, filters, generators) are called on the threads that make batches, in a
+ *         context of their own: calls of a strategy are DITTO_ERR_CONTEXT there, because the strategy may be waiting for that thread. What a
+ *         function needs of a variable, say, is read before the iterator is made and handed in by its user pointer. They run in the
+ *         floating-point environment of replicas (strategy.h), whichever the program's threads have.
  * Errors  that reading meets come to whoever takes the batch in which the row would be, after all rows before it, and name file and
  *         place.
  *
@@ -42,7 +46,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_get_spec(const ditto_datase
  *  @param state  what was given to ditto_dataset_reduce
  *  @return DITTO_OK; DITTO_END_OF_INPUT: enough, no error; an error ends the reduction with it */
 typedef ditto_status (*ditto_reduce_fn)(const ditto_tensor *row, void *state);
-/** Goes through the rows on the calling thread, in order: a fold, whose state is the caller's. Batches do not matter.
+/** Goes through the rows on the calling thread, in order: a fold, whose state is the caller's. Batches do not matter. Functions are
+ *  called in the caller's context, and in the floating-point environment of replicas; the caller's own is restored at the end.
  *  @param pass  as in ditto_input_options
  *  @retval DITTO_ERR_USER  the function failed (or the status that it returned)
  *  @retval what reading the dataset can fail with: DITTO_ERR_CORRUPT, DITTO_ERR_IO, ... */

@@ -142,8 +142,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_iterate_from_function(ditt
                                                                             ditto_iterator **out);
 
 /** Stops the producers and frees the queues; also with rows left. NULL is allowed, also after its strategy was destroyed.
- *  Waits for a run of the strategy that another thread is in.
- *  @retval DITTO_ERR_CONTEXT  on a replica's thread; nothing was done */
+ *  Waits for a run of the strategy that another thread is in. No other call on this iterator runs outside of runs, or comes later.
+ *  In a child process after fork, and of a poisoned strategy, the iterator's memory is left: producers that the child does not have were
+ *  in the middle of their work, and a replica that never returned may still take a batch.
+ *  @retval DITTO_ERR_CONTEXT  on a replica's thread, or in a function of a dataset; nothing was done */
 DITTO_API ditto_status ditto_iterator_destroy(ditto_iterator *iterator);
 
 /* -- What comes -- */
@@ -171,12 +173,13 @@ typedef struct ditto_batch {
     ditto_tensor component[DITTO_MAX_COMPONENTS]; /**< shape [rows, row's shape...], 64-byte aligned */
 } ditto_batch;
 
-/** The replica's next batch.
+/** The replica's next batch. Outside of runs and scopes `self` may be the default strategy's (ditto_get_replica_context), with an
+ *  iterator of that strategy: then threads that share the iterator take batches in turn.
  *  @retval DITTO_END_OF_INPUT      after the last step, again and again
  *  @retval DITTO_ERR_CORRUPT, DITTO_ERR_IO, DITTO_ERR_USER, ...  reading failed, or a function of the
  *                             dataset's; the message names the place. Comes after all rows before it, which
  *                             may make a smaller batch (with DITTO_INPUT_STATIC that batch is not delivered).
- *                             Again and again
+ *                             Rows behind it come to no replica of the pipeline. Again and again
  *  @retval DITTO_ERR_DIVERGED      the producers wait for a replica that has returned from its function, so
  *                                  no row can come; the message names it
  *  @retval DITTO_ERR_TIMED_OUT     nothing came within the strategy's timeout

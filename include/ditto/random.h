@@ -13,7 +13,8 @@
  * for secrets.
  *
  * All functions: any thread; a ditto_random is used by one thread at a time, and is a plain value: a copy goes the same
- * way again. Sizes in elements. No pointer may be NULL where there is something to write. */
+ * way again. Sizes in elements. No pointer may be NULL where there is something to write. Numbers do not depend on the calling thread's
+ * floating-point environment, which is as before when a call returns. */
 #ifndef DITTO_RANDOM_H
 #define DITTO_RANDOM_H
 

@@ -30,6 +30,9 @@ const ditto_iterator *dti_iterator_after(const struct dti_team *team, const ditt
 
 /* -- The replica's own thread -- */
 ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *iterator, ditto_batch *out);
+/* Any thread outside of all runs and scopes, of an iterator of the default strategy, whose only replica such a thread is. Several
+ * threads take batches in turn. */
+ditto_status dti_iterator_next_outside(ditto_iterator *iterator, ditto_batch *out);
 bool dti_iterator_has_ended(const ditto_iterator *iterator,
                             uint32_t replica); /* the end, or an error that comes again and again */
 void dti_iterator_describe_empty(const ditto_iterator *iterator, ditto_batch *out); /* a batch of no rows */

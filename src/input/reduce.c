@@ -63,6 +63,7 @@ static ditto_status go_through(struct reduction *r)
 ditto_status dti_reduce(ditto_dataset *dataset, ditto_reduce_fn function, void *state, uint64_t pass)
 {
     struct reduction r = { .dataset = dataset, .function = function, .state = state };
+    struct dti_fenv saved = dti_fenv_enter(); /* so that rows have the bits that they have in a producer */
     ditto_status status = prepare(&r);
     if (status == DITTO_OK)
         status = dti_cursor_open(dataset, &(struct dti_pass){ .number = pass }, &r.cursor);
@@ -72,5 +73,6 @@ ditto_status dti_reduce(ditto_dataset *dataset, ditto_reduce_fn function, void *
     dti_reader_free(&r.reader);
     dti_chunk_free(&r.chunk);
     free(r.rows.word);
+    dti_fenv_leave(saved);
     return status;
 }

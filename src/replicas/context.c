@@ -63,6 +63,13 @@ struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, 
     return dti_fenv_enter();
 }
 
+struct dti_fenv dti_frame_enter_input(struct dti_frame *frame, struct dti_team *team)
+{
+    fill(frame, DTI_CONTEXT_INPUT, team);
+    dti_frame_push(frame);
+    return dti_fenv_enter();
+}
+
 void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved)
 {
     dti_fenv_leave(saved);
@@ -84,12 +91,21 @@ const struct dti_mask *dti_context_saved_mask(void)
     return lowest;
 }
 
+/* In a child process the strategy is dead, and nobody waits for the thread that has forked. */
+static bool is_input(const struct dti_frame *frame)
+{
+    return frame != NULL && frame->kind == DTI_CONTEXT_INPUT && !dti_team_forked(frame->team);
+}
+
 struct dti_replica *dti_self_refuse(const ditto_replica *self)
 {
     const struct dti_frame *top = dti_frame_top;
     if (top == NULL && self != NULL && self == dti_plain_self)
         return dti_plain_replica;
-    if (self == NULL && top != NULL && top->kind == DTI_CONTEXT_CROSS)
+    if (is_input(top))
+        DTI_FAIL(DITTO_ERR_CONTEXT, "inside a function of a dataset (a map, a filter or a generator), which runs on no "
+                                    "replica's thread: hand in by its user pointer what it needs");
+    else if (self == NULL && top != NULL && top->kind == DTI_CONTEXT_CROSS)
         DTI_FAIL(DITTO_ERR_CONTEXT, "self is NULL, as it is in cross-replica context: call this inside run");
     else if (self == NULL)
         DTI_FAIL(DITTO_ERR_INVALID, "self is NULL: pass the handle that the replica's function was given");
@@ -126,6 +142,12 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "called in the function of an update: there only the copy at hand is read and "
                         "written");
+    if (is_input(
+            top)) /* of the default strategy's iterators, too: a thread that waits for it may have another's turn */
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "called in a function of a dataset, where no call of a strategy works: the strategy may be "
+                        "waiting for this thread. Read what the function needs before the iterator is made, and hand "
+                        "it in by the user pointer");
     /* dead in this child process, or the default strategy's: it stands in nobody's way */
     if (top->team != team && (dti_team_forked(top->team) || top->team->options.plain))
         return DITTO_OK;
@@ -156,7 +178,12 @@ ditto_status dti_context_check_scope(const struct dti_team *team)
 ditto_status dti_context_check_outside(const char *what)
 {
     const struct dti_frame *top = dti_frame_top;
-    if (top != NULL && top->kind != DTI_CONTEXT_CROSS && !top->team->options.plain)
+    if (is_input(top))
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "destroying the %s in a function of a dataset (a map, a filter or a generator), on a thread "
+                        "that makes batches: do it outside",
+                        what);
+    if (top != NULL && top->kind != DTI_CONTEXT_CROSS && top->kind != DTI_CONTEXT_INPUT && !top->team->options.plain)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "destroying the %s on replica %u's thread: do it after run has returned",
                         what, top->replica->id);
     return DITTO_OK;

@@ -15,6 +15,9 @@ enum dti_context {
     DTI_CONTEXT_REPLICA,
     DTI_CONTEXT_DEVICE, /* inside a function of a logical device, on a helper or on the leader */
     DTI_CONTEXT_UPDATE, /* inside the function of an update, on the thread of the copy's replica */
+    /* Where the functions of an iterator's datasets are called: on its producers' threads, and where its position is saved. The
+     * strategy may wait for this thread while another one has its turn, so every call of a strategy is refused here. */
+    DTI_CONTEXT_INPUT,
 };
 
 /* Lives where it was pushed (a stack, or a scope's allocation) until it is popped. */
@@ -49,6 +52,8 @@ void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team);
 struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, struct dti_replica *replica,
                                 const ditto_replica *self);
 void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved);
+/* The same around what calls functions of datasets, for an iterator of this team. */
+struct dti_fenv dti_frame_enter_input(struct dti_frame *frame, struct dti_team *team);
 
 /* Declares a bool that must be true when the scope is left. A C++ exception on its way through would leave locks held
  * and peers waiting: the program ends here, and not later somewhere else; where the host has no handler, with the stack

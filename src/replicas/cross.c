@@ -15,11 +15,13 @@ static bool in_scope(const struct dti_team *team)
     return dti_frame_top != NULL && dti_frame_top->team == team;
 }
 
-/* Inside another cross call (in a function that it calls), or inside a run (in a merge function): those have the turn. */
+/* Inside another cross call (in a function that it calls), or inside a run (in a merge function): those have the turn. A producer of
+ * an iterator has none. */
 bool dti_team_has_turn(const struct dti_team *team)
 {
     for (const struct dti_frame *frame = dti_frame_top; frame != NULL; frame = frame->below)
-        if (frame->team == team && (frame->kind != DTI_CONTEXT_CROSS || frame->has_turn))
+        if (frame->team == team && frame->kind != DTI_CONTEXT_INPUT &&
+            (frame->kind != DTI_CONTEXT_CROSS || frame->has_turn))
             return true;
     return false;
 }

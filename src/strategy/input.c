@@ -75,11 +75,22 @@ static ditto_status make_value(ditto_strategy *strategy, const ditto_batch *batc
     return dti_value_finish(nest, status, out);
 }
 
+static ditto_status check_across(const struct dti_team *team)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (top != NULL && top->kind == DTI_CONTEXT_REPLICA && top->team == team)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "called on replica %u's thread, but this takes the batches of all replicas: inside a run each "
+                        "replica takes its own with ditto_next, of an iterator that is used in this way alone",
+                        top->replica->id);
+    return dti_context_check_cross(team);
+}
+
 ditto_status dti_input_next_value(ditto_iterator *iterator, ditto_value **out)
 {
     ditto_strategy *strategy = dti_iterator_team(iterator)->strategy;
     uint32_t n = strategy->base.team->n;
-    DTI_TRY(dti_context_check_cross(strategy->base.team));
+    DTI_TRY(check_across(strategy->base.team));
     DTI_TRY(dti_iterator_claim(iterator, DTI_USE_CROSS));
     ditto_batch *batch = malloc(n * sizeof *batch);
     ditto_tensor *part = malloc(n * sizeof *part);

@@ -136,17 +136,20 @@ static void begin_block(ditto_random *random)
 void ditto_random_normal_f64(ditto_random *random, double *dst, size_t count)
 {
     double normal[2 * MOST_PAIRS];
+    struct dti_fenv saved = dti_fenv_enter();
     begin_block(random);
     for (size_t i = 0; i < count; i += 2 * MOST_PAIRS) {
         size_t piece = count - i < 2 * MOST_PAIRS ? count - i : 2 * MOST_PAIRS;
         normal_pairs(random, normal, (piece + 1) / 2);
         memcpy(dst + i, normal, piece * sizeof *dst);
     }
+    dti_fenv_leave(saved);
 }
 
 void ditto_random_normal_f32(ditto_random *random, float *dst, size_t count)
 {
     double normal[2 * MOST_PAIRS];
+    struct dti_fenv saved = dti_fenv_enter();
     begin_block(random);
     for (size_t i = 0; i < count; i += 2 * MOST_PAIRS) {
         size_t piece = count - i < 2 * MOST_PAIRS ? count - i : 2 * MOST_PAIRS;
@@ -154,5 +157,6 @@ void ditto_random_normal_f32(ditto_random *random, float *dst, size_t count)
         for (size_t k = 0; k < piece; k++)
             dst[i + k] = (float)normal[k];
     }
+    dti_fenv_leave(saved);
 }
 /* NOLINTEND(clang-analyzer-core.*) */

@@ -33,7 +33,7 @@ ditto_status add_noise(ditto_dataset *input, uint64_t seed,
                        ditto_dataset **out); /* a random map: x * 2^20 + random below 2^20 */
 ditto_status counted_up_to(uint64_t count, bool can_be_saved, ditto_dataset **out); /* a generator: 0, 1, ... */
 
-/* A map: the row as it is; CORRUPT for the row whose number is `row`, a pointer. */
+/* A map: the row as it is; CORRUPT for the row whose number is `row`, as a pointer. */
 ditto_status fail_on_row(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *row);
 
 /* Several transformations drawn at random, upon about `rows` rows. `held`: a generator is among the sources. */

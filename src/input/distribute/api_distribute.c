@@ -78,12 +78,27 @@ static ditto_status check_own(const struct dti_replica *r, const ditto_iterator 
         return dti_error_get()->status;
     DTI_TRY(dti_not_null(iterator, "iterator"));
     DTI_TRY(dti_not_null(out, "out"));
-    if (dti_iterator_team(iterator) != r->team)
+    const struct dti_team *team = dti_iterator_team(iterator);
+    if (team == NULL)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the iterator's strategy was destroyed");
+    if (team == r->team || (team->options.plain && r->team->options.plain))
+        return DITTO_OK;
+    if (r->team->options.plain)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "mixing strategies: the iterator belongs to another (or a destroyed) strategy than "
-                        "replica %u",
-                        r->id);
-    return DITTO_OK;
+                        "mixing strategies: self is the default strategy's, but the iterator belongs to another one: "
+                        "call ditto_next inside a run of that strategy, or ditto_iterator_next outside");
+    return DTI_FAIL(DITTO_ERR_CONTEXT,
+                    "mixing strategies: the iterator belongs to another strategy than replica %u, which asks for its "
+                    "batch",
+                    r->id);
+}
+
+/* Each thread has a replica of the default strategy for itself, outside of its runs; its iterators have one for all threads. */
+static ditto_status take(struct dti_replica *r, ditto_iterator *iterator, ditto_batch *out)
+{
+    DTI_TRY(dti_iterator_claim(iterator, DTI_USE_REPLICAS));
+    return dti_iterator_team(iterator) == r->team ? dti_iterator_next(r, iterator, out)
+                                                  : dti_iterator_next_outside(iterator, out);
 }
 
 ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator, ditto_batch *out)
@@ -91,8 +106,7 @@ ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator, ditto_bat
     DTI_ENTER();
     struct dti_replica *r = dti_self(self);
     DTI_TRY(check_own(r, iterator, out));
-    DTI_TRY(dti_iterator_claim(iterator, DTI_USE_REPLICAS));
-    return dti_iterator_next(r, iterator, out);
+    return take(r, iterator, out);
 }
 
 ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterator, ditto_batch *out, int *has_value)
@@ -101,8 +115,7 @@ ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterato
     struct dti_replica *r = dti_self(self);
     DTI_TRY(check_own(r, iterator, out));
     DTI_TRY(dti_not_null(has_value, "has_value"));
-    DTI_TRY(dti_iterator_claim(iterator, DTI_USE_REPLICAS));
-    ditto_status status = dti_iterator_next(r, iterator, out);
+    ditto_status status = take(r, iterator, out);
     if (status < 0)
         return status;
     *has_value = status == DITTO_OK;

@@ -51,18 +51,35 @@ static bool held_up(const struct ditto_iterator *it, uint64_t step, uint32_t *le
     return false;
 }
 
-/* No batch can come to this replica any more: nobody works on its next ticket, and nobody can be given it. */
-static bool starved(const struct ditto_iterator *it, uint32_t replica, uint32_t *left)
+/* A producer has been given this ticket of the replica's, so it will be filled. */
+static bool is_given(const struct dti_pipeline *p, uint32_t replica, uint64_t ticket)
+{
+    return atomic_load_explicit(&p->sequencer.given[replica - p->first_replica], memory_order_acquire) >
+           ticket; /* pairs with take() in sequencer.c */
+}
+
+/* Nobody works on the replica's next ticket that was not given out, and nobody can be given it. */
+static bool is_cut_off(const struct ditto_iterator *it, uint32_t replica, uint32_t *left)
 {
     const struct dti_consumer *c = &it->consumer[replica];
-    const struct dti_pipeline *p = c->pipeline;
-    uint64_t given =
-        atomic_load_explicit(&p->sequencer.given[replica - p->first_replica], memory_order_acquire); /* take() */
-    if (given > c->ring.next)
-        return false;
     if (atomic_load_explicit(&c->crew->blocked_on, memory_order_acquire) == DTI_BLOCKED_BY_BOARD)
         return held_up(it, atomic_load_explicit(&c->crew->blocked_ticket, memory_order_relaxed), left);
-    return stuck(it, p, c->crew, left);
+    return stuck(it, c->pipeline, c->crew, left);
+}
+
+/* No batch can come to this replica any more: neither its own next one, nor one before it, which would be handed over first. */
+static bool starved(const struct ditto_iterator *it, uint32_t replica, uint32_t *left)
+{
+    const struct dti_pipeline *p = it->consumer[replica].pipeline;
+    if (!is_given(p, replica, it->consumer[replica].ring.next))
+        return is_cut_off(it, replica, left);
+    for (uint32_t j = 0; p->order.needed && j < it->plan.replicas_each; j++) {
+        uint32_t other = p->first_replica + j;
+        uint64_t ticket;
+        if (dti_order_awaits(p, j, &ticket) && !is_given(p, other, ticket) && is_cut_off(it, other, left))
+            return true;
+    }
+    return false;
 }
 
 static ditto_status fail_starved(struct dti_replica *self, uint32_t left)
@@ -201,5 +218,29 @@ ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *it, dit
     ditto_status status = next_batch(self, it, out, &bytes);
     dti_trace_end(self, bytes);
     DTI_PROBE1(queue_get_end, self->id);
+    return status;
+}
+
+/* -- outside of runs -- */
+
+struct taking {
+    ditto_iterator *iterator;
+    ditto_batch *out;
+};
+static ditto_status take_one(struct dti_replica *r, void *argument)
+{
+    const struct taking *t = argument;
+    return dti_iterator_next(r, t->iterator, t->out);
+}
+
+ditto_status dti_iterator_next_outside(ditto_iterator *it, ditto_batch *out)
+{
+    struct dti_team *team = it->team;
+    struct taking taking = { it, out };
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    ditto_status status = dti_team_run(team, take_one, &taking, DITTO_FOREVER);
+    dti_team_renew(team); /* it uses no collective: nothing else has to be renewed */
+    dti_cross_leave(team, &frame);
     return status;
 }

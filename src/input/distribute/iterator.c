@@ -128,7 +128,7 @@ static ditto_status make_pipelines(struct ditto_iterator *it)
     return lay_out(it);
 }
 
-static ditto_status open_pipelines(struct ditto_iterator *it)
+static ditto_status open_in_context(struct ditto_iterator *it)
 {
     struct dti_bytes_reader state;
     bool goes_on = it->plan.state != NULL;
@@ -143,11 +143,22 @@ static ditto_status open_pipelines(struct ditto_iterator *it)
         DTI_TRY(dti_sequencer_init(&p->sequencer, &options));
         if (goes_on)
             DTI_TRY(dti_state_read(it, p, &state));
+        dti_order_init(p, it->plan.producers > 1, it->plan.is_static);
     }
     if (!goes_on)
         return DITTO_OK;
     state.failed |= state.at != state.end;
     return dti_bytes_reader_status(&state);
+}
+
+/* Generators are opened here, and positions restored: functions of the user's, which later run on producers' threads. */
+static ditto_status open_pipelines(struct ditto_iterator *it)
+{
+    struct dti_frame frame;
+    struct dti_fenv saved = dti_frame_enter_input(&frame, it->team);
+    ditto_status status = open_in_context(it);
+    dti_frame_leave(&frame, saved);
+    return status;
 }
 
 /* -- life -- */
@@ -162,8 +173,10 @@ static void release(struct ditto_iterator *it)
          it->plan.host_memory && it->consumer != NULL && r < it->plan.pipelines * it->plan.replicas_each; r++)
         free(it->consumer[r].memory);
     dti_producers_free(it);
-    for (uint32_t w = 0; w < pipelines; w++)
+    for (uint32_t w = 0; w < pipelines; w++) {
         dti_dataset_release(it->pipeline[w].dataset);
+        pthread_mutex_destroy(&it->pipeline[w].order.lock);
+    }
     dti_waitroom_free(&it->room);
     free(it->pipeline);
     free(it->board.notice);
@@ -172,9 +185,18 @@ static void release(struct ditto_iterator *it)
     free(it);
 }
 
+/* Memory that is never given back. In a child process after fork the producers are not there, and each may have been in the middle of
+ * a change when the process was copied: a pointer that it was about to replace is freed already. And a replica that never returned
+ * from a run may still use the iterator. */
+static bool must_stay(const struct ditto_iterator *it)
+{
+    return dti_team_forked(it->team) || it->team->poisoned;
+}
+
 static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct ditto_iterator *it = (struct ditto_iterator *)dependent;
+    it->stays = must_stay(it);
     if (end == DTI_TEAM_IS_FORKED)
         dti_producers_forget(it);
     else
@@ -218,6 +240,7 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
     for (uint32_t w = 0; it->pipeline != NULL && w < plan->pipelines; w++) {
         it->pipeline[w].dataset = dataset[w];
         dti_dataset_retain(dataset[w]);
+        pthread_mutex_init(&it->pipeline[w].order.lock, NULL);
     }
     if (it->board.notice == NULL || it->pipeline == NULL || it->producer == NULL || it->consumer == NULL ||
         it->ring == NULL || !dti_waitroom_init(&it->room, it->producers)) {
@@ -227,6 +250,15 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
     for (uint32_t r = 0; r < team->n; r++)
         it->ring[r] = &it->consumer[r].ring;
     return it;
+}
+
+/* The rest of dti_iterator_create's way back, which needs the team: with its turn taken. */
+static void undo_start(struct ditto_iterator *it)
+{
+    ditto_error kept = *dti_error_get();
+    dti_producers_stop(it);
+    free_rings(it);
+    dti_error_set(&kept);
 }
 
 static ditto_status start(struct ditto_iterator *it)
@@ -240,6 +272,8 @@ static ditto_status start(struct ditto_iterator *it)
         status = dti_producers_start(it);
     if (status == DITTO_OK)
         dti_dependent_add(it->team, &it->dependent);
+    else
+        undo_start(it);
     dti_cross_leave(it->team, &frame);
     return status;
 }
@@ -257,8 +291,6 @@ ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset,
         status = start(it);
     if (status != DITTO_OK) {
         ditto_error kept = *dti_error_get();
-        dti_producers_stop(it);
-        free_rings(it);
         release(it);
         dti_error_set(&kept);
         return status;
@@ -270,19 +302,23 @@ ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset,
 void dti_iterator_destroy(ditto_iterator *it)
 {
     struct dti_team *team = it->team;
+    bool stays = it->stays;
     if (team != NULL) {
         bool forked = dti_team_forked(team); /* then there are no threads, and the lock may be held by one of them */
         bool taken = !forked && dti_team_take_turn(team); /* first: a run that goes on still needs its producers */
+        stays = must_stay(it);
         if (forked)
             dti_producers_forget(it);
         else
             dti_producers_stop(it);
-        dti_dependent_remove(team, &it->dependent);
+        if (!stays) {
+            dti_dependent_remove(team, &it->dependent);
+            free_rings(it); /* with the turn: after it the strategy may be destroyed, and the arenas with it */
+        }
         dti_team_give_turn(team, taken);
-        if (!team->poisoned) /* a stuck replica may still read its batch */
-            free_rings(it);
     }
-    release(it);
+    if (!stays)
+        release(it);
 }
 
 /* -- looking -- */

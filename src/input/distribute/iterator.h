@@ -19,11 +19,23 @@ struct dti_producer {
     alignas(DTI_LINE_PAIR) _Atomic uint64_t waiting_ns, filling_ns; /* written by itself */
 };
 
+/* order.c: in which order the batches of a pipeline are handed over. */
+struct dti_order {
+    /* Constant. */
+    bool needed;      /* else producers hand over at once what they have finished */
+    bool whole_steps; /* the batches of a step are handed over together */
+    /* Under the lock. */
+    pthread_mutex_t lock;
+    _Atomic uint64_t next; /* step * replicas + replica of the batch that is handed over next; consumers read it, too */
+    ditto_status end;      /* what was handed over last: if it is not DITTO_OK, everything behind it is this */
+};
+
 /* One order of rows, and the replicas that share it: first_replica .. first_replica + R - 1. */
 struct dti_pipeline {
     ditto_dataset *dataset; /* referenced */
     uint32_t first_replica;
     struct dti_sequencer sequencer;
+    struct dti_order order;
     struct dti_crew_of_node *crew; /* [crews] */
     uint32_t crews;
 };
@@ -59,6 +71,7 @@ struct dti_plan {
 struct ditto_iterator {
     struct dti_dependent dependent; /* first */
     struct dti_team *team;          /* NULL: the strategy is destroyed */
+    bool stays;                     /* with team NULL: its memory is not given back, see dti_iterator_destroy */
     struct dti_plan plan;
     struct dti_pipeline *pipeline; /* [plan.pipelines] */
     struct dti_board board;
@@ -87,6 +100,14 @@ void dti_producers_forget(
     struct ditto_iterator *iterator); /* in a child after fork: they are not there, but still counted */
 void dti_producers_free(struct ditto_iterator *iterator);
 uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines);
+
+/* -- order.c -- */
+/* The pipeline's sequencer is at its first step. whole_steps: shapes are static. */
+void dti_order_init(struct dti_pipeline *pipeline, bool several_producers, bool whole_steps);
+/* A producer has filled the slot of a ticket. True: batches were handed over, whether this one or others. */
+bool dti_order_finish(struct dti_pipeline *pipeline, const struct dti_ticket *ticket);
+/* Any thread: whether nothing behind this ticket of the pipeline's replica is handed over before it. */
+bool dti_order_awaits(const struct dti_pipeline *pipeline, uint32_t replica, uint64_t *ticket);
 
 /* -- state.c -- */
 /* Checks the head of plan.state: which pass goes on is known then; and, of each sequencer in turn, reads where it goes on. */

@@ -62,13 +62,15 @@ static ditto_status make_crews(struct ditto_iterator *it, struct dti_pipeline *p
 {
     uint32_t n = it->plan.replicas_each, nodes = 0;
     uint32_t *node = malloc(n * sizeof *node), *list = malloc(n * sizeof *list);
-    p->crew = aligned_alloc(DTI_LINE_PAIR, (most < n ? most : n) * sizeof *p->crew);
-    if (node == NULL || list == NULL || p->crew == NULL) {
+    size_t bytes = (most < n ? most : n) * sizeof *p->crew;
+    struct dti_crew_of_node *crew = aligned_alloc(DTI_LINE_PAIR, bytes);
+    if (node == NULL || list == NULL || crew == NULL) {
         free(node);
         free(list);
+        free(crew);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for producers of %u replicas", n);
     }
-    memset(p->crew, 0, (most < n ? most : n) * sizeof *p->crew);
+    p->crew = memset(crew, 0, bytes);
     p->crew[0].replica = list;         /* one list; a crew's part of it begins at its pointer */
     for (uint32_t j = 0; j < n; j++) { /* node[j]: how many other nodes were met before replica j's */
         uint32_t own = it->team->replica[p->first_replica + j].pu.numa_node, before = 0;
@@ -187,8 +189,7 @@ static uint64_t fill_up_to_error(struct dti_producer *p, const struct dti_ticket
 static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
 {
     struct ditto_iterator *it = p->iterator;
-    struct dti_ring *ring = it->ring[p->pipeline->first_replica + ticket->replica];
-    struct dti_slot *slot = dti_ring_slot(ring, ticket->number);
+    struct dti_slot *slot = dti_ring_slot(it->ring[p->pipeline->first_replica + ticket->replica], ticket->number);
     void *destination[DITTO_MAX_COMPONENTS];
     uint64_t begin = dti_now_ns();
     slot->rows = ticket->count;
@@ -207,9 +208,10 @@ static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
         }
     }
     slot->end_ns = dti_now_ns();
-    dti_ring_publish(ring, ticket->number);
+    bool handed_over = dti_order_finish(p->pipeline, ticket);
     DTI_PROBE1(queue_put, ticket->number);
-    dti_waitroom_signal(&it->team->room, DTI_AWAITS_INPUT(it->team));
+    if (handed_over)
+        dti_waitroom_signal(&it->team->room, DTI_AWAITS_INPUT(it->team));
     if (it->plan.pipelines > 1) /* a step may have been cut for this ticket */
         dti_waitroom_signal(&it->room, DTI_AWAITS_BOARD(it));
     add_time(&p->filling_ns, begin);
@@ -220,18 +222,23 @@ static void *producer_main(void *argument)
     struct dti_producer *p = argument;
     struct ditto_iterator *it = p->iterator;
     struct dti_ticket ticket;
+    struct dti_frame frame;
     enum dti_take taken;
     char name[16];
     snprintf(name, sizeof name, "ditto-in%u", p->index);
     dti_thread_settle(name);
     if (p->has_affinity)
         dti_affinity_restore(&p->affinity);
+    struct dti_fenv saved = dti_frame_enter_input(&frame, it->team);
     while (atomic_load_explicit(&it->closing, memory_order_acquire) == 0 && /* pairs with dti_producers_stop */
-           (taken = dti_sequencer_take(&p->pipeline->sequencer, p->crew, &ticket)) != DTI_FINISHED)
+           (taken = dti_sequencer_take(&p->pipeline->sequencer, p->crew, &ticket)) != DTI_FINISHED) {
         if (taken == DTI_TAKEN)
             produce(p, &ticket);
         else
             wait_for_turn(p, &ticket, taken);
+        (void)dti_fenv_enter(); /* a function of a dataset may have changed it: the next rows shall not see that */
+    }
+    dti_frame_leave(&frame, saved);
     return NULL;
 }
 

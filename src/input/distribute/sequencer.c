@@ -69,11 +69,8 @@ static uint64_t place_of(const struct dti_sequencer *s, uint64_t step, uint32_t 
     return step * s->o.cut.replicas + replica;
 }
 
-/* Of several ends the first in the order of rows holds. */
 static void end_with(struct dti_sequencer *s, ditto_status status, uint64_t place, const ditto_error *error)
 {
-    if (s->end != DITTO_OK && place >= s->end_place)
-        return;
     s->end = status;
     s->end_place = place;
     if (status < 0)
@@ -262,8 +259,11 @@ enum dti_take dti_sequencer_take(struct dti_sequencer *s, struct dti_crew_of_nod
 
 ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket *ticket)
 {
+    uint64_t behind = place_of(s, ticket->step, ticket->replica) + 1;
     pthread_mutex_lock(&s->lock);
-    end_with(s, dti_error_get()->status, place_of(s, ticket->step, ticket->replica) + 1, dti_error_get());
+    /* Of several ends the first in the order of rows holds; an end of the rows that were chosen comes behind the last of them. */
+    if (s->end == DITTO_OK || behind <= s->end_place)
+        end_with(s, dti_error_get()->status, behind, dti_error_get());
     s->ended[ticket->replica] = true;
     ditto_status status = s->end < 0 ? s->end : dti_error_get()->status;
     publish(s);

@@ -86,8 +86,12 @@ ditto_status dti_iterator_save(ditto_iterator *it, struct dti_bytes *to)
     dti_bytes_put_u64(to, (uint64_t)it->plan.sharing);
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         struct dti_pipeline *p = &it->pipeline[w];
+        struct dti_frame frame;
         pthread_mutex_lock(&p->sequencer.lock);
+        struct dti_fenv saved =
+            dti_frame_enter_input(&frame, it->team); /* a generator's save must not come back here */
         ditto_status status = write_pipeline(it, p, to);
+        dti_frame_leave(&frame, saved);
         pthread_mutex_unlock(&p->sequencer.lock);
         DTI_TRY(status);
     }
