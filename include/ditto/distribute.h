@@ -127,7 +127,7 @@ typedef struct ditto_input_context {
 DITTO_API DITTO_NODISCARD ditto_status ditto_input_per_replica_batch(const ditto_input_context *context,
                                                                      uint64_t global_batch, uint64_t *out);
 
-/** Makes a pipeline's dataset, batched by rows of one replica's batch. @param out  the library's then */
+/** Makes a pipeline's dataset, batched by rows of one replica's batch. @param out  set on DITTO_OK: the library's then */
 typedef ditto_status (*ditto_dataset_fn)(const ditto_input_context *context, void *user, ditto_dataset **out);
 /** Starts a pass over datasets that a function makes, one for each pipeline. They are not sharded and not
  *  rebatched: a pipeline's replicas take its batches in turn. A last step with batches for some replicas only

@@ -150,6 +150,7 @@ static ditto_status make_one(ditto_dataset_fn function, void *user, const ditto_
                         context->pipeline);
     if (status == DITTO_OK)
         return DITTO_OK;
+    *out = NULL; /* what a function that failed has left there is its own: it may have destroyed it */
     if (status < 0 && dti_error_serial != serial)
         return status; /* it has written why */
     return dti_fail_user(status, serial, "ditto_strategy_iterate_from_function", NULL, NULL);

@@ -1,0 +1,555 @@
+/* tests/fault/test_input_faults.c - input where memory is refused, where a process forks at a bad moment, and where a strategy is
+ * destroyed beside an iterator. The allocator's functions are wrapped by the linker, in this program and in the library. */
+#include "rows.h"
+
+#include "replicas/replicas.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+/* -- the wrapped functions -- */
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+char *__real_strdup(const char *text);
+void __real_free(void *memory);
+void __real_dti_arena_free_remote(struct dti_arena *arena, void *memory);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+char *__wrap_strdup(const char *text);
+void __wrap_free(void *memory);
+void __wrap_dti_arena_free_remote(struct dti_arena *arena, void *memory);
+
+static _Atomic long live;            /* allocations that have not been freed */
+static _Atomic long asked, fails_at; /* requests since fails_at was set; the one that is refused, 0: none */
+static _Atomic bool refused;
+
+/* Calls of allocator functions on other threads than the test's own, and the one behind which its thread is held. */
+static _Atomic long passed, held_at;
+static _Atomic bool is_held, may_go;
+static _Thread_local bool own_thread;
+
+static bool is_refused(void)
+{
+    long at = atomic_load(&fails_at);
+    if (at == 0 || atomic_fetch_add(&asked, 1) + 1 != at)
+        return false;
+    atomic_store(&refused, true);
+    return true;
+}
+static void rest(void)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
+}
+static void pass(void)
+{
+    if (own_thread || atomic_load(&held_at) == 0 || atomic_fetch_add(&passed, 1) + 1 != atomic_load(&held_at))
+        return;
+    atomic_store(&is_held, true);
+    while (!atomic_load(&may_go))
+        rest();
+}
+static void *given(void *memory, unsigned char fill)
+{
+    if (memory != NULL) {
+        atomic_fetch_add(&live, 1);
+        if (fill != 0 && !SANITIZED) /* what an allocation holds is not what it was made with */
+            memset(memory, fill, malloc_usable_size(memory));
+    }
+    pass();
+    return memory;
+}
+static void release(void *memory)
+{
+    if (memory != NULL) {
+        atomic_fetch_sub(&live, 1);
+        if (!SANITIZED)
+            memset(memory, 0xA5, malloc_usable_size(memory)); /* whoever still looks at it finds this */
+    }
+    __real_free(memory);
+}
+void *__wrap_malloc(size_t bytes)
+{
+    return is_refused() ? NULL : given(__real_malloc(bytes), 0x41);
+}
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return is_refused() ? NULL : given(__real_calloc(count, bytes), 0);
+}
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return is_refused() ? NULL : given(__real_aligned_alloc(alignment, bytes), 0x41);
+}
+char *__wrap_strdup(const char *text)
+{
+    return is_refused() ? NULL : given(__real_strdup(text), 0);
+}
+void *__wrap_realloc(void *memory, size_t bytes) /* always moves */
+{
+    size_t before = memory != NULL ? malloc_usable_size(memory) : 0;
+    if (is_refused())
+        return NULL;
+    void *grown = __real_malloc(bytes);
+    if (grown == NULL)
+        return NULL;
+    atomic_fetch_add(&live, 1);
+    if (memory != NULL)
+        memcpy(grown, memory, before < bytes ? before : bytes);
+    release(memory);
+    pass();
+    return grown;
+}
+void __wrap_free(void *memory)
+{
+    release(memory);
+    pass();
+}
+
+/* -- memory that is refused -- */
+
+static ditto_status keep_all(const ditto_tensor *row, int *keep, void *user)
+{
+    (void)row;
+    (void)user;
+    *keep = 1;
+    return DITTO_OK;
+}
+static ditto_status copy_first(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    (void)random;
+    (void)user;
+    memcpy(out[0].data, in[0].data, ditto_tensor_bytes(&in[0]));
+    return DITTO_OK;
+}
+
+enum { ROWS = 24 };
+enum kind {
+    RANGE,
+    ARRAYS,
+    GENERATOR,
+    TEXT,
+    CSV,
+    FIXED,
+    NPY,
+    MAP,
+    FILTER,
+    SHUFFLE,
+    REPEAT,
+    TAKE_SKIP,
+    SHARD,
+    ZIP,
+    CONCATENATE,
+    INTERLEAVE,
+    BATCH,
+    KINDS
+};
+static const char *const kind_names[KINDS] = { "range", "arrays", "generator",   "text",       "csv",    "fixed",
+                                               "npy",   "map",    "filter",      "shuffle",    "repeat", "take, skip",
+                                               "shard", "zip",    "concatenate", "interleave", "batch" };
+static char *text_file, *csv_file, *fixed_file, *npy_file;
+
+static ditto_status make_source(enum kind kind, ditto_dataset **out)
+{
+    static int64_t numbers[ROWS];
+    ditto_tensor row = { .data = numbers, .dtype = DITTO_I64, .rank = 1, .shape = { ROWS } };
+    ditto_tensor record = { .dtype = DITTO_I64 };
+    ditto_csv_component column = { .count = 1, .dtype = DITTO_I64 };
+    switch (kind) {
+    case ARRAYS:
+        return ditto_dataset_from_arrays(&row, 1, out);
+    case GENERATOR:
+        return counted_up_to(ROWS, true, out);
+    case TEXT:
+        return ditto_dataset_from_text(&(ditto_files){ (const char *[]){ text_file }, 1, DITTO_FILES_GLOB }, NULL, out);
+    case CSV:
+        return ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ csv_file, csv_file }, 2, 0 }, &column, 1, NULL,
+                                      out);
+    case FIXED:
+        return ditto_dataset_from_fixed(&(ditto_files){ (const char *[]){ fixed_file }, 1, 0 }, &record, 1, NULL, out);
+    case NPY:
+        return ditto_dataset_from_npy((const char *[]){ npy_file }, 1, out);
+    default:
+        return ditto_dataset_from_range(0, ROWS, 1, out);
+    }
+}
+
+static ditto_status make_dataset(enum kind kind, ditto_dataset **out)
+{
+    ditto_shuffle_options shuffle = DITTO_SHUFFLE_OPTIONS_INIT;
+    ditto_dataset *first, *second = NULL, *inputs[2];
+    ditto_status status = make_source(kind, &first);
+    if (status != DITTO_OK || kind < MAP) {
+        *out = first;
+        return status;
+    }
+    inputs[0] = inputs[1] = first;
+    switch (kind) {
+    case MAP:
+        status = ditto_dataset_map(first, copy_first, NULL, NULL, out);
+        break;
+    case FILTER:
+        status = ditto_dataset_filter(first, keep_all, NULL, out);
+        break;
+    case SHUFFLE:
+        status = ditto_dataset_shuffle(first, &shuffle, out);
+        break;
+    case REPEAT:
+        status = ditto_dataset_repeat(first, 2, out);
+        break;
+    case TAKE_SKIP:
+        status = ditto_dataset_take(first, ROWS - 1, &second);
+        if (status == DITTO_OK)
+            status = ditto_dataset_skip(second, 1, out);
+        break;
+    case SHARD:
+        status = ditto_dataset_shard(first, 2, 0, out);
+        break;
+    case ZIP:
+        status = ditto_dataset_zip(inputs, 2, out);
+        break;
+    case CONCATENATE:
+        status = ditto_dataset_concatenate(inputs, 2, out);
+        break;
+    case INTERLEAVE:
+        status = ditto_dataset_interleave(inputs, 2, 0, 0, out);
+        break;
+    default:
+        status = ditto_dataset_batch(first, 4, 0, &second);
+        if (status == DITTO_OK)
+            status = ditto_dataset_prefetch(second, 2, out);
+        break;
+    }
+    ditto_dataset_destroy(first);
+    ditto_dataset_destroy(second);
+    return status;
+}
+
+static ditto_status take_three(ditto_replica *self, void *it)
+{
+    ditto_batch b;
+    ditto_status status = DITTO_OK;
+    for (int i = 0; i < 3 && status == DITTO_OK; i++)
+        status = ditto_next(self, it, &b);
+    return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
+}
+
+static ditto_status take_many(ditto_replica *self, void *it)
+{
+    ditto_batch b;
+    ditto_status status;
+    do
+        status = ditto_next(self, it, &b);
+    while (status == DITTO_OK);
+    return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
+}
+
+static ditto_status make_of_context(const ditto_input_context *context, void *kind, ditto_dataset **out)
+{
+    ditto_dataset *rows, *unbatched = NULL;
+    (void)context;
+    DITTO_TRY(make_dataset(*(enum kind *)kind, &rows));
+    bool batched = *(enum kind *)kind == BATCH;
+    ditto_status status = batched ? ditto_dataset_unbatch(rows, &unbatched) : DITTO_OK;
+    if (status == DITTO_OK)
+        status = ditto_dataset_batch(batched ? unbatched : rows, 2, 0, out);
+    ditto_dataset_destroy(rows);
+    ditto_dataset_destroy(unbatched);
+    return status;
+}
+
+static ditto_status count_row(const ditto_tensor *row, void *count)
+{
+    (void)row;
+    ++*(int *)count;
+    return DITTO_OK;
+}
+
+/* All that input does with a dataset; the first error ends it. */
+static ditto_status use(ditto_strategy *s, enum kind kind)
+{
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT, from_function = DITTO_INPUT_OPTIONS_INIT;
+    ditto_iterator *it = NULL, *again = NULL, *made = NULL;
+    ditto_dataset *d;
+    void *state = NULL;
+    int rows = 0;
+    options.global_batch = kind == BATCH ? 0 : 4;
+    options.producers = 2;
+    from_function.pipelines = 2;
+    DITTO_TRY(make_dataset(kind, &d));
+    ditto_status status = ditto_dataset_reduce(d, count_row, &rows, 0);
+    if (status == DITTO_OK)
+        status = ditto_strategy_iterate(s, d, &options, &it);
+    if (status == DITTO_OK)
+        status = ditto_strategy_run(s, take_three, it);
+    if (status == DITTO_OK)
+        status = ditto_iterator_save(it, &state, &options.state_bytes);
+    options.state = state;
+    if (status == DITTO_OK)
+        status = ditto_strategy_iterate(s, d, &options, &again);
+    if (status == DITTO_OK)
+        status = ditto_strategy_run(s, take_many, again);
+    if (status == DITTO_OK)
+        status = ditto_strategy_run(s, take_many, it);
+    if (status == DITTO_OK)
+        status = ditto_strategy_iterate_from_function(s, make_of_context, &kind, &from_function, &made);
+    if (status == DITTO_OK)
+        status = ditto_strategy_run(s, take_many, made);
+    ditto_error kept = *ditto_last_error();
+    (void)ditto_iterator_destroy(it);
+    (void)ditto_iterator_destroy(again);
+    (void)ditto_iterator_destroy(made);
+    ditto_state_free(state);
+    ditto_dataset_destroy(d);
+    if (status < 0 && kept.status != status)
+        return DITTO_ERR_USER; /* an error without its record */
+    return status;
+}
+
+static void write_files(void)
+{
+    static const char header[] = "{'descr': '<i8', 'fortran_order': False, 'shape': (24,), }";
+    char npy[128 + 8 * ROWS] = "\x93NUMPY\x01\x00", bytes[8 * ROWS] = { 0 };
+    text_file = temporary_file("one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n");
+    csv_file = temporary_file("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n");
+    fixed_file = temporary_bytes(bytes, sizeof bytes);
+    npy[8] = 118; /* of the header, which ends with a line end at byte 128 */
+    memset(npy + 10, ' ', 118);
+    memcpy(npy + 10, header, sizeof header - 1);
+    npy[127] = '\n';
+    npy_file = temporary_bytes(npy, sizeof npy);
+}
+
+static void refused_memory_is_an_error_and_the_next_try_works(void **state)
+{
+    (void)state;
+    write_files();
+    for (enum kind kind = 0; kind < KINDS; kind++) {
+        ditto_strategy *s = make_strategy(2, NULL);
+        assert_ok(use(s, kind));
+        long before = atomic_load(&live);
+        long errors = 0;
+        for (long k = 1; k < 2000; k++) {
+            atomic_store(&asked, 0);
+            atomic_store(&refused, false);
+            atomic_store(&fails_at, k);
+            ditto_status status = use(s, kind);
+            atomic_store(&fails_at, 0);
+            long left = atomic_load(&live) - before;
+            /* A producer tries again, row by row, so a request that is refused once may do no harm. */
+            bool expected = status == DITTO_OK || (status == DITTO_ERR_NO_MEMORY && atomic_load(&refused));
+            if (!expected || left != 0)
+                print_error("%s, request %ld: %s: %s; %ld allocations are left\n", kind_names[kind], k,
+                            ditto_status_name(status), ditto_last_error()->message, left);
+            assert_true(expected);
+            assert_int_equal(left, 0);
+            errors += status != DITTO_OK;
+            if (!atomic_load(&refused))
+                break;
+        }
+        assert_true(errors > 10);
+        assert_ok(use(s, kind));
+        assert_ok(ditto_strategy_destroy(s));
+    }
+    forget_file(text_file);
+    forget_file(csv_file);
+    forget_file(fixed_file);
+    forget_file(npy_file);
+}
+
+/* -- a fork while a producer works -- */
+
+struct forking {
+    ditto_strategy *strategy;
+    ditto_dataset *dataset;
+    ditto_iterator *iterator;
+    bool strategy_first;
+};
+static int end_in_child(void *argument)
+{
+    struct forking *f = argument;
+    ditto_value *value;
+    void *state;
+    size_t bytes;
+    int rows = 0;
+    REQUIRE(ditto_iterator_next(f->iterator, &value) == DITTO_ERR_FORKED);
+    REQUIRE(ditto_iterator_save(f->iterator, &state, &bytes) == DITTO_ERR_FORKED);
+    if (f->strategy_first)
+        REQUIRE(ditto_strategy_destroy(f->strategy) == DITTO_OK);
+    REQUIRE(ditto_iterator_destroy(f->iterator) == DITTO_OK);
+    if (!f->strategy_first)
+        REQUIRE(ditto_strategy_destroy(f->strategy) == DITTO_OK);
+    REQUIRE(ditto_dataset_reduce(f->dataset, count_row, &rows, 0) == DITTO_OK && rows > 0);
+    ditto_dataset_destroy(f->dataset);
+    return 0;
+}
+
+/* More rows than a shuffle has room for at first. */
+static char *long_file(void)
+{
+    static char text[3000 * 6];
+    size_t length = 0;
+    for (int row = 0; row < 3000; row++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%d\n", row);
+    return temporary_file(text);
+}
+
+static void a_child_ends_the_iterator_wherever_its_producer_was(void **state)
+{
+    bool held = true;
+    (void)state;
+    if (SANITIZED) /* its allocator is not whole in such a child */
+        skip();
+    char *name = long_file();
+    own_thread = true;
+    for (long k = 1; held; k++) {
+        ditto_csv_component column = { .count = 1, .dtype = DITTO_I64 };
+        ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+        ditto_shuffle_options shuffle = DITTO_SHUFFLE_OPTIONS_INIT;
+        ditto_strategy_options one = DITTO_STRATEGY_OPTIONS_INIT;
+        ditto_dataset *csv;
+        struct forking f = { .strategy_first = k % 2 != 0 };
+        one.replicas = 1;
+        options.global_batch = 64;
+        options.producers = 1;
+        assert_ok(ditto_strategy_create(DITTO_MIRRORED, &one, &f.strategy));
+        assert_ok(ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ name }, 1, 0 }, &column, 1, NULL, &csv));
+        assert_ok(ditto_dataset_shuffle(csv, &shuffle, &f.dataset));
+        ditto_dataset_destroy(csv);
+        atomic_store(&passed, 0);
+        atomic_store(&is_held, false);
+        atomic_store(&may_go, false);
+        atomic_store(&held_at, k);
+        assert_ok(ditto_strategy_iterate(f.strategy, f.dataset, &options, &f.iterator));
+        for (int waited = 0; waited < 100 && !atomic_load(&is_held);
+             waited++) /* the producer fills its queue, and rests */
+            rest();
+        held = atomic_load(&is_held);
+        int code = in_child(end_in_child, &f, 20);
+        if (code != 0)
+            print_error("held behind call %ld of the allocator: the child ended with %d\n", k, code);
+        assert_int_equal(code, 0);
+        atomic_store(&held_at, 0);
+        atomic_store(&may_go, true);
+        assert_ok(ditto_strategy_run(f.strategy, take_many, f.iterator));
+        assert_ok(ditto_iterator_destroy(f.iterator));
+        ditto_dataset_destroy(f.dataset);
+        assert_ok(ditto_strategy_destroy(f.strategy));
+    }
+    forget_file(name);
+}
+
+/* -- the turn of the strategy whose arenas hold an iterator's queues -- */
+
+static struct dti_team *watched; /* NULL: none */
+static int freed, freed_without_turn;
+
+void __wrap_dti_arena_free_remote(struct dti_arena *arena, void *memory)
+{
+    if (watched != NULL) {
+        freed++;
+        if (pthread_mutex_trylock(&watched->lock) == 0) { /* nobody has the turn: the strategy may be destroyed now */
+            pthread_mutex_unlock(&watched->lock);
+            freed_without_turn++;
+        }
+    }
+    __real_dti_arena_free_remote(arena, memory);
+}
+
+static void an_iterators_queues_are_freed_before_its_turn_ends(void **state)
+{
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_dataset *d = range(0, 100);
+    ditto_iterator *it;
+    (void)state;
+    options.global_batch = 4;
+    watched = dti_team_of(s);
+    assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+    assert_ok(ditto_iterator_destroy(it));
+    assert_true(freed >= 2); /* a queue for each replica */
+    assert_int_equal(freed_without_turn, 0);
+    for (long k = 1; k < 100; k++) { /* and where making it fails, behind the queues */
+        atomic_store(&asked, 0);
+        atomic_store(&refused, false);
+        atomic_store(&fails_at, k);
+        ditto_status status = ditto_strategy_iterate(s, d, &options, &it);
+        atomic_store(&fails_at, 0);
+        if (status == DITTO_OK)
+            assert_ok(ditto_iterator_destroy(it));
+        assert_int_equal(freed_without_turn, 0);
+    }
+    watched = NULL;
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* -- a replica that never returned in time -- */
+
+struct late {
+    ditto_iterator *iterator;
+    _Atomic bool gone, took;
+    ditto_status status;
+};
+static ditto_status come_late(ditto_replica *self, void *argument)
+{
+    struct late *l = argument;
+    ditto_batch b;
+    if (ditto_replica_id(self) == 0)
+        return DITTO_OK;
+    while (!atomic_load(&l->gone))
+        rest();
+    l->status = ditto_next(self, l->iterator, &b);
+    atomic_store(&l->took, true);
+    return DITTO_OK;
+}
+static int iterator_of_a_poisoned_strategy(void *destroys_strategy)
+{
+    static struct late l; /* for ever: the replica may still use it */
+    ditto_strategy_options so = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_input_options io = DITTO_INPUT_OPTIONS_INIT;
+    ditto_strategy *s;
+    ditto_dataset *d;
+    so.replicas = 2;
+    so.placement_flags = DITTO_PLACEMENT_SHARE;
+    so.run_timeout_ms = 50;
+    io.global_batch = 4;
+    io.flags = DITTO_INPUT_HOST_MEMORY;
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &so, &s) == DITTO_OK);
+    REQUIRE(ditto_dataset_from_range(0, 100, 1, &d) == DITTO_OK);
+    REQUIRE(ditto_strategy_iterate(s, d, &io, &l.iterator) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(s, come_late, &l) == DITTO_ERR_TIMED_OUT);
+    if (destroys_strategy != NULL)
+        REQUIRE(ditto_strategy_destroy(s) == DITTO_ERR_POISONED);
+    REQUIRE(ditto_iterator_destroy(l.iterator) == DITTO_OK);
+    ditto_dataset_destroy(d);
+    atomic_store(&l.gone, true);
+    for (int waited = 0; waited < 50000 && !atomic_load(&l.took); waited++)
+        rest();
+    REQUIRE(atomic_load(&l.took));
+    REQUIRE(l.status == (destroys_strategy != NULL ? DITTO_ERR_CONTEXT : DITTO_OK)); /* a batch was there */
+    return 0;
+}
+static void a_late_replica_of_a_poisoned_strategy_finds_the_iterator(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(iterator_of_a_poisoned_strategy, NULL, 60), 0);
+    assert_int_equal(in_child(iterator_of_a_poisoned_strategy, (void *)1, 60), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refused_memory_is_an_error_and_the_next_try_works),
+        cmocka_unit_test(a_child_ends_the_iterator_wherever_its_producer_was),
+        cmocka_unit_test(an_iterators_queues_are_freed_before_its_turn_ends),
+        cmocka_unit_test(a_late_replica_of_a_poisoned_strategy_finds_the_iterator),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
