@@ -12,6 +12,9 @@
  *     ...
  *     ditto_strategy_run_values(strategy, mean, NULL, x, NULL, &means);
  *
+ * Functions run with rounding to nearest and with FTZ and DAZ off, also in a program that has set them (-ffast-math does):
+ * ditto_strategy_options.floating keeps the program's own.
+ *
  * Names: an argument or a result may be the only one (NULL), have a name, or be numbered ("0", "1", ...). */
 #ifndef DITTO_RUN_H
 #define DITTO_RUN_H

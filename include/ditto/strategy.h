@@ -67,6 +67,24 @@ typedef enum ditto_memory {
                                      they are touched; a node that is full then is out of memory, as for any bound memory */
 } ditto_memory;
 
+/** In which floating-point environment functions of the program's run on replicas: those that are given to run, loops and
+ *  functions on logical devices, and functions of updates. What the library computes itself (collectives, reductions,
+ *  optimizers, input, random numbers) and what runs inside of that (maps, filters, generators, functions that combine, rules of
+ *  optimizers) always has the contract's: its bits depend on what it is given alone. */
+typedef enum ditto_floating {
+    DITTO_FLOATING_DEFAULT = 0,
+
+    /** The contract's: rounding to nearest, FTZ and DAZ off, no traps. This is the default. A program that has FTZ and DAZ on
+     *  (-ffast-math sets them at its start) computes with denormals in its replicas' functions all the same, which may be slower
+     *  there. The caller's environment is restored when run returns. */
+    DITTO_FLOATING_CONTRACT = 1,
+
+    /** That of the thread that calls run, or ditto_variable_update, at that time: the same on all replicas, and in runs inside
+     *  runs that of the outermost. What functions hand to a collective may have other bits then; what the collective makes of
+     *  equal bits has not. */
+    DITTO_FLOATING_HOST = 2,
+} ditto_floating;
+
 typedef struct ditto_strategy_options {
     size_t struct_size;       /**< set by DITTO_STRATEGY_OPTIONS_INIT */
     uint32_t replicas;        /**< 0: min(cores that the process may use, ceil(CPU quota)); more than PUs: they share */
@@ -109,6 +127,8 @@ typedef struct ditto_strategy_options {
         *parameter_node; /**< of central storage: the NUMA node of its variables, an operating-system number; NULL:
                                          the only replica's node, else that of the thread that creates. Read only during create */
     int has_spin_us;     /**< not 0: spin_us is meant as it stands; 0 then means that no thread spins */
+    /** The floating-point environment of functions on replicas; 0: the contract's, with FTZ and DAZ off. */
+    ditto_floating floating;
 } ditto_strategy_options;
 #define DITTO_STRATEGY_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_strategy_options)
 
@@ -147,6 +167,8 @@ DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
  *
  *  @param function  must return: a C++ exception that leaves it ends the program (abort), because its peers would wait
  *  @param argument  given to all replicas as it is
+ *  The function runs in the floating-point environment that ditto_strategy_options.floating says: by default with rounding to
+ *  nearest and with FTZ and DAZ off, also in a program that has them on.
  *  @return DITTO_OK; the first news that the replica of lowest id returned; or the error of the replica that failed
  *          first, with its message in ditto_last_error()
  *  @retval DITTO_ERR_TIMED_OUT  run_timeout_ms passed, and the replicas named had not returned. If another replica

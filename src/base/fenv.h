@@ -1,7 +1,7 @@
 /* src/base/fenv.h - the floating-point environment in which sums have the documented bits.
  *
- * Rounding to nearest, denormals kept, no traps. A caller may have set another one (flush-to-zero is common in numerical
- * codes): entering costs one register read when nothing is to be done. */
+ * Rounding to nearest, denormals kept, no traps: the contract's. A caller may have set another one (flush-to-zero is common in
+ * numerical codes): entering costs one register read when nothing is to be done. */
 #ifndef DTI_FENV_H
 #define DTI_FENV_H
 
@@ -16,11 +16,26 @@ struct dti_fenv {
 #define DTI_MXCSR_DEFAULT 0x1f80u
 #define DTI_MXCSR_FLAGS   0x003fu /* exceptions that have happened: not a mode, left to the caller */
 
+/* The calling thread's own, now. */
+static inline struct dti_fenv dti_fenv_here(void)
+{
+    return (struct dti_fenv){ __builtin_ia32_stmxcsr() };
+}
+
 static inline struct dti_fenv dti_fenv_enter(void)
 {
-    struct dti_fenv saved = { __builtin_ia32_stmxcsr() };
+    struct dti_fenv saved = dti_fenv_here();
     if ((saved.mxcsr & ~DTI_MXCSR_FLAGS) != DTI_MXCSR_DEFAULT)
         __builtin_ia32_ldmxcsr(DTI_MXCSR_DEFAULT);
+    return saved;
+}
+
+/* Not the contract's, but another thread's. */
+static inline struct dti_fenv dti_fenv_enter_as(struct dti_fenv other)
+{
+    struct dti_fenv saved = dti_fenv_here();
+    if (((saved.mxcsr ^ other.mxcsr) & ~DTI_MXCSR_FLAGS) != 0)
+        __builtin_ia32_ldmxcsr(other.mxcsr & ~DTI_MXCSR_FLAGS);
     return saved;
 }
 
@@ -38,11 +53,24 @@ struct dti_fenv {
     fenv_t environment;
 };
 
+static inline struct dti_fenv dti_fenv_here(void)
+{
+    struct dti_fenv here;
+    fegetenv(&here.environment);
+    return here;
+}
+
 static inline struct dti_fenv dti_fenv_enter(void)
 {
-    struct dti_fenv saved;
-    fegetenv(&saved.environment);
+    struct dti_fenv saved = dti_fenv_here();
     fesetenv(FE_DFL_ENV);
+    return saved;
+}
+
+static inline struct dti_fenv dti_fenv_enter_as(struct dti_fenv other)
+{
+    struct dti_fenv saved = dti_fenv_here();
+    fesetenv(&other.environment);
     return saved;
 }
 

@@ -60,7 +60,7 @@ struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, 
     frame->replica = replica;
     frame->self = self;
     dti_frame_push(frame);
-    return dti_fenv_enter();
+    return replica->team->options.host_floating ? dti_fenv_enter_as(replica->team->host) : dti_fenv_enter();
 }
 
 struct dti_fenv dti_frame_enter_input(struct dti_frame *frame, struct dti_team *team)

@@ -48,7 +48,8 @@ void dti_frame_end_scope(void);              /* the top one is a scope: leaves i
 void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team);
 
 /* Around a call of the user's function on a replica's thread or a device's: its context, and the floating-point
- * environment of the contract. The frame needs no initialising. */
+ * environment of the contract, or, if the strategy is made so, that of the host (dti_team_note_host). The frame needs no
+ * initialising. */
 struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, struct dti_replica *replica,
                                 const ditto_replica *self);
 void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved);

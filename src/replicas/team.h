@@ -62,6 +62,7 @@ struct dti_team_options {
     double cpu_quota;                 /* 0: none */
     bool caller_waits, pin, strict_memory, helpers;
     bool plain;                                   /* the default strategy's: its one thread is a host's, and no load */
+    bool host_floating; /* user's functions run in the floating-point environment of the thread that calls run */
     uint32_t timeout_ms, run_timeout_ms, spin_us; /* DITTO_FOREVER: no limit */
     size_t stack_bytes;
     void (*thread_start)(uint32_t replica, void *user);
@@ -116,6 +117,7 @@ struct dti_team {
     _Atomic uint64_t run;                       /* the innermost run's; relaxed: published by go */
     dti_job job;                                /* plain, published by go */
     void *argument;
+    struct dti_fenv host; /* with options.host_floating; plain, published by go */
     /* How many pauses are going on in each other, of the present run: replica 0's own; else of whoever posts. Beside what others read
      * it cost them a line in each merge_call. */
     alignas(DTI_LINE_PAIR) uint32_t pauses;
@@ -173,6 +175,13 @@ void dti_cross_leave(struct dti_team *team, struct dti_frame *frame);
  * timeout_ms (DITTO_FOREVER: none; the library's own jobs always end): see dti_team_destroy. */
 ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, uint32_t timeout_ms);
 void dti_team_renew(struct dti_team *team);
+/* Before a job that calls functions of the user's: they have the calling thread's floating-point environment, if the strategy is made
+ * so. Those of a run inside another have that of the outermost. */
+static inline void dti_team_note_host(struct dti_team *team)
+{
+    if (team->options.host_floating && team->pauses == 0)
+        team->host = dti_fenv_here();
+}
 /* Is the calling thread inside a run or another cross call of the team? */
 bool dti_team_has_turn(const struct dti_team *team);
 /* The cross calls' turn, for what needs nothing else of dti_cross_enter. False: it was this thread's already. */

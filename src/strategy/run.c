@@ -122,6 +122,7 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
     DTI_TRY(begin_inner(team));
     *call = describe_call(strategy, wish);
     strategy->levels++;
+    dti_team_note_host(team);
     ditto_status status = dti_team_run(team, enter_function, *call, team->options.run_timeout_ms);
     if (!team->poisoned) { /* else replica 0 may still be in a run inside this one, and change them */
         strategy->levels--;

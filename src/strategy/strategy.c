@@ -39,6 +39,7 @@ static ditto_status check(const ditto_strategy_options *o)
             "stack_bytes = %zu is less than %zu: collectives need some of it, beside your functions; 0 gives "
             "the system's default",
             o->stack_bytes, LEAST_STACK_BYTES);
+    DTI_TRY(check_enum((int)o->floating, DITTO_FLOATING_HOST, "floating"));
     DTI_TRY(check_enum((int)o->implementation, DITTO_IMPLEMENTATION_HIERARCHICAL, "implementation"));
     return check_enum((int)o->memory, DITTO_MEMORY_STRICT, "memory");
 }
@@ -62,6 +63,7 @@ static ditto_status make_team(const ditto_strategy_options *o, const ditto_topol
         .thread_stop = o->thread_stop,
         .thread_user = o->thread_user,
         .plain = plain,
+        .host_floating = o->floating == DITTO_FLOATING_HOST,
     };
     if (options.timeout_ms == 0)
         DTI_TRY(default_timeout(&options.timeout_ms));

@@ -127,6 +127,7 @@ static ditto_status run_updates(struct updating *u)
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
     ditto_status status = prepare(u);
     if (status == DITTO_OK) {
+        dti_team_note_host(team);
         status = dti_team_run(team, update_copy, u, DITTO_FOREVER);
         dti_team_renew(team); /* it uses no collective: nothing else has to be renewed */
     }

@@ -1,0 +1,373 @@
+/* tests/semantics/test_floating_point.c - in which floating-point environment functions run on replicas, and that nothing of what the
+ * library computes depends on it. */
+#include "support.h"
+
+#include <ditto/optimizer.h>
+#include <ditto/rows.h>
+#include <ditto/slices.h>
+
+#if defined(__x86_64__)
+
+#define CONTRACT 0x1f80u
+#define FLUSH    0x8040u /* FTZ and DAZ */
+#define UPWARD   0x4000u
+static const unsigned environments[] = { CONTRACT, CONTRACT | FLUSH, CONTRACT | UPWARD, CONTRACT | FLUSH | UPWARD };
+enum { ENVIRONMENTS = 4, MOST = 4, FEW = 8, MANY = 50000 };
+
+static unsigned modes(void)
+{
+    return __builtin_ia32_stmxcsr() & ~0x3fu;
+}
+static void set_modes(unsigned modes)
+{
+    __builtin_ia32_ldmxcsr(modes);
+}
+
+static ditto_strategy *make(uint32_t n, ditto_floating floating, ditto_caller caller)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.floating = floating;
+    options.caller = caller;
+    return make_strategy(n, &options);
+}
+
+/* -- which one a function has -- */
+
+struct seen {
+    unsigned function[MOST], device[MOST], loop[MOST], inner[MOST], update[MOST];
+    ditto_variable *variable;
+    struct report report;
+};
+static ditto_status see_on_device(uint32_t device, void *seen)
+{
+    (void)device;
+    *(unsigned *)seen = modes();
+    return DITTO_OK;
+}
+static ditto_status see_in_loop(size_t begin, size_t end, uint32_t device, void *seen)
+{
+    (void)begin;
+    (void)end;
+    (void)device;
+    *(unsigned *)seen = modes();
+    return DITTO_OK;
+}
+static ditto_status see_inside(ditto_replica *self, void *argument)
+{
+    ((struct seen *)argument)->inner[ditto_replica_id(self)] = modes();
+    return DITTO_OK;
+}
+static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                               ditto_value **result)
+{
+    (void)arguments;
+    (void)count;
+    (void)result;
+    return ditto_strategy_run(strategy, see_inside, user);
+}
+static ditto_status see_update(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
+                               ditto_tensor *result)
+{
+    (void)copy;
+    (void)arguments;
+    (void)count;
+    (void)result;
+    *(_Atomic unsigned *)user = modes();
+    return DITTO_OK;
+}
+static ditto_status see(ditto_replica *self, void *argument)
+{
+    struct seen *s = argument;
+    uint32_t id = ditto_replica_id(self);
+    const ditto_value *merged = NULL;
+    s->function[id] = modes();
+    EXPECT(&s->report, ditto_on_logical_device(self, 0, see_on_device, &s->device[id]) == DITTO_OK);
+    EXPECT(&s->report, ditto_join(self) == DITTO_OK);
+    EXPECT(&s->report, ditto_parallel_for(self, 0, 1, 1, DITTO_STATIC, see_in_loop, &s->loop[id]) == DITTO_OK);
+    EXPECT(&s->report, ditto_update(self, s->variable, see_update, &s->update[id], NULL, 0, NULL) == DITTO_OK);
+    EXPECT(&s->report, ditto_merge_call(self, run_inside, s, NULL, 0, &merged) == DITTO_OK);
+    EXPECT(&s->report, modes() == s->function[id]);
+    return DITTO_OK;
+}
+
+static void functions_run_in_the_contracts_environment_or_in_the_hosts(void **state)
+{
+    static const ditto_floating floating[] = { DITTO_FLOATING_DEFAULT, DITTO_FLOATING_CONTRACT, DITTO_FLOATING_HOST };
+    unsigned before = modes();
+    (void)state;
+    for (ditto_caller caller = DITTO_CALLER_IS_REPLICA_0; caller <= DITTO_CALLER_WAITS; caller++)
+        for (int f = 0; f < 3; f++) {
+            ditto_strategy *s = make(MOST, floating[f], caller);
+            double zero = 0;
+            ditto_tensor initial = { .data = &zero, .dtype = DITTO_F64 };
+            ditto_variable_options vo = DITTO_VARIABLE_OPTIONS_INIT;
+            ditto_variable *v;
+            vo.copies = DITTO_COPIES_PER_REPLICA;
+            assert_ok(ditto_variable_create(s, &initial, &vo, &v));
+            for (int e = 0; e < ENVIRONMENTS; e++) {
+                struct seen seen = { .variable = v };
+                _Atomic unsigned across = 0;
+                unsigned expected = floating[f] == DITTO_FLOATING_HOST ? environments[e] : CONTRACT;
+                set_modes(environments[e]);
+                ditto_status ran = ditto_strategy_run(s, see, &seen);
+                unsigned after = modes();
+                ditto_status updated = ditto_variable_update(v, see_update, (void *)&across, NULL, 0, NULL, NULL);
+                unsigned after_update = modes();
+                set_modes(before);
+                assert_string_equal(seen.report.first_failure, "");
+                assert_ok(ran);
+                assert_ok(updated);
+                assert_int_equal(after, environments[e]);
+                assert_int_equal(after_update, environments[e]);
+                assert_int_equal(across, expected);
+                for (uint32_t r = 0; r < MOST; r++) {
+                    assert_int_equal(seen.function[r], expected);
+                    assert_int_equal(seen.device[r], expected);
+                    assert_int_equal(seen.loop[r], expected);
+                    assert_int_equal(seen.inner[r], expected);
+                    assert_int_equal(seen.update[r], expected);
+                }
+            }
+            assert_ok(ditto_variable_destroy(v));
+            assert_ok(ditto_strategy_destroy(s));
+        }
+}
+
+static void the_default_strategys_loops_restore_the_callers_environment(void **state)
+{
+    unsigned before = modes(), seen = 0;
+    (void)state;
+    for (int e = 0; e < ENVIRONMENTS; e++) {
+        set_modes(environments[e]);
+        ditto_status ran = ditto_parallel_for(ditto_get_replica_context(), 0, 1, 1, DITTO_STATIC, see_in_loop, &seen);
+        unsigned after = modes();
+        set_modes(before);
+        assert_ok(ran);
+        assert_int_equal(after, environments[e]);
+        assert_int_equal(seen, CONTRACT);
+    }
+}
+
+static void an_unknown_environment_is_refused(void **state)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *s;
+    (void)state;
+    options.floating = (ditto_floating)3;
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &s), DITTO_ERR_RANGE);
+    assert_message("floating = 3");
+}
+
+/* -- what the library computes -- */
+
+/* Numbers whose sums and products round, and some that are denormal. Made of integers alone, so that no environment changes them. */
+static float number(uint64_t *random)
+{
+    uint32_t bits = (uint32_t)test_random(random);
+    bits = bits % 3 == 0 ? bits & 0x807fffffu : (bits & 0x83ffffffu) | 0x3c000000u;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+struct results {
+    float small[FEW], large[MANY], mean[FEW], product[FEW], own_part[FEW], started[MANY], rows[4 * FEW], dense[FEW],
+        assigned[FEW], scattered[FEW], counted[FEW], trained[FEW], descended[FEW], block, normal[9];
+    double loss, scaled, average, across;
+};
+struct computing {
+    ditto_variable *mirrored, *table, *counter, *trained, *descended;
+    ditto_optimizer *adam, *sgd;
+    struct results *results; /* [MOST] */
+    struct report report;
+};
+
+static ditto_status keep(ditto_replica *self, struct computing *c, ditto_variable *v, float *to)
+{
+    const void *value;
+    EXPECT(&c->report, ditto_read(self, v, &value) == DITTO_OK);
+    memcpy(to, value, FEW * sizeof *to);
+    return DITTO_OK;
+}
+
+static ditto_status compute_slices(ditto_replica *self, struct computing *c, float *numbers)
+{
+    struct results *r = &c->results[ditto_replica_id(self)];
+    int64_t index[2] = { 1, 1 }, merged_index[8];
+    float merged[8];
+    ditto_slices in = { .indices = index, .values = numbers, .rows = 2, .row_count = 1, .dtype = DITTO_F32 };
+    ditto_slices out = { .indices = merged_index, .values = merged, .rows = 8, .row_count = 1, .dtype = DITTO_F32 };
+    ditto_reduce_options merge = DITTO_REDUCE_OPTIONS_INIT;
+    merge.flags = DITTO_SLICES_MERGE;
+    EXPECT(&c->report, ditto_all_reduce_slices(self, &in, &out, DITTO_MEAN, &merge) == DITTO_OK);
+    memcpy(r->rows, merged, out.rows * sizeof *merged);
+    EXPECT(&c->report, ditto_all_reduce_slices_into(self, &in, r->dense, FEW, DITTO_SUM, NULL) == DITTO_OK);
+    EXPECT(&c->report, ditto_scatter(self, c->table, DITTO_SCATTER_ADD, &in) == DITTO_OK);
+    return keep(self, c, c->table, r->scattered);
+}
+
+static ditto_status compute_variables(ditto_replica *self, struct computing *c, float *numbers)
+{
+    struct results *r = &c->results[ditto_replica_id(self)];
+    ditto_tensor gradient = { .data = numbers, .dtype = DITTO_F32, .rank = 1, .shape = { FEW } };
+    EXPECT(&c->report, ditto_assign_add(self, c->mirrored, numbers) == DITTO_OK);
+    DITTO_TRY(keep(self, c, c->mirrored, r->assigned));
+    EXPECT(&c->report, ditto_assign_add(self, c->counter, numbers) == DITTO_OK);
+    EXPECT(&c->report, ditto_assign_add(self, c->counter, numbers + FEW) == DITTO_OK);
+    DITTO_TRY(keep(self, c, c->counter, r->counted));
+    for (int step = 0; step < 3; step++) {
+        EXPECT(&c->report, ditto_apply(self, c->adam, &gradient, NULL) == DITTO_OK);
+        EXPECT(&c->report, ditto_apply(self, c->sgd, &gradient, NULL) == DITTO_OK);
+    }
+    DITTO_TRY(keep(self, c, c->trained, r->trained));
+    return keep(self, c, c->descended, r->descended);
+}
+
+static ditto_status compute(ditto_replica *self, void *argument)
+{
+    struct computing *c = argument;
+    uint32_t id = ditto_replica_id(self);
+    struct results *r = &c->results[id];
+    uint64_t seed = 17 + id;
+    float *numbers = malloc(MANY * sizeof *numbers);
+    ditto_tensor losses = { .data = numbers, .dtype = DITTO_F32, .rank = 1, .shape = { 1000 } };
+    ditto_pending pending;
+    ditto_random random = ditto_random_make(1, id);
+    EXPECT(&c->report, numbers != NULL);
+    for (size_t i = 0; i < MANY; i++)
+        numbers[i] = number(&seed);
+    EXPECT(&c->report, ditto_all_reduce(self, numbers, r->small, FEW, DITTO_F32, DITTO_SUM, NULL) == DITTO_OK);
+    EXPECT(&c->report, ditto_all_reduce(self, numbers, r->large, MANY, DITTO_F32, DITTO_SUM, NULL) == DITTO_OK);
+    EXPECT(&c->report, ditto_all_reduce(self, numbers, r->mean, FEW, DITTO_F32, DITTO_MEAN, NULL) == DITTO_OK);
+    EXPECT(&c->report, ditto_all_reduce(self, numbers, r->product, FEW, DITTO_F32, DITTO_PROD, NULL) == DITTO_OK);
+    EXPECT(&c->report,
+           ditto_reduce_scatter(self, numbers, r->own_part, FEW / MOST, DITTO_F32, DITTO_SUM, NULL) == DITTO_OK);
+    EXPECT(&c->report,
+           ditto_all_reduce_start(self, numbers, r->started, MANY, DITTO_F32, DITTO_SUM, NULL, &pending) == DITTO_OK);
+    EXPECT(&c->report, ditto_wait(self, &pending, NULL) == DITTO_OK);
+    EXPECT(&c->report, ditto_block_sum(self, numbers, MANY, DITTO_F32, &r->block, NULL) == DITTO_OK);
+    EXPECT(&c->report, ditto_average_loss(self, &losses, NULL, 0, &r->average) == DITTO_OK);
+    EXPECT(&c->report, ditto_scale_regularization(self, 0.1, &r->scaled) == DITTO_OK);
+    ditto_random_normal_f32(&random, r->normal, 9);
+    ditto_status status = compute_slices(self, c, numbers);
+    if (status == DITTO_OK)
+        status = compute_variables(self, c, numbers);
+    free(numbers);
+    return status;
+}
+
+static ditto_variable *make_variable(ditto_strategy *s, ditto_synchronization synchronization)
+{
+    float third[FEW];
+    uint64_t seed = 5;
+    ditto_tensor initial = { .data = third, .dtype = DITTO_F32, .rank = 1, .shape = { FEW } };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable *v;
+    for (int i = 0; i < FEW; i++)
+        third[i] = number(&seed);
+    options.synchronization = synchronization;
+    options.aggregation = DITTO_AGGREGATE_MEAN;
+    assert_ok(ditto_variable_create(s, &initial, &options, &v));
+    return v;
+}
+
+static ditto_optimizer *make_optimizer(ditto_variable *v, ditto_rule rule)
+{
+    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_optimizer *o;
+    options.name = rule == DITTO_RULE_ADAM ? "adam" : "sgd";
+    options.rule = rule;
+    options.learning_rate = 0.1;
+    options.momentum = rule == DITTO_RULE_SGD ? 0.9 : 0;
+    options.weight_decay = 0.01;
+    options.clip_norm = rule == DITTO_RULE_ADAM ? 0.5 : 0;
+    options.aggregation = DITTO_MEAN;
+    assert_ok(ditto_optimizer_create(&v, 1, &options, &o));
+    return o;
+}
+
+static void compute_all(unsigned environment, struct results *results)
+{
+    ditto_strategy *s = make(MOST, DITTO_FLOATING_HOST, DITTO_CALLER_DEFAULT);
+    struct computing c = { .mirrored = make_variable(s, DITTO_ON_WRITE),
+                           .table = make_variable(s, DITTO_ON_WRITE),
+                           .counter = make_variable(s, DITTO_ON_READ),
+                           .trained = make_variable(s, DITTO_ON_WRITE),
+                           .descended = make_variable(s, DITTO_ON_WRITE),
+                           .results = results };
+    unsigned before = modes();
+    c.adam = make_optimizer(c.trained, DITTO_RULE_ADAM);
+    c.sgd = make_optimizer(c.descended, DITTO_RULE_SGD);
+    set_modes(environment);
+    ditto_status status = ditto_strategy_run(s, compute, &c);
+    unsigned after = modes();
+    float counted[FEW] = { 0 };
+    ditto_status read = ditto_variable_read(c.counter, counted, sizeof counted);
+    set_modes(before);
+    assert_string_equal(c.report.first_failure, "");
+    assert_ok(status);
+    assert_ok(read);
+    memcpy(&results[0].across, counted, sizeof results[0].across);
+    assert_int_equal(after, environment);
+    assert_ok(ditto_optimizer_destroy(c.adam));
+    assert_ok(ditto_optimizer_destroy(c.sgd));
+    ditto_variable *const variables[] = { c.mirrored, c.table, c.counter, c.trained, c.descended };
+    for (int i = 0; i < 5; i++)
+        assert_ok(ditto_variable_destroy(variables[i]));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void what_the_library_computes_has_the_same_bits_in_every_environment(void **state)
+{
+    struct results *first = calloc(MOST, sizeof *first), *own = calloc(MOST, sizeof *own);
+    (void)state;
+    assert_true(first != NULL && own != NULL);
+    for (int e = 0; e < ENVIRONMENTS; e++) {
+        struct results *to = e == 0 ? first : own;
+        memset(to, 0, MOST * sizeof *to);
+        compute_all(environments[e], to);
+        for (int r = 0; e > 0 && r < MOST; r++) {
+#define SAME(member) assert_memory_equal(&own[r].member, &first[r].member, sizeof own[r].member)
+            SAME(small);
+            SAME(large);
+            SAME(mean);
+            SAME(product);
+            SAME(own_part);
+            SAME(started);
+            SAME(rows);
+            SAME(dense);
+            SAME(assigned);
+            SAME(scattered);
+            SAME(counted);
+            SAME(trained);
+            SAME(descended);
+            SAME(block);
+            SAME(normal);
+            SAME(average);
+            SAME(scaled);
+            SAME(across);
+        }
+    }
+    free(first);
+    free(own);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(functions_run_in_the_contracts_environment_or_in_the_hosts),
+        cmocka_unit_test(the_default_strategys_loops_restore_the_callers_environment),
+        cmocka_unit_test(an_unknown_environment_is_refused),
+        cmocka_unit_test(what_the_library_computes_has_the_same_bits_in_every_environment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+int main(void)
+{
+    return 77; /* the modes are x86's */
+}
+
+#endif
