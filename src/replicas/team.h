@@ -61,8 +61,9 @@ struct dti_team_options {
     uint32_t pus;                     /* that the process may use */
     double cpu_quota;                 /* 0: none */
     bool caller_waits, pin, strict_memory, helpers;
-    bool plain;                                   /* the default strategy's: its one thread is a host's, and no load */
-    bool host_floating; /* user's functions run in the floating-point environment of the thread that calls run */
+    bool plain; /* the default strategy's: its one thread is a host's, and no load */
+    /* User's functions run in the floating-point environment of the thread that calls run. */
+    bool host_floating;
     uint32_t timeout_ms, run_timeout_ms, spin_us; /* DITTO_FOREVER: no limit */
     size_t stack_bytes;
     void (*thread_start)(uint32_t replica, void *user);
