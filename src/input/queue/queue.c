@@ -270,9 +270,10 @@ static inline enum sight look(ditto_queue *q)
     for (;;) {
         struct dti_entry *e = dti_queue_entry(q, q->next);
         if (!is_filled(e, q->next)) {
-            if (__builtin_expect(!q->ended, 1))
-                q->ended = has_ended(q);
-            return q->ended ? SEES_END : SEES_NOTHING;
+            if (!q->ended && !has_ended(q))
+                return SEES_NOTHING;
+            q->ended = true; /* not written while it waits: producers read this line */
+            return SEES_END;
         }
         if (__builtin_expect(e->kind != DTI_ENTRY_WITHDRAWN, 1))
             return SEES_ENTRY;
@@ -292,21 +293,18 @@ static bool looked(void *argument)
     return l->seen != SEES_NOTHING;
 }
 
-__attribute__((noinline)) static ditto_status wait_for_item(ditto_queue *q, uint32_t timeout_ms, enum sight *seen)
+/* SEES_NOTHING: TIMED_OUT, recorded. */
+__attribute__((noinline)) static enum sight wait_for_item(ditto_queue *q, uint32_t timeout_ms)
 {
     struct looking l = { .queue = q };
-    if (timeout_ms == 0)
-        return DITTO_PENDING;
-    bool holds = wait_in(&q->taker, 0, &q->patience, timeout_ms, looked, &l, &q->waits, &q->wait_ns);
-    *seen = l.seen;
-    if (holds)
-        return DITTO_OK;
+    if (wait_in(&q->taker, 0, &q->patience, timeout_ms, looked, &l, &q->waits, &q->wait_ns))
+        return l.seen;
     uint64_t ticket = q->next;
     bool taken = atomic_load_explicit(&q->tail, memory_order_relaxed) != ticket; /* for the message */
-    return DTI_FAIL(DITTO_ERR_TIMED_OUT, "the consumer waited %u ms for ticket %llu, which %s", timeout_ms,
-                    (unsigned long long)ticket,
-                    taken ? "is claimed and not published"
-                          : "nobody has claimed: the producers are too slow, or have gone");
+    DTI_FAIL(DITTO_ERR_TIMED_OUT, "the consumer waited %u ms for ticket %llu, which %s", timeout_ms,
+             (unsigned long long)ticket,
+             taken ? "is claimed and not published" : "nobody has claimed: the producers are too slow, or have gone");
+    return SEES_NOTHING;
 }
 
 ditto_status dti_queue_get(ditto_queue *q, ditto_queue_item *out, uint32_t timeout_ms)
@@ -315,10 +313,13 @@ ditto_status dti_queue_get(ditto_queue *q, ditto_queue_item *out, uint32_t timeo
     if (q->payload != NULL && q->next != atomic_load_explicit(&q->head, memory_order_relaxed))
         give_back(q, dti_queue_entry(q, q->next - 1)->claimed_bytes);
     enum sight seen = look(q);
-    if (seen == SEES_NOTHING)
-        DTI_TRY(wait_for_item(q, timeout_ms, &seen));
-    if (__builtin_expect(seen == SEES_END, 0))
-        return DITTO_END_OF_INPUT;
+    if (seen == SEES_NOTHING) {
+        if (timeout_ms == 0)
+            return DITTO_PENDING;
+        seen = wait_for_item(q, timeout_ms);
+    }
+    if (__builtin_expect(seen != SEES_ENTRY, 0))
+        return seen == SEES_END ? DITTO_END_OF_INPUT : DITTO_ERR_TIMED_OUT;
     uint64_t ticket = q->next;
     struct dti_entry *e = dti_queue_entry(q, ticket);
     if (__builtin_expect(e->kind == DTI_ENTRY_FAILED, 0)) /* stays: the next call finds it again */
