@@ -143,7 +143,7 @@ static ditto_status open_in_context(struct ditto_iterator *it)
         DTI_TRY(dti_sequencer_init(&p->sequencer, &options));
         if (goes_on)
             DTI_TRY(dti_state_read(it, p, &state));
-        dti_order_init(p, it->plan.producers > 1, it->plan.is_static);
+        DTI_TRY(dti_order_init(p, it->plan.producers > 1, it->plan.is_static));
     }
     if (!goes_on)
         return DITTO_OK;
@@ -175,7 +175,7 @@ static void release(struct ditto_iterator *it)
     dti_producers_free(it);
     for (uint32_t w = 0; w < pipelines; w++) {
         dti_dataset_release(it->pipeline[w].dataset);
-        pthread_mutex_destroy(&it->pipeline[w].order.lock);
+        dti_order_free(&it->pipeline[w]);
     }
     dti_waitroom_free(&it->room);
     free(it->pipeline);
@@ -240,7 +240,6 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
     for (uint32_t w = 0; it->pipeline != NULL && w < plan->pipelines; w++) {
         it->pipeline[w].dataset = dataset[w];
         dti_dataset_retain(dataset[w]);
-        pthread_mutex_init(&it->pipeline[w].order.lock, NULL);
     }
     if (it->board.notice == NULL || it->pipeline == NULL || it->producer == NULL || it->consumer == NULL ||
         it->ring == NULL || !dti_waitroom_init(&it->room, it->producers)) {

@@ -21,11 +21,13 @@ struct dti_producer {
 
 /* order.c: in which order the batches of a pipeline are handed over. */
 struct dti_order {
-    /* Constant. */
-    bool needed;      /* else producers hand over at once what they have finished */
-    bool whole_steps; /* the batches of a step are handed over together */
+    /* Constant, on lines that nobody writes: consumers look at them while they wait. */
+    alignas(DTI_LINE_PAIR) bool needed; /* else producers hand over at once what they have finished */
+    bool whole_steps;                   /* the batches of a step are handed over together */
+    /* [replicas * slots], of a slot of each ring: ticket + 1 if it is finished and not handed over, else 0. Under the lock. */
+    uint64_t *finished;
     /* Under the lock. */
-    pthread_mutex_t lock;
+    alignas(DTI_LINE_PAIR) pthread_mutex_t lock;
     _Atomic uint64_t next; /* step * replicas + replica of the batch that is handed over next; consumers read it, too */
     ditto_status end;      /* what was handed over last: if it is not DITTO_OK, everything behind it is this */
 };
@@ -36,7 +38,7 @@ struct dti_pipeline {
     uint32_t first_replica;
     struct dti_sequencer sequencer;
     struct dti_order order;
-    struct dti_crew_of_node *crew; /* [crews] */
+    alignas(DTI_LINE_PAIR) struct dti_crew_of_node *crew; /* [crews] */
     uint32_t crews;
 };
 
@@ -102,8 +104,9 @@ void dti_producers_free(struct ditto_iterator *iterator);
 uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines);
 
 /* -- order.c -- */
-/* The pipeline's sequencer is at its first step. whole_steps: shapes are static. */
-void dti_order_init(struct dti_pipeline *pipeline, bool several_producers, bool whole_steps);
+/* The pipeline's sequencer is at its first step. whole_steps: shapes are static. NO_MEMORY */
+ditto_status dti_order_init(struct dti_pipeline *pipeline, bool several_producers, bool whole_steps);
+void dti_order_free(struct dti_pipeline *pipeline); /* zeroed is allowed */
 /* A producer has filled the slot of a ticket. True: batches were handed over, whether this one or others. */
 bool dti_order_finish(struct dti_pipeline *pipeline, const struct dti_ticket *ticket);
 /* Any thread: whether nothing behind this ticket of the pipeline's replica is handed over before it. */

@@ -7,17 +7,32 @@
  * With static shapes the batches of a step are handed over together: an error in one of them takes the whole step away. */
 #include "input/distribute/iterator.h"
 
+#include <stdlib.h>
+
 static uint32_t replicas_of(const struct dti_pipeline *p)
 {
     return p->sequencer.o.cut.replicas;
 }
 
-void dti_order_init(struct dti_pipeline *p, bool several_producers, bool whole_steps)
+ditto_status dti_order_init(struct dti_pipeline *p, bool several_producers, bool whole_steps)
 {
     struct dti_order *o = &p->order;
-    o->needed = several_producers || whole_steps;
-    o->whole_steps = whole_steps;
+    pthread_mutex_init(&o->lock, NULL);
     atomic_init(&o->next, p->sequencer.first * replicas_of(p));
+    o->whole_steps = whole_steps;
+    o->finished = calloc((size_t)replicas_of(p) * p->sequencer.o.slots, sizeof *o->finished);
+    if (o->finished == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to hand over batches to %u replicas", replicas_of(p));
+    o->needed = several_producers || whole_steps;
+    return DITTO_OK;
+}
+
+void dti_order_free(struct dti_pipeline *p)
+{
+    if (p->order.finished == NULL)
+        return;
+    free(p->order.finished);
+    pthread_mutex_destroy(&p->order.lock);
 }
 
 /* Places that are handed over at a time. */
@@ -39,42 +54,42 @@ static bool ticket_of(const struct dti_pipeline *p, uint64_t place, uint32_t *re
 
 /* All under the lock from here on. */
 
-static struct dti_slot *slot_at(const struct dti_pipeline *p, uint64_t place, uint32_t *replica, uint64_t *ticket)
+static uint64_t *finished_of(const struct dti_pipeline *p, uint32_t replica, uint64_t ticket)
 {
-    return ticket_of(p, place, replica, ticket) ? dti_ring_slot(p->sequencer.o.ring[*replica], *ticket) : NULL;
+    uint32_t slots = p->sequencer.o.slots;
+    return &p->order.finished[(size_t)replica * slots + ticket % slots];
 }
 
 static bool are_finished(const struct dti_pipeline *p, uint64_t first)
 {
     uint32_t replica;
     uint64_t ticket;
-    for (uint64_t place = first; place < first + together(p); place++) {
-        const struct dti_slot *slot = slot_at(p, place, &replica, &ticket);
-        if (slot != NULL && slot->finished != ticket + 1)
+    for (uint64_t place = first; place < first + together(p); place++)
+        if (ticket_of(p, place, &replica, &ticket) && *finished_of(p, replica, ticket) != ticket + 1)
             return false;
-    }
     return true;
 }
 
-static void end_slot(struct dti_slot *slot, ditto_status status)
+static void publish(struct dti_pipeline *p, uint32_t replica, uint64_t ticket)
 {
-    slot->rows = 0;
-    slot->status = status;
+    *finished_of(p, replica, ticket) = 0;
+    dti_ring_publish(p->sequencer.o.ring[replica], ticket);
 }
 
 /* Behind the end: what is finished and not handed over is the end, whatever was read. */
 static void end_rest(struct dti_pipeline *p)
 {
-    for (uint32_t r = 0; r < replicas_of(p); r++) {
-        struct dti_ring *ring = p->sequencer.o.ring[r];
-        for (uint32_t i = 0; i < ring->slots; i++) {
-            struct dti_slot *slot = &ring->slot[i];
-            if (slot->finished == 0 || !dti_ring_is_free(ring, slot->finished - 1))
+    uint32_t slots = p->sequencer.o.slots;
+    for (uint32_t r = 0; r < replicas_of(p); r++)
+        for (uint32_t i = 0; i < slots; i++) {
+            uint64_t ticket = *finished_of(p, r, i) - 1;
+            if (*finished_of(p, r, i) == 0)
                 continue;
-            end_slot(slot, p->order.end);
-            dti_ring_publish(ring, slot->finished - 1);
+            struct dti_slot *slot = dti_ring_slot(p->sequencer.o.ring[r], ticket);
+            slot->rows = 0;
+            slot->status = p->order.end;
+            publish(p, r, ticket);
         }
-    }
 }
 
 /* Those of the places from `first` on that belong together. */
@@ -83,14 +98,12 @@ static void hand_over(struct dti_pipeline *p, uint64_t first)
     struct dti_order *o = &p->order;
     uint64_t past = first + together(p), ticket;
     uint32_t replica;
-    for (uint64_t place = first; place < past && o->end == DITTO_OK; place++) {
-        const struct dti_slot *slot = slot_at(p, place, &replica, &ticket);
-        if (slot != NULL)
-            o->end = slot->status;
-    }
+    for (uint64_t place = first; place < past && o->end == DITTO_OK; place++)
+        if (ticket_of(p, place, &replica, &ticket))
+            o->end = dti_ring_slot(p->sequencer.o.ring[replica], ticket)->status;
     for (uint64_t place = first; place < past && (o->end == DITTO_OK || !o->whole_steps); place++)
-        if (slot_at(p, place, &replica, &ticket) != NULL) /* with the rows in front of its error */
-            dti_ring_publish(p->sequencer.o.ring[replica], ticket);
+        if (ticket_of(p, place, &replica, &ticket)) /* with the rows in front of its error */
+            publish(p, replica, ticket);
     if (o->end != DITTO_OK)
         end_rest(p);
     atomic_store_explicit(&o->next, past, memory_order_release); /* pairs with dti_order_awaits */
@@ -99,13 +112,12 @@ static void hand_over(struct dti_pipeline *p, uint64_t first)
 bool dti_order_finish(struct dti_pipeline *p, const struct dti_ticket *ticket)
 {
     struct dti_order *o = &p->order;
-    struct dti_ring *ring = p->sequencer.o.ring[ticket->replica];
     if (!o->needed) {
-        dti_ring_publish(ring, ticket->number);
+        dti_ring_publish(p->sequencer.o.ring[ticket->replica], ticket->number);
         return true;
     }
     pthread_mutex_lock(&o->lock);
-    dti_ring_slot(ring, ticket->number)->finished = ticket->number + 1;
+    *finished_of(p, ticket->replica, ticket->number) = ticket->number + 1;
     uint64_t first = atomic_load_explicit(&o->next, memory_order_relaxed), next = first; /* written under the lock */
     bool ended = o->end != DITTO_OK;
     if (ended)

@@ -22,7 +22,6 @@ struct dti_slot {
     ditto_status status; /* not OK: nothing follows these rows */
     uint32_t producer;   /* the team's number of the one that filled it, and when: for traces */
     uint64_t begin_ns, end_ns;
-    uint64_t finished; /* ticket + 1 of what was filled in last, published or not: of src/input/distribute/order.c */
     char *payload;
 };
 
