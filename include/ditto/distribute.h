@@ -142,9 +142,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_iterate_from_function(ditt
                                                                             ditto_iterator **out);
 
 /** Stops the producers and frees the queues; also with rows left. NULL is allowed, also after its strategy was destroyed.
- *  Waits for a run of the strategy that another thread is in. No other call on this iterator runs outside of runs, or comes later.
- *  In a child process after fork, and of a poisoned strategy, the iterator's memory is left: producers that the child does not have were
- *  in the middle of their work, and a replica that never returned may still take a batch.
+ *  Waits for a run of the strategy that another thread is in. In a child process after fork, and of a poisoned strategy, the iterator's
+ *  memory is left: producers that the child does not have were in the middle of their work, and a replica that never returned may
+ *  still take a batch.
+ *  @retval DITTO_ERR_BUSY     another thread is in a call on it; nothing was done
  *  @retval DITTO_ERR_CONTEXT  on a replica's thread, or in a function of a dataset; nothing was done */
 DITTO_API ditto_status ditto_iterator_destroy(ditto_iterator *iterator);
 

@@ -17,6 +17,15 @@ bool dti_gate_enter_slowly(struct dti_gate *gate)
     }
 }
 
+bool dti_gate_try(struct dti_gate *gate)
+{
+    uint32_t before = atomic_fetch_add_explicit(&gate->word, DTI_GATE_CALL, memory_order_acquire); /* O1 */
+    if (before % DTI_GATE_CALL == DTI_GATE_OPEN)
+        return true;
+    dti_gate_leave(gate);
+    return false;
+}
+
 static bool change(struct dti_gate *gate, uint32_t from, uint32_t to)
 {
     return atomic_compare_exchange_strong_explicit(&gate->word, &from, to, memory_order_acquire, /* N1 */

@@ -34,6 +34,8 @@ static inline bool dti_gate_enter(struct dti_gate *gate)
     uint32_t before = atomic_fetch_add_explicit(&gate->word, DTI_GATE_CALL, memory_order_acquire); /* O1 */
     return __builtin_expect(before % DTI_GATE_CALL == DTI_GATE_OPEN, 1) || dti_gate_enter_slowly(gate);
 }
+/* The same, but false also while it is shut: it does not wait for the decision. */
+bool dti_gate_try(struct dti_gate *gate);
 static inline void dti_gate_leave(struct dti_gate *gate)
 {
     atomic_fetch_sub_explicit(&gate->word, DTI_GATE_CALL, memory_order_release); /* N0 */

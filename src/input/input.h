@@ -13,7 +13,7 @@ struct dti_plan;
 /* `dataset`: [pipelines], the iterator takes references of its own. */
 ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset, const struct dti_plan *plan,
                                  ditto_iterator **out);
-void dti_iterator_destroy(ditto_iterator *iterator);
+ditto_status dti_iterator_destroy(ditto_iterator *iterator); /* BUSY: a call on it has not returned */
 /* After dti_cross_enter, no run going on. */
 ditto_status dti_iterator_save(ditto_iterator *iterator, struct dti_bytes *to);
 
@@ -22,6 +22,12 @@ enum dti_use { DTI_USE_NONE, DTI_USE_REPLICAS, DTI_USE_CROSS };
 /* CONTEXT: its batches are taken in the other way. */
 ditto_status dti_iterator_claim(ditto_iterator *iterator, enum dti_use use);
 struct dti_team *dti_iterator_team(const ditto_iterator *iterator); /* NULL: the strategy is destroyed */
+/* First in a public function that takes an iterator in cross-replica context. CONTEXT: its strategy was destroyed. Else neither is
+ * destroyed before the function returns. */
+#define DTI_HOLD_ITERATOR(iterator)        \
+    DTI_LEAVES_GATE(held_iterator_, NULL); \
+    DTI_TRY(dti_iterator_hold((iterator), &held_iterator_))
+ditto_status dti_iterator_hold(const ditto_iterator *iterator, struct dti_gate **held);
 void dti_iterator_spec(const ditto_iterator *iterator, uint32_t *components, ditto_tensor *out);
 uint64_t dti_iterator_full_rows(const ditto_iterator *iterator, uint32_t replica, uint64_t step); /* if it lacks none */
 void dti_iterator_stats(const ditto_iterator *iterator, uint32_t replica, ditto_input_stats *out);

@@ -214,9 +214,11 @@ ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dt
  * alone. */
 static inline bool dti_team_hold(const struct dti_team *team, struct dti_gate *gate, struct dti_gate **held)
 {
-    if (dti_frame_top != NULL && dti_team_has_turn(team))
+    const struct dti_frame *top = dti_frame_top;
+    if (top != NULL && dti_team_has_turn(team))
         return true;
-    bool open = dti_gate_enter(gate);
+    /* The thread that has shut the gates may be waiting for this producer, which must not wait for it. */
+    bool open = top != NULL && top->kind == DTI_CONTEXT_INPUT ? dti_gate_try(gate) : dti_gate_enter(gate);
     *held = open ? gate : NULL;
     return open;
 }

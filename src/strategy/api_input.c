@@ -1,26 +1,19 @@
 /* src/strategy/api_input.c - the part of include/ditto/distribute.h that makes values: check, then call. */
 #include "strategy/input.h"
 
-static ditto_status check(const ditto_iterator *iterator, ditto_value **out)
-{
-    DTI_TRY(dti_not_null(iterator, "iterator"));
-    DTI_TRY(dti_not_null(out, "out"));
-    if (dti_iterator_team(iterator) == NULL)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "the iterator's strategy was destroyed");
-    return DITTO_OK;
-}
-
 ditto_status ditto_iterator_next(ditto_iterator *iterator, ditto_value **out)
 {
     DTI_ENTER();
-    DTI_TRY(check(iterator, out));
+    DTI_HOLD_ITERATOR(iterator);
+    DTI_TRY(dti_not_null(out, "out"));
     return dti_input_next_value(iterator, out);
 }
 
 ditto_status ditto_iterator_next_as_optional(ditto_iterator *iterator, ditto_value **out, int *has_value)
 {
     DTI_ENTER();
-    DTI_TRY(check(iterator, out));
+    DTI_HOLD_ITERATOR(iterator);
+    DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_not_null(has_value, "has_value"));
     *out = NULL;
     ditto_status status = dti_input_next_value(iterator, out);

@@ -1,5 +1,5 @@
 /* tests/input/test_queue.c - the claims of include/ditto/queue.h. */
-#include "steps.h"
+#include "single_step.h"
 
 #include <ditto/queue.h>
 
@@ -386,7 +386,7 @@ static void a_put_that_raced_with_closing_comes_or_says_so(void **state)
     }
 }
 
-#if STEPS_POSSIBLE
+#if SINGLE_STEPS
 /* A producer is held at one instruction of its put, the queue is closed, and the put ends at one instruction of the consumer's get. */
 struct close_race {
     ditto_queue *queue;
@@ -462,7 +462,7 @@ static bool race_of_close(unsigned long put_steps, unsigned long get_steps, bool
 static void no_item_comes_twice_wherever_closing_meets_a_put(void **state)
 {
     (void)state;
-#if STEPS_POSSIBLE
+#if SINGLE_STEPS
     bool put_was_held = true;
     unsigned long combinations = 0;
     /* Between its look at the state and the one behind its ticket a put has about twenty instructions. */

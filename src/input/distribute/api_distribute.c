@@ -68,8 +68,7 @@ ditto_status ditto_iterator_destroy(ditto_iterator *iterator)
     if (iterator == NULL)
         return DITTO_OK;
     DTI_TRY(dti_context_check_outside("iterator"));
-    dti_iterator_destroy(iterator);
-    return DITTO_OK;
+    return dti_iterator_destroy(iterator);
 }
 
 static ditto_status check_own(const struct dti_replica *r, const ditto_iterator *iterator, const void *out)
@@ -97,8 +96,10 @@ static ditto_status check_own(const struct dti_replica *r, const ditto_iterator 
 static ditto_status take(struct dti_replica *r, ditto_iterator *iterator, ditto_batch *out)
 {
     DTI_TRY(dti_iterator_claim(iterator, DTI_USE_REPLICAS));
-    return dti_iterator_team(iterator) == r->team ? dti_iterator_next(r, iterator, out)
-                                                  : dti_iterator_next_outside(iterator, out);
+    if (dti_iterator_team(iterator) == r->team)
+        return dti_iterator_next(r, iterator, out);
+    DTI_HOLD_ITERATOR(iterator);
+    return dti_iterator_next_outside(iterator, out);
 }
 
 ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator, ditto_batch *out)
@@ -131,14 +132,6 @@ ditto_status ditto_input_wait_ns(ditto_replica *self, const ditto_iterator *iter
     return DITTO_OK;
 }
 
-static ditto_status check_living(const ditto_iterator *iterator)
-{
-    DTI_TRY(dti_not_null(iterator, "iterator"));
-    if (dti_iterator_team(iterator) == NULL)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "the iterator's strategy was destroyed");
-    return DITTO_OK;
-}
-
 ditto_status ditto_iterator_element_spec(const ditto_iterator *iterator, uint32_t *components, ditto_tensor *out)
 {
     DTI_ENTER();
@@ -152,7 +145,7 @@ ditto_status ditto_iterator_element_spec(const ditto_iterator *iterator, uint32_
 ditto_status ditto_iterator_stats(const ditto_iterator *iterator, uint32_t replica, ditto_input_stats *out)
 {
     DTI_ENTER();
-    DTI_TRY(check_living(iterator));
+    DTI_HOLD_ITERATOR(iterator);
     DTI_TRY(dti_not_null(out, "out"));
     uint32_t n = dti_iterator_team(iterator)->n;
     if (replica != DITTO_ALL_REPLICAS && replica >= n)
@@ -166,7 +159,7 @@ ditto_status ditto_iterator_save(ditto_iterator *iterator, void **state, size_t 
     struct dti_bytes written = { 0 };
     struct dti_frame frame;
     DTI_ENTER();
-    DTI_TRY(check_living(iterator));
+    DTI_HOLD_ITERATOR(iterator);
     DTI_TRY(dti_not_null((const void *)state, "state"));
     DTI_TRY(dti_not_null(bytes, "bytes"));
     struct dti_team *team = dti_iterator_team(iterator);

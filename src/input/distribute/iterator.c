@@ -185,23 +185,26 @@ static void release(struct ditto_iterator *it)
     free(it);
 }
 
-/* Memory that is never given back. In a child process after fork the producers are not there, and each may have been in the middle of
- * a change when the process was copied: a pointer that it was about to replace is freed already. And a replica that never returned
- * from a run may still use the iterator. */
-static bool must_stay(const struct ditto_iterator *it)
+/* In a child process after fork the producers are not there, and each may have been in the middle of a change when the process was
+ * copied: a pointer that it was about to replace is freed already. So nothing is freed that they have worked on. */
+static void forget_producers(struct ditto_iterator *it)
 {
-    return dti_team_forked(it->team) || it->team->poisoned;
+    it->stays = true;
+    dti_producers_forget(it);
 }
 
 static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct ditto_iterator *it = (struct ditto_iterator *)dependent;
-    it->stays = must_stay(it);
     if (end == DTI_TEAM_IS_FORKED)
-        dti_producers_forget(it);
+        forget_producers(it);
     else
         dti_producers_stop(it);
-    it->team = NULL;
+    if (end == DTI_TEAM_IS_LEFT) /* a late replica finds it as it was; cross calls are refused by the gate */
+        return;
+    it->team = NULL; /* the queues go with the arenas */
+    if (dependent->unwanted)
+        release(it);
 }
 
 const ditto_iterator *dti_iterator_after(const struct dti_team *team, const ditto_iterator *before)
@@ -298,29 +301,66 @@ ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset,
     return DITTO_OK;
 }
 
-void dti_iterator_destroy(ditto_iterator *it)
+/* With the turn taken, so that no run goes on that still needs the producers, and in the iterator's gate. */
+static ditto_status leave_team(struct ditto_iterator *it)
+{
+    if (!dti_gate_close_alone(&it->dependent.gate))
+        return DTI_FAIL(DITTO_ERR_BUSY,
+                        "another thread is in a call on the iterator: destroy it when that has returned");
+    dti_producers_stop(it);
+    it->dependent.unwanted = it->team->poisoned; /* a replica that never returned may still take a batch */
+    if (it->dependent.unwanted)
+        return DITTO_OK;
+    dti_dependent_remove(it->team, &it->dependent);
+    free_rings(it); /* after the turn the strategy may be destroyed, and its arenas with it */
+    return DITTO_OK;
+}
+
+/* While its strategy is there: in its gate, which keeps it there. */
+static ditto_status destroy_in_turn(struct ditto_iterator *it)
 {
     struct dti_team *team = it->team;
-    bool stays = it->stays;
-    if (team != NULL) {
-        bool forked = dti_team_forked(team); /* then there are no threads, and the lock may be held by one of them */
-        bool taken = !forked && dti_team_take_turn(team); /* first: a run that goes on still needs its producers */
-        stays = must_stay(it);
-        if (forked)
-            dti_producers_forget(it);
-        else
-            dti_producers_stop(it);
-        if (!stays) {
-            dti_dependent_remove(team, &it->dependent);
-            free_rings(it); /* with the turn: after it the strategy may be destroyed, and the arenas with it */
-        }
-        dti_team_give_turn(team, taken);
-    }
-    if (!stays)
+    bool taken = dti_team_take_turn(team);
+    ditto_status status = leave_team(it);
+    bool unwanted = it->dependent.unwanted;
+    if (status != DITTO_OK)
+        dti_gate_leave(&it->dependent.gate);
+    dti_team_give_turn(team, taken);
+    if (status == DITTO_OK && !unwanted)
         release(it);
+    return status;
+}
+
+/* There are no threads, and one of them may hold the turn or be in the gate. */
+static ditto_status destroy_in_child(struct ditto_iterator *it)
+{
+    dti_dependent_remove(it->team, &it->dependent);
+    forget_producers(it);
+    return DITTO_OK;
+}
+
+ditto_status dti_iterator_destroy(ditto_iterator *it)
+{
+    if (it->team != NULL && dti_team_forked(it->team))
+        return destroy_in_child(it);
+    if (dti_gate_enter(&it->dependent.gate))
+        return destroy_in_turn(it);
+    if (it->team == NULL && !it->stays) /* else it was left with its poisoned strategy, or is one of before fork */
+        release(it);
+    return DITTO_OK;
 }
 
 /* -- looking -- */
+
+ditto_status dti_iterator_hold(const ditto_iterator *it, struct dti_gate **held)
+{
+    DTI_TRY(dti_not_null(it, "iterator"));
+    struct dti_gate *gate =
+        (struct dti_gate *)(uintptr_t)&it->dependent.gate; /* its contents are not what const is about */
+    return dti_team_hold(it->dependent.home, gate, held)
+               ? DITTO_OK
+               : DTI_FAIL(DITTO_ERR_CONTEXT, "the iterator's strategy was destroyed");
+}
 
 struct dti_team *dti_iterator_team(const ditto_iterator *iterator)
 {

@@ -1,7 +1,7 @@
-/* tests/steps.c - see steps.h. */
-#include "steps.h"
+/* tests/single_step.c - see single_step.h. */
+#include "single_step.h"
 
-#if STEPS_POSSIBLE
+#if SINGLE_STEPS
 
 #include <signal.h>
 #include <ucontext.h>
