@@ -73,13 +73,12 @@ static bool starved(const struct ditto_iterator *it, uint32_t replica, uint32_t 
     const struct dti_pipeline *p = it->consumer[replica].pipeline;
     if (!is_given(p, replica, it->consumer[replica].ring.next))
         return is_cut_off(it, replica, left);
-    for (uint32_t j = 0; p->order.needed && j < it->plan.replicas_each; j++) {
-        uint32_t other = p->first_replica + j;
-        uint64_t ticket;
-        if (dti_order_awaits(p, j, &ticket) && !is_given(p, other, ticket) && is_cut_off(it, other, left))
-            return true;
-    }
-    return false;
+    uint32_t other;
+    uint64_t ticket;
+    if (!dti_order_awaits(p, &other, &ticket))
+        return false;
+    other += p->first_replica;
+    return !is_given(p, other, ticket) && is_cut_off(it, other, left);
 }
 
 static ditto_status fail_starved(struct dti_replica *self, uint32_t left)

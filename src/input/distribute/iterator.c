@@ -143,7 +143,7 @@ static ditto_status open_in_context(struct ditto_iterator *it)
         DTI_TRY(dti_sequencer_init(&p->sequencer, &options));
         if (goes_on)
             DTI_TRY(dti_state_read(it, p, &state));
-        DTI_TRY(dti_order_init(p, it->plan.producers > 1, it->plan.is_static));
+        DTI_TRY(dti_order_init(p, it->plan.producers > 1));
     }
     if (!goes_on)
         return DITTO_OK;

@@ -23,7 +23,6 @@ struct dti_producer {
 struct dti_order {
     /* Constant, on lines that nobody writes: consumers look at them while they wait. */
     alignas(DTI_LINE_PAIR) bool needed; /* else producers hand over at once what they have finished */
-    bool whole_steps;                   /* the batches of a step are handed over together */
     /* [replicas * slots], of a slot of each ring: ticket + 1 if it is finished and not handed over, else 0. Under the lock. */
     uint64_t *finished;
     /* Under the lock. */
@@ -104,13 +103,13 @@ void dti_producers_free(struct ditto_iterator *iterator);
 uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines);
 
 /* -- order.c -- */
-/* The pipeline's sequencer is at its first step. whole_steps: shapes are static. NO_MEMORY */
-ditto_status dti_order_init(struct dti_pipeline *pipeline, bool several_producers, bool whole_steps);
+/* The pipeline's sequencer is at its first step. NO_MEMORY */
+ditto_status dti_order_init(struct dti_pipeline *pipeline, bool several_producers);
 void dti_order_free(struct dti_pipeline *pipeline); /* zeroed is allowed */
 /* A producer has filled the slot of a ticket. True: batches were handed over, whether this one or others. */
 bool dti_order_finish(struct dti_pipeline *pipeline, const struct dti_ticket *ticket);
-/* Any thread: whether nothing behind this ticket of the pipeline's replica is handed over before it. */
-bool dti_order_awaits(const struct dti_pipeline *pipeline, uint32_t replica, uint64_t *ticket);
+/* Any thread: the ticket of one of the pipeline's replicas before which nothing else is handed over. False: that is not known. */
+bool dti_order_awaits(const struct dti_pipeline *pipeline, uint32_t *replica, uint64_t *ticket);
 
 /* -- state.c -- */
 /* Checks the head of plan.state: which pass goes on is known then; and, of each sequencer in turn, reads where it goes on. */
