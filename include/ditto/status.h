@@ -51,8 +51,11 @@ typedef struct ditto_error {
     int32_t system_errno;
 
     int32_t user_code;    /**< with DITTO_ERR_USER: the code given to ditto_fail */
-    const char *function; /**< the public function that failed */
-    char message[512];    /**< one line, no newline; never empty in an error */
+    /** The public function that was called and failed. Of a function that a replica or a device ran: the
+     *  one that it called itself, or, if it returned an error without a message of its own, the one that
+     *  it was given to. */
+    const char *function;
+    char message[512]; /**< one line, no newline; never empty in an error */
 } ditto_error;
 
 /** The calling thread's last error; after ditto_strategy_run, the error of the replica that failed first.

@@ -47,6 +47,13 @@ void dti_error_set(const ditto_error *error)
     last_error = *error;
 }
 
+ditto_status dti_own(ditto_status status)
+{
+    if (status < 0)
+        last_error.function = dti_public_function;
+    return status;
+}
+
 void dti_error_set_user(int32_t code)
 {
     last_error.user_code = code;

@@ -21,16 +21,38 @@ DTI_COMPANION void dti_fail(ditto_status status, int error_number, const char *f
 
 #define DTI_TRY(call) DITTO_TRY(call) /* forwards the status: the message was written where the cause is known */
 
-/* Says which public function the thread is in, for ditto_error.function, and counts the call while calls are counted.
- * First line of each function in api_*.c. */
-#define DTI_ENTER()                                                                         \
-    do {                                                                                    \
-        static struct dti_usage usage_;                                                     \
-        dti_public_function = __func__;                                                     \
-        if (__builtin_expect(atomic_load_explicit(&dti_usage_on, memory_order_relaxed), 0)) \
-            dti_usage_count(&usage_, __func__);                                             \
-    } while (0)
+/* The public function that the thread is in, for ditto_error.function: the innermost one that the user's
+ * code called. It is "" on a thread that is in none. A thread that works for a call on another thread (a
+ * replica, a helper) takes the caller's name with dti_public_enter for as long as it does. */
 extern DTI_COMPANION _Thread_local const char *dti_public_function;
+
+static inline const char *dti_public_enter(const char *name) /* gives the outer one, for dti_public_leave */
+{
+    const char *outer = dti_public_function;
+    dti_public_function = name;
+    return outer;
+}
+static inline void dti_public_leave(const char *const *outer)
+{
+    dti_public_function = *outer;
+}
+
+/* First line of each function in api_*.c: names it in errors until it returns, and counts the call while
+ * calls are counted. */
+#define DTI_ENTER()                                                                        \
+    static struct dti_usage usage_;                                                        \
+    __attribute__((cleanup(dti_public_leave), unused)) const char *const outer_function_ = \
+        dti_public_call(__func__, &usage_)
+static inline const char *dti_public_call(const char *name, struct dti_usage *usage)
+{
+    if (__builtin_expect(atomic_load_explicit(&dti_usage_on, memory_order_relaxed), 0))
+        dti_usage_count(usage, name);
+    return dti_public_enter(name);
+}
+
+/* The status of a public function that the library itself has called: the record of its failure then names
+ * the function that the user called, which is the one that the thread is in. */
+DTI_COMPANION ditto_status dti_own(ditto_status status);
 
 /* Counts the failures that this thread has recorded: tells a fresh record from an old one. */
 extern _Thread_local uint32_t dti_error_serial;

@@ -5,7 +5,7 @@
 
 uint32_t ditto_num_logical_devices(const ditto_replica *self)
 {
-    const struct dti_replica *r = dti_self(self);
+    const struct dti_replica *r = dti_self_in("ditto_num_logical_devices", self);
     return r != NULL ? r->crew->devices : 0;
 }
 
@@ -29,9 +29,11 @@ ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, size_t end, s
         return DTI_FAIL(DITTO_ERR_RANGE, "the loop ends at %zu, before it begins at %zu", end, begin);
     if (schedule != DITTO_STATIC && schedule != DITTO_DYNAMIC)
         return DTI_FAIL(DITTO_ERR_RANGE, "%d is not a schedule: DITTO_STATIC or DITTO_DYNAMIC", (int)schedule);
-    struct dti_loop loop = {
-        .function = function, .argument = argument, .range = { begin, end, grain }, .dynamic = schedule == DITTO_DYNAMIC
-    };
+    struct dti_loop loop = { .function = function,
+                             .argument = argument,
+                             .range = { begin, end, grain },
+                             .dynamic = schedule == DITTO_DYNAMIC,
+                             .caller = dti_public_function };
     if (grain == 0)
         loop.range.grain = default_grain(end - begin, r->crew->devices, schedule);
     return dti_crew_loop(r, &loop);

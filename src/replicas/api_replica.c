@@ -8,13 +8,13 @@
 
 uint32_t ditto_replica_id(const ditto_replica *self)
 {
-    const struct dti_replica *r = dti_self(self);
+    const struct dti_replica *r = dti_self_in("ditto_replica_id", self);
     return r != NULL ? r->id : UINT32_MAX;
 }
 
 uint32_t ditto_num_replicas(const ditto_replica *self)
 {
-    const struct dti_replica *r = dti_self(self);
+    const struct dti_replica *r = dti_self_in("ditto_num_replicas", self);
     return r != NULL ? r->team->n : 0;
 }
 

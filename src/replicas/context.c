@@ -133,6 +133,14 @@ struct dti_replica *dti_self_refuse(const ditto_replica *self)
     return NULL;
 }
 
+struct dti_replica *dti_self_refuse_in(const char *function, const ditto_replica *self)
+{
+    const char *outer = dti_public_enter(function);
+    struct dti_replica *plain = dti_self_refuse(self);
+    dti_public_leave(&outer);
+    return plain;
+}
+
 ditto_status dti_context_check_cross(const struct dti_team *team)
 {
     const struct dti_frame *top = dti_frame_top;

@@ -80,6 +80,17 @@ static inline struct dti_replica *dti_self(const ditto_replica *self)
     return dti_self_refuse(self);
 }
 
+/* The same for public functions that return no status and are too short for DTI_ENTER. Errors name
+ * `function`. */
+struct dti_replica *dti_self_refuse_in(const char *function, const ditto_replica *self);
+static inline struct dti_replica *dti_self_in(const char *function, const ditto_replica *self)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (__builtin_expect(top != NULL && top->self == self && self != NULL, 1))
+        return top->replica;
+    return dti_self_refuse_in(function, self);
+}
+
 /* Destroying a `what`: refused on a replica's thread (CONTEXT), where the run that it would wait for is its own. */
 ditto_status dti_context_check_outside(const char *what);
 

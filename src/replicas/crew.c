@@ -51,8 +51,7 @@ static bool call_on(struct dti_device *d, const struct call *call)
     ditto_status status;
     if (stopped(d))
         return false;
-    if (d->index > 0) /* what a record of a helper names; the leader's names the call that it is in */
-        dti_public_function = call->post != NULL ? "ditto_on_logical_device" : "ditto_parallel_for";
+    const char *outer_function = dti_public_enter(call->post != NULL ? call->post->caller : call->loop->caller);
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_DEVICE, d->crew->replica, NULL);
     frame.entries = d->index;
     DTI_NO_EXCEPTION(returned);
@@ -64,6 +63,7 @@ static bool call_on(struct dti_device *d, const struct call *call)
     dti_frame_leave(&frame, saved);
     if (status < 0)
         fail(d, status, serial);
+    dti_public_leave(&outer_function);
     return status >= 0;
 }
 
@@ -251,7 +251,7 @@ static void put(struct dti_replica *r, uint32_t device, ditto_device_fn function
         drain(d);
     else if (device != 0)
         await(r, device, post_is_finished, room.number); /* F1: the slot is free */
-    d->ring[posted % DTI_POSTS] = (struct dti_post){ function, argument };
+    d->ring[posted % DTI_POSTS] = (struct dti_post){ function, argument, dti_public_function };
     atomic_store_explicit(&d->posted, posted + 1, memory_order_release); /* P0 */
     if (device != 0)
         dti_waitroom_signal(&r->crew->room, awaits_work(d));

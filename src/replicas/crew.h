@@ -32,6 +32,7 @@ struct dti_replica;
 struct dti_post {
     ditto_device_fn function;
     void *argument;
+    const char *caller; /* the public function that posted it: what errors of it name */
 };
 
 /* A device: its helper's words and the leader's, on lines of their own. Entry 0 is the leader's own ring. */
@@ -54,7 +55,8 @@ struct dti_loop {
     ditto_range_fn function;
     void *argument;
     struct dti_loop_range range;
-    size_t dynamic; /* 0 or 1; so wide that there is no padding */
+    size_t dynamic;     /* 0 or 1; so wide that there is no padding */
+    const char *caller; /* the public function that posted it */
 };
 
 struct dti_crew {

@@ -50,6 +50,7 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
     if (r->load_epoch != dti_load_epoch())
         set_patience(r);
     dti_error_replica = (int32_t)r->id;
+    const char *outer_function = dti_public_enter(team->function);
     uint32_t serial = dti_error_serial;
     ditto_status status = team->job(r, team->argument);
     if (status >= 0 && has_unjoined(r)) { /* functions on devices: their error is the function's */
@@ -65,6 +66,7 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
         if (has_unjoined(r)) /* told already: only what has begun is awaited, because it may use this thread's memory */
             (void)dti_crew_join(r);
     }
+    dti_public_leave(&outer_function);
     dti_error_replica = outer;
     if (team->crowded) /* release: pairs with the acquire of a waiter in a crowded meeting (src/sync/meeting.c) */
         atomic_fetch_add_explicit(&team->returned, 1, memory_order_release);
@@ -237,10 +239,11 @@ static ditto_status tell_error(const struct dti_team *team, const struct run *ru
 /* The replicas watch this line: mostly only go changes in it. */
 void dti_team_set_job(struct dti_team *team, dti_job job, void *argument)
 {
-    if (team->job == job && team->argument == argument)
+    if (team->job == job && team->argument == argument && team->function == dti_public_function)
         return;
     team->job = job;
     team->argument = argument;
+    team->function = dti_public_function;
 }
 
 /* The innermost run, from which nobody has returned. Relaxed, all: everybody is parked or serves, and go publishes them. */
@@ -263,11 +266,8 @@ static void open_pauses(struct dti_team *team)
 
 static ditto_status finish_run(struct dti_team *team, struct run *run)
 {
-    if (!run->waits) {
-        const char *function = dti_public_function; /* the replica's own calls are over then */
+    if (!run->waits)
         dti_team_work(&team->replica[0], run->number);
-        dti_public_function = function;
-    }
     /* Replica 0's function may have forked, and this be the child: nobody else is here to be joined. */
     if (dti_team_forked(team))
         return dti_fail_forked();

@@ -119,6 +119,7 @@ struct dti_team {
     dti_job job;                                /* plain, published by go */
     void *argument;
     struct dti_fenv host; /* with options.host_floating; plain, published by go */
+    const char *function; /* the public function that posted the job: what errors of its replicas name */
     /* How many pauses are going on in each other, of the present run: replica 0's own; else of whoever posts. Beside what others read
      * it cost them a line in each merge_call. */
     alignas(DTI_LINE_PAIR) uint32_t pauses;

@@ -50,10 +50,14 @@ static ditto_status gather(ditto_replica *self, struct dti_replica *r, const dit
     size_t bytes = ditto_tensor_bytes(out);
     DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE, &data));
     out->data = data;
+    struct dti_gathering values = {
+        .name = "ditto_all_gather_tensor", .src = in->data, .dst = data, .counts = counts, .dtype = in->dtype
+    };
     if (axis == 0)
-        return ditto_all_gather_uneven(self, in->data, data, counts, in->dtype, NULL);
+        return dti_all_gather(self, &values, NULL);
     DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE, &parts));
-    ditto_status status = ditto_all_gather_uneven(self, in->data, parts, counts, in->dtype, NULL);
+    values.dst = parts;
+    ditto_status status = dti_all_gather(self, &values, NULL);
     if (status == DITTO_OK)
         interleave(part, n, axis, parts, out);
     dti_replica_free(r, parts);
@@ -72,7 +76,14 @@ ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, c
     DTI_TRY(dti_replica_alloc(r, n * (sizeof *shapes + sizeof *part), DTI_LINE, &memory));
     shapes = memory;
     part = (ditto_tensor *)(void *)(shapes + n);
-    ditto_status status = ditto_all_gather(self, &own, shapes, sizeof own, DITTO_U8, NULL);
+    ditto_status status = dti_all_gather(self,
+                                         &(struct dti_gathering){ .name = "ditto_all_gather_tensor",
+                                                                  .src = &own,
+                                                                  .dst = shapes,
+                                                                  .count = sizeof own,
+                                                                  .dtype = DITTO_U8,
+                                                                  .unsaid = true },
+                                         NULL);
     if (status == DITTO_OK)
         status = check_shapes(shapes, n, part);
     if (status == DITTO_OK)

@@ -72,7 +72,7 @@ ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *
 
 const ditto_value *ditto_arguments(const ditto_replica *self)
 {
-    const struct dti_run_call *call = dti_self(self) != NULL ? dti_run_call_here() : NULL;
+    const struct dti_run_call *call = dti_self_in("ditto_arguments", self) != NULL ? dti_run_call_here() : NULL;
     return call != NULL ? call->values : NULL;
 }
 

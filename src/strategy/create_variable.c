@@ -40,7 +40,7 @@ static ditto_status create(ditto_strategy *strategy, ditto_value *const *argumen
     (void)arguments;
     (void)count;
     DTI_TRY(check_alike(strategy));
-    DTI_TRY(ditto_variable_create(strategy, c->initial, c->options, &variable));
+    DTI_TRY(dti_own(ditto_variable_create(strategy, c->initial, c->options, &variable)));
     ditto_status status = dti_value_make(strategy, DITTO_VARIABLE, result);
     if (status == DITTO_OK)
         (*result)->variable = variable;

@@ -66,16 +66,13 @@ static ditto_status work_alone(ditto_strategy *strategy, const struct dti_merge 
 {
     ditto_value *arguments[DITTO_MAX_MERGE_ARGUMENTS];
     struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
-    int32_t outer = dti_error_replica;
     DTI_TRY(view_arguments(strategy, merge->count, arguments));
-    dti_error_replica = -1; /* what goes wrong now is no replica's */
     dti_frame_push_cross(&frame, strategy->base.team);
     frame.entries = 1;
     frame.merges = true;
     frame.has_turn = turn;
     ditto_status status = call_function(strategy, merge, arguments, result);
     dti_frame_pop(&frame);
-    dti_error_replica = outer;
     for (uint32_t k = 0; k < merge->count; k++)
         dti_value_drop(arguments[k]);
     return status;
@@ -129,13 +126,15 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
         return merge_plain(merge, arguments, result);
     struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
     ditto_value **merged = &strategy->merged[call->level];
-    uint64_t hash = (uint64_t)(uintptr_t)merge->function * 31 + merge->count;
+    struct dti_same same = { .name = merge->name,
+                             .arguments = merge->count,
+                             .hash = (uint64_t)(uintptr_t)merge->function };
     if (r->crew != NULL && r->crew->outstanding)
         DTI_TRY(dti_crew_join(r));
     strategy->merging[r->id].arguments = arguments;
     if (r->id == 0)
         dti_pause_announce(r);
-    ditto_status status = dti_sync_meet(r, merge->name, hash, &deadline);
+    ditto_status status = dti_sync_meet(r, &same, &deadline);
     if (status != DITTO_OK) {
         dti_pause_refuse(r);
         return status;

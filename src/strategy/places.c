@@ -142,7 +142,7 @@ static ditto_status deliver(struct dti_replica *r, void *argument)
     const struct deliveries *all = argument;
     struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
     DTI_TRY(make_copies(r, all));
-    DTI_TRY(dti_sync_meet(r, "ditto_strategy_reduce_to", 0, &deadline));
+    DTI_TRY(dti_sync_meet(r, &(struct dti_same){ .name = dti_public_function }, &deadline));
     struct dti_fenv saved = dti_fenv_enter();
     ditto_status status = DITTO_OK;
     for (uint32_t i = 0; i < all->count && status == DITTO_OK; i++) {

@@ -34,7 +34,7 @@ static ditto_status step_on(struct dti_replica *r, ditto_replica *self, struct d
     uint64_t done = 0;
     ditto_status status = DITTO_OK;
     for (; done < call->steps; done++) {
-        status = ditto_next(self, call->iterator, &batch);
+        status = dti_own(ditto_next(self, call->iterator, &batch));
         if (status != DITTO_OK)
             break;
         dti_results_again(r, call);

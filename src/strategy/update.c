@@ -203,7 +203,8 @@ static bool any_result(const ditto_variable *v)
 }
 
 /* What the owner of this replica's copy has left. A further meeting keeps it there until all have taken it. */
-static ditto_status share_result(struct dti_replica *r, const ditto_variable *v, uint64_t hash, ditto_tensor *result)
+static ditto_status share_result(struct dti_replica *r, const ditto_variable *v, const struct dti_same *same,
+                                 ditto_tensor *result)
 {
     struct dti_merge_part *merging = r->team->strategy->merging;
     struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
@@ -218,7 +219,7 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
         own = *theirs;
     else if (result != NULL && theirs->dtype != 0)
         DTI_TRY(copy_result(r, theirs, &own));
-    DTI_TRY(dti_sync_meet(r, "ditto_update", hash, &deadline));
+    DTI_TRY(dti_sync_meet(r, same, &deadline));
     if (result != NULL)
         *result = own;
     else
@@ -284,7 +285,9 @@ ditto_status dti_update_here(struct dti_replica *r, ditto_variable *v, const str
                              const ditto_tensor *arguments, ditto_tensor *result)
 {
     struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
-    uint64_t hash = ((uint64_t)(uintptr_t)wish->function * 31 + wish->count) * 31 + (uint64_t)(uintptr_t)v;
+    struct dti_same same = {
+        .name = "ditto_update", .object = v->name, .arguments = wish->count, .hash = (uint64_t)(uintptr_t)wish->function
+    };
     if (needs_split(v))
         DTI_TRY(split_here(r, v));
     DTI_TRY(dti_variable_check_whole(v, "an update of"));
@@ -293,7 +296,7 @@ ditto_status dti_update_here(struct dti_replica *r, ditto_variable *v, const str
     /* The result of the update before stays, because a slower replica may still look at it. It changes when
      * all have met. */
     r->team->strategy->merging[r->id].arguments = arguments;
-    DTI_TRY(dti_sync_meet(r, "ditto_update", hash, &deadline));
+    DTI_TRY(dti_sync_meet(r, &same, &deadline));
     /* Where copies are shared, a replica on another node than replica 0's works with replica 0's arguments,
      * which therefore must not leave meanwhile. All others work with their own: the function may take any
      * time, and nobody waits for it in vain. */
@@ -308,6 +311,6 @@ ditto_status dti_update_here(struct dti_replica *r, ditto_variable *v, const str
         return dti_leave(r, status);
     }
     deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
-    DTI_TRY(dti_sync_meet(r, "ditto_update", hash, &deadline));
-    return share_result(r, v, hash, result);
+    DTI_TRY(dti_sync_meet(r, &same, &deadline));
+    return share_result(r, v, &same, result);
 }

@@ -176,25 +176,34 @@ ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src, v
     return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
 
+ditto_status dti_all_gather(ditto_replica *self, const struct dti_gathering *g, const ditto_reduce_options *options)
+{
+    struct dti_arguments a;
+    DTI_TRY(dti_arguments_begin(&a, self, g->name, DTI_ALL_GATHER, options, 0));
+    DTI_TRY(dti_arguments_gather(&a, g->src, g->dst, g->count, g->counts, g->dtype));
+    a.call.unsaid = g->unsaid;
+    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
+}
+
 ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
                               const ditto_reduce_options *options)
 {
-    struct dti_arguments a;
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_gather", DTI_ALL_GATHER, options, 0));
-    DTI_TRY(dti_arguments_gather(&a, src, dst, count, NULL, dtype));
-    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
+    struct dti_gathering gathering = {
+        .name = "ditto_all_gather", .src = src, .dst = dst, .count = count, .dtype = dtype
+    };
+    return dti_all_gather(self, &gathering, options);
 }
 
 ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src, void *dst, const size_t *counts,
                                      ditto_dtype dtype, const ditto_reduce_options *options)
 {
-    struct dti_arguments a;
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_gather_uneven", DTI_ALL_GATHER, options, 0));
     DTI_TRY(dti_not_null(counts, "counts"));
-    DTI_TRY(dti_arguments_gather(&a, src, dst, 0, counts, dtype));
-    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
+    struct dti_gathering gathering = {
+        .name = "ditto_all_gather_uneven", .src = src, .dst = dst, .counts = counts, .dtype = dtype
+    };
+    return dti_all_gather(self, &gathering, options);
 }
 
 /* -- sums whose bits do not depend on the number of replicas -- */

@@ -14,7 +14,7 @@ bool dti_call_same(const struct dti_call *a, const struct dti_call *b)
 bool dti_call_identical(const struct dti_call *a, const struct dti_call *b)
 {
     return dti_call_same(a, b) && a->src == b->src && a->dst == b->dst && a->list == b->list &&
-           a->before == b->before && a->counts == b->counts && a->more == b->more;
+           a->before == b->before && a->counts == b->counts && a->more == b->more && a->unsaid == b->unsaid;
 }
 
 /* Multiplication by odd constants, folded: every field reaches every bit. */
@@ -58,7 +58,9 @@ static void describe_size(const struct dti_call *c, struct dti_text *text)
 void dti_call_describe(const struct dti_call *c, uint64_t number, struct dti_text *text)
 {
     dti_text_add(text, "%s #%llu", c->name, (unsigned long long)number);
-    if (c->pattern != DTI_NOTHING)
+    if (c->pattern == DTI_NOTHING && c->count != 0)
+        dti_text_add(text, " (%zu argument%s)", c->count, c->count == 1 ? "" : "s");
+    else if (c->pattern != DTI_NOTHING && !c->unsaid)
         describe_size(c, text);
     if (c->implementation != DITTO_IMPLEMENTATION_AUTO)
         dti_text_add(text, ", %s", c->implementation == DITTO_IMPLEMENTATION_FLAT ? "FLAT" : "HIERARCHICAL");
@@ -91,8 +93,14 @@ static bool describe_counts(const struct dti_call *a, const struct dti_call *b, 
 
 void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uint32_t n, struct dti_text *text)
 {
-    if (a->name != b->name || a->pattern != b->pattern || a->whole != b->whole)
+    if (a->name != b->name || a->pattern != b->pattern || a->whole != b->whole ||
+        (a->pattern == DTI_NOTHING && a->count != b->count))
         return; /* the descriptions say it */
+    if (a->object != b->object) {
+        if (a->object != NULL && b->object != NULL && strcmp(a->object, b->object) == 0)
+            dti_text_add(text, " (two variables of that name)");
+        return;
+    }
     if (dti_call_has_items(a) && dti_call_has_items(b) && describe_items(a, b, text))
         return;
     if (!describe_counts(a, b, n, text) && a->hash != b->hash)

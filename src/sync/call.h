@@ -27,7 +27,9 @@ enum dti_pattern {
 struct dti_call {
     const char *name;   /* constant text, the public function's: "ditto_all_reduce" */
     const char *object; /* the variable's own name, or NULL; its address tells variables of one name apart */
-    size_t count;       /* of elements; of items of a list; of the largest part where parts differ */
+    /* Of elements; of items of a list; of the largest part where parts differ; of the arguments of a
+     * merge_call. */
+    size_t count;
     size_t element_bytes;
     size_t whole; /* items of the whole list, of which this call is a pack */
     uint32_t root;
@@ -41,6 +43,7 @@ struct dti_call {
     size_t before;
     const size_t *counts; /* [n], of parts that differ; NULL: all have `count` */
     const void *more;     /* what the pattern needs beside (dti_function, slices.c, block.c) */
+    bool unsaid;          /* what it moves is the library's own: messages leave its size out */
 };
 
 /* Any thread, any moment. */

@@ -49,10 +49,15 @@ ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, 
     return status;
 }
 
-ditto_status dti_sync_meet(struct dti_replica *self, const char *name, uint64_t hash, struct dti_deadline *deadline)
+ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_same *same, struct dti_deadline *deadline)
 {
-    struct dti_call call = { .name = name, .root = DTI_NO_ROOT, .pattern = DTI_NOTHING, .hash = hash };
-    DTI_TRY(dti_not_calling(self, name));
+    struct dti_call call = { .name = same->name,
+                             .object = same->object,
+                             .count = same->arguments,
+                             .root = DTI_NO_ROOT,
+                             .pattern = DTI_NOTHING,
+                             .hash = same->hash };
+    DTI_TRY(dti_not_calling(self, same->name));
     return dti_barrier(self, &call, deadline);
 }
 

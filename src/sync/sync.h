@@ -42,9 +42,28 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
 
 /* -- The replica's own thread: collective -- */
 
-/* Waits until all replicas have called the same: a barrier under a public function's name. `hash` is of what must agree
- * beside. */
-ditto_status dti_sync_meet(struct dti_replica *self, const char *name, uint64_t hash, struct dti_deadline *deadline);
+/* Waits until all replicas have called the same: a barrier under a public function's name. */
+struct dti_same {
+    const char *name;
+    const char *object; /* the variable's own name, or NULL */
+    size_t arguments;   /* how many tensors are given */
+    uint64_t hash;      /* of what else must agree: the function */
+};
+ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_same *same, struct dti_deadline *deadline);
+
+/* An all-gather under a public function's name: `count` elements of each replica, or counts[i] of replica
+ * i */
+struct dti_gathering {
+    const char *name;
+    const void *src;
+    void *dst;
+    size_t count;
+    const size_t *counts; /* [n], or NULL */
+    ditto_dtype dtype;
+    bool unsaid; /* the elements are the library's own: messages leave their number out */
+};
+ditto_status dti_all_gather(ditto_replica *self, const struct dti_gathering *gathering,
+                            const ditto_reduce_options *options);
 
 /* Memory near a replica that results go to. */
 struct dti_copy {

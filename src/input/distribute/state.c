@@ -55,7 +55,7 @@ static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_p
     const ditto_dataset *d = p->dataset;
     if (s->end < 0 || s->source < 0) {
         dti_error_set(s->end < 0 ? &s->error : &s->source_error);
-        return dti_error_get()->status;
+        return dti_own(dti_error_get()->status);
     }
     uint64_t first = write_steps(it, p, to), rows = s->short_of + s->before_count - s->before_given;
     for (uint64_t t = first; t < s->cut; t++)
