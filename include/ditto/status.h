@@ -2,8 +2,16 @@
  *
  * A call returns DITTO_OK (0), news (> 0: nothing went wrong) or an error (< 0). Outputs are set only on DITTO_OK;
  * errno is left as it was. An error's message is written once, where the cause is known, into the calling thread's
- * record: what was asked, what was found, what to do. The library itself never prints or exits; it aborts in one
- * case, a C++ exception that leaves a function given to ditto_strategy_run. */
+ * record: what was asked, what was found, what to do. The library itself never prints or exits, but for one case.
+ *
+ * A function of yours that ditto calls is left by returning from it. If a C++ exception leaves it, the process ends:
+ * one line on stderr says which function it was, and std::terminate is called, also where the program has a handler
+ * around its call of ditto. If pthread_exit or pthread_cancel unwinds it, the line is followed by abort. Otherwise
+ * locks would stay taken, and other threads would wait for ever. This holds for the functions of runs and steps, of
+ * merge_call, of updates, of an optimizer's own rule, of logical devices and ditto_parallel_for, for combine of
+ * ditto_all_reduce_with, initialize of variables, the function of ditto_strategy_value_from_function, those of maps,
+ * filters, generators and ditto_dataset_reduce, those that make datasets, thread_start and thread_stop, and drop of
+ * a queue. A longjmp out of such a function is not noticed, and undefined. */
 #ifndef DITTO_STATUS_H
 #define DITTO_STATUS_H
 

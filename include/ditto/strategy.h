@@ -165,7 +165,7 @@ DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
 
 /** Runs function(self, argument) once on every replica, ids 0 .. N-1, at the same time, and waits until all returned.
  *
- *  @param function  must return: a C++ exception that leaves it ends the program (abort), because its peers would wait
+ *  @param function  must return: an exception or pthread_exit that leaves it ends the program (ditto/status.h)
  *  @param argument  given to all replicas as it is
  *  The function runs in the floating-point environment that ditto_strategy_options.floating says: by default with rounding to
  *  nearest and with FTZ and DAZ off, also in a program that has them on.

@@ -12,6 +12,7 @@
 #include "base/fork.h"
 #include "base/futex.h"
 #include "base/gate.h"
+#include "base/guard.h"
 #include "base/options.h"
 #include "base/probe.h"
 #include "base/status.h"

@@ -23,12 +23,14 @@ static ditto_status prepare(struct reduction *r)
     return r->rows.word != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to go through a dataset");
 }
 
-static ditto_status look(struct reduction *r, size_t index)
+static DTI_GUARDED ditto_status look(struct reduction *r, size_t index)
 {
     ditto_tensor row[DITTO_MAX_COMPONENTS];
     DTI_TRY(dti_chunk_row(&r->chunk, &r->reader, r->rows, index, row));
     uint32_t serial = dti_error_serial;
+    DTI_GUARD("the function given to ditto_dataset_reduce");
     ditto_status status = r->function(row, r->state);
+    DTI_GUARD_END();
     if (status == DITTO_OK || status == DITTO_END_OF_INPUT)
         return status;
     return dti_fail_user(status, serial, "a reduction", r->dataset, dti_rows_from(r->rows, index).word);

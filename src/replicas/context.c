@@ -76,12 +76,6 @@ void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved)
     dti_frame_pop(frame);
 }
 
-void dti_refuse_exception(const volatile bool *returned)
-{
-    if (!*returned)
-        abort();
-}
-
 const struct dti_mask *dti_context_saved_mask(void)
 {
     const struct dti_mask *lowest = NULL;

@@ -56,12 +56,6 @@ void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved);
 /* The same around what calls functions of datasets, for an iterator of this team. */
 struct dti_fenv dti_frame_enter_input(struct dti_frame *frame, struct dti_team *team);
 
-/* Declares a bool that must be true when the scope is left. A C++ exception on its way through would leave locks held
- * and peers waiting: the program ends here, and not later somewhere else; where the host has no handler, with the stack
- * that threw. */
-#define DTI_NO_EXCEPTION(returned) __attribute__((cleanup(dti_refuse_exception))) volatile bool returned = false
-void dti_refuse_exception(const volatile bool *returned);
-
 /* The affinity that the host gave this thread, if a scope or run has changed it; else NULL. */
 DTI_COMPANION const struct dti_mask *dti_context_saved_mask(void);
 

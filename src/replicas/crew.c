@@ -43,23 +43,29 @@ static bool stopped(const struct dti_device *d)
     return dti_stopped(&d->crew->replica->team->stop);
 }
 
+static DTI_GUARDED ditto_status call_function(const struct dti_device *d, const struct call *call)
+{
+    ditto_status status;
+    DTI_GUARD("a function given to a logical device (ditto_on_logical_device, ditto_parallel_for)");
+    if (call->post != NULL)
+        status = call->post->function(d->index, call->post->argument);
+    else
+        status = call->loop->function(call->begin, call->end, d->index, call->loop->argument);
+    DTI_GUARD_END();
+    return status;
+}
+
 /* False: the run is stopped, by this call or by somebody else before it. */
 static bool call_on(struct dti_device *d, const struct call *call)
 {
     struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
     uint32_t serial = dti_error_serial;
-    ditto_status status;
     if (stopped(d))
         return false;
     const char *outer_function = dti_public_enter(call->post != NULL ? call->post->caller : call->loop->caller);
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_DEVICE, d->crew->replica, NULL);
     frame.entries = d->index;
-    DTI_NO_EXCEPTION(returned);
-    if (call->post != NULL)
-        status = call->post->function(d->index, call->post->argument);
-    else
-        status = call->loop->function(call->begin, call->end, d->index, call->loop->argument);
-    returned = true;
+    ditto_status status = call_function(d, call);
     dti_frame_leave(&frame, saved);
     if (status < 0)
         fail(d, status, serial);
@@ -132,8 +138,7 @@ static void *helper_main(void *argument)
     dti_thread_settle(name);
     dti_error_replica = (int32_t)r->id;
     d->tid = (int32_t)syscall(SYS_gettid);
-    if (o->thread_start != NULL)
-        o->thread_start(r->id, o->thread_user);
+    dti_thread_hook(o->thread_start, r->id, o->thread_user);
     for (;;) {
         if (d->load_epoch != dti_load_epoch())
             d->patience = dti_team_patience(r->team, d->pu.number, &d->load_epoch);
@@ -152,8 +157,7 @@ static void *helper_main(void *argument)
         if (dti_team_forked(r->team)) /* a function forked, and this is the child: see dti_team_thread_main */
             return NULL;
     }
-    if (o->thread_stop != NULL)
-        o->thread_stop(r->id, o->thread_user);
+    dti_thread_hook(o->thread_stop, r->id, o->thread_user);
     return NULL;
 }
 

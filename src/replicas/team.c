@@ -111,8 +111,7 @@ void *dti_team_thread_main(void *argument)
     snprintf(name, sizeof name, "ditto-r%u", r->id);
     dti_thread_settle(name);
     r->tid = (int32_t)syscall(SYS_gettid);
-    if (team->options.thread_start != NULL)
-        team->options.thread_start(r->id, team->options.thread_user);
+    dti_thread_hook(team->options.thread_start, r->id, team->options.thread_user);
     set_patience(r);
     while (await_go(r)) {
         dti_team_work(r, r->seen);
@@ -122,8 +121,7 @@ void *dti_team_thread_main(void *argument)
             return NULL;
     }
     dti_crew_end_threads(r->crew); /* here, so that a leader who was given up on still sends its helpers home */
-    if (team->options.thread_stop != NULL)
-        team->options.thread_stop(r->id, team->options.thread_user);
+    dti_thread_hook(team->options.thread_stop, r->id, team->options.thread_user);
     return NULL;
 }
 

@@ -48,3 +48,11 @@ void dti_thread_settle(const char *name)
     pthread_setname_np(pthread_self(), name);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 }
+
+DTI_GUARDED void dti_thread_hook(void (*hook)(uint32_t replica, void *user), uint32_t replica, void *user)
+{
+    DTI_GUARD("a thread_start or thread_stop function");
+    if (hook != NULL)
+        hook(replica, user);
+    DTI_GUARD_END();
+}

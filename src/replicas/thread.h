@@ -15,5 +15,7 @@ ditto_status dti_thread_refused(int failed, size_t stack_bytes, const char *form
 
 /* First thing on the new thread: its name for `top -H` (15 characters), cancellation off. */
 void dti_thread_settle(const char *name);
+/* The program's own thread_start or thread_stop, if it gave one. */
+void dti_thread_hook(void (*hook)(uint32_t replica, void *user), uint32_t replica, void *user);
 
 #endif

@@ -118,15 +118,15 @@ static ditto_status check_stack(const ditto_tensor *t, uint32_t each, uint32_t r
 /* -- per-replica -- */
 
 /* One after the other, because a function may give the same memory each time. */
-static ditto_status call_functions(ditto_value *value, ditto_value_fn function, void *user)
+static DTI_GUARDED ditto_status call_functions(ditto_value *value, ditto_value_fn function, void *user)
 {
     uint32_t n = value->strategy->base.team->n;
     for (uint32_t i = 0; i < n; i++) {
         ditto_tensor component = { .data = NULL };
         uint32_t serial = dti_error_serial;
-        DTI_NO_EXCEPTION(returned);
+        DTI_GUARD("a function that makes components (ditto_strategy_value_from_function)");
         ditto_status status = function(i, n, &component, user);
-        returned = true;
+        DTI_GUARD_END();
         DTI_TRY(dti_function_status(status, serial, "the function for replica %u's component", i));
         DTI_TRY(check_tensor(&component, i));
         DTI_TRY(dti_check_alike(i == 0 ? &component : &value->part[0], &component, i));

@@ -42,13 +42,13 @@ static bool is_argument(ditto_value *const *arguments, uint32_t count, const dit
 }
 
 /* In the frame of a merge function. What it gives is the call's own. */
-static ditto_status call_function(ditto_strategy *strategy, const struct dti_merge *merge,
-                                  ditto_value *const *arguments, ditto_value **result)
+static DTI_GUARDED ditto_status call_function(ditto_strategy *strategy, const struct dti_merge *merge,
+                                              ditto_value *const *arguments, ditto_value **result)
 {
     uint32_t serial = dti_error_serial;
-    DTI_NO_EXCEPTION(returned);
+    DTI_GUARD("a merge function");
     ditto_status status = merge->function(strategy, arguments, merge->count, merge->user, result);
-    returned = true;
+    DTI_GUARD_END();
     status = dti_function_status(status, serial, "the merge function");
     if (status == DITTO_OK && *result != NULL)
         status = dti_value_check_own(*result, strategy, "what the merge function gave");

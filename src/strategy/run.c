@@ -49,7 +49,7 @@ static ditto_status step_on(struct dti_replica *r, ditto_replica *self, struct d
     return status;
 }
 
-static ditto_status call_function(struct dti_replica *r, struct dti_run_call *call)
+static DTI_GUARDED ditto_status call_function(struct dti_replica *r, struct dti_run_call *call)
 {
     ditto_replica *self = (ditto_replica *)(uintptr_t)dti_replica_handle(r);
     struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
@@ -57,10 +57,10 @@ static ditto_status call_function(struct dti_replica *r, struct dti_run_call *ca
     frame.run = call;
     DTI_PROBE1(run_begin, r->id);
     dti_trace_begin(r, DTI_TRACE_RUN, "run");
-    DTI_NO_EXCEPTION(returned);
     uint32_t serial = dti_error_serial;
+    DTI_GUARD("a function given to a run");
     ditto_status status = call->step != NULL ? step_on(r, self, call) : call->function(self, call->argument);
-    returned = true;
+    DTI_GUARD_END();
     status = dti_sync_function_returned(r, status, serial);
     dti_trace_end(r, 0);
     DTI_PROBE1(run_end, r->id);

@@ -7,8 +7,9 @@
 #include <string.h>
 
 /* On the thread of a copy's replica. *result is a view of the function's own memory; dtype 0: none. */
-static ditto_status call_function(struct dti_replica *r, ditto_variable *v, const struct dti_update_wish *wish,
-                                  const ditto_tensor *arguments, ditto_tensor *result)
+static DTI_GUARDED ditto_status call_function(struct dti_replica *r, ditto_variable *v,
+                                              const struct dti_update_wish *wish, const ditto_tensor *arguments,
+                                              ditto_tensor *result)
 {
     ditto_tensor copy = v->spec;
     struct dti_frame frame;
@@ -17,10 +18,10 @@ static ditto_status call_function(struct dti_replica *r, ditto_variable *v, cons
     *result = (ditto_tensor){ .data = NULL };
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_UPDATE, r, NULL);
     frame.object = v;
-    DTI_NO_EXCEPTION(returned);
     uint32_t serial = dti_error_serial;
+    DTI_GUARD("the function of an update");
     ditto_status status = wish->function(&copy, arguments, wish->count, wish->user, result);
-    returned = true;
+    DTI_GUARD_END();
     dti_frame_leave(&frame, saved);
     DTI_TRY(dti_function_status(status, serial, "the function of an update of \"%s\"", v->name));
     if (result->dtype == 0)

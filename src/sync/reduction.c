@@ -1,5 +1,6 @@
 /* src/sync/reduction.c - combining values along the tree. Pure. */
 #include "sync/reduction.h"
+#include "base/guard.h"
 
 #include <string.h>
 
@@ -13,12 +14,20 @@ struct dti_reduction dti_reduction_of(dti_kernel_table *kernels, ditto_dtype dty
                                    .accumulator_bytes = wide ? sizeof(float) : bytes };
 }
 
+static DTI_GUARDED void combine_own(struct dti_reduction *r, void *out, const void *left, const void *right,
+                                    size_t count)
+{
+    DTI_GUARD("a function that combines (ditto_all_reduce_with)");
+    r->failed = r->function(out, left, right, count, r->user);
+    DTI_GUARD_END();
+}
+
 static void combine(struct dti_reduction *r, void *out, const void *left, const void *right, size_t count)
 {
     if (r->kernel != NULL)
         r->kernel->combine(out, left, right, count);
     else if (r->failed == DITTO_OK)
-        r->failed = r->function(out, left, right, count, r->user);
+        combine_own(r, out, left, right, count);
 }
 
 static bool widens(const struct dti_reduction *r)

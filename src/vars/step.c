@@ -79,7 +79,8 @@ static ditto_rule_range cut(const ditto_rule_range *range, size_t at, size_t mos
 #define PART_BYTES 1024 /* of values, beside the gradient in the cache */
 
 /* The function changes a value in place; `new` may be the gradient. */
-static void call_function(const struct dti_step *s, const ditto_rule_range *range, const void *old, void *new)
+static DTI_GUARDED void call_function(const struct dti_step *s, const ditto_rule_range *range, const void *old,
+                                      void *new)
 {
     alignas(DTI_LINE) char value[PART_BYTES];
     size_t element = ditto_dtype_bytes(range->dtype), step = sizeof value / element;
@@ -87,9 +88,9 @@ static void call_function(const struct dti_step *s, const ditto_rule_range *rang
         ditto_rule_range part = cut(range, at, step);
         part.value = value;
         memcpy(value, (const char *)old + at * element, part.count * element);
-        DTI_NO_EXCEPTION(returned);
+        DTI_GUARD("the function of an optimizer's own rule");
         s->options->function(&part, s->options->user);
-        returned = true;
+        DTI_GUARD_END();
         memcpy((char *)new + at *element, value, part.count * element);
     }
 }

@@ -24,13 +24,13 @@ static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
         release(v);
 }
 
-static ditto_status call_initializer(const ditto_variable *v, const ditto_variable_options *o,
-                                     const ditto_tensor *shard, size_t first_row)
+static DTI_GUARDED ditto_status call_initializer(const ditto_variable *v, const ditto_variable_options *o,
+                                                 const ditto_tensor *shard, size_t first_row)
 {
     uint32_t serial = dti_error_serial;
-    DTI_NO_EXCEPTION(returned);
+    DTI_GUARD("the initialize function of a variable");
     ditto_status status = o->initialize(shard, first_row, o->initialize_user);
-    returned = true;
+    DTI_GUARD_END();
     status = status > 0 ? DITTO_ERR_USER : status; /* news is no value */
     if (status != DITTO_OK && (dti_error_serial == serial || dti_error_get()->status != status))
         DTI_FAIL(status, "the initializer of \"%s\" failed with %s", v->name, ditto_status_name(status));

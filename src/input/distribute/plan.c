@@ -139,12 +139,14 @@ static ditto_status check_alike(const ditto_dataset *first, const ditto_dataset 
     return dti_dataset_check_alike(first, "pipeline 0", own, name);
 }
 
-static ditto_status make_one(ditto_dataset_fn function, void *user, const ditto_input_context *context,
-                             ditto_dataset **out)
+static DTI_GUARDED ditto_status make_one(ditto_dataset_fn function, void *user, const ditto_input_context *context,
+                                         ditto_dataset **out)
 {
     uint32_t serial = dti_error_serial;
     *out = NULL;
+    DTI_GUARD("a function that makes datasets (ditto_strategy_iterate_from_function)");
     ditto_status status = function(context, user, out);
+    DTI_GUARD_END();
     if (status == DITTO_OK && *out == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "the function that makes datasets returned OK without one, for pipeline %u",
                         context->pipeline);

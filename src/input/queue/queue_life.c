@@ -135,14 +135,16 @@ ditto_status dti_queue_create(const ditto_queue_options *o, ditto_queue **out)
 }
 
 /* Nobody else is there any more: what is filled and not released was put and not got. */
-static void drop_all(ditto_queue *q)
+static DTI_GUARDED void drop_all(ditto_queue *q)
 {
     uint64_t tail = atomic_load_explicit(&q->tail, memory_order_acquire);
+    DTI_GUARD("the drop function of a queue");
     for (uint64_t t = q->next; t != tail; t++) {
         struct dti_entry *e = dti_queue_entry(q, t);
         if (atomic_load_explicit(&e->filled, memory_order_acquire) == t + 1 && e->kind == DTI_ENTRY_ITEM)
             q->drop(e->item, q->drop_argument);
     }
+    DTI_GUARD_END();
 }
 
 ditto_status dti_queue_destroy(ditto_queue *q)

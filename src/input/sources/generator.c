@@ -20,21 +20,25 @@ struct generator_cursor {
     bool ended; /* it has said so, and is not asked again */
 };
 
-static ditto_status begin(struct generator_cursor *c)
+static DTI_GUARDED ditto_status begin(struct generator_cursor *c)
 {
     const ditto_generator *user = &c->generator->user;
     uint32_t serial = dti_error_serial;
+    DTI_GUARD("a function of a generator (ditto_dataset_from_generator)");
     ditto_status status = user->open != NULL ? user->open(user->user, c->pass, &c->position) : DITTO_OK;
+    DTI_GUARD_END();
     if (status != DITTO_OK)
         return dti_fail_user(status, serial, "a generator (open)", NULL, NULL);
     c->opened = true;
     return DITTO_OK;
 }
 
-static void end(struct generator_cursor *c)
+static DTI_GUARDED void end(struct generator_cursor *c)
 {
+    DTI_GUARD("a function of a generator (ditto_dataset_from_generator)");
     if (c->opened && c->generator->user.close != NULL)
         c->generator->user.close(c->generator->user.user, c->position);
+    DTI_GUARD_END();
     c->opened = false;
 }
 
@@ -56,7 +60,7 @@ static ditto_status open_generator(const ditto_dataset *dataset, const struct dt
 }
 
 /* One row, into a block of its own. */
-static ditto_status generate(struct generator_cursor *c, uint64_t *row)
+static DTI_GUARDED ditto_status generate(struct generator_cursor *c, uint64_t *row)
 {
     const ditto_dataset *dataset = &c->generator->base;
     const ditto_generator *user = &c->generator->user;
@@ -66,7 +70,9 @@ static ditto_status generate(struct generator_cursor *c, uint64_t *row)
     dti_held_row_components(dataset, row, component);
     dti_row_tensors(dataset, component, out);
     uint32_t serial = dti_error_serial;
+    DTI_GUARD("a function of a generator (ditto_dataset_from_generator)");
     ditto_status status = user->next(user->user, c->position, out);
+    DTI_GUARD_END();
     if (status < 0 || status > DITTO_END_OF_INPUT)
         status = dti_fail_user(status, serial, "a generator (next)", dataset, row);
     if (status != DITTO_OK)
@@ -94,7 +100,7 @@ static void close_generator(struct dti_cursor *cursor)
     free(cursor);
 }
 
-static ditto_status save_generator(struct dti_cursor *cursor, struct dti_bytes *to)
+static DTI_GUARDED ditto_status save_generator(struct dti_cursor *cursor, struct dti_bytes *to)
 {
     struct generator_cursor *c = (struct generator_cursor *)cursor;
     const ditto_generator *user = &c->generator->user;
@@ -107,11 +113,13 @@ static ditto_status save_generator(struct dti_cursor *cursor, struct dti_bytes *
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "a generator without save and restore: its position is the program's own");
     uint32_t serial = dti_error_serial;
+    DTI_GUARD("a function of a generator (ditto_dataset_from_generator)");
     ditto_status status = user->save(user->user, c->position, NULL, 0, &length);
     size_t room = length;
     char *state = malloc(room != 0 ? room : 1);
     if (status == DITTO_OK && state != NULL)
         status = user->save(user->user, c->position, state, room, &length);
+    DTI_GUARD_END();
     if (status != DITTO_OK || state == NULL) {
         free(state);
         return status != DITTO_OK
@@ -128,7 +136,7 @@ static ditto_status save_generator(struct dti_cursor *cursor, struct dti_bytes *
     return DITTO_OK;
 }
 
-static ditto_status restore_generator(struct dti_cursor *cursor, struct dti_bytes_reader *from)
+static DTI_GUARDED ditto_status restore_generator(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
     struct generator_cursor *c = (struct generator_cursor *)cursor;
     const ditto_generator *user = &c->generator->user;
@@ -145,7 +153,9 @@ static ditto_status restore_generator(struct dti_cursor *cursor, struct dti_byte
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "a generator without save and restore: its position is the program's own");
     uint32_t serial = dti_error_serial;
+    DTI_GUARD("a function of a generator (ditto_dataset_from_generator)");
     ditto_status status = user->restore(user->user, c->position, from->at, length);
+    DTI_GUARD_END();
     from->at += length;
     return status == DITTO_OK ? DITTO_OK : dti_fail_user(status, serial, "a generator (restore)", NULL, NULL);
 }

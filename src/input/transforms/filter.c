@@ -48,7 +48,7 @@ static ditto_status open_filter(const ditto_dataset *dataset, const struct dti_p
 }
 
 /* Asks the user's function about row `index` of those that the chunk was filled with. */
-static ditto_status ask(struct filter_cursor *c, struct dti_rows rows, size_t index, int *keep)
+static DTI_GUARDED ditto_status ask(struct filter_cursor *c, struct dti_rows rows, size_t index, int *keep)
 {
     const struct filter_dataset *filter = (const struct filter_dataset *)c->base.dataset;
     ditto_tensor values[DITTO_MAX_COMPONENTS];
@@ -56,7 +56,9 @@ static ditto_status ask(struct filter_cursor *c, struct dti_rows rows, size_t in
     DTI_TRY(dti_closing_check(c->reader.closing));
     DTI_TRY(dti_chunk_row(&c->chunk, &c->reader, rows, index, values));
     uint32_t serial = dti_error_serial;
+    DTI_GUARD("the function of a filter (ditto_dataset_filter)");
     ditto_status status = filter->function(values, keep, filter->user);
+    DTI_GUARD_END();
     return status == DITTO_OK
                ? DITTO_OK
                : dti_fail_user(status, serial, "a filter", filter->base.input[0], dti_rows_from(rows, index).word);

@@ -73,8 +73,8 @@ static void advance(const ditto_dataset *dataset, ditto_tensor *row)
 }
 
 /* Rows whose values are in `in`, one after the other. */
-static ditto_status map_rows(const struct map_dataset *map, const struct dti_reader *reader, struct dti_rows rows,
-                             size_t count, void *const *in, void *const *out)
+static DTI_GUARDED ditto_status map_rows(const struct map_dataset *map, const struct dti_reader *reader,
+                                         struct dti_rows rows, size_t count, void *const *in, void *const *out)
 {
     const ditto_dataset *input = map->base.input[0];
     ditto_tensor from[DITTO_MAX_COMPONENTS], to[DITTO_MAX_COMPONENTS];
@@ -86,7 +86,9 @@ static ditto_status map_rows(const struct map_dataset *map, const struct dti_rea
             DTI_TRY(dti_closing_check(reader->closing));
         ditto_random random = ditto_random_make(map->seed, *row);
         uint32_t serial = dti_error_serial;
+        DTI_GUARD("the function of a map (ditto_dataset_map)");
         ditto_status status = map->function(from, to, &random, map->user);
+        DTI_GUARD_END();
         if (__builtin_expect(status != DITTO_OK, 0))
             return dti_fail_user(status, serial, "a map", input, row + 1);
     }

@@ -1,0 +1,49 @@
+/* src/base/guard.c - what happens when a function of the user's is not left by returning. Argued in
+ * guard.h. */
+#include "base/guard.h"
+#include "base/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#ifndef __arm__
+
+/* One line, in one write, so that lines of several replicas do not mix. */
+static void say(const char *function, const char *how, const char *advice)
+{
+    char line[400], replica[32] = "";
+    if (dti_error_replica >= 0)
+        snprintf(replica, sizeof replica, " on replica %d", (int)dti_error_replica);
+    snprintf(line, sizeof line, "ditto: %s%s was left by %s%s%s: %s\n", function, replica, how,
+             dti_public_function[0] != '\0' ? " inside " : "", dti_public_function, advice);
+    if (write(STDERR_FILENO, line, strlen(line)) < 0)
+        return; /* nobody reads it */
+}
+
+/* The personality routine of frames with DTI_GUARD. The unwinder calls it for each exception that gets
+ * here, first to search for a handler: anything but "go on" ends the search, and the C++ library then
+ * calls std::terminate. Unwinding that nothing can stop (pthread_exit, pthread_cancel) comes without a
+ * search. */
+_Unwind_Reason_Code dti_guard_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+                                          struct _Unwind_Exception *exception, struct _Unwind_Context *context);
+__attribute__((used)) _Unwind_Reason_Code dti_guard_personality(int version, _Unwind_Action actions,
+                                                                _Unwind_Exception_Class class,
+                                                                struct _Unwind_Exception *exception,
+                                                                struct _Unwind_Context *context)
+{
+    const char *function = (const char *)_Unwind_GetLanguageSpecificData(context);
+    (void)version, (void)class, (void)exception;
+    if ((actions & _UA_FORCE_UNWIND) != 0) {
+        say(function, "pthread_exit or pthread_cancel",
+            "return from it instead; the process ends, because others would wait for this thread for ever");
+        abort();
+    }
+    say(function, "an exception",
+        "catch it inside and return an error; the process ends, because others would wait for this thread for ever");
+    return _URC_FATAL_PHASE1_ERROR;
+}
+
+#endif
