@@ -22,7 +22,7 @@ DTI_COMPANION ditto_status dti_tensor_check(const ditto_tensor *tensor, size_t *
 /* Same dtype, rank and shape. */
 bool dti_spec_equal(const ditto_tensor *a, const ditto_tensor *b);
 /* "f32 [3, 4]", "i64 scalar". */
-#define DTI_SPEC_WORDS 256
+#define DTI_SPEC_WORDS 400
 void dti_spec_words(const ditto_tensor *spec, char words[DTI_SPEC_WORDS]);
 /* INVALID: another dtype; SHAPE: another shape. "`name` is f32 [3], but `what` is f32 [4]". */
 DTI_COMPANION ditto_status dti_spec_check(const ditto_tensor *spec, const char *name, const ditto_tensor *found,

@@ -1,5 +1,6 @@
 /* src/base/status.c - one error record per thread. */
 #include "base/status.h"
+#include "base/format.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -14,10 +15,12 @@ _Thread_local int32_t dti_error_replica = -1;
 _Thread_local uint32_t dti_error_serial;
 static _Thread_local ditto_error last_error = { .replica = -1, .function = "" };
 
-void dti_fail(ditto_status status, int error_number, const char *format, ...)
+void dti_vfail(ditto_status status, int error_number, const char *format, va_list arguments)
 {
     int kept_errno = errno;
-    va_list arguments;
+    char reason[128] = "", text[120]; /* strerror's own buffer is shared by all threads */
+    if (error_number != 0)
+        snprintf(reason, sizeof reason, ": %s", strerror_r(error_number, text, sizeof text));
     dti_error_serial++;
     last_error.status = status;
     last_error.replica = dti_error_replica;
@@ -25,15 +28,33 @@ void dti_fail(ditto_status status, int error_number, const char *format, ...)
     last_error.system_errno = status == DITTO_ERR_NO_MEMORY && error_number == 0 ? ENOMEM : error_number;
     last_error.user_code = 0;
     last_error.function = dti_public_function;
-    va_start(arguments, format);
-    int length = vsnprintf(last_error.message, sizeof last_error.message, format, arguments);
-    va_end(arguments);
-    if (error_number != 0 && length >= 0 && (size_t)length < sizeof last_error.message) {
-        char text[128]; /* strerror's own buffer is shared by all threads */
-        snprintf(last_error.message + length, sizeof last_error.message - (size_t)length, ": %s",
-                 strerror_r(error_number, text, sizeof text));
-    }
+    dti_format(last_error.message, sizeof last_error.message - strlen(reason), format, arguments);
+    strcat(last_error.message, reason);
     errno = kept_errno;
+}
+
+void dti_fail(ditto_status status, int error_number, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    dti_vfail(status, error_number, format, arguments);
+    va_end(arguments);
+}
+
+ditto_status dti_where(ditto_status status, const char *format, ...)
+{
+    char where[80];
+    va_list arguments;
+    ditto_error error = last_error;
+    va_start(arguments, format);
+    dti_format(where, sizeof where, format, arguments);
+    va_end(arguments);
+    dti_fail(status, 0, "%s: %s", where, error.message);
+    last_error.replica = error.replica;
+    last_error.system_errno = error.system_errno;
+    last_error.user_code = error.user_code;
+    last_error.function = error.function;
+    return status;
 }
 
 const ditto_error *dti_error_get(void)

@@ -7,6 +7,8 @@
 
 #include "base/usage.h"
 
+#include <stdarg.h>
+
 /* -- Any thread; each writes its own record only -- */
 
 /* Fill the record and return `status`, so that `return DTI_FAIL(...)` is one line. errno is kept as it is. */
@@ -19,7 +21,19 @@ static inline ditto_status dti_same(ditto_status status) /* so that a reader, an
 }
 DTI_COMPANION void dti_fail(ditto_status status, int error_number, const char *format, ...) DITTO_PRINTF(3, 4);
 
+void dti_vfail(ditto_status status, int error_number, const char *format, va_list arguments) DITTO_PRINTF(3, 0);
+
 #define DTI_TRY(call) DITTO_TRY(call) /* forwards the status: the message was written where the cause is known */
+
+/* The same for a check of one thing of several: the message then begins with which one it was, as in
+ * DTI_TRY_OF(check(&arguments[k]), "arguments[%u]", k). */
+#define DTI_TRY_OF(call, ...)                                 \
+    do {                                                      \
+        ditto_status dti_try_status_ = (call);                \
+        if (__builtin_expect(dti_try_status_ != DITTO_OK, 0)) \
+            return dti_where(dti_try_status_, __VA_ARGS__);   \
+    } while (0)
+ditto_status dti_where(ditto_status status, const char *format, ...) DITTO_PRINTF(2, 3);
 
 /* The public function that the thread is in, for ditto_error.function: the innermost one that the user's
  * code called. It is "" on a thread that is in none. A thread that works for a call on another thread (a

@@ -1,5 +1,6 @@
 /* src/base/text.c - reports, small files, numbers. */
 #include "base/text.h"
+#include "base/format.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #define MOST_DIGITS 400 /* of a number: more than any double needs */
+#define MOST_RANGES 8   /* of a set of numbers in a message */
 
 void dti_text_add(struct dti_text *text, const char *format, ...)
 {
@@ -22,6 +24,26 @@ void dti_text_add(struct dti_text *text, const char *format, ...)
     int wanted = vsnprintf(room != 0 ? text->buffer + text->length : NULL, room, format, arguments);
     va_end(arguments);
     text->length += wanted > 0 ? (size_t)wanted : 0;
+    if (text->length >= text->size && room != 0)
+        dti_mark_cut(text->buffer, text->size);
+}
+
+void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n)
+{
+    uint32_t ranges = 0, more = 0;
+    for (uint32_t i = 0, end; i < n; i = end) {
+        for (end = i; end < n && set[end] == set[i]; end++)
+            ;
+        if (!set[i])
+            continue;
+        if (ranges == MOST_RANGES) {
+            more += end - i;
+            continue;
+        }
+        dti_text_add(text, end - i == 1 ? "%s%u" : "%s%u-%u", ranges++ != 0 ? ", " : "", i, end - 1);
+    }
+    if (more != 0)
+        dti_text_add(text, " and %u more", more);
 }
 
 bool dti_read_file(const char *path, char *buffer, size_t size)

@@ -6,13 +6,21 @@
 #include <ditto/status.h>
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-/* A report under construction. `length` counts what was wanted, also past the end, so that a caller can size a buffer. */
+/* A report under construction. `length` counts what was wanted, also past the end, so that a caller can
+ * size a buffer. A text that does not fit ends with "..." (format.h): it may be a part of a message, whose
+ * reader has no length. */
 struct dti_text {
     char *buffer; /* always terminated when size > 0 */
     size_t size, length;
 };
 DTI_COMPANION void dti_text_add(struct dti_text *text, const char *format, ...) DITTO_PRINTF(2, 3);
+
+/* The numbers below n that are in the set, as "1, 4-63": the first ranges, and how many numbers more there
+ * are. */
+void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n);
 
 /* Reads a whole small file (procfs, cgroupfs); false when it can't be read. The text is terminated, cut at size - 1. */
 bool dti_read_file(const char *path, char *buffer, size_t size);

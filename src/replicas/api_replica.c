@@ -43,14 +43,12 @@ ditto_status ditto_free(ditto_replica *self, void *memory)
 
 ditto_status ditto_fail(ditto_replica *self, int32_t code, const char *format, ...)
 {
-    char message[sizeof dti_error_get()->message];
     va_list arguments;
     (void)self; /* the record belongs to the thread */
     DTI_ENTER();
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    dti_vfail(DITTO_ERR_USER, 0, format, arguments);
     va_end(arguments);
-    DTI_FAIL(DITTO_ERR_USER, "%s", message);
     dti_error_set_user(code);
     return DITTO_ERR_USER;
 }

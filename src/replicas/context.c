@@ -4,6 +4,7 @@
 #include "replicas/team.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 _Thread_local struct dti_frame *dti_frame_top;
 _Thread_local struct dti_replica *dti_plain_replica;
@@ -91,6 +92,22 @@ static bool is_input(const struct dti_frame *frame)
     return frame != NULL && frame->kind == DTI_CONTEXT_INPUT && !dti_team_forked(frame->team);
 }
 
+/* A handle that is not this replica's: whose it is can be told of its own strategy alone. */
+static void fail_not_own(const struct dti_replica *r, const ditto_replica *self)
+{
+    for (uint32_t i = 0; i < r->team->n; i++)
+        if (dti_replica_owns_handle(&r->team->replica[i], self)) {
+            DTI_FAIL(DITTO_ERR_CONTEXT,
+                     "the handle is another replica's (replica %u's): this thread is replica %u and must pass its own",
+                     i, r->id);
+            return;
+        }
+    DTI_FAIL(DITTO_ERR_CONTEXT,
+             "the handle is of another strategy: this thread runs replica %u of a strategy that it does not belong to, "
+             "and must pass the handle that this run's function was given",
+             r->id);
+}
+
 struct dti_replica *dti_self_refuse(const ditto_replica *self)
 {
     const struct dti_frame *top = dti_frame_top;
@@ -122,8 +139,7 @@ struct dti_replica *dti_self_refuse(const ditto_replica *self)
     else if (dti_replica_owns_handle(top->replica, self))
         DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is of an earlier run: use the one that this run's function was given");
     else
-        DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is another replica's: this thread is replica %u and must pass its own",
-                 top->replica->id);
+        fail_not_own(top->replica, self);
     return NULL;
 }
 
@@ -133,6 +149,43 @@ struct dti_replica *dti_self_refuse_in(const char *function, const ditto_replica
     struct dti_replica *plain = dti_self_refuse(self);
     dti_public_leave(&outer);
     return plain;
+}
+
+/* What a replica calls where others call `function`; NULL: there is no such form. */
+static const char *replica_form(const char *function)
+{
+    static const char *const forms[][2] = {
+        { "ditto_strategy_gather", "ditto_all_gather_tensor" },
+        { "ditto_strategy_reduce", "ditto_all_reduce" },
+        { "ditto_strategy_reduce_f64", "ditto_all_reduce" },
+        { "ditto_strategy_reduce_to", "ditto_reduce_to_root" },
+        { "ditto_strategy_broadcast_to", "ditto_broadcast_from_root" },
+        { "ditto_strategy_merge_slices", "ditto_all_reduce_slices" },
+        { "ditto_variable_create", "ditto_create_variable" },
+        { "ditto_variable_read", "ditto_read" },
+        { "ditto_variable_assign", "ditto_assign" },
+        { "ditto_variable_assign_add", "ditto_assign_add" },
+        { "ditto_variable_assign_sub", "ditto_assign_sub" },
+        { "ditto_variable_component", "ditto_component" },
+        { "ditto_variable_scatter", "ditto_scatter" },
+        { "ditto_variable_lookup", "ditto_lookup" },
+        { "ditto_variable_update", "ditto_update" },
+        { "ditto_iterator_next", "ditto_next" },
+        { "ditto_iterator_next_as_optional", "ditto_next_as_optional" },
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (strcmp(forms[i][0], function) == 0)
+            return forms[i][1];
+    return NULL;
+}
+
+const char *dti_context_way_out(const struct dti_frame *top)
+{
+    return top->kind != DTI_CONTEXT_CROSS ? "call it after run has returned"
+           : top->merges                  ? "call it after run has returned"
+           : top->standing                ? "ditto_set_default(NULL) ends it"
+           : top->is_scope                ? "leave it first (ditto_strategy_scope_leave)"
+                                          : "call it after the other strategy's call has returned";
 }
 
 ditto_status dti_context_check_cross(const struct dti_team *team)
@@ -159,13 +212,16 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
             "called in a function of logical device %u of replica %u, but this needs cross-replica context: "
             "call it after run has returned",
             top->entries, top->replica->id);
-    if (top->kind != DTI_CONTEXT_CROSS)
+    if (top->kind != DTI_CONTEXT_CROSS) {
+        const char *form = replica_form(dti_public_function);
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "called on replica %u's thread, but this needs cross-replica context: "
-                        "call it after run has returned (or in merge_call)",
-                        top->replica->id);
-    return DTI_FAIL(DITTO_ERR_CONTEXT,
-                    "mixing strategies: this thread is in the scope of another strategy; leave it first");
+                        "%s%scall it after run has returned (or in merge_call)",
+                        top->replica->id, form != NULL ? form : "",
+                        form != NULL ? " is its form for replicas; or " : "");
+    }
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: this thread is in the scope of another strategy; %s",
+                    dti_context_way_out(top));
 }
 
 ditto_status dti_context_check_scope(const struct dti_team *team)
@@ -173,7 +229,9 @@ ditto_status dti_context_check_scope(const struct dti_team *team)
     const struct dti_frame *top = dti_frame_top;
     if (team->options.plain && top != NULL && !top->team->options.plain)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "the default strategy's scope inside another one's: leave that one, and there is no other");
+                        "the default strategy's scope is not entered inside another strategy's: %s, and the thread is "
+                        "in the default strategy again",
+                        dti_context_way_out(top));
     return dti_context_check_cross(team);
 }
 

@@ -85,6 +85,9 @@ static inline struct dti_replica *dti_self_in(const char *function, const ditto_
     return dti_self_refuse_in(function, self);
 }
 
+/* What ends the context that a thread is in: words for messages. */
+const char *dti_context_way_out(const struct dti_frame *top);
+
 /* Destroying a `what`: refused on a replica's thread (CONTEXT), where the run that it would wait for is its own. */
 ditto_status dti_context_check_outside(const char *what);
 

@@ -186,12 +186,13 @@ static bool join(struct dti_team *team, const struct run *run, struct dti_deadli
 void dti_team_list_missing(const struct dti_team *team, uint64_t number, char *buffer, size_t size)
 {
     struct dti_text text = { buffer, size, 0 };
+    bool missing[DITTO_MAX_REPLICAS];
     buffer[0] = '\0';
     for (uint32_t i = 0; i < team->n; i++) {
         struct done_wait w = { &team->replica[i], number };
-        if (!(i == 0 && !team->options.caller_waits) && !is_done(&w))
-            dti_text_add(&text, "%s%u", text.length != 0 ? ", " : "", i);
+        missing[i] = !(i == 0 && !team->options.caller_waits) && !is_done(&w);
     }
+    dti_text_add_set(&text, missing, team->n);
 }
 
 static uint32_t grace_ms(const struct dti_team *team)
@@ -226,9 +227,11 @@ static ditto_status tell_error(const struct dti_team *team, const struct run *ru
     }
     if (team->poisoned) {
         char missing[256];
-        struct dti_text text = { error.message, sizeof error.message, strlen(error.message) };
         dti_team_list_missing(team, run->number, missing, sizeof missing);
-        dti_text_add(&text, "; replicas %s still run: the strategy is poisoned, only destroy is allowed", missing);
+        char told[sizeof error.message];
+        memcpy(told, error.message, sizeof told);
+        DTI_FAIL(error.status, "%s; replicas %s still run: the strategy is poisoned, only destroy is allowed", told, missing);
+        memcpy(error.message, dti_error_get()->message, sizeof error.message);
     }
     dti_error_set(&error);
     return error.status;
@@ -357,9 +360,9 @@ ditto_status dti_team_stop_status(const struct dti_team *team)
     if (first->status == DITTO_ERR_DIVERGED)
         return DTI_FAIL(DITTO_ERR_DIVERGED, "%s", first->message);
     if (first->replica < 0)
-        return DTI_FAIL(DITTO_ERR_PEER_STOPPED, "the run was stopped with %s: %.300s", ditto_status_name(first->status),
+        return DTI_FAIL(DITTO_ERR_PEER_STOPPED, "the run was stopped with %s: %s", ditto_status_name(first->status),
                         first->message);
-    return DTI_FAIL(DITTO_ERR_PEER_STOPPED, "replica %d stopped the run with %s: %.300s", (int)first->replica,
+    return DTI_FAIL(DITTO_ERR_PEER_STOPPED, "replica %d stopped the run with %s: %s", (int)first->replica,
                     ditto_status_name(first->status), first->message);
 }
 

@@ -18,7 +18,7 @@ void *dti_team_thread_main(void *replica);                  /* the body of a lea
 void dti_team_send_home(struct dti_team *team); /* no run will follow: parked leaders end, others when they return */
 /* Whether a replica has returned from the last outermost run. acquire: then its effects are seen. */
 bool dti_team_has_left(const struct dti_team *team, uint32_t replica);
-/* The replicas that have not returned from run `number`, as "2, 5". */
+/* The replicas that have not returned from run `number`, as "2, 5-7". */
 void dti_team_list_missing(const struct dti_team *team, uint64_t number, char *buffer, size_t size);
 
 #endif

@@ -294,7 +294,7 @@ static ditto_status keep_named(hwloc_bitmap_t usable, const char *cpus)
 {
     struct dti_mask named;
     if (!dti_mask_parse(cpus, strlen(cpus), &named))
-        return DTI_FAIL(DITTO_ERR_INVALID, "cpus is \"%.100s\": write it like \"0-3,8\", numbers below %u", cpus,
+        return DTI_FAIL(DITTO_ERR_INVALID, "cpus is \"%s\": write it like \"0-3,8\", numbers below %u", cpus,
                         DTI_MAX_PUS);
     for (uint32_t pu = 0; pu < DTI_MAX_PUS; pu++)
         if (dti_mask_has(&named, pu) && !hwloc_bitmap_isset(usable, pu))

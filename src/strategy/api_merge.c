@@ -16,8 +16,10 @@ static ditto_status check_tensors(const ditto_tensor *arguments, uint32_t count)
     if (count != 0)
         DTI_TRY(dti_not_null(arguments, "arguments"));
     for (uint32_t k = 0; k < count; k++) {
-        DTI_TRY(dti_tensor_check(&arguments[k], &bytes));
-        DTI_TRY(dti_buffer_check(arguments[k].data, bytes, arguments[k].dtype, "an argument"));
+        ditto_status status = dti_tensor_check(&arguments[k], &bytes);
+        if (status == DITTO_OK)
+            status = dti_buffer_check(arguments[k].data, bytes, arguments[k].dtype, "data");
+        DTI_TRY_OF(status, "arguments[%u]", k);
     }
     return DITTO_OK;
 }

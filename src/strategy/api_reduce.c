@@ -2,11 +2,16 @@
 #include "strategy/reduce.h"
 #include "strategy/look.h"
 
-static ditto_status check(const ditto_strategy *strategy, const ditto_value *value, const void *out)
+static ditto_status check_call(const ditto_strategy *strategy, const void *out)
 {
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
-    DTI_TRY(dti_strategy_check_usable(strategy));
+    return dti_strategy_check_usable(strategy);
+}
+
+static ditto_status check(const ditto_strategy *strategy, const ditto_value *value, const void *out)
+{
+    DTI_TRY(check_call(strategy, out));
     return dti_value_check_own(value, strategy, "value");
 }
 
@@ -74,9 +79,10 @@ ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op o
     DTI_TRY(dti_not_null(places, "places"));
     if (count == 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "count = 0: a batch has at least one value");
+    DTI_TRY(check_call(strategy, out));
     for (uint32_t i = 0; i < count; i++) {
-        DTI_TRY(check(strategy, values[i], out));
-        DTI_TRY(check_places(strategy, &places[i]));
+        DTI_TRY(dti_value_check_item(values[i], strategy, "values", i));
+        DTI_TRY_OF(check_places(strategy, &places[i]), "places[%u]", i);
     }
     return dti_reduce_to_places(strategy, op, values, places, count, out);
 }

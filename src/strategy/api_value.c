@@ -119,7 +119,7 @@ ditto_status ditto_strategy_regroup(ditto_strategy *strategy, const ditto_value 
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check_making(strategy, values, "values", out));
     for (uint32_t i = 0; i < dti_team_of(strategy)->n; i++)
-        DTI_TRY(dti_value_check_own(values[i], strategy, "a value"));
+        DTI_TRY(dti_value_check_item(values[i], strategy, "values", i));
     return dti_regroup(strategy, values, always_wrap != 0, out);
 }
 

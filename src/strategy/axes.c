@@ -13,6 +13,9 @@ ditto_status dti_axes_read(const int32_t *axes, uint32_t count, uint32_t rank, u
 {
     *mask = 0;
     for (uint32_t i = 0; i < count; i++) {
+        if (rank == 0)
+            return DTI_FAIL(DITTO_ERR_RANGE, "axis %d of a scalar: it has no axes, so give none (num_axes = 0)",
+                            axes[i]);
         int64_t axis = axes[i] < 0 ? (int64_t)axes[i] + rank : axes[i];
         if (axis < 0 || axis >= rank)
             return DTI_FAIL(DITTO_ERR_RANGE, "axis %d of a tensor of rank %u: axes are %d to %d", axes[i], rank,

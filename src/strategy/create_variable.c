@@ -23,7 +23,7 @@ static ditto_status check_alike(const ditto_strategy *strategy)
         dti_spec_words(part[i].arguments, own);
         dti_spec_words(part[0].arguments, first);
         return DTI_FAIL(DITTO_ERR_DIVERGED,
-                        "replica %u creates the variable \"%.100s\"%s%s, replica 0 \"%.100s\"%s%s: create the same "
+                        "replica %u creates the variable \"%s\"%s%s, replica 0 \"%s\"%s%s: create the same "
                         "ones, in the same order",
                         i, part[i].name, same_name ? ", " : "", same_name ? own : "", part[0].name,
                         same_name ? ", " : "", same_name ? first : "");

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NAMES_BYTES 180 /* of members' names in a message: of more there is the number */
+
 /* -- parts -- */
 
 static bool first_part(const ditto_value *v, ditto_tensor *out)
@@ -127,9 +129,12 @@ ditto_status dti_fail_no_member(const ditto_value *v, const char *path, const ch
 {
     char names[256] = "";
     struct dti_text text = { names, sizeof names, 0 };
-    for (uint32_t i = 0; i < v->members; i++)
-        dti_text_add(&text, "%s\"%s\"", i == 0 ? "" : ", ", v->member[i].name);
-    return DTI_FAIL(DITTO_ERR_NOT_FOUND, "no %s \"%.60s\": it is %s%s%s", what, path, dti_value_kind_words(v->kind),
+    uint32_t named = 0;
+    for (; named < v->members && text.length < NAMES_BYTES; named++)
+        dti_text_add(&text, "%s\"%s\"", named == 0 ? "" : ", ", v->member[named].name);
+    if (named < v->members)
+        dti_text_add(&text, " and %u more", v->members - named);
+    return DTI_FAIL(DITTO_ERR_NOT_FOUND, "no %s \"%s\": it is %s%s%s", what, path, dti_value_kind_words(v->kind),
                     v->members != 0 ? " of " : "", names);
 }
 

@@ -25,12 +25,15 @@ static ditto_status check_weights(const ditto_tensor *losses, const ditto_tensor
     bool same = weights->rank == losses->rank || weights->rank <= 1;
     for (uint32_t d = 0; same && d < weights->rank; d++)
         same = weights->shape[d] == losses->shape[d];
-    if (!same)
-        return DTI_FAIL(DITTO_ERR_SHAPE,
-                        "weights of rank %u for losses of rank %u: their shape is the losses', or their "
-                        "first dimension",
-                        weights->rank, losses->rank);
-    return DITTO_OK;
+    if (same)
+        return DITTO_OK;
+    char own[DTI_SPEC_WORDS], wants[DTI_SPEC_WORDS];
+    dti_spec_words(weights, own);
+    dti_spec_words(losses, wants);
+    return DTI_FAIL(DITTO_ERR_SHAPE,
+                    "weights are %s, losses %s: weights have the shape of the losses, or one dimension as long as "
+                    "their first",
+                    own, wants);
 }
 
 /* Elements [first, first + count) of the losses, weighted. */

@@ -79,11 +79,25 @@ static ditto_status check_tensor(const ditto_tensor *t, uint32_t replica)
     ditto_status status = dti_tensor_check(t, &bytes);
     if (status == DITTO_OK)
         status = dti_buffer_check(t->data, bytes, t->dtype, "data");
-    if (status != DITTO_OK) {
-        ditto_error found = *dti_error_get();
-        return DTI_FAIL(status, "the component of replica %u: %.400s", replica, found.message);
-    }
-    return DITTO_OK;
+    return status == DITTO_OK ? status : dti_where(status, "the component of replica %u", replica);
+}
+
+static ditto_status fail_regroup(const ditto_value *const *values, uint32_t n)
+{
+    if (values[0]->kind == DITTO_SLICES)
+        return DTI_FAIL(DITTO_ERR_INVALID, "regroup of slices: values of slices are made by "
+                                           "ditto_strategy_value_from_slices, or returned by ditto_return_slices");
+    uint32_t i = 1;
+    while (i < n && values[i]->variable == values[0]->variable)
+        i++;
+    if (i == n)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "regroup of the variable \"%s\" into a per-replica value: it is its own value",
+                        values[0]->variable->name);
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "regroup of different variables: values[0] is \"%s\", values[%u] is \"%s\": give one variable, or "
+                    "what is read from them",
+                    values[0]->variable->name, i, values[i]->variable->name);
 }
 
 ditto_status dti_check_alike(const ditto_tensor *first, const ditto_tensor *t, uint32_t replica)
@@ -207,8 +221,8 @@ ditto_status dti_make_from_slices(ditto_value *value, const ditto_slices *slices
 static ditto_status check_names(const char *const *names, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        DTI_TRY(dti_not_null(names[i], "a name"));
-        DTI_TRY(dti_name_check(names[i]));
+        DTI_TRY_OF(dti_not_null(names[i], "the name"), "names[%u]", i);
+        DTI_TRY_OF(dti_name_check(names[i]), "names[%u]", i);
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(names[k], names[i]) == 0)
                 return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" stands twice: members %u and %u", names[i], k, i);
@@ -223,7 +237,7 @@ ditto_status dti_make_nest(ditto_value *nest, const char *const *names, const di
     if (names != NULL)
         DTI_TRY(check_names(names, count));
     for (uint32_t i = 0; i < count; i++)
-        DTI_TRY(dti_value_check_own(members[i], nest->strategy, "a member"));
+        DTI_TRY(dti_value_check_item(members[i], nest->strategy, "members", i));
     for (uint32_t i = 0; i < count; i++) {
         dti_number_name(number, i);
         DTI_TRY(dti_nest_add(nest, names != NULL ? names[i] : number, dti_value_keep(members[i])));
@@ -329,6 +343,8 @@ static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *
         *out = dti_value_keep(values[0]);
         return DITTO_OK;
     }
+    if (values[0]->kind == DITTO_VARIABLE || values[0]->kind == DITTO_SLICES)
+        return fail_regroup(values, n);
     if (values[0]->kind != DITTO_NEST)
         return regroup_leaf(strategy, values, n, out);
     DTI_TRY(dti_value_make(strategy, DITTO_NEST, &nest));

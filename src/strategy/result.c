@@ -57,6 +57,23 @@ static ditto_status check_same_set(const struct dti_results *first, struct dti_r
     return DITTO_OK;
 }
 
+#define RESULT_WORDS 160
+
+/* What must agree of a result. */
+static void describe(const struct dti_result *result, char words[RESULT_WORDS])
+{
+    struct dti_text text = { words, RESULT_WORDS, 0 };
+    const ditto_tensor *t = &result->tensor;
+    if (result->kind == DITTO_VARIABLE)
+        dti_text_add(&text, "the variable \"%s\"", result->variable->name);
+    else if (result->kind == DITTO_SLICES)
+        dti_text_add(&text, "slices of %s with rows of %zu elements, dense_rows = %zu", ditto_dtype_name(t->dtype),
+                     t->shape[1], result->dense_rows);
+    else
+        dti_text_add(&text, "%s of %s, rank %u", dti_value_kind_words(result->kind), ditto_dtype_name(t->dtype),
+                     t->rank);
+}
+
 static ditto_status check_same_kind(const struct dti_result *a, const struct dti_result *b, uint32_t replica)
 {
     bool same = a->kind == b->kind && a->variable == b->variable;
@@ -66,11 +83,13 @@ static ditto_status check_same_kind(const struct dti_result *a, const struct dti
         same = a->tensor.shape[1] == b->tensor.shape[1] && a->dense_rows == b->dense_rows;
     if (same)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_DIVERGED,
-                    "the result %s is %s of %s, rank %u, from replica 0, %s of %s, rank %u, from replica %u (or other "
-                    "variables or rows): components of one value agree",
-                    words(a), dti_value_kind_words(a->kind), ditto_dtype_name(a->tensor.dtype), a->tensor.rank,
-                    dti_value_kind_words(b->kind), ditto_dtype_name(b->tensor.dtype), b->tensor.rank, replica);
+    char first[RESULT_WORDS], theirs[RESULT_WORDS];
+    describe(a, first);
+    describe(b, theirs);
+    return DTI_FAIL(DITTO_ERR_DIVERGED, "the result %s is %s from replica 0, but %s from replica %u: %s", words(a),
+                    first, theirs, replica,
+                    a->kind == DITTO_VARIABLE && b->kind == DITTO_VARIABLE ? "all return the same variable"
+                                                                           : "components of one value agree in that");
 }
 
 /* -- one result of all replicas -- */

@@ -57,6 +57,7 @@ static DTI_GUARDED ditto_status call_function(struct dti_replica *r, struct dti_
     frame.run = call;
     DTI_PROBE1(run_begin, r->id);
     dti_trace_begin(r, DTI_TRACE_RUN, "run");
+    dti_sync_function_begins(r);
     uint32_t serial = dti_error_serial;
     DTI_GUARD("a function given to a run");
     ditto_status status = call->step != NULL ? step_on(r, self, call) : call->function(self, call->argument);
@@ -144,11 +145,12 @@ struct meeting_job {
 static ditto_status do_meeting_job(struct dti_replica *r, void *argument)
 {
     const struct meeting_job *m = argument;
-    if (!m->inner)
-        return m->job(r, m->argument);
-    dti_sync_go_in(r);
+    if (m->inner)
+        dti_sync_go_in(r);
+    dti_sync_function_begins(r);
     ditto_status status = m->job(r, m->argument);
-    dti_sync_go_out(r);
+    if (m->inner)
+        dti_sync_go_out(r);
     return status;
 }
 

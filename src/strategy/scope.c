@@ -100,7 +100,8 @@ ditto_status dti_scope_clear_standing(void)
     if (top == NULL)
         return DITTO_OK;
     if (!is_standing(top) || top->entries != 1)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "inside a scope or a run: leave it first");
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the default is set outside of scopes and runs: %s",
+                        dti_context_way_out(top));
     dti_frame_end_scope();
     return DITTO_OK;
 }

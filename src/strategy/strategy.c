@@ -182,6 +182,16 @@ static ditto_status destroy_in_child(ditto_strategy *strategy)
     return status;
 }
 
+static ditto_status fail_entered(const struct dti_team *team)
+{
+    const struct dti_frame *top = dti_frame_top;
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy's scope is still entered %s",
+                    top == NULL || top->team != team
+                        ? "on another thread, or outside the scope that this one is in: leave it there first"
+                    : top->standing ? "as this thread's default: ditto_set_default(NULL) ends it"
+                                    : "on this thread: leave it first (ditto_strategy_scope_leave)");
+}
+
 /* Nobody is in it, and nobody comes in any more. BUSY, CONTEXT: nothing has changed. */
 static ditto_status close(ditto_strategy *strategy)
 {
@@ -190,8 +200,7 @@ static ditto_status close(ditto_strategy *strategy)
     ditto_status status = DITTO_OK;
     /* relaxed: entering a scope is a call, and there is none */
     if (atomic_load_explicit(&team->scopes, memory_order_relaxed) != 0)
-        status = DTI_FAIL(DITTO_ERR_CONTEXT,
-                          "the strategy's scope is still entered (on this thread or another): leave it first");
+        status = fail_entered(team);
     else if (!dti_gate_shut(&strategy->values->gate))
         status = DTI_FAIL(DITTO_ERR_BUSY,
                           "another thread is in a call on a value of the strategy: destroy the strategy when "

@@ -237,7 +237,7 @@ ditto_status dti_trace_write(const struct dti_team *team, const char *path)
         return fail_empty();
     FILE *file = fopen(path, "we");
     if (file == NULL)
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "\"%.200s\" can't be written", path);
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "\"%s\" can't be written", path);
     write_events(team, file);
     errno = 0;
     bool failed = fflush(file) != 0 || ferror(file) != 0;
@@ -247,7 +247,7 @@ ditto_status dti_trace_write(const struct dti_team *team, const char *path)
         error_number = errno;
     }
     if (failed) /* of what was flushed on the way stdio keeps no reason: a second look has found the same */
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, error_number != 0 ? error_number : EIO,
-                              "\"%.200s\" could not be written whole", path);
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, error_number != 0 ? error_number : EIO, "\"%s\" could not be written whole",
+                              path);
     return DITTO_OK;
 }

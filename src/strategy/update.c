@@ -41,9 +41,8 @@ struct updating {
 
 static ditto_status check_argument(const ditto_variable *v, const ditto_value *argument)
 {
-    DTI_TRY(dti_value_check_own(argument, v->team->strategy, "an argument of the update"));
     if (argument->kind == DITTO_NEST || argument->kind == DITTO_SLICES)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%s as an argument of an update: give tensors",
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s is no argument of an update: give tensors",
                         dti_value_kind_words(argument->kind));
     if (argument->kind == DITTO_VARIABLE)
         DTI_TRY(dti_variable_check_alive(argument->variable));
@@ -141,8 +140,10 @@ ditto_status dti_update_across(ditto_variable *v, const struct dti_update_wish *
 {
     struct updating u = { v, wish, arguments, NULL };
     bool any = false;
-    for (uint32_t k = 0; k < wish->count; k++)
-        DTI_TRY(check_argument(v, arguments[k]));
+    for (uint32_t k = 0; k < wish->count; k++) {
+        DTI_TRY(dti_value_check_item(arguments[k], v->team->strategy, "arguments", k));
+        DTI_TRY_OF(check_argument(v, arguments[k]), "arguments[%u]", k);
+    }
     if (results == NULL)
         return run_updates(&u);
     DTI_TRY(dti_value_make(v->team->strategy, DITTO_PER_REPLICA, &u.results));

@@ -256,6 +256,16 @@ ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy 
     return DITTO_OK;
 }
 
+ditto_status dti_value_check_item(const ditto_value *value, const ditto_strategy *strategy, const char *list,
+                                  uint32_t index)
+{
+    char name[64];
+    if (value != NULL && dti_value_check_own(value, strategy, list) == DITTO_OK)
+        return DITTO_OK;
+    snprintf(name, sizeof name, "%s[%u]", list, index);
+    return dti_value_check_own(value, strategy, name);
+}
+
 const char *dti_value_kind_words(ditto_value_kind kind)
 {
     static const char *const words[] = {
@@ -292,7 +302,7 @@ ditto_status dti_name_check(const char *name)
     if (name[0] == '\0' || strchr(name, '/') != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is no name: it is empty or has a '/', which separates names", name);
     if (strlen(name) > DITTO_MAX_RESULT_NAME)
-        return DTI_FAIL(DITTO_ERR_RANGE, "the name \"%.60s...\" has %zu characters: the most is %d", name, strlen(name),
+        return DTI_FAIL(DITTO_ERR_RANGE, "the name \"%s\" has %zu characters: the most is %d", name, strlen(name),
                         DITTO_MAX_RESULT_NAME);
     return DITTO_OK;
 }

@@ -86,6 +86,9 @@ void dti_value_drop(ditto_value *value); /* NULL is allowed */
 ditto_status dti_value_check(const ditto_value *value, const char *name);
 /* And CONTEXT: it belongs to another strategy. */
 ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name);
+/* The same of an entry of a list of the caller's: the message names it, as in "values[2]". */
+ditto_status dti_value_check_item(const ditto_value *value, const ditto_strategy *strategy, const char *list,
+                                  uint32_t index);
 
 /* The parts of a leaf, one per replica; a plain or mirrored one stands for the same everywhere. False: it is no tensor
  * (nest, slices). */

@@ -46,6 +46,12 @@ ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *
     return start(&a, out);
 }
 
+/* Compared, not followed: a handle of another strategy may be older than its end. */
+static bool is_own_replica(const struct dti_team *team, const void *replica)
+{
+    return (uintptr_t)replica >= (uintptr_t)team->replica && (uintptr_t)replica < (uintptr_t)(team->replica + team->n);
+}
+
 /* The operation's number, if the handle is this replica's and open. */
 static ditto_status check_handle(const struct dti_replica *self, const ditto_pending *pending, uint64_t *number)
 {
@@ -56,14 +62,14 @@ static ditto_status check_handle(const struct dti_replica *self, const ditto_pen
                         "the handle is empty: the operation has been waited for already, or was never "
                         "started");
     if (pending->replica != self)
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "the handle is another replica's: this thread is replica %u and waits for its own", self->id);
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is another %s: this thread is replica %u and waits for its own",
+                        is_own_replica(self->team, pending->replica) ? "replica's" : "strategy's", self->id);
     if (pending->run != (uint32_t)dti_team_run_number(self->team))
         return DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is of an earlier run: operations are waited for in the run that "
                                            "started them");
     if (self->sync->attendee[self->id].async->open[*number % DITTO_MAX_PENDING].number != *number)
         return DTI_FAIL(DITTO_ERR_INVALID, "operation #%llu is not open: it has been waited for, or given up",
-                        (unsigned long long)*number);
+                        (unsigned long long)dti_number_in_run(self, *number));
     return DITTO_OK;
 }
 
@@ -110,7 +116,7 @@ ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
             DTI_FAIL(DITTO_ERR_INVALID,
                      "nothing has gone wrong, and %u started operations are open, the oldest is %s #%llu: wait for "
                      "each",
-                     open, name, (unsigned long long)number);
+                     open, name, (unsigned long long)dti_number_in_run(r, number));
     else if (dti_error_get()->status != status)
         DTI_FAIL(status, "replica %u gave up %u started operations (%s)", r->id, open, ditto_status_name(status));
     return dti_async_abandon(r, status);

@@ -1,5 +1,6 @@
 /* src/sync/api_tuning.c - include/ditto/tuning.h: how collectives are chosen, and what everyone does. */
 #include "sync/choose.h"
+#include "sync/failure.h"
 #include "sync/meeting.h"
 #include "sync/sync.h"
 
@@ -77,7 +78,7 @@ const char *ditto_strategy_diagnose(const ditto_strategy *strategy)
         bool in = atomic_load_explicit(&a->finished, memory_order_relaxed) != number;
         dti_text_add(&text, "replica %u: %s", i,
                      dti_replica_returned(&team->replica[i]) ? "returned from its function; " : "");
-        if (name == NULL)
+        if (name == NULL || !dti_is_in_last_run(team->replica[i].sync, i))
             dti_text_add(&text, "in no collective yet\n");
         else
             dti_text_add(&text, "%s %s #%u\n", in ? "in" : "last in", name, number);

@@ -154,11 +154,7 @@ ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *
     if (length != 0)
         DTI_TRY(dti_not_null(list, "list"));
     for (size_t i = 0; i < length; i++) {
-        ditto_status status = check_item(&list[i], op);
-        if (status != DITTO_OK) {
-            ditto_error why = *dti_error_get();
-            return DTI_FAIL(status, "item %zu of %zu: %.400s", i, length, why.message);
-        }
+        DTI_TRY_OF(check_item(&list[i], op), "item %zu of %zu", i, length);
         if (__builtin_add_overflow(total, list[i].count * ditto_dtype_bytes(list[i].dtype), &total))
             return DTI_FAIL(DITTO_ERR_RANGE, "item %zu of %zu: the list has more bytes than a size_t can count", i,
                             length);

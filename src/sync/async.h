@@ -64,6 +64,12 @@ static inline struct dti_attendee *dti_attendee_of(const struct dti_replica *sel
     return &self->sync->attendee[self->id];
 }
 
+/* A started operation's number for messages, which count within the run. */
+static inline uint64_t dti_number_in_run(const struct dti_replica *self, uint64_t number)
+{
+    return number - dti_attendee_of(self)->started_before;
+}
+
 static inline bool dti_is_posted(const struct dti_sync *sync, uint32_t replica, uint64_t number)
 {
     return atomic_load_explicit(&dti_posting_of(sync, replica, number)->word, memory_order_acquire) >> 32 ==

@@ -87,7 +87,7 @@ static ditto_status await_room(struct dti_replica *self, uint64_t number, struct
     char words[DTI_CALL_WORDS], who[DTI_MISSING_WORDS] = "";
     struct dti_text mine = { words, sizeof words, 0 }, text = { who, sizeof who, 0 };
     dti_text_add(&mine, "a start, for room: %d operations have been started since #%llu", DITTO_MAX_PENDING,
-                 (unsigned long long)number);
+                 (unsigned long long)dti_number_in_run(self, number));
     if (!ended)
         describe_slow(self, number, &text);
     else
@@ -122,7 +122,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
         return DTI_FAIL(DITTO_ERR_RANGE,
                         "%s: %d operations have been started since %s #%llu, which is still open: wait for it first",
                         call->name, DITTO_MAX_PENDING, me->async->open[number % DITTO_MAX_PENDING].name,
-                        (unsigned long long)before);
+                        (unsigned long long)dti_number_in_run(self, before));
     if (number > DITTO_MAX_PENDING)
         DTI_TRY(await_room(self, before, deadline));
     dti_number_call(me, call->name);

@@ -6,10 +6,11 @@
 
 /* -- what can go wrong -- */
 
-static void describe(const struct dti_sync *sync, uint32_t replica, uint64_t number, char *words)
+/* What `replica` has started; the number is the same for all. */
+static void describe(const struct dti_replica *self, uint32_t replica, uint64_t number, char *words)
 {
     struct dti_text text = { words, DTI_CALL_WORDS, 0 };
-    dti_call_describe(&dti_posting_of(sync, replica, number)->call, number, &text);
+    dti_call_describe(&dti_posting_of(self->sync, replica, number)->call, dti_number_in_run(self, number), &text);
 }
 
 /* Of all replicas, whoever stands in the way of `number`: one that posted something else (*different), or none. */
@@ -48,9 +49,9 @@ static ditto_status check_hope(struct dti_replica *self, uint64_t number)
     /* looked at again: it may have posted, and gone on, between the looks */
     if (!different && ((!returned && !ahead) || dti_is_posted(sync, other, number)))
         return DITTO_OK;
-    describe(sync, self->id, number, mine);
+    describe(self, self->id, number, mine);
     if (different) {
-        describe(sync, other, number, theirs);
+        describe(self, other, number, theirs);
         DTI_FAIL(DITTO_ERR_DIVERGED,
                  "replica %u started %s, but replica %u started %s: every replica must make the same "
                  "calls",
@@ -73,7 +74,7 @@ static ditto_status fail_late(struct dti_replica *self, uint64_t number, const s
     const struct dti_sync *sync = self->sync;
     char mine[DTI_CALL_WORDS], missing[DTI_MISSING_WORDS] = "";
     struct dti_text text = { missing, sizeof missing, 0 };
-    describe(sync, self->id, number, mine);
+    describe(self, self->id, number, mine);
     if (dti_describe_missing(sync, dti_has_not_posted, number, &text) == 0)
         dti_text_add(&text, "its last pieces");
     return dti_fail_late(self, deadline, mine, missing);

@@ -1,7 +1,16 @@
 /* src/sync/failure.c - who is missing, and the errors that say so. */
 #include "sync/failure.h"
 
-enum { FEW = 3, MOST_RANGES = 8 };
+enum { FEW = 3 };
+
+bool dti_is_in_last_run(const struct dti_sync *sync, uint32_t replica)
+{
+    uint64_t own = atomic_load_explicit(&sync->attendee[replica].run, memory_order_relaxed);
+    uint32_t i = 0;
+    while (i < sync->team->n && atomic_load_explicit(&sync->attendee[i].run, memory_order_relaxed) <= own)
+        i++;
+    return i == sync->team->n;
+}
 
 void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text)
 {
@@ -11,29 +20,10 @@ void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct 
     dti_text_add(text, "replica %u (", replica);
     if (dti_replica_returned(&sync->team->replica[replica]))
         dti_text_add(text, "returned from its function; ");
-    if (last != NULL)
+    if (last != NULL && dti_is_in_last_run(sync, replica))
         dti_text_add(text, "last in %s #%u)", last, number);
     else
         dti_text_add(text, "in no collective yet)");
-}
-
-/* "replicas 1, 4-63" */
-static void add_ranges(const bool *missing, uint32_t n, struct dti_text *text)
-{
-    uint32_t ranges = 0;
-    for (uint32_t i = 0, end; i < n && ranges <= MOST_RANGES; i = end) {
-        for (end = i; end < n && missing[end] == missing[i]; end++)
-            ;
-        if (!missing[i])
-            continue;
-        dti_text_add(text, "%s", ranges == 0 ? "replicas " : ", ");
-        if (ranges++ == MOST_RANGES)
-            dti_text_add(text, "and more");
-        else if (end - i == 1)
-            dti_text_add(text, "%u", i);
-        else
-            dti_text_add(text, "%u-%u", i, end - 1);
-    }
 }
 
 uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_missing, uint64_t what,
@@ -46,7 +36,8 @@ uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_mi
         count += missing[i];
     }
     if (count > FEW) {
-        add_ranges(missing, n, text);
+        dti_text_add(text, "replicas ");
+        dti_text_add_set(text, missing, n);
         dti_text_add(text, ", the first of them ");
     }
     for (uint32_t i = 0; i < n && told < FEW; i++)

@@ -10,6 +10,9 @@
 
 /* -- words; any thread: what they tell may change meanwhile, this is a diagnosis -- */
 
+/* Whether the replica's function of the run has begun, as far as the others' have: else what it was last
+ * in is an earlier run's. */
+bool dti_is_in_last_run(const struct dti_sync *sync, uint32_t replica);
 /* "replica 3 (last in ditto_barrier #7)" */
 void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text);
 /* The replicas for which `is_missing` says so: few are described one by one; of many the numbers, and the first ones' words.

@@ -81,8 +81,11 @@ struct dti_attendee {
      * no other. NULL: none. */
     const char *calling;
     uint64_t posted, consumed; /* operations that it has started, and those of them that are done (async.h) */
+    uint64_t started_before; /* how many it had started when its function of this run began */
     struct dti_desk desk;
-    /* For messages, relaxed: the number of its last collective, of the last it came out of, and the last one's name. */
+    /* For messages, relaxed: the run of its last function, and in it the number of its last collective, of
+     * the last that it came out of, and the last one's name. */
+    _Atomic uint64_t run;
     _Atomic uint32_t number, finished;
     _Atomic(const char *) name;
     alignas(DTI_LINE_PAIR) _Atomic uint32_t inside; /* 1 while it may touch other replicas' buffers (inside.h) */
@@ -95,7 +98,20 @@ struct dti_attendee {
     struct dti_aid *aid;     /* work that its helpers may join; NULL: it has none */
 };
 
-/* A collective begins: for messages about this replica. Relaxed: they are looked at, nothing is read through them. */
+/* Collectives, and started operations, are numbered from 1 in each run. Relaxed, all: they are looked at
+ * by those who write messages, and nothing is read through them. */
+static inline void dti_number_run(struct dti_attendee *me, uint64_t run)
+{
+    atomic_store_explicit(&me->run, run, memory_order_relaxed);
+    me->started_before = me->posted;
+    if (atomic_load_explicit(&me->number, memory_order_relaxed) == 0)
+        return;
+    atomic_store_explicit(&me->name, NULL, memory_order_relaxed);
+    atomic_store_explicit(&me->finished, 0, memory_order_relaxed);
+    atomic_store_explicit(&me->number, 0, memory_order_relaxed);
+}
+
+/* A collective begins: for messages about this replica. */
 static inline void dti_number_call(struct dti_attendee *me, const char *name)
 {
     atomic_store_explicit(&me->number, atomic_load_explicit(&me->number, memory_order_relaxed) + 1,

@@ -70,6 +70,7 @@ static void begin(struct dti_sync *sync)
     for (uint32_t i = 0; i < sync->team->n; i++) {
         struct dti_attendee *a = &sync->attendee[i];
         a->seq = 0;
+        atomic_store_explicit(&a->run, 0, memory_order_relaxed);
         atomic_store_explicit(&a->number, 0, memory_order_relaxed);
         atomic_store_explicit(&a->finished, 0, memory_order_relaxed);
         atomic_store_explicit(&a->name, NULL, memory_order_relaxed);
@@ -234,6 +235,11 @@ void dti_sync_renew(struct dti_team *team)
     begin(team->pauses == 0 ? team->sync : team->replica[0].sync->inner);
 }
 
+void dti_sync_function_begins(struct dti_replica *self)
+{
+    dti_number_run(dti_attendee_of(self), dti_team_run_number(self->team));
+}
+
 ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status, uint32_t serial)
 {
     const char *name;
@@ -247,7 +253,7 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
         status = DTI_FAIL(
             DITTO_ERR_INVALID,
             "replica %u's function returned with %u started operations open, the oldest is %s #%llu: wait for each",
-            self->id, open, name, (unsigned long long)number);
+            self->id, open, name, (unsigned long long)dti_number_in_run(self, number));
     return dti_async_abandon(self, status);
 }
 

@@ -35,6 +35,8 @@ void dti_sync_destroy(struct dti_team *team); /* NULL state is allowed */
 /* Around its function of a run inside a run. */
 void dti_sync_go_in(struct dti_replica *self);
 void dti_sync_go_out(struct dti_replica *self);
+/* Before its function, or the library's own, is called: collectives are numbered anew. */
+void dti_sync_function_begins(struct dti_replica *self);
 /* When its function has returned `status`: INVALID if it has left started operations open, unless it failed itself;
  * else `status`. Then the run is stopped, and when this returns no peer is at this replica's buffers. `serial`:
  * dti_error_serial before the function was called. */

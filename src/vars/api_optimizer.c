@@ -108,7 +108,7 @@ ditto_status ditto_optimizer_create(ditto_variable *const *variables, uint32_t c
     __attribute__((cleanup(let_go))) struct held_variables held = { variables, 0 };
     for (uint32_t k = 0; k < count; k++) {
         struct dti_gate *unused = NULL; /* see let_go */
-        DTI_TRY(dti_variable_hold(variables[k], &unused));
+        DTI_TRY_OF(dti_variable_hold(variables[k], &unused), "variables[%u]", k);
         held.count++;
         DTI_TRY(check_variable(variables, k, &known));
     }
@@ -129,7 +129,7 @@ ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer)
 ditto_status ditto_optimizer_slot(ditto_optimizer *o, uint32_t variable, const char *slot, ditto_variable **out)
 {
     const char *name[DTI_SLOT_NAMES];
-    char names[64] = "none";
+    char names[200] = "none";
     struct dti_text text = { names, sizeof names, 0 };
     DTI_ENTER();
     DTI_TRY(dti_not_null(o, "optimizer"));
@@ -201,6 +201,6 @@ ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *o, const ditto_te
     DTI_TRY(dti_not_null(gradients, "gradients"));
     DTI_TRY(read_options(o, options, &known));
     for (uint32_t k = 0; k < o->count; k++)
-        DTI_TRY(check_gradient(o->variable[k], &gradients[k]));
+        DTI_TRY_OF(check_gradient(o->variable[k], &gradients[k]), "gradients[%u]", k);
     return dti_apply(r, o, gradients, known.learning_rate, known.norm);
 }

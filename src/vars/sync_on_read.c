@@ -72,8 +72,8 @@ static ditto_status write_across(ditto_variable *v, enum dti_rule rule, const vo
         return refuse_none(v, "a write");
     if (v->aggregation == DITTO_AGGREGATE_SUM && rule != DTI_ASSIGN)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "\"%s\" aggregates by SUM: adding the same value to every component would count "
-                        "it %u times; assign it, or add inside run",
+                        "\"%s\" aggregates by SUM, so what is added to every component is added once for each "
+                        "replica (%u): assign the sum, or add inside run",
                         v->name, v->team->n);
     return dti_share(v->team, v->bytes * v->team->n, v->count, DTI_LINE, write_range, &across);
 }

@@ -34,7 +34,64 @@ static void a_long_message_is_cut_not_overrun(void **state)
     memset(text, 'a', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     DTI_FAIL_ERRNO(DITTO_ERR_IO, ENOENT, "%s", text);
-    assert_int_equal(strlen(ditto_last_error()->message), sizeof ditto_last_error()->message - 1);
+    const char *message = ditto_last_error()->message, *end = "aaa...: No such file or directory";
+    assert_in_range(strlen(message), 400, sizeof ditto_last_error()->message - 1);
+    assert_string_equal(message + strlen(message) - strlen(end), end);
+}
+
+static void what_stands_behind_a_long_name_stays(void **state)
+{
+    char name[600], other[300];
+    (void)state;
+    for (size_t length = 350; length < 600; length++) { /* the cut goes through every byte of a character */
+        for (size_t i = 0; i < length; i++)
+            name[i] = "\xe2\x82\xac"[i % 3];
+        name[length / 3 * 3] = '\0';
+        memset(other, 'o', 299);
+        other[length % 300] = '\0';
+        DTI_FAIL(DITTO_ERR_IO, "%s (%d of %5.2f%%, %zu, %llu, %-3c|%04x) and \"%s\": do this", name, -3, 12.345,
+                 (size_t)7, 1ull << 40, 'x', 0xau, other);
+        const char *message = ditto_last_error()->message;
+        assert_non_null(strstr(message, " (-3 of 12.35%, 7, 1099511627776, x  |000a) and \"o"));
+        assert_non_null(strstr(message, "\": do this"));
+        if (strlen(name) + strlen(other) + 59 > 511)
+            assert_non_null(strstr(message, "\xe2\x82\xac... (")); /* not a part of a character */
+    }
+}
+
+static void a_message_is_one_line(void **state)
+{
+    (void)state;
+    DTI_FAIL(DITTO_ERR_IO, "no file \"%s\"", "a\nb\tc");
+    assert_string_equal(ditto_last_error()->message, "no file \"a b c\"");
+}
+
+static void a_text_that_does_not_fit_ends_with_a_mark(void **state)
+{
+    char words[16] = "";
+    struct dti_text text = { words, sizeof words, 0 };
+    (void)state;
+    dti_text_add(&text, "%s", "one two three");
+    assert_string_equal(words, "one two three");
+    dti_text_add(&text, "%s", " four");
+    assert_string_equal(words, "one two thre...");
+    assert_int_equal(text.length, 18);
+}
+
+static void sets_of_numbers_are_ranges_and_a_count(void **state)
+{
+    char words[100] = "";
+    struct dti_text text = { words, sizeof words, 0 };
+    bool set[100] = { false };
+    (void)state;
+    set[1] = set[4] = set[5] = set[6] = true;
+    dti_text_add_set(&text, set, 100);
+    assert_string_equal(words, "1, 4-6");
+    for (int i = 10; i < 100; i += 2)
+        set[i] = true;
+    text.length = 0;
+    dti_text_add_set(&text, set, 100);
+    assert_string_equal(words, "1, 4-6, 10, 12, 14, 16, 18, 20 and 39 more");
 }
 
 static void *fail_elsewhere(void *unused)
@@ -159,7 +216,7 @@ static void text_counts_what_it_could_not_hold(void **state)
     (void)state;
     dti_text_add(&text, "%s", "12345");
     dti_text_add(&text, "%s", "67890");
-    assert_string_equal(buffer, "1234567");
+    assert_string_equal(buffer, "1234...");
     assert_int_equal(text.length, 10);
 }
 
@@ -202,6 +259,10 @@ int main(void)
         cmocka_unit_test(every_status_has_a_name_and_a_sentence),
         cmocka_unit_test(a_failure_is_recorded_with_errno_kept),
         cmocka_unit_test(a_long_message_is_cut_not_overrun),
+        cmocka_unit_test(what_stands_behind_a_long_name_stays),
+        cmocka_unit_test(a_message_is_one_line),
+        cmocka_unit_test(a_text_that_does_not_fit_ends_with_a_mark),
+        cmocka_unit_test(sets_of_numbers_are_ranges_and_a_count),
         cmocka_unit_test(each_thread_has_its_own_record),
         cmocka_unit_test(a_shorter_option_struct_is_padded_with_zeros),
         cmocka_unit_test(an_unknown_tail_must_be_zero),

@@ -408,6 +408,54 @@ static void diagnose_tells_what_everyone_waits_in(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* -- numbers -- */
+
+static ditto_status three_barriers(ditto_replica *self, void *unused)
+{
+    double x = 1, y;
+    ditto_pending pending;
+    (void)unused;
+    for (int i = 0; i < 3; i++)
+        DITTO_TRY(ditto_barrier(self, NULL));
+    for (int i = 0; i < 2; i++) {
+        DITTO_TRY(ditto_all_reduce_start(self, &x, &y, 1, DITTO_F64, DITTO_SUM, NULL, &pending));
+        DITTO_TRY(ditto_wait(self, &pending, NULL));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status one_waits(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    return ditto_replica_id(self) == 0 ? ditto_barrier(self, NULL) : DITTO_OK;
+}
+
+static ditto_status leaves_one_open(ditto_replica *self, void *unused)
+{
+    static double x[2], y[2]; /* still used when the functions have returned */
+    ditto_pending pending;
+    uint32_t id = ditto_replica_id(self);
+    (void)unused;
+    return ditto_all_reduce_start(self, &x[id], &y[id], 1, DITTO_F64, DITTO_SUM, NULL, &pending);
+}
+
+static void operations_are_numbered_within_their_run(void **state)
+{
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    (void)state;
+    assert_ok(ditto_strategy_run(strategy, three_barriers, NULL));
+    assert_status(ditto_strategy_run(strategy, one_waits, NULL), DITTO_ERR_DIVERGED);
+    assert_message(
+        "replica 0 waits in ditto_barrier #1, but replica 1 (returned from its function; in no collective yet)");
+    assert_ok(ditto_strategy_run(strategy, three_barriers, NULL));
+    assert_status(ditto_strategy_run(strategy, leaves_one_open, NULL), DITTO_ERR_INVALID);
+    assert_message("1 started operations open, the oldest is ditto_all_reduce_start #1:");
+    assert_ok(ditto_strategy_run(strategy, three_barriers, NULL));
+    assert_ok(ditto_strategy_run(strategy, three_barriers, NULL));
+    assert_non_null(strstr(ditto_strategy_diagnose(strategy), "last in ditto_all_reduce_start #5\n"));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +464,7 @@ int main(void)
         cmocka_unit_test(all_who_are_missing_are_named),
         cmocka_unit_test(a_destination_for_two_is_refused),
         cmocka_unit_test(diagnose_tells_what_everyone_waits_in),
+        cmocka_unit_test(operations_are_numbered_within_their_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

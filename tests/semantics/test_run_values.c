@@ -182,8 +182,8 @@ static void rule_2_2_results_that_differ_have_diverged(void **state)
     } cases[] = {
         { MISSING, DITTO_ERR_DIVERGED, "replica 0 returned the result loss, replica 1 did not" },
         { MORE, DITTO_ERR_DIVERGED, "replica 1 returned the result accuracy, replica 0 did not" },
-        { DTYPE, DITTO_ERR_DIVERGED, "f64, rank 0, from replica 0, a per-replica value of i64" },
-        { RANK, DITTO_ERR_DIVERGED, "rank 1, from replica 1" },
+        { DTYPE, DITTO_ERR_DIVERGED, "f64, rank 0 from replica 0, but a per-replica value of i64" },
+        { RANK, DITTO_ERR_DIVERGED, "rank 1 from replica 1" },
         { KIND, DITTO_ERR_DIVERGED, "slices of f64" },
         { GAP, DITTO_ERR_INVALID, "the result \"1\" was never returned" },
         { MIXED, DITTO_ERR_INVALID, "one without a name, or all with names" },

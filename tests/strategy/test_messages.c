@@ -1,0 +1,493 @@
+/* tests/strategy/test_messages.c - what errors of values, reductions, merge_call, update and contexts say:
+ * what was asked, what was found, what to do. One row of the table for each. */
+#include "support.h"
+
+#include <stdatomic.h>
+
+static ditto_tensor scalar_of(double *number)
+{
+    return (ditto_tensor){ .data = number, .dtype = DITTO_F64 };
+}
+
+static ditto_value *value_of(ditto_strategy *s, double number)
+{
+    ditto_tensor t = scalar_of(&number);
+    ditto_value *value;
+    assert_ok(ditto_strategy_value(s, &t, &value));
+    return value;
+}
+
+static ditto_variable *variable_named(ditto_strategy *s, const char *name, ditto_synchronization synchronization,
+                                      ditto_aggregation aggregation)
+{
+    ditto_variable_options o = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor spec = { .dtype = DITTO_F64 };
+    ditto_variable *v;
+    o.name = name;
+    o.synchronization = synchronization;
+    o.aggregation = aggregation;
+    assert_ok(ditto_variable_create(s, &spec, &o, &v));
+    return v;
+}
+
+/* -- merge_call and update -- */
+
+static ditto_status merge(ditto_strategy *s, ditto_value *const *arguments, uint32_t count, void *user,
+                          ditto_value **result)
+{
+    (void)s, (void)arguments, (void)count, (void)user, (void)result;
+    return DITTO_OK;
+}
+
+static ditto_status merges_with_id(ditto_replica *self, void *unused)
+{
+    double x[2] = { 1, 2 };
+    ditto_tensor t[2] = { scalar_of(&x[0]), scalar_of(&x[1]) };
+    (void)unused;
+    return ditto_merge_call(self, merge, NULL, t, 1 + ditto_replica_id(self), NULL);
+}
+static ditto_status merge_counts(ditto_strategy *s)
+{
+    return ditto_strategy_run(s, merges_with_id, NULL);
+}
+
+static ditto_status merges_with_null(ditto_replica *self, void *unused)
+{
+    double x = 1;
+    ditto_tensor t[2] = { scalar_of(&x), scalar_of(NULL) };
+    (void)unused;
+    return ditto_merge_call(self, merge, NULL, t, 2, NULL);
+}
+static ditto_status merge_null(ditto_strategy *s)
+{
+    return ditto_strategy_run(s, merges_with_null, NULL);
+}
+
+static ditto_status failing_merge(ditto_strategy *s, ditto_value *const *arguments, uint32_t count, void *user,
+                                  ditto_value **result)
+{
+    (void)s, (void)arguments, (void)count, (void)user, (void)result;
+    return ditto_fail(NULL, 3, "no agreement");
+}
+static ditto_status merges_and_fails(ditto_replica *self, void *peer)
+{
+    ditto_status status = ditto_merge_call(self, failing_merge, NULL, NULL, 0, NULL);
+    if (ditto_replica_id(self) == 1)
+        snprintf(peer, 512, "%s", ditto_last_error()->message);
+    return status;
+}
+static ditto_status merge_fails(ditto_strategy *s)
+{
+    char peer[512] = "";
+    ditto_status status = ditto_strategy_run(s, merges_and_fails, peer);
+    bool told = strcmp(peer, "replica 0 stopped the run with DITTO_ERR_USER: no agreement") == 0;
+    return told && ditto_last_error()->replica == 0 ? status : DITTO_OK;
+}
+
+static ditto_status update_fn(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
+                              ditto_tensor *result)
+{
+    (void)copy, (void)arguments, (void)count, (void)user, (void)result;
+    return DITTO_OK;
+}
+static ditto_status updates_one_each(ditto_replica *self, void *variables)
+{
+    ditto_variable **v = variables;
+    return ditto_update(self, v[ditto_replica_id(self)], update_fn, NULL, NULL, 0, NULL);
+}
+static ditto_status update_variables(ditto_strategy *s)
+{
+    ditto_variable *v[2] = { variable_named(s, "a", 0, 0), variable_named(s, "b", 0, 0) };
+    ditto_status status = ditto_strategy_run(s, updates_one_each, v);
+    assert_ok(ditto_variable_destroy(v[0]));
+    assert_ok(ditto_variable_destroy(v[1]));
+    return status;
+}
+static ditto_status update_namesakes(ditto_strategy *s)
+{
+    ditto_variable *v[2] = { variable_named(s, "w", 0, 0), variable_named(s, "w", 0, 0) };
+    ditto_status status = ditto_strategy_run(s, updates_one_each, v);
+    assert_ok(ditto_variable_destroy(v[0]));
+    assert_ok(ditto_variable_destroy(v[1]));
+    return status;
+}
+static ditto_status update_null(ditto_strategy *s)
+{
+    ditto_variable *v = variable_named(s, "a", 0, 0);
+    ditto_value *one = value_of(s, 1);
+    const ditto_value *arguments[2] = { one, NULL };
+    ditto_status status = ditto_variable_update(v, update_fn, NULL, arguments, 2, NULL, NULL);
+    assert_ok(ditto_value_destroy(one));
+    assert_ok(ditto_variable_destroy(v));
+    return status;
+}
+
+/* -- results of runs -- */
+
+static ditto_status returns_one_each(ditto_replica *self, void *variables)
+{
+    ditto_variable **v = variables;
+    return ditto_return_variable(self, "w", v[ditto_replica_id(self)]);
+}
+static ditto_status returned_variables(ditto_strategy *s)
+{
+    ditto_variable *v[2] = { variable_named(s, "a", 0, 0), variable_named(s, "b", 0, 0) };
+    ditto_value *result;
+    ditto_status status = ditto_strategy_run_values(s, returns_one_each, v, NULL, NULL, &result);
+    assert_ok(ditto_variable_destroy(v[0]));
+    assert_ok(ditto_variable_destroy(v[1]));
+    return status;
+}
+
+static ditto_status returns_slices(ditto_replica *self, void *unused)
+{
+    float values[8] = { 0 };
+    int64_t index = 0;
+    ditto_slices slices = { .indices = &index, .values = values, .rows = 1, .row_count = 4, .dtype = DITTO_F32 };
+    (void)unused;
+    slices.row_count += ditto_replica_id(self);
+    return ditto_return_slices(self, "g", &slices, 10);
+}
+static ditto_status returned_slices(ditto_strategy *s)
+{
+    ditto_value *result;
+    return ditto_strategy_run_values(s, returns_slices, NULL, NULL, NULL, &result);
+}
+
+/* -- values -- */
+
+static ditto_status regroup_variables(ditto_strategy *s)
+{
+    ditto_variable *v[2] = { variable_named(s, "a", 0, 0), variable_named(s, "b", 0, 0) };
+    ditto_value *of[2], *out;
+    for (int i = 0; i < 2; i++)
+        assert_ok(ditto_variable_value(v[i], &of[i]));
+    ditto_status status = ditto_strategy_regroup(s, (const ditto_value *const[]){ of[0], of[1] }, 0, &out);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(ditto_value_destroy(of[i]));
+        assert_ok(ditto_variable_destroy(v[i]));
+    }
+    return status;
+}
+
+static ditto_status regroup_null(ditto_strategy *s)
+{
+    ditto_value *one = value_of(s, 1), *out;
+    ditto_status status = ditto_strategy_regroup(s, (const ditto_value *const[]){ one, NULL }, 0, &out);
+    assert_ok(ditto_value_destroy(one));
+    return status;
+}
+
+static ditto_status nest_null(ditto_strategy *s)
+{
+    ditto_value *one = value_of(s, 1), *out;
+    ditto_status status =
+        ditto_strategy_nest(s, (const char *const[]){ "x", "y" }, (const ditto_value *const[]){ one, NULL }, 2, &out);
+    assert_ok(ditto_value_destroy(one));
+    return status;
+}
+
+static ditto_status axis_of_scalar(ditto_strategy *s)
+{
+    ditto_value *one = value_of(s, 1), *out;
+    ditto_status status = ditto_strategy_reduce(s, DITTO_MEAN, one, (int32_t[]){ 0 }, 1, &out);
+    assert_ok(ditto_value_destroy(one));
+    return status;
+}
+
+static ditto_status batch_null(ditto_strategy *s)
+{
+    ditto_value *one = value_of(s, 1), *out[2];
+    ditto_places places[2] = { { .replica = 0 }, { .replica = 0 } };
+    ditto_status status =
+        ditto_strategy_batch_reduce_to(s, DITTO_MEAN, (const ditto_value *const[]){ one, NULL }, places, 2, out);
+    assert_ok(ditto_value_destroy(one));
+    return status;
+}
+
+static ditto_status batch_place(ditto_strategy *s)
+{
+    ditto_value *one = value_of(s, 1), *out[2];
+    ditto_places places[2] = { { .replica = 0 }, { .replica = 9 } };
+    ditto_status status =
+        ditto_strategy_batch_reduce_to(s, DITTO_MEAN, (const ditto_value *const[]){ one, one }, places, 2, out);
+    assert_ok(ditto_value_destroy(one));
+    return status;
+}
+
+static ditto_status add_to_one_replica(ditto_strategy *unused)
+{
+    ditto_strategy *s = make_strategy(1, NULL);
+    ditto_variable *v = variable_named(s, "total", DITTO_ON_READ, DITTO_AGGREGATE_SUM);
+    double one = 1;
+    (void)unused;
+    ditto_status status = ditto_variable_assign_add(v, &one, sizeof one);
+    assert_ok(ditto_variable_destroy(v));
+    assert_ok(ditto_strategy_destroy(s));
+    return status;
+}
+
+static ditto_status scales(ditto_replica *self, void *unused)
+{
+    double losses[4] = { 0 }, weights[3] = { 0 }, out;
+    ditto_tensor l = { .data = losses, .dtype = DITTO_F64, .rank = 2, .shape = { 2, 2 } };
+    ditto_tensor w = { .data = weights, .dtype = DITTO_F64, .rank = 1, .shape = { 3 } };
+    (void)unused;
+    return ditto_average_loss(self, &l, &w, 0, &out);
+}
+static ditto_status weights(ditto_strategy *s)
+{
+    return ditto_strategy_run(s, scales, NULL);
+}
+
+/* -- contexts -- */
+
+struct handles {
+    ditto_strategy *other;
+    const ditto_replica *mine;
+};
+static ditto_status passes_on(ditto_replica *self, void *argument)
+{
+    struct handles *h = argument;
+    (void)self;
+    void *memory; /* of replica 0 of another strategy, whose run this thread is not in */
+    return ditto_alloc((ditto_replica *)(uintptr_t)h->mine, 8, 0, &memory);
+}
+static ditto_status runs_other(ditto_replica *self, void *argument)
+{
+    struct handles *h = argument;
+    if (ditto_replica_id(self) == 0)
+        h->mine = self;
+    return DITTO_OK;
+}
+static ditto_status other_strategys_self(ditto_strategy *s)
+{
+    struct handles h = { .other = make_strategy(2, NULL) };
+    assert_ok(ditto_strategy_run(h.other, runs_other, &h));
+    ditto_status status = ditto_strategy_run(s, passes_on, &h);
+    assert_ok(ditto_strategy_destroy(h.other));
+    return status;
+}
+
+static ditto_status passes_neighbours(ditto_replica *self, void *argument)
+{
+    _Atomic(const ditto_replica *) *first = argument;
+    void *memory;
+    if (ditto_replica_id(self) == 0)
+        atomic_store(first, self);
+    DITTO_TRY(ditto_barrier(self, NULL));
+    return ditto_replica_id(self) == 0 ? DITTO_OK
+                                       : ditto_alloc((ditto_replica *)(uintptr_t)atomic_load(first), 8, 0, &memory);
+}
+static ditto_status neighbours_self(ditto_strategy *s)
+{
+    _Atomic(const ditto_replica *) first;
+    return ditto_strategy_run(s, passes_neighbours, &first);
+}
+
+static ditto_status default_of_another(ditto_strategy *s)
+{
+    ditto_strategy *other = make_strategy(2, NULL);
+    ditto_value *value;
+    double x = 1;
+    ditto_tensor t = scalar_of(&x);
+    assert_ok(ditto_set_default(other));
+    ditto_status status = ditto_strategy_value(s, &t, &value);
+    assert_ok(ditto_set_default(NULL));
+    assert_ok(ditto_strategy_destroy(other));
+    return status;
+}
+static ditto_status scope_of_another(ditto_strategy *s)
+{
+    ditto_strategy *other = make_strategy(2, NULL);
+    ditto_value *value;
+    double x = 1;
+    ditto_tensor t = scalar_of(&x);
+    assert_ok(ditto_strategy_scope_enter(other));
+    ditto_status status = ditto_strategy_value(s, &t, &value);
+    assert_ok(ditto_strategy_scope_leave(other));
+    assert_ok(ditto_strategy_destroy(other));
+    return status;
+}
+static ditto_status destroy_default(ditto_strategy *s)
+{
+    assert_ok(ditto_set_default(s));
+    ditto_status status = ditto_strategy_destroy(s);
+    assert_ok(ditto_set_default(NULL));
+    return status;
+}
+static ditto_status enter_default_inside(ditto_strategy *s)
+{
+    ditto_strategy *plain = ditto_get_strategy();
+    assert_ok(ditto_strategy_scope_enter(s));
+    ditto_status status = ditto_strategy_scope_enter(plain);
+    assert_ok(ditto_strategy_scope_leave(s));
+    return status;
+}
+static ditto_status set_default_in_scope(ditto_strategy *s)
+{
+    assert_ok(ditto_strategy_scope_enter(s));
+    ditto_status status = ditto_set_default(NULL);
+    assert_ok(ditto_strategy_scope_leave(s));
+    return status;
+}
+
+struct gathering {
+    ditto_strategy *strategy;
+    ditto_value *value;
+    ditto_variable *variable;
+};
+static ditto_status gathers(ditto_replica *self, void *argument)
+{
+    struct gathering *g = argument;
+    ditto_value *out;
+    (void)self;
+    return ditto_strategy_gather(g->strategy, g->value, 0, &out);
+}
+static ditto_status gather_on_replica(ditto_strategy *s)
+{
+    struct gathering g = { .strategy = s, .value = value_of(s, 1) };
+    ditto_status status = ditto_strategy_run(s, gathers, &g);
+    assert_ok(ditto_value_destroy(g.value));
+    return status;
+}
+static ditto_status assigns(ditto_replica *self, void *argument)
+{
+    struct gathering *g = argument;
+    double x = 1;
+    (void)self;
+    return ditto_variable_assign(g->variable, &x, sizeof x);
+}
+static ditto_status assign_on_replica(ditto_strategy *s)
+{
+    struct gathering g = { .variable = variable_named(s, "a", 0, 0) };
+    ditto_status status = ditto_strategy_run(s, assigns, &g);
+    assert_ok(ditto_variable_destroy(g.variable));
+    return status;
+}
+
+/* -- names and lists that are too long -- */
+
+static ditto_status long_name(ditto_strategy *s)
+{
+    char name[700];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    ditto_variable *v = variable_named(s, name, 0, 0);
+    double x = 1;
+    ditto_status status = ditto_variable_assign(v, &x, 3);
+    assert_ok(ditto_variable_destroy(v));
+    return status;
+}
+static ditto_status many_members(ditto_strategy *s)
+{
+    char names[60][48];
+    const char *name[60];
+    const ditto_value *member[60], *found;
+    ditto_value *one = value_of(s, 1), *nest;
+    for (int i = 0; i < 60; i++) {
+        snprintf(names[i], sizeof names[i], "a-member-with-a-name-of-some-length-%d", i);
+        name[i] = names[i];
+        member[i] = one;
+    }
+    assert_ok(ditto_strategy_nest(s, name, member, 60, &nest));
+    ditto_status status = ditto_value_member(nest, "none", &found);
+    assert_ok(ditto_value_destroy(nest));
+    assert_ok(ditto_value_destroy(one));
+    return status;
+}
+static ditto_status fails_at_length(ditto_replica *self, void *text)
+{
+    if (ditto_replica_id(self) == 1)
+        return ditto_fail(self, 1, "%s, and this is what to do", (const char *)text);
+    ditto_status status = ditto_barrier(self, NULL);
+    return status;
+}
+static ditto_status long_failure(ditto_strategy *s)
+{
+    char text[900];
+    for (size_t i = 0; i + 1 < sizeof text; i += 2)
+        memcpy(text + i, "\xc3\xa4", 2); /* a character of two bytes */
+    text[sizeof text - 2] = '\0';
+    return ditto_strategy_run(s, fails_at_length, text);
+}
+
+static const struct {
+    ditto_status (*fails)(ditto_strategy *s);
+    ditto_status status;
+    const char *says[2];
+} rows[] = {
+    { merge_counts,
+      DITTO_ERR_DIVERGED,
+      { "replica 0 calls ditto_merge_call #1 (1 argument), but replica 1 calls ditto_merge_call #1 (2 arguments)" } },
+    { merge_null, DITTO_ERR_INVALID, { "arguments[1]: data is NULL but should hold 8 bytes" } },
+    { merge_fails, DITTO_ERR_USER, { "no agreement" } },
+    { update_variables,
+      DITTO_ERR_DIVERGED,
+      { "replica 0 calls ditto_update #1 on \"a\", but replica 1 calls ditto_update #1 on \"b\"" } },
+    { update_namesakes, DITTO_ERR_DIVERGED, { "(two variables of that name)" } },
+    { update_null, DITTO_ERR_INVALID, { "arguments[1] is NULL" } },
+    { returned_variables,
+      DITTO_ERR_DIVERGED,
+      { "the result w is the variable \"a\" from replica 0, but the variable \"b\" from replica 1: all return the "
+        "same" } },
+    { returned_slices,
+      DITTO_ERR_DIVERGED,
+      { "slices of f32 with rows of 4 elements, dense_rows = 10 from replica 0, but slices of f32 with rows of 5" } },
+    { regroup_variables,
+      DITTO_ERR_INVALID,
+      { "regroup of different variables: values[0] is \"a\", values[1] is \"b\": give one variable, or" } },
+    { regroup_null, DITTO_ERR_INVALID, { "values[1] is NULL" } },
+    { nest_null, DITTO_ERR_INVALID, { "members[1] is NULL" } },
+    { axis_of_scalar, DITTO_ERR_RANGE, { "axis 0 of a scalar: it has no axes, so give none (num_axes = 0)" } },
+    { batch_null, DITTO_ERR_INVALID, { "values[1] is NULL" } },
+    { batch_place, DITTO_ERR_RANGE, { "places[1]: replica 9 as a place: the strategy has 2" } },
+    { add_to_one_replica, DITTO_ERR_INVALID, { "added once for each replica (1): assign the sum, or add inside run" } },
+    { weights,
+      DITTO_ERR_SHAPE,
+      { "weights are f64 [3], losses f64 [2, 2]: weights have the shape of the losses, or one" } },
+    { other_strategys_self, DITTO_ERR_CONTEXT, { "the handle is of another strategy" } },
+    { neighbours_self,
+      DITTO_ERR_CONTEXT,
+      { "the handle is another replica's (replica 0's): this thread is replica 1" } },
+    { default_of_another, DITTO_ERR_CONTEXT, { "another strategy; ditto_set_default(NULL) ends it" } },
+    { scope_of_another, DITTO_ERR_CONTEXT, { "another strategy; leave it first (ditto_strategy_scope_leave)" } },
+    { destroy_default,
+      DITTO_ERR_CONTEXT,
+      { "still entered as this thread's default: ditto_set_default(NULL) ends it" } },
+    { enter_default_inside,
+      DITTO_ERR_CONTEXT,
+      { "the default strategy's scope is not entered inside another strategy's: leave it first" } },
+    { set_default_in_scope, DITTO_ERR_CONTEXT, { "the default is set outside of scopes and runs: leave it first" } },
+    { gather_on_replica, DITTO_ERR_CONTEXT, { "ditto_all_gather_tensor is its form for replicas" } },
+    { assign_on_replica, DITTO_ERR_CONTEXT, { "ditto_assign is its form for replicas" } },
+    { long_name, DITTO_ERR_SHAPE, { "nnn...\"", "has 8 bytes, but value has 3" } },
+    { many_members,
+      DITTO_ERR_NOT_FOUND,
+      { "no member \"none\": it is a nest of \"a-member-with-a-name-of-some-length-0\"", " more" } },
+    { long_failure, DITTO_ERR_USER, { "\xc3\xa4...", "..., and this is what to do" } },
+};
+
+static void errors_say_what_was_asked_and_found_and_what_to_do(void **state)
+{
+    int wrong = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ditto_strategy *s = make_strategy(2, NULL);
+        ditto_status status = rows[i].fails(s);
+        const char *found = ditto_last_error()->message;
+        if (status != rows[i].status || strstr(found, rows[i].says[0]) == NULL ||
+            (rows[i].says[1] != NULL && strstr(found, rows[i].says[1]) == NULL)) {
+            wrong++;
+            print_error("row %zu: %s: \"%s\", not \"%s\"\n", i, ditto_status_name(status), found, rows[i].says[0]);
+        }
+        assert_ok(ditto_strategy_destroy(s));
+    }
+    assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(errors_say_what_was_asked_and_found_and_what_to_do) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
