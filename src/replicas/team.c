@@ -221,7 +221,7 @@ static ditto_status tell_error(const struct dti_team *team, const struct run *ru
         /* What stopped first was a run inside this one, and there the time ran out before that could be
          * handled. */
         DTI_FAIL(DITTO_ERR_TIMED_OUT,
-                 "run_timeout_ms = %u passed in a run inside this one, which had failed with %s: %.300s",
+                 "run_timeout_ms = %u passed in a run inside this one, which had failed with %s: %s",
                  team->options.run_timeout_ms, ditto_status_name(error.status), error.message);
         error = *dti_error_get();
     }
