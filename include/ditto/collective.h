@@ -92,7 +92,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self, const 
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce(ditto_replica *self, const void *src, void *dst, size_t count,
                                                         ditto_dtype dtype, ditto_op op,
                                                         const ditto_reduce_options *options);
-/** The same on tensors. @retval DITTO_ERR_SHAPE  dst has another dtype or another shape than src */
+/** The same on tensors.
+ *  @retval DITTO_ERR_SHAPE     dst has another dtype or another shape than src
+ *  @retval DITTO_ERR_DIVERGED  the replicas' tensors differ in dtype or shape, even with equal counts */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_tensor(ditto_replica *self, const ditto_tensor *src,
                                                                ditto_tensor *dst, ditto_op op,
                                                                const ditto_reduce_options *options);

@@ -50,7 +50,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_merge_call(ditto_replica *self, dit
  *  which see this copy alone.
  *  @param copy       the copy: its elements may be read and written
  *  @param arguments  [count] this replica's part of each
- *  @param result     [out] dtype, rank, shape and data of a result, which is copied at once; dtype 0: none
+ *  @param result     [out] dtype, rank, shape and data of a result, which is copied when the function has
+ *                    returned: data is not a local array of the function (INVALID). dtype 0: none
  *  @return DITTO_OK, or an error: other copies may have been updated by then */
 typedef ditto_status (*ditto_update_fn)(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                                         void *user, ditto_tensor *result);

@@ -12,8 +12,10 @@ DITTO_BEGIN
 typedef struct ditto_tensor {
     void *data; /**< row-major, aligned for its dtype; may be NULL when a dimension is 0 */
     ditto_dtype dtype;
-    uint32_t rank;                /**< 0: a scalar; at most DITTO_MAX_RANK */
-    size_t shape[DITTO_MAX_RANK]; /**< in elements; entries from `rank` on are 0 */
+    uint32_t rank; /**< 0: a scalar; at most DITTO_MAX_RANK */
+    /** In elements. Entries from `rank` on are not looked at, but for the first: a scalar with shape[0]
+     *  other than 0 is INVALID wherever a tensor is taken, because its rank was forgotten. */
+    size_t shape[DITTO_MAX_RANK];
     uint32_t device; /**< logical device of its replica that it was assigned to; 0: the leader's, or none */
 } ditto_tensor;
 

@@ -36,7 +36,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_stop(ditto_strategy 
 /** What the replicas did under one name: "run", "ditto_all_reduce", "ditto_next", "pause" (of a merge_call). */
 typedef struct ditto_operation_times {
     const char *name; /**< constant */
-    uint64_t calls;   /**< of the replica that made the most */
+    /** Of the replica that made the most. Each collective counts: a list that is cut into packs one for
+     *  each pack, and ditto_all_gather_tensor two, for the shapes and for the values. */
+    uint64_t calls;
     uint64_t bytes;   /**< that all replicas brought, together */
     uint64_t time_ns; /**< from begin to end, added up over calls; mean of the replicas */
     uint64_t wait_ns; /**< of this, waiting for others; mean */

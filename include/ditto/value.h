@@ -42,12 +42,16 @@ typedef enum ditto_value_kind {
 /* -- Making: cross-replica context, with the errors of ditto/strategy.h. For all: DITTO_ERR_INVALID for a NULL or a
  *    tensor that makes no sense, DITTO_ERR_RANGE for one that overflows, DITTO_ERR_NO_MEMORY -- */
 
-/** A plain value.
- *  @param tensor  copied, but not its data: that stays the caller's, and must live as long as the value is used */
+/** A plain value: a view.
+ *  @param tensor  copied, but not its data: that stays the caller's, and must live as long as the value is
+ *                 used. A merge function gives such a value of memory that is still there after it has
+ *                 returned. A value of one of its local arrays is refused (INVALID) */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value(ditto_strategy *strategy, const ditto_tensor *tensor,
                                                             ditto_value **out);
 
-/** Says what a replica's component is: sets *component to a view of any memory, which is copied at once.
+/** Says what a replica's component is: sets *component to a view, which is copied when the function has
+ *  returned, and before it is called again. So it may give the same memory each time, but not a local array
+ *  (INVALID).
  *  @return DITTO_OK, or an error that ends the making */
 typedef ditto_status (*ditto_value_fn)(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user);
 /** A per-replica value, also for one replica. The function is called on this thread, once per replica, ids ascending;

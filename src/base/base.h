@@ -15,6 +15,7 @@
 #include "base/guard.h"
 #include "base/options.h"
 #include "base/probe.h"
+#include "base/stack.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/wait.h"

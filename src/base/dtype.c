@@ -52,6 +52,10 @@ ditto_status dti_tensor_check(const ditto_tensor *tensor, size_t *bytes)
     bool fits = true, empty = false;
     if (tensor->rank > DITTO_MAX_RANK)
         return DTI_FAIL(DITTO_ERR_INVALID, "rank %u: at most %d", tensor->rank, DITTO_MAX_RANK);
+    if (tensor->rank == 0 && tensor->shape[0] != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "rank is 0, which makes a scalar, but shape[0] is %zu: set the rank, or no dimension",
+                        tensor->shape[0]);
     for (uint32_t i = 0; i < tensor->rank; i++) {
         empty |= tensor->shape[i] == 0;
         fits &= dti_multiply(count, tensor->shape[i] != 0 ? tensor->shape[i] : 1, &count);

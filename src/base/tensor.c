@@ -27,7 +27,8 @@ size_t ditto_tensor_bytes(const ditto_tensor *tensor)
 
 bool dti_spec_equal(const ditto_tensor *a, const ditto_tensor *b)
 {
-    return a->dtype == b->dtype && a->rank == b->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0;
+    size_t dimensions = a->rank != 0 ? a->rank : 1; /* of a scalar the first is 0, or its rank was forgotten */
+    return a->dtype == b->dtype && a->rank == b->rank && memcmp(a->shape, b->shape, dimensions * sizeof *a->shape) == 0;
 }
 
 void dti_spec_words(const ditto_tensor *spec, char words[DTI_SPEC_WORDS])

@@ -36,6 +36,8 @@ void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n)
             ;
         if (!set[i])
             continue;
+        if (end - i == 2) /* "0, 1" reads better than "0-1" */
+            end--;
         if (ranges == MOST_RANGES) {
             more += end - i;
             continue;

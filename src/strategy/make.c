@@ -142,6 +142,11 @@ static DTI_GUARDED ditto_status call_functions(ditto_value *value, ditto_value_f
         ditto_status status = function(i, n, &component, user);
         DTI_GUARD_END();
         DTI_TRY(dti_function_status(status, serial, "the function for replica %u's component", i));
+        if (DTI_IS_GONE(component.data))
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "the component of replica %u is a local array of the function, which is gone when that has "
+                            "returned: give memory that stays until the next call",
+                            i);
         DTI_TRY(check_tensor(&component, i));
         DTI_TRY(dti_check_alike(i == 0 ? &component : &value->part[0], &component, i));
         DTI_TRY(copy_components(&(struct copying){ .value = value, .replica = i, .from = &component, .each = 1 }));

@@ -41,6 +41,19 @@ static bool is_argument(ditto_value *const *arguments, uint32_t count, const dit
     return k < count;
 }
 
+/* A plain value refers to memory of the program's own: to a local array of a function that has returned,
+ * if it says so. */
+static ditto_status check_not_gone(const ditto_value *v, const void *frame)
+{
+    if (v->kind == DITTO_PLAIN && dti_is_gone_below(frame, v->plain.data))
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "what the merge function gave refers to a local array of its own, which is gone: "
+                        "ditto_strategy_value copies nothing, so give it memory that stays");
+    for (uint32_t i = 0; i < v->members; i++)
+        DTI_TRY(check_not_gone(v->member[i].value, frame));
+    return DITTO_OK;
+}
+
 /* In the frame of a merge function. What it gives is the call's own. */
 static DTI_GUARDED ditto_status call_function(ditto_strategy *strategy, const struct dti_merge *merge,
                                               ditto_value *const *arguments, ditto_value **result)
@@ -52,6 +65,8 @@ static DTI_GUARDED ditto_status call_function(ditto_strategy *strategy, const st
     status = dti_function_status(status, serial, "the merge function");
     if (status == DITTO_OK && *result != NULL)
         status = dti_value_check_own(*result, strategy, "what the merge function gave");
+    if (status == DITTO_OK && *result != NULL)
+        status = check_not_gone(*result, __builtin_frame_address(0));
     if (*result != NULL && is_argument(arguments, merge->count, *result))
         (void)dti_value_keep(*result);
     if (status == DITTO_OK)

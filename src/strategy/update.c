@@ -26,6 +26,12 @@ static DTI_GUARDED ditto_status call_function(struct dti_replica *r, ditto_varia
     DTI_TRY(dti_function_status(status, serial, "the function of an update of \"%s\"", v->name));
     if (result->dtype == 0)
         return DITTO_OK;
+    if (DTI_IS_GONE(result->data))
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the result of the update of \"%s\" is a local array of the function, which is gone when that has "
+            "returned: give memory that stays",
+            v->name);
     DTI_TRY(dti_tensor_check(result, &bytes));
     return dti_buffer_check(result->data, bytes, result->dtype, "the update's result");
 }

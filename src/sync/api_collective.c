@@ -53,6 +53,9 @@ ditto_status ditto_all_reduce_tensor(ditto_replica *self, const ditto_tensor *sr
     size_t count = ditto_tensor_count(src);
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_tensor", DTI_ALL_REDUCE, options, 0));
     DTI_TRY(dti_arguments_reduce(&a, src->data, dst->data, count, count, src->dtype, op));
+    for (uint32_t d = 0; d < src->rank; d++)
+        a.call.hash = dti_hash(a.call.hash, src->shape[d]);
+    a.call.more = src;
     return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
 

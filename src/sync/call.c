@@ -91,6 +91,17 @@ static bool describe_counts(const struct dti_call *a, const struct dti_call *b, 
     return false;
 }
 
+static bool describe_shapes(const struct dti_call *a, const struct dti_call *b, struct dti_text *text)
+{
+    char here[DTI_SPEC_WORDS], there[DTI_SPEC_WORDS];
+    if (a->pattern != DTI_ALL_REDUCE || a->dtype == 0 || a->more == NULL || b->more == NULL || a->count != b->count)
+        return false;
+    dti_spec_words(a->more, here);
+    dti_spec_words(b->more, there);
+    dti_text_add(text, " (the tensor is %s here, %s there)", here, there);
+    return true;
+}
+
 void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uint32_t n, struct dti_text *text)
 {
     if (a->name != b->name || a->pattern != b->pattern || a->whole != b->whole ||
@@ -102,6 +113,8 @@ void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uin
         return;
     }
     if (dti_call_has_items(a) && dti_call_has_items(b) && describe_items(a, b, text))
+        return;
+    if (describe_shapes(a, b, text))
         return;
     if (!describe_counts(a, b, n, text) && a->hash != b->hash)
         dti_text_add(text, a->pattern == DTI_LIST     ? " (their bytes_per_pack differs)"

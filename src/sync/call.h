@@ -42,8 +42,10 @@ struct dti_call {
         *list; /* [count], of a list: items `before` and following of the whole one; of an update of several */
     size_t before;
     const size_t *counts; /* [n], of parts that differ; NULL: all have `count` */
-    const void *more;     /* what the pattern needs beside (dti_function, slices.c, block.c) */
-    bool unsaid;          /* what it moves is the library's own: messages leave its size out */
+    /* What the pattern needs beside (dti_function, slices.c, block.c); the tensor, of
+     * ditto_all_reduce_tensor. */
+    const void *more;
+    bool unsaid; /* what it moves is the library's own: messages leave its size out */
 };
 
 /* Any thread, any moment. */

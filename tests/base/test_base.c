@@ -87,11 +87,15 @@ static void sets_of_numbers_are_ranges_and_a_count(void **state)
     set[1] = set[4] = set[5] = set[6] = true;
     dti_text_add_set(&text, set, 100);
     assert_string_equal(words, "1, 4-6");
+    set[2] = true;
+    text.length = 0;
+    dti_text_add_set(&text, set, 100);
+    assert_string_equal(words, "1, 2, 4-6");
     for (int i = 10; i < 100; i += 2)
         set[i] = true;
     text.length = 0;
     dti_text_add_set(&text, set, 100);
-    assert_string_equal(words, "1, 4-6, 10, 12, 14, 16, 18, 20 and 39 more");
+    assert_string_equal(words, "1, 2, 4-6, 10, 12, 14, 16, 18 and 40 more");
 }
 
 static void *fail_elsewhere(void *unused)

@@ -185,7 +185,7 @@ static void rule_1_2_the_default_strategys_scope_gives_way_to_real_ones(void **s
     assert_ok(ditto_strategy_scope_enter(real)); /* a real one inside is allowed */
     assert_ptr_equal(ditto_get_strategy(), real);
     assert_status(ditto_strategy_scope_enter(plain), DITTO_ERR_CONTEXT); /* the other way round not */
-    assert_message("the default strategy's scope inside another one's");
+    assert_message("the default strategy's scope is not entered inside another strategy's");
     assert_ok(ditto_strategy_scope_leave(real));
     assert_ok(ditto_strategy_scope_leave(plain));
     assert_ok(ditto_strategy_destroy(real));
@@ -395,6 +395,7 @@ static ditto_status average(ditto_replica *self, void *argument)
     EXPECT(&l->report, ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_OK && out == 20.0 / (2 * n));
     EXPECT(&l->report, ditto_average_loss(self, &losses, &weights, 5, &out) == DITTO_OK && out == 4);
     losses.rank = 0;
+    losses.shape[0] = 0;
     EXPECT(&l->report, ditto_average_loss(self, &losses, NULL, 0, &out) == DITTO_ERR_SHAPE);
     losses = (ditto_tensor){ .data = loss, .dtype = DITTO_I32, .rank = 1, .shape = { 4 } };
     EXPECT(&l->report, ditto_average_loss(self, &losses, NULL, 0, &out) == DITTO_ERR_UNSUPPORTED);

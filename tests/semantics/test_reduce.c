@@ -100,6 +100,7 @@ static void rule_4_2_the_mean_of_integers_is_f64_and_of_nothing_nan(void **state
     assert_ok(ditto_value_destroy(result));
     assert_ok(ditto_value_destroy(value));
     parts[0].rank = parts[1].rank = 0; /* and over replicas alone */
+    parts[0].shape[0] = parts[1].shape[0] = 0;
     assert_ok(ditto_strategy_value_from_tensors(strategy, parts, 1, &value));
     assert_true(reduced(strategy, DITTO_MEAN, value, NULL, 0) == 2.5);
     assert_ok(ditto_value_destroy(value));
@@ -680,6 +681,7 @@ static ditto_status gather_inside(ditto_replica *self, void *argument)
     own.shape[0] = own.shape[1] = 1;
     EXPECT(&g->report, ditto_all_gather_tensor(self, &own, 2, &whole) == DITTO_ERR_RANGE);
     own.rank = 0;
+    own.shape[0] = 0;
     EXPECT(&g->report, ditto_all_gather_tensor(self, &own, 0, &whole) == DITTO_ERR_SHAPE);
     return ditto_barrier(self, NULL);
 }

@@ -419,7 +419,7 @@ static void rule_8_12_a_cross_add_needs_mean_or_first(void **state)
     (void)state;
     ditto_variable *v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
     assert_status(ditto_variable_assign_add(v, &one, sizeof one), DITTO_ERR_INVALID);
-    assert_message("count it 3 times");
+    assert_message("added once for each replica (3)");
     assert_status(ditto_variable_assign_sub(v, &one, sizeof one), DITTO_ERR_INVALID);
     ditto_variable_destroy(v);
     v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_NONE);
@@ -472,7 +472,8 @@ static ditto_status create_inside(ditto_replica *self, void *argument)
     struct creating *c = argument;
     uint32_t id = ditto_replica_id(self);
     double start[2] = { 5 + id }, one = 1;
-    ditto_tensor t = { .data = start, .dtype = DITTO_F64, .rank = c->longer && id == 1, .shape = { 2 } };
+    bool longer = c->longer && id == 1;
+    ditto_tensor t = { .data = start, .dtype = DITTO_F64, .rank = longer, .shape = { longer ? 2 : 0 } };
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *second;
     options.name = c->names[id != 0];

@@ -366,6 +366,137 @@ static ditto_status assign_on_replica(ditto_strategy *s)
     return status;
 }
 
+/* -- tensors -- */
+
+static ditto_status merge_of_local(ditto_strategy *s, ditto_value *const *arguments, uint32_t count, void *user,
+                                   ditto_value **result)
+{
+    double local[4] = { 1, 2, 3, 4 };
+    ditto_tensor t = { .data = local, .dtype = DITTO_F64, .rank = 1, .shape = { 4 } };
+    (void)arguments, (void)count, (void)user;
+    return ditto_strategy_value(s, &t, result);
+}
+static ditto_status merges_local(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    return ditto_merge_call(self, merge_of_local, NULL, NULL, 0, NULL);
+}
+static ditto_status merge_gives_local(ditto_strategy *s)
+{
+    return ditto_strategy_run(s, merges_local, NULL);
+}
+
+static ditto_status component_of_local(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user)
+{
+    double local[4] = { replica, replicas, 0, 0 };
+    (void)user;
+    *component = (ditto_tensor){ .data = local, .dtype = DITTO_F64, .rank = 1, .shape = { 4 } };
+    return DITTO_OK;
+}
+static ditto_status value_of_local(ditto_strategy *s)
+{
+    ditto_value *out;
+    return ditto_strategy_value_from_function(s, component_of_local, NULL, &out);
+}
+
+static ditto_status update_of_local(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
+                                    ditto_tensor *result)
+{
+    double local = 1;
+    (void)copy, (void)arguments, (void)count, (void)user;
+    *result = scalar_of(&local);
+    return DITTO_OK;
+}
+static ditto_status update_gives_local(ditto_strategy *s)
+{
+    ditto_variable *v = variable_named(s, "a", 0, 0);
+    ditto_update_options o = DITTO_UPDATE_OPTIONS_INIT;
+    ditto_value *results;
+    o.ungrouped = 1;
+    ditto_status status = ditto_variable_update(v, update_of_local, NULL, NULL, 0, &o, &results);
+    assert_ok(ditto_variable_destroy(v));
+    return status;
+}
+
+static ditto_status reduces_shapes(ditto_replica *self, void *unused)
+{
+    double x[6] = { 0 };
+    uint32_t id = ditto_replica_id(self);
+    ditto_tensor t = { .data = x, .dtype = DITTO_F64, .rank = 2, .shape = { 2 + id, 3 - id } };
+    (void)unused;
+    return ditto_all_reduce_tensor(self, &t, &t, DITTO_SUM, NULL);
+}
+static ditto_status shapes_of_one_count(ditto_strategy *s)
+{
+    return ditto_strategy_run(s, reduces_shapes, NULL);
+}
+
+static ditto_tensor without_rank(double *data)
+{
+    return (ditto_tensor){ .data = data, .dtype = DITTO_F64, .shape = { 3 } };
+}
+static ditto_status value_without_rank(ditto_strategy *s)
+{
+    double x[3] = { 0 };
+    ditto_tensor t = without_rank(x);
+    ditto_value *out;
+    return ditto_strategy_value(s, &t, &out);
+}
+static ditto_status variable_without_rank(ditto_strategy *s)
+{
+    ditto_tensor t = without_rank(NULL);
+    ditto_variable *v;
+    return ditto_variable_create(s, &t, NULL, &v);
+}
+static ditto_status array_without_rank(ditto_strategy *s)
+{
+    double x[3] = { 0 };
+    ditto_tensor t = without_rank(x);
+    ditto_dataset *d;
+    (void)s;
+    return ditto_dataset_from_arrays(&t, 1, &d);
+}
+static ditto_status row_without_rank(ditto_strategy *s)
+{
+    ditto_tensor t = without_rank(NULL);
+    ditto_generator g = DITTO_GENERATOR_INIT;
+    ditto_dataset *d;
+    (void)s;
+    g.next = (ditto_status(*)(void *, void *, const ditto_tensor *))1; /* not called */
+    return ditto_dataset_from_generator(&g, &t, 1, &d);
+}
+static ditto_status returns_without_rank(ditto_replica *self, void *unused)
+{
+    double x[3] = { 0 };
+    ditto_tensor t = without_rank(x);
+    (void)unused;
+    return ditto_return(self, "x", &t);
+}
+static ditto_status result_without_rank(ditto_strategy *s)
+{
+    ditto_value *result;
+    return ditto_strategy_run_values(s, returns_without_rank, NULL, NULL, NULL, &result);
+}
+static ditto_status applies_without_rank(ditto_replica *self, void *optimizer)
+{
+    double x[3] = { 0 };
+    ditto_tensor t = without_rank(x);
+    return ditto_apply(self, optimizer, &t, NULL);
+}
+static ditto_status gradient_without_rank(ditto_strategy *s)
+{
+    ditto_variable *v = variable_named(s, "a", 0, 0);
+    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_optimizer *optimizer;
+    o.rule = DITTO_RULE_SGD;
+    o.learning_rate = 0.1;
+    assert_ok(ditto_optimizer_create(&v, 1, &o, &optimizer));
+    ditto_status status = ditto_strategy_run(s, applies_without_rank, optimizer);
+    assert_ok(ditto_optimizer_destroy(optimizer));
+    assert_ok(ditto_variable_destroy(v));
+    return status;
+}
+
 /* -- names and lists that are too long -- */
 
 static ditto_status long_name(ditto_strategy *s)
@@ -461,6 +592,16 @@ static const struct {
     { set_default_in_scope, DITTO_ERR_CONTEXT, { "the default is set outside of scopes and runs: leave it first" } },
     { gather_on_replica, DITTO_ERR_CONTEXT, { "ditto_all_gather_tensor is its form for replicas" } },
     { assign_on_replica, DITTO_ERR_CONTEXT, { "ditto_assign is its form for replicas" } },
+    { merge_gives_local, DITTO_ERR_INVALID, { "what the merge function gave refers to a local array of its own" } },
+    { value_of_local, DITTO_ERR_INVALID, { "the component of replica 0 is a local array of the function" } },
+    { update_gives_local, DITTO_ERR_INVALID, { "the result of the update of \"a\" is a local array of the function" } },
+    { shapes_of_one_count, DITTO_ERR_DIVERGED, { "(the tensor is f64 [2, 3] here, f64 [3, 2] there)" } },
+    { value_without_rank, DITTO_ERR_INVALID, { "rank is 0, which makes a scalar, but shape[0] is 3" } },
+    { variable_without_rank, DITTO_ERR_INVALID, { "rank is 0, which makes a scalar, but shape[0] is 3" } },
+    { array_without_rank, DITTO_ERR_INVALID, { "rank 0: rows are its first dimension" } },
+    { row_without_rank, DITTO_ERR_INVALID, { "rank is 0, which makes a scalar, but shape[0] is 3" } },
+    { result_without_rank, DITTO_ERR_INVALID, { "rank is 0, which makes a scalar, but shape[0] is 3" } },
+    { gradient_without_rank, DITTO_ERR_INVALID, { "rank is 0, which makes a scalar, but shape[0] is 3" } },
     { long_name, DITTO_ERR_SHAPE, { "nnn...\"", "has 8 bytes, but value has 3" } },
     { many_members,
       DITTO_ERR_NOT_FOUND,

@@ -332,7 +332,8 @@ static ditto_status set_components(struct csv_dataset *csv, const ditto_csv_comp
         *c = components[k];
         DTI_TRY(check_component(csv, c, k));
         size_t elements = c->text_bytes != 0 ? c->text_bytes : c->count;
-        ditto_tensor spec = { .dtype = c->dtype, .rank = c->text_bytes != 0 || c->count > 1, .shape = { elements } };
+        bool many = c->text_bytes != 0 || c->count > 1;
+        ditto_tensor spec = { .dtype = c->dtype, .rank = many, .shape = { many ? elements : 0 } };
         DTI_TRY(dti_dataset_set_component(&csv->lines.base, k, &spec));
         used = c->first_column + c->count > used ? c->first_column + c->count : used;
     }
