@@ -305,6 +305,7 @@ static void closing_wakes_whoever_waits(void **state)
         pthread_create(&thread, NULL, block, &b);
         rest_ms(20);
         assert_status(ditto_queue_destroy(b.queue), DITTO_ERR_BUSY);
+        assert_string_equal(ditto_last_error()->function, "ditto_queue_destroy");
         assert_ok(ditto_queue_close(b.queue));
         assert_ok(ditto_queue_close(b.queue));
         pthread_join(thread, NULL);
