@@ -45,7 +45,7 @@ struct updating {
     ditto_value *results; /* NULL: grouped */
 };
 
-static ditto_status check_argument(const ditto_variable *v, const ditto_value *argument)
+static ditto_status check_argument(const ditto_value *argument)
 {
     if (argument->kind == DITTO_NEST || argument->kind == DITTO_SLICES)
         return DTI_FAIL(DITTO_ERR_INVALID, "%s is no argument of an update: give tensors",
@@ -148,7 +148,7 @@ ditto_status dti_update_across(ditto_variable *v, const struct dti_update_wish *
     bool any = false;
     for (uint32_t k = 0; k < wish->count; k++) {
         DTI_TRY(dti_value_check_item(arguments[k], v->team->strategy, "arguments", k));
-        DTI_TRY_OF(check_argument(v, arguments[k]), "arguments[%u]", k);
+        DTI_TRY_OF(check_argument(arguments[k]), "arguments[%u]", k);
     }
     if (results == NULL)
         return run_updates(&u);
