@@ -33,7 +33,7 @@ ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function, void
         return dti_error_get()->status;
     DTI_TRY(check_function(function != NULL, "what is called once, in cross-replica context"));
     DTI_TRY(check_tensors(arguments, count));
-    return dti_merge_call(r, &(struct dti_merge){ "ditto_merge_call", function, user, count, false }, arguments,
+    return dti_merge_call(r, &(struct dti_merge){ "ditto_merge_call", function, user, count, false, NULL }, arguments,
                           result);
 }
 

@@ -54,7 +54,7 @@ ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *init
 {
     ditto_variable_options known; /* the name is read here, so the struct is checked here */
     struct creating creating = { initial, &known };
-    struct dti_merge merge = { "ditto_create_variable", create, &creating, 0, false };
+    struct dti_merge merge = { "ditto_create_variable", create, &creating, 0, false, NULL };
     const ditto_value *made;
     size_t bytes;
     DTI_ENTER();

@@ -32,7 +32,7 @@ static ditto_status check_weights(const ditto_tensor *losses, const ditto_tensor
     dti_spec_words(losses, wants);
     return DTI_FAIL(DITTO_ERR_SHAPE,
                     "weights are %s, losses %s: weights have the shape of the losses, or one dimension as long as "
-                    "their first",
+                    "their first, or are one number",
                     own, wants);
 }
 

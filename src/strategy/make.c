@@ -82,18 +82,14 @@ static ditto_status check_tensor(const ditto_tensor *t, uint32_t replica)
     return status == DITTO_OK ? status : dti_where(status, "the component of replica %u", replica);
 }
 
-static ditto_status fail_regroup(const ditto_value *const *values, uint32_t n)
+static ditto_status fail_regroup(const ditto_value *const *values)
 {
     if (values[0]->kind == DITTO_SLICES)
         return DTI_FAIL(DITTO_ERR_INVALID, "regroup of slices: values of slices are made by "
                                            "ditto_strategy_value_from_slices, or returned by ditto_return_slices");
-    uint32_t i = 1;
-    while (i < n && values[i]->variable == values[0]->variable)
+    uint32_t i = 1; /* there is another: all are not the same */
+    while (values[i]->variable == values[0]->variable)
         i++;
-    if (i == n)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "regroup of the variable \"%s\" into a per-replica value: it is its own value",
-                        values[0]->variable->name);
     return DTI_FAIL(DITTO_ERR_INVALID,
                     "regroup of different variables: values[0] is \"%s\", values[%u] is \"%s\": give one variable, or "
                     "what is read from them",
@@ -349,7 +345,7 @@ static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *
         return DITTO_OK;
     }
     if (values[0]->kind == DITTO_VARIABLE || values[0]->kind == DITTO_SLICES)
-        return fail_regroup(values, n);
+        return fail_regroup(values);
     if (values[0]->kind != DITTO_NEST)
         return regroup_leaf(strategy, values, n, out);
     DTI_TRY(dti_value_make(strategy, DITTO_NEST, &nest));

@@ -11,7 +11,8 @@ struct dti_merge {
     ditto_merge_fn function;
     void *user;
     uint32_t count;
-    bool silent; /* it gives no result, and the one of the merge_call before stays valid */
+    bool silent;        /* it gives no result, and the one of the merge_call before stays valid */
+    const char *object; /* the own name of the variable that it is for, the same on all replicas; or NULL */
 };
 
 struct dti_update_wish {

@@ -259,10 +259,6 @@ static ditto_status split_in_pause(ditto_strategy *strategy, ditto_value *const 
     struct dti_team *team = strategy->base.team;
     struct dti_frame frame;
     (void)arguments, (void)count, (void)result;
-    for (uint32_t i = 1; i < team->n; i++)
-        if (strategy->merging[i].name != v->name)
-            return DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u updates \"%.100s\", replica 0 \"%.100s\"", i,
-                            strategy->merging[i].name, v->name);
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
     ditto_status status = dti_variable_split(v);
     dti_cross_leave(team, &frame);
@@ -272,9 +268,10 @@ static ditto_status split_in_pause(ditto_strategy *strategy, ditto_value *const 
 /* NONE: shared copies are for what aggregates, or for what nobody has updated yet. */
 static ditto_status split_here(struct dti_replica *r, ditto_variable *v)
 {
-    struct dti_merge merge = { .name = "ditto_update", .function = split_in_pause, .user = v, .silent = true };
+    struct dti_merge merge = {
+        .name = "ditto_update", .function = split_in_pause, .user = v, .silent = true, .object = v->name
+    };
     DTI_TRY(dti_variable_check_each(v));
-    r->team->strategy->merging[r->id].name = v->name;
     DTI_TRY(dti_merge_call(r, &merge, NULL, NULL));
     if (v->own_copies)
         return DITTO_OK;

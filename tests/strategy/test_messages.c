@@ -105,7 +105,8 @@ static ditto_status update_variables(ditto_strategy *s)
 }
 static ditto_status update_namesakes(ditto_strategy *s)
 {
-    ditto_variable *v[2] = { variable_named(s, "w", 0, 0), variable_named(s, "w", 0, 0) };
+    ditto_variable *v[2] = { variable_named(s, "w", 0, DITTO_AGGREGATE_SUM),
+                             variable_named(s, "w", 0, DITTO_AGGREGATE_SUM) };
     ditto_status status = ditto_strategy_run(s, updates_one_each, v);
     assert_ok(ditto_variable_destroy(v[0]));
     assert_ok(ditto_variable_destroy(v[1]));
