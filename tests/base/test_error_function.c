@@ -626,7 +626,7 @@ static void every_function_that_returns_a_status_is_tried_here(void **state)
     while ((entry = readdir(folder)) != NULL) {
         char path[300];
         snprintf(path, sizeof path, "include/ditto/%s", entry->d_name);
-        /* checkpoints are another library's: tests/semantics/test_checkpoint.c */
+        /* checkpoints are of another library: tests/semantics/test_checkpoint.c */
         if (entry->d_name[0] != '.' && strcmp(entry->d_name, "checkpoint.h") != 0)
             list_untried(path, missing, sizeof missing);
     }

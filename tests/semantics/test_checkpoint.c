@@ -531,9 +531,38 @@ static void training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(void *
     }
 }
 
+#define CALLS(X)                                                  \
+    X(ditto_checkpoint_save, (NULL, NULL, NULL))                  \
+    X(ditto_checkpoint_open, ("/nowhere/x.h5", &file))            \
+    X(ditto_checkpoint_get, (NULL, 0, NULL))                      \
+    X(ditto_checkpoint_attribute, (NULL, NULL, NULL))             \
+    X(ditto_checkpoint_read, (NULL, NULL, NULL, 0))               \
+    X(ditto_checkpoint_restore, (s, "/nowhere/x.h5", NULL, NULL)) \
+    X(ditto_checkpointer_create, (NULL, NULL, NULL, NULL))        \
+    X(ditto_checkpointer_save, (NULL, NULL))                      \
+    X(ditto_checkpointer_wait, (NULL))                            \
+    X(ditto_checkpoint_latest, (NULL, NULL, NULL, 0, NULL, NULL))
+
+static void errors_name_the_function_that_was_called(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_checkpoint *file;
+    char wrong[1000] = "";
+    (void)state;
+#define TRY(name, arguments)                                                                 \
+    if (name arguments >= 0 || strcmp(ditto_last_error()->function, #name) != 0)             \
+        snprintf(wrong + strlen(wrong), sizeof wrong - strlen(wrong), "%s, not " #name "; ", \
+                 ditto_last_error()->function);
+    CALLS(TRY)
+#undef TRY
+    assert_string_equal(wrong, "");
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_name_the_function_that_was_called),
         cmocka_unit_test(rule_8_14_saved_with_one_number_of_replicas_restored_with_any_other),
         cmocka_unit_test(rule_8_14_one_entry_per_variable_that_tells_what_it_is),
         cmocka_unit_test(rule_8_14_sync_on_read_saves_what_a_cross_read_gives_and_restores_by_rule_11),

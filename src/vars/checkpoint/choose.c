@@ -1,7 +1,6 @@
 /* src/vars/checkpoint/choose.c - see choose.h. */
 #include "vars/checkpoint/choose.h"
 #include "base/base.h"
-#include "vars/checkpoint/nested.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -38,8 +37,7 @@ ditto_status dti_choose_variables(ditto_strategy *strategy, ditto_variable *cons
 {
     ditto_variable **all = NULL;
     size_t there = 0;
-    const char *function = dti_public_function;
-    DTI_TRY(dti_on_behalf_of(function, list_all(strategy, &all, &there)));
+    DTI_TRY(dti_own(list_all(strategy, &all, &there)));
     if (chosen == NULL) {
         *out = all;
         *count = there;

@@ -3,7 +3,6 @@
 #include "base/base.h"
 #include "vars/checkpoint/choose.h"
 #include "vars/checkpoint/file.h"
-#include "vars/checkpoint/nested.h"
 #include "vars/checkpoint/open.h"
 
 #include <stdio.h>
@@ -125,10 +124,9 @@ static ditto_status write_value(const struct restoring *r, const struct moving *
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every move has its entry */
     ditto_tensor value = m->entry->spec;
     value.data = m->value;
-    const char *function = dti_public_function;
     ditto_status status = m->variable != NULL ? ditto_variable_assign(m->variable, m->value, ditto_tensor_bytes(&value))
                                               : ditto_strategy_restore_value(r->strategy, m->entry->name, &value);
-    return dti_on_behalf_of(function, status);
+    return dti_own(status);
 }
 
 /* What is held costs memory, so it goes first: the rest can't fail any more. */

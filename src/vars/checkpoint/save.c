@@ -4,7 +4,6 @@
 #include "vars/checkpoint/choose.h"
 #include "vars/checkpoint/file.h"
 #include "vars/checkpoint/hdf5.h"
-#include "vars/checkpoint/nested.h"
 #include "vars/checkpoint/partial.h"
 
 #include <errno.h>
@@ -140,12 +139,10 @@ void dti_snapshot_free(struct dti_snapshot *s)
 static const void *row_of(ditto_variable *v, const struct dti_entry *entry)
 {
     const void *data;
-    const char *function = dti_public_function;
     ditto_error before = *dti_error_get();
     if (entry->synchronization != DITTO_ON_WRITE)
         return NULL;
     bool one = ditto_variable_component(v, 0, &data) == DITTO_OK;
-    dti_public_function = function;
     if (!one)
         dti_error_set(&before);
     return one ? data : NULL;
@@ -161,7 +158,6 @@ ditto_status dti_save_copy(struct dti_contents *c, ditto_variable *const *variab
                            bool where_they_lie)
 {
     size_t bytes = 0, at = 0;
-    const char *function = dti_public_function;
     for (size_t i = 0; i < c->entries; i++) {
         if (!c->entry[i].own)
             c->entry[i].data = where_they_lie ? row_of(variable[i], &c->entry[i]) : NULL;
@@ -175,7 +171,7 @@ ditto_status dti_save_copy(struct dti_contents *c, ditto_variable *const *variab
         if (c->entry[i].own && bytes != 0)
             memcpy(snapshot->memory + at, c->entry[i].data, bytes);
         else if (!c->entry[i].own)
-            DTI_TRY(dti_on_behalf_of(function, ditto_variable_read(variable[i], snapshot->memory + at, bytes)));
+            DTI_TRY(dti_own(ditto_variable_read(variable[i], snapshot->memory + at, bytes)));
         c->entry[i].data = snapshot->memory + at;
         at += padded(bytes);
     }
