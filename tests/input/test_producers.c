@@ -152,7 +152,9 @@ static int calls_of_a_dataset(void *kind)
     }
     /* The strategy goes first, with a producer that calls it all the time. */
     atomic_store(&c.calls, 0);
+    atomic_store(&c.iterator, NULL);
     REQUIRE(ditto_strategy_iterate(c.strategy, d, &io, &it) == DITTO_OK);
+    atomic_store(&c.iterator, it);
     while (atomic_load(&c.calls) == 0)
         rest_us(100);
     ditto_status status;
