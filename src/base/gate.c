@@ -1,5 +1,6 @@
 /* src/base/gate.c - the rare half of gates. Argued in gate.h. */
 #include "base/gate.h"
+#include "base/fork.h"
 
 #include <sched.h>
 
@@ -13,6 +14,9 @@ bool dti_gate_enter_slowly(struct dti_gate *gate)
             dti_gate_leave(gate);
             return false;
         }
+        /* relaxed: written before the gate was shut, and the same by all threads of a process */
+        if (dti_process_differs(atomic_load_explicit(&gate->process, memory_order_relaxed)))
+            return true; /* a child, where nobody will open it: the call finds out that its strategy is dead */
         sched_yield(); /* shut: bounded by I2 */
     }
 }
@@ -34,6 +38,7 @@ static bool change(struct dti_gate *gate, uint32_t from, uint32_t to)
 
 bool dti_gate_shut(struct dti_gate *gate)
 {
+    atomic_store_explicit(&gate->process, dti_process_number(), memory_order_relaxed); /* published by the change */
     return change(gate, DTI_GATE_OPEN, DTI_GATE_SHUT);
 }
 

@@ -22,6 +22,7 @@
  * calls. */
 struct dti_gate {
     _Atomic uint32_t word;
+    _Atomic uint32_t process; /* that shut it last: a child that finds it shut need not wait (base/fork.h) */
 };
 enum { DTI_GATE_OPEN = 0, DTI_GATE_SHUT = 1, DTI_GATE_CLOSED = 2, DTI_GATE_CALL = 4 };
 

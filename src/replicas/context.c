@@ -235,6 +235,16 @@ ditto_status dti_context_check_scope(const struct dti_team *team)
     return dti_context_check_cross(team);
 }
 
+ditto_status dti_context_check_not_input(const char *what)
+{
+    if (!is_input(dti_frame_top))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_CONTEXT,
+                    "a call of %s in a function of a dataset (a map, a filter or a generator), on a thread that makes "
+                    "batches: call it outside",
+                    what);
+}
+
 ditto_status dti_context_check_outside(const char *what)
 {
     const struct dti_frame *top = dti_frame_top;

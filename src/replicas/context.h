@@ -90,6 +90,8 @@ const char *dti_context_way_out(const struct dti_frame *top);
 
 /* Destroying a `what`: refused on a replica's thread (CONTEXT), where the run that it would wait for is its own. */
 ditto_status dti_context_check_outside(const char *what);
+/* CONTEXT: this is a function of a dataset, which may not wait for anything that a run may wait for. In a child process it is not. */
+DTI_COMPANION ditto_status dti_context_check_not_input(const char *what);
 
 /* A cross call on `team`: refused on a replica's thread, in an update, and in the scope of another strategy (CONTEXT).
  * The default strategy's scope and run are as none. */

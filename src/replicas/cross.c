@@ -116,13 +116,16 @@ bool dti_dependent_hold(struct dti_dependent *dependent, struct dti_gate **held)
     return dti_team_hold(dependent->home, &dependent->gate, held);
 }
 
-void dti_unwatch(ditto_strategy *strategy, struct dti_dependent *dependent)
+bool dti_unwatch(ditto_strategy *strategy, struct dti_dependent *dependent)
 {
     if (strategy == NULL)
-        return;
+        return true;
     struct dti_team *team = dti_team_of(strategy);
-    bool taken =
-        !dti_team_forked(team) && dti_team_take_turn(team); /* else its holder may be a thread that is not there */
-    dti_dependent_remove(team, dependent);
+    bool forked = dti_team_forked(team);
+    bool taken = !forked && dti_team_take_turn(team); /* else its holder may be a thread that is not there */
+    dependent->unwanted = team->poisoned && !forked;
+    if (!dependent->unwanted)
+        dti_dependent_remove(team, dependent);
     dti_team_give_turn(team, taken);
+    return !dependent->unwanted;
 }

@@ -333,12 +333,16 @@ uint64_t dti_team_run_number(const struct dti_team *team)
 
 void dti_team_stop(struct dti_team *team)
 {
+    if (dti_team_forked(team)) /* in a child another thread's claim would never end, and nobody is here to be stopped */
+        return;
     if (dti_stop_now(&team->stop, dti_error_get(), dti_team_run_number(team)))
         dti_waitroom_signal(&team->room, DTI_EVERYONE);
 }
 
 void dti_team_expire(struct dti_team *team)
 {
+    if (dti_team_forked(team))
+        return;
     /* Always wakes: replicas may be parked that an inner run's poster would have released. */
     (void)dti_stop_expire(&team->stop, dti_error_get(), team->outermost);
     dti_waitroom_signal(&team->room, DTI_EVERYONE);

@@ -81,7 +81,8 @@ enum dti_team_end {
 /* Something that lives on a team and must let go of it before it is destroyed: a variable, an iterator. Zero
  * but for orphan before it is added. */
 struct dti_dependent {
-    void (*orphan)(struct dti_dependent *self, enum dti_team_end end);
+    /* Lets go of the team, while the gate is still shut. False: it has freed itself. */
+    bool (*orphan)(struct dti_dependent *self, enum dti_team_end end);
     struct dti_dependent *next, **before;
     struct dti_gate gate;        /* of cross calls on it; closed when the team ends */
     const struct dti_team *home; /* the team that it was added to, also when that has gone; compared alone */
@@ -190,9 +191,9 @@ bool dti_team_has_turn(const struct dti_team *team);
 bool dti_team_take_turn(struct dti_team *team);
 void dti_team_give_turn(struct dti_team *team, bool taken);
 /* The same for libraries that stand beside this one: with the turn taken. CONTEXT, FORKED, POISONED: nothing was added. unwatch: NULL
- * is allowed, where the strategy has been destroyed. */
+ * is allowed, where the strategy has been destroyed; false: the strategy is poisoned, and the dependent stays, unwanted. */
 DTI_COMPANION ditto_status dti_watch(ditto_strategy *strategy, struct dti_dependent *dependent);
-DTI_COMPANION void dti_unwatch(ditto_strategy *strategy, struct dti_dependent *dependent);
+DTI_COMPANION bool dti_unwatch(ditto_strategy *strategy, struct dti_dependent *dependent);
 /* For them too: DTI_HOLD_STRATEGY, which gives the gate to leave, or NULL; and the same for what was added.
  * False: its strategy has been destroyed. */
 DTI_COMPANION struct dti_gate *dti_strategy_hold(ditto_strategy *strategy);

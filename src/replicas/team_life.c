@@ -144,9 +144,9 @@ static void orphan_dependents(struct dti_team *team, enum dti_team_end end)
         next = d->next;
         if (end != DTI_TEAM_IS_LEFT)
             dti_dependent_remove(team, d);
-        if (!d->unwanted)
+        bool unwanted = d->unwanted; /* then its gate has long been closed */
+        if (d->orphan(d, end) && !unwanted)
             close_gate(&d->gate, end);
-        d->orphan(d, end);
     }
     close_gate(&team->gate, end);
 }

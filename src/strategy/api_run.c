@@ -54,7 +54,7 @@ ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *
     ditto_run_options known;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(dti_not_null(iterator, "iterator"));
+    DTI_HOLD_ITERATOR(iterator);
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what every replica runs on every batch");
     DTI_TRY(read_options(options, &known));

@@ -210,6 +210,16 @@ static ditto_status close(ditto_strategy *strategy)
     return status;
 }
 
+/* The replicas that were missing have returned after all: nothing needs to be left. */
+static void unpoison(ditto_strategy *strategy)
+{
+    strategy->base.team->poisoned = false;
+    for (uint32_t level = 0; level < DTI_LEVELS; level++) { /* which the poisoned run did not dare to drop */
+        dti_value_drop(strategy->merged[level]);
+        strategy->merged[level] = NULL;
+    }
+}
+
 ditto_status dti_strategy_destroy(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
@@ -222,7 +232,7 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
                         "returned");
     DTI_TRY(close(strategy));
     if (team->poisoned && dti_team_all_returned(team))
-        team->poisoned = false; /* the replicas that were missing have returned after all: nothing needs to be left */
+        unpoison(strategy);
     if (team->poisoned)
         return leave(strategy);
     dti_gate_close(&strategy->values->gate);

@@ -227,12 +227,12 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
         own = *theirs;
     else if (result != NULL && theirs->dtype != 0)
         DTI_TRY(copy_result(r, theirs, &own));
-    DTI_TRY(dti_sync_meet(r, same, &deadline));
-    if (result != NULL)
+    ditto_status status = dti_sync_meet(r, same, &deadline);
+    if (status == DITTO_OK && result != NULL)
         *result = own;
     else
         dti_replica_free(r, own.data);
-    return DITTO_OK;
+    return status;
 }
 
 static ditto_status update_plain(struct dti_replica *r, ditto_variable *v, const struct dti_update_wish *wish,

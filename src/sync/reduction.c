@@ -1,6 +1,6 @@
 /* src/sync/reduction.c - combining values along the tree. Pure. */
 #include "sync/reduction.h"
-#include "base/guard.h"
+#include "base/base.h"
 
 #include <string.h>
 

@@ -260,11 +260,14 @@ static void unlink_variables(ditto_optimizer *o)
     struct dti_team *team = o->iterations->team;
     bool forked = dti_team_forked(team), taken = !forked && dti_team_take_turn(team);
     o->unwanted = team->poisoned && !forked;
-    ditto_optimizer **at = dti_registry_optimizers(team);
+    ditto_optimizer **at = dti_registry_optimizers(team), **unwanted = dti_registry_unwanted(team);
     while (*at != o)
         at = &(*at)->next;
-    if (!o->unwanted)
-        *at = o->next;
+    *at = o->next;
+    if (o->unwanted) {
+        o->next = *unwanted;
+        *unwanted = o;
+    }
     for (uint32_t k = 0; k < o->count; k++)
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): linked ones are all there */
         o->variable[k]->users--;
@@ -315,7 +318,6 @@ void dti_optimizers_free_unwanted(ditto_optimizer *first)
 {
     for (ditto_optimizer *o = first, *next; o != NULL; o = next) {
         next = o->next;
-        if (o->unwanted)
-            release(o);
+        release(o);
     }
 }

@@ -9,7 +9,7 @@ struct dti_registry {
     struct dti_dependent dependent; /* first; added when it is made: variables, added later, go before it */
     struct dti_team *team;
     ditto_variable *first, **end;
-    struct ditto_optimizer *optimizers;
+    struct ditto_optimizer *optimizers, *unwanted; /* unwanted: see optimizer.h */
     uint64_t dealt; /* shards */
     struct dti_held *held, **held_end;
 };
@@ -21,19 +21,20 @@ static void forget_held(struct dti_held *held)
     free(held);
 }
 
-static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
+static bool orphan(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct dti_registry *registry = (struct dti_registry *)dependent;
     if (end == DTI_TEAM_IS_LEFT)
-        return;
+        return true;
     registry->team->variables = NULL;
-    dti_optimizers_free_unwanted(registry->optimizers);
+    dti_optimizers_free_unwanted(registry->unwanted);
     while (registry->held != NULL) {
         struct dti_held *held = registry->held;
         registry->held = held->next;
         forget_held(held);
     }
     free(registry);
+    return false;
 }
 
 ditto_status dti_registry_make(struct dti_team *team)
@@ -78,6 +79,11 @@ ditto_variable *dti_registry_first(const struct dti_team *team)
 struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team)
 {
     return team->variables != NULL ? &team->variables->optimizers : NULL;
+}
+
+struct ditto_optimizer **dti_registry_unwanted(const struct dti_team *team)
+{
+    return &team->variables->unwanted;
 }
 
 uint64_t *dti_registry_dealt(const struct dti_team *team)

@@ -14,14 +14,16 @@ static void release(ditto_variable *v)
     free(v);
 }
 
-static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
+static bool orphan(struct dti_dependent *dependent, enum dti_team_end end)
 {
     ditto_variable *v = (ditto_variable *)dependent;
     if (end == DTI_TEAM_IS_LEFT) /* a late replica finds it as it was; cross calls are refused by the gate */
-        return;
+        return true;
     v->team = NULL; /* the copies go with the arenas */
-    if (dependent->unwanted)
-        release(v);
+    if (!dependent->unwanted)
+        return true;
+    release(v);
+    return false;
 }
 
 static DTI_GUARDED ditto_status call_initializer(const ditto_variable *v, const ditto_variable_options *o,

@@ -193,7 +193,7 @@ static void forget_producers(struct ditto_iterator *it)
     dti_producers_forget(it);
 }
 
-static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
+static bool orphan(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct ditto_iterator *it = (struct ditto_iterator *)dependent;
     if (end == DTI_TEAM_IS_FORKED)
@@ -201,10 +201,12 @@ static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
     else
         dti_producers_stop(it);
     if (end == DTI_TEAM_IS_LEFT) /* a late replica finds it as it was; cross calls are refused by the gate */
-        return;
+        return true;
     it->team = NULL; /* the queues go with the arenas */
-    if (dependent->unwanted)
-        release(it);
+    if (!dependent->unwanted)
+        return true;
+    release(it);
+    return false;
 }
 
 const ditto_iterator *dti_iterator_after(const struct dti_team *team, const ditto_iterator *before)

@@ -46,12 +46,6 @@ struct ditto_checkpointer {
     ditto_error error; /* the thread's */
 };
 
-static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
-{
-    (void)end;
-    ((ditto_checkpointer *)dependent)->strategy = NULL;
-}
-
 static void release(ditto_checkpointer *c)
 {
     dti_snapshot_free(&c->snapshot);
@@ -60,6 +54,18 @@ static void release(ditto_checkpointer *c)
     free(c->folder);
     free(c->prefix);
     free(c);
+}
+
+static bool orphan(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    ditto_checkpointer *c = (ditto_checkpointer *)dependent;
+    if (end == DTI_TEAM_IS_LEFT) /* a late replica finds it as it was */
+        return true;
+    c->strategy = NULL;
+    if (!dependent->unwanted)
+        return true;
+    release(c);
+    return false;
 }
 
 static bool is_forked(const ditto_checkpointer *c)
@@ -75,6 +81,8 @@ static ditto_status enter(ditto_checkpointer *c)
                         "the checkpointer of %s was made before fork, and what it was writing is written by the "
                         "parent process: destroy it and create another",
                         DTI_SHOWN(c->folder));
+    /* Before the lock is waited for: its holder may wait for the turn, whose holder waits for this function's rows. */
+    DTI_TRY(dti_context_check_not_input("the checkpointer"));
     if (!dti_gate_enter(&c->gate))
         return DTI_FAIL(DITTO_ERR_BUSY, "the checkpointer of %s is being destroyed by another thread",
                         DTI_SHOWN(c->folder));
@@ -272,12 +280,14 @@ ditto_status ditto_checkpointer_wait(ditto_checkpointer *c)
     return dti_keep_errno(before, status);
 }
 
-/* The strategy is there, and stays, or it has gone and has forgotten the checkpointer. */
-static void leave_strategy(ditto_checkpointer *c)
+/* The strategy is there, and stays, or it has gone and has forgotten the checkpointer. False: the checkpointer stays, because
+ * a replica of a poisoned strategy may still use it. */
+static bool leave_strategy(ditto_checkpointer *c)
 {
     DTI_LEAVES_GATE(held, NULL);
     if (is_forked(c) || dti_dependent_hold(&c->dependent, &held))
-        dti_unwatch(c->strategy, &c->dependent);
+        return dti_unwatch(c->strategy, &c->dependent);
+    return c->strategy == NULL;
 }
 
 ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
@@ -287,6 +297,7 @@ ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
     DTI_ENTER();
     if (c == NULL)
         return DITTO_OK;
+    DTI_TRY(dti_context_check_not_input("the checkpointer"));
     if (!is_forked(c)) { /* else the thread that writes is the parent's, and so is its error */
         if (!dti_gate_shut(&c->gate))
             return DTI_FAIL(DITTO_ERR_BUSY, "another thread is in a call of the checkpointer of %s: end it first",
@@ -295,8 +306,8 @@ ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
         status = await(c);
         pthread_mutex_destroy(&c->lock);
     }
-    leave_strategy(c);
-    release(c);
+    if (leave_strategy(c))
+        release(c);
     return dti_keep_errno(before, status);
 }
 
