@@ -58,7 +58,7 @@ typedef struct ditto_error {
      *  ENOMEM. */
     int32_t system_errno;
 
-    int32_t user_code;    /**< with DITTO_ERR_USER: the code given to ditto_fail */
+    int32_t user_code; /**< with DITTO_ERR_USER: the code given to ditto_fail */
     /** The public function that was called and failed. Of a function that a replica or a device ran: the
      *  one that it called itself, or, if it returned an error without a message of its own, the one that
      *  it was given to. */

@@ -17,7 +17,7 @@ bool dti_gate_enter_slowly(struct dti_gate *gate)
         /* relaxed: written before the gate was shut, and the same by all threads of a process */
         if (dti_process_differs(atomic_load_explicit(&gate->process, memory_order_relaxed)))
             return true; /* a child, where nobody will open it: the call finds out that its strategy is dead */
-        sched_yield(); /* shut: bounded by I2 */
+        sched_yield();   /* shut: bounded by I2 */
     }
 }
 

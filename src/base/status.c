@@ -29,7 +29,7 @@ void dti_vfail(ditto_status status, int error_number, const char *format, va_lis
     last_error.user_code = 0;
     last_error.function = dti_public_function;
     dti_format(last_error.message, sizeof last_error.message - strlen(reason), format, arguments);
-    strcat(last_error.message, reason);
+    memcpy(last_error.message + strlen(last_error.message), reason, strlen(reason) + 1); /* room was left for it */
     errno = kept_errno;
 }
 

@@ -230,7 +230,8 @@ static ditto_status tell_error(const struct dti_team *team, const struct run *ru
         dti_team_list_missing(team, run->number, missing, sizeof missing);
         char told[sizeof error.message];
         memcpy(told, error.message, sizeof told);
-        DTI_FAIL(error.status, "%s; replicas %s still run: the strategy is poisoned, only destroy is allowed", told, missing);
+        DTI_FAIL(error.status, "%s; replicas %s still run: the strategy is poisoned, only destroy is allowed", told,
+                 missing);
         memcpy(error.message, dti_error_get()->message, sizeof error.message);
     }
     dti_error_set(&error);

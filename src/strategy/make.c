@@ -317,7 +317,7 @@ static ditto_status regroup_nest(ditto_strategy *strategy, const ditto_value *co
     if (member == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to regroup the nests of %u replicas", n);
     for (uint32_t m = 0; m < values[0]->members && status == DITTO_OK; m++) {
-        ditto_value *regrouped;
+        ditto_value *regrouped = NULL;
         uint32_t i = 0;
         do /* there is a replica */
             member[i] = values[i]->member[m].value;

@@ -243,7 +243,8 @@ ditto_status dti_value_hold(const ditto_value *value, struct dti_gate **held)
 
 ditto_status dti_value_check(const ditto_value *value, const char *name)
 {
-    DTI_TRY(dti_not_null(value, name));
+    if (value == NULL)
+        return dti_not_null(value, name);
     return value->strategy != NULL ? DITTO_OK : fail_orphaned(name);
 }
 

@@ -76,12 +76,12 @@ struct dti_attendee {
     /* The number of the last meeting that it went to; slots hold the lower half. Plain, its own, as what
      * follows. */
     alignas(DTI_LINE_PAIR) uint64_t seq;
-    uint64_t checked_list;               /* addresses of the list that was last found to be in order (overlap.c) */
+    uint64_t checked_list; /* addresses of the list that was last found to be in order (overlap.c) */
     /* The collective, by its public name, in which a function of the user's may be running now: it may start
      * no other. NULL: none. */
     const char *calling;
     uint64_t posted, consumed; /* operations that it has started, and those of them that are done (async.h) */
-    uint64_t started_before; /* how many it had started when its function of this run began */
+    uint64_t started_before;   /* how many it had started when its function of this run began */
     struct dti_desk desk;
     /* For messages, relaxed: the run of its last function, and in it the number of its last collective, of
      * the last that it came out of, and the last one's name. */

@@ -42,6 +42,7 @@ static void step_each(const struct dti_applying *a, const struct dti_place *plac
         ditto_rule_range own = *range;
         char *value = (char *)place->copy[c].data + first * element;
         for (uint32_t s = 0; c > 0 && s < a->optimizer->slots; s++)
+            /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): a range has all of its rule's slots */
             own.slot[s] = memcpy(slot[s], range->slot[s], range->count * element);
         dti_step_apply(&a->step, &own, value, value);
     }

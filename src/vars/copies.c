@@ -98,7 +98,8 @@ static ditto_status plan_shards(ditto_variable *v, size_t shards)
     size_t row = v->count / v->spec.shape[0];
     DTI_TRY(make_room(v, shards, shards));
     v->own_copies = false; /* they exist once */
-    v->pieces = v->copies = (uint32_t)shards;
+    v->pieces = (uint32_t)shards;
+    v->copies = (uint32_t)shards;
     for (uint32_t i = 0; i < v->pieces; i++) {
         size_t from = dti_partition_row(v->spec.shape[0], shards, i);
         v->piece[i] =
@@ -137,7 +138,8 @@ ditto_status dti_copies_plan_slot(ditto_variable *v, const struct dti_slot_piece
     if (pieces == 0)
         return plan_whole(v, NULL); /* of no elements */
     DTI_TRY(make_room(v, pieces, pieces));
-    v->pieces = v->copies = (uint32_t)pieces;
+    v->pieces = (uint32_t)pieces;
+    v->copies = (uint32_t)pieces;
     for (uint32_t i = 0; i < v->pieces; i++) {
         v->piece[i] = (struct dti_piece){ piece[i].first, piece[i].count };
         v->copy[i].owner = piece[i].replica;

@@ -72,7 +72,8 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
         if (w->op != 0)
             DTI_TRY(dti_reduce_here(v->spec.dtype, w->op, source, v->team->n, count, tile));
         else
-            memcpy(tile, source[0], count * element); /* it may be one of the copies */
+            /* It may be one of the copies. NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): there is a replica 0 */
+            memcpy(tile, source[0], count * element);
         dti_copies_write(v, w->rule, first, first + count, tile);
     }
     return DITTO_OK;

@@ -157,6 +157,31 @@ static ditto_status make_iterations(ditto_optimizer *o)
 
 /* -- life -- */
 
+static void destroy_variables(ditto_variable **variable, size_t count)
+{
+    for (size_t i = 0; variable != NULL && i < count; i++)
+        if (variable[i] != NULL) {
+            variable[i]->users = 0; /* nobody else works on them */
+            (void)dti_variable_destroy(variable[i]);
+        }
+}
+
+static void release(ditto_optimizer *o)
+{
+    destroy_variables(o->slot, (size_t)o->count * o->slots);
+    destroy_variables(o->sum, o->count);
+    destroy_variables(&o->iterations, 1);
+    free(o->block);
+    free(o->item);
+    free(o->place);
+    free(o->nowhere);
+    free(o->slot);
+    free(o->sum);
+    free(o->variable);
+    free(o->name);
+    free(o);
+}
+
 static ditto_optimizer *allocate(ditto_variable *const *variables, uint32_t count,
                                  const ditto_optimizer_options *options)
 {
@@ -174,7 +199,7 @@ static ditto_optimizer *allocate(ditto_variable *const *variables, uint32_t coun
     o->slot = calloc((size_t)count * o->slots + 1, sizeof(ditto_variable *));
     o->sum = calloc(count, sizeof(ditto_variable *));
     if (o->name == NULL || o->variable == NULL || o->slot == NULL || o->sum == NULL) {
-        dti_optimizer_destroy(o);
+        release(o);
         return NULL;
     }
     o->options.name = o->name;
@@ -239,7 +264,7 @@ ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t cou
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", count);
     ditto_status status = make(o);
     if (status != DITTO_OK)
-        dti_optimizer_destroy(o);
+        release(o); /* linking is the last step, so it is not linked */
     else
         *out = o;
     return status;
@@ -273,31 +298,6 @@ static void unlink_variables(ditto_optimizer *o)
         o->variable[k]->users--;
     o->linked = false;
     dti_team_give_turn(team, taken);
-}
-
-static void destroy_variables(ditto_variable **variable, size_t count)
-{
-    for (size_t i = 0; variable != NULL && i < count; i++)
-        if (variable[i] != NULL) {
-            variable[i]->users = 0; /* nobody else works on them */
-            (void)dti_variable_destroy(variable[i]);
-        }
-}
-
-static void release(ditto_optimizer *o)
-{
-    destroy_variables(o->slot, (size_t)o->count * o->slots);
-    destroy_variables(o->sum, o->count);
-    destroy_variables(&o->iterations, 1);
-    free(o->block);
-    free(o->item);
-    free(o->place);
-    free(o->nowhere);
-    free(o->slot);
-    free(o->sum);
-    free(o->variable);
-    free(o->name);
-    free(o);
 }
 
 void dti_optimizer_destroy(ditto_optimizer *o)

@@ -10,7 +10,7 @@ struct dti_registry {
     struct dti_team *team;
     ditto_variable *first, **end;
     struct ditto_optimizer *optimizers, *unwanted; /* unwanted: see optimizer.h */
-    uint64_t dealt; /* shards */
+    uint64_t dealt;                                /* shards */
     struct dti_held *held, **held_end;
 };
 

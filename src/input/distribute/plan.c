@@ -131,6 +131,7 @@ static ditto_status check_no_rebatching(const ditto_input_options *o)
 /* Rows of all pipelines are alike. */
 static ditto_status check_alike(const ditto_dataset *first, const ditto_dataset *own, uint32_t pipeline)
 {
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every pipeline's function gave a dataset, or failed */
     if (own->batch_rows == 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the dataset of pipeline %u has no batches: batch it first, by rows of one replica", pipeline);

@@ -312,7 +312,9 @@ static ditto_status add_tree(struct writer *w, const struct link *link, size_t l
     do
         status = status == DITTO_OK ? add_tree_level(w, branch, &branches, level++) : status;
     while (status == DITTO_OK && branches > 1);
-    *address = branch[0].address;
+    if (status == DITTO_OK)
+        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): a tree has a root */
+        *address = branch[0].address;
     free(branch);
     return status;
 }

@@ -114,6 +114,7 @@ static ditto_status read_values(struct restoring *r)
         r->moving[i].value = aligned_alloc(DTI_LINE, bytes / DTI_LINE * DTI_LINE + DTI_LINE);
         if (r->moving[i].value == NULL)
             return no_memory();
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what is moved has an entry of the file */
         DTI_TRY(dti_file_read(r->file->fd, r->moving[i].value, bytes, r->moving[i].entry->offset, r->file->path));
     }
     return DITTO_OK;
