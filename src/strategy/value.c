@@ -251,6 +251,7 @@ ditto_status dti_value_check(const ditto_value *value, const char *name)
 ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name)
 {
     DTI_TRY(dti_value_check(value, name));
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): checked in the line above */
     if (value->strategy != strategy)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "mixing strategies: %s belongs to another strategy; make it again with this one", name);
