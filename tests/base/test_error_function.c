@@ -460,9 +460,12 @@ static ditto_iterator *iterate_over_failing_rows(ditto_strategy *s)
 {
     ditto_iterator *made;
     ditto_map_options o = DITTO_MAP_OPTIONS_INIT;
-    assert_ok(ditto_dataset_from_range(0, 12, 1, &dataset));
-    assert_ok(ditto_dataset_map(dataset, map, NULL, &o, &dataset));
-    assert_ok(ditto_dataset_batch(dataset, 6, 0, &dataset));
+    ditto_dataset *numbers, *mapped;
+    assert_ok(ditto_dataset_from_range(0, 12, 1, &numbers));
+    assert_ok(ditto_dataset_map(numbers, map, NULL, &o, &mapped));
+    assert_ok(ditto_dataset_batch(mapped, 6, 0, &dataset));
+    ditto_dataset_destroy(numbers);
+    ditto_dataset_destroy(mapped);
     assert_ok(ditto_strategy_iterate(s, dataset, NULL, &made));
     return made;
 }
