@@ -267,8 +267,10 @@ static void so_it_does_on_replicas(void **state)
     strategy = make_strategy(3, NULL);
     assert_ok(ditto_variable_create(strategy, &scalar, NULL, &variable));
     assert_ok(ditto_optimizer_create(&variable, 1, &sgd, &optimizer));
-    assert_ok(ditto_dataset_from_range(0, 12, 1, &dataset));
-    assert_ok(ditto_dataset_batch(dataset, 6, 0, &dataset));
+    ditto_dataset *numbers;
+    assert_ok(ditto_dataset_from_range(0, 12, 1, &numbers));
+    assert_ok(ditto_dataset_batch(numbers, 6, 0, &dataset));
+    ditto_dataset_destroy(numbers);
     assert_ok(ditto_strategy_iterate(strategy, dataset, NULL, &iterator));
     assert_ok(ditto_strategy_value(strategy, &(ditto_tensor){ .data = &(double){ 1 }, .dtype = DITTO_F64 }, &value));
     run_all(strategy, call_all, &report, &report);
