@@ -19,6 +19,9 @@ void dti_vfail(ditto_status status, int error_number, const char *format, va_lis
 {
     int kept_errno = errno;
     char reason[128] = "", text[120]; /* strerror's own buffer is shared by all threads */
+    /* The arguments may refer to the record itself: a caller that adds words to the message of an error passes
+     * that message. */
+    char message[sizeof last_error.message];
     if (error_number != 0)
         snprintf(reason, sizeof reason, ": %s", strerror_r(error_number, text, sizeof text));
     dti_error_serial++;
@@ -28,8 +31,9 @@ void dti_vfail(ditto_status status, int error_number, const char *format, va_lis
     last_error.system_errno = status == DITTO_ERR_NO_MEMORY && error_number == 0 ? ENOMEM : error_number;
     last_error.user_code = 0;
     last_error.function = dti_public_function;
-    dti_format(last_error.message, sizeof last_error.message - strlen(reason), format, arguments);
-    memcpy(last_error.message + strlen(last_error.message), reason, strlen(reason) + 1); /* room was left for it */
+    dti_format(message, sizeof message - strlen(reason), format, arguments);
+    memcpy(message + strlen(message), reason, strlen(reason) + 1); /* room was left for it */
+    memcpy(last_error.message, message, strlen(message) + 1);
     errno = kept_errno;
 }
 

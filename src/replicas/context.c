@@ -193,6 +193,9 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
     const struct dti_frame *top = dti_frame_top;
     if (top == NULL || (top->kind == DTI_CONTEXT_CROSS && top->team == team))
         return DITTO_OK;
+    /* A dataset's function forked, and this is the child: the call itself finds that the strategy is dead. */
+    if (top->kind == DTI_CONTEXT_INPUT && dti_team_forked(top->team))
+        return DITTO_OK;
     if (top->kind == DTI_CONTEXT_UPDATE)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "called in the function of an update: there only the copy at hand is read and "

@@ -180,11 +180,15 @@ static bool post_is_finished(void *argument)
     return (int32_t)(finished - w->number) >= 0;
 }
 
-/* Without a limit: what has begun may use the leader's memory, and must return. A caller that works as replica 0 stops the
- * run when its time is over, so that peers and what has not begun are let go, and waits on. */
+/* Waits without a limit, because a function that has begun may use the leader's memory and must return. A
+ * caller that works as replica 0 stops the run when its time is over, so that its peers and the functions that
+ * have not begun are let go, and waits on. Does not wait in a child process, where there are no helpers: the
+ * leader's own share of a loop may have forked. */
 static void await(struct dti_replica *r, uint32_t device, dti_condition *condition, uint32_t number)
 {
     struct dti_crew *crew = r->crew;
+    if (dti_team_forked(r->team))
+        return;
     struct done_wait w = { &crew->device[device], number };
     struct dti_deadline limit = dti_replica_deadline(r, DITTO_FOREVER), none = { .timeout_ms = DITTO_FOREVER };
     if (dti_wait(&crew->room, 0, device, &r->patience, &limit, condition, &w))
@@ -204,11 +208,13 @@ static ditto_status check_alive(struct dti_replica *r)
     return dti_fail_forked();
 }
 
-/* When nothing runs on any device: the first error of one, or why the run was stopped. */
+/* When nothing runs on any device: the first error of one, or why the run was stopped. FORKED: see await. */
 static ditto_status outcome(struct dti_replica *r)
 {
     struct dti_crew *crew = r->crew;
     crew->outstanding = false;
+    if (dti_team_forked(r->team))
+        return dti_fail_forked();
     if (dti_stopped(&crew->failed)) {
         ditto_error error = crew->failed.error;
         dti_stop_reset(&crew->failed);

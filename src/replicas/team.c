@@ -230,8 +230,14 @@ static ditto_status tell_error(const struct dti_team *team, const struct run *ru
         dti_team_list_missing(team, run->number, missing, sizeof missing);
         char told[sizeof error.message];
         memcpy(told, error.message, sizeof told);
-        DTI_FAIL(error.status, "%s; replicas %s still run: the strategy is poisoned, only destroy is allowed", told,
-                 missing);
+        if (missing[0] != '\0')
+            DTI_FAIL(error.status, "%s; replicas %s still run: the strategy is poisoned, only destroy is allowed", told,
+                     missing);
+        else
+            DTI_FAIL(error.status,
+                     "%s; the last replica returned after it had been given up on: the strategy is poisoned, only "
+                     "destroy is allowed",
+                     told);
         memcpy(error.message, dti_error_get()->message, sizeof error.message);
     }
     dti_error_set(&error);

@@ -106,6 +106,8 @@ ditto_status ditto_scale_regularization(ditto_replica *self, double loss, double
     if (r == NULL)
         return dti_error_get()->status;
     DTI_TRY(dti_not_null(out, "out"));
+    struct dti_fenv saved = dti_fenv_enter(); /* a subnormal result stays one, whatever the host has set */
     *out = loss / r->team->n;
+    dti_fenv_leave(saved);
     return DITTO_OK;
 }

@@ -210,6 +210,20 @@ static bool any_result(const ditto_variable *v)
     return any;
 }
 
+/* Copies the result of another replica. That replica frees it when the run is stopped, but not while this one
+ * is inside. A failure stops the run, because the others would wait for this replica at the next meeting. */
+static ditto_status take_result(struct dti_replica *r, const ditto_tensor *theirs, ditto_tensor *own)
+{
+    if (!dti_go_inside(r))
+        return dti_leave(r, dti_team_stop_status(r->team));
+    ditto_status status = copy_result(r, theirs, own);
+    dti_go_outside(r);
+    if (status == DITTO_OK)
+        return DITTO_OK;
+    dti_team_stop(r->team);
+    return dti_leave(r, status);
+}
+
 /* What the owner of this replica's copy has left. A further meeting keeps it there until all have taken it. */
 static ditto_status share_result(struct dti_replica *r, const ditto_variable *v, const struct dti_same *same,
                                  ditto_tensor *result)
@@ -226,7 +240,7 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
     if (dti_owns_copy(v, r->id))
         own = *theirs;
     else if (result != NULL && theirs->dtype != 0)
-        DTI_TRY(copy_result(r, theirs, &own));
+        DTI_TRY(take_result(r, theirs, &own));
     ditto_status status = dti_sync_meet(r, same, &deadline);
     if (status == DITTO_OK && result != NULL)
         *result = own;

@@ -27,6 +27,14 @@ static void a_failure_is_recorded_with_errno_kept(void **state)
     assert_string_equal(ditto_last_error()->message, "file x: No such file or directory");
 }
 
+static void words_can_be_put_before_the_last_message(void **state)
+{
+    (void)state;
+    DTI_FAIL(DITTO_ERR_RANGE, "axis 3 of 2");
+    DTI_FAIL(DITTO_ERR_RANGE, "in step %d of the loop that trains: %s", 7, ditto_last_error()->message);
+    assert_string_equal(ditto_last_error()->message, "in step 7 of the loop that trains: axis 3 of 2");
+}
+
 static void a_long_message_is_cut_not_overrun(void **state)
 {
     char text[2000];
@@ -262,6 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_status_has_a_name_and_a_sentence),
         cmocka_unit_test(a_failure_is_recorded_with_errno_kept),
+        cmocka_unit_test(words_can_be_put_before_the_last_message),
         cmocka_unit_test(a_long_message_is_cut_not_overrun),
         cmocka_unit_test(what_stands_behind_a_long_name_stays),
         cmocka_unit_test(a_message_is_one_line),

@@ -297,6 +297,128 @@ static void a_function_that_forks_gets_forked_in_the_child(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* The leader's own share of a loop forks: the child has none of the helpers that the loop would wait for. */
+static ditto_status fork_in_the_leaders_share(size_t begin, size_t end, uint32_t device, void *child)
+{
+    (void)begin, (void)end;
+    if (device == 0)
+        *(pid_t *)child = fork();
+    return DITTO_OK;
+}
+
+static ditto_status loop_over_a_fork(ditto_replica *self, void *argument)
+{
+    pid_t child = -1;
+    ditto_status status = ditto_parallel_for(self, 0, 64, 1, DITTO_STATIC, fork_in_the_leaders_share, &child);
+    if (child == 0)
+        _exit(status == DITTO_ERR_FORKED && ditto_join(self) == DITTO_ERR_FORKED ? 0 : 1);
+    *(int *)argument = -1;
+    for (int i = 0; i < 6000 && waitpid(child, argument, WNOHANG) == 0; i++)
+        usleep(10000);
+    kill(child, SIGKILL);
+    return status;
+}
+
+static void a_loop_whose_share_forks_ends_in_the_child(void **state)
+{
+    int exit_code;
+    (void)state;
+    for (uint32_t devices = 1; devices <= 3; devices++) {
+        ditto_strategy *s = make_wide_strategy(1, devices, NULL);
+        assert_ok(ditto_strategy_run(s, loop_over_a_fork, &exit_code));
+        assert_int_equal(exit_code, 0);
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+/* A map's function forks; in the child it destroys the strategy whose iterator called it. */
+static ditto_status destroy_in_a_maps_child(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                                            void *user)
+{
+    static _Atomic int forked;
+    (void)in, (void)out, (void)random;
+    if (atomic_exchange(&forked, 1) != 0)
+        return DITTO_OK;
+    pid_t child = fork();
+    if (child == 0) {
+        double number;
+        alarm(30);
+        ditto_status read = ditto_variable_read(variable_before_fork, &number, sizeof number);
+        _exit(read == DITTO_ERR_FORKED && ditto_strategy_destroy(before_fork) == DITTO_OK ? 0 : 1);
+    }
+    waitpid(child, user, 0);
+    return DITTO_OK;
+}
+
+static void a_child_of_a_datasets_function_may_destroy_the_strategy(void **state)
+{
+    float row[4] = { 0 };
+    int exit_code = -1;
+    bool got = false;
+    ditto_tensor scalar = { .dtype = DITTO_F64 };
+    ditto_tensor rows = { .data = row, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
+    ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *dataset, *mapped;
+    ditto_value *value = NULL;
+    (void)state;
+    before_fork = make_strategy(2, NULL);
+    assert_ok(ditto_variable_create(before_fork, &scalar, NULL, &variable_before_fork));
+    assert_ok(ditto_dataset_from_arrays(&rows, 1, &dataset));
+    assert_ok(ditto_dataset_map(dataset, destroy_in_a_maps_child, &exit_code, NULL, &mapped));
+    input.global_batch = 2;
+    assert_ok(ditto_strategy_iterate(before_fork, mapped, &input, &iterator_before_fork));
+    got = ditto_iterator_next(iterator_before_fork, &value) == DITTO_OK;
+    assert_true(got);
+    ditto_value_destroy(value);
+    assert_int_equal(exit_code, 0);
+    assert_ok(ditto_iterator_destroy(iterator_before_fork));
+    assert_ok(ditto_variable_destroy(variable_before_fork));
+    ditto_dataset_destroy(mapped);
+    ditto_dataset_destroy(dataset);
+    assert_ok(ditto_strategy_destroy(before_fork));
+}
+
+/* -- a replica that comes back between the end of an inner run and that of the outer one -- */
+
+static _Atomic int inner_was_given_up;
+
+static ditto_status late_in_inner(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    while (ditto_replica_id(self) == 1 && !atomic_load(&inner_was_given_up))
+        usleep(1000);
+    return DITTO_OK;
+}
+
+static ditto_status run_inner(ditto_strategy *s, ditto_value *const *arguments, uint32_t count, void *user,
+                              ditto_value **result)
+{
+    (void)arguments, (void)count, (void)user, (void)result;
+    ditto_status status = ditto_strategy_run(s, late_in_inner, NULL);
+    atomic_store(&inner_was_given_up, 1);
+    return status;
+}
+
+static ditto_status merge_an_inner_run(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    return ditto_merge_call(self, run_inner, NULL, NULL, 0, NULL);
+}
+
+static void the_message_of_a_poisoned_run_names_no_replica_that_is_back(void **state)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *s;
+    (void)state;
+    atomic_store(&inner_was_given_up, 0);
+    options.replicas = 2;
+    options.run_timeout_ms = 50;
+    assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
+    assert_status(ditto_strategy_run(s, merge_an_inner_run, NULL), DITTO_ERR_TIMED_OUT);
+    assert_message("the last replica returned after it had been given up on");
+    assert_ok(ditto_strategy_destroy(s)); /* all have returned, so nothing is left behind */
+}
+
 /* -- coming and going -- */
 
 static void strategies_come_and_go_without_growth(void **state)
@@ -370,6 +492,9 @@ int main(void)
         cmocka_unit_test(a_strategy_is_dead_in_a_child_process),
         cmocka_unit_test(a_scope_of_before_fork_stands_in_nobodys_way),
         cmocka_unit_test(a_function_that_forks_gets_forked_in_the_child),
+        cmocka_unit_test(a_loop_whose_share_forks_ends_in_the_child),
+        cmocka_unit_test(a_child_of_a_datasets_function_may_destroy_the_strategy),
+        cmocka_unit_test(the_message_of_a_poisoned_run_names_no_replica_that_is_back),
         cmocka_unit_test(strategies_come_and_go_without_growth),
         cmocka_unit_test(wrong_options_are_refused),
     };

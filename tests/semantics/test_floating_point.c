@@ -173,7 +173,7 @@ static float number(uint64_t *random)
 struct results {
     float small[FEW], large[MANY], mean[FEW], product[FEW], own_part[FEW], started[MANY], rows[4 * FEW], dense[FEW],
         assigned[FEW], scattered[FEW], counted[FEW], trained[FEW], descended[FEW], block, normal[9];
-    double loss, scaled, average, across;
+    double loss, scaled, scaled_subnormal, average, across;
 };
 struct computing {
     ditto_variable *mirrored, *table, *counter, *trained, *descended;
@@ -248,6 +248,7 @@ static ditto_status compute(ditto_replica *self, void *argument)
     EXPECT(&c->report, ditto_block_sum(self, numbers, MANY, DITTO_F32, &r->block, NULL) == DITTO_OK);
     EXPECT(&c->report, ditto_average_loss(self, &losses, NULL, 0, &r->average) == DITTO_OK);
     EXPECT(&c->report, ditto_scale_regularization(self, 0.1, &r->scaled) == DITTO_OK);
+    EXPECT(&c->report, ditto_scale_regularization(self, 0x1p-1022, &r->scaled_subnormal) == DITTO_OK);
     ditto_random_normal_f32(&random, r->normal, 9);
     ditto_status status = compute_slices(self, c, numbers);
     if (status == DITTO_OK)
@@ -345,6 +346,7 @@ static void what_the_library_computes_has_the_same_bits_in_every_environment(voi
             SAME(normal);
             SAME(average);
             SAME(scaled);
+            SAME(scaled_subnormal);
             SAME(across);
         }
     }
