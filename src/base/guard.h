@@ -1,11 +1,13 @@
-/* src/base/guard.h - a function of the user's is left by returning from it, and in no other way.  A C++
- * exception on its way out of a user's function, or the unwinding of pthread_exit and pthread_cancel,
+/* src/base/guard.h - a function of the user's is left by returning from it, and in no other way.
+ *
+ * A C++ exception on its way out of a user's function, or the unwinding of pthread_exit and pthread_cancel,
  * would leave locks held and other replicas waiting for ever. The library's frame that called the function
  * therefore ends the process: it writes one line to stderr that says which function was left, and then an
  * exception goes to std::terminate, with the stack that threw still there for the host's handler and for a
- * debugger. Unwinding aborts.  The frame is marked in the unwind tables alone: its personality routine is
- * ours, and its language-specific data is the text that names the function. A call that returns costs
- * nothing for it. */
+ * debugger. Unwinding aborts.
+ *
+ * The frame is marked in the unwind tables alone: its personality routine is ours, and its language-specific
+ * data is the text that names the function. A call that returns costs nothing for it. */
 #ifndef DTI_GUARD_H
 #define DTI_GUARD_H
 

@@ -200,8 +200,9 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "called in the function of an update: there only the copy at hand is read and "
                         "written");
-    if (is_input(
-            top)) /* of the default strategy's iterators, too: a thread that waits for it may have another's turn */
+    /* Those of the default strategy's iterators are meant too: a thread that waits for one of these may have the
+     * turn of another strategy. */
+    if (is_input(top))
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "called in a function of a dataset, where no call of a strategy works: the strategy may be "
                         "waiting for this thread. Read what the function needs before the iterator is made, and hand "

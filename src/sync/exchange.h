@@ -25,8 +25,8 @@
 
 /* A lane of one owner. */
 struct dti_area {
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t
-        partial; /* lower half of the meeting's number << 32 | blocks whose partials are there */
+    /* The lower half of the meeting's number << 32 | the number of blocks whose partials are there. */
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t partial;
     alignas(DTI_LINE_PAIR) _Atomic uint64_t result;
     alignas(DTI_LINE_PAIR) unsigned char *partials; /* [2][most_parts][block_bytes]; constant, as the next */
     unsigned char *results;                         /* [2][block_bytes] */

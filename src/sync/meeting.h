@@ -1,11 +1,11 @@
 /* src/sync/meeting.h - where replicas meet: each announces what it calls, nobody goes on before all have.
  *
  * A meeting has a sequence number e. Each replica owns, per parity of e, a card with its call, and one slot
- * per round with a word and, for small messages, payload. There are two ways to meet: rounds   the plan of
- * rounds.h: in each round a replica writes its slot and watches those of its siblings. With one round
- * everyone watches everyone. For replicas with PUs of their own. crowded  a shared counter; the last to
- * arrive compares all calls, may combine the payloads, and releases the others. For replicas that share PUs:
- * each has to be scheduled once, not once per peer.
+ * per round with a word and, for small messages, payload. There are two ways to meet:
+ *   rounds   the plan of rounds.h: in each round a replica writes its slot and watches those of its siblings.
+ *            With one round everyone watches everyone. For replicas with PUs of their own.
+ *   crowded  a shared counter; the last to arrive compares all calls, may combine the payloads, and releases
+ *            the others. For replicas that share PUs: each has to be scheduled once, not once per peer.
  *
  * Invariants  I1  slot[e % 2][r] of a replica is written by it only, and not before it has finished meeting e
  *                 - 1.
