@@ -77,7 +77,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_tensors(ditto_s
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_slices(ditto_strategy *strategy,
                                                                         const ditto_slices *slices, size_t dense_rows,
                                                                         ditto_value **out);
-/** A variable as a value: by reference, wherever values are taken. It must live as long as the value is used. */
+/** A variable as a value: by reference, wherever values are taken. When the variable has been destroyed, every
+ *  call that looks at the contents of the value, or of what was taken from it, gives DITTO_ERR_CONTEXT. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_value(ditto_variable *variable, ditto_value **out);
 
 /** Writes one value to a variable, as ditto_variable_assign, _assign_add and _assign_sub do. From a mirrored variable it goes

@@ -119,7 +119,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *str
                                                              ditto_variable **out);
 /** NULL is allowed; also after its strategy was destroyed. Waits for a run of the strategy that another thread is in.
  *  @retval DITTO_ERR_CONTEXT  on a replica's thread; nothing was done
- *  @retval DITTO_ERR_BUSY     an optimizer works on it: destroy that first; nothing was done */
+ *  @retval DITTO_ERR_BUSY     an optimizer works on it: destroy that first; or another thread is in a call on it,
+ *                             or on a value that refers to it; nothing was done */
 DITTO_API ditto_status ditto_variable_destroy(ditto_variable *variable);
 
 /** The name. Any thread; valid until destroy. */

@@ -3,6 +3,7 @@
 #include "base/fork.h"
 
 #include <sched.h>
+#include <stdlib.h>
 
 bool dti_gate_enter_slowly(struct dti_gate *gate)
 {
@@ -56,4 +57,26 @@ void dti_gate_close(struct dti_gate *gate)
 bool dti_gate_close_alone(struct dti_gate *gate)
 {
     return change(gate, DTI_GATE_CALL | DTI_GATE_OPEN, DTI_GATE_CLOSED);
+}
+
+/* -- several -- */
+
+bool dti_gates_reserve(struct dti_gates *gates)
+{
+    if (gates->count < DTI_FEW_GATES + gates->room)
+        return true;
+    size_t room = 2 * gates->room + DTI_FEW_GATES;
+    struct dti_gate **more = realloc(gates->more, room * sizeof(struct dti_gate *));
+    if (more == NULL)
+        return false;
+    gates->more = more;
+    gates->room = room;
+    return true;
+}
+
+void dti_gates_leave(struct dti_gates *gates)
+{
+    for (size_t i = 0; i < gates->count; i++)
+        dti_gate_leave(i < DTI_FEW_GATES ? gates->few[i] : gates->more[i - DTI_FEW_GATES]);
+    free(gates->more);
 }

@@ -49,6 +49,13 @@ DTI_COMPANION void dti_gate_close(struct dti_gate *gate);
 /* Closes a gate that this thread has entered; false: another call is in too, and nothing has changed. */
 bool dti_gate_close_alone(struct dti_gate *gate);
 
+/* Whether it is closed. A thread with the turn of a strategy may rely on the answer for the strategy's
+ * dependents, because those are closed with the turn alone. */
+static inline bool dti_gate_is_closed(const struct dti_gate *gate)
+{
+    return atomic_load_explicit(&gate->word, memory_order_relaxed) % DTI_GATE_CALL == DTI_GATE_CLOSED;
+}
+
 /* Declares `name`, and leaves the gate, which has been entered, at the end of the block. NULL: there is none
  * to leave. */
 #define DTI_LEAVES_GATE(name, gate) __attribute__((cleanup(dti_gate_release), unused)) struct dti_gate *name = (gate)
@@ -57,5 +64,28 @@ static inline void dti_gate_release(struct dti_gate **gate)
     if (*gate != NULL)
         dti_gate_leave(*gate);
 }
+
+/* The gates that one call has entered, when their number is not known beforehand. */
+enum { DTI_FEW_GATES = 4 };
+struct dti_gates {
+    struct dti_gate **more; /* [room], of those behind the first few; NULL: there was always room */
+    size_t count, room;
+    struct dti_gate *few[DTI_FEW_GATES];
+};
+/* Declares `name`, without gates, and leaves those that were added at the end of the block. */
+#define DTI_LEAVES_GATES(name) __attribute__((cleanup(dti_gates_leave))) struct dti_gates name = { .room = 0 }
+bool dti_gates_reserve(struct dti_gates *gates); /* room for one more; false: no memory */
+/* A gate that was entered, or NULL, which adds nothing. There is room for it. */
+static inline void dti_gates_add(struct dti_gates *gates, struct dti_gate *gate)
+{
+    if (gate == NULL)
+        return;
+    size_t at = gates->count++;
+    if (at < DTI_FEW_GATES)
+        gates->few[at] = gate;
+    else
+        gates->more[at - DTI_FEW_GATES] = gate;
+}
+void dti_gates_leave(struct dti_gates *gates);
 
 #endif

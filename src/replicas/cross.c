@@ -86,12 +86,78 @@ void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent)
     team->dependents = dependent;
 }
 
-void dti_dependent_remove(struct dti_team *team, struct dti_dependent *dependent)
+void dti_dependent_remove(struct dti_dependent *dependent)
 {
-    (void)team; /* whose lock the caller holds */
     *dependent->before = dependent->next;
     if (dependent->next != NULL)
         dependent->next->before = dependent->before;
+}
+
+static ditto_status check(const struct dti_dependent *dependent)
+{
+    return dependent->kind->check != NULL ? dependent->kind->check(dependent) : DITTO_OK;
+}
+
+static ditto_status fail_busy(const struct dti_dependent *dependent)
+{
+    const char *name = dependent->kind->name != NULL ? dependent->kind->name(dependent) : NULL;
+    return DTI_FAIL(DITTO_ERR_BUSY, "another thread is in a call on %s%s%s%s: destroy it when that has returned",
+                    dependent->kind->what, name != NULL ? " \"" : "", name != NULL ? name : "",
+                    name != NULL ? "\"" : "");
+}
+
+/* Behind the end of its team, which has closed the gate. */
+static ditto_status destroy_orphan(struct dti_dependent *dependent)
+{
+    if (dependent->freed_by != DTI_FREED_BY_DESTROY)
+        return DITTO_OK;
+    DTI_TRY(check(dependent));
+    dependent->kind->release(dependent);
+    return DITTO_OK;
+}
+
+/* In its gate. In a child process the gate may count calls of threads that are not there. */
+static ditto_status close_gate(struct dti_dependent *dependent, bool forked)
+{
+    DTI_TRY(check(dependent));
+    if (forked)
+        /* relaxed: the child has one thread */
+        atomic_store_explicit(&dependent->gate.word, DTI_GATE_CLOSED, memory_order_relaxed);
+    else if (!dti_gate_close_alone(&dependent->gate))
+        return fail_busy(dependent);
+    return DITTO_OK;
+}
+
+/* With the turn, and the gate closed. True: the caller frees it, when the turn has been given back. */
+static bool leave_team(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    if (dependent->kind->leave != NULL)
+        dependent->kind->leave(dependent, end);
+    if (end == DTI_TEAM_IS_LEFT)
+        dependent->freed_by = DTI_FREED_BY_TEAM; /* it stays in the list, where the team's end finds it */
+    else
+        dti_dependent_remove(dependent);
+    return dependent->freed_by == DTI_FREED_BY_DESTROY;
+}
+
+ditto_status dti_dependent_destroy(struct dti_dependent *dependent)
+{
+    if (!dti_gate_enter(&dependent->gate))
+        return destroy_orphan(dependent);
+    struct dti_team *team = dependent->home; /* which the gate keeps there, and later the turn */
+    bool forked = dti_team_forked(team), freed = false;
+    bool taken = !forked && dti_team_take_turn(team); /* else the lock's holder may not be in this process */
+    ditto_status status = close_gate(dependent, forked);
+    if (status != DITTO_OK)
+        dti_gate_leave(&dependent->gate);
+    else if (forked)
+        freed = leave_team(dependent, DTI_TEAM_IS_FORKED);
+    else
+        freed = leave_team(dependent, team->poisoned ? DTI_TEAM_IS_LEFT : DTI_TEAM_ENDS);
+    dti_team_give_turn(team, taken);
+    if (freed)
+        dependent->kind->release(dependent);
+    return status;
 }
 
 ditto_status dti_watch(ditto_strategy *strategy, struct dti_dependent *dependent)
@@ -111,21 +177,9 @@ struct dti_gate *dti_strategy_hold(ditto_strategy *strategy)
     return held;
 }
 
-bool dti_dependent_hold(struct dti_dependent *dependent, struct dti_gate **held)
+bool dti_dependent_hold(const struct dti_dependent *dependent, struct dti_gate **held)
 {
-    return dti_team_hold(dependent->home, &dependent->gate, held);
-}
-
-bool dti_unwatch(ditto_strategy *strategy, struct dti_dependent *dependent)
-{
-    if (strategy == NULL)
-        return true;
-    struct dti_team *team = dti_team_of(strategy);
-    bool forked = dti_team_forked(team);
-    bool taken = !forked && dti_team_take_turn(team); /* else its holder may be a thread that is not there */
-    dependent->unwanted = team->poisoned && !forked;
-    if (!dependent->unwanted)
-        dti_dependent_remove(team, dependent);
-    dti_team_give_turn(team, taken);
-    return !dependent->unwanted;
+    struct dti_gate *gate =
+        (struct dti_gate *)(uintptr_t)&dependent->gate; /* its contents are not what const is about */
+    return dti_team_hold(dependent->home, gate, held);
 }

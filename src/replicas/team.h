@@ -78,17 +78,58 @@ enum dti_team_end {
     DTI_TEAM_IS_LEFT,   /* poisoned: a replica that never returned may still use all that it has */
 };
 
-/* Something that lives on a team and must let go of it before it is destroyed: a variable, an iterator. Zero
- * but for orphan before it is added. */
+struct dti_dependent;
+
+/* What its kind makes of the end of a dependent. A function that is NULL has nothing to do. */
+struct dti_dependent_kind {
+    /* For messages of its destroy: "the variable", and its name if it has one. */
+    const char *what;
+    const char *(*name)(const struct dti_dependent *self);
+
+    /* An error: something else needs it, so it is not destroyed. With the turn, or after the team's end. */
+    ditto_status (*check)(const struct dti_dependent *self);
+
+    /* The user destroys it while the team is there. It leaves the lists that it is in, and gives back what
+     * it has in replicas' arenas, unless the team IS_LEFT. With the turn, and behind its closed gate. */
+    void (*leave)(struct dti_dependent *self, enum dti_team_end end);
+
+    /* The team ends before it. It forgets the team, unless that IS_LEFT. With the turn, while its gate is
+     * still shut. */
+    void (*orphan)(struct dti_dependent *self, enum dti_team_end end);
+
+    /* Frees its own memory. Any thread. */
+    void (*release)(struct dti_dependent *self);
+};
+
+/* Who frees a dependent. */
+enum dti_freed_by {
+    /* The destroy that the user calls, before or after the team's end. */
+    DTI_FREED_BY_DESTROY,
+
+    /* The end of the team. The user has destroyed it while the team was poisoned, so that a replica that
+     * never returned might still use it; or it is one of the library's own, of which the user knows nothing.
+     * If the team IS_LEFT, it stays with the team. */
+    DTI_FREED_BY_TEAM,
+
+    /* It stays until the process ends. The team that it lives on was left to a replica that never returned,
+     * or a thread that is not in this child process may have been changing it. */
+    DTI_FREED_BY_NOBODY,
+};
+
+/* Something that lives on a team and must let go of it before it is destroyed: a variable, an optimizer, an
+ * iterator, a checkpointer, the values. Zero but for kind, and for freed_by where that is the team, before it
+ * is added.
+ *
+ * freed_by is written with the turn, or while the gate is shut (by the thread that shut it). A destroy reads
+ * it behind its own change, or when it has found the gate closed: the acquire of dti_gate_enter is O1 there,
+ * and the release of dti_gate_close O0. */
 struct dti_dependent {
-    /* Lets go of the team, while the gate is still shut. False: it has freed itself. */
-    bool (*orphan)(struct dti_dependent *self, enum dti_team_end end);
+    const struct dti_dependent_kind *kind;
+    enum dti_freed_by freed_by;
     struct dti_dependent *next, **before;
-    struct dti_gate gate;        /* of cross calls on it; closed when the team ends */
-    const struct dti_team *home; /* the team that it was added to, also when that has gone; compared alone */
-    /* The user has destroyed it while its team was poisoned. It stays, because a replica that never returned
-     * may use it: until the team ends, if the replica has returned by then, else until the process ends. */
-    bool unwanted;
+    struct dti_gate gate; /* of cross calls on it; closed when it is destroyed, and when the team ends */
+    /* The team that it was added to. When the gate is closed the team may have gone: compared alone then. */
+    struct dti_team *home;
 };
 
 typedef ditto_status (*dti_job)(struct dti_replica *replica, void *argument);
@@ -190,16 +231,23 @@ bool dti_team_has_turn(const struct dti_team *team);
 /* The cross calls' turn, for what needs nothing else of dti_cross_enter. False: it was this thread's already. */
 bool dti_team_take_turn(struct dti_team *team);
 void dti_team_give_turn(struct dti_team *team, bool taken);
-/* The same for libraries that stand beside this one: with the turn taken. CONTEXT, FORKED, POISONED: nothing was added. unwatch: NULL
- * is allowed, where the strategy has been destroyed; false: the strategy is poisoned, and the dependent stays, unwanted. */
+
+/* -- dependents -- */
+/* With the turn, or before anybody else knows the team. */
+void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent);
+void dti_dependent_remove(struct dti_dependent *dependent);
+/* Ends a dependent whose user destroys it: before the team, behind it, in a child process, or with a poisoned
+ * team. BUSY: another thread is in a call on it. Other errors are those of its check. After an error nothing
+ * has changed. Any context in which a thread may wait for the turn. */
+DTI_COMPANION ditto_status dti_dependent_destroy(struct dti_dependent *dependent);
+/* For libraries that stand beside this one: adds a dependent, in turn. CONTEXT, FORKED, POISONED: nothing was
+ * added. */
 DTI_COMPANION ditto_status dti_watch(ditto_strategy *strategy, struct dti_dependent *dependent);
-DTI_COMPANION bool dti_unwatch(ditto_strategy *strategy, struct dti_dependent *dependent);
 /* For them too: DTI_HOLD_STRATEGY, which gives the gate to leave, or NULL; and the same for what was added.
  * False: its strategy has been destroyed. */
 DTI_COMPANION struct dti_gate *dti_strategy_hold(ditto_strategy *strategy);
-DTI_COMPANION bool dti_dependent_hold(struct dti_dependent *dependent, struct dti_gate **held);
-void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent);
-void dti_dependent_remove(struct dti_team *team, struct dti_dependent *dependent);
+DTI_COMPANION bool dti_dependent_hold(const struct dti_dependent *dependent, struct dti_gate **held);
+
 uint64_t dti_team_run_number(const struct dti_team *team);
 
 /* Threads of the team on a PU: leaders and helpers; with helpers off, leaders that may run there. */

@@ -90,11 +90,11 @@ uint32_t dti_team_threads_on(const struct dti_team *team, uint32_t pu)
     return threads;
 }
 
-/* Dependents before `end`; those that nobody wants are closed for good. */
+/* Dependents before `end`; those that the user has destroyed are closed for good. */
 static void open_gates(struct dti_team *team, const struct dti_dependent *end)
 {
     for (struct dti_dependent *d = team->dependents; d != end; d = d->next)
-        if (!d->unwanted)
+        if (!dti_gate_is_closed(&d->gate))
             dti_gate_open(&d->gate);
     dti_gate_open(&team->gate);
 }
@@ -104,7 +104,7 @@ static bool shut_gates(struct dti_team *team)
     struct dti_dependent *d = team->dependents;
     if (!dti_gate_shut(&team->gate))
         return false;
-    while (d != NULL && (d->unwanted || dti_gate_shut(&d->gate)))
+    while (d != NULL && (dti_gate_is_closed(&d->gate) || dti_gate_shut(&d->gate)))
         d = d->next;
     if (d != NULL)
         open_gates(team, d);
@@ -137,16 +137,31 @@ static void close_gate(struct dti_gate *gate, enum dti_team_end end)
         dti_gate_close(gate);
 }
 
-/* What is left stays in the list, so that it is found by those who look for leaks. */
+/* All forget the team before those that it frees are freed, because one may refer to another. What is left
+ * stays in the list, so that it is found by those who look for leaks. A dependent that the user frees may go
+ * as soon as its gate is closed, which therefore comes last. */
 static void orphan_dependents(struct dti_team *team, enum dti_team_end end)
 {
+    struct dti_dependent *mine = NULL;
     for (struct dti_dependent *d = team->dependents, *next; d != NULL; d = next) {
         next = d->next;
         if (end != DTI_TEAM_IS_LEFT)
-            dti_dependent_remove(team, d);
-        bool unwanted = d->unwanted; /* then its gate has long been closed */
-        if (d->orphan(d, end) && !unwanted)
+            dti_dependent_remove(d);
+        if (d->kind->orphan != NULL)
+            d->kind->orphan(d, end);
+        if (d->freed_by == DTI_FREED_BY_DESTROY && end == DTI_TEAM_IS_LEFT)
+            d->freed_by = DTI_FREED_BY_NOBODY;
+        if (d->freed_by == DTI_FREED_BY_TEAM && end != DTI_TEAM_IS_LEFT) {
+            d->next = mine;
+            mine = d;
+        }
+        if (!dti_gate_is_closed(&d->gate))
             close_gate(&d->gate, end);
+    }
+    while (mine != NULL) {
+        struct dti_dependent *d = mine;
+        mine = d->next;
+        d->kind->release(d);
     }
     close_gate(&team->gate, end);
 }

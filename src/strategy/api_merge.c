@@ -65,12 +65,7 @@ ditto_status ditto_update(ditto_replica *self, ditto_variable *variable, ditto_u
 {
     DTI_ENTER();
     struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
-    DTI_TRY(dti_variable_check_alive(variable));
-    if (variable->team->strategy != r->team->strategy)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another strategy than replica %u",
-                        variable->name, r->id);
+    DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(check_function(function != NULL, "what is called on every copy"));
     DTI_TRY(check_tensors(arguments, count));
     return dti_update_here(r, variable, &(struct dti_update_wish){ function, user, count }, arguments, result);

@@ -9,10 +9,11 @@ static ditto_status check_call(const ditto_strategy *strategy, const void *out)
     return dti_strategy_check_usable(strategy);
 }
 
-static ditto_status check(const ditto_strategy *strategy, const ditto_value *value, const void *out)
+static ditto_status check(const ditto_strategy *strategy, const ditto_value *value, const void *out,
+                          struct dti_gates *held)
 {
     DTI_TRY(check_call(strategy, out));
-    return dti_value_check_own(value, strategy, "value");
+    return dti_value_hold_own(value, strategy, "value", held);
 }
 
 ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const ditto_value *value, const int32_t *axes,
@@ -20,7 +21,8 @@ ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const 
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(check(strategy, value, out));
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(check(strategy, value, out, &held));
     if (num_axes != 0)
         DTI_TRY(dti_not_null(axes, "axes"));
     return dti_reduce_value(strategy, op, value, num_axes != 0 ? axes : NULL, num_axes, out);
@@ -32,7 +34,8 @@ ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, co
     ditto_tensor tensor;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(check(strategy, value, out));
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(check(strategy, value, out, &held));
     DTI_TRY(dti_reduce_value(strategy, op, value, NULL, 0, &reduced));
     ditto_status status = dti_look_tensor(reduced, &tensor);
     if (status == DITTO_OK)
@@ -45,13 +48,14 @@ ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy, const ditto_v
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(check(strategy, slices, out));
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(check(strategy, slices, out, &held));
     if (slices->kind != DITTO_SLICES)
         return DTI_FAIL(DITTO_ERR_INVALID, "%s has no slices to merge", dti_value_kind_words(slices->kind));
     return dti_merge_slices(slices, out);
 }
 
-static ditto_status check_places(const ditto_strategy *strategy, const ditto_places *places)
+static ditto_status check_places(const ditto_strategy *strategy, const ditto_places *places, struct dti_gates *held)
 {
     if (places->of == NULL) {
         uint32_t n = dti_team_of(strategy)->n;
@@ -59,10 +63,9 @@ static ditto_status check_places(const ditto_strategy *strategy, const ditto_pla
             return DTI_FAIL(DITTO_ERR_RANGE, "replica %u as a place: the strategy has %u", places->replica, n);
         return DITTO_OK;
     }
-    DTI_TRY(dti_value_check_own(places->of, strategy, "places"));
-    if (places->of->kind == DITTO_VARIABLE)
-        return dti_variable_check_alive(places->of->variable);
-    if (places->of->kind != DITTO_PER_REPLICA && places->of->kind != DITTO_MIRRORED_VALUE)
+    DTI_TRY(dti_value_hold_own(places->of, strategy, "places", held));
+    if (places->of->kind != DITTO_VARIABLE && places->of->kind != DITTO_PER_REPLICA &&
+        places->of->kind != DITTO_MIRRORED_VALUE)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "places.of names no places, because it is %s: give a per-replica or mirrored value, or a "
                         "variable, or leave it NULL and set places.replica",
@@ -80,9 +83,10 @@ ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op o
     if (count == 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "count = 0: a batch has at least one value");
     DTI_TRY(check_call(strategy, out));
+    DTI_LEAVES_GATES(held);
     for (uint32_t i = 0; i < count; i++) {
-        DTI_TRY(dti_value_check_item(values[i], strategy, "values", i));
-        DTI_TRY_OF(check_places(strategy, &places[i]), "places[%u]", i);
+        DTI_TRY(dti_value_hold_item(values[i], strategy, "values", i, &held));
+        DTI_TRY_OF(check_places(strategy, &places[i], &held), "places[%u]", i);
     }
     return dti_reduce_to_places(strategy, op, values, places, count, out);
 }
@@ -92,8 +96,9 @@ ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, con
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(check(strategy, value, out));
-    DTI_TRY(check_places(strategy, &places));
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(check(strategy, value, out, &held));
+    DTI_TRY(check_places(strategy, &places, &held));
     return dti_reduce_to_places(strategy, op, &value, &places, 1, out);
 }
 
@@ -107,7 +112,8 @@ ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_t
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_tensor_check(tensor, &bytes));
     DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
-    DTI_TRY(check_places(strategy, &places));
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(check_places(strategy, &places, &held));
     return dti_broadcast_to_places(strategy, tensor, &places, out);
 }
 
@@ -115,7 +121,8 @@ ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(check(strategy, value, out));
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(check(strategy, value, out, &held));
     return dti_gather_value(strategy, value, axis, out);
 }
 

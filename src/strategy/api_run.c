@@ -147,12 +147,8 @@ ditto_status ditto_return_variable(ditto_replica *self, const char *name, ditto_
     struct dti_result *result;
     DTI_ENTER();
     struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
-    DTI_TRY(dti_variable_check_alive(variable));
+    DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(dti_variable_check_whole(variable, "the value of"));
-    if (variable->team->strategy != r->team->strategy)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another strategy", variable->name);
     DTI_TRY(dti_result_place(r, name, DITTO_VARIABLE, &results, &result));
     result->variable = variable;
     dti_result_done(results, result);

@@ -69,15 +69,14 @@ ditto_status ditto_variable_value(ditto_variable *variable, ditto_value **out)
     DTI_HOLD_VARIABLE(variable);
     DTI_TRY(dti_variable_check_whole(variable, "the value of"));
     DTI_TRY(check_making(variable->team->strategy, variable, "variable", out));
-    DTI_TRY(dti_value_make(variable->team->strategy, DITTO_VARIABLE, out));
-    (*out)->variable = variable;
-    return DITTO_OK;
+    return dti_value_make_variable(variable->team->strategy, variable, out);
 }
 
 static ditto_status assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value)
 {
     DTI_HOLD_VARIABLE(v);
-    DTI_TRY(dti_value_check_own(value, v->team->strategy, "the value"));
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(dti_value_hold_own(value, v->team->strategy, "the value", &held));
     DTI_TRY(dti_context_check_cross(v->team));
     DTI_TRY(dti_rule_check(rule, v->spec.dtype));
     return dti_assign_value(v, rule, value);
@@ -118,8 +117,9 @@ ditto_status ditto_strategy_regroup(ditto_strategy *strategy, const ditto_value 
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check_making(strategy, values, "values", out));
+    DTI_LEAVES_GATES(held);
     for (uint32_t i = 0; i < dti_team_of(strategy)->n; i++)
-        DTI_TRY(dti_value_check_item(values[i], strategy, "values", i));
+        DTI_TRY(dti_value_hold_item(values[i], strategy, "values", i, &held));
     return dti_regroup(strategy, values, always_wrap != 0, out);
 }
 
@@ -143,16 +143,18 @@ ditto_value_kind ditto_value_kind_of(const ditto_value *value)
 ditto_status ditto_value_element_spec(const ditto_value *value, ditto_tensor *out)
 {
     DTI_ENTER();
-    DTI_HOLD_VALUE(value);
+    DTI_HOLD_VALUE(value, held);
     DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_value_hold_variables(value, &held));
     return dti_look_spec(value, out);
 }
 
 ditto_status ditto_value_tensor(const ditto_value *value, ditto_tensor *out)
 {
     DTI_ENTER();
-    DTI_HOLD_VALUE(value);
+    DTI_HOLD_VALUE(value, held);
     DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_value_hold_variables(value, &held));
     return dti_look_tensor(value, out);
 }
 
@@ -160,8 +162,9 @@ ditto_status ditto_value_f64(const ditto_value *value, double *out)
 {
     ditto_tensor tensor;
     DTI_ENTER();
-    DTI_HOLD_VALUE(value);
+    DTI_HOLD_VALUE(value, held);
     DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_value_hold_variables(value, &held));
     DTI_TRY(dti_look_tensor(value, &tensor));
     return dti_tensor_number(&tensor, out);
 }
@@ -176,16 +179,17 @@ static ditto_status check_replica(const ditto_value *value, uint32_t replica)
 ditto_status ditto_value_component(const ditto_value *value, uint32_t replica, ditto_tensor *out)
 {
     DTI_ENTER();
-    DTI_HOLD_VALUE(value);
+    DTI_HOLD_VALUE(value, held);
     DTI_TRY(check_replica(value, replica));
     DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_value_hold_variables(value, &held));
     return dti_look_component(value, replica, out);
 }
 
 ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica, ditto_slices *out, size_t *dense_rows)
 {
     DTI_ENTER();
-    DTI_HOLD_VALUE(value);
+    DTI_HOLD_VALUE(value, held);
     DTI_TRY(check_replica(value, replica));
     DTI_TRY(dti_not_null(out, "out"));
     if (value->kind != DITTO_SLICES)
@@ -214,7 +218,7 @@ const char *ditto_value_member_name(const ditto_value *value, uint32_t member)
 ditto_status ditto_value_member(const ditto_value *value, const char *path, const ditto_value **out)
 {
     DTI_ENTER();
-    DTI_HOLD_VALUE(value);
+    DTI_HOLD_VALUE(value, held);
     DTI_TRY(dti_not_null(out, "out"));
     const ditto_value *found = dti_value_find(value, path);
     if (found == NULL)
@@ -231,7 +235,7 @@ const ditto_value *ditto_value_container(const ditto_value *component)
 ditto_status ditto_value_select(ditto_value *value, uint32_t replica, ditto_value **out)
 {
     DTI_ENTER();
-    DTI_HOLD_VALUE(value);
+    DTI_HOLD_VALUE(value, held);
     DTI_TRY(check_replica(value, replica));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_context_check_cross(value->strategy->base.team));
@@ -246,7 +250,8 @@ ditto_status ditto_strategy_local_results(ditto_strategy *strategy, ditto_value 
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_not_null(count, "count"));
-    DTI_TRY(dti_value_check_own(value, strategy, "value"));
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(dti_value_hold_own(value, strategy, "value", &held));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
     DTI_TRY(dti_strategy_check_usable(strategy));
     return dti_look_local_results(value, out, count);
@@ -258,7 +263,8 @@ ditto_status ditto_local(ditto_replica *self, const ditto_value *value, ditto_te
     const struct dti_replica *r = dti_self(self);
     if (r == NULL)
         return dti_error_get()->status;
-    DTI_TRY(dti_value_check_own(value, r->team->strategy, "value"));
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(dti_value_hold_own(value, r->team->strategy, "value", &held));
     DTI_TRY(dti_not_null(out, "out"));
     return dti_look_component(value, r->id, out);
 }

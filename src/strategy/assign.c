@@ -68,7 +68,6 @@ ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto
 {
     ditto_tensor tensor;
     if (value->kind == DITTO_VARIABLE) {
-        DTI_TRY(dti_variable_check_alive(value->variable));
         DTI_TRY(dti_spec_check(&v->spec, v->name, &value->variable->spec, "the value"));
         return assign_variable(v, rule, value->variable);
     }

@@ -4,7 +4,7 @@
 
 #include "strategy/strategy.h"
 
-/* Cross context; both have been checked to be alive, and of one strategy. */
+/* Cross context; the variable and those of the value are held, and all are of one strategy. */
 ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value);
 
 #endif

@@ -102,8 +102,6 @@ ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *v, ui
         *out = dti_value_keep(v);
         return DITTO_OK;
     }
-    if (v->kind == DITTO_VARIABLE)
-        DTI_TRY(dti_variable_check_alive(v->variable));
     DTI_TRY(dti_parts_open(v, &parts));
     ditto_status status = dti_value_make(strategy, DITTO_PLAIN, &result);
     if (status == DITTO_OK)

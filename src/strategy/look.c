@@ -62,8 +62,6 @@ void dti_parts_close(struct dti_parts *parts)
 
 ditto_status dti_look_component(const ditto_value *v, uint32_t replica, ditto_tensor *out)
 {
-    if (v->kind == DITTO_VARIABLE)
-        DTI_TRY(dti_variable_check_alive(v->variable));
     if (dti_value_part(v, replica, out))
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_INVALID, "%s is not one tensor: %s", dti_value_kind_words(v->kind),

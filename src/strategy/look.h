@@ -1,4 +1,5 @@
-/* src/strategy/look.h - what can be seen of a value. The value is checked already. */
+/* src/strategy/look.h - what can be seen of a value. The value is checked already, and the variables that it
+ * refers to are held wherever its contents are looked at (dti_value_hold_variables). */
 #ifndef DTI_LOOK_H
 #define DTI_LOOK_H
 

@@ -81,8 +81,6 @@ static ditto_status plan_delivery(const struct deliveries *all, struct delivery 
         return DTI_FAIL(DITTO_ERR_INVALID, "a nest reduced to places: give its members, as a batch");
     if (d->from->kind == DITTO_SLICES)
         return to_variable(d) || d->from->dense_rows != 0 ? plan_dense(all, d) : plan_sparse(all, d);
-    if (d->from->kind == DITTO_VARIABLE)
-        DTI_TRY(dti_variable_check_alive(d->from->variable));
     dti_value_part(d->from, 0, &d->spec);
     DTI_TRY(dti_reduce_check(all->op, d->spec.dtype));
     if (dti_is_one_value(d->from)) {

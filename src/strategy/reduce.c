@@ -211,8 +211,6 @@ static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const di
 static ditto_status check_leaf(const ditto_strategy *strategy, ditto_op op, const ditto_value *v)
 {
     ditto_tensor spec;
-    if (v->kind == DITTO_VARIABLE)
-        DTI_TRY(dti_variable_check_alive(v->variable));
     dti_value_part(v, 0, &spec);
     DTI_TRY(dti_reduce_check(op, spec.dtype));
     return dti_is_one_value(v) ? dti_reduce_check_once(strategy, op) : DITTO_OK;

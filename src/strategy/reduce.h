@@ -1,4 +1,5 @@
-/* src/strategy/reduce.h - distributed values combined into one. The values are checked to be of the strategy. */
+/* src/strategy/reduce.h - distributed values combined into one. The values are checked to be of the strategy,
+ * and their variables are held. */
 #ifndef DTI_REDUCE_H
 #define DTI_REDUCE_H
 

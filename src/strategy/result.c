@@ -109,10 +109,11 @@ static ditto_status take_result(ditto_strategy *strategy, const struct dti_run_c
     ditto_value *value;
     for (uint32_t i = 1; i < strategy->base.team->n; i++)
         DTI_TRY(check_same_kind(first, find(results_of(strategy, call, i), first->name, place), i));
+    if (first->kind == DITTO_VARIABLE)
+        return dti_value_make_variable(strategy, first->variable, out);
     DTI_TRY(dti_value_make(strategy, first->kind, &value));
-    value->variable = first->variable;
     value->dense_rows = first->dense_rows;
-    for (uint32_t i = 0; i < strategy->base.team->n && first->kind != DITTO_VARIABLE; i++)
+    for (uint32_t i = 0; i < strategy->base.team->n; i++)
         take_part(value, i, find(results_of(strategy, call, i), first->name, place));
     *out = value;
     return DITTO_OK;

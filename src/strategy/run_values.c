@@ -20,8 +20,6 @@ static ditto_status check_batch(const ditto_value *v, const char *name)
 static ditto_status check_argument(const ditto_value *v, const ditto_strategy *strategy, bool dynamic, const char *name)
 {
     DTI_TRY(dti_value_check_own(v, strategy, name));
-    if (v->kind == DITTO_VARIABLE)
-        DTI_TRY(dti_variable_check_alive(v->variable));
     if (!dynamic)
         DTI_TRY(check_batch(v, name));
     for (uint32_t i = 0; i < v->members; i++)
@@ -53,8 +51,11 @@ ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_
                                      const ditto_run_options *options, uint64_t *steps_done, ditto_value **result)
 {
     struct dti_frame frame;
-    if (wish->values != NULL)
+    DTI_LEAVES_GATES(held);
+    if (wish->values != NULL) {
         DTI_TRY(check_argument(wish->values, strategy, options->dynamic_batch != DITTO_OFF, "arguments"));
+        DTI_TRY(dti_value_hold_variables(wish->values, &held));
+    }
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
     ditto_status status = run_and_collect(strategy, wish, options, steps_done, result);
     dti_cross_leave(strategy->base.team, &frame);

@@ -86,7 +86,6 @@ static ditto_status make_sync(struct dti_team *team, const ditto_strategy_option
 static void release(ditto_strategy *strategy)
 {
     ditto_placement_destroy(strategy->placement);
-    dti_values_close(strategy->values);
     free(strategy->locker);
     free(strategy->merging);
     free(strategy);
@@ -110,8 +109,7 @@ static ditto_status make_lockers(ditto_strategy *strategy)
 static ditto_status furnish(ditto_strategy *strategy, const ditto_strategy_options *o)
 {
     strategy->base.team->strategy = strategy;
-    strategy->values->team = strategy->base.team;
-    strategy->values->process = strategy->base.team->process;
+    DTI_TRY(dti_values_make(strategy));
     DTI_TRY(make_sync(strategy->base.team, o));
     DTI_TRY(make_lockers(strategy));
     return strategy->kind->settle(strategy, o);
@@ -127,9 +125,7 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
     memset(strategy, 0, sizeof *strategy);
     strategy->kind = kind;
     strategy->caller_node = dti_node_of_caller();
-    strategy->values = dti_values_make();
-    ditto_status status = strategy->values != NULL ? dti_strategy_place(o, &strategy->machine, &strategy->placement)
-                                                   : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
+    ditto_status status = dti_strategy_place(o, &strategy->machine, &strategy->placement);
     if (status == DITTO_OK)
         status = make_team(o, &strategy->machine, strategy->placement, dti_is_default(strategy), &strategy->base.team);
     if (status != DITTO_OK) {
@@ -157,8 +153,6 @@ static _Atomic(ditto_strategy *) left;
 
 static ditto_status leave(ditto_strategy *strategy)
 {
-    dti_gate_close(&strategy->values->gate);
-    dti_values_leave(strategy->values);
     strategy->next_left = atomic_load_explicit(&left, memory_order_relaxed); /* nobody follows it */
     while (!atomic_compare_exchange_weak_explicit(&left, &strategy->next_left, strategy, memory_order_relaxed,
                                                   memory_order_relaxed))
@@ -172,10 +166,6 @@ static ditto_status destroy_in_child(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
     dti_scope_forget(team);
-    pthread_mutex_init(&strategy->values->lock, NULL);
-    atomic_store_explicit(&strategy->values->gate.word, DTI_GATE_CLOSED, memory_order_relaxed);
-    dti_values_close(strategy->values);
-    strategy->values = NULL;
     dti_sync_destroy(team);
     ditto_status status = dti_team_destroy(team);
     release(strategy);
@@ -197,16 +187,11 @@ static ditto_status close(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
     DTI_TRY(dti_team_close(team));
-    ditto_status status = DITTO_OK;
     /* relaxed: entering a scope is a call, and there is none */
-    if (atomic_load_explicit(&team->scopes, memory_order_relaxed) != 0)
-        status = fail_entered(team);
-    else if (!dti_gate_shut(&strategy->values->gate))
-        status = DTI_FAIL(DITTO_ERR_BUSY,
-                          "another thread is in a call on a value of the strategy: destroy the strategy when "
-                          "that has returned");
-    if (status != DITTO_OK)
-        dti_team_reopen(team);
+    if (atomic_load_explicit(&team->scopes, memory_order_relaxed) == 0)
+        return DITTO_OK;
+    ditto_status status = fail_entered(team);
+    dti_team_reopen(team);
     return status;
 }
 
@@ -235,9 +220,6 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
         unpoison(strategy);
     if (team->poisoned)
         return leave(strategy);
-    dti_gate_close(&strategy->values->gate);
-    dti_values_close(strategy->values);
-    strategy->values = NULL;
     dti_sync_destroy(team);
     ditto_status status = dti_team_destroy(team);
     release(strategy);

@@ -50,8 +50,6 @@ static ditto_status check_argument(const ditto_value *argument)
     if (argument->kind == DITTO_NEST || argument->kind == DITTO_SLICES)
         return DTI_FAIL(DITTO_ERR_INVALID, "%s is no argument of an update: give tensors",
                         dti_value_kind_words(argument->kind));
-    if (argument->kind == DITTO_VARIABLE)
-        DTI_TRY(dti_variable_check_alive(argument->variable));
     return DITTO_OK;
 }
 
@@ -146,8 +144,9 @@ ditto_status dti_update_across(ditto_variable *v, const struct dti_update_wish *
 {
     struct updating u = { v, wish, arguments, NULL };
     bool any = false;
+    DTI_LEAVES_GATES(held);
     for (uint32_t k = 0; k < wish->count; k++) {
-        DTI_TRY(dti_value_check_item(arguments[k], v->team->strategy, "arguments", k));
+        DTI_TRY(dti_value_hold_item(arguments[k], v->team->strategy, "arguments", k, &held));
         DTI_TRY_OF(check_argument(arguments[k]), "arguments[%u]", k);
     }
     if (results == NULL)

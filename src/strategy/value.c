@@ -7,14 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct dti_values *dti_values_make(void)
-{
-    struct dti_values *values = calloc(1, sizeof *values);
-    if (values != NULL)
-        pthread_mutex_init(&values->lock, NULL);
-    return values;
-}
-
 static bool is_wide(ditto_value_kind kind)
 {
     return kind == DITTO_PER_REPLICA || kind == DITTO_MIRRORED_VALUE || kind == DITTO_SLICES;
@@ -65,8 +57,10 @@ ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, dit
         values->kept[wide] = v->next;
     else if ((v = allocate(wide, strategy->base.team->n)) != NULL)
         values->allocations++;
-    if (v != NULL)
+    if (v != NULL) {
         add_used(values, v);
+        values->references++;
+    }
     pthread_mutex_unlock(&values->lock);
     if (v == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a value");
@@ -76,6 +70,14 @@ ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, dit
     v->depth = 0;
     atomic_store_explicit(&v->references, 1, memory_order_relaxed); /* nobody else has it */
     *out = v;
+    return DITTO_OK;
+}
+
+ditto_status dti_value_make_variable(ditto_strategy *strategy, ditto_variable *variable, ditto_value **out)
+{
+    DTI_TRY(dti_value_make(strategy, DITTO_VARIABLE, out));
+    (*out)->variable = variable;
+    dti_variable_keep(variable);
     return DITTO_OK;
 }
 
@@ -147,6 +149,9 @@ static void drop_others(ditto_value *v)
     v->members = 0;
     dti_value_drop(v->container);
     v->container = NULL;
+    /* A replica of a poisoned run may still look at it. Then the variable stays, also if it was destroyed. */
+    if (v->kind == DITTO_VARIABLE)
+        dti_variable_drop(v->variable);
 }
 
 static void end_home(struct dti_values *values)
@@ -161,20 +166,18 @@ static void put_away(ditto_value *v)
     struct dti_values *home = v->home;
     pthread_mutex_lock(&home->lock);
     give_components(v);
-    if (!home->closed) {
+    enum dti_freed_by freed_by = home->values_freed_by;
+    if (freed_by == DTI_FREED_BY_TEAM) {
         *v->before = v->next;
         if (v->next != NULL)
             v->next->before = v->before;
         v->next = home->kept[v->wide];
         home->kept[v->wide] = v;
-        pthread_mutex_unlock(&home->lock);
-        return;
     }
-    bool last = --home->orphans == 0 && !home->left, left = home->left;
+    bool last = --home->references == 0;
     pthread_mutex_unlock(&home->lock);
-    if (left)
-        return;
-    release(v);
+    if (freed_by == DTI_FREED_BY_DESTROY)
+        release(v);
     if (last)
         end_home(home);
 }
@@ -190,32 +193,51 @@ void dti_value_drop(ditto_value *v)
     put_away(v);
 }
 
-void dti_values_close(struct dti_values *values)
+/* -- all of them -- */
+
+static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
 {
-    if (values == NULL)
-        return;
+    struct dti_values *values = (struct dti_values *)dependent;
+    if (end == DTI_TEAM_IS_FORKED) /* its holder may be a thread that is not here */
+        pthread_mutex_init(&values->lock, NULL);
     pthread_mutex_lock(&values->lock);
-    values->closed = true;
-    for (ditto_value *v = values->used; v != NULL; v = v->next, values->orphans++)
+    values->values_freed_by = end == DTI_TEAM_IS_LEFT ? DTI_FREED_BY_NOBODY : DTI_FREED_BY_DESTROY;
+    for (ditto_value *v = values->used; v != NULL && end != DTI_TEAM_IS_LEFT; v = v->next)
         v->strategy = NULL;
-    for (int wide = 0; wide < 2; wide++)
+    for (int wide = 0; wide < 2 && end != DTI_TEAM_IS_LEFT; wide++)
         for (ditto_value *v = values->kept[wide], *next; v != NULL; v = next) {
             next = v->next;
             release(v);
         }
-    bool none = values->orphans == 0;
     pthread_mutex_unlock(&values->lock);
-    if (none)
+}
+
+static void drop_home(struct dti_dependent *dependent)
+{
+    struct dti_values *values = (struct dti_values *)dependent;
+    pthread_mutex_lock(&values->lock);
+    bool last = --values->references == 0;
+    pthread_mutex_unlock(&values->lock);
+    if (last)
         end_home(values);
 }
 
-void dti_values_leave(struct dti_values *values)
+static const struct dti_dependent_kind values_kind = { .orphan = orphan, .release = drop_home };
+
+ditto_status dti_values_make(ditto_strategy *strategy)
 {
-    pthread_mutex_lock(&values->lock);
-    values->closed = values->left = true;
-    for (const ditto_value *v = values->used; v != NULL; v = v->next)
-        values->orphans++;
-    pthread_mutex_unlock(&values->lock);
+    struct dti_team *team = strategy->base.team;
+    struct dti_values *values = calloc(1, sizeof *values);
+    if (values == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
+    pthread_mutex_init(&values->lock, NULL);
+    values->process = team->process;
+    values->references = 1;
+    values->values_freed_by = values->dependent.freed_by = DTI_FREED_BY_TEAM;
+    values->dependent.kind = &values_kind;
+    dti_dependent_add(team, &values->dependent);
+    strategy->values = values;
+    return DITTO_OK;
 }
 
 /* -- checks -- */
@@ -235,23 +257,33 @@ static ditto_status fail_orphaned(const char *name)
     return DTI_FAIL(DITTO_ERR_CONTEXT, "%s: its strategy has been destroyed, and its components with it", name);
 }
 
-ditto_status dti_value_hold(const ditto_value *value, struct dti_gate **held)
+ditto_status dti_value_hold(const ditto_value *value, struct dti_gates *held)
 {
+    struct dti_gate *gate = NULL;
     DTI_TRY(dti_not_null(value, "value"));
-    return dti_team_hold(value->home->team, &value->home->gate, held) ? DITTO_OK : fail_orphaned("value");
+    if (!dti_dependent_hold(&value->home->dependent, &gate))
+        return fail_orphaned("value");
+    dti_gates_add(held, gate); /* there is room, because it is the first */
+    return DITTO_OK;
 }
 
-ditto_status dti_value_check(const ditto_value *value, const char *name)
+ditto_status dti_value_hold_variables(const ditto_value *v, struct dti_gates *held)
 {
-    if (value == NULL)
-        return dti_not_null(value, name);
-    return value->strategy != NULL ? DITTO_OK : fail_orphaned(name);
+    if (v->kind == DITTO_VARIABLE)
+        return dti_variable_hold_kept(v->variable, held);
+    for (uint32_t i = 0; i < v->members; i++)
+        DTI_TRY(dti_value_hold_variables(v->member[i].value, held));
+    /* A component that was taken from a variable lies in the variable's copy. */
+    bool taken = v->container != NULL && v->container->kind == DITTO_VARIABLE;
+    return taken ? dti_variable_hold_kept(v->container->variable, held) : DITTO_OK;
 }
 
 ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name)
 {
-    DTI_TRY(dti_value_check(value, name));
+    DTI_TRY(dti_not_null(value, name));
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): checked in the line above */
+    if (value->strategy == NULL)
+        return fail_orphaned(name);
     if (value->strategy != strategy)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "mixing strategies: %s belongs to another strategy; make it again with this one", name);
@@ -266,6 +298,20 @@ ditto_status dti_value_check_item(const ditto_value *value, const ditto_strategy
         return DITTO_OK;
     snprintf(name, sizeof name, "%s[%u]", list, index);
     return dti_value_check_own(value, strategy, name);
+}
+
+ditto_status dti_value_hold_own(const ditto_value *value, const ditto_strategy *strategy, const char *name,
+                                struct dti_gates *held)
+{
+    DTI_TRY(dti_value_check_own(value, strategy, name));
+    return dti_value_hold_variables(value, held);
+}
+
+ditto_status dti_value_hold_item(const ditto_value *value, const ditto_strategy *strategy, const char *list,
+                                 uint32_t index, struct dti_gates *held)
+{
+    DTI_TRY(dti_value_check_item(value, strategy, list, index));
+    return dti_value_hold_variables(value, held);
 }
 
 const char *dti_value_kind_words(ditto_value_kind kind)

@@ -23,7 +23,7 @@ struct ditto_value {
     ditto_value *next, **before; /* among the strategy's values that are in use; next: also among those that are kept */
     ditto_value *container;      /* that this was taken from, a reference; NULL: from none */
     uint32_t replica;            /* that it was taken for */
-    ditto_variable *variable;    /* of DITTO_VARIABLE */
+    ditto_variable *variable;    /* of DITTO_VARIABLE: a reference, also when the variable was destroyed */
     ditto_tensor plain;          /* of DITTO_PLAIN */
     void *memory;                /* plain's, if it is the value's own, of `room` bytes */
     size_t room;
@@ -42,32 +42,42 @@ struct ditto_value {
 /* A strategy's values: those in use, so that they can be told when it goes, and those that are kept for the next ones. Lives until
  * the strategy has gone, and the last of them. */
 struct dti_values {
-    struct dti_gate gate;        /* of calls on values; closed when the strategy goes */
-    const struct dti_team *team; /* the strategy's, also when that has gone; compared alone */
-    uint32_t process;            /* that the strategy was made in (base/fork.h) */
+    /* First. Its gate is that of calls on values. The end of the team drops the team's reference. */
+    struct dti_dependent dependent;
+
+    uint32_t process; /* that the strategy was made in (base/fork.h) */
     pthread_mutex_t lock;
     ditto_value *used, *kept[2]; /* narrow ones, wide ones */
-    size_t orphans;              /* in use when the strategy went: then there are no others */
-    bool closed;                 /* it has gone */
-    bool left;                   /* poisoned: a replica that never returned may use values, so none is freed */
+    size_t references;           /* the team's, and one of each value in use */
+
+    /* Who frees a value that is dropped. The team: it is kept for the next one. DTI_FREED_BY_DESTROY: the
+     * strategy has gone, and the value is freed at once. DTI_FREED_BY_NOBODY: a replica that never returned
+     * may use it. */
+    enum dti_freed_by values_freed_by;
     uint64_t allocations;
 };
-struct dti_values *dti_values_make(void); /* NULL: no memory. Team and process are set when there is a team */
-/* The strategy goes, before its replicas' memory does: values in use lose their components. NULL is allowed. */
-void dti_values_close(struct dti_values *values);
-/* The same for a strategy that stays because a replica may still use it: nothing is freed, now or later. */
-void dti_values_leave(struct dti_values *values);
+/* The strategy, whose team is there and known to nobody else, gets its values. NO_MEMORY. */
+ditto_status dti_values_make(ditto_strategy *strategy);
 
 /* First in a public function that takes a value and no strategy: NULL is INVALID, and a value whose strategy
- * was destroyed is CONTEXT; else the strategy is not destroyed before the function returns. */
-#define DTI_HOLD_VALUE(value)           \
-    DTI_LEAVES_GATE(held_value_, NULL); \
-    DTI_TRY(dti_value_hold((value), &held_value_))
-ditto_status dti_value_hold(const ditto_value *value, struct dti_gate **held);
+ * was destroyed is CONTEXT; else the strategy is not destroyed before the function returns. `held` is the
+ * name of the gates, to which dti_value_hold_variables adds. */
+#define DTI_HOLD_VALUE(value, held) \
+    DTI_LEAVES_GATES(held);         \
+    DTI_TRY(dti_value_hold((value), &held))
+ditto_status dti_value_hold(const ditto_value *value, struct dti_gates *held);
+
+/* A value that is a variable, or was taken from one, refers to the variable's copies, and does not keep them.
+ * So every call that looks at the contents of values first holds the variables of all of them and of their
+ * members, until it returns. A call that hands values on, and does not look at their contents, needs not.
+ * CONTEXT: the variable has been destroyed. NO_MEMORY. */
+ditto_status dti_value_hold_variables(const ditto_value *value, struct dti_gates *held);
 
 /* -- Any thread -- */
 /* Without content, with one reference. NO_MEMORY; FORKED, POISONED. */
 ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, ditto_value **out);
+/* The variable as a value, which refers to it. */
+ditto_status dti_value_make_variable(ditto_strategy *strategy, ditto_variable *variable, ditto_value **out);
 /* Memory of a plain value's own, for what value->plain says; sets its data. NO_MEMORY. */
 ditto_status dti_value_room(ditto_value *value);
 /* A member at the end of a nest; takes the reference. NO_MEMORY, RANGE (too deep): the reference is dropped. */
@@ -82,13 +92,16 @@ static inline ditto_value *dti_value_keep(const ditto_value *value) /* one refer
 }
 void dti_value_drop(ditto_value *value); /* NULL is allowed */
 
-/* INVALID: NULL. CONTEXT: its strategy was destroyed. */
-ditto_status dti_value_check(const ditto_value *value, const char *name);
-/* And CONTEXT: it belongs to another strategy. */
+/* INVALID: NULL. CONTEXT: its strategy was destroyed, or it belongs to another strategy. */
 ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name);
 /* The same of an entry of a list of the caller's: the message names it, as in "values[2]". */
 ditto_status dti_value_check_item(const ditto_value *value, const ditto_strategy *strategy, const char *list,
                                   uint32_t index);
+/* The same, and then the variables are held. */
+ditto_status dti_value_hold_own(const ditto_value *value, const ditto_strategy *strategy, const char *name,
+                                struct dti_gates *held);
+ditto_status dti_value_hold_item(const ditto_value *value, const ditto_strategy *strategy, const char *list,
+                                 uint32_t index, struct dti_gates *held);
 
 /* The parts of a leaf, one per replica; a plain or mirrored one stands for the same everywhere. False: it is no tensor
  * (nest, slices). */

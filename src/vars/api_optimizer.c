@@ -56,19 +56,14 @@ static ditto_status check_options(const ditto_optimizer_options *o)
     return check_numbers(o);
 }
 
-/* Variables whose gates a call is in: none of them is destroyed meanwhile. */
-struct held_variables {
-    ditto_variable *const *variable;
-    uint32_t count;
-};
-
-static void let_go(struct held_variables *held)
+static ditto_status hold_variable(const ditto_variable *v, struct dti_gates *held)
 {
-    while (held->count > 0) {
-        ditto_variable *v = held->variable[--held->count];
-        if (dti_frame_top == NULL || !dti_team_has_turn(v->dependent.home)) /* else it was not entered: dti_team_hold */
-            dti_gate_leave(&v->dependent.gate);
-    }
+    struct dti_gate *gate = NULL;
+    if (!dti_gates_reserve(held))
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer");
+    DTI_TRY(dti_variable_hold(v, &gate));
+    dti_gates_add(held, gate);
+    return DITTO_OK;
 }
 
 static ditto_status check_variable(ditto_variable *const *variables, uint32_t k, const ditto_optimizer_options *o)
@@ -105,11 +100,9 @@ ditto_status ditto_optimizer_create(ditto_variable *const *variables, uint32_t c
         return DTI_FAIL(DITTO_ERR_INVALID, "an optimizer of no variables");
     fill_defaults(&known);
     DTI_TRY(check_options(&known));
-    __attribute__((cleanup(let_go))) struct held_variables held = { variables, 0 };
+    DTI_LEAVES_GATES(held);
     for (uint32_t k = 0; k < count; k++) {
-        struct dti_gate *unused = NULL; /* see let_go */
-        DTI_TRY_OF(dti_variable_hold(variables[k], &unused), "variables[%u]", k);
-        held.count++;
+        DTI_TRY_OF(hold_variable(variables[k], &held), "variables[%u]", k);
         DTI_TRY(check_variable(variables, k, &known));
     }
     DTI_TRY(dti_context_check_cross(variables[0]->team));
@@ -122,8 +115,7 @@ ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer)
     if (optimizer == NULL)
         return DITTO_OK;
     DTI_TRY(dti_context_check_outside("optimizer"));
-    dti_optimizer_destroy(optimizer);
-    return DITTO_OK;
+    return dti_optimizer_destroy(optimizer);
 }
 
 ditto_status ditto_optimizer_slot(ditto_optimizer *o, uint32_t variable, const char *slot, ditto_variable **out)
@@ -133,6 +125,9 @@ ditto_status ditto_optimizer_slot(ditto_optimizer *o, uint32_t variable, const c
     struct dti_text text = { names, sizeof names, 0 };
     DTI_ENTER();
     DTI_TRY(dti_not_null(o, "optimizer"));
+    DTI_LEAVES_GATE(held, NULL);
+    /* Behind the end of its strategy its slots are there too. */
+    (void)dti_dependent_hold(&o->dependent, &held);
     DTI_TRY(dti_not_null(slot, "slot"));
     DTI_TRY(dti_not_null(out, "out"));
     if (variable >= o->count)
@@ -152,6 +147,8 @@ ditto_status ditto_optimizer_iterations(ditto_optimizer *o, ditto_variable **out
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(o, "optimizer"));
+    DTI_LEAVES_GATE(held, NULL);
+    (void)dti_dependent_hold(&o->dependent, &held); /* as in ditto_optimizer_slot */
     DTI_TRY(dti_not_null(out, "out"));
     *out = o->iterations;
     return DITTO_OK;
@@ -197,7 +194,10 @@ ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *o, const ditto_te
     if (r == NULL)
         return dti_error_get()->status;
     DTI_TRY(dti_not_null(o, "optimizer"));
-    DTI_TRY(dti_variable_check_own(r, o->iterations));
+    DTI_LEAVES_GATE(held, NULL);
+    if (!dti_dependent_hold(&o->dependent, &held))
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the optimizer's strategy has been destroyed");
+    DTI_HOLD_OWN_VARIABLE(r, o->iterations);
     DTI_TRY(dti_not_null(gradients, "gradients"));
     DTI_TRY(read_options(o, options, &known));
     for (uint32_t k = 0; k < o->count; k++)

@@ -68,7 +68,7 @@ ditto_status ditto_scatter(ditto_replica *self, ditto_variable *v, ditto_scatter
     enum dti_rule rule;
     DTI_ENTER();
     struct dti_replica *r = dti_self(self);
-    DTI_TRY(dti_variable_check_own(r, v));
+    DTI_HOLD_OWN_VARIABLE(r, v);
     DTI_TRY(check_kind(v));
     DTI_TRY(check_op(v, op, &rule));
     DTI_TRY(check_slices(v, slices));
@@ -86,7 +86,7 @@ ditto_status ditto_lookup(ditto_replica *self, const ditto_variable *v, const in
 {
     DTI_ENTER();
     const struct dti_replica *r = dti_self(self);
-    DTI_TRY(dti_variable_check_own(r, v));
+    DTI_HOLD_OWN_VARIABLE(r, v);
     DTI_TRY(check_rows(v));
     if (count == 0)
         return DITTO_OK;

@@ -175,18 +175,26 @@ static ditto_status fail_orphaned(const ditto_variable *v)
     return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of \"%s\" has been destroyed, and its value with it", v->name);
 }
 
-ditto_status dti_variable_check_alive(const ditto_variable *v)
-{
-    DTI_TRY(dti_not_null(v, "variable"));
-    return v->team != NULL ? DITTO_OK : fail_orphaned(v);
-}
-
 ditto_status dti_variable_hold(const ditto_variable *v, struct dti_gate **held)
 {
     DTI_TRY(dti_not_null(v, "variable"));
-    struct dti_gate *gate =
-        (struct dti_gate *)(uintptr_t)&v->dependent.gate; /* its contents are not what const is about */
-    return dti_team_hold(v->dependent.home, gate, held) ? DITTO_OK : fail_orphaned(v);
+    return dti_dependent_hold(&v->dependent, held) ? DITTO_OK : fail_orphaned(v);
+}
+
+ditto_status dti_variable_hold_kept(const ditto_variable *v, struct dti_gates *held)
+{
+    struct dti_gate *gate = NULL;
+    if (!dti_gates_reserve(held))
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to note that a call is on \"%s\"", v->name);
+    bool open = dti_dependent_hold(&v->dependent, &gate);
+    dti_gates_add(held, gate);
+    /* With the turn no gate has been entered; but with the turn no gate is closed by anybody else. */
+    if (open && !dti_gate_is_closed(&v->dependent.gate))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_CONTEXT,
+                    "the value refers to the variable \"%s\", which has been destroyed, by itself or "
+                    "with its strategy: make the value again, of a variable that is there",
+                    v->name);
 }
 
 ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what)
@@ -312,11 +320,11 @@ ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, size_t 
 
 /* -- replica -- */
 
-ditto_status dti_variable_check_own(const struct dti_replica *r, const ditto_variable *v)
+ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_variable *v, struct dti_gate **held)
 {
     if (r == NULL)
         return dti_error_get()->status;
-    DTI_HOLD_VARIABLE(v);
+    DTI_TRY(dti_variable_hold(v, held));
     if (v->team->strategy != r->team->strategy)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another strategy than replica %u",
                         v->name, r->id);
@@ -327,7 +335,7 @@ ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable, con
 {
     DTI_ENTER();
     const struct dti_replica *r = dti_self(self);
-    DTI_TRY(dti_variable_check_own(r, variable));
+    DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(dti_not_null(data, "data"));
     DTI_TRY(dti_variable_check_whole(variable, "to read"));
     *data = dti_component(variable, r->id);
@@ -338,7 +346,7 @@ ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void
 {
     DTI_ENTER();
     const struct dti_replica *r = dti_self(self);
-    DTI_TRY(dti_variable_check_own(r, variable));
+    DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(dti_not_null(data, "data"));
     if (variable->mirrored)
         return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is %s: its components change together, by ditto_assign and the like",
@@ -352,7 +360,8 @@ uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable)
 {
     DTI_ENTER();
     const struct dti_replica *r = dti_self(self);
-    if (dti_variable_check_own(r, variable) != DITTO_OK)
+    DTI_LEAVES_GATE(held, NULL);
+    if (dti_variable_hold_own(r, variable, &held) != DITTO_OK)
         return 0;
     return atomic_load_explicit(&variable->generation[r->id].count, memory_order_relaxed); /* its own */
 }
@@ -360,7 +369,7 @@ uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable)
 static ditto_status replica_write(ditto_replica *self, ditto_variable *v, enum dti_rule rule, const void *value)
 {
     struct dti_replica *r = dti_self(self);
-    DTI_TRY(dti_variable_check_own(r, v));
+    DTI_HOLD_OWN_VARIABLE(r, v);
     DTI_TRY(dti_buffer_check(value, v->bytes, v->spec.dtype, "value"));
     DTI_TRY(dti_rule_check(rule, v->spec.dtype));
     return v->kind->write(r, v, rule, value);

@@ -166,8 +166,25 @@ static void destroy_variables(ditto_variable **variable, size_t count)
         }
 }
 
-static void release(ditto_optimizer *o)
+static const char *name_of(const struct dti_dependent *dependent)
 {
+    return ((const ditto_optimizer *)dependent)->name;
+}
+
+static void leave(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    ditto_optimizer *o = (ditto_optimizer *)dependent, **at = dti_registry_optimizers(dependent->home);
+    (void)end;
+    while (*at != o)
+        at = &(*at)->next;
+    *at = o->next;
+    for (uint32_t k = 0; k < o->count; k++)
+        o->variable[k]->users--;
+}
+
+static void release(struct dti_dependent *dependent)
+{
+    ditto_optimizer *o = (ditto_optimizer *)dependent;
     destroy_variables(o->slot, (size_t)o->count * o->slots);
     destroy_variables(o->sum, o->count);
     destroy_variables(&o->iterations, 1);
@@ -182,6 +199,13 @@ static void release(ditto_optimizer *o)
     free(o);
 }
 
+static const struct dti_dependent_kind kind = {
+    .what = "the optimizer",
+    .name = name_of,
+    .leave = leave,
+    .release = release,
+};
+
 static ditto_optimizer *allocate(ditto_variable *const *variables, uint32_t count,
                                  const ditto_optimizer_options *options)
 {
@@ -192,6 +216,7 @@ static ditto_optimizer *allocate(ditto_variable *const *variables, uint32_t coun
     dti_step_slots(options, name);
     while (name[o->slots] != NULL)
         o->slots++;
+    o->dependent.kind = &kind;
     o->options = *options;
     o->count = count;
     o->name = strdup(options->name);
@@ -199,7 +224,7 @@ static ditto_optimizer *allocate(ditto_variable *const *variables, uint32_t coun
     o->slot = calloc((size_t)count * o->slots + 1, sizeof(ditto_variable *));
     o->sum = calloc(count, sizeof(ditto_variable *));
     if (o->name == NULL || o->variable == NULL || o->slot == NULL || o->sum == NULL) {
-        release(o);
+        release(&o->dependent);
         return NULL;
     }
     o->options.name = o->name;
@@ -212,7 +237,7 @@ static void link_variables(ditto_optimizer *o)
 {
     struct dti_team *team = o->iterations->team;
     ditto_optimizer **first = dti_registry_optimizers(team);
-    o->linked = true;
+    dti_dependent_add(team, &o->dependent);
     o->next = *first;
     *first = o;
     for (uint32_t k = 0; k < o->count; k++)
@@ -264,7 +289,7 @@ ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t cou
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", count);
     ditto_status status = make(o);
     if (status != DITTO_OK)
-        release(o); /* linking is the last step, so it is not linked */
+        release(&o->dependent); /* linking is the last step, so it is not linked */
     else
         *out = o;
     return status;
@@ -279,45 +304,7 @@ void dti_optimizers_see_split(const ditto_variable *v)
                 o->place[i] = DTI_WRITTEN_BY_FINISH;
 }
 
-/* While its strategy is there. */
-static void unlink_variables(ditto_optimizer *o)
+ditto_status dti_optimizer_destroy(ditto_optimizer *o)
 {
-    struct dti_team *team = o->iterations->team;
-    bool forked = dti_team_forked(team), taken = !forked && dti_team_take_turn(team);
-    o->unwanted = team->poisoned && !forked;
-    ditto_optimizer **at = dti_registry_optimizers(team), **unwanted = dti_registry_unwanted(team);
-    while (*at != o)
-        at = &(*at)->next;
-    *at = o->next;
-    if (o->unwanted) {
-        o->next = *unwanted;
-        *unwanted = o;
-    }
-    for (uint32_t k = 0; k < o->count; k++)
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): linked ones are all there */
-        o->variable[k]->users--;
-    o->linked = false;
-    dti_team_give_turn(team, taken);
-}
-
-void dti_optimizer_destroy(ditto_optimizer *o)
-{
-    struct dti_gate *held = NULL;
-    if (o->linked && dti_variable_hold(o->iterations, &held) == DITTO_OK) {
-        unlink_variables(o);
-        if (held != NULL)
-            dti_gate_leave(held);
-    } else if (o->linked && o->iterations->team != NULL) {
-        return; /* it was left with its poisoned strategy, and stays until the process ends */
-    }
-    if (!o->unwanted)
-        release(o);
-}
-
-void dti_optimizers_free_unwanted(ditto_optimizer *first)
-{
-    for (ditto_optimizer *o = first, *next; o != NULL; o = next) {
-        next = o->next;
-        release(o);
-    }
+    return dti_dependent_destroy(&o->dependent);
 }

@@ -14,6 +14,7 @@ struct dti_optimizer_item {
 #define DTI_WRITTEN_BY_FINISH ((struct dti_place){ 0, NULL })
 
 struct ditto_optimizer {
+    struct dti_dependent dependent;  /* first; tells when the strategy goes */
     ditto_optimizer_options options; /* without zeros that stand for defaults; its name is the object's own */
     char *name;
     ditto_optimizer *next; /* of its strategy */
@@ -22,8 +23,6 @@ struct ditto_optimizer {
     ditto_variable **slot;     /* [count * slots] of variable k the slots k * slots and following */
     ditto_variable **sum;      /* [count] with clipping: the aggregated gradients, as slots lie; no user sees them */
     uint32_t slots;
-    bool linked;                /* the variables know of it */
-    bool unwanted;              /* destroyed while its strategy was poisoned: see struct dti_dependent */
     ditto_variable *iterations; /* alive as long as the strategy is */
     size_t items;
     struct dti_optimizer_item *item;   /* [items] */
@@ -58,9 +57,7 @@ ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, 
 /* Cross context. Arguments checked; errors as ditto_optimizer_create. */
 ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t count,
                                   const ditto_optimizer_options *options, ditto_optimizer **out);
-void dti_optimizer_destroy(ditto_optimizer *o);
-/* The strategy ends, and its variables are orphans already: frees optimizers that nobody wants any more. */
-void dti_optimizers_free_unwanted(ditto_optimizer *first);
+ditto_status dti_optimizer_destroy(ditto_optimizer *o); /* BUSY: another thread is in a call on it */
 /* A variable's components may differ from now on. With the turn, no replica in ditto_apply. */
 void dti_optimizers_see_split(const ditto_variable *v);
 

@@ -6,11 +6,10 @@
 #include <string.h>
 
 struct dti_registry {
-    struct dti_dependent dependent; /* first; added when it is made: variables, added later, go before it */
-    struct dti_team *team;
+    struct dti_dependent dependent; /* first */
     ditto_variable *first, **end;
-    struct ditto_optimizer *optimizers, *unwanted; /* unwanted: see optimizer.h */
-    uint64_t dealt;                                /* shards */
+    struct ditto_optimizer *optimizers;
+    uint64_t dealt; /* shards */
     struct dti_held *held, **held_end;
 };
 
@@ -21,21 +20,24 @@ static void forget_held(struct dti_held *held)
     free(held);
 }
 
-static bool orphan(struct dti_dependent *dependent, enum dti_team_end end)
+static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    if (end != DTI_TEAM_IS_LEFT)
+        dependent->home->variables = NULL;
+}
+
+static void release(struct dti_dependent *dependent)
 {
     struct dti_registry *registry = (struct dti_registry *)dependent;
-    if (end == DTI_TEAM_IS_LEFT)
-        return true;
-    registry->team->variables = NULL;
-    dti_optimizers_free_unwanted(registry->unwanted);
     while (registry->held != NULL) {
         struct dti_held *held = registry->held;
         registry->held = held->next;
         forget_held(held);
     }
     free(registry);
-    return false;
 }
+
+static const struct dti_dependent_kind kind = { .orphan = orphan, .release = release };
 
 ditto_status dti_registry_make(struct dti_team *team)
 {
@@ -44,8 +46,8 @@ ditto_status dti_registry_make(struct dti_team *team)
     struct dti_registry *registry = calloc(1, sizeof *registry);
     if (registry == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the strategy's list of variables");
-    registry->dependent.orphan = orphan;
-    registry->team = team;
+    registry->dependent.kind = &kind;
+    registry->dependent.freed_by = DTI_FREED_BY_TEAM;
     registry->end = &registry->first;
     registry->held_end = &registry->held;
     dti_dependent_add(team, &registry->dependent);
@@ -79,11 +81,6 @@ ditto_variable *dti_registry_first(const struct dti_team *team)
 struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team)
 {
     return team->variables != NULL ? &team->variables->optimizers : NULL;
-}
-
-struct ditto_optimizer **dti_registry_unwanted(const struct dti_team *team)
-{
-    return &team->variables->unwanted;
 }
 
 uint64_t *dti_registry_dealt(const struct dti_team *team)

@@ -20,8 +20,6 @@ ditto_variable *dti_registry_first(const struct dti_team *team); /* in order of 
 /* The head of the list of the strategy's optimizers, which are linked by `next`. NULL: no variable was
  * created yet. */
 struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team);
-/* The same of optimizers that were destroyed while the strategy was poisoned, and stay for a replica that is late. */
-struct ditto_optimizer **dti_registry_unwanted(const struct dti_team *team);
 /* How many shards of its variables have got a node. */
 uint64_t *dti_registry_dealt(const struct dti_team *team);
 

@@ -6,25 +6,75 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void release(ditto_variable *v)
+void dti_variable_keep(ditto_variable *v)
 {
+    /* relaxed: whoever keeps it has a reference, or is in a call on it */
+    atomic_fetch_add_explicit(&v->references, 1, memory_order_relaxed);
+}
+
+void dti_variable_drop(ditto_variable *v)
+{
+    /* acq_rel: what others read through their references comes before it is freed */
+    if (atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
+        return;
     dti_copies_forget(v);
     free(v->generation);
     free(v->name);
     free(v);
 }
 
-static bool orphan(struct dti_dependent *dependent, enum dti_team_end end)
+/* -- the end -- */
+
+static const char *name(const struct dti_dependent *dependent)
+{
+    return ((const ditto_variable *)dependent)->name;
+}
+
+/* Behind its strategy a variable may go before its optimizers; a slot may not, because it is one's own. */
+static ditto_status check_users(const struct dti_dependent *dependent)
+{
+    const ditto_variable *v = (const ditto_variable *)dependent;
+    if (v->users == 0 || (v->team == NULL && !v->slot))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_BUSY, "%u optimizer%s on \"%s\": destroy %s first", v->users,
+                    v->users > 1 ? "s work" : " works", v->name, v->users > 1 ? "them" : "it");
+}
+
+static void leave(struct dti_dependent *dependent, enum dti_team_end end)
 {
     ditto_variable *v = (ditto_variable *)dependent;
-    if (end == DTI_TEAM_IS_LEFT) /* a late replica finds it as it was; cross calls are refused by the gate */
-        return true;
-    v->team = NULL; /* the copies go with the arenas */
-    if (!dependent->unwanted)
-        return true;
-    release(v);
-    return false;
+    if (!v->hidden)
+        dti_registry_remove(v);
+    if (end != DTI_TEAM_IS_LEFT)
+        dti_copies_free(v);
 }
+
+static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    if (end != DTI_TEAM_IS_LEFT)                    /* else a late replica finds it as it was */
+        ((ditto_variable *)dependent)->team = NULL; /* the copies go with the arenas */
+}
+
+static void release(struct dti_dependent *dependent)
+{
+    dti_variable_drop((ditto_variable *)dependent);
+}
+
+static const struct dti_dependent_kind kind = {
+    .what = "the variable",
+    .name = name,
+    .check = check_users,
+    .leave = leave,
+    .orphan = orphan,
+    .release = release,
+};
+
+ditto_status dti_variable_destroy(ditto_variable *v)
+{
+    return dti_dependent_destroy(&v->dependent);
+}
+
+/* -- the beginning -- */
 
 static DTI_GUARDED ditto_status call_initializer(const ditto_variable *v, const ditto_variable_options *o,
                                                  const ditto_tensor *shard, size_t first_row)
@@ -146,13 +196,14 @@ static ditto_variable *describe(const struct dti_strategy_base *base, const ditt
         return NULL;
     v->name = strdup(dti_variable_name(o));
     v->generation = aligned_alloc(alignof(struct dti_generation), base->team->n * sizeof *v->generation);
+    atomic_init(&v->references, 1);
     if (v->name == NULL || v->generation == NULL) {
-        release(v);
+        dti_variable_drop(v);
         return NULL;
     }
     for (uint32_t i = 0; i < base->team->n; i++)
         atomic_init(&v->generation[i].count, 0);
-    v->dependent.orphan = orphan;
+    v->dependent.kind = &kind;
     v->team = base->team;
     v->central = base->central;
     v->node = base->parameter_node;
@@ -185,7 +236,7 @@ static ditto_status make(ditto_variable *v, const ditto_tensor *initial, const d
 static ditto_status finish(ditto_variable *v, ditto_status status, ditto_variable **out)
 {
     if (status != DITTO_OK)
-        release(v);
+        dti_variable_drop(v);
     else
         *out = v;
     return status;
@@ -213,57 +264,4 @@ ditto_status dti_slot_create(const struct dti_strategy_base *base, const char *n
     v->own_copies = false;
     ditto_status status = dti_copies_plan_slot(v, piece, pieces);
     return finish(v, status == DITTO_OK ? fill_in(v, NULL) : status, out);
-}
-
-static ditto_status check_users(const ditto_variable *v)
-{
-    if (v->users == 0)
-        return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_BUSY, "%u optimizer%s on \"%s\": destroy %s first", v->users,
-                    v->users > 1 ? "s work" : " works", v->name, v->users > 1 ? "them" : "it");
-}
-
-/* With the turn taken, and in the variable's gate. */
-static ditto_status leave_team(ditto_variable *v)
-{
-    DTI_TRY(check_users(v));
-    if (!dti_team_forked(v->team) && !dti_gate_close_alone(&v->dependent.gate))
-        return DTI_FAIL(DITTO_ERR_BUSY, "another thread is in a call on \"%s\": destroy it when that has returned",
-                        v->name);
-    if (!v->hidden)
-        dti_registry_remove(v);
-    v->dependent.unwanted = v->team->poisoned && !dti_team_forked(v->team);
-    if (v->dependent.unwanted)
-        return DITTO_OK;
-    dti_dependent_remove(v->team, &v->dependent);
-    dti_copies_free(v);
-    return DITTO_OK;
-}
-
-/* While its strategy is there: in its gate, which keeps it there. */
-static ditto_status destroy_in_turn(ditto_variable *v)
-{
-    struct dti_team *team = v->team;
-    bool taken =
-        !dti_team_forked(team) && dti_team_take_turn(team); /* else the lock's holder may not be in this process */
-    ditto_status status = leave_team(v);
-    bool unwanted = v->dependent.unwanted;
-    if (status != DITTO_OK)
-        dti_gate_leave(&v->dependent.gate);
-    dti_team_give_turn(team, taken);
-    if (status == DITTO_OK && !unwanted)
-        release(v);
-    return status;
-}
-
-ditto_status dti_variable_destroy(ditto_variable *v)
-{
-    if (dti_gate_enter(&v->dependent.gate))
-        return destroy_in_turn(v);
-    if (v->team != NULL) /* it was left with its poisoned strategy, and stays until the process ends */
-        return DITTO_OK;
-    if (v->slot) /* after its strategy a variable may go before its optimizers, a slot may not */
-        DTI_TRY(check_users(v));
-    release(v);
-    return DITTO_OK;
 }

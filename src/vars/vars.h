@@ -30,7 +30,9 @@ struct dti_generation {
 
 struct ditto_variable {
     struct dti_dependent dependent; /* first; tells when the strategy goes */
-    struct dti_team *team;          /* NULL: the strategy is destroyed */
+    /* One is its creator's, until it is destroyed, and one each of the values that refer to it. */
+    _Atomic uint32_t references;
+    struct dti_team *team; /* NULL: the strategy is destroyed */
     const struct dti_variable_kind *kind;
     char *name;
     ditto_tensor spec;
@@ -71,18 +73,27 @@ static inline const char *dti_variable_name(const ditto_variable_options *option
 }
 ditto_status dti_variable_create(const struct dti_strategy_base *base, const ditto_tensor *initial,
                                  const ditto_variable_options *options, ditto_variable **out);
-ditto_status dti_variable_destroy(ditto_variable *v); /* BUSY: an optimizer works on it; then it stays */
-/* INVALID: NULL. CONTEXT: its strategy was destroyed. For a variable that a value holds; a public function
- * that is given one holds it: */
-ditto_status dti_variable_check_alive(const ditto_variable *v);
-/* First in a public function that takes a variable in cross-replica context. Errors as above; else neither
- * the variable nor its strategy is destroyed before the function returns. */
+/* BUSY: an optimizer works on it, or another thread is in a call on it; then it stays. */
+ditto_status dti_variable_destroy(ditto_variable *v);
+/* References to the struct, which stays until the last one is dropped. What is kept may have been
+ * destroyed. */
+void dti_variable_keep(ditto_variable *v);
+void dti_variable_drop(ditto_variable *v);
+/* First in a public function that takes a variable. INVALID: NULL. CONTEXT: its strategy was destroyed. Else
+ * neither the variable nor its strategy is destroyed before the function returns. */
 #define DTI_HOLD_VARIABLE(v)               \
     DTI_LEAVES_GATE(held_variable_, NULL); \
     DTI_TRY(dti_variable_hold((v), &held_variable_))
 ditto_status dti_variable_hold(const ditto_variable *v, struct dti_gate **held);
-/* CONTEXT too: it is of another strategy than the replica's (NULL: there is a message already). */
-ditto_status dti_variable_check_own(const struct dti_replica *r, const ditto_variable *v);
+/* The same of a variable that is kept, and may have been destroyed: that is CONTEXT too. NO_MEMORY. */
+ditto_status dti_variable_hold_kept(const ditto_variable *v, struct dti_gates *held);
+/* First in a public function that takes a variable in replica context. CONTEXT too: it is of another strategy
+ * than the replica's (NULL: there is a message already). A replica in a run enters no gate, because the run
+ * has the turn; a thread's replica of the default strategy does. */
+#define DTI_HOLD_OWN_VARIABLE(r, v)        \
+    DTI_LEAVES_GATE(held_variable_, NULL); \
+    DTI_TRY(dti_variable_hold_own((r), (v), &held_variable_))
+ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_variable *v, struct dti_gate **held);
 /* UNSUPPORTED: it has several pieces, so that no component lies in one row. `what` was to be done with it. */
 ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what);
 

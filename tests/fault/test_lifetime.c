@@ -39,7 +39,8 @@ static bool make_variable(ditto_strategy *strategy, ditto_variable **out)
 /* A thread that makes one call while the turn is somebody else's. */
 struct waiting {
     ditto_strategy *strategy;
-    ditto_variable *variable;
+    ditto_variable *variable, *other;
+    ditto_value *value; /* that is `variable` */
     ditto_status (*call)(struct waiting *self);
     _Atomic int thread_id, has_returned;
     ditto_status status;
@@ -150,6 +151,422 @@ static void destroying_a_variable_is_busy_while_a_call_on_it_waits_for_its_turn(
 {
     (void)state;
     assert_int_equal(in_child(destroy_variable_under, NULL, 60), 0);
+}
+
+/* -- values that are variables -- */
+
+static ditto_status keep_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *unused,
+                              ditto_tensor *result)
+{
+    (void)unused, (void)result;
+    for (uint32_t k = 0; k < count; k++)
+        memcpy(copy->data, arguments[k].data, 4 * sizeof(float));
+    return DITTO_OK;
+}
+
+static ditto_status look_at_argument(ditto_replica *self, void *unused)
+{
+    ditto_tensor part;
+    (void)unused;
+    return ditto_argument(self, NULL, &part);
+}
+
+static ditto_status drop_made(ditto_status status, ditto_value *made)
+{
+    return status == DITTO_OK ? ditto_value_destroy(made) : status;
+}
+
+static ditto_status call_assign_value(struct waiting *w)
+{
+    return ditto_variable_assign_value(w->other, w->value);
+}
+
+static ditto_status call_update(struct waiting *w)
+{
+    const ditto_value *argument = w->value;
+    return ditto_variable_update(w->other, keep_copy, NULL, &argument, 1, NULL, NULL);
+}
+
+static ditto_status call_run_values(struct waiting *w)
+{
+    return ditto_strategy_run_values(w->strategy, look_at_argument, NULL, w->value, NULL, NULL);
+}
+
+static ditto_status call_run_nest(struct waiting *w)
+{
+    const ditto_value *member[2] = { w->value, w->value };
+    ditto_value *nest;
+    ditto_status status = ditto_strategy_nest(w->strategy, NULL, member, 2, &nest);
+    if (status == DITTO_OK)
+        status = ditto_strategy_run_values(w->strategy, nothing, NULL, nest, NULL, NULL);
+    return drop_made(status, nest);
+}
+
+static ditto_status call_reduce(struct waiting *w)
+{
+    ditto_value *made;
+    ditto_status status = ditto_strategy_reduce(w->strategy, DITTO_MEAN, w->value, NULL, 0, &made);
+    return drop_made(status, made);
+}
+
+static ditto_status call_reduce_to(struct waiting *w)
+{
+    ditto_value *made;
+    ditto_places first = { .replica = 0 };
+    ditto_status status = ditto_strategy_reduce_to(w->strategy, DITTO_MEAN, w->value, first, &made);
+    return drop_made(status, made);
+}
+
+static ditto_status call_broadcast_to(struct waiting *w)
+{
+    ditto_value *made;
+    float one = 1;
+    ditto_tensor tensor = { .data = &one, .dtype = DITTO_F32 };
+    ditto_places places = { .of = w->value };
+    ditto_status status = ditto_strategy_broadcast_to(w->strategy, &tensor, places, &made);
+    return drop_made(status, made);
+}
+
+static ditto_status call_gather(struct waiting *w)
+{
+    ditto_value *made;
+    ditto_status status = ditto_strategy_gather(w->strategy, w->value, 0, &made);
+    return drop_made(status, made);
+}
+
+static ditto_status (*const calls_in_turn[])(struct waiting *) = {
+    call_assign_value, call_update,    call_run_values,   call_run_nest,
+    call_reduce,       call_reduce_to, call_broadcast_to, call_gather,
+};
+enum { CALLS_IN_TURN = sizeof calls_in_turn / sizeof *calls_in_turn };
+
+static ditto_status call_component(struct waiting *w)
+{
+    ditto_tensor part;
+    return ditto_value_component(w->value, 1, &part);
+}
+
+static ditto_status call_spec(struct waiting *w)
+{
+    ditto_tensor spec;
+    return ditto_value_element_spec(w->value, &spec);
+}
+
+static ditto_status call_local_results(struct waiting *w)
+{
+    ditto_value *part[2];
+    uint32_t count = 0;
+    ditto_status status = ditto_strategy_local_results(w->strategy, w->value, part, &count);
+    for (uint32_t i = 0; status == DITTO_OK && i < count; i++)
+        status = ditto_value_destroy(part[i]);
+    return status;
+}
+
+static ditto_status (*const calls_of_looking[])(struct waiting *) = { call_component, call_spec, call_local_results };
+enum { CALLS_OF_LOOKING = sizeof calls_of_looking / sizeof *calls_of_looking };
+
+static bool make_all(struct waiting *w)
+{
+    return make(2, DITTO_CALLER_DEFAULT, 0, &w->strategy) && make_variable(w->strategy, &w->variable) &&
+           make_variable(w->strategy, &w->other) && ditto_variable_value(w->variable, &w->value) == DITTO_OK;
+}
+
+/* The variable may be destroyed already. */
+static bool drop_all(struct waiting *w)
+{
+    return ditto_value_destroy(w->value) == DITTO_OK &&
+           (w->variable == NULL || ditto_variable_destroy(w->variable) == DITTO_OK) &&
+           ditto_variable_destroy(w->other) == DITTO_OK && ditto_strategy_destroy(w->strategy) == DITTO_OK;
+}
+
+static int destroy_variable_of_value_under(void *call)
+{
+    struct waiting w = { .call = *(ditto_status(**)(struct waiting *))call };
+    pthread_t thread;
+    REQUIRE(make_all(&w));
+    REQUIRE(pthread_create(&thread, NULL, call_and_return, &w) == 0);
+    REQUIRE(ditto_strategy_run(w.strategy, await_the_other, &w) == DITTO_OK);
+    ditto_status status = ditto_variable_destroy(w.variable);
+    REQUIRE(status == DITTO_ERR_BUSY || atomic_load(&w.has_returned));
+    if (status == DITTO_OK)
+        w.variable = NULL;
+    pthread_join(thread, NULL);
+    REQUIRE(w.status == DITTO_OK);
+    REQUIRE(drop_all(&w));
+    return 0;
+}
+
+static void destroying_a_variable_is_busy_while_a_call_on_its_value_waits_for_its_turn(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CALLS_IN_TURN; i++)
+        assert_int_equal(in_child(destroy_variable_of_value_under, (void *)(uintptr_t)&calls_in_turn[i], 60), 0);
+}
+
+static ditto_status call_all(struct waiting *w)
+{
+    for (size_t i = 0; i < CALLS_OF_LOOKING + CALLS_IN_TURN; i++) {
+        ditto_status status = i < CALLS_OF_LOOKING ? calls_of_looking[i](w) : calls_in_turn[i - CALLS_OF_LOOKING](w);
+        if (status != DITTO_ERR_CONTEXT)
+            return DITTO_ERR_USER;
+    }
+    return DITTO_ERR_CONTEXT;
+}
+
+/* The turn is this thread's own here: no gate tells whether a variable is there. */
+static ditto_status destroy_and_call(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                     void *argument, ditto_value **result)
+{
+    struct waiting *w = argument;
+    ditto_value *made;
+    (void)strategy, (void)arguments, (void)count, (void)result;
+    if (ditto_variable_destroy(w->variable) != DITTO_OK)
+        return DITTO_ERR_USER;
+    w->variable = NULL;
+    if (call_component(w) != DITTO_ERR_CONTEXT || call_assign_value(w) != DITTO_ERR_CONTEXT)
+        return DITTO_ERR_USER;
+    ditto_status status = ditto_strategy_reduce(w->strategy, DITTO_MEAN, w->value, NULL, 0, &made);
+    return status == DITTO_ERR_CONTEXT ? DITTO_OK : DITTO_ERR_USER;
+}
+
+static ditto_status merge(ditto_replica *self, void *argument)
+{
+    return ditto_merge_call(self, destroy_and_call, argument, NULL, 0, NULL);
+}
+
+static int use_value_of_destroyed(void *in_merge)
+{
+    struct waiting w = { .call = NULL };
+    ditto_value *part[2], *nest, *again;
+    const ditto_value *found, *both[2];
+    ditto_tensor tensor;
+    uint32_t count;
+    REQUIRE(make_all(&w));
+    both[0] = both[1] = w.value;
+    REQUIRE(ditto_strategy_local_results(w.strategy, w.value, part, &count) == DITTO_OK && count == 2);
+    REQUIRE(ditto_strategy_nest(w.strategy, NULL, both, 2, &nest) == DITTO_OK);
+    if (*(bool *)in_merge)
+        REQUIRE(ditto_strategy_run(w.strategy, merge, &w) == DITTO_OK);
+    else
+        REQUIRE(ditto_variable_destroy(w.variable) == DITTO_OK);
+    w.variable = NULL;
+    REQUIRE(call_all(&w) == DITTO_ERR_CONTEXT);
+    REQUIRE(strstr(ditto_last_error()->message, "which has been destroyed") != NULL);
+    /* A component lies in a copy that is no more. */
+    REQUIRE(ditto_value_tensor(part[1], &tensor) == DITTO_ERR_CONTEXT);
+    both[0] = part[1], both[1] = part[0];
+    REQUIRE(ditto_strategy_regroup(w.strategy, both, 0, &again) == DITTO_ERR_CONTEXT);
+    /* What is not looked at is handed on as before. */
+    REQUIRE(ditto_value_member(nest, "1", &found) == DITTO_OK && found == w.value);
+    REQUIRE(ditto_value_destroy(part[0]) == DITTO_OK && ditto_value_destroy(part[1]) == DITTO_OK);
+    REQUIRE(ditto_value_destroy(nest) == DITTO_OK);
+    REQUIRE(drop_all(&w));
+    return 0;
+}
+
+static void a_value_of_a_variable_that_was_destroyed_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(use_value_of_destroyed, &(bool){ false }, 60), 0);
+    assert_int_equal(in_child(use_value_of_destroyed, &(bool){ true }, 60), 0);
+}
+
+static void *call_until_it_is_gone(void *argument)
+{
+    struct waiting *w = argument;
+    do {
+        w->status = w->call(w);
+        atomic_store(&w->has_returned, 1);
+    } while (w->status == DITTO_OK);
+    return NULL;
+}
+
+static int destroy_under_callers(void *call)
+{
+    for (int round = 0; round < 10; round++) {
+        struct waiting w = { .call = *(ditto_status(**)(struct waiting *))call };
+        pthread_t thread;
+        ditto_status status;
+        REQUIRE(make_all(&w));
+        REQUIRE(pthread_create(&thread, NULL, call_until_it_is_gone, &w) == 0);
+        while (!atomic_load(&w.has_returned))
+            sleep_ms(1);
+        while ((status = ditto_variable_destroy(w.variable)) == DITTO_ERR_BUSY)
+            ;
+        REQUIRE(status == DITTO_OK);
+        w.variable = NULL;
+        pthread_join(thread, NULL);
+        REQUIRE(w.status == DITTO_ERR_CONTEXT);
+        REQUIRE(drop_all(&w));
+    }
+    return 0;
+}
+
+static void calls_on_a_value_see_its_variable_or_that_it_is_gone(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CALLS_OF_LOOKING; i++)
+        assert_int_equal(in_child(destroy_under_callers, (void *)(uintptr_t)&calls_of_looking[i], 60), 0);
+    assert_int_equal(in_child(destroy_under_callers, &(ditto_status(*)(struct waiting *)){ call_assign_value }, 60), 0);
+    assert_int_equal(in_child(destroy_under_callers, &(ditto_status(*)(struct waiting *)){ call_reduce }, 60), 0);
+}
+
+/* -- a thread's replica of the default strategy, which is in no run -- */
+
+static _Atomic int is_inside, may_return;
+
+static ditto_status stay_inside(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *unused,
+                                ditto_tensor *result)
+{
+    (void)copy, (void)arguments, (void)count, (void)unused, (void)result;
+    atomic_store(&is_inside, 1);
+    while (!atomic_load(&may_return))
+        sleep_ms(1);
+    return DITTO_OK;
+}
+
+static ditto_status call_update_here(struct waiting *w)
+{
+    return ditto_update(ditto_get_replica_context(), w->variable, stay_inside, NULL, NULL, 0, NULL);
+}
+
+static int destroy_under_update(void *unused)
+{
+    struct waiting w = { .strategy = ditto_get_strategy(), .call = call_update_here };
+    pthread_t thread;
+    (void)unused;
+    REQUIRE(make_variable(w.strategy, &w.variable));
+    REQUIRE(pthread_create(&thread, NULL, call_and_return, &w) == 0);
+    while (!atomic_load(&is_inside))
+        sleep_ms(1);
+    REQUIRE(ditto_variable_destroy(w.variable) == DITTO_ERR_BUSY);
+    atomic_store(&may_return, 1);
+    pthread_join(thread, NULL);
+    REQUIRE(w.status == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(w.variable) == DITTO_OK);
+    return 0;
+}
+
+struct applying {
+    ditto_optimizer *optimizer;
+    ditto_status status;
+};
+
+static void stay_in_rule(const ditto_rule_range *range, void *unused)
+{
+    (void)range, (void)unused;
+    atomic_store(&is_inside, 1);
+    while (!atomic_load(&may_return))
+        sleep_ms(1);
+}
+
+static void *apply(void *argument)
+{
+    struct applying *a = argument;
+    float ones[4] = { 1, 1, 1, 1 };
+    ditto_tensor gradient = { .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
+    a->status = ditto_apply(ditto_get_replica_context(), a->optimizer, &gradient, NULL);
+    return NULL;
+}
+
+static int destroy_under_apply(void *unused)
+{
+    struct applying a = { .optimizer = NULL };
+    ditto_variable *variable;
+    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
+    pthread_t thread;
+    (void)unused;
+    options.rule = DITTO_RULE_FUNCTION;
+    options.function = stay_in_rule;
+    options.slots = 1;
+    REQUIRE(make_variable(ditto_get_strategy(), &variable));
+    REQUIRE(ditto_optimizer_create(&variable, 1, &options, &a.optimizer) == DITTO_OK);
+    REQUIRE(pthread_create(&thread, NULL, apply, &a) == 0);
+    while (!atomic_load(&is_inside))
+        sleep_ms(1);
+    REQUIRE(ditto_optimizer_destroy(a.optimizer) == DITTO_ERR_BUSY);
+    atomic_store(&may_return, 1);
+    pthread_join(thread, NULL);
+    REQUIRE(a.status == DITTO_OK);
+    REQUIRE(ditto_optimizer_destroy(a.optimizer) == DITTO_OK && ditto_variable_destroy(variable) == DITTO_OK);
+    return 0;
+}
+
+static void destroying_is_busy_while_a_replica_of_the_default_strategy_is_in_a_call(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_under_update, NULL, 60), 0);
+    assert_int_equal(in_child(destroy_under_apply, NULL, 60), 0);
+}
+
+/* -- iterators -- */
+
+struct iterating {
+    ditto_iterator *iterator;
+    _Atomic int looks, may_end;
+    _Atomic int wrong; /* statuses that are neither OK nor, of next, CONTEXT */
+};
+
+/* Its spec is there also when the strategy has gone. */
+static void *look_at_iterator(void *argument)
+{
+    struct iterating *i = argument;
+    while (!atomic_load(&i->may_end)) {
+        uint32_t components = 0;
+        ditto_tensor spec[DITTO_MAX_COMPONENTS];
+        ditto_batch batch;
+        if (ditto_iterator_element_spec(i->iterator, &components, spec) != DITTO_OK || components != 1)
+            atomic_fetch_add(&i->wrong, 1);
+        if (ditto_next(ditto_get_replica_context(), i->iterator, &batch) != DITTO_ERR_CONTEXT)
+            atomic_fetch_add(&i->wrong, 1);
+        atomic_fetch_add(&i->looks, 1);
+    }
+    return NULL;
+}
+
+static bool make_iterator(ditto_strategy *strategy, ditto_iterator **out)
+{
+    ditto_dataset *range, *batched;
+    if (ditto_dataset_from_range(0, 64, 1, &range) != DITTO_OK)
+        return false;
+    bool made = ditto_dataset_batch(range, 4, 0, &batched) == DITTO_OK;
+    ditto_dataset_destroy(range);
+    if (!made)
+        return false;
+    made = ditto_strategy_iterate(strategy, batched, NULL, out) == DITTO_OK;
+    ditto_dataset_destroy(batched);
+    return made;
+}
+
+static int destroy_under_iterators(void *unused)
+{
+    (void)unused;
+    for (int round = 0; round < 20; round++) {
+        ditto_strategy *strategy;
+        struct iterating i = { .iterator = NULL };
+        pthread_t thread;
+        ditto_status status;
+        REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy) && make_iterator(strategy, &i.iterator));
+        REQUIRE(pthread_create(&thread, NULL, look_at_iterator, &i) == 0);
+        while (atomic_load(&i.looks) == 0)
+            sleep_ms(1);
+        while ((status = ditto_strategy_destroy(strategy)) == DITTO_ERR_BUSY)
+            ;
+        REQUIRE(status == DITTO_OK);
+        for (int looks = atomic_load(&i.looks); atomic_load(&i.looks) < looks + 2;)
+            sleep_ms(1);
+        atomic_store(&i.may_end, 1);
+        pthread_join(thread, NULL);
+        REQUIRE(atomic_load(&i.wrong) == 0);
+        REQUIRE(ditto_iterator_destroy(i.iterator) == DITTO_OK);
+    }
+    return 0;
+}
+
+static void calls_on_iterators_see_their_strategy_or_that_it_is_gone(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_under_iterators, NULL, 120), 0);
 }
 
 /* -- handles that outlive the strategy, used while it goes -- */
@@ -316,9 +733,10 @@ static void a_strategy_that_was_poisoned_inside_an_inner_run_is_left_to_its_repl
 struct late {
     ditto_variable *variable;
     ditto_optimizer *optimizer;
+    ditto_iterator *iterator;
     const ditto_value *value;
     _Atomic int may_go_on, has_ended;
-    ditto_status assigned, applied, returned;
+    ditto_status assigned, applied, taken, returned;
 };
 
 static ditto_status come_late(ditto_replica *self, void *argument)
@@ -333,6 +751,8 @@ static ditto_status come_late(ditto_replica *self, void *argument)
     l->assigned = ditto_assign(self, l->variable, ones);
     part = (ditto_tensor){ .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
     l->applied = ditto_apply(self, l->optimizer, &part, NULL);
+    ditto_batch batch;
+    l->taken = ditto_next(self, l->iterator, &batch);
     l->returned = ditto_argument(self, NULL, &part);
     atomic_store(&l->has_ended, 1);
     return l->assigned;
@@ -351,9 +771,11 @@ static int use_handles_late(void *strategy_first)
     ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
     adam.rule = DITTO_RULE_ADAM;
     REQUIRE(ditto_optimizer_create(&l.variable, 1, &adam, &l.optimizer) == DITTO_OK);
+    REQUIRE(make_iterator(strategy, &l.iterator));
     REQUIRE(ditto_strategy_run_values(strategy, come_late, &l, value, NULL, NULL) == DITTO_ERR_TIMED_OUT);
     if (*(bool *)strategy_first)
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
+    REQUIRE(ditto_iterator_destroy(l.iterator) == DITTO_OK);
     REQUIRE(ditto_optimizer_destroy(l.optimizer) == DITTO_OK);
     REQUIRE(ditto_variable_destroy(l.variable) == DITTO_OK);
     REQUIRE(ditto_value_destroy(value) == DITTO_OK);
@@ -362,6 +784,7 @@ static int use_handles_late(void *strategy_first)
         sleep_ms(10);
     REQUIRE(atomic_load(&l.has_ended));
     REQUIRE(l.assigned == DITTO_ERR_PEER_STOPPED && l.applied == DITTO_ERR_PEER_STOPPED);
+    REQUIRE(l.taken == DITTO_OK || l.taken == DITTO_ERR_PEER_STOPPED);
     REQUIRE(l.returned == DITTO_OK || l.returned == DITTO_ERR_NOT_FOUND || l.returned == DITTO_ERR_CONTEXT);
     if (!*(bool *)strategy_first) {
         sleep_ms(200); /* replica 1 returns from its function: then nothing is left */
@@ -383,6 +806,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(destroying_a_strategy_is_busy_while_a_call_waits_for_its_turn),
         cmocka_unit_test(destroying_a_variable_is_busy_while_a_call_on_it_waits_for_its_turn),
+        cmocka_unit_test(destroying_a_variable_is_busy_while_a_call_on_its_value_waits_for_its_turn),
+        cmocka_unit_test(a_value_of_a_variable_that_was_destroyed_is_refused),
+        cmocka_unit_test(calls_on_a_value_see_its_variable_or_that_it_is_gone),
+        cmocka_unit_test(destroying_is_busy_while_a_replica_of_the_default_strategy_is_in_a_call),
+        cmocka_unit_test(calls_on_iterators_see_their_strategy_or_that_it_is_gone),
         cmocka_unit_test(calls_on_variables_and_values_see_their_strategy_or_that_it_is_gone),
         cmocka_unit_test(a_strategy_that_was_poisoned_inside_an_inner_run_is_left_to_its_replicas),
         cmocka_unit_test(handles_of_a_poisoned_strategy_stay_for_the_replica_that_is_late),

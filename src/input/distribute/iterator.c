@@ -189,30 +189,58 @@ static void release(struct ditto_iterator *it)
  * copied: a pointer that it was about to replace is freed already. So nothing is freed that they have worked on. */
 static void forget_producers(struct ditto_iterator *it)
 {
-    it->stays = true;
+    it->dependent.freed_by = DTI_FREED_BY_NOBODY;
     dti_producers_forget(it);
 }
 
-static bool orphan(struct dti_dependent *dependent, enum dti_team_end end)
+static void stop(struct ditto_iterator *it, enum dti_team_end end)
 {
-    struct ditto_iterator *it = (struct ditto_iterator *)dependent;
     if (end == DTI_TEAM_IS_FORKED)
         forget_producers(it);
     else
         dti_producers_stop(it);
-    if (end == DTI_TEAM_IS_LEFT) /* a late replica finds it as it was; cross calls are refused by the gate */
-        return true;
-    it->team = NULL; /* the queues go with the arenas */
-    if (!dependent->unwanted)
-        return true;
-    release(it);
-    return false;
+}
+
+/* With the turn, so that no run goes on that still needs the producers. */
+static void leave(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    struct ditto_iterator *it = (struct ditto_iterator *)dependent;
+    stop(it, end);
+    /* Else a replica that never returned may still take a batch, or nothing is freed. It is done with the
+     * turn, because after that the strategy may be destroyed, and its arenas with it. */
+    if (end == DTI_TEAM_ENDS)
+        free_rings(it);
+}
+
+static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    struct ditto_iterator *it = (struct ditto_iterator *)dependent;
+    stop(it, end);
+    if (end != DTI_TEAM_IS_LEFT) /* else a late replica finds it as it was */
+        it->team = NULL;         /* the queues go with the arenas */
+}
+
+static void release_dependent(struct dti_dependent *dependent)
+{
+    release((struct ditto_iterator *)dependent);
+}
+
+static const struct dti_dependent_kind kind = {
+    .what = "the iterator",
+    .leave = leave,
+    .orphan = orphan,
+    .release = release_dependent,
+};
+
+ditto_status dti_iterator_destroy(ditto_iterator *it)
+{
+    return dti_dependent_destroy(&it->dependent);
 }
 
 const ditto_iterator *dti_iterator_after(const struct dti_team *team, const ditto_iterator *before)
 {
     const struct dti_dependent *d = before == NULL ? team->dependents : before->dependent.next;
-    while (d != NULL && d->orphan != orphan)
+    while (d != NULL && d->kind != &kind)
         d = d->next;
     return (const ditto_iterator *)d;
 }
@@ -231,7 +259,7 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
     struct ditto_iterator *it = zeroed(1, sizeof *it);
     if (it == NULL)
         return NULL;
-    it->dependent.orphan = orphan;
+    it->dependent.kind = &kind;
     it->team = team;
     it->plan = *plan;
     it->producers = plan->pipelines * plan->producers;
@@ -303,63 +331,12 @@ ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset,
     return DITTO_OK;
 }
 
-/* With the turn taken, so that no run goes on that still needs the producers, and in the iterator's gate. */
-static ditto_status leave_team(struct ditto_iterator *it)
-{
-    if (!dti_gate_close_alone(&it->dependent.gate))
-        return DTI_FAIL(DITTO_ERR_BUSY,
-                        "another thread is in a call on the iterator: destroy it when that has returned");
-    dti_producers_stop(it);
-    it->dependent.unwanted = it->team->poisoned; /* a replica that never returned may still take a batch */
-    if (it->dependent.unwanted)
-        return DITTO_OK;
-    dti_dependent_remove(it->team, &it->dependent);
-    free_rings(it); /* after the turn the strategy may be destroyed, and its arenas with it */
-    return DITTO_OK;
-}
-
-/* While its strategy is there: in its gate, which keeps it there. */
-static ditto_status destroy_in_turn(struct ditto_iterator *it)
-{
-    struct dti_team *team = it->team;
-    bool taken = dti_team_take_turn(team);
-    ditto_status status = leave_team(it);
-    bool unwanted = it->dependent.unwanted;
-    if (status != DITTO_OK)
-        dti_gate_leave(&it->dependent.gate);
-    dti_team_give_turn(team, taken);
-    if (status == DITTO_OK && !unwanted)
-        release(it);
-    return status;
-}
-
-/* There are no threads, and one of them may hold the turn or be in the gate. */
-static ditto_status destroy_in_child(struct ditto_iterator *it)
-{
-    dti_dependent_remove(it->team, &it->dependent);
-    forget_producers(it);
-    return DITTO_OK;
-}
-
-ditto_status dti_iterator_destroy(ditto_iterator *it)
-{
-    if (it->team != NULL && dti_team_forked(it->team))
-        return destroy_in_child(it);
-    if (dti_gate_enter(&it->dependent.gate))
-        return destroy_in_turn(it);
-    if (it->team == NULL && !it->stays) /* else it was left with its poisoned strategy, or is one of before fork */
-        release(it);
-    return DITTO_OK;
-}
-
 /* -- looking -- */
 
 ditto_status dti_iterator_hold(const ditto_iterator *it, struct dti_gate **held)
 {
     DTI_TRY(dti_not_null(it, "iterator"));
-    struct dti_gate *gate =
-        (struct dti_gate *)(uintptr_t)&it->dependent.gate; /* its contents are not what const is about */
-    return dti_team_hold(it->dependent.home, gate, held)
+    return dti_dependent_hold(&it->dependent, held)
                ? DITTO_OK
                : DTI_FAIL(DITTO_ERR_CONTEXT, "the iterator's strategy was destroyed");
 }

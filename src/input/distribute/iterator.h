@@ -72,7 +72,6 @@ struct dti_plan {
 struct ditto_iterator {
     struct dti_dependent dependent; /* first */
     struct dti_team *team;          /* NULL: the strategy is destroyed */
-    bool stays;                     /* its memory is never given back: it is of before a fork */
     struct dti_plan plan;
     struct dti_pipeline *pipeline; /* [plan.pipelines] */
     struct dti_board board;

@@ -56,17 +56,22 @@ static void release(ditto_checkpointer *c)
     free(c);
 }
 
-static bool orphan(struct dti_dependent *dependent, enum dti_team_end end)
+static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
 {
-    ditto_checkpointer *c = (ditto_checkpointer *)dependent;
-    if (end == DTI_TEAM_IS_LEFT) /* a late replica finds it as it was */
-        return true;
-    c->strategy = NULL;
-    if (!dependent->unwanted)
-        return true;
-    release(c);
-    return false;
+    if (end != DTI_TEAM_IS_LEFT) /* else a late replica finds it as it was */
+        ((ditto_checkpointer *)dependent)->strategy = NULL;
 }
+
+static void release_dependent(struct dti_dependent *dependent)
+{
+    release((ditto_checkpointer *)dependent);
+}
+
+static const struct dti_dependent_kind kind = {
+    .what = "the checkpointer",
+    .orphan = orphan,
+    .release = release_dependent,
+};
 
 static bool is_forked(const ditto_checkpointer *c)
 {
@@ -149,7 +154,7 @@ ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *fol
         release(c);
         return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed, "making a checkpointer's lock");
     }
-    c->dependent.orphan = orphan;
+    c->dependent.kind = &kind;
     ditto_status status = dti_watch(strategy, &c->dependent);
     if (status != DITTO_OK) {
         pthread_mutex_destroy(&c->lock);
@@ -280,16 +285,6 @@ ditto_status ditto_checkpointer_wait(ditto_checkpointer *c)
     return dti_keep_errno(before, status);
 }
 
-/* The strategy is there, and stays, or it has gone and has forgotten the checkpointer. False: the checkpointer stays, because
- * a replica of a poisoned strategy may still use it. */
-static bool leave_strategy(ditto_checkpointer *c)
-{
-    DTI_LEAVES_GATE(held, NULL);
-    if (is_forked(c) || dti_dependent_hold(&c->dependent, &held))
-        return dti_unwatch(c->strategy, &c->dependent);
-    return c->strategy == NULL;
-}
-
 ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
 {
     int before = errno;
@@ -306,9 +301,9 @@ ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
         status = await(c);
         pthread_mutex_destroy(&c->lock);
     }
-    if (leave_strategy(c))
-        release(c);
-    return dti_keep_errno(before, status);
+    /* Only a call of the checkpointer is in this gate, and there is none. */
+    ditto_status destroyed = dti_dependent_destroy(&c->dependent);
+    return dti_keep_errno(before, status != DITTO_OK ? status : destroyed);
 }
 
 ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix, char *path, size_t size, size_t *length,
