@@ -28,6 +28,8 @@ struct dti_team *dti_iterator_team(const ditto_iterator *iterator); /* NULL: the
     DTI_LEAVES_GATE(held_iterator_, NULL); \
     DTI_TRY(dti_iterator_hold((iterator), &held_iterator_))
 ditto_status dti_iterator_hold(const ditto_iterator *iterator, struct dti_gate **held);
+/* The same for a look at what stays when the strategy is destroyed, until the iterator is. */
+void dti_iterator_hold_alone(const ditto_iterator *iterator, struct dti_gate **held);
 void dti_iterator_spec(const ditto_iterator *iterator, uint32_t *components, ditto_tensor *out);
 uint64_t dti_iterator_full_rows(const ditto_iterator *iterator, uint32_t replica, uint64_t step); /* if it lacks none */
 void dti_iterator_stats(const ditto_iterator *iterator, uint32_t replica, ditto_input_stats *out);

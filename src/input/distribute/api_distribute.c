@@ -71,15 +71,15 @@ ditto_status ditto_iterator_destroy(ditto_iterator *iterator)
     return dti_iterator_destroy(iterator);
 }
 
-static ditto_status check_own(const struct dti_replica *r, const ditto_iterator *iterator, const void *out)
+/* Holds it, before anything of it is looked at. */
+static ditto_status hold_own(const struct dti_replica *r, const ditto_iterator *iterator, const void *out,
+                             struct dti_gate **held)
 {
     if (r == NULL)
         return dti_error_get()->status;
-    DTI_TRY(dti_not_null(iterator, "iterator"));
+    DTI_TRY(dti_iterator_hold(iterator, held));
     DTI_TRY(dti_not_null(out, "out"));
     const struct dti_team *team = dti_iterator_team(iterator);
-    if (team == NULL)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "the iterator's strategy was destroyed");
     if (team == r->team || (team->options.plain && r->team->options.plain))
         return DITTO_OK;
     if (r->team->options.plain)
@@ -96,17 +96,16 @@ static ditto_status check_own(const struct dti_replica *r, const ditto_iterator 
 static ditto_status take(struct dti_replica *r, ditto_iterator *iterator, ditto_batch *out)
 {
     DTI_TRY(dti_iterator_claim(iterator, DTI_USE_REPLICAS));
-    if (dti_iterator_team(iterator) == r->team)
-        return dti_iterator_next(r, iterator, out);
-    DTI_HOLD_ITERATOR(iterator);
-    return dti_iterator_next_outside(iterator, out);
+    return dti_iterator_team(iterator) == r->team ? dti_iterator_next(r, iterator, out)
+                                                  : dti_iterator_next_outside(iterator, out);
 }
 
 ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator, ditto_batch *out)
 {
     DTI_ENTER();
     struct dti_replica *r = dti_self(self);
-    DTI_TRY(check_own(r, iterator, out));
+    DTI_LEAVES_GATE(held, NULL);
+    DTI_TRY(hold_own(r, iterator, out, &held));
     return take(r, iterator, out);
 }
 
@@ -114,7 +113,8 @@ ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterato
 {
     DTI_ENTER();
     struct dti_replica *r = dti_self(self);
-    DTI_TRY(check_own(r, iterator, out));
+    DTI_LEAVES_GATE(held, NULL);
+    DTI_TRY(hold_own(r, iterator, out, &held));
     DTI_TRY(dti_not_null(has_value, "has_value"));
     ditto_status status = take(r, iterator, out);
     if (status < 0)
@@ -127,7 +127,8 @@ ditto_status ditto_input_wait_ns(ditto_replica *self, const ditto_iterator *iter
 {
     DTI_ENTER();
     const struct dti_replica *r = dti_self(self);
-    DTI_TRY(check_own(r, iterator, out));
+    DTI_LEAVES_GATE(held, NULL);
+    DTI_TRY(hold_own(r, iterator, out, &held));
     *out = dti_iterator_wait_ns(iterator, r->id);
     return DITTO_OK;
 }
@@ -136,6 +137,8 @@ ditto_status ditto_iterator_element_spec(const ditto_iterator *iterator, uint32_
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(iterator, "iterator"));
+    DTI_LEAVES_GATE(held, NULL);
+    dti_iterator_hold_alone(iterator, &held);
     DTI_TRY(dti_not_null(components, "components"));
     DTI_TRY(dti_not_null(out, "out"));
     dti_iterator_spec(iterator, components, out);

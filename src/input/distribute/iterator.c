@@ -341,6 +341,11 @@ ditto_status dti_iterator_hold(const ditto_iterator *it, struct dti_gate **held)
                : DTI_FAIL(DITTO_ERR_CONTEXT, "the iterator's strategy was destroyed");
 }
 
+void dti_iterator_hold_alone(const ditto_iterator *it, struct dti_gate **held)
+{
+    (void)dti_dependent_hold(&it->dependent, held);
+}
+
 struct dti_team *dti_iterator_team(const ditto_iterator *iterator)
 {
     return iterator->team;
