@@ -10,6 +10,11 @@ ditto_status dti_fail_forked(void)
                     "create another");
 }
 
+ditto_status dti_fail_poisoned(void)
+{
+    return DTI_FAIL(DITTO_ERR_POISONED, "an earlier run left a replica that never returned: destroy the strategy");
+}
+
 static bool in_scope(const struct dti_team *team)
 {
     return dti_frame_top != NULL && dti_frame_top->team == team;
@@ -49,8 +54,7 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
     bool has_turn = dti_team_take_turn(team);
     ditto_status status = DITTO_OK;
     if (team->poisoned)
-        status =
-            DTI_FAIL(DITTO_ERR_POISONED, "an earlier run left a replica that never returned: destroy the strategy");
+        status = dti_fail_poisoned();
     else if (pinned) {
         status = dti_affinity_get(&frame->saved);
         if (status == DITTO_OK)

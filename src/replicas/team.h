@@ -203,7 +203,8 @@ static inline bool dti_team_forked(const struct dti_team *team)
 {
     return dti_process_differs(team->process);
 }
-ditto_status dti_fail_forked(void); /* FORKED, with its message */
+ditto_status dti_fail_forked(void);   /* FORKED, with its message */
+ditto_status dti_fail_poisoned(void); /* POISONED, with the message of a call on a poisoned strategy */
 
 /* A cross call: checks context, fork and poison, takes the team's turn and, if it wants to run a job, pins the caller
  * to replica 0's PU (in a scope it is there already). `frame` is the caller's, for leave.

@@ -53,7 +53,7 @@ ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing)
     if (dti_team_forked(team))
         return dti_fail_forked();
     if (team->poisoned)
-        return DTI_FAIL(DITTO_ERR_POISONED, "an earlier run left a replica that never returned: destroy the strategy");
+        return dti_fail_poisoned();
     if (is_own_scope(dti_frame_top, team)) {
         dti_frame_top->entries++;
         return DITTO_OK;

@@ -248,7 +248,7 @@ ditto_status dti_strategy_check_usable(const ditto_strategy *strategy)
     if (dti_team_forked(team))
         return dti_fail_forked();
     if (atomic_load_explicit(&team->poisoned, memory_order_relaxed)) /* a hint: runs look again */
-        return DTI_FAIL(DITTO_ERR_POISONED, "an earlier run left a replica that never returned: destroy the strategy");
+        return dti_fail_poisoned();
     return DITTO_OK;
 }
 
