@@ -45,7 +45,10 @@ static ditto_status copy_components(ditto_variable *v, enum dti_rule rule, const
     struct copying copying = { v, from, rule };
     if (from->may_differ)
         DTI_TRY(dti_variable_split(v));
-    return dti_share(v->team, v->bytes * v->team->n, v->count, DTI_LINE, copy_range, &copying);
+    DTI_TRY(dti_share(v->team, v->bytes * v->team->n, v->count, DTI_LINE, copy_range, &copying));
+    if (rule == DTI_ASSIGN && !from->may_differ)
+        dti_variable_set_equal(v);
+    return DITTO_OK;
 }
 
 /* With the turn. Else all components get the first one's value. */

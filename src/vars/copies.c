@@ -290,12 +290,22 @@ ditto_status dti_variable_split(ditto_variable *v)
     return DITTO_OK;
 }
 
+static void note_difference(ditto_variable *v, bool may_differ)
+{
+    if (v->may_differ == may_differ)
+        return;
+    v->may_differ = may_differ;
+    dti_optimizers_see_copies(v);
+}
+
 void dti_variable_set_may_differ(ditto_variable *v)
 {
-    if (v->may_differ || v->team->n == 1)
-        return;
-    v->may_differ = true;
-    dti_optimizers_see_split(v);
+    note_difference(v, v->team->n > 1 && v->count != 0);
+}
+
+void dti_variable_set_equal(ditto_variable *v)
+{
+    note_difference(v, false);
 }
 
 void dti_copies_forget(ditto_variable *v)

@@ -49,10 +49,10 @@ static ditto_status write_pieces(struct dti_replica *self, const struct dti_upda
     return status;
 }
 
-/* -- components that may differ: each changes by what all give -- */
+/* -- components that may differ: each changes by what all give, or all become equal -- */
 
 struct write_each {
-    const ditto_variable *v;
+    ditto_variable *v;
     enum dti_rule rule;
     ditto_op op; /* 0: replica 0's value is taken */
 };
@@ -76,6 +76,8 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
             memcpy(tile, source[0], count * element);
         dti_copies_write(v, w->rule, first, first + count, tile);
     }
+    if (w->rule == DTI_ASSIGN && self->id == 0) /* the others look at it before they come here, and in later calls */
+        dti_variable_set_equal(w->v);
     return DITTO_OK;
 }
 
@@ -143,7 +145,7 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
     struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
     DTI_TRY(check_aggregation(v));
     dti_changed(v, self->id); /* also if it fails: it may have */
-    if (v->may_differ && rule != DTI_ASSIGN)
+    if (v->may_differ)
         return write_each(self, &update, v, rule, &deadline);
     if (update.op == 0 && rule != DTI_ASSIGN && self->id == 0 && is_copy(v, value))
         return write_from_copy(self, &update, v, &deadline);
@@ -162,8 +164,11 @@ static ditto_status read_range(size_t first, size_t end, void *context)
 static ditto_status write_range(size_t first, size_t end, void *context)
 {
     const struct dti_across *a = context;
-    if (first == 0) /* one of them, with the turn */
+    if (first == 0) { /* one of them, with the turn */
         dti_all_changed(a->v);
+        if (a->rule == DTI_ASSIGN)
+            dti_variable_set_equal(a->v);
+    }
     dti_copies_write(a->v, a->rule, first, end, a->value + first * ditto_dtype_bytes(a->v->spec.dtype));
     return DITTO_OK;
 }

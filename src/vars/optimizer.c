@@ -10,6 +10,13 @@
 
 /* -- items -- */
 
+/* Where the elements of an item are written. */
+static struct dti_place place_of(const ditto_optimizer *o, const struct dti_optimizer_item *item)
+{
+    const ditto_variable *v = o->variable[item->variable];
+    return v->may_differ ? DTI_WRITTEN_BY_FINISH : v->place[item->piece];
+}
+
 static ditto_status make_items(ditto_optimizer *o)
 {
     for (uint32_t k = 0; k < o->count; k++)
@@ -23,7 +30,7 @@ static ditto_status make_items(ditto_optimizer *o)
     for (uint32_t k = 0; k < o->count; k++)
         for (uint32_t p = 0; p < o->variable[k]->pieces; p++, at++) {
             o->item[at] = (struct dti_optimizer_item){ k, p };
-            o->place[at] = o->variable[k]->may_differ ? DTI_WRITTEN_BY_FINISH : o->variable[k]->place[p];
+            o->place[at] = place_of(o, &o->item[at]);
         }
     while (o->ticking < o->items &&
            o->variable[o->item[o->ticking].variable]->piece[o->item[o->ticking].piece].count == 0)
@@ -295,13 +302,13 @@ ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t cou
     return status;
 }
 
-void dti_optimizers_see_split(const ditto_variable *v)
+void dti_optimizers_see_copies(const ditto_variable *v)
 {
     ditto_optimizer **first = dti_registry_optimizers(v->team);
     for (ditto_optimizer *o = first != NULL ? *first : NULL; o != NULL; o = o->next)
         for (size_t i = 0; i < o->items; i++)
             if (o->variable[o->item[i].variable] == v)
-                o->place[i] = DTI_WRITTEN_BY_FINISH;
+                o->place[i] = place_of(o, &o->item[i]);
 }
 
 ditto_status dti_optimizer_destroy(ditto_optimizer *o)

@@ -58,7 +58,8 @@ ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, 
 ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t count,
                                   const ditto_optimizer_options *options, ditto_optimizer **out);
 ditto_status dti_optimizer_destroy(ditto_optimizer *o); /* BUSY: another thread is in a call on it */
-/* A variable's components may differ from now on. With the turn, no replica in ditto_apply. */
-void dti_optimizers_see_split(const ditto_variable *v);
+/* Where optimizers write depends on whether the components of a variable may differ, and that has changed. With
+ * the turn, while no replica is in ditto_apply. */
+void dti_optimizers_see_copies(const ditto_variable *v);
 
 #endif

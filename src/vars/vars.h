@@ -41,7 +41,7 @@ struct ditto_variable {
     bool trainable, mirrored;
     /* One copy for each replica, wherever replicas are: by request, by need, or since a split (copies.h). */
     bool own_copies;
-    /* An update may have written the components one by one. Until then all copies are equal. */
+    /* An update may have written the components one by one, and no assignment has made them equal since. */
     bool may_differ;
     bool wants_copies;             /* created with COPIES_PER_REPLICA */
     bool central;                  /* one copy in all, on `node` */
@@ -138,6 +138,9 @@ ditto_status dti_variable_split(ditto_variable *v);
 /* Notes that the variable's components may differ, and tells its optimizers. With the turn, while no other
  * thread works on the variable. */
 void dti_variable_set_may_differ(ditto_variable *v);
+/* Notes that an assignment makes the components equal, and tells the optimizers. With the turn, while no other
+ * thread works on the variable, but for those that take part in the assignment: they only write copies. */
+void dti_variable_set_equal(ditto_variable *v);
 
 /* -- elements -- */
 
@@ -147,7 +150,7 @@ void dti_copies_read(const ditto_variable *v, uint32_t replica, size_t first, si
 
 /* A read or a write across replicas, as dti_share hands it on. */
 struct dti_across {
-    const ditto_variable *v;
+    ditto_variable *v;
     enum dti_rule rule;
     const char *value;
     char *dst;

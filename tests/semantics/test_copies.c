@@ -509,15 +509,20 @@ static void train_alone(size_t rule, uint32_t n, double start, double *value, do
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void train_split(size_t rule, uint32_t n, ditto_copies copies, bool split_first, bool in_groups)
+static ditto_strategy *make_in_groups(uint32_t n, bool in_groups)
 {
-    ditto_optimizer_options o = rules[rule].options;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_tuning tuning = DITTO_TUNING_INIT;
     tuning.hierarchical_bytes = in_groups ? 1 : SIZE_MAX;
     tuning.near_replicas = 2;
     options.tuning = &tuning;
-    ditto_strategy *s = make_strategy(n, &options);
+    return make_strategy(n, &options);
+}
+
+static void train_split(size_t rule, uint32_t n, ditto_copies copies, bool split_first, bool in_groups)
+{
+    ditto_optimizer_options o = rules[rule].options;
+    ditto_strategy *s = make_in_groups(n, in_groups);
     struct training t = { .v = make(s, 0, DITTO_AGGREGATE_NONE, copies) };
     ditto_variable *remembered;
     double value[COUNT], slot[COUNT], found[COUNT];
@@ -549,6 +554,38 @@ static void rule_8_0_an_optimizer_updates_every_copy_from_its_own_value(void **s
         for (int way = 0; way < 8; way++)
             train_split(rule, way & 4 ? 5 : 2, way & 1 ? DITTO_COPIES_PER_REPLICA : DITTO_COPIES_DEFAULT, way & 2,
                         way & 4);
+}
+
+/* What an optimizer knows of copies changes back too. */
+static void train_equal_again(size_t rule, uint32_t n, bool in_groups)
+{
+    double values[COUNT], slot[COUNT];
+    struct training t;
+    ditto_optimizer_options o = rules[rule].options;
+    o.struct_size = sizeof o;
+    train_alone(rule, n, 7, values, slot);
+    ditto_strategy *s = make_in_groups(n, in_groups);
+    t = (struct training){ .v = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT) };
+    assert_ok(ditto_optimizer_create(&t.v, 1, &o, &t.optimizer));
+    split(s, t.v);
+    double sevens[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        sevens[i] = 7;
+    assert_ok(ditto_variable_assign(t.v, sevens, sizeof sevens));
+    run_all(s, train, &t, &t.report);
+    for (uint32_t r = 0; r < n; r++)
+        assert_memory_equal(component(t.v, r), values, sizeof values);
+    assert_ok(ditto_optimizer_destroy(t.optimizer));
+    assert_ok(ditto_variable_destroy(t.v));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_8_0_an_optimizer_updates_a_variable_that_was_assigned_one_value_as_one(void **state)
+{
+    (void)state;
+    for (size_t rule = 0; rule < sizeof rules / sizeof rules[0]; rule++)
+        for (int in_groups = 0; in_groups < 2; in_groups++)
+            train_equal_again(rule, in_groups ? 5 : 2, in_groups);
 }
 
 /* -- a value that is the variable's own component -- */
@@ -817,6 +854,89 @@ static void rule_8_0_shards_are_dealt_over_all_variables(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* -- assignments end the difference -- */
+
+struct assigning {
+    struct report report;
+    ditto_variable *v;
+};
+
+static ditto_status assign_7(ditto_replica *self, void *argument)
+{
+    struct assigning *a = argument;
+    double values[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        values[i] = 7;
+    return ditto_assign(self, a->v, values);
+}
+
+static ditto_status differ_once_more(ditto_replica *self, void *argument)
+{
+    struct assigning *a = argument;
+    double mine = ditto_replica_id(self);
+    DITTO_TRY(assign_7(self, argument));
+    return ditto_update(self, a->v, add_argument, NULL, &(ditto_tensor){ .data = &mine, .dtype = DITTO_F64 }, 1, NULL);
+}
+
+static const char *const ways_to_assign[] = { "across", "a plain value", "a variable", "in a run" };
+
+/* 7 to all components. */
+static void assign(ditto_strategy *s, ditto_variable *v, size_t way)
+{
+    struct assigning a = { .v = v };
+    double values[COUNT];
+    ditto_tensor t = { .data = values, .dtype = DITTO_F64, .rank = 1, .shape = { COUNT } };
+    ditto_variable *like = make(s, 7, DITTO_AGGREGATE_NONE, DITTO_COPIES_PER_REPLICA);
+    ditto_value *value;
+    for (int i = 0; i < COUNT; i++)
+        values[i] = 7;
+    if (way == 1)
+        assert_ok(ditto_strategy_value(s, &t, &value));
+    else
+        assert_ok(ditto_variable_value(like, &value));
+    if (way == 0)
+        assert_ok(ditto_variable_assign(v, values, sizeof values));
+    else if (way == 3)
+        run_all(s, assign_7, &a, &a.report);
+    else
+        assert_ok(ditto_variable_assign_value(v, value));
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_variable_destroy(like));
+}
+
+static void rule_8_0_an_assignment_makes_a_variable_one_value_again(void **state)
+{
+    (void)state;
+    for (size_t way = 0; way < sizeof ways_to_assign / sizeof ways_to_assign[0]; way++) {
+        uint32_t n = 4;
+        print_message("%s\n", ways_to_assign[way]);
+        ditto_strategy *s = make_on_two_nodes(n);
+        ditto_variable *from = make(s, 0, DITTO_AGGREGATE_MEAN, DITTO_COPIES_PER_REPLICA);
+        ditto_variable *sums = make(s, 100, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+        ditto_variable *shared = make(s, 100, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
+        struct assigning a = { .v = from };
+        ditto_value *value;
+        assert_ok(ditto_variable_value(from, &value));
+        split(s, from);
+        assert_status(update_with(sums, value), DITTO_ERR_INVALID);
+        assign(s, from, way);
+        expect_components(from, n, 7, 0);
+        assert_ok(update_with(sums, value)); /* one value: it needs no copy for each replica */
+        assert_int_equal(calls, 2);
+        assert_ok(update_with(shared, value));
+        assert_ok(ditto_variable_assign_value(shared, value));
+        assert_int_equal(count_copies(shared, n), 2); /* and splits nothing */
+        run_all(s, differ_once_more, &a, &a.report);
+        expect_components(from, n, 7, 1);
+        assert_status(update_with(sums, value), DITTO_ERR_INVALID);
+        assert_ok(ditto_value_destroy(value));
+        ditto_variable *all[] = { from, sums, shared };
+        for (int i = 0; i < 3; i++)
+            assert_ok(ditto_variable_destroy(all[i]));
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
 /* -- central storage -- */
 
 static void rule_8_4_copies_that_central_storage_does_not_make_are_reported(void **state)
@@ -852,12 +972,14 @@ int main(void)
         cmocka_unit_test(rule_8_0_sharded_and_central_variables_and_slots_are_never_split),
         cmocka_unit_test(rule_8_0_without_memory_for_a_split_the_call_fails_on_all_and_nothing_has_changed),
         cmocka_unit_test(rule_8_0_an_optimizer_updates_every_copy_from_its_own_value),
+        cmocka_unit_test(rule_8_0_an_optimizer_updates_a_variable_that_was_assigned_one_value_as_one),
         cmocka_unit_test(a_replicas_own_component_may_be_the_value_of_a_write),
         cmocka_unit_test(rule_8_7_a_replicas_add_changes_each_component_that_differs),
         cmocka_unit_test(rule_8_6_assigning_from_components_that_differ_splits),
         cmocka_unit_test(lookups_gathers_and_indexed_updates_see_the_components_of_a_split_variable),
         cmocka_unit_test(a_thread_that_looks_during_a_split_sees_the_old_copies_or_the_new_ones),
         cmocka_unit_test(rule_8_0_shards_are_dealt_over_all_variables),
+        cmocka_unit_test(rule_8_0_an_assignment_makes_a_variable_one_value_again),
         cmocka_unit_test(rule_8_4_copies_that_central_storage_does_not_make_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
