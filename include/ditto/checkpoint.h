@@ -203,7 +203,8 @@ DITTO_API ditto_status ditto_checkpointer_destroy(ditto_checkpointer *checkpoint
  *
  *  In the background, the replicas copy the values together, and the strategy may run on, or be destroyed, as
  *  soon as this returns. One save is under way at a time: this waits for the one before. Its error is
- *  returned by the next save, wait or destroy. Memory for the copy is kept between saves.
+ *  returned by the next save, wait or destroy: ditto_error.function names that call, and the message the file.
+ *  Memory for the copy is kept between saves.
  *
  *  @retval as ditto_checkpoint_save, of this save or, in the background, of the one before
  *  @retval DITTO_ERR_RANGE    options->step is negative

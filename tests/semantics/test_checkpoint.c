@@ -559,10 +559,50 @@ static void errors_name_the_function_that_was_called(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* 0 if the call returned IO, and its error names the function and the file; else -1, with a line that says what it
+ * names. */
+static int names(ditto_status status, const char *function, const char *file)
+{
+    const ditto_error *error = ditto_last_error();
+    if (status == DITTO_ERR_IO && strcmp(error->function, function) == 0 && strstr(error->message, file) != NULL)
+        return 0;
+    print_error("status %d of %s: %s\n", (int)status, error->function, error->message);
+    return -1;
+}
+
+static void an_error_of_a_background_save_names_the_call_that_returns_it(void **state)
+{
+    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
+    ditto_checkpoint_options what = DITTO_CHECKPOINT_OPTIONS_INIT;
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_variable *v = make(s, &kinds[0]);
+    ditto_checkpointer *c;
+    int wrong = 0;
+    (void)state;
+    char folder[200];
+    snprintf(folder, sizeof folder, "%s", own_path("taken_away"));
+    options.background = 1;
+    assert_ok(ditto_checkpointer_create(s, folder, &options, &c));
+    assert_int_equal(rmdir(folder), 0);
+    what.step = 1;
+    assert_ok(ditto_checkpointer_save(c, &what)); /* its thread finds out that the folder is gone */
+    wrong |= names(ditto_checkpointer_wait(c), "ditto_checkpointer_wait", "checkpoint-1.h5");
+    what.step = 2;
+    assert_ok(ditto_checkpointer_save(c, &what));
+    wrong |= names(ditto_checkpointer_save(c, &what), "ditto_checkpointer_save", "checkpoint-2.h5");
+    what.step = 3;
+    assert_ok(ditto_checkpointer_save(c, &what));
+    wrong |= names(ditto_checkpointer_destroy(c), "ditto_checkpointer_destroy", "checkpoint-3.h5");
+    assert_int_equal(wrong, 0);
+    assert_ok(ditto_variable_destroy(v));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_name_the_function_that_was_called),
+        cmocka_unit_test(an_error_of_a_background_save_names_the_call_that_returns_it),
         cmocka_unit_test(rule_8_14_saved_with_one_number_of_replicas_restored_with_any_other),
         cmocka_unit_test(rule_8_14_one_entry_per_variable_that_tells_what_it_is),
         cmocka_unit_test(rule_8_14_sync_on_read_saves_what_a_cross_read_gives_and_restores_by_rule_11),

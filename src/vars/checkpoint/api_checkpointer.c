@@ -179,7 +179,6 @@ static void *write_in_background(void *argument)
     ditto_checkpointer *c = argument;
     if (c->elsewhere)
         dti_affinity_restore(&c->mask);
-    dti_public_function = "ditto_checkpointer_save";
     c->status = write_file(c);
     if (c->status != DITTO_OK)
         c->error = *dti_error_get();
@@ -193,7 +192,8 @@ static void forget_work(ditto_checkpointer *c)
     c->path = NULL;
 }
 
-/* Until nothing is being written; what the last save came to is told once. */
+/* Waits until nothing is being written. The error of the last save is returned by one call alone, and its record
+ * names that call. */
 static ditto_status await(ditto_checkpointer *c)
 {
     if (!c->running)
@@ -203,7 +203,7 @@ static ditto_status await(ditto_checkpointer *c)
     forget_work(c);
     if (c->status != DITTO_OK)
         dti_error_set(&c->error);
-    return c->status;
+    return dti_own(c->status);
 }
 
 /* The program's signals are not for this thread. */
