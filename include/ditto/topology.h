@@ -96,7 +96,7 @@ typedef struct ditto_node {
  *  @retval DITTO_ERR_CORRUPT    the file is not an hwloc topology
  *  @retval DITTO_ERR_UNSUPPORTED  a usable PU has a number above 8191; more than 1024 NUMA nodes; options of a newer version
  *  @retval DITTO_ERR_SYSTEM     this machine or the thread's affinity could not be read: a sandbox refuses
- *                               sched_getaffinity or the directories of /sys
+ *                               sched_getaffinity (docs/numa.md) or the directories of /sys
  *  @retval DITTO_ERR_RANGE      no PU is left that the process may use (an empty cpuset); `cpus` names one that is not
  *                               there or not allowed
  *  @retval DITTO_ERR_NO_MEMORY
