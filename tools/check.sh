@@ -1,5 +1,7 @@
 #!/bin/sh
-# Everything that CI runs, called by `./run check`: each part with a time budget in seconds (2 cores), 25 minutes in all.
+# Everything that CI runs, called by `./run check`. On two cores the whole takes less than 25 minutes. Each part has a
+# time budget in seconds, which is at least twice what the part takes there, so that only a part that hangs or has
+# become much slower exceeds it.
 #   --long: hours of stress instead of seconds
 set -eu
 cd "$(dirname "$0")/.."
