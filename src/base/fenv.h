@@ -1,7 +1,8 @@
 /* src/base/fenv.h - the floating-point environment in which sums have the documented bits.
  *
- * Rounding to nearest, denormals kept, no traps: the contract's. A caller may have set another one (flush-to-zero is common in
- * numerical codes): entering costs one register read when nothing is to be done. */
+ * The environment that ditto promises rounds to nearest, keeps denormals and has no traps. A caller may have
+ * set another one, because flush-to-zero is common in numerical codes. Entering costs one register read if
+ * nothing has to be changed. */
 #ifndef DTI_FENV_H
 #define DTI_FENV_H
 
@@ -16,7 +17,7 @@ struct dti_fenv {
 #define DTI_MXCSR_DEFAULT 0x1f80u
 #define DTI_MXCSR_FLAGS   0x003fu /* exceptions that have happened: not a mode, left to the caller */
 
-/* The calling thread's own, now. */
+/* Returns the environment that the calling thread has now. */
 static inline struct dti_fenv dti_fenv_here(void)
 {
     return (struct dti_fenv){ __builtin_ia32_stmxcsr() };
@@ -30,7 +31,7 @@ static inline struct dti_fenv dti_fenv_enter(void)
     return saved;
 }
 
-/* Not the contract's, but another thread's. */
+/* Enters the environment of another thread instead of the promised one. */
 static inline struct dti_fenv dti_fenv_enter_as(struct dti_fenv other)
 {
     struct dti_fenv saved = dti_fenv_here();

@@ -11,7 +11,7 @@ static _Atomic uint32_t last;       /* the number given last; a child goes on fr
 static bool is_watched;             /* a fork will be noticed, one way or the other */
 _Atomic uint32_t *dti_process_word = &plain_word;
 
-/* NULL: the kernel refused it. */
+/* Returns NULL if the kernel refuses such a page. */
 static _Atomic uint32_t *map_page_that_forks_clear(void)
 {
     size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -45,7 +45,7 @@ uint32_t dti_process_number(void)
     pthread_once(&once, watch_forks);
     if (!is_watched)
         return 0;
-    /* relaxed, all: numbers are compared, nothing is read through them */
+    /* All operations are relaxed: the numbers are only compared, and order no other data. */
     uint32_t number = atomic_load_explicit(dti_process_word, memory_order_relaxed);
     if (number != 0)
         return number;

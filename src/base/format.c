@@ -26,12 +26,14 @@ void dti_mark_cut(char *text, size_t size)
     memcpy(text + whole_characters(text, keep), MARK, mark + 1);
 }
 
-/* One conversion of a format: "%-5.3llu". */
+/* One conversion of a format, such as "%-5.3llu". */
 struct conversion {
     const char *text;
     size_t length;
-    bool star, precision; /* a width or precision among the arguments; a precision in the text */
-    char size[3], kind;   /* "", "h", "l", "ll", "z" and so on; 'd', 's' and so on, 0: one that is not known here */
+    bool star;      /* the width or the precision is an argument */
+    bool precision; /* there is a precision */
+    char size[3];   /* "", "h", "l", "ll", "z" and so on */
+    char kind;      /* 'd', 's' and so on; 0 if the conversion is not known here */
 };
 
 static struct conversion read_conversion(const char *at)
@@ -51,7 +53,7 @@ static struct conversion read_conversion(const char *at)
     return c;
 }
 
-/* What is written so far; `length` counts on when there is no room. */
+/* The text that has been written so far. `length` goes on counting when there is no room. */
 struct output {
     char *buffer;
     size_t size, length;
@@ -75,7 +77,7 @@ static void put_string(struct output *o, const char *text, size_t most)
     put(o, MARK, strlen(MARK));
 }
 
-/* A number: by the C library, with the conversion's own text. */
+/* Lets the C library write a number, by the conversion as it stands in the format. */
 #define PUT_NUMBER(o, spec, number)                                    \
     do {                                                               \
         char number_[400];                                             \
@@ -105,20 +107,20 @@ static bool put_conversion(struct output *o, const struct conversion *c, size_t 
     else if (strchr("eEfFgGaA", c->kind) != NULL)
         PUT_NUMBER(o, spec, va_arg(*arguments, double));
     else if (c->kind == 'c' || c->size[0] == '\0')
-        PUT_NUMBER(o, spec, va_arg(*arguments, int)); /* also of unsigned: the same bits */
+        PUT_NUMBER(o, spec, va_arg(*arguments, int)); /* also for unsigned, which has the same bits */
     else if (is_long)
         PUT_NUMBER(o, spec, va_arg(*arguments, long));
     else if (c->size[0] == 'l')
         PUT_NUMBER(o, spec, va_arg(*arguments, long long));
     else
-        PUT_NUMBER(o, spec, va_arg(*arguments, size_t)); /* z, j and t: of one size where this library runs */
+        PUT_NUMBER(o, spec, va_arg(*arguments, size_t)); /* z, j and t have one size, see below */
     return true;
 }
 #pragma GCC diagnostic pop
 _Static_assert(sizeof(size_t) == sizeof(intmax_t) && sizeof(size_t) == sizeof(ptrdiff_t), "see put_conversion");
 
-/* With each string cut to `most` bytes. The length that the whole has; SIZE_MAX: the format has something
- * unknown. */
+/* Formats with each string cut to `most` bytes. Returns the length of the whole text, or SIZE_MAX if a
+ * conversion of the format is not known here. */
 static size_t format_cut(char *buffer, size_t size, size_t most, const char *format, va_list given)
 {
     struct output o = { buffer, size, 0 };

@@ -9,16 +9,18 @@ bool dti_gate_enter_slowly(struct dti_gate *gate)
 {
     for (;;) {
         uint32_t state = atomic_load_explicit(&gate->word, memory_order_acquire) % DTI_GATE_CALL;
-        if (state == DTI_GATE_OPEN) /* this call is counted already. O1 is the acquire above */
+        if (state == DTI_GATE_OPEN) /* this call has been counted; the acquire above is O1 */
             return true;
         if (state == DTI_GATE_CLOSED) {
             dti_gate_leave(gate);
             return false;
         }
-        /* relaxed: written before the gate was shut, and the same by all threads of a process */
+        /* In a child process no thread will open the gate. The call goes on, and finds that its strategy is
+         * dead. relaxed: the word is written before the gate is shut, and all threads of a process write the
+         * same. */
         if (dti_process_differs(atomic_load_explicit(&gate->process, memory_order_relaxed)))
-            return true; /* a child, where nobody will open it: the call finds out that its strategy is dead */
-        sched_yield();   /* shut: bounded by I2 */
+            return true;
+        sched_yield(); /* the gate is shut, which does not last long (I2) */
     }
 }
 
@@ -45,8 +47,8 @@ bool dti_gate_shut(struct dti_gate *gate)
 
 void dti_gate_open(struct dti_gate *gate)
 {
-    atomic_fetch_sub_explicit(&gate->word, DTI_GATE_SHUT,
-                              memory_order_release); /* O0; calls may have been counted since */
+    /* release: O0. A subtraction, because calls may have been counted since the gate was shut. */
+    atomic_fetch_sub_explicit(&gate->word, DTI_GATE_SHUT, memory_order_release);
 }
 
 void dti_gate_close(struct dti_gate *gate)

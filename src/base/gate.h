@@ -1,16 +1,17 @@
-/* src/base/gate.h - counts the calls that are in an object, so that it is not taken away under them.
+/* src/base/gate.h - counts the calls that use an object, so that it is not destroyed while one of them does.
  *
- * A call enters the object's gate before it looks at the object, and leaves it when it is done. The gate can
- * be closed when no call is in, and a call that finds it closed is refused; so a gate is of use to calls that
- * come later only where it outlives what it guards. Several gates are closed together in two steps: each is
- * shut, which lasts until it is closed for good or opened again, and calls that come meanwhile wait for the
- * decision.
+ * A call enters the object's gate before it looks at the object, and leaves the gate when it is done. The
+ * gate can be closed when no call is in, and a call that finds it closed is refused. A gate refuses later
+ * calls only if it outlives the object. Several gates are closed together in two steps: first each is shut,
+ * and then all are closed for good, or all are opened again. Calls that come while a gate is shut wait until
+ * that is decided.
  *
  * Invariants  I1  the number of calls is not 0 while a call is in. A gate is shut only by a change from 0, or
  *                 from the one call that closes it.
  *             I2  a shut gate is closed or opened by the thread that shut it, without waiting for anybody.
- * Edges       N0 -> N1  what a call did, its leaving -> the thread that shuts the gate
- *             O0 -> O1  what was done while the gate was shut -> a call that enters it after that
+ * Edges       N0 -> N1  a call that leaves -> the thread that shuts the gate, which sees what the call did
+ *             O0 -> O1  the thread that opens or closes the gate -> a call that comes later, which sees what
+ *                       the thread did while the gate was shut
  * Model       tests/model/gate.pml */
 #ifndef DTI_GATE_H
 #define DTI_GATE_H
@@ -18,24 +19,25 @@
 #include "base/atomics.h"
 #include "base/companion.h"
 
-/* The number of calls that are in, times DTI_GATE_CALL, and one of the states. Zero is an open gate without
- * calls. */
 struct dti_gate {
+    /* The number of calls that are in, times DTI_GATE_CALL, plus one of the states. Zero is an open gate
+     * without calls. */
     _Atomic uint32_t word;
-    _Atomic uint32_t process; /* that shut it last: a child that finds it shut need not wait (base/fork.h) */
+    /* The process that last shut the gate (base/fork.h). A call in a child of that process does not wait. */
+    _Atomic uint32_t process;
 };
 enum { DTI_GATE_OPEN = 0, DTI_GATE_SHUT = 1, DTI_GATE_CLOSED = 2, DTI_GATE_CALL = 4 };
 
 /* -- Any thread -- */
-DTI_COMPANION bool dti_gate_enter_slowly(
-    struct dti_gate *gate); /* the rest of dti_gate_enter, for a gate that is not open */
-/* False: it is closed, and there is nothing to leave. */
+/* The rest of dti_gate_enter, for a gate that is not open. */
+DTI_COMPANION bool dti_gate_enter_slowly(struct dti_gate *gate);
+/* Returns false if the gate is closed. Then there is nothing to leave. */
 static inline bool dti_gate_enter(struct dti_gate *gate)
 {
     uint32_t before = atomic_fetch_add_explicit(&gate->word, DTI_GATE_CALL, memory_order_acquire); /* O1 */
     return __builtin_expect(before % DTI_GATE_CALL == DTI_GATE_OPEN, 1) || dti_gate_enter_slowly(gate);
 }
-/* The same, but false also while it is shut: it does not wait for the decision. */
+/* The same without waiting: returns false also if the gate is shut. */
 bool dti_gate_try(struct dti_gate *gate);
 static inline void dti_gate_leave(struct dti_gate *gate)
 {
@@ -43,10 +45,13 @@ static inline void dti_gate_leave(struct dti_gate *gate)
 }
 
 /* -- The thread that wants to destroy the object -- */
-DTI_COMPANION bool dti_gate_shut(struct dti_gate *gate); /* false: a call is in, or it is shut or closed already */
-void dti_gate_open(struct dti_gate *gate);               /* a gate that this thread has shut */
+/* Returns false if a call is in, or if the gate is shut or closed already. */
+DTI_COMPANION bool dti_gate_shut(struct dti_gate *gate);
+/* Both take a gate that this thread has shut. */
+void dti_gate_open(struct dti_gate *gate);
 DTI_COMPANION void dti_gate_close(struct dti_gate *gate);
-/* Closes a gate that this thread has entered; false: another call is in too, and nothing has changed. */
+/* Closes a gate that this thread has entered. Returns false, and changes nothing, if another call is in
+ * too. */
 bool dti_gate_close_alone(struct dti_gate *gate);
 
 /* Whether it is closed. A thread with the turn of a strategy may rely on the answer for the strategy's

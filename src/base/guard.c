@@ -11,7 +11,7 @@
 
 #ifndef __arm__
 
-/* One line, in one write, so that lines of several replicas do not mix. */
+/* Writes one line, with one system call, so that the lines of several replicas do not mix. */
 static void say(const char *function, const char *how, const char *advice)
 {
     char line[400], replica[32] = "";
@@ -20,13 +20,13 @@ static void say(const char *function, const char *how, const char *advice)
     snprintf(line, sizeof line, "ditto: %s%s was left by %s%s%s: %s\n", function, replica, how,
              dti_public_function[0] != '\0' ? " inside " : "", dti_public_function, advice);
     if (write(STDERR_FILENO, line, strlen(line)) < 0)
-        return; /* nobody reads it */
+        return; /* there is nowhere else to say it */
 }
 
-/* The personality routine of frames with DTI_GUARD. The unwinder calls it for each exception that gets
- * here, first to search for a handler: anything but "go on" ends the search, and the C++ library then
- * calls std::terminate. Unwinding that nothing can stop (pthread_exit, pthread_cancel) comes without a
- * search. */
+/* The personality routine of frames with DTI_GUARD. The unwinder calls it for each exception that arrives
+ * here, first to search for a handler. Every answer but "go on" ends the search, and the C++ library then
+ * calls std::terminate. The unwinding of pthread_exit and pthread_cancel cannot be stopped, and does not
+ * search first. */
 _Unwind_Reason_Code dti_guard_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                           struct _Unwind_Exception *exception, struct _Unwind_Context *context);
 __attribute__((used)) _Unwind_Reason_Code dti_guard_personality(int version, _Unwind_Action actions,

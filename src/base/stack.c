@@ -6,7 +6,7 @@
 
 #define LARGEST ((uintptr_t)1 << 30) /* bytes of a stack that are looked at; most data is farther away */
 
-/* Of the calling thread, once they have been asked for; high 0: not yet. */
+/* The bounds of the calling thread's stack. `high` is 0 until they have been read. */
 static _Thread_local uintptr_t low, high;
 
 static void find_bounds(void)

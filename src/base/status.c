@@ -27,7 +27,7 @@ void dti_vfail(ditto_status status, int error_number, const char *format, va_lis
     dti_error_serial++;
     last_error.status = status;
     last_error.replica = dti_error_replica;
-    /* An allocation that failed without a system call of ours: malloc's refusals are all ENOMEM. */
+    /* If an allocation failed without a system call of the library, the number is that of malloc. */
     last_error.system_errno = status == DITTO_ERR_NO_MEMORY && error_number == 0 ? ENOMEM : error_number;
     last_error.user_code = 0;
     last_error.function = dti_public_function;

@@ -25,8 +25,8 @@ void dti_vfail(ditto_status status, int error_number, const char *format, va_lis
 
 #define DTI_TRY(call) DITTO_TRY(call) /* forwards the status: the message was written where the cause is known */
 
-/* The same for a check of one thing of several: the message then begins with which one it was, as in
- * DTI_TRY_OF(check(&arguments[k]), "arguments[%u]", k). */
+/* The same for a check of one thing of several. The message then begins with the thing that was checked, as
+ * in DTI_TRY_OF(check(&arguments[k]), "arguments[%u]", k). */
 #define DTI_TRY_OF(call, ...)                                 \
     do {                                                      \
         ditto_status dti_try_status_ = (call);                \
@@ -40,7 +40,8 @@ ditto_status dti_where(ditto_status status, const char *format, ...) DITTO_PRINT
  * replica, a helper) takes the caller's name with dti_public_enter for as long as it does. */
 extern DTI_COMPANION _Thread_local const char *dti_public_function;
 
-static inline const char *dti_public_enter(const char *name) /* gives the outer one, for dti_public_leave */
+/* Returns the name of the outer function, for dti_public_leave. */
+static inline const char *dti_public_enter(const char *name)
 {
     const char *outer = dti_public_function;
     dti_public_function = name;
@@ -51,8 +52,8 @@ static inline void dti_public_leave(const char *const *outer)
     dti_public_function = *outer;
 }
 
-/* First line of each function in api_*.c: names it in errors until it returns, and counts the call while
- * calls are counted. */
+/* The first line of each function in api_*.c. Errors name the function until it returns. If calls are
+ * counted, this one is. */
 #define DTI_ENTER()                                                                        \
     static struct dti_usage usage_;                                                        \
     __attribute__((cleanup(dti_public_leave), unused)) const char *const outer_function_ = \

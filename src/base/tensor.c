@@ -27,7 +27,8 @@ size_t ditto_tensor_bytes(const ditto_tensor *tensor)
 
 bool dti_spec_equal(const ditto_tensor *a, const ditto_tensor *b)
 {
-    size_t dimensions = a->rank != 0 ? a->rank : 1; /* of a scalar the first is 0, or its rank was forgotten */
+    /* The first dimension of a scalar is 0. If it is not, the rank was forgotten. */
+    size_t dimensions = a->rank != 0 ? a->rank : 1;
     return a->dtype == b->dtype && a->rank == b->rank && memcmp(a->shape, b->shape, dimensions * sizeof *a->shape) == 0;
 }
 

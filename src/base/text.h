@@ -10,16 +10,16 @@
 #include <stdint.h>
 
 /* A report under construction. `length` counts what was wanted, also past the end, so that a caller can
- * size a buffer. A text that does not fit ends with "..." (format.h): it may be a part of a message, whose
- * reader has no length. */
+ * size a buffer. A text that does not fit ends with "..." (format.h), because it may become a part of a
+ * message. */
 struct dti_text {
     char *buffer; /* always terminated when size > 0 */
     size_t size, length;
 };
 DTI_COMPANION void dti_text_add(struct dti_text *text, const char *format, ...) DITTO_PRINTF(2, 3);
 
-/* The numbers below n that are in the set, as "1, 4-63": the first ranges, and how many numbers more there
- * are. */
+/* Adds the numbers below n that are in the set, as in "1, 4-63". Of a set with many ranges it adds the first
+ * ones, and how many more numbers there are. */
 void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n);
 
 /* Reads a whole small file (procfs, cgroupfs); false when it can't be read. The text is terminated, cut at size - 1. */

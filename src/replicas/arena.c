@@ -48,8 +48,8 @@ struct dti_arena {
     bool strict;
     unsigned index, tcache;
     _Atomic int binding; /* ditto_binding; falls once from wished to FIRST_TOUCH, read by reports */
-    /* errno of the last range that the system refused, for messages. Relaxed: the owner reads what its own call has left,
-     * or another refusal of the same arena. */
+    /* errno of the last range that the system refused, for messages. relaxed: the owner reads the number of
+     * its own call, or that of another refusal of the same arena. */
     _Atomic int refused;
     pthread_mutex_t lock; /* of ranges: extents may be mapped by a remote free's bookkeeping too */
     struct dti_range *ranges;
@@ -127,7 +127,8 @@ static bool remember(struct dti_arena *a, void *start, size_t bytes)
     return done;
 }
 
-/* Maps `bytes` at a multiple of `alignment`: a little too much, then the ends go back. NULL: refused, errno says why. */
+/* Maps `bytes` at a multiple of `alignment`: a little too much, then the ends go back. Returns NULL, with
+ * errno, if the system refuses. */
 static void *map_aligned(size_t bytes, size_t alignment)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), slack = alignment > page ? alignment - page : 0, padded;

@@ -86,13 +86,15 @@ const struct dti_mask *dti_context_saved_mask(void)
     return lowest;
 }
 
-/* In a child process the strategy is dead, and nobody waits for the thread that has forked. */
+/* In a child process the answer is false: the strategy is dead there, and nothing waits for the thread that
+ * forked. */
 static bool is_input(const struct dti_frame *frame)
 {
     return frame != NULL && frame->kind == DTI_CONTEXT_INPUT && !dti_team_forked(frame->team);
 }
 
-/* A handle that is not this replica's: whose it is can be told of its own strategy alone. */
+/* Says to which replica a handle belongs that is not this one's. That can be known for handles of the same
+ * strategy alone. */
 static void fail_not_own(const struct dti_replica *r, const ditto_replica *self)
 {
     for (uint32_t i = 0; i < r->team->n; i++)
@@ -103,8 +105,8 @@ static void fail_not_own(const struct dti_replica *r, const ditto_replica *self)
             return;
         }
     DTI_FAIL(DITTO_ERR_CONTEXT,
-             "the handle is of another strategy: this thread runs replica %u of a strategy that it does not belong to, "
-             "and must pass the handle that this run's function was given",
+             "the handle is of another strategy than the one whose replica %u this thread is: pass the handle that "
+             "this run's function was given",
              r->id);
 }
 
@@ -151,7 +153,7 @@ struct dti_replica *dti_self_refuse_in(const char *function, const ditto_replica
     return plain;
 }
 
-/* What a replica calls where others call `function`; NULL: there is no such form. */
+/* Returns the function that a replica calls instead of `function`, or NULL if there is none. */
 static const char *replica_form(const char *function)
 {
     static const char *const forms[][2] = {
@@ -200,8 +202,8 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "called in the function of an update: there only the copy at hand is read and "
                         "written");
-    /* Those of the default strategy's iterators are meant too: a thread that waits for one of these may have the
-     * turn of another strategy. */
+    /* This holds for iterators of the default strategy too, because the thread that waits for the iterator
+     * may have another strategy's turn. */
     if (is_input(top))
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "called in a function of a dataset, where no call of a strategy works: the strategy may be "

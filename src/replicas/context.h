@@ -15,8 +15,9 @@ enum dti_context {
     DTI_CONTEXT_REPLICA,
     DTI_CONTEXT_DEVICE, /* inside a function of a logical device, on a helper or on the leader */
     DTI_CONTEXT_UPDATE, /* inside the function of an update, on the thread of the copy's replica */
-    /* Where the functions of an iterator's datasets are called: on its producers' threads, and where its position is saved. The
-     * strategy may wait for this thread while another one has its turn, so every call of a strategy is refused here. */
+    /* Around calls of the functions of an iterator's datasets: on its producers' threads, and when its
+     * position is saved. A call that waits for this thread may have the strategy's turn, so every call of a
+     * strategy is refused here. */
     DTI_CONTEXT_INPUT,
 };
 
@@ -47,13 +48,14 @@ void dti_frame_end_scope(void);              /* the top one is a scope: leaves i
 /* Pushes cross context of a team. The frame needs no initialising. */
 void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team);
 
-/* Around a call of the user's function on a replica's thread or a device's: its context, and the floating-point
- * environment of the contract, or, if the strategy is made so, that of the host (dti_team_note_host). The frame needs no
- * initialising. */
+/* Stands before a call of the user's function on the thread of a replica or of a device. Enters the
+ * function's context and its floating-point environment: the one that ditto promises, or the host's if the
+ * strategy's options say so (dti_team_note_host). Returns the environment that dti_frame_leave restores. The
+ * frame needs no initialising. */
 struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, struct dti_replica *replica,
                                 const ditto_replica *self);
 void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved);
-/* The same around what calls functions of datasets, for an iterator of this team. */
+/* The same before code that calls functions of datasets, for an iterator of this team. */
 struct dti_fenv dti_frame_enter_input(struct dti_frame *frame, struct dti_team *team);
 
 /* The affinity that the host gave this thread, if a scope or run has changed it; else NULL. */
@@ -74,7 +76,7 @@ static inline struct dti_replica *dti_self(const ditto_replica *self)
     return dti_self_refuse(self);
 }
 
-/* The same for public functions that return no status and are too short for DTI_ENTER. Errors name
+/* The same for public functions that return no status and are too short for DTI_ENTER. An error names
  * `function`. */
 struct dti_replica *dti_self_refuse_in(const char *function, const ditto_replica *self);
 static inline struct dti_replica *dti_self_in(const char *function, const ditto_replica *self)
@@ -85,12 +87,13 @@ static inline struct dti_replica *dti_self_in(const char *function, const ditto_
     return dti_self_refuse_in(function, self);
 }
 
-/* What ends the context that a thread is in: words for messages. */
+/* Words for messages that say how the context ends that a thread is in. */
 const char *dti_context_way_out(const struct dti_frame *top);
 
 /* Destroying a `what`: refused on a replica's thread (CONTEXT), where the run that it would wait for is its own. */
 ditto_status dti_context_check_outside(const char *what);
-/* CONTEXT: this is a function of a dataset, which may not wait for anything that a run may wait for. In a child process it is not. */
+/* CONTEXT inside a function of a dataset, which may not wait for anything for which a run may wait. In a
+ * child process it may. */
 DTI_COMPANION ditto_status dti_context_check_not_input(const char *what);
 
 /* A cross call on `team`: refused on a replica's thread, in an update, and in the scope of another strategy (CONTEXT).

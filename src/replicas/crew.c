@@ -28,7 +28,7 @@ static void fail(struct dti_device *d, ditto_status status, uint32_t serial_befo
     if (dti_error_serial == serial_before || dti_error_get()->status != status)
         DTI_FAIL(status, "a function on logical device %u of replica %u returned %s (%d) without a message of its own",
                  d->index, crew->replica->id, ditto_status_name(status), (int)status);
-    dti_stop_now(&crew->failed, dti_error_get(), 0); /* of the function or loop at hand: there is no run inside */
+    dti_stop_now(&crew->failed, dti_error_get(), 0); /* 0, because no runs nest here */
     dti_team_stop(crew->replica->team);
 }
 
@@ -154,7 +154,8 @@ static void *helper_main(void *argument)
             atomic_store_explicit(&d->done, go, memory_order_release); /* E0 */
             dti_waitroom_signal(&crew->room, d->index);
         }
-        if (dti_team_forked(r->team)) /* a function forked, and this is the child: see dti_team_thread_main */
+        /* A function forked, and this is the child. See dti_team_thread_main. */
+        if (dti_team_forked(r->team))
             return NULL;
     }
     dti_thread_hook(o->thread_stop, r->id, o->thread_user);

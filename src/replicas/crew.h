@@ -32,7 +32,7 @@ struct dti_replica;
 struct dti_post {
     ditto_device_fn function;
     void *argument;
-    const char *caller; /* the public function that posted it: what errors of it name */
+    const char *caller; /* the public function that posted it, which its errors name */
 };
 
 /* A device: its helper's words and the leader's, on lines of their own. Entry 0 is the leader's own ring. */

@@ -20,8 +20,8 @@ static bool in_scope(const struct dti_team *team)
     return dti_frame_top != NULL && dti_frame_top->team == team;
 }
 
-/* Inside another cross call (in a function that it calls), or inside a run (in a merge function): those have the turn. A producer of
- * an iterator has none. */
+/* A thread has the turn inside a run (in a merge function), and inside another cross call (in a function that
+ * it calls). A producer of an iterator does not have it. */
 bool dti_team_has_turn(const struct dti_team *team)
 {
     for (const struct dti_frame *frame = dti_frame_top; frame != NULL; frame = frame->below)

@@ -32,14 +32,16 @@ void dti_pause_end(struct dti_replica *self)
     team->pauses--;
     self->depth--;
     if (team->poisoned) {
-        /* A run inside was given up on, and a replica may still be about to look at its job, which therefore stays. The run is stopped:
-         * the others leave when they have done what they have begun, as if the pause had been declined. */
+        /* A run inside this pause was given up. A replica may still be about to look at its job, which
+         * therefore stays. The outer run is stopped, so the other replicas leave when they have done what
+         * they have begun, as if the pause had been declined. */
         atomic_store_explicit(state_of(self), DTI_PAUSE_DECLINED, memory_order_release); /* E0 */
         dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
         return;
     }
-    dti_team_set_job(team, NULL,
-                     NULL); /* posted like a job, and none. All others serve, and have done what came before */
+    /* The end of the pause is posted like a job, but there is nothing to do. All other replicas wait in
+     * dti_pause_serve, and have done every job that came before. */
+    dti_team_set_job(team, NULL, NULL);
     self->seen = dti_team_next_number(team);
     dti_team_post(team, self->seen);
     atomic_store_explicit(state_of(self), DTI_PAUSE_OPEN, memory_order_release); /* E0 */
@@ -68,7 +70,8 @@ bool dti_pause_serve(struct dti_replica *self)
     struct dti_team *team = self->team;
     struct dti_deadline never = { .timeout_ms = DITTO_FOREVER };
     for (;;) {
-        if (dti_team_forked(team)) /* an inner run's function forked, and this is the child: nobody will call */
+        /* an inner run's function forked, and no thread of this child will post a job */
+        if (dti_team_forked(team))
             return false;
         dti_wait(&team->room, self->id, DTI_AWAITS_GO(team), &self->patience, &never, is_called, self);
         uint64_t number = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
@@ -88,9 +91,9 @@ bool dti_pause_serve(struct dti_replica *self)
 
 void dti_pause_refuse(struct dti_replica *self)
 {
-    /* Without replica 0 no pause begins. If the run goes on, this replica never announced itself at the
-     * meeting (it is in a child process, or inside a function that may call no collective), so no pause can
-     * begin without it either. */
+    /* Without replica 0 no pause begins. If the run goes on, then this replica never announced itself at the
+     * meeting, because it is in a child process, or inside a function that may call no collective. No pause
+     * can begin without it either. */
     if (self->id != 0 && !dti_team_forked(self->team) && dti_stopped(&self->team->stop))
         (void)dti_pause_serve(self);
 }

@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <string.h>
 
-/* 0, or the error number. errno stays as it is. */
+/* Returns 0 or the error number. errno stays as it is. */
 static int get_affinity(struct dti_mask *mask)
 {
     int kept_errno = errno;

@@ -9,7 +9,7 @@
 ditto_status dti_affinity_get(struct dti_mask *mask);
 ditto_status dti_pin_to(const struct dti_mask *pus); /* the kernel moves the thread among them */
 
-/* -- The calling thread, where a refusal is no error: they return false, and the error record stays as it is -- */
+/* -- The calling thread, where a refusal is no error: these return false and write no error record -- */
 bool dti_affinity_try_get(struct dti_mask *mask);
 bool dti_pin_try_to(const struct dti_mask *pus);
 

@@ -8,7 +8,7 @@ void dti_stop_init(struct dti_stop *stop)
     atomic_init(&stop->state, DTI_GOING);
 }
 
-/* Waits while another thread writes its error, and gives the state after that. */
+/* Waits while another thread writes its error. Returns the state that follows. */
 static uint32_t settled_state(const struct dti_stop *stop)
 {
     uint32_t state;
@@ -17,14 +17,15 @@ static uint32_t settled_state(const struct dti_stop *stop)
     return state;
 }
 
-/* Changes the state from `from`; false: it was another one by then. acq_rel: for what X1 says of a state that
- * is seen. */
+/* Changes the state from `from` to `to`. Returns false if the state was another one by then. acq_rel: this
+ * thread has seen the error of a state with STOPPED (X1), and a thread that sees the new state must see that
+ * error too (X0). */
 static bool change(struct dti_stop *stop, uint32_t from, uint32_t to)
 {
     return atomic_compare_exchange_strong_explicit(&stop->state, &from, to, memory_order_acq_rel, memory_order_relaxed);
 }
 
-/* `flag`: 0 or DTI_EXPIRED. */
+/* `flag` is 0 or DTI_EXPIRED. Returns whether this call's error is the one that counts. */
 static bool end_run(struct dti_stop *stop, const ditto_error *error, uint64_t run, uint32_t flag)
 {
     for (;;) {
@@ -57,11 +58,12 @@ void dti_stop_renew(struct dti_stop *stop, uint64_t run)
      * this run's. */
     uint32_t state = settled_state(stop);
     if (state == DTI_STOPPED && stop->run == run)
-        (void)change(stop, DTI_STOPPED, DTI_GOING); /* fails if the time has just run out: then the stop stays */
+        /* fails if the time has just run out, and the stop stays */
+        (void)change(stop, DTI_STOPPED, DTI_GOING);
 }
 
 void dti_stop_reset(struct dti_stop *stop)
 {
-    /* relaxed: the next run's go word publishes it to the replicas */
+    /* relaxed: the next run's go word publishes the state to the replicas */
     atomic_store_explicit(&stop->state, DTI_GOING, memory_order_relaxed);
 }

@@ -4,11 +4,14 @@
  * have returned, and the run around it goes on. The end of the outermost run's time is different: it ends all
  * runs, and no inner run's poster may clear it.
  *
- * Invariants  I1  the state changes by compare-and-swap alone, but for CLAIMED, which its claimer alone ends.
- *             I2  the claimer writes the error and its run while the state is CLAIMED, nobody else ever does.
+ * Invariants  I1  the state changes by compare-and-swap alone, except that the claimer ends CLAIMED with a
+ *                 store.
+ *             I2  the claimer writes the error and its run while the state is CLAIMED. No other thread writes
+ *                 them.
  *             I3  EXPIRED, once set, stays until dti_stop_reset.
- * Edge        X0 -> X1  the error and its run -> whoever sees the state STOPPED
- * Progress    a thread that finds CLAIMED waits for the claimer to copy an error record, and then looks anew.
+ * Edge        X0 -> X1  the error and its run -> every thread that sees the state STOPPED
+ * Progress    a thread that finds CLAIMED waits until the claimer has copied an error record, and then looks
+ *             again.
  * Model       tests/model/stop.pml, renew.pml */
 #ifndef DTI_STOP_H
 #define DTI_STOP_H
@@ -20,17 +23,18 @@ enum { DTI_GOING = 0, DTI_CLAIMED = 1, DTI_STOPPED = 2, DTI_EXPIRED = 4 };
 
 struct dti_stop {
     alignas(DTI_LINE_PAIR) _Atomic uint32_t state; /* read in every slow look of every wait, written once a run */
-    uint64_t run;                                  /* the number of the run that the error ended. Plain: see I2 */
-    ditto_error error;                             /* plain: see I2 */
+    uint64_t run;                                  /* the number of the run that the error ended; plain (I2) */
+    ditto_error error;                             /* plain (I2) */
 };
 
 /* -- Any thread -- */
 void dti_stop_init(struct dti_stop *stop);
-/* Ends run `run` with an error. The first error wins: the call that brings it gets true, and then signals
- * every thread that may sleep. When the call returns, either way, the error can be read. */
+/* Ends run `run` with an error. The first error counts. The call that brings it returns true, and its caller
+ * then wakes every thread that may sleep. When a call has returned, true or false, the error that counts can
+ * be read. */
 bool dti_stop_now(struct dti_stop *stop, const ditto_error *error, uint64_t run);
-/* The same when the outermost run's time is over. Also where another error was first, the stop now stays
- * until dti_stop_reset. */
+/* The same when the outermost run's time is over. The stop then stays until dti_stop_reset, also if another
+ * error came first. */
 bool dti_stop_expire(struct dti_stop *stop, const ditto_error *error, uint64_t run);
 static inline bool dti_stopped(const struct dti_stop *stop)
 {

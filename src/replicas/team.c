@@ -115,8 +115,9 @@ void *dti_team_thread_main(void *argument)
     set_patience(r);
     while (await_go(r)) {
         dti_team_work(r, r->seen);
-        /* The function forked, and this is the child, where nobody will ever call again. As its only thread,
-         * this one ends the process by returning, as main does. Its helpers are not here to be joined. */
+        /* The function forked, and this is the child, where no job will ever be posted. This is the only
+         * thread of the process, so its return ends the process, as a return from main does. Its helpers are
+         * not here to be joined. */
         if (dti_team_forked(team))
             return NULL;
     }
@@ -157,7 +158,7 @@ struct done_wait {
     const struct dti_replica *replica;
     uint64_t number;
 };
-/* Also of a replica that will not come any more, because the team has ended: it has returned from the outermost run. */
+/* True also of a replica that will never do the job, because it has returned from the outermost run. */
 static bool is_done_or_gone(void *argument)
 {
     const struct done_wait *w = argument;
@@ -201,7 +202,7 @@ static uint32_t grace_ms(const struct dti_team *team)
     return quarter < GRACE_LEAST_MS ? GRACE_LEAST_MS : quarter > GRACE_MOST_MS ? GRACE_MOST_MS : quarter;
 }
 
-/* The run timeout has come: replicas that wait in the library are stopped, and the others are given up on. */
+/* The run's time is over. Replicas that wait in the library are stopped, and the others are given up. */
 static void give_up(struct dti_team *team, const struct run *run)
 {
     char missing[256];
@@ -210,7 +211,8 @@ static void give_up(struct dti_team *team, const struct run *run)
              team->options.run_timeout_ms, missing);
     dti_team_expire(team);
     if (!join(team, run, &(struct dti_deadline){ .timeout_ms = grace_ms(team) }))
-        atomic_store_explicit(&team->poisoned, true, memory_order_relaxed); /* a hint; nothing is read through it */
+        /* a hint, which orders no other data */
+        atomic_store_explicit(&team->poisoned, true, memory_order_relaxed);
 }
 
 /* The run's error into the caller's record. The stop record itself stays as it was published. */
@@ -218,8 +220,7 @@ static ditto_status tell_error(const struct dti_team *team, const struct run *ru
 {
     ditto_error error = team->stop.error;
     if (!run->inner && team->stop.run != run->number && dti_stop_is_expired(&team->stop)) {
-        /* What stopped first was a run inside this one, and there the time ran out before that could be
-         * handled. */
+        /* A run inside this one was stopped first, and the time ran out there before that was handled. */
         DTI_FAIL(DITTO_ERR_TIMED_OUT,
                  "run_timeout_ms = %u passed in a run inside this one, which had failed with %s: %s",
                  team->options.run_timeout_ms, ditto_status_name(error.status), error.message);
@@ -281,7 +282,7 @@ static ditto_status finish_run(struct dti_team *team, struct run *run)
         return dti_fail_forked();
     if (!join(team, run, &run->deadline))
         give_up(team, run);
-    if (dti_stopped(&team->stop)) /* always, when it was given up */
+    if (dti_stopped(&team->stop)) /* true whenever the run was given up */
         return tell_error(team, run);
     for (uint32_t i = 0; i < team->n; i++)
         if (team->replica[i].news != DITTO_OK)
@@ -289,8 +290,9 @@ static ditto_status finish_run(struct dti_team *team, struct run *run)
     return DITTO_OK;
 }
 
-/* In a pause of another run, from which nobody has returned when this one is over. A run of the user's has the time of that one. A
- * job of the library's own has no limit: the others serve, so they do it, and its argument may lie on this thread's stack. */
+/* Runs a job in a pause of another run, from which no replica returns before this one is over. A run of the
+ * user's has the time limit of the other run. A job of the library's own has none: the other replicas serve,
+ * so they do it, and its argument may lie on this thread's stack. */
 static ditto_status run_inside(struct dti_team *team, struct run *run)
 {
     uint64_t outer = dti_team_run_number(team);
@@ -340,7 +342,9 @@ uint64_t dti_team_run_number(const struct dti_team *team)
 
 void dti_team_stop(struct dti_team *team)
 {
-    if (dti_team_forked(team)) /* in a child another thread's claim would never end, and nobody is here to be stopped */
+    /* In a child process no other thread is there to be stopped, and a claim that one of them has begun never
+     * ends. */
+    if (dti_team_forked(team))
         return;
     if (dti_stop_now(&team->stop, dti_error_get(), dti_team_run_number(team)))
         dti_waitroom_signal(&team->room, DTI_EVERYONE);
@@ -350,7 +354,8 @@ void dti_team_expire(struct dti_team *team)
 {
     if (dti_team_forked(team))
         return;
-    /* Always wakes: replicas may be parked that an inner run's poster would have released. */
+    /* Wakes the replicas also if another error was first, because some may be parked that an inner run's
+     * poster would have released. */
     (void)dti_stop_expire(&team->stop, dti_error_get(), team->outermost);
     dti_waitroom_signal(&team->room, DTI_EVERYONE);
 }

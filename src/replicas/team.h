@@ -61,8 +61,9 @@ struct dti_team_options {
     uint32_t pus;                     /* that the process may use */
     double cpu_quota;                 /* 0: none */
     bool caller_waits, pin, strict_memory, helpers;
-    bool plain; /* the default strategy's: its one thread is a host's, and no load */
-    /* User's functions run in the floating-point environment of the thread that calls run. */
+    /* True for the default strategy. Its one thread is the host's, and does not count as load. */
+    bool plain;
+    /* The user's functions run in the floating-point environment of the thread that calls run. */
     bool host_floating;
     uint32_t timeout_ms, run_timeout_ms, spin_us; /* DITTO_FOREVER: no limit */
     size_t stack_bytes;
@@ -141,13 +142,13 @@ struct dti_team {
     bool crowded;          /* by itself: PUs shared among its replicas, or a quota below their number */
     _Atomic bool home;     /* no run will follow, threads end: set once. All watch it, so nothing near it changes */
     uint64_t yield_ns;     /* how long a crowded replica yields before it sleeps */
-    uint32_t process;      /* that it was made in: it is dead in children (base/fork.h) */
+    uint32_t process;      /* the process that made it; the team is dead in children of that (base/fork.h) */
     struct dti_sync *sync; /* src/sync's state for this team, of runs that are not inside others; opaque here */
     struct ditto_strategy *strategy; /* whose team it is; opaque here, compared alone */
     struct dti_waitroom room;        /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
     struct dti_stop stop;
     uint64_t run_deadline_ns;             /* of the present run; DTI_NEVER: none. Published by go */
-    _Atomic bool poisoned;                /* set by the poster that gives up on a replica; else read under lock */
+    _Atomic bool poisoned;                /* set by a poster that gives up; otherwise read under lock */
     uint64_t outermost;                   /* number of the last run that was not inside another; under lock */
     _Atomic uint32_t scopes;              /* entered on any thread and not left */
     _Atomic uint32_t refused[DTI_PAUSES]; /* not 0: somebody will not pause */
@@ -155,17 +156,17 @@ struct dti_team {
     uint32_t producers;                   /* of its iterators, since it was made: the next one's number. The turn's */
     struct dti_registry *variables;       /* src/vars'; under lock; opaque here */
     pthread_mutex_t lock;                 /* one cross call at a time */
-    struct dti_gate gate;                 /* of cross calls, those that wait for their turn included */
+    struct dti_gate gate;                 /* for cross calls, also those that wait for their turn */
     alignas(DTI_LINE_PAIR) _Atomic uint64_t go; /* number posted last */
     _Atomic uint64_t run;                       /* the innermost run's; relaxed: published by go */
     dti_job job;                                /* plain, published by go */
     void *argument;
     struct dti_fenv host; /* with options.host_floating; plain, published by go */
-    const char *function; /* the public function that posted the job: what errors of its replicas name */
+    const char *function; /* the public function that posted the job, which errors of its replicas name */
     /* How many pauses are going on in each other, of the present run: replica 0's own; else of whoever posts. Beside what others read
      * it cost them a line in each merge_call. */
     alignas(DTI_LINE_PAIR) uint32_t pauses;
-    uint64_t ended;                     /* number of the run that ended last; of the same threads */
+    uint64_t ended;                     /* number of the run that ended last; written by the same threads */
     _Atomic uint32_t pause[DTI_PAUSES]; /* enum dti_pause_state, of the run that is inside as many pauses */
     alignas(DTI_LINE_PAIR) _Atomic uint32_t returned; /* of the present run; counted in crowded teams alone */
 };
@@ -192,12 +193,12 @@ static inline struct dti_team *dti_team_of(const ditto_strategy *strategy)
 
 /* -- Cross context -- */
 ditto_status dti_team_create(const struct dti_team_options *options, struct dti_team **out);
-/* Takes the turn and shuts the gates of the team and of all that lives on it; then dti_team_reopen or
- * dti_team_destroy follows. BUSY: a call is in; nothing has changed. */
+/* Takes the turn, and shuts the gates of the team and of all objects that live on it. dti_team_reopen or
+ * dti_team_destroy follows. BUSY: a call is in, and nothing has changed. */
 ditto_status dti_team_close(struct dti_team *team);
 void dti_team_reopen(struct dti_team *team);
-/* A closed team, or any in a child process. All threads that can be joined are. POISONED: some never
- * returned, they and the team's memory are left. */
+/* Destroys a closed team, or in a child process any team. All threads that can be joined are joined.
+ * POISONED: some replicas never returned, and their threads and the team's memory stay. */
 ditto_status dti_team_destroy(struct dti_team *team);
 static inline bool dti_team_forked(const struct dti_team *team)
 {
@@ -214,14 +215,15 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
 void dti_cross_leave(struct dti_team *team, struct dti_frame *frame);
 
 /* Between enter and leave: job(replica, argument) on every replica's thread; the caller is replica 0 unless
- * it waits. The first error, with its record in the caller's thread; else the news of the lowest id; else OK.
- * The stop is left set when a replica failed, so that rooms above can renew their state: then call
- * dti_team_renew, which clears the stop of the run that ended last. A stop that is the outer run's stays.
- * timeout_ms (DITTO_FOREVER: none; the library's own jobs always end): see dti_team_destroy. */
+ * it waits. Returns the first error, with its record in the caller's thread; else the news of the replica of
+ * lowest id; else OK. When a replica failed, the stop stays set, so that the modules above can renew their
+ * state. They then call dti_team_renew, which clears the stop of the run that ended last. A stop of an outer
+ * run stays. timeout_ms (DITTO_FOREVER: none; the library's own jobs always end): see dti_team_destroy. */
 ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, uint32_t timeout_ms);
 void dti_team_renew(struct dti_team *team);
-/* Before a job that calls functions of the user's: they have the calling thread's floating-point environment, if the strategy is made
- * so. Those of a run inside another have that of the outermost. */
+/* Called before a job that calls functions of the user's. If the strategy's options say so, they run in the
+ * calling thread's floating-point environment. Functions of a run inside another have that of the outermost
+ * run. */
 static inline void dti_team_note_host(struct dti_team *team)
 {
     if (team->options.host_floating && team->pauses == 0)
@@ -259,23 +261,24 @@ struct dti_patience dti_team_patience(const struct dti_team *team, uint32_t pu, 
  * policy that it inherited. SYSTEM. */
 ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dti_mask *mask);
 
-/* Enters a gate of the team or of something that lives on it. *held is the gate to leave: NULL if this thread
- * is inside a run or another call of the team, which holds it already. So a function of a poisoned run that
- * never returned keeps nobody from destroying the strategy. False: the gate is closed. `team` is compared
- * alone. */
+/* Enters the gate of the team or of an object that lives on it. *held is the gate to leave. It is NULL if
+ * this thread is inside a run or another call of the team, because that call holds the gate already.
+ * Therefore a function of a poisoned run that never returns does not keep the strategy from being destroyed.
+ * Returns false if the gate is closed. `team` is only compared. */
 static inline bool dti_team_hold(const struct dti_team *team, struct dti_gate *gate, struct dti_gate **held)
 {
     const struct dti_frame *top = dti_frame_top;
     if (top != NULL && dti_team_has_turn(team))
         return true;
-    /* The thread that has shut the gates may be waiting for this producer, which must not wait for it. */
+    /* The thread that has shut the gates may be waiting for this producer, so the producer must not wait for
+     * them. */
     bool open = top != NULL && top->kind == DTI_CONTEXT_INPUT ? dti_gate_try(gate) : dti_gate_enter(gate);
     *held = open ? gate : NULL;
     return open;
 }
-/* First in a public function that takes a strategy in cross-replica context: NULL is INVALID; any other is
- * not destroyed before the function returns. A strategy that has been destroyed before is an error of the
- * caller, which is not detected. */
+/* Stands first in a public function that takes a strategy in cross-replica context. NULL is INVALID. Any
+ * other strategy is not destroyed before the function returns. Passing a strategy that has already been
+ * destroyed is an error of the caller, and is not detected. */
 #define DTI_HOLD_STRATEGY(strategy)                \
     DTI_TRY(dti_not_null((strategy), "strategy")); \
     DTI_LEAVES_GATE(held_strategy_, NULL);         \
@@ -294,7 +297,8 @@ void dti_team_stop(struct dti_team *team);
 void dti_team_expire(struct dti_team *team);
 /* PEER_STOPPED with a message that names the failed replica; DIVERGED stays DIVERGED: it concerns all. */
 ditto_status dti_team_stop_status(const struct dti_team *team);
-/* Whether all replicas have returned from the last outermost run, and not from a run inside it alone. */
+/* Whether all replicas have returned from the last outermost run. Having returned from a run inside it is not
+ * enough. */
 bool dti_team_all_returned(const struct dti_team *team);
 /* The limit of a wait on this replica. A caller that works as replica 0 must not wait past the end of its own run. */
 static inline struct dti_deadline dti_replica_deadline(const struct dti_replica *replica, uint32_t timeout_ms)
@@ -313,7 +317,7 @@ static inline bool dti_deadline_is_of_run(const struct dti_replica *replica, con
     return replica->team->run_deadline_ns != DTI_NEVER && deadline->at_ns == replica->team->run_deadline_ns;
 }
 /* Ends the run with the calling thread's error record, because a wait on this replica has reached its
- * deadline: all runs if the deadline is the outermost run's. */
+ * deadline. If that is the deadline of the outermost run, it ends all runs. */
 void dti_replica_stop_late(const struct dti_replica *replica, const struct dti_deadline *deadline);
 bool dti_replica_returned(const struct dti_replica *replica); /* from the innermost run's function */
 bool dti_replica_owns_handle(const struct dti_replica *replica, const ditto_replica *self);

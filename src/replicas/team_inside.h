@@ -16,7 +16,8 @@ bool dti_team_is_sent_home(const struct dti_team *team);
 void dti_team_work(struct dti_replica *r, uint64_t number); /* the posted job, on this replica */
 void *dti_team_thread_main(void *replica);                  /* the body of a leader's thread */
 void dti_team_send_home(struct dti_team *team); /* no run will follow: parked leaders end, others when they return */
-/* Whether a replica has returned from the last outermost run. acquire: then its effects are seen. */
+/* Whether a replica has returned from the last outermost run. If so, the caller sees all that the replica did
+ * (D0 -> D1). */
 bool dti_team_has_left(const struct dti_team *team, uint32_t replica);
 /* The replicas that have not returned from run `number`, as "2, 5-7". */
 void dti_team_list_missing(const struct dti_team *team, uint64_t number, char *buffer, size_t size);

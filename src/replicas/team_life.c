@@ -131,7 +131,7 @@ void dti_team_reopen(struct dti_team *team)
 
 static void close_gate(struct dti_gate *gate, enum dti_team_end end)
 {
-    if (end == DTI_TEAM_IS_FORKED) /* it may count calls of threads that are not in the child */
+    if (end == DTI_TEAM_IS_FORKED) /* the gate may count calls of threads that are not in the child */
         atomic_store_explicit(&gate->word, DTI_GATE_CLOSED, memory_order_relaxed);
     else
         dti_gate_close(gate);
@@ -274,7 +274,7 @@ ditto_status dti_team_create(const struct dti_team_options *options, struct dti_
 static ditto_status abandon(struct dti_team *team)
 {
     char missing[256];
-    /* Of the outermost run: a replica that is done with a run inside it is still in its function. */
+    /* The outermost run counts: a replica that has returned from a run inside it is still in its function. */
     dti_team_list_missing(team, team->outermost, missing, sizeof missing);
     bool returned[DITTO_MAX_REPLICAS] = { false };
     for (uint32_t i = 0; i < team->n; i++)

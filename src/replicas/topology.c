@@ -306,7 +306,7 @@ static ditto_status keep_named(hwloc_bitmap_t usable, const char *cpus)
     return keep_only(usable, &named);
 }
 
-/* `allowed`: the affinity that cuts a live topology; NULL: none does. */
+/* `allowed` is the affinity by which a live topology is cut, or NULL. */
 static ditto_status find_usable(hwloc_topology_t hw, const ditto_topology_options *options,
                                 const struct dti_mask *allowed, hwloc_bitmap_t usable)
 {
@@ -324,7 +324,8 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
     struct dti_mask own;
     topology->live = options->xml_path == NULL && options->synthetic == NULL;
     DTI_TRY(choose_source(hw, options));
-    if (topology->live) /* hwloc calls sched_getaffinity until it succeeds, so a refusal is noticed before */
+    /* notices a refusal here, because hwloc repeats sched_getaffinity until it succeeds */
+    if (topology->live)
         DTI_TRY(dti_affinity_get(&own));
     /* whole, so that logical indices and nodes do not depend on what the process may use */
     hwloc_topology_set_flags(hw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
@@ -354,7 +355,8 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
     return status;
 }
 
-/* hwloc has a lock of its own while it begins and ends, which a child would find locked for ever. */
+/* hwloc takes a lock of its own while it starts and ends. If another thread forked meanwhile, the lock would
+ * stay locked in the child for ever. */
 static pthread_mutex_t hwloc_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void hold_hwloc(void)
@@ -369,7 +371,8 @@ static void let_go_of_hwloc(void)
 
 static void watch_forks(void)
 {
-    (void)pthread_atfork(hold_hwloc, let_go_of_hwloc, let_go_of_hwloc); /* refused for want of memory: as without it */
+    /* It is refused only if there is no memory. Then forks are as unsafe as without it. */
+    (void)pthread_atfork(hold_hwloc, let_go_of_hwloc, let_go_of_hwloc);
 }
 
 void dti_topology_watch_forks(void)

@@ -28,11 +28,13 @@ struct ditto_topology {
 
 /* -- Any thread -- */
 
-/* This machine, cut to `allowed` and to the cpuset cgroup. NULL: allowed as the calling thread's affinity is. */
-/* Makes forks wait until no thread is in hwloc. Called by dti_topology_read; earlier by those who hold a lock
- * around that and make forks wait for it too, because a fork takes such locks in the opposite order of these
- * calls. Any thread, any number of times. */
+/* Makes forks wait until no thread is in hwloc. dti_topology_read calls it. A caller that holds a lock around
+ * dti_topology_read, and makes forks wait for that lock too, calls it before it registers its own handler,
+ * because a fork takes such locks in the opposite order of the registrations. Any thread may call it, any
+ * number of times. */
 void dti_topology_watch_forks(void);
+/* Reads this machine, cut to `allowed` and to the cpuset cgroup. If `allowed` is NULL, the calling thread's
+ * affinity takes its place. */
 ditto_status dti_topology_read(const ditto_topology_options *options, const struct dti_mask *allowed,
                                ditto_topology **out);
 

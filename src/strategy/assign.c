@@ -39,7 +39,8 @@ static ditto_status copy_whole(ditto_variable *v, enum dti_rule rule, ditto_vari
     return status;
 }
 
-/* From components that may differ come components that do: the variable's copies are split first. */
+/* If the components of `from` may differ, those of the variable may differ afterwards, so its copies are
+ * split first. */
 static ditto_status copy_components(ditto_variable *v, enum dti_rule rule, const ditto_variable *from)
 {
     struct copying copying = { v, from, rule };
@@ -51,7 +52,8 @@ static ditto_status copy_components(ditto_variable *v, enum dti_rule rule, const
     return DITTO_OK;
 }
 
-/* With the turn. Else all components get the first one's value. */
+/* Whether each component can get the value of its counterpart. If not, all get that of the first. With the
+ * turn. */
 static bool has_component_for_each(const ditto_variable *v, const ditto_variable *from)
 {
     return v->mirrored && from->mirrored && from->own_copies &&

@@ -33,7 +33,8 @@ bool dti_is_default(const ditto_strategy *strategy)
     return strategy->kind == &dti_default_strategy_kind;
 }
 
-/* A fork waits until no other thread is making it: the lock would stay locked in the child. */
+/* A fork waits until no other thread is making the default strategy, because the lock would stay locked in
+ * the child. */
 static void hold_lock(void)
 {
     pthread_mutex_lock(&lock);
@@ -46,7 +47,9 @@ static void free_lock(void)
 
 static void watch_forks(void)
 {
-    dti_topology_watch_forks(); /* before: making it takes hwloc's lock inside this one, and so does a fork */
+    /* First, because the strategy is made with hwloc's lock taken inside this one, and a fork takes them in
+     * the same order. */
+    dti_topology_watch_forks();
     pthread_atfork(hold_lock, free_lock, free_lock);
 }
 
@@ -81,7 +84,7 @@ static void end_thread(void *team)
     dti_merge_forget_plain();
     dti_plain_replica = NULL;
     dti_plain_self = NULL;
-    (void)dti_team_close(team); /* its calls were this thread's */
+    (void)dti_team_close(team); /* succeeds, because only this thread could make calls on it */
     dti_sync_destroy(team);
     (void)dti_team_destroy(team);
     atomic_fetch_sub_explicit(&threads, 1, memory_order_relaxed); /* a count: see end_process */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES_BYTES 180 /* of members' names in a message: of more there is the number */
+#define NAMES_BYTES 180 /* of members' names in a message, which only counts the members behind them */
 
 /* -- parts -- */
 

@@ -87,7 +87,7 @@ static ditto_status fail_regroup(const ditto_value *const *values)
     if (values[0]->kind == DITTO_SLICES)
         return DTI_FAIL(DITTO_ERR_INVALID, "regroup of slices: values of slices are made by "
                                            "ditto_strategy_value_from_slices, or returned by ditto_return_slices");
-    uint32_t i = 1; /* there is another: all are not the same */
+    uint32_t i = 1; /* one of the others differs, because they are not all the same */
     while (values[i]->variable == values[0]->variable)
         i++;
     return DTI_FAIL(DITTO_ERR_INVALID,
@@ -274,7 +274,8 @@ static bool all_same(const ditto_value *const *values, uint32_t n)
     return same;
 }
 
-/* The variable whose components the values are, each at its replica's place; NULL: they are not. */
+/* Returns the variable whose components the values are, each at its replica's place, or NULL if they are not
+ * such. */
 static ditto_value *variable_of(const ditto_value *const *values, uint32_t n)
 {
     ditto_value *of = values[0]->container;

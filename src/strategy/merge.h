@@ -11,8 +11,8 @@ struct dti_merge {
     ditto_merge_fn function;
     void *user;
     uint32_t count;
-    bool silent;        /* it gives no result, and the one of the merge_call before stays valid */
-    const char *object; /* the own name of the variable that it is for, the same on all replicas; or NULL */
+    bool silent;        /* the call has no result, and the result of the merge_call before stays valid */
+    const char *object; /* the name of the variable that the call is for, or NULL; compared as a pointer */
 };
 
 struct dti_update_wish {

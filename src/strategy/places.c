@@ -15,7 +15,7 @@ struct delivery {
     struct dti_parts parts; /* what is reduced; NULL: `whole` is copied */
     const void *whole;      /* one value, the same for all */
     void *made;             /* whole, if it was made here */
-    bool sparse;            /* the result is slices, in `to` already */
+    bool sparse;            /* the result is slices, and is in `to` already */
 };
 
 struct deliveries {
@@ -42,7 +42,7 @@ static bool to_variable(const struct delivery *d)
     return d->places->of != NULL && d->places->of->kind == DITTO_VARIABLE;
 }
 
-/* Slices stay slices where nothing says how many rows a dense array would have. */
+/* Slices stay slices if neither a variable nor dense_rows says how many rows a dense array would have. */
 static ditto_status plan_sparse(const struct deliveries *all, struct delivery *d)
 {
     d->sparse = true;

@@ -102,7 +102,8 @@ void ditto_random_f32(ditto_random *random, float *dst, size_t count)
     }
 }
 
-/* NOLINTBEGIN(clang-analyzer-core.*): the analyser does not see that of each array all is written that is read */
+/* NOLINTBEGIN(clang-analyzer-core.*): the analyser does not see that all elements that are read have been
+ * written */
 void ditto_random_f64(ditto_random *random, double *dst, size_t count)
 {
     uint32_t words[64];

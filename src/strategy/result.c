@@ -59,7 +59,7 @@ static ditto_status check_same_set(const struct dti_results *first, struct dti_r
 
 #define RESULT_WORDS 160
 
-/* What must agree of a result. */
+/* Words for the properties of a result that must agree on all replicas. */
 static void describe(const struct dti_result *result, char words[RESULT_WORDS])
 {
     struct dti_text text = { words, RESULT_WORDS, 0 };

@@ -12,7 +12,8 @@ static ditto_status call_step(ditto_replica *self, const struct dti_run_call *ca
 {
     ditto_status status = call->step(self, batch, call->argument);
     if (status > 0) /* one replica would make fewer steps than another */
-        return DTI_FAIL(DITTO_ERR_USER, "the function of a step returned %s, which is news of nothing",
+        return DTI_FAIL(DITTO_ERR_USER,
+                        "the function of a step returned %s, which has no meaning there: return DITTO_OK, or an error",
                         ditto_status_name(status));
     return status;
 }
@@ -82,7 +83,8 @@ static ditto_status enter_function(struct dti_replica *r, void *argument)
     return status;
 }
 
-/* Writes what has changed alone: else the lines stay with the replicas. */
+/* Writes the description only if it has changed. If it has not, the cache lines stay with the replicas, and
+ * the next run begins sooner. */
 static struct dti_run_call *describe_call(ditto_strategy *strategy, const struct dti_run_call *wish)
 {
     struct dti_run_call *call = &strategy->call[strategy->levels];
@@ -125,7 +127,7 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
     strategy->levels++;
     dti_team_note_host(team);
     ditto_status status = dti_team_run(team, enter_function, *call, team->options.run_timeout_ms);
-    if (!team->poisoned) { /* else replica 0 may still be in a run inside this one, and change them */
+    if (!team->poisoned) { /* if it is, replica 0 may still be in a run inside this one, and change these */
         strategy->levels--;
         dti_value_drop(strategy->merged[strategy->levels]);
         strategy->merged[strategy->levels] = NULL;

@@ -146,9 +146,9 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
     return DITTO_OK;
 }
 
-/* Strategies that were destroyed poisoned. They stay, with all that was made with them, because a replica
- * that never returned may use any of it; this list tells programs that look for leaks that they
- * are not lost. */
+/* Strategies that were poisoned when they were destroyed. They stay, with all that was made with them,
+ * because a replica that never returned may use any of it. Through this list, programs that look for leaks
+ * find them. */
 static _Atomic(ditto_strategy *) left;
 
 static ditto_status leave(ditto_strategy *strategy)
@@ -160,8 +160,8 @@ static ditto_status leave(ditto_strategy *strategy)
     return dti_team_destroy(strategy->base.team);
 }
 
-/* In a child process: locks may be held by threads that are not here, and lists can be walked at any moment
- * of their changes. */
+/* In a child process. Locks may be held by threads that are not here. Lists can be walked although another
+ * thread may have been changing them. */
 static ditto_status destroy_in_child(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
@@ -182,7 +182,8 @@ static ditto_status fail_entered(const struct dti_team *team)
                                     : "on this thread: leave it first (ditto_strategy_scope_leave)");
 }
 
-/* Nobody is in it, and nobody comes in any more. BUSY, CONTEXT: nothing has changed. */
+/* Makes sure that no call is in the strategy, and that none comes in any more. BUSY, CONTEXT: nothing has
+ * changed. */
 static ditto_status close(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
@@ -195,11 +196,12 @@ static ditto_status close(ditto_strategy *strategy)
     return status;
 }
 
-/* The replicas that were missing have returned after all: nothing needs to be left. */
+/* The replicas that were missing have returned after all, so nothing has to stay. */
 static void unpoison(ditto_strategy *strategy)
 {
     strategy->base.team->poisoned = false;
-    for (uint32_t level = 0; level < DTI_LEVELS; level++) { /* which the poisoned run did not dare to drop */
+    /* the poisoned run left these, because of its replicas */
+    for (uint32_t level = 0; level < DTI_LEVELS; level++) {
         dti_value_drop(strategy->merged[level]);
         strategy->merged[level] = NULL;
     }

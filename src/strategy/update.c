@@ -53,7 +53,7 @@ static ditto_status check_argument(const ditto_value *argument)
     return DITTO_OK;
 }
 
-/* Does it give replicas values that may differ? With the turn. */
+/* Whether the argument's values may differ between replicas. With the turn. */
 static bool is_per_replica(const ditto_value *argument)
 {
     if (argument->kind == DITTO_VARIABLE)
@@ -61,7 +61,8 @@ static bool is_per_replica(const ditto_value *argument)
     return argument->kind == DITTO_PER_REPLICA;
 }
 
-/* With the turn. Each copy gets its own arguments: then there is one copy for each replica. */
+/* If an argument has a value for each replica, makes sure that there is a copy for each replica. With the
+ * turn. */
 static ditto_status prepare(const struct updating *u)
 {
     ditto_variable *v = u->variable;
@@ -188,7 +189,7 @@ static ditto_status update_own(struct dti_replica *r, ditto_variable *v, const s
     struct dti_merge_part *mine = &r->team->strategy->merging[r->id];
     ditto_tensor result = { .data = NULL };
     dti_changed(v, r->id);
-    if (r->id == 0 && v->mirrored && v->own_copies) /* the others do not look at it before their next call */
+    if (r->id == 0 && v->mirrored && v->own_copies) /* the others read this in later calls alone */
         dti_variable_set_may_differ(v);
     if (dti_owns_copy(v, r->id)) {
         const ditto_tensor *used = v->own_copies ? arguments : r->team->strategy->merging[0].arguments;
@@ -263,8 +264,8 @@ static ditto_status update_plain(struct dti_replica *r, ditto_variable *v, const
 
 /* -- the split before the first update in which each replica gives its own arguments -- */
 
-/* A merge function; all replicas pause. A lack of memory does not end the run: every replica finds afterwards
- * that the copies are shared as before. */
+/* A merge function, during which all replicas pause. If there is no memory, the run does not end: every
+ * replica finds afterwards that the copies are shared as before. */
 static ditto_status split_in_pause(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
                                    ditto_value **result)
 {
@@ -278,7 +279,8 @@ static ditto_status split_in_pause(ditto_strategy *strategy, ditto_value *const 
     return status == DITTO_ERR_NO_MEMORY ? DITTO_OK : status;
 }
 
-/* NONE: shared copies are for what aggregates, or for what nobody has updated yet. */
+/* For a variable without aggregation whose copies are shared. Returns NO_MEMORY, on all replicas, if they
+ * still are. */
 static ditto_status split_here(struct dti_replica *r, ditto_variable *v)
 {
     struct dti_merge merge = {
@@ -311,13 +313,13 @@ ditto_status dti_update_here(struct dti_replica *r, ditto_variable *v, const str
     DTI_TRY(dti_variable_check_whole(v, "an update of"));
     if (dti_run_call_here() == NULL)
         return update_plain(r, v, wish, arguments, result);
-    /* The result of the update before stays, because a slower replica may still look at it. It changes when
-     * all have met. */
+    /* The result of the previous update stays until all have met, because a slower replica may still look at
+     * it. */
     r->team->strategy->merging[r->id].arguments = arguments;
     DTI_TRY(dti_sync_meet(r, &same, &deadline));
-    /* Where copies are shared, a replica on another node than replica 0's works with replica 0's arguments,
-     * which therefore must not leave meanwhile. All others work with their own: the function may take any
-     * time, and nobody waits for it in vain. */
+    /* If copies are shared, a replica on another node than replica 0's works with replica 0's arguments, and
+     * replica 0 must not leave meanwhile. All other replicas work with their own arguments, so no replica has
+     * to wait for their functions, which may take any time. */
     bool borrows = !v->own_copies && r->id != 0 && dti_owns_copy(v, r->id) && wish->count != 0;
     if (borrows && !dti_go_inside(r))
         return dti_leave(r, dti_team_stop_status(r->team));

@@ -188,7 +188,8 @@ void dti_value_drop(ditto_value *v)
     if (v == NULL || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
         return;
     drop_others(v);
-    if (dti_process_differs(v->home->process)) /* a child: the lock may be held by a thread that is not here */
+    /* in a child the lock may be held by a thread that is not there */
+    if (dti_process_differs(v->home->process))
         return;
     put_away(v);
 }

@@ -94,7 +94,7 @@ void dti_value_drop(ditto_value *value); /* NULL is allowed */
 
 /* INVALID: NULL. CONTEXT: its strategy was destroyed, or it belongs to another strategy. */
 ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name);
-/* The same of an entry of a list of the caller's: the message names it, as in "values[2]". */
+/* The same for an entry of a list of the caller's. The message names the entry, as in "values[2]". */
 ditto_status dti_value_check_item(const ditto_value *value, const ditto_strategy *strategy, const char *list,
                                   uint32_t index);
 /* The same, and then the variables are held. */

@@ -66,8 +66,8 @@ bool dti_aid_range(struct dti_flow *flow, size_t from, size_t to, uint32_t first
 {
     struct dti_aid *aid = flow->me->aid;
     size_t bytes = (to - from) * DTI_LINE;
-    /* User's functions run on this thread alone: they are called outside (inside.h), which helpers are not on
-     * their own. */
+    /* Functions of the user's are called on this thread alone, because they are called outside (inside.h),
+     * and helpers cannot go outside by themselves. */
     bool calls = flow->reduction.function != NULL || (flow->target != NULL && flow->target->calls);
     if (aid == NULL || flow->from_slots || calls || bytes < flow->sync->tuning.given.helper_bytes)
         return false;
@@ -81,8 +81,8 @@ bool dti_aid_range(struct dti_flow *flow, size_t from, size_t to, uint32_t first
     atomic_store_explicit(&aid->claim, (uint32_t)pieces << 16, memory_order_release); /* A0 */
     dti_crew_offer(flow->self, help, aid);
     work(aid, flow->desk);
-    /* B1; bounded: a piece that has begun. In a child, where an optimizer's function forked, there are no
-     * helpers. */
+    /* acquire: B1. The wait is bounded, because the pieces have begun. If an optimizer's function has forked,
+     * there are no helpers in the child. */
     while (atomic_load_explicit(&aid->done, memory_order_acquire) != pieces && !dti_team_forked(flow->self->team))
         if (flow->self->patience.spin_ns != 0)
             dti_pause();

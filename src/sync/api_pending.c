@@ -46,7 +46,8 @@ ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *
     return start(&a, out);
 }
 
-/* Compared, not followed: a handle of another strategy may be older than its end. */
+/* The pointer is compared and not followed, because a handle of another strategy may have outlived that
+ * strategy. */
 static bool is_own_replica(const struct dti_team *team, const void *replica)
 {
     return (uintptr_t)replica >= (uintptr_t)team->replica && (uintptr_t)replica < (uintptr_t)(team->replica + team->n);

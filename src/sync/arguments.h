@@ -12,7 +12,7 @@ struct dti_arguments {
     struct dti_call call;
 };
 
-/* CONTEXT: a function of the caller's own is combining, and calls this. */
+/* CONTEXT: the call comes from a function that the user gave to another collective. */
 ditto_status dti_not_calling(const struct dti_replica *replica, const char *name);
 /* CONTEXT; INVALID, UNSUPPORTED, RANGE: options. `flags` are those that the function knows. */
 ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, const char *name,

@@ -6,7 +6,7 @@
 
 /* -- what can go wrong -- */
 
-/* What `replica` has started; the number is the same for all. */
+/* Words for the operation that `replica` has started under this number, which is the same on all replicas. */
 static void describe(const struct dti_replica *self, uint32_t replica, uint64_t number, char *words)
 {
     struct dti_text text = { words, DTI_CALL_WORDS, 0 };

@@ -27,8 +27,8 @@ enum dti_pattern {
 struct dti_call {
     const char *name;   /* constant text, the public function's: "ditto_all_reduce" */
     const char *object; /* the variable's own name, or NULL; its address tells variables of one name apart */
-    /* Of elements; of items of a list; of the largest part where parts differ; of the arguments of a
-     * merge_call. */
+    /* The number of elements, or of the largest part if parts differ; of a list the number of its items; of a
+     * merge_call the number of its arguments. */
     size_t count;
     size_t element_bytes;
     size_t whole; /* items of the whole list, of which this call is a pack */
@@ -42,10 +42,9 @@ struct dti_call {
         *list; /* [count], of a list: items `before` and following of the whole one; of an update of several */
     size_t before;
     const size_t *counts; /* [n], of parts that differ; NULL: all have `count` */
-    /* What the pattern needs beside (dti_function, slices.c, block.c); the tensor, of
-     * ditto_all_reduce_tensor. */
+    /* What else the pattern needs (dti_function, slices.c, block.c). ditto_all_reduce_tensor: the tensor. */
     const void *more;
-    bool unsaid; /* what it moves is the library's own: messages leave its size out */
+    bool unsaid; /* it moves data of the library's own, so messages leave the size out */
 };
 
 /* Any thread, any moment. */

@@ -74,8 +74,8 @@ struct combining {
     const struct dti_function *own;
 };
 
-/* A ditto_combine_fn. Its arguments are memory of this replica's alone, so it is called outside: see
- * dti_flow_step_out. */
+/* A ditto_combine_fn. It gets memory that belongs to this replica alone, so it can be called outside (see
+ * dti_flow_step_out). */
 static ditto_status combine_outside(void *out, const void *left, const void *right, size_t count, void *user)
 {
     const struct combining *c = user;

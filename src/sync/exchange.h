@@ -25,7 +25,8 @@
 
 /* A lane of one owner. */
 struct dti_area {
-    /* The lower half of the meeting's number << 32 | the number of blocks whose partials are there. */
+    /* Both: lower half of the meeting's number << 32 | number of blocks whose partials, or results, are
+     * there. */
     alignas(DTI_LINE_PAIR) _Atomic uint64_t partial;
     alignas(DTI_LINE_PAIR) _Atomic uint64_t result;
     alignas(DTI_LINE_PAIR) unsigned char *partials; /* [2][most_parts][block_bytes]; constant, as the next */
@@ -36,7 +37,7 @@ struct dti_area {
 ditto_status dti_areas_make(struct dti_replica *self, struct dti_sync *sync);
 void dti_areas_renew(struct dti_sync *sync, uint32_t replica); /* all replicas are parked */
 
-/* The replica's own thread: refresh(word, number) on each word of its areas. */
+/* Calls refresh(word, number) for each word of the replica's areas. The replica's own thread. */
 void dti_areas_freshen(const struct dti_replica *self, uint32_t number,
                        void (*refresh)(_Atomic uint64_t *word, uint32_t number));
 

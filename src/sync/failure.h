@@ -10,8 +10,8 @@
 
 /* -- words; any thread: what they tell may change meanwhile, this is a diagnosis -- */
 
-/* Whether the replica's function of the run has begun, as far as the others' have: else what it was last
- * in is an earlier run's. */
+/* Whether the replica has begun its function of the newest run that any replica has begun. If not, its last
+ * call belongs to an earlier run. */
 bool dti_is_in_last_run(const struct dti_sync *sync, uint32_t replica);
 /* "replica 3 (last in ditto_barrier #7)" */
 void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text);

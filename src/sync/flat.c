@@ -122,7 +122,8 @@ static void combine(const struct walk *w, size_t first, size_t end)
     }
 }
 
-/* Elements [first, first + count) of the tile, to where they go. False: the run was stopped. */
+/* Finishes elements [first, first + count), which are in the tile, and writes them to where they go. Returns
+ * false if the run was stopped. */
 static bool finish(const struct walk *w, size_t first, size_t count, char *tile)
 {
     struct dti_flow *flow = w->flow;
@@ -206,7 +207,8 @@ void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t grou
         size_t first, count;
         if (dti_flow_cut(flow, &segment, base, from, to, &first, &count))
             walk_range(flow, &segment, group_first, group_end, first, first + count);
-        if (flow->reduction.failed != DITTO_OK) /* the next segment's reduction would not know it */
+        /* the next segment begins a new reduction, without the error */
+        if (flow->reduction.failed != DITTO_OK)
             break;
         base += dti_flow_grains(flow, &segment);
     }

@@ -43,9 +43,10 @@ struct dti_function {
     void *user;
 };
 
-/* Around a call of a function of the user's, which may take any time: outside (inside.h), peers that give up
- * on it can leave with their buffers. False: the run was stopped meanwhile, no peer's buffer may be touched
- * any more, and the flow's reduction has failed. */
+/* Stand around a call of a function of the user's, which may take any time. While this replica is outside
+ * (inside.h), peers that give up waiting can leave, and take their buffers with them. dti_flow_step_in
+ * returns false if the run was stopped meanwhile. Then no peer's buffer may be touched any more, and the
+ * flow's reduction has failed. */
 void dti_flow_step_out(struct dti_flow *flow);
 bool dti_flow_step_in(struct dti_flow *flow);
 

@@ -21,9 +21,10 @@ void dti_go_outside(struct dti_replica *self)
     atomic_store_explicit(&self->sync->attendee[self->id].inside, 0, memory_order_release); /* O0 */
 }
 
-#define LONG_NS 100000000u /* that a replica is held up, before its error says so */
+#define LONG_NS 100000000u /* a replica's error mentions a delay of this length or more */
 
-/* The error that is about to be returned comes late, and the function that was waited for is why. */
+/* Adds to the error that is about to be returned that it comes late, and for which replica this one
+ * waited. */
 static void tell_delay(uint32_t replica, uint64_t ns)
 {
     ditto_error error = *dti_error_get();

@@ -8,10 +8,10 @@
  *                       other side. So either the worker sees the stop and touches nothing, or the leaver
  *                       sees it inside and waits.
  *             O0 -> O1  inside = 0 (release, after the last touch) -> the leaver's acquire.
- * Progress    what is waited for is bounded work: a replica that waits while it is inside looks at the stop
- *             word, and functions of the user's are called outside (dti_flow_step_out). So there is no
- *             timeout. The one exception is said in ditto/merge.h: the function of ditto_update that is given
- *             replica 0's arguments on another node.
+ * Progress    the wait for a replica that is inside is bounded, so it has no timeout: a replica that waits
+ *             while it is inside looks at the stop word, and functions of the user's are called outside
+ *             (dti_flow_step_out). There is one exception, which ditto/merge.h tells the user: the function
+ *             of ditto_update works inside if it is given replica 0's arguments on another node.
  * Model       tests/model/leave.pml */
 #ifndef DTI_INSIDE_H
 #define DTI_INSIDE_H

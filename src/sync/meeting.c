@@ -263,13 +263,14 @@ static uint32_t announce(struct dti_card *card, const struct dti_call *call)
 }
 
 #define FRESHEN_EVERY 256u
-#define OLD           65536u /* meetings: far more than a word can be behind that anybody waits for */
+#define OLD           65536u /* meetings; no replica waits for a word that is so far behind */
 
-/* I4. `word` is this replica's own, and nobody waits for an old one: peers wait for the present meeting's. */
+/* I4. `word` is this replica's own. Peers wait for the present meeting's word, so no peer waits for an old
+ * one. */
 static void freshen_word(_Atomic uint64_t *word, uint32_t number)
 {
-    /* relaxed, both: only this replica writes it, and the number that is written is no meeting's
-     * that comes */
+    /* Both are relaxed: only this replica writes the word, and no later meeting has the number that is
+     * written. */
     uint32_t held = (uint32_t)(atomic_load_explicit(word, memory_order_relaxed) >> 32);
     if (number - held > OLD)
         atomic_store_explicit(word, (uint64_t)(number - OLD) << 32, memory_order_relaxed);

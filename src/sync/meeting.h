@@ -1,20 +1,22 @@
 /* src/sync/meeting.h - where replicas meet: each announces what it calls, nobody goes on before all have.
  *
- * A meeting has a sequence number e. Each replica owns, per parity of e, a card with its call, and one slot
+ * A meeting has a sequence number e. For each parity of e, a replica owns a card with its call, and one slot
  * per round with a word and, for small messages, payload. There are two ways to meet:
- *   rounds   the plan of rounds.h: in each round a replica writes its slot and watches those of its siblings.
- *            With one round everyone watches everyone. For replicas with PUs of their own.
- *   crowded  a shared counter; the last to arrive compares all calls, may combine the payloads, and releases
- *            the others. For replicas that share PUs: each has to be scheduled once, not once per peer.
+ *   rounds   for replicas with PUs of their own. They follow the plan of rounds.h: in each round a replica
+ *            writes its slot and watches those of its siblings. With one round every replica watches all
+ *            others.
+ *   crowded  for replicas that share PUs. They use a shared counter. The replica that arrives last compares
+ *            all calls, may combine the payloads, and releases the others. So each has to be scheduled once,
+ *            not once per peer.
  *
- * Invariants  I1  slot[e % 2][r] of a replica is written by it only, and not before it has finished meeting e
- *                 - 1.
+ * Invariants  I1  a replica's slot[e % 2][r] is written by that replica only, and not before it has finished
+ *                 meeting e - 1.
  *             I2  nobody finishes e before all have arrived at e. (Rounds: after round r a replica has heard,
  *                 through others, from all of its block of cut r + 1; after the last round from everyone.)
  *             I3  arrived counts this meeting's arrivals; it is 0 whenever release changes (crowded).
- *             I4  no word holds a number from 2^32 meetings ago (some minutes of barriers), which would look
- *                 like the present one: each replica rewrites words of its own that are old, once in a while
- *                 (freshen).
+ *             I4  no word holds a number from 2^32 meetings ago, which would look like the present one. So
+ *                 many barriers take some minutes. Each replica therefore rewrites its own old words from
+ *                 time to time (freshen).
  * Edges       M0 -> M1  what a replica knows (its call, payload and all it did before; in later rounds also
  *                       what it has heard) -> each peer that sees its word
  *             C0 -> C1  each arrival -> the last arrival: read-modify-writes of arrived form one release

@@ -35,7 +35,7 @@ static bool widens(const struct dti_reduction *r)
     return r->kernel != NULL && r->kernel->widen != NULL;
 }
 
-/* Accumulators never lie where single values do. */
+/* Whether single values are copied, so that accumulators never lie where the values do. */
 static bool copies(const struct dti_reduction *r)
 {
     return r->function != NULL || widens(r);

@@ -10,11 +10,11 @@
 /* How elements become one. All zero but element_bytes: they are not combined, only moved. */
 struct dti_reduction {
     const struct dti_kernel *kernel;
-    ditto_combine_fn
-        function; /* the user's own; then there is no kernel. It is given accumulators alone, never the values */
+    /* The user's own function. Then there is no kernel. It is given accumulators alone, never the values. */
+    ditto_combine_fn function;
     void *user;
     size_t element_bytes, accumulator_bytes; /* they differ for f16 and bf16 alone */
-    ditto_status failed; /* the first error; after it nothing is computed, read or written any more */
+    ditto_status failed;                     /* the first error; nothing is computed, read or written after it */
 };
 
 struct dti_reduction dti_reduction_of(dti_kernel_table *kernels, ditto_dtype dtype, ditto_op op); /* op 0: moved */
@@ -35,8 +35,8 @@ static inline size_t dti_tile_count(const struct dti_reduction *r)
 
 /* Combines `count` elements, at most a tile, of the node `span` of the tree, whose values stand at *next in
  * order; moves *next past them. Gives accumulators: `out`, or the one value where it lies. `out` overlaps no
- * value; `scratch` has DTI_SCRATCH_BYTES. For a function of the user's single values are copied first: while
- * it runs, their owners may leave. */
+ * value; `scratch` has DTI_SCRATCH_BYTES. If a function of the user's combines, single values are copied
+ * first, because their owners may leave while it runs. */
 const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct dti_value **next, size_t count,
                      void *out, void *scratch);
 

@@ -73,18 +73,19 @@ struct dti_aid;   /* aid.c */
 
 /* What one replica keeps. */
 struct dti_attendee {
-    /* The number of the last meeting that it went to; slots hold the lower half. Plain, its own, as what
-     * follows. */
+    /* The number of the last meeting to which the replica went. Slots hold the lower half of it. Like the
+     * members that follow, it is plain, because only the replica uses it. */
     alignas(DTI_LINE_PAIR) uint64_t seq;
     uint64_t checked_list; /* addresses of the list that was last found to be in order (overlap.c) */
-    /* The collective, by its public name, in which a function of the user's may be running now: it may start
-     * no other. NULL: none. */
+    /* The public name of the collective in which a function of the user's may be running now, or NULL. Such a
+     * function may start no other collective. */
     const char *calling;
     uint64_t posted, consumed; /* operations that it has started, and those of them that are done (async.h) */
-    uint64_t started_before;   /* how many it had started when its function of this run began */
+    uint64_t started_before;   /* `posted` when the replica's function of this run began */
     struct dti_desk desk;
-    /* For messages, relaxed: the run of its last function, and in it the number of its last collective, of
-     * the last that it came out of, and the last one's name. */
+    /* For messages, and therefore relaxed. The number of the last run whose function the replica began, and
+     * of that run: the number of its last collective, the number of the last collective that it finished, and
+     * the name of its last collective. */
     _Atomic uint64_t run;
     _Atomic uint32_t number, finished;
     _Atomic(const char *) name;
@@ -98,8 +99,8 @@ struct dti_attendee {
     struct dti_aid *aid;     /* work that its helpers may join; NULL: it has none */
 };
 
-/* Collectives, and started operations, are numbered from 1 in each run. Relaxed, all: they are looked at
- * by those who write messages, and nothing is read through them. */
+/* A function of a run begins. Collectives and started operations are numbered from 1 in each run. All
+ * operations are relaxed: the numbers are for messages, and order no other data. */
 static inline void dti_number_run(struct dti_attendee *me, uint64_t run)
 {
     atomic_store_explicit(&me->run, run, memory_order_relaxed);

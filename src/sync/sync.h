@@ -35,7 +35,8 @@ void dti_sync_destroy(struct dti_team *team); /* NULL state is allowed */
 /* Around its function of a run inside a run. */
 void dti_sync_go_in(struct dti_replica *self);
 void dti_sync_go_out(struct dti_replica *self);
-/* Before its function, or the library's own, is called: collectives are numbered anew. */
+/* Called before the function of a run, the user's or the library's own. Collectives are then numbered from 1
+ * again. */
 void dti_sync_function_begins(struct dti_replica *self);
 /* When its function has returned `status`: INVALID if it has left started operations open, unless it failed itself;
  * else `status`. Then the run is stopped, and when this returns no peer is at this replica's buffers. `serial`:
@@ -44,17 +45,18 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
 
 /* -- The replica's own thread: collective -- */
 
-/* Waits until all replicas have called the same: a barrier under a public function's name. */
+/* A call that all replicas must make alike. */
 struct dti_same {
-    const char *name;
+    const char *name;   /* the public function's */
     const char *object; /* the variable's own name, or NULL */
     size_t arguments;   /* how many tensors are given */
-    uint64_t hash;      /* of what else must agree: the function */
+    uint64_t hash;      /* of everything else that must agree, such as the function */
 };
+/* A barrier that waits until all replicas have made the call, and compares their calls. */
 ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_same *same, struct dti_deadline *deadline);
 
-/* An all-gather under a public function's name: `count` elements of each replica, or counts[i] of replica
- * i */
+/* An all-gather under a public function's name. It takes `count` elements of each replica, or counts[i] of
+ * replica i. */
 struct dti_gathering {
     const char *name;
     const void *src;
@@ -62,7 +64,7 @@ struct dti_gathering {
     size_t count;
     const size_t *counts; /* [n], or NULL */
     ditto_dtype dtype;
-    bool unsaid; /* the elements are the library's own: messages leave their number out */
+    bool unsaid; /* the elements are the library's own, so messages leave their number out */
 };
 ditto_status dti_all_gather(ditto_replica *self, const struct dti_gathering *gathering,
                             const ditto_reduce_options *options);
@@ -86,8 +88,9 @@ struct dti_target {
     void (*finish)(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile, void *out);
     void *context;
     const struct dti_place *place; /* [items] */
-    /* `finish` calls a function of the user's, which may take any time: it is called outside (inside.h),
-     * touches no buffer but the tile and memory of the strategy's own, and on replicas' own threads alone. */
+    /* `finish` calls a function of the user's, which may take any time. So `finish` is called outside
+     * (inside.h), on replicas' own threads alone, and touches no buffer but the tile and memory of the
+     * strategy's own. */
     bool calls;
 };
 /* A reduction into a target: every item over all replicas. All but the items' src is the same on all replicas. */
@@ -112,7 +115,7 @@ struct dti_together {
     const char *name, *object;
     uint64_t hash;       /* of what must agree */
     const void *brought; /* this replica's, for all to look at */
-    /* `work` calls a function of the user's, and looks at nothing that was brought: it is done outside
+    /* `work` calls a function of the user's, and does not look at `brought`. So `work` is called outside
      * (inside.h). */
     bool calls;
     ditto_status (*work)(struct dti_replica *self, const void *const *brought, void *context);

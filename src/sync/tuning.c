@@ -126,8 +126,8 @@ const struct dti_tuning dti_tuning_usual = {
 
 /* -- what this process has measured -- */
 
-/* Entries are added at the head and stay until the process ends. There is no lock, because a fork could find
- * it locked by a thread that the child does not have. */
+/* Entries are added at the head and stay until the process ends. There is no lock, because a thread could
+ * hold it while another thread forks, and the child would not have the first thread. */
 struct kept {
     struct kept *next;
     struct dti_tuning tuning;
@@ -138,8 +138,8 @@ static _Atomic(struct kept *) cache;
 
 bool dti_tuning_find(const struct dti_shape *shape, struct dti_tuning *out)
 {
-    const struct kept *k =
-        atomic_load_explicit(&cache, memory_order_acquire); /* pairs with dti_tuning_keep's release */
+    /* acquire: pairs with the release in dti_tuning_keep */
+    const struct kept *k = atomic_load_explicit(&cache, memory_order_acquire);
     while (k != NULL && (k->n != shape->n || memcmp(k->border, shape->border, shape->n) != 0))
         k = k->next;
     if (k != NULL)
@@ -155,7 +155,7 @@ void dti_tuning_keep(const struct dti_shape *shape, const struct dti_tuning *mea
     k->tuning = *measured;
     k->n = shape->n;
     memcpy(k->border, shape->border, shape->n);
-    k->next = atomic_load_explicit(&cache, memory_order_relaxed); /* not looked into here */
+    k->next = atomic_load_explicit(&cache, memory_order_relaxed); /* relaxed: the entry is not read here */
     while (!atomic_compare_exchange_weak_explicit(&cache, &k->next, k, memory_order_release, memory_order_relaxed))
         ; /* k->next is the new head */
 }
