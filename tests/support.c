@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -266,4 +267,25 @@ long resident_kib(void)
             break;
     fclose(status);
     return kib;
+}
+
+size_t mapped_bytes(void)
+{
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (fscanf(file, "%lu", &pages) != 1)
+        pages = 0;
+    fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+size_t read_file(const char *path, unsigned char **out)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY);
+    assert_int_equal(fstat(fd, &st), 0);
+    *out = malloc((size_t)st.st_size);
+    assert_int_equal(read(fd, *out, (size_t)st.st_size), st.st_size);
+    close(fd);
+    return (size_t)st.st_size;
 }

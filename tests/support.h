@@ -96,6 +96,9 @@ int make_own_folder(void **state);
 int remove_own_folder(void **state);
 const char *own_path(const char *name); /* of a file in it; one of eight, in turn */
 
+/* The bytes of a file, malloced, and how many they are. Fails the test if it can't be read. */
+size_t read_file(const char *path, unsigned char **out);
+
 /* Writes `text` to root/path, with the folders that it needs: made-up proc and sys trees. */
 void put_file(const char *root, const char *path, const char *text);
 
@@ -103,9 +106,11 @@ void put_file(const char *root, const char *path, const char *text);
 int count_files(const char *folder);
 void empty_folder(const char *folder);
 
-/* Numbers of this process from /proc: how many threads, mappings, and KiB of resident memory it has. */
+/* Numbers of this process from /proc: how many threads, mappings, KiB of resident memory, and bytes of address
+ * space it has. */
 long count_threads(void);
 long count_mappings(void);
 long resident_kib(void);
+size_t mapped_bytes(void);
 
 #endif

@@ -160,16 +160,22 @@ static ditto_status leave(ditto_strategy *strategy)
     return dti_team_destroy(strategy->base.team);
 }
 
-/* In a child process. Locks may be held by threads that are not here. Lists can be walked although another
- * thread may have been changing them. */
-static ditto_status destroy_in_child(ditto_strategy *strategy)
+/* What both ways to destroy a strategy end with. */
+static ditto_status end(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
-    dti_scope_forget(team);
     dti_sync_destroy(team);
     ditto_status status = dti_team_destroy(team);
     release(strategy);
     return status;
+}
+
+/* In a child process. Locks may be held by threads that are not here. Lists can be walked although another
+ * thread may have been changing them. */
+static ditto_status destroy_in_child(ditto_strategy *strategy)
+{
+    dti_scope_forget(strategy->base.team);
+    return end(strategy);
 }
 
 static ditto_status fail_entered(const struct dti_team *team)
@@ -222,8 +228,5 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
         unpoison(strategy);
     if (team->poisoned)
         return leave(strategy);
-    dti_sync_destroy(team);
-    ditto_status status = dti_team_destroy(team);
-    release(strategy);
-    return status;
+    return end(strategy);
 }

@@ -75,17 +75,6 @@ static void end(struct saved *s)
 
 /* -- damaged files -- */
 
-static size_t read_file(const char *path, unsigned char **out)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY);
-    assert_int_equal(fstat(fd, &st), 0);
-    *out = malloc((size_t)st.st_size);
-    assert_int_equal(read(fd, *out, (size_t)st.st_size), st.st_size);
-    close(fd);
-    return (size_t)st.st_size;
-}
-
 static void write_file(const char *path, const unsigned char *bytes, size_t count)
 {
     int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);

@@ -120,16 +120,6 @@ static void helpers_that_cannot_be_bound_are_an_error_and_none_is_left(void **st
 
 /* -- address space refused -- */
 
-static size_t mapped_bytes(void)
-{
-    unsigned long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (fscanf(file, "%lu", &pages) != 1)
-        pages = 0;
-    fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 static int address_space_refused(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;

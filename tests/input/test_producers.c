@@ -49,13 +49,15 @@ static void call_everything(struct caller *c)
     ditto_tensor t = { .data = value, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
     ditto_variable *variable;
     ditto_value *batch;
-    ditto_iterator *it = atomic_load(&c->iterator);
+    ditto_iterator *it;
+    while ((it = atomic_load(&c->iterator)) == NULL) /* until ditto_strategy_iterate has returned */
+        rest_us(100);
     c->self = ditto_barrier(ditto_get_replica_context(), NULL);
     c->scope = ditto_strategy_scope_enter(c->strategy);
     c->create = ditto_variable_create(c->strategy, &t, NULL, &variable);
     c->run = ditto_strategy_run(c->strategy, do_nothing, NULL);
     c->destroyed = ditto_iterator_destroy(it);
-    c->next = it != NULL ? ditto_iterator_next(it, &batch) : DITTO_ERR_CONTEXT;
+    c->next = ditto_iterator_next(it, &batch);
     c->read = ditto_variable_read(c->variable, value, sizeof value);
     snprintf(c->message, sizeof c->message, "%s", ditto_last_error()->message);
     atomic_fetch_add(&c->calls, 1);
@@ -65,8 +67,6 @@ static ditto_status map_calls(const ditto_tensor *in, const ditto_tensor *out, d
 {
     struct caller *c = user;
     (void)random;
-    while (atomic_load(&c->iterator) == NULL) /* until ditto_strategy_iterate has returned */
-        rest_us(100);
     call_everything(c);
     memcpy(out->data, in->data, sizeof(int64_t));
     return c->read;
@@ -75,8 +75,6 @@ static ditto_status filter_calls(const ditto_tensor *row, int *keep, void *user)
 {
     struct caller *c = user;
     (void)row;
-    while (atomic_load(&c->iterator) == NULL)
-        rest_us(100);
     call_everything(c);
     *keep = 1;
     return c->read;
@@ -85,8 +83,6 @@ static ditto_status generator_calls(void *user, void *position, const ditto_tens
 {
     struct caller *c = user;
     (void)position;
-    while (atomic_load(&c->iterator) == NULL)
-        rest_us(100);
     call_everything(c);
     *(int64_t *)row->data = 1;
     return c->read;

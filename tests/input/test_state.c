@@ -87,6 +87,29 @@ static void assert_same_from(const struct record *a, const struct record *b, uin
     assert_memory_equal(rows[0], rows[1], count * sizeof(int64_t));
 }
 
+static void end_record(struct record *r)
+{
+    assert_ok(ditto_iterator_destroy(r->iterator));
+    free(r);
+}
+
+/* Saves where `whole` is. Then it and `rest`, an iterator of that state on another strategy, take the rows that
+ * are left, which are the same. */
+static void go_on_twice(ditto_strategy *s, struct record *whole, ditto_strategy *other, struct record *rest,
+                        ditto_dataset *d, ditto_input_options options)
+{
+    uint64_t cut = whole->steps[0];
+    size_t bytes;
+    char *saved = save(whole->iterator, &bytes);
+    rest->iterator = open_at(other, d, options, saved, bytes);
+    for (uint32_t id = 0; id < rest->n; id++)
+        rest->steps[id] = cut;
+    take_until(s, whole, UINT64_MAX);
+    take_until(other, rest, UINT64_MAX);
+    assert_same_from(whole, rest, cut);
+    ditto_state_free(saved);
+}
+
 static void the_rows_after_a_restore_are_those_that_would_have_come(void **state)
 {
     static const uint32_t replicas[] = { 1, 2, 3, 8 };
@@ -121,10 +144,8 @@ static void the_rows_after_a_restore_are_those_that_would_have_come(void **state
         take_until(strategy[from], first, UINT64_MAX); /* saving has changed nothing */
         assert_same_from(whole, first, 0);
         struct record *all[] = { whole, first, rest };
-        for (int i = 0; i < 3; i++) {
-            assert_ok(ditto_iterator_destroy(all[i]->iterator));
-            free(all[i]);
-        }
+        for (int i = 0; i < 3; i++)
+            end_record(all[i]);
         ditto_state_free(saved);
         ditto_dataset_destroy(d);
     }
@@ -151,20 +172,9 @@ static void pipelines_go_on_together(void **state)
         struct record *whole = make_record(4), *rest = make_record(n);
         whole->iterator = open_at(s, d, options, NULL, 0);
         take_until(s, whole, 2 + test_random(&random) % 10);
-        size_t bytes;
-        char *saved = save(whole->iterator, &bytes);
-        rest->iterator = open_at(other, d, options, saved, bytes);
-        for (uint32_t id = 0; id < n; id++)
-            rest->steps[id] = whole->steps[0];
-        uint64_t cut = whole->steps[0];
-        take_until(s, whole, UINT64_MAX);
-        take_until(other, rest, UINT64_MAX);
-        assert_same_from(whole, rest, cut);
-        assert_ok(ditto_iterator_destroy(whole->iterator));
-        assert_ok(ditto_iterator_destroy(rest->iterator));
-        free(whole);
-        free(rest);
-        ditto_state_free(saved);
+        go_on_twice(s, whole, other, rest, d, options);
+        end_record(whole);
+        end_record(rest);
         ditto_dataset_destroy(d);
     }
     assert_ok(ditto_strategy_destroy(s));
@@ -196,18 +206,13 @@ static void rows_that_overlap_in_their_file_go_on(void **state)
                 };
                 struct record *whole = make_record(4), *rest = make_record(2);
                 ditto_dataset *d;
-                size_t bytes;
                 bool seen[300] = { false };
                 assert_ok(overlapping(name, &d));
                 d = then(d, shuffle_by, buffer);
                 whole->iterator = open_at(s, d, options, NULL, 0);
                 take_until(s, whole, cut);
-                char *saved = save(whole->iterator, &bytes);
-                rest->iterator = open_at(other, d, options, saved, bytes);
-                rest->steps[0] = rest->steps[1] = cut;
-                take_until(s, whole, UINT64_MAX);
-                take_until(other, rest, UINT64_MAX);
-                assert_same_from(whole, rest, cut);
+                assert_true(whole->steps[0] == cut);
+                go_on_twice(s, whole, other, rest, d, options);
                 for (uint64_t step = 0; step < whole->steps[0]; step++)
                     for (uint32_t id = 0; id < 4; id++)
                         for (uint64_t i = 0; i < whole->count[step][id]; i++) {
@@ -217,11 +222,8 @@ static void rows_that_overlap_in_their_file_go_on(void **state)
                         }
                 for (int i = 0; i < 300; i++)
                     assert_true(seen[i]);
-                assert_ok(ditto_iterator_destroy(whole->iterator));
-                assert_ok(ditto_iterator_destroy(rest->iterator));
-                free(whole);
-                free(rest);
-                ditto_state_free(saved);
+                end_record(whole);
+                end_record(rest);
                 ditto_dataset_destroy(d);
             }
     forget_file(name);
@@ -259,10 +261,8 @@ static void replicas_that_are_apart_stay_so(void **state)
         assert_message("different numbers of batches");
         options.state = NULL;
         options.state_bytes = 0;
-        assert_ok(ditto_iterator_destroy(whole->iterator));
-        assert_ok(ditto_iterator_destroy(rest->iterator));
-        free(whole);
-        free(rest);
+        end_record(whole);
+        end_record(rest);
         ditto_state_free(saved);
     }
     ditto_dataset_destroy(d);
@@ -318,8 +318,7 @@ static void a_state_belongs_to_its_dataset(void **state)
     assert_status(ditto_iterator_save(r->iterator, NULL, &bytes), DITTO_ERR_INVALID);
     assert_status(ditto_iterator_save(r->iterator, &none, NULL), DITTO_ERR_INVALID);
     assert_status(ditto_iterator_save(NULL, &none, &bytes), DITTO_ERR_INVALID);
-    assert_ok(ditto_iterator_destroy(r->iterator));
-    free(r);
+    end_record(r);
     ditto_state_free(saved);
     ditto_dataset_destroy(d);
     assert_ok(ditto_strategy_destroy(s));
@@ -383,8 +382,7 @@ static void what_cannot_be_saved_says_so(void **state)
     assert_status(ditto_iterator_save(r->iterator, &saved, &bytes),
                   DITTO_ERR_CORRUPT); /* there is nothing to go on from */
     assert_message("row 7 of a range");
-    assert_ok(ditto_iterator_destroy(r->iterator));
-    free(r);
+    end_record(r);
     it = open_at(s, source, options, NULL, 0);
     assert_ok(ditto_strategy_destroy(s));
     assert_status(ditto_iterator_save(it, &saved, &bytes), DITTO_ERR_CONTEXT);
@@ -450,8 +448,7 @@ static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **st
         }
         assert_int_equal(status, DITTO_ERR_USER);
         assert_message("a generator (next)");
-        assert_ok(ditto_iterator_destroy(r->iterator));
-        free(r);
+        end_record(r);
         ditto_dataset_destroy(d);
     }
     assert_ok(ditto_strategy_destroy(s));
@@ -483,10 +480,8 @@ static void steps_that_exist_are_there_after_a_restore(void **state)
                 take_until(s, rest, UINT64_MAX);
                 assert_int_equal(rest->steps[0], whole->steps[0]);
                 assert_same_from(whole, rest, at);
-                assert_ok(ditto_iterator_destroy(whole->iterator));
-                assert_ok(ditto_iterator_destroy(rest->iterator));
-                free(whole);
-                free(rest);
+                end_record(whole);
+                end_record(rest);
                 ditto_state_free(saved);
                 ditto_dataset_destroy(d);
             }
@@ -533,10 +528,8 @@ static void states_of_before_go_on_where_the_rules_are_the_same(void **state)
         take_until(s, rest, UINT64_MAX);
         assert_int_equal(rest->steps[0], whole->steps[0]);
         assert_same_from(whole, rest, 2);
-        assert_ok(ditto_iterator_destroy(whole->iterator));
-        assert_ok(ditto_iterator_destroy(rest->iterator));
-        free(whole);
-        free(rest);
+        end_record(whole);
+        end_record(rest);
     }
     ditto_dataset_destroy(d);
     assert_ok(ditto_strategy_destroy(s));

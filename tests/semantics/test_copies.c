@@ -8,7 +8,6 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 enum { COUNT = 300 }; /* elements of a variable */
 
@@ -369,16 +368,6 @@ static ditto_status update_large(ditto_replica *self, void *argument)
     if (status == DITTO_ERR_NO_MEMORY && ditto_generation(self, l->v) == before)
         l->failed++;
     return ditto_barrier(self, NULL); /* the run goes on */
-}
-
-static size_t mapped_bytes(void)
-{
-    unsigned long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (fscanf(file, "%lu", &pages) != 1)
-        pages = 0;
-    fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Three replicas share a copy, and there is room for one more, not for two. */

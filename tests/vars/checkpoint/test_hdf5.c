@@ -7,7 +7,6 @@
 #include <ditto/checkpoint.h>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <hdf5.h>
@@ -182,17 +181,6 @@ static void the_hdf5_library_reads_every_entry_and_attribute(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static size_t read_bytes(const char *path, unsigned char **out)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY);
-    assert_int_equal(fstat(fd, &st), 0);
-    *out = malloc((size_t)st.st_size);
-    assert_int_equal(read(fd, *out, (size_t)st.st_size), st.st_size);
-    close(fd);
-    return (size_t)st.st_size;
-}
-
 static void the_same_contents_give_the_same_bytes(void **state)
 {
     unsigned char *first, *second;
@@ -200,8 +188,8 @@ static void the_same_contents_give_the_same_bytes(void **state)
     ditto_strategy *s = make_strategy(1, NULL);
     save_all(s, own_path("first.h5"));
     save_all(s, own_path("second.h5"));
-    size_t count = read_bytes(own_path("first.h5"), &first);
-    assert_int_equal(read_bytes(own_path("second.h5"), &second), count);
+    size_t count = read_file(own_path("first.h5"), &first);
+    assert_int_equal(read_file(own_path("second.h5"), &second), count);
     assert_memory_equal(first, second, count);
     free(first);
     free(second);
@@ -388,7 +376,7 @@ static void structures_that_refer_to_each_other_in_circles_are_refused(void **st
     (void)state;
     ditto_strategy *s = make_strategy(1, NULL);
     save_all(s, own_path("all.h5"));
-    size_t count = read_bytes(own_path("all.h5"), &bytes);
+    size_t count = read_file(own_path("all.h5"), &bytes);
     kept = malloc(count);
     memcpy(kept, bytes, count);
     /* A group whose first member is the root: the header that the superblock names. */
