@@ -126,11 +126,16 @@ uint64_t test_random(uint64_t *state)
     return x ^ x >> 31;
 }
 
+/* Signals that cmocka catches in a test. In a child it would go on with the next test. */
+static const int deadly[] = { SIGFPE, SIGILL, SIGSEGV, SIGBUS, SIGSYS };
+
 int in_child(int (*body)(void *argument), void *argument, unsigned seconds)
 {
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
+        for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
+            signal(deadly[i], SIG_DFL);
         int code = body(argument);
         fflush(NULL);
         _exit(code);
@@ -235,6 +240,52 @@ void empty_folder(const char *folder)
         }
     if (dir != NULL)
         closedir(dir);
+}
+
+void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
+}
+
+bool await_sleep(_Atomic int *thread_id)
+{
+    for (int i = 0; i < 10000; i++, sleep_ms(1)) {
+        char path[64], text[256] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%d/stat", atomic_load(thread_id));
+        FILE *file = atomic_load(thread_id) != 0 ? fopen(path, "r") : NULL;
+        if (file == NULL)
+            continue;
+        const char *state = fgets(text, sizeof text, file) != NULL ? strrchr(text, ')') : NULL;
+        fclose(file);
+        if (state != NULL && state[2] == 'S')
+            return true;
+    }
+    return false;
+}
+
+ditto_status call_barrier(ditto_replica *self)
+{
+    return ditto_barrier(self, NULL);
+}
+
+static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *unused,
+                                  ditto_value **result)
+{
+    (void)strategy, (void)arguments, (void)count, (void)unused, (void)result;
+    return DITTO_OK;
+}
+
+ditto_status call_merge(ditto_replica *self)
+{
+    return ditto_merge_call(self, merge_nothing, NULL, NULL, 0, NULL);
+}
+
+ditto_status call_create(ditto_replica *self)
+{
+    float zero = 0;
+    ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
+    ditto_variable *variable;
+    return ditto_create_variable(self, &initial, NULL, &variable);
 }
 
 long count_threads(void)

@@ -106,6 +106,17 @@ void put_file(const char *root, const char *path, const char *text);
 int count_files(const char *folder);
 void empty_folder(const char *folder);
 
+void sleep_ms(long ms);
+
+/* Waits until the kernel says that this process's thread sleeps; an id of 0 is not known yet. False after ten seconds. */
+bool await_sleep(_Atomic int *thread_id);
+
+/* Calls in which every replica takes part, for tests of where they are refused: a barrier, a merge function that does nothing, and
+ * the creation of a variable. */
+ditto_status call_barrier(ditto_replica *self);
+ditto_status call_merge(ditto_replica *self);
+ditto_status call_create(ditto_replica *self);
+
 /* Numbers of this process from /proc: how many threads, mappings, KiB of resident memory, and bytes of address
  * space it has. */
 long count_threads(void);

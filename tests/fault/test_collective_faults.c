@@ -3,12 +3,6 @@
 #include "support.h"
 
 #include <stdatomic.h>
-#include <time.h>
-
-static void sleep_ms(long ms)
-{
-    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
-}
 
 /* -- every operation, called the same way -- */
 

@@ -39,31 +39,6 @@ static int await_child(pid_t child)
 
 /* -- calls in a child that a replica's function has forked -- */
 
-static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *unused,
-                                  ditto_value **result)
-{
-    (void)strategy, (void)arguments, (void)count, (void)unused, (void)result;
-    return DITTO_OK;
-}
-
-static ditto_status call_barrier(ditto_replica *self)
-{
-    return ditto_barrier(self, NULL);
-}
-
-static ditto_status call_merge(ditto_replica *self)
-{
-    return ditto_merge_call(self, merge_nothing, NULL, NULL, 0, NULL);
-}
-
-static ditto_status call_create(ditto_replica *self)
-{
-    float zero = 0;
-    ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
-    ditto_variable *variable;
-    return ditto_create_variable(self, &initial, NULL, &variable);
-}
-
 /* More than a ring of started operations: the last ones would wait for room. */
 static ditto_status call_start(ditto_replica *self)
 {

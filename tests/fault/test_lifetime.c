@@ -6,13 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
-
-static void sleep_ms(long ms)
-{
-    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
-}
 
 static bool make(uint32_t replicas, ditto_caller caller, uint32_t run_timeout_ms, ditto_strategy **out)
 {
@@ -76,22 +70,6 @@ static void *call_and_return(void *argument)
     w->status = w->call(w);
     atomic_store(&w->has_returned, 1);
     return NULL;
-}
-
-/* Until the kernel says that the thread sleeps, which it does in no place but the call. */
-static void await_sleep(_Atomic int *thread_id)
-{
-    for (int i = 0; i < 10000; i++, sleep_ms(1)) {
-        char path[64], text[256] = "";
-        snprintf(path, sizeof path, "/proc/self/task/%d/stat", atomic_load(thread_id));
-        FILE *file = atomic_load(thread_id) != 0 ? fopen(path, "r") : NULL;
-        if (file == NULL)
-            continue;
-        const char *state = fgets(text, sizeof text, file) != NULL ? strrchr(text, ')') : NULL;
-        fclose(file);
-        if (state != NULL && state[2] == 'S')
-            return;
-    }
 }
 
 /* A run that ends when the other thread waits for its turn; what follows comes before that

@@ -3,14 +3,8 @@
 #include "support.h"
 
 #include <stdatomic.h>
-#include <time.h>
 
 #include "replicas/replicas.h"
-
-static void sleep_ms(long ms)
-{
-    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
-}
 
 struct fault {
     struct report report;

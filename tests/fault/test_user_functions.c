@@ -5,13 +5,7 @@
 
 #include <stdatomic.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-static void sleep_ms(long ms)
-{
-    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
-}
 
 static bool make(uint32_t replicas, const ditto_strategy_options *given, ditto_strategy **out)
 {
@@ -19,13 +13,6 @@ static bool make(uint32_t replicas, const ditto_strategy_options *given, ditto_s
     options.replicas = replicas;
     options.placement_flags = DITTO_PLACEMENT_SHARE;
     return ditto_strategy_create(DITTO_MIRRORED, &options, out) == DITTO_OK;
-}
-
-static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *unused,
-                                  ditto_value **result)
-{
-    (void)strategy, (void)arguments, (void)count, (void)unused, (void)result;
-    return DITTO_OK;
 }
 
 /* -- calls inside a function that combines -- */
@@ -45,24 +32,6 @@ struct own {
     ditto_replica *self;
     struct inner_call *inner;
 };
-
-static ditto_status call_merge(ditto_replica *self)
-{
-    return ditto_merge_call(self, merge_nothing, NULL, NULL, 0, NULL);
-}
-
-static ditto_status call_create(ditto_replica *self)
-{
-    float zero = 0;
-    ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
-    ditto_variable *variable;
-    return ditto_create_variable(self, &initial, NULL, &variable);
-}
-
-static ditto_status call_barrier(ditto_replica *self)
-{
-    return ditto_barrier(self, NULL);
-}
 
 static ditto_status combine_and_call(void *out, const void *left, const void *right, size_t count, void *user)
 {
