@@ -1,9 +1,13 @@
 /* tests/fault/test_lifetime.c - what is destroyed while it is in use: strategies and variables under calls
  * that wait for their turn, values under calls on other threads, and strategies that a late replica still
  * uses. Each case runs in a child process, because memory that is freed too early crashes or hangs. */
+#include "replicas/team.h"
 #include "support.h"
+#include "watch.h"
 
+#include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -28,6 +32,30 @@ static bool make_variable(ditto_strategy *strategy, ditto_variable **out)
     return ditto_variable_create(strategy, &initial, &options, out) == DITTO_OK;
 }
 
+/* Batches of two rows for each replica, of one component: 0, 1, 2, ... */
+static bool make_iterator(ditto_strategy *strategy, uint32_t flags, ditto_iterator **out)
+{
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *rows;
+    options.global_batch = 2 * (uint64_t)ditto_strategy_num_replicas(strategy);
+    options.flags = flags;
+    if (ditto_dataset_from_range(0, 1000, 1, &rows) != DITTO_OK)
+        return false;
+    ditto_status status = ditto_strategy_iterate(strategy, rows, &options, out);
+    ditto_dataset_destroy(rows);
+    return status == DITTO_OK;
+}
+
+static const uint32_t counts[] = { 1, 2, 3, 8 }; /* of replicas */
+enum { COUNTS = sizeof counts / sizeof counts[0] };
+
+/* Memory that has been freed is filled at once, so that it is not taken for what it was. */
+static void spoil_freed_memory(void)
+{
+    if (!SANITIZED)
+        mallopt(M_PERTURB, 0x5a);
+}
+
 /* -- calls that wait for their turn -- */
 
 /* A thread that makes one call while the turn is somebody else's. */
@@ -35,9 +63,10 @@ struct waiting {
     ditto_strategy *strategy;
     ditto_variable *variable, *other;
     ditto_value *value; /* that is `variable` */
+    ditto_iterator *iterator;
     ditto_status (*call)(struct waiting *self);
-    _Atomic int thread_id, has_returned;
-    ditto_status status;
+    _Atomic int thread_id, may_begin, has_returned;
+    ditto_status status, destroyed;
 };
 
 static ditto_status nothing(ditto_replica *self, void *unused)
@@ -502,20 +531,6 @@ static void *look_at_iterator(void *argument)
     return NULL;
 }
 
-static bool make_iterator(ditto_strategy *strategy, ditto_iterator **out)
-{
-    ditto_dataset *range, *batched;
-    if (ditto_dataset_from_range(0, 64, 1, &range) != DITTO_OK)
-        return false;
-    bool made = ditto_dataset_batch(range, 4, 0, &batched) == DITTO_OK;
-    ditto_dataset_destroy(range);
-    if (!made)
-        return false;
-    made = ditto_strategy_iterate(strategy, batched, NULL, out) == DITTO_OK;
-    ditto_dataset_destroy(batched);
-    return made;
-}
-
 static int destroy_under_iterators(void *unused)
 {
     (void)unused;
@@ -524,7 +539,7 @@ static int destroy_under_iterators(void *unused)
         struct iterating i = { .iterator = NULL };
         pthread_t thread;
         ditto_status status;
-        REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy) && make_iterator(strategy, &i.iterator));
+        REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy) && make_iterator(strategy, 0, &i.iterator));
         REQUIRE(pthread_create(&thread, NULL, look_at_iterator, &i) == 0);
         while (atomic_load(&i.looks) == 0)
             sleep_ms(1);
@@ -545,6 +560,60 @@ static void calls_on_iterators_see_their_strategy_or_that_it_is_gone(void **stat
 {
     (void)state;
     assert_int_equal(in_child(destroy_under_iterators, NULL, 120), 0);
+}
+
+static ditto_status ignore_batch(ditto_replica *self, const ditto_batch *batch, void *unused)
+{
+    (void)self, (void)batch, (void)unused;
+    return DITTO_OK;
+}
+
+static ditto_status call_steps(struct waiting *w)
+{
+    while (!atomic_load(&w->may_begin)) /* without sleeping, which it does in the call alone */
+        sched_yield();
+    return ditto_strategy_run_steps(w->strategy, w->iterator, 3, ignore_batch, NULL, NULL, NULL, NULL);
+}
+
+/* A merge function has the turn, so the other thread waits for it, whatever is destroyed here. */
+static ditto_status destroy_under_the_other(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                            void *user, ditto_value **result)
+{
+    struct waiting *w = user;
+    (void)strategy, (void)arguments, (void)count, (void)result;
+    atomic_store(&w->may_begin, 1);
+    if (!await_sleep(&w->thread_id))
+        return DITTO_ERR_USER;
+    w->destroyed = ditto_iterator_destroy(w->iterator);
+    return DITTO_OK;
+}
+
+static ditto_status merge_and_destroy(ditto_replica *self, void *w)
+{
+    return ditto_merge_call(self, destroy_under_the_other, w, NULL, 0, NULL);
+}
+
+static int destroy_iterator_under(void *replicas)
+{
+    struct waiting w = { .call = call_steps };
+    pthread_t thread;
+    spoil_freed_memory();
+    REQUIRE(make(*(const uint32_t *)replicas, DITTO_CALLER_DEFAULT, 0, &w.strategy));
+    REQUIRE(make_iterator(w.strategy, 0, &w.iterator));
+    REQUIRE(pthread_create(&thread, NULL, call_and_return, &w) == 0);
+    REQUIRE(ditto_strategy_run(w.strategy, merge_and_destroy, &w) == DITTO_OK);
+    pthread_join(thread, NULL);
+    REQUIRE(w.destroyed == DITTO_ERR_BUSY && w.status == DITTO_OK);
+    REQUIRE(ditto_iterator_destroy(w.iterator) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(w.strategy) == DITTO_OK);
+    return 0;
+}
+
+static void destroying_an_iterator_is_busy_while_run_steps_waits_for_its_turn(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNTS; i++)
+        assert_int_equal(in_child(destroy_iterator_under, (void *)(uintptr_t)&counts[i], 60), 0);
 }
 
 /* -- handles that outlive the strategy, used while it goes -- */
@@ -706,7 +775,215 @@ static void a_strategy_that_was_poisoned_inside_an_inner_run_is_left_to_its_repl
     assert_int_equal(in_child(destroy_during_the_inner_run, NULL, 60), 0);
 }
 
+/* -- destroyed by one thread while another destroys the strategy -- */
+
+struct beside {
+    ditto_optimizer *optimizer;
+    ditto_iterator *iterator;
+    _Atomic int ready, may_go, has_begun, has_returned;
+    ditto_status status;
+    bool returned_early;
+};
+
+static void *destroy_the_optimizer(void *argument)
+{
+    struct beside *b = argument;
+    atomic_store(&b->ready, 1);
+    while (!atomic_load(&b->may_go))
+        ;
+    atomic_store(&b->has_begun, 1);
+    b->status = ditto_optimizer_destroy(b->optimizer);
+    atomic_store(&b->has_returned, 1);
+    return NULL;
+}
+
+/* What the test puts among the things that a strategy tells of its end, the youngest of them first. */
+struct told {
+    struct dti_dependent dependent;
+    struct beside *beside;
+};
+
+/* The other thread gets a moment, in which it must wait: all gates are shut. */
+static void let_the_other_begin(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    struct beside *b = ((struct told *)dependent)->beside;
+    (void)end;
+    atomic_store(&b->may_go, 1);
+    while (!atomic_load(&b->has_begun))
+        sleep_ms(1);
+    sleep_ms(10);
+    b->returned_early = atomic_load(&b->has_returned);
+}
+
+static const struct dti_dependent_kind first_to_be_told = { .what = "the one told first",
+                                                            .orphan = let_the_other_begin };
+
+static ditto_status destroy_when_idle(ditto_strategy *strategy)
+{
+    ditto_status status;
+    while ((status = ditto_strategy_destroy(strategy)) == DITTO_ERR_BUSY)
+        ;
+    return status;
+}
+
+/* The optimizer's destroy begins while the strategy's is at work, and ends behind it. */
+static int destroy_between(void *replicas)
+{
+    ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
+    struct beside b = { .optimizer = NULL };
+    struct told told = { .dependent = { .kind = &first_to_be_told }, .beside = &b };
+    ditto_strategy *strategy;
+    ditto_variable *variable;
+    pthread_t thread;
+    adam.rule = DITTO_RULE_ADAM;
+    spoil_freed_memory();
+    REQUIRE(make(*(const uint32_t *)replicas, DITTO_CALLER_DEFAULT, 0, &strategy));
+    REQUIRE(make_variable(strategy, &variable));
+    REQUIRE(ditto_optimizer_create(&variable, 1, &adam, &b.optimizer) == DITTO_OK);
+    REQUIRE(dti_watch(strategy, &told.dependent) == DITTO_OK);
+    watch_free(b.optimizer);
+    REQUIRE(pthread_create(&thread, NULL, destroy_the_optimizer, &b) == 0);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    pthread_join(thread, NULL);
+    REQUIRE(b.status == DITTO_OK && !b.returned_early && was_freed());
+    REQUIRE(ditto_variable_destroy(variable) == DITTO_OK);
+    return 0;
+}
+
+static int destroy_both(void *replicas)
+{
+    for (int round = 0; round < test_trials(100); round++) {
+        ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
+        struct beside b = { .optimizer = NULL };
+        ditto_strategy *strategy;
+        ditto_variable *variable;
+        pthread_t thread;
+        adam.rule = DITTO_RULE_ADAM;
+        REQUIRE(make(*(const uint32_t *)replicas, DITTO_CALLER_DEFAULT, 0, &strategy));
+        REQUIRE(make_variable(strategy, &variable));
+        REQUIRE(ditto_optimizer_create(&variable, 1, &adam, &b.optimizer) == DITTO_OK);
+        watch_free(b.optimizer);
+        REQUIRE(pthread_create(&thread, NULL, destroy_the_optimizer, &b) == 0);
+        while (!atomic_load(&b.ready))
+            sleep_ms(0);
+        atomic_store(&b.may_go, 1);
+        for (volatile int spin = 0; spin < round * 200; spin++)
+            ;
+        REQUIRE(destroy_when_idle(strategy) == DITTO_OK);
+        pthread_join(thread, NULL);
+        REQUIRE(b.status == DITTO_OK && was_freed());
+        REQUIRE(ditto_variable_destroy(variable) == DITTO_OK);
+    }
+    return 0;
+}
+
+static void an_optimizer_is_destroyed_beside_its_strategy(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNTS; i++) {
+        void *replicas = (void *)(uintptr_t)&counts[i];
+        assert_int_equal(in_child(destroy_between, replicas, 60), 0);
+        /* A sanitizer tells of races and leaks when the program ends. */
+        assert_int_equal(SANITIZED ? destroy_both(replicas) : in_child(destroy_both, replicas, 120), 0);
+    }
+}
+
+/* A function of a dataset that returns when the iterator's destroy has, or has had a while to. */
+static ditto_status hold_the_producer(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                                      void *argument)
+{
+    struct beside *b = argument;
+    (void)random;
+    atomic_store(&b->ready, 1);
+    while (!atomic_load(&b->has_begun))
+        sleep_ms(1);
+    for (int i = 0; i < 100 && !atomic_load(&b->has_returned); i++)
+        sleep_ms(1);
+    memcpy(out->data, in->data, sizeof(int64_t));
+    return DITTO_OK;
+}
+
+static void *destroy_the_iterator(void *argument)
+{
+    struct beside *b = argument;
+    while (!atomic_load(&b->may_go))
+        sleep_ms(1);
+    atomic_store(&b->has_begun, 1);
+    while ((b->status = ditto_iterator_destroy(b->iterator)) == DITTO_ERR_BUSY)
+        ;
+    atomic_store(&b->has_returned, 1);
+    return NULL;
+}
+
+static void let_the_other_go(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    (void)end;
+    atomic_store(&((struct told *)dependent)->beside->may_go, 1);
+}
+
+static const struct dti_dependent_kind before_the_iterator = { .what = "the one told first",
+                                                               .orphan = let_the_other_go };
+
+/* The strategy's destroy waits for the producer, whose function waits for the iterator's destroy on another thread. */
+static int destroy_iterator_beside(void *replicas)
+{
+    struct beside b = { .iterator = NULL };
+    struct told told = { .dependent = { .kind = &before_the_iterator }, .beside = &b };
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    ditto_dataset *rows, *held;
+    pthread_t thread;
+    options.global_batch = 8;
+    REQUIRE(make(*(const uint32_t *)replicas, DITTO_CALLER_DEFAULT, 0, &strategy));
+    REQUIRE(ditto_dataset_from_range(0, 1000, 1, &rows) == DITTO_OK);
+    REQUIRE(ditto_dataset_map(rows, hold_the_producer, &b, NULL, &held) == DITTO_OK);
+    REQUIRE(ditto_strategy_iterate(strategy, held, &options, &b.iterator) == DITTO_OK);
+    REQUIRE(dti_watch(strategy, &told.dependent) == DITTO_OK);
+    watch_free(b.iterator);
+    REQUIRE(pthread_create(&thread, NULL, destroy_the_iterator, &b) == 0);
+    while (!atomic_load(&b.ready))
+        sleep_ms(1);
+    REQUIRE(destroy_when_idle(strategy) == DITTO_OK);
+    pthread_join(thread, NULL);
+    REQUIRE(b.status == DITTO_OK && was_freed());
+    ditto_dataset_destroy(held);
+    ditto_dataset_destroy(rows);
+    return 0;
+}
+
+static void an_iterator_is_destroyed_beside_its_strategy(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNTS; i++)
+        assert_int_equal(in_child(destroy_iterator_beside, (void *)(uintptr_t)&counts[i], 60), 0);
+}
+
 /* -- handles of a poisoned strategy -- */
+
+/* The last replica of several; a single one is late while its caller waits. */
+struct late_case {
+    uint32_t replicas;
+    bool strategy_first; /* is it destroyed first, or its handles? */
+    uint32_t flags;      /* of the iterator */
+};
+
+static bool make_late(uint32_t replicas, ditto_strategy **out)
+{
+    return make(replicas, replicas == 1 ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT, 50, out);
+}
+
+static bool is_late(const ditto_replica *self)
+{
+    return ditto_replica_id(self) == ditto_num_replicas(self) - 1;
+}
+
+static bool await_all_returned(ditto_strategy *strategy)
+{
+    for (int i = 0; i < 6000; i++, sleep_ms(10))
+        if (dti_team_all_returned(dti_team_of(strategy)))
+            return true;
+    return false;
+}
 
 struct late {
     ditto_variable *variable;
@@ -714,49 +991,60 @@ struct late {
     ditto_iterator *iterator;
     const ditto_value *value;
     _Atomic int may_go_on, has_ended;
-    ditto_status assigned, applied, taken, returned;
+    ditto_status assigned, applied, returned, taken;
+    uint64_t rows;
+    int64_t row;
 };
 
 static ditto_status come_late(ditto_replica *self, void *argument)
 {
     struct late *l = argument;
     float ones[4] = { 1, 1, 1, 1 };
+    ditto_batch batch;
     ditto_tensor part;
-    if (ditto_replica_id(self) == 0)
+    if (!is_late(self))
         return DITTO_OK;
     while (!atomic_load(&l->may_go_on))
         sleep_ms(1);
     l->assigned = ditto_assign(self, l->variable, ones);
     part = (ditto_tensor){ .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
     l->applied = ditto_apply(self, l->optimizer, &part, NULL);
-    ditto_batch batch;
-    l->taken = ditto_next(self, l->iterator, &batch);
     l->returned = ditto_argument(self, NULL, &part);
+    l->taken = ditto_next(self, l->iterator, &batch);
+    if (l->taken == DITTO_OK) {
+        l->rows = batch.rows;
+        l->row = *(const int64_t *)batch.component[0].data;
+    }
     atomic_store(&l->has_ended, 1);
     return l->assigned;
 }
 
-/* `strategy_first`: what is destroyed first, it or its handles. */
-static int use_handles_late(void *strategy_first)
+static int use_handles_late(void *argument)
 {
+    static struct late l; /* for ever: the replica may still use it */
+    const struct late_case *c = argument;
     ditto_strategy *strategy;
-    struct late l = { .variable = NULL };
     float one = 1;
-    ditto_tensor part[2] = { { .data = &one, .dtype = DITTO_F32 }, { .data = &one, .dtype = DITTO_F32 } };
+    ditto_tensor part[8];
     ditto_value *value;
-    REQUIRE(make(2, DITTO_CALLER_DEFAULT, 50, &strategy) && make_variable(strategy, &l.variable));
+    spoil_freed_memory();
+    for (uint32_t i = 0; i < c->replicas; i++)
+        part[i] = (ditto_tensor){ .data = &one, .dtype = DITTO_F32 };
+    REQUIRE(make_late(c->replicas, &strategy) && make_variable(strategy, &l.variable));
+    REQUIRE(make_iterator(strategy, c->flags, &l.iterator));
     REQUIRE(ditto_strategy_value_from_tensors(strategy, part, 1, &value) == DITTO_OK);
     ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
     adam.rule = DITTO_RULE_ADAM;
     REQUIRE(ditto_optimizer_create(&l.variable, 1, &adam, &l.optimizer) == DITTO_OK);
-    REQUIRE(make_iterator(strategy, &l.iterator));
     REQUIRE(ditto_strategy_run_values(strategy, come_late, &l, value, NULL, NULL) == DITTO_ERR_TIMED_OUT);
-    if (*(bool *)strategy_first)
+    if (c->strategy_first)
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
+    watch_free(l.iterator);
     REQUIRE(ditto_iterator_destroy(l.iterator) == DITTO_OK);
     REQUIRE(ditto_optimizer_destroy(l.optimizer) == DITTO_OK);
     REQUIRE(ditto_variable_destroy(l.variable) == DITTO_OK);
     REQUIRE(ditto_value_destroy(value) == DITTO_OK);
+    REQUIRE(!was_freed());
     atomic_store(&l.may_go_on, 1);
     for (int i = 0; i < 6000 && !atomic_load(&l.has_ended); i++)
         sleep_ms(10);
@@ -764,10 +1052,11 @@ static int use_handles_late(void *strategy_first)
     REQUIRE(l.assigned == DITTO_ERR_PEER_STOPPED && l.applied == DITTO_ERR_PEER_STOPPED);
     REQUIRE(l.taken == DITTO_OK || l.taken == DITTO_ERR_PEER_STOPPED);
     REQUIRE(l.returned == DITTO_OK || l.returned == DITTO_ERR_NOT_FOUND || l.returned == DITTO_ERR_CONTEXT);
-    if (!*(bool *)strategy_first) {
-        sleep_ms(200); /* replica 1 returns from its function: then nothing is left */
-        ditto_status status = ditto_strategy_destroy(strategy);
-        REQUIRE(status == DITTO_OK || status == DITTO_ERR_POISONED);
+    REQUIRE(l.taken == DITTO_OK && l.rows == 2); /* a batch was there: its own two rows of the first */
+    REQUIRE(l.row == 2 * (int64_t)(c->replicas - 1));
+    if (!c->strategy_first) { /* then nothing is left */
+        REQUIRE(await_all_returned(strategy));
+        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK && was_freed());
     }
     return 0;
 }
@@ -775,8 +1064,91 @@ static int use_handles_late(void *strategy_first)
 static void handles_of_a_poisoned_strategy_stay_for_the_replica_that_is_late(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(use_handles_late, &(bool){ true }, 120), 0);
-    assert_int_equal(in_child(use_handles_late, &(bool){ false }, 120), 0);
+    for (size_t i = 0; i < COUNTS; i++)
+        for (int strategy_first = 0; strategy_first < 2; strategy_first++) {
+            struct late_case c = { counts[i], strategy_first != 0, i % 2 != 0 ? DITTO_INPUT_HOST_MEMORY : 0 };
+            assert_int_equal(in_child(use_handles_late, &c, 120), 0);
+        }
+}
+
+/* -- values of a poisoned run -- */
+
+struct merging {
+    ditto_value *merged;
+    _Atomic int may_go_on;
+};
+
+static ditto_status merge_a_value(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                                  ditto_value **result)
+{
+    struct merging *m = user;
+    float one = 1;
+    ditto_tensor part[8];
+    (void)arguments, (void)count;
+    for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++)
+        part[i] = (ditto_tensor){ .data = &one, .dtype = DITTO_F32 };
+    DITTO_TRY(ditto_strategy_value_from_tensors(strategy, part, 1, result));
+    m->merged = *result;
+    return DITTO_OK;
+}
+
+static ditto_status merge_and_come_late(ditto_replica *self, void *argument)
+{
+    struct merging *m = argument;
+    DITTO_TRY(ditto_merge_call(self, merge_a_value, m, NULL, 0, NULL));
+    DITTO_TRY(ditto_return_f64(self, NULL, 1));
+    while (is_late(self) && !atomic_load(&m->may_go_on))
+        sleep_ms(1);
+    return DITTO_OK;
+}
+
+static ditto_status run_the_merging(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                                    ditto_value **result)
+{
+    ditto_value *inner = NULL;
+    (void)arguments, (void)count, (void)result;
+    return ditto_strategy_run_values(strategy, merge_and_come_late, user, NULL, NULL, &inner);
+}
+
+static ditto_status merge_inside(ditto_replica *self, void *argument)
+{
+    return ditto_merge_call(self, run_the_merging, argument, NULL, 0, NULL);
+}
+
+/* A run that is inside another has a place of its own for what its merge functions give. */
+struct merging_case {
+    uint32_t replicas;
+    ditto_replica_fn function;
+};
+
+static int drop_what_a_poisoned_run_merged(void *argument)
+{
+    static struct merging m; /* for ever: the replica may still use it */
+    const struct merging_case *c = argument;
+    ditto_value *const nothing = (ditto_value *)&m;
+    ditto_value *result = nothing;
+    ditto_strategy *strategy;
+    spoil_freed_memory();
+    REQUIRE(make_late(c->replicas, &strategy));
+    REQUIRE(ditto_strategy_run_values(strategy, c->function, &m, NULL, NULL, &result) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(result == nothing && m.merged != NULL);
+    watch_free(m.merged);
+    atomic_store(&m.may_go_on, 1);
+    REQUIRE(await_all_returned(strategy));
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    REQUIRE(was_freed());
+    return 0;
+}
+
+static void what_a_poisoned_run_merged_goes_with_its_strategy(void **state)
+{
+    static const ditto_replica_fn functions[] = { merge_and_come_late, merge_inside };
+    (void)state;
+    for (size_t i = 0; i < COUNTS; i++)
+        for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
+            struct merging_case c = { counts[i], functions[k] };
+            assert_int_equal(in_child(drop_what_a_poisoned_run_merged, &c, 60), 0);
+        }
 }
 
 int main(void)
@@ -789,9 +1161,13 @@ int main(void)
         cmocka_unit_test(calls_on_a_value_see_its_variable_or_that_it_is_gone),
         cmocka_unit_test(destroying_is_busy_while_a_replica_of_the_default_strategy_is_in_a_call),
         cmocka_unit_test(calls_on_iterators_see_their_strategy_or_that_it_is_gone),
+        cmocka_unit_test(destroying_an_iterator_is_busy_while_run_steps_waits_for_its_turn),
         cmocka_unit_test(calls_on_variables_and_values_see_their_strategy_or_that_it_is_gone),
         cmocka_unit_test(a_strategy_that_was_poisoned_inside_an_inner_run_is_left_to_its_replicas),
+        cmocka_unit_test(an_optimizer_is_destroyed_beside_its_strategy),
+        cmocka_unit_test(an_iterator_is_destroyed_beside_its_strategy),
         cmocka_unit_test(handles_of_a_poisoned_strategy_stay_for_the_replica_that_is_late),
+        cmocka_unit_test(what_a_poisoned_run_merged_goes_with_its_strategy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
