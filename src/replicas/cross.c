@@ -95,6 +95,8 @@ void dti_dependent_remove(struct dti_dependent *dependent)
     *dependent->before = dependent->next;
     if (dependent->next != NULL)
         dependent->next->before = dependent->before;
+    dependent->next = NULL; /* alone, so that a child that was forked from here may remove it again */
+    dependent->before = &dependent->next;
 }
 
 static ditto_status check(const struct dti_dependent *dependent)

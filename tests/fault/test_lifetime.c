@@ -621,6 +621,7 @@ static void destroying_an_iterator_is_busy_while_run_steps_waits_for_its_turn(vo
 struct lookers {
     ditto_variable *variable;
     ditto_value *value;
+    ditto_iterator *iterator;
     _Atomic int ready;
     _Atomic int wrong; /* statuses that are neither OK nor CONTEXT */
 };
@@ -632,6 +633,9 @@ static void *look_until_it_is_gone(void *argument)
     do {
         float copy[4];
         ditto_tensor tensor;
+        ditto_batch batch;
+        if (ditto_next(ditto_get_replica_context(), l->iterator, &batch) != DITTO_ERR_CONTEXT)
+            atomic_fetch_add(&l->wrong, 1); /* this thread is a replica of the default strategy */
         read = ditto_variable_read(l->variable, copy, sizeof copy);
         spec = ditto_value_component(l->value, 1, &tensor);
         atomic_store(&l->ready, 1);
@@ -652,6 +656,7 @@ static int destroy_under_lookers(void *unused)
         ditto_tensor part[2] = { { .data = &one, .dtype = DITTO_F32 }, { .data = &one, .dtype = DITTO_F32 } };
         REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy) && make_variable(strategy, &l.variable));
         REQUIRE(ditto_strategy_value_from_tensors(strategy, part, 1, &l.value) == DITTO_OK);
+        REQUIRE(make_iterator(strategy, 0, &l.iterator));
         REQUIRE(pthread_create(&thread, NULL, look_until_it_is_gone, &l) == 0);
         while (!atomic_load(&l.ready))
             sleep_ms(1);
@@ -661,12 +666,13 @@ static int destroy_under_lookers(void *unused)
         REQUIRE(status == DITTO_OK);
         pthread_join(thread, NULL);
         REQUIRE(atomic_load(&l.wrong) == 0);
+        REQUIRE(ditto_iterator_destroy(l.iterator) == DITTO_OK);
         REQUIRE(ditto_value_destroy(l.value) == DITTO_OK && ditto_variable_destroy(l.variable) == DITTO_OK);
     }
     return 0;
 }
 
-static void calls_on_variables_and_values_see_their_strategy_or_that_it_is_gone(void **state)
+static void calls_on_variables_values_and_iterators_see_their_strategy_or_that_it_is_gone(void **state)
 {
     (void)state;
     assert_int_equal(in_child(destroy_under_lookers, NULL, 120), 0);
@@ -1074,7 +1080,7 @@ static void handles_of_a_poisoned_strategy_stay_for_the_replica_that_is_late(voi
 /* -- values of a poisoned run -- */
 
 struct merging {
-    ditto_value *merged;
+    _Atomic(ditto_value *) merged;
     _Atomic int may_go_on;
 };
 
@@ -1088,7 +1094,7 @@ static ditto_status merge_a_value(ditto_strategy *strategy, ditto_value *const *
     for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++)
         part[i] = (ditto_tensor){ .data = &one, .dtype = DITTO_F32 };
     DITTO_TRY(ditto_strategy_value_from_tensors(strategy, part, 1, result));
-    m->merged = *result;
+    atomic_store(&m->merged, *result);
     return DITTO_OK;
 }
 
@@ -1131,8 +1137,8 @@ static int drop_what_a_poisoned_run_merged(void *argument)
     spoil_freed_memory();
     REQUIRE(make_late(c->replicas, &strategy));
     REQUIRE(ditto_strategy_run_values(strategy, c->function, &m, NULL, NULL, &result) == DITTO_ERR_TIMED_OUT);
-    REQUIRE(result == nothing && m.merged != NULL);
-    watch_free(m.merged);
+    REQUIRE(result == nothing && atomic_load(&m.merged) != NULL);
+    watch_free(atomic_load(&m.merged));
     atomic_store(&m.may_go_on, 1);
     REQUIRE(await_all_returned(strategy));
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
@@ -1162,7 +1168,7 @@ int main(void)
         cmocka_unit_test(destroying_is_busy_while_a_replica_of_the_default_strategy_is_in_a_call),
         cmocka_unit_test(calls_on_iterators_see_their_strategy_or_that_it_is_gone),
         cmocka_unit_test(destroying_an_iterator_is_busy_while_run_steps_waits_for_its_turn),
-        cmocka_unit_test(calls_on_variables_and_values_see_their_strategy_or_that_it_is_gone),
+        cmocka_unit_test(calls_on_variables_values_and_iterators_see_their_strategy_or_that_it_is_gone),
         cmocka_unit_test(a_strategy_that_was_poisoned_inside_an_inner_run_is_left_to_its_replicas),
         cmocka_unit_test(an_optimizer_is_destroyed_beside_its_strategy),
         cmocka_unit_test(an_iterator_is_destroyed_beside_its_strategy),
