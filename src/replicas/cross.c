@@ -80,9 +80,20 @@ void dti_cross_leave(struct dti_team *team, struct dti_frame *frame)
 
 /* -- dependents -- */
 
+/* The list is changed with the turn, and in the team's gate as well. A merge function may run on a thread of the
+ * team's own, as a part of a run that has been given up: then it still goes by the turn of its run, while the
+ * caller of that run has got its turn back and destroys the strategy. Whoever destroys it shuts the gate before
+ * the list is looked at. When the gate is closed, nobody looks at the list again.
+ * Returns the gate to leave, or NULL. */
+static struct dti_gate *enter_to_change(struct dti_team *team)
+{
+    return dti_gate_enter(&team->gate) ? &team->gate : NULL;
+}
+
 void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent)
 {
-    dependent->home = team;
+    DTI_LEAVES_GATE(held, enter_to_change(team));
+    atomic_store_explicit(&dependent->home, team, memory_order_relaxed);
     dependent->before = &team->dependents;
     dependent->next = team->dependents;
     if (dependent->next != NULL)
@@ -150,8 +161,9 @@ ditto_status dti_dependent_destroy(struct dti_dependent *dependent)
 {
     if (!dti_gate_enter(&dependent->gate))
         return destroy_orphan(dependent);
-    struct dti_team *team = dependent->home; /* which the gate keeps there, and later the turn */
+    struct dti_team *team = dti_dependent_team(dependent); /* which gates keep there, this one and its own */
     bool forked = dti_team_forked(team), freed = false;
+    DTI_LEAVES_GATE(held, forked ? NULL : enter_to_change(team)); /* in a child it may be shut for ever */
     bool taken = !forked && dti_team_take_turn(team); /* else the lock's holder may not be in this process */
     ditto_status status = close_gate(dependent, forked);
     if (status != DITTO_OK)
@@ -187,5 +199,5 @@ bool dti_dependent_hold(const struct dti_dependent *dependent, struct dti_gate *
 {
     struct dti_gate *gate =
         (struct dti_gate *)(uintptr_t)&dependent->gate; /* its contents are not what const is about */
-    return dti_team_hold(dependent->home, gate, held);
+    return dti_team_hold(dti_dependent_team(dependent), gate, held);
 }

@@ -129,9 +129,16 @@ struct dti_dependent {
     enum dti_freed_by freed_by;
     struct dti_dependent *next, **before;
     struct dti_gate gate; /* of cross calls on it; closed when it is destroyed, and when the team ends */
-    /* The team that it was added to. When the gate is closed the team may have gone: compared alone then. */
-    struct dti_team *home;
+    /* The team that it was added to; NULL when that has ended, because another team may be made at its address.
+     * A team that IS_LEFT stays. Relaxed: a thread that finds a former value is not in a run of that team, and
+     * so enters the gate, which tells. */
+    _Atomic(struct dti_team *) home;
 };
+
+static inline struct dti_team *dti_dependent_team(const struct dti_dependent *dependent)
+{
+    return atomic_load_explicit(&dependent->home, memory_order_relaxed);
+}
 
 typedef ditto_status (*dti_job)(struct dti_replica *replica, void *argument);
 

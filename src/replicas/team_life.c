@@ -149,6 +149,8 @@ static void orphan_dependents(struct dti_team *team, enum dti_team_end end)
             dti_dependent_remove(d);
         if (d->kind->orphan != NULL)
             d->kind->orphan(d, end);
+        if (end != DTI_TEAM_IS_LEFT)
+            atomic_store_explicit(&d->home, NULL, memory_order_relaxed);
         if (d->freed_by == DTI_FREED_BY_DESTROY && end == DTI_TEAM_IS_LEFT)
             d->freed_by = DTI_FREED_BY_NOBODY;
         if (d->freed_by == DTI_FREED_BY_TEAM && end != DTI_TEAM_IS_LEFT) {
@@ -304,8 +306,11 @@ ditto_status dti_team_destroy(struct dti_team *team)
     orphan_dependents(team, end);
     count_load(team, dti_load_remove);
     dti_frame_pop(&frame);
-    if (end == DTI_TEAM_IS_LEFT)
-        return abandon(team);
+    if (end == DTI_TEAM_IS_LEFT) {
+        ditto_status status = abandon(team);
+        pthread_mutex_unlock(&team->lock); /* calls on what a late replica makes come back with POISONED */
+        return status;
+    }
     if (end == DTI_TEAM_ENDS) { /* in a child there are no threads to end, and the lock may be one of theirs */
         end_threads(team, team->n);
         pthread_mutex_unlock(&team->lock);

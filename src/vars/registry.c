@@ -23,7 +23,7 @@ static void forget_held(struct dti_held *held)
 static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
 {
     if (end != DTI_TEAM_IS_LEFT)
-        dependent->home->variables = NULL;
+        dti_dependent_team(dependent)->variables = NULL;
 }
 
 static void release(struct dti_dependent *dependent)

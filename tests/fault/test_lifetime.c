@@ -964,6 +964,66 @@ static void an_iterator_is_destroyed_beside_its_strategy(void **state)
         assert_int_equal(in_child(destroy_iterator_beside, (void *)(uintptr_t)&counts[i], 60), 0);
 }
 
+/* -- a merge function of a run that was given up changes the list of its strategy's objects -- */
+
+static _Atomic int is_leaving, may_leave, has_left;
+
+static void leave_slowly(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    (void)dependent, (void)end;
+    atomic_store(&is_leaving, 1);
+    while (!atomic_load(&may_leave))
+        sleep_ms(1);
+}
+
+static void release_nothing(struct dti_dependent *dependent)
+{
+    (void)dependent;
+}
+
+static const struct dti_dependent_kind slow_to_leave = { .what = "the slow one",
+                                                         .leave = leave_slowly,
+                                                         .release = release_nothing };
+
+static ditto_status destroy_the_slow_one(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                         void *dependent, ditto_value **result)
+{
+    (void)strategy, (void)arguments, (void)count, (void)result;
+    ditto_status status = dti_dependent_destroy(dependent);
+    atomic_store(&has_left, 1);
+    return status;
+}
+
+static ditto_status merge_the_slow_one(ditto_replica *self, void *dependent)
+{
+    return ditto_merge_call(self, destroy_the_slow_one, dependent, NULL, 0, NULL);
+}
+
+static int destroy_beside_a_change_of_the_list(void *unused)
+{
+    static struct dti_dependent slow = { .kind = &slow_to_leave }; /* for ever: the replica may still use it */
+    ditto_strategy *strategy;
+    ditto_status status;
+    (void)unused;
+    REQUIRE(make(2, DITTO_CALLER_WAITS, 50, &strategy));
+    REQUIRE(dti_watch(strategy, &slow) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(strategy, merge_the_slow_one, &slow) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(atomic_load(&is_leaving) && !atomic_load(&has_left));
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_BUSY);
+    atomic_store(&may_leave, 1);
+    while (!atomic_load(&has_left))
+        sleep_ms(1);
+    status = destroy_when_idle(strategy);
+    REQUIRE(status == DITTO_OK || status == DITTO_ERR_POISONED); /* as its replicas have returned by now */
+    return 0;
+}
+
+static void destroying_a_poisoned_strategy_is_busy_while_a_late_function_changes_its_list(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_beside_a_change_of_the_list, NULL, 60), 0);
+}
+
 /* -- handles of a poisoned strategy -- */
 
 /* The last replica of several; a single one is late while its caller waits. */
@@ -1077,6 +1137,68 @@ static void handles_of_a_poisoned_strategy_stay_for_the_replica_that_is_late(voi
         }
 }
 
+/* -- the address of a strategy that has been destroyed -- */
+
+/* In a run of a strategy that may lie where theirs did. */
+struct dead_handles {
+    ditto_variable *variable[40];
+    ditto_value *value[40];
+    uint32_t count;
+    _Atomic int wrong;
+};
+
+static ditto_status use_dead_values(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                    void *argument, ditto_value **result)
+{
+    struct dead_handles *dead = argument;
+    ditto_tensor part;
+    (void)strategy, (void)arguments, (void)count, (void)result;
+    for (uint32_t i = 0; i < dead->count; i++) {
+        float copy[4];
+        if (ditto_value_component(dead->value[i], 0, &part) != DITTO_ERR_CONTEXT ||
+            ditto_variable_read(dead->variable[i], copy, sizeof copy) != DITTO_ERR_CONTEXT)
+            atomic_fetch_add(&dead->wrong, 1);
+    }
+    return DITTO_OK;
+}
+
+static ditto_status use_dead_handles(ditto_replica *self, void *argument)
+{
+    struct dead_handles *dead = argument;
+    const void *data;
+    for (uint32_t i = 0; i < dead->count; i++)
+        if (ditto_read(self, dead->variable[i], &data) != DITTO_ERR_CONTEXT)
+            atomic_fetch_add(&dead->wrong, 1);
+    return ditto_merge_call(self, use_dead_values, dead, NULL, 0, NULL);
+}
+
+static int use_handles_of_former_strategies(void *unused)
+{
+    struct dead_handles dead = { .count = 0 };
+    float one = 1;
+    ditto_tensor tensor = { .data = &one, .dtype = DITTO_F32 };
+    (void)unused;
+    while (dead.count < 40) {
+        ditto_strategy *strategy;
+        REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy));
+        REQUIRE(ditto_strategy_run(strategy, use_dead_handles, &dead) == DITTO_OK);
+        REQUIRE(make_variable(strategy, &dead.variable[dead.count]));
+        REQUIRE(ditto_strategy_value(strategy, &tensor, &dead.value[dead.count]) == DITTO_OK);
+        dead.count++;
+        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    }
+    REQUIRE(atomic_load(&dead.wrong) == 0);
+    for (uint32_t i = 0; i < dead.count; i++)
+        REQUIRE(ditto_variable_destroy(dead.variable[i]) == DITTO_OK && ditto_value_destroy(dead.value[i]) == DITTO_OK);
+    return 0;
+}
+
+static void handles_are_refused_in_a_strategy_that_lies_where_theirs_did(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(use_handles_of_former_strategies, NULL, 60), 0);
+}
+
 /* -- values of a poisoned run -- */
 
 struct merging {
@@ -1172,7 +1294,9 @@ int main(void)
         cmocka_unit_test(a_strategy_that_was_poisoned_inside_an_inner_run_is_left_to_its_replicas),
         cmocka_unit_test(an_optimizer_is_destroyed_beside_its_strategy),
         cmocka_unit_test(an_iterator_is_destroyed_beside_its_strategy),
+        cmocka_unit_test(destroying_a_poisoned_strategy_is_busy_while_a_late_function_changes_its_list),
         cmocka_unit_test(handles_of_a_poisoned_strategy_stay_for_the_replica_that_is_late),
+        cmocka_unit_test(handles_are_refused_in_a_strategy_that_lies_where_theirs_did),
         cmocka_unit_test(what_a_poisoned_run_merged_goes_with_its_strategy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
