@@ -93,7 +93,7 @@ static struct dti_gate *enter_to_change(struct dti_team *team)
 void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent)
 {
     DTI_LEAVES_GATE(held, enter_to_change(team));
-    atomic_store_explicit(&dependent->home, team, memory_order_relaxed);
+    atomic_store_explicit(&dependent->home, team, memory_order_relaxed); /* see the member */
     dependent->before = &team->dependents;
     dependent->next = team->dependents;
     if (dependent->next != NULL)
@@ -103,11 +103,10 @@ void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent)
 
 void dti_dependent_remove(struct dti_dependent *dependent)
 {
+    atomic_store_explicit(&dependent->home, NULL, memory_order_relaxed); /* see the member */
     *dependent->before = dependent->next;
     if (dependent->next != NULL)
         dependent->next->before = dependent->before;
-    dependent->next = NULL; /* alone, so that a child that was forked from here may remove it again */
-    dependent->before = &dependent->next;
 }
 
 static ditto_status check(const struct dti_dependent *dependent)
@@ -161,7 +160,10 @@ ditto_status dti_dependent_destroy(struct dti_dependent *dependent)
 {
     if (!dti_gate_enter(&dependent->gate))
         return destroy_orphan(dependent);
-    struct dti_team *team = dti_dependent_team(dependent); /* which gates keep there, this one and its own */
+    /* relaxed: the gate's O1. The gate keeps the team there, and later the team's own gate does. */
+    struct dti_team *team = atomic_load_explicit(&dependent->home, memory_order_relaxed);
+    if (team == NULL) /* a child that was forked while another thread ended the team or the dependent: it stays */
+        return DITTO_OK;
     bool forked = dti_team_forked(team), freed = false;
     DTI_LEAVES_GATE(held, forked ? NULL : enter_to_change(team)); /* in a child it may be shut for ever */
     bool taken = !forked && dti_team_take_turn(team); /* else the lock's holder may not be in this process */
@@ -199,5 +201,13 @@ bool dti_dependent_hold(const struct dti_dependent *dependent, struct dti_gate *
 {
     struct dti_gate *gate =
         (struct dti_gate *)(uintptr_t)&dependent->gate; /* its contents are not what const is about */
-    return dti_team_hold(dti_dependent_team(dependent), gate, held);
+    /* relaxed: see the member */
+    if (!dti_team_hold(atomic_load_explicit(&dependent->home, memory_order_relaxed), gate, held))
+        return false;
+    if (atomic_load_explicit(&dependent->home, memory_order_relaxed) != NULL)
+        return true;
+    /* A child process that was forked while another thread ended the team finds the gate shut for ever. */
+    dti_gate_release(held);
+    *held = NULL;
+    return false;
 }

@@ -129,16 +129,13 @@ struct dti_dependent {
     enum dti_freed_by freed_by;
     struct dti_dependent *next, **before;
     struct dti_gate gate; /* of cross calls on it; closed when it is destroyed, and when the team ends */
-    /* The team that it was added to; NULL when that has ended, because another team may be made at its address.
-     * A team that IS_LEFT stays. Relaxed: a thread that finds a former value is not in a run of that team, and
-     * so enters the gate, which tells. */
+    /* The team that it was added to. NULL once it has left the team, because a later one may lie at the same
+     * address. Outside the gate it is compared alone, with the teams whose turn the calling thread has.
+     * relaxed: if the team is one of those, the thread had the turn before and sees that the dependent was
+     * added; and if it is an earlier one at the address, its end came before the creation of the later one,
+     * and is seen. */
     _Atomic(struct dti_team *) home;
 };
-
-static inline struct dti_team *dti_dependent_team(const struct dti_dependent *dependent)
-{
-    return atomic_load_explicit(&dependent->home, memory_order_relaxed);
-}
 
 typedef ditto_status (*dti_job)(struct dti_replica *replica, void *argument);
 

@@ -149,8 +149,6 @@ static void orphan_dependents(struct dti_team *team, enum dti_team_end end)
             dti_dependent_remove(d);
         if (d->kind->orphan != NULL)
             d->kind->orphan(d, end);
-        if (end != DTI_TEAM_IS_LEFT)
-            atomic_store_explicit(&d->home, NULL, memory_order_relaxed);
         if (d->freed_by == DTI_FREED_BY_DESTROY && end == DTI_TEAM_IS_LEFT)
             d->freed_by = DTI_FREED_BY_NOBODY;
         if (d->freed_by == DTI_FREED_BY_TEAM && end != DTI_TEAM_IS_LEFT) {

@@ -283,12 +283,13 @@ ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy 
 {
     DTI_TRY(dti_not_null(value, name));
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): checked in the line above */
-    if (value->strategy == NULL)
+    if (value->home == strategy->values)
+        return DITTO_OK;
+    DTI_LEAVES_GATE(held, NULL);
+    if (!dti_dependent_hold(&value->home->dependent, &held))
         return fail_orphaned(name);
-    if (value->strategy != strategy)
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "mixing strategies: %s belongs to another strategy; make it again with this one", name);
-    return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: %s belongs to another strategy; make it again with this one",
+                    name);
 }
 
 ditto_status dti_value_check_item(const ditto_value *value, const ditto_strategy *strategy, const char *list,

@@ -80,6 +80,10 @@ ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor 
     DTI_TRY(check_partitioner(&known));
     DTI_TRY(check_spec(initial, &known));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
+    DTI_LEAVES_GATE(held_other, NULL);
+    /* If its strategy was destroyed, it has no team, which is refused where that is looked at. */
+    if (known.colocate_with != NULL)
+        (void)dti_dependent_hold(&known.colocate_with->dependent, &held_other);
     const struct dti_strategy_base *base = dti_base_of(strategy);
     if (base->central && known.synchronization == DITTO_ON_READ)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "a sync-on-read variable in central storage: it keeps one component, "
@@ -148,8 +152,10 @@ size_t ditto_variable_num_shards(const ditto_variable *variable)
 uint64_t ditto_variable_generation(const ditto_variable *v)
 {
     uint64_t sum = 0;
-    for (uint32_t i = 0; v != NULL && v->team != NULL && i < v->team->n;
-         i++) /* relaxed: compared, nothing is read through it */
+    DTI_LEAVES_GATE(held, NULL);
+    if (v == NULL || !dti_dependent_hold(&v->dependent, &held))
+        return 0;
+    for (uint32_t i = 0; i < v->team->n; i++) /* relaxed: compared, nothing is read through it */
         sum += atomic_load_explicit(&v->generation[i].count, memory_order_relaxed);
     return sum;
 }
@@ -186,11 +192,10 @@ ditto_status dti_variable_hold_kept(const ditto_variable *v, struct dti_gates *h
     struct dti_gate *gate = NULL;
     if (!dti_gates_reserve(held))
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to note that a call is on \"%s\"", v->name);
-    bool open = dti_dependent_hold(&v->dependent, &gate);
-    dti_gates_add(held, gate);
-    /* With the turn no gate has been entered; but with the turn no gate is closed by anybody else. */
-    if (open && !dti_gate_is_closed(&v->dependent.gate))
+    if (dti_dependent_hold(&v->dependent, &gate)) {
+        dti_gates_add(held, gate);
         return DITTO_OK;
+    }
     return DTI_FAIL(DITTO_ERR_CONTEXT,
                     "the value refers to the variable \"%s\", which has been destroyed, by itself or "
                     "with its strategy: make the value again, of a variable that is there",

@@ -180,7 +180,7 @@ static const char *name_of(const struct dti_dependent *dependent)
 
 static void leave(struct dti_dependent *dependent, enum dti_team_end end)
 {
-    ditto_optimizer *o = (ditto_optimizer *)dependent, **at = dti_registry_optimizers(dti_dependent_team(dependent));
+    ditto_optimizer *o = (ditto_optimizer *)dependent, **at = dti_registry_optimizers(o->iterations->team);
     (void)end;
     while (*at != o)
         at = &(*at)->next;

@@ -7,6 +7,7 @@
 
 struct dti_registry {
     struct dti_dependent dependent; /* first */
+    struct dti_team *team;
     ditto_variable *first, **end;
     struct ditto_optimizer *optimizers;
     uint64_t dealt; /* shards */
@@ -23,7 +24,7 @@ static void forget_held(struct dti_held *held)
 static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
 {
     if (end != DTI_TEAM_IS_LEFT)
-        dti_dependent_team(dependent)->variables = NULL;
+        ((struct dti_registry *)dependent)->team->variables = NULL;
 }
 
 static void release(struct dti_dependent *dependent)
@@ -47,6 +48,7 @@ ditto_status dti_registry_make(struct dti_team *team)
     if (registry == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the strategy's list of variables");
     registry->dependent.kind = &kind;
+    registry->team = team;
     registry->dependent.freed_by = DTI_FREED_BY_TEAM;
     registry->end = &registry->first;
     registry->held_end = &registry->held;

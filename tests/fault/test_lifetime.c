@@ -247,6 +247,18 @@ static ditto_status (*const calls_in_turn[])(struct waiting *) = {
 };
 enum { CALLS_IN_TURN = sizeof calls_in_turn / sizeof *calls_in_turn };
 
+static ditto_status call_create_beside(struct waiting *w)
+{
+    float zeros[4] = { 0 };
+    ditto_variable *made;
+    ditto_tensor initial = { .data = zeros, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    options.colocate_with = w->variable;
+    options.aggregation = DITTO_AGGREGATE_SUM;
+    ditto_status status = ditto_variable_create(w->strategy, &initial, &options, &made);
+    return status == DITTO_OK ? ditto_variable_destroy(made) : status;
+}
+
 static ditto_status call_component(struct waiting *w)
 {
     ditto_tensor part;
@@ -308,6 +320,13 @@ static void destroying_a_variable_is_busy_while_a_call_on_its_value_waits_for_it
     (void)state;
     for (size_t i = 0; i < CALLS_IN_TURN; i++)
         assert_int_equal(in_child(destroy_variable_of_value_under, (void *)(uintptr_t)&calls_in_turn[i], 60), 0);
+}
+
+static void destroying_a_variable_is_busy_while_one_is_created_beside_it(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        in_child(destroy_variable_of_value_under, &(ditto_status(*)(struct waiting *)){ call_create_beside }, 60), 0);
 }
 
 static ditto_status call_all(struct waiting *w)
@@ -616,6 +635,66 @@ static void destroying_an_iterator_is_busy_while_run_steps_waits_for_its_turn(vo
         assert_int_equal(in_child(destroy_iterator_under, (void *)(uintptr_t)&counts[i], 60), 0);
 }
 
+/* -- handles that outlive the strategy, used inside a run of the next one -- */
+
+/* The next strategy's team may lie where that of the one before did. */
+struct stale {
+    ditto_variable *variable;
+    ditto_iterator *iterator;
+    ditto_value *value;
+    ditto_status read, generation, taken, looked, crossed;
+};
+
+static ditto_status use_stale_across(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                     void *argument, ditto_value **result)
+{
+    struct stale *s = argument;
+    float copy[4];
+    (void)strategy, (void)arguments, (void)count, (void)result;
+    s->crossed = ditto_variable_read(s->variable, copy, sizeof copy);
+    return DITTO_OK;
+}
+
+static ditto_status use_stale(ditto_replica *self, void *argument)
+{
+    struct stale *s = argument;
+    const void *data;
+    ditto_batch batch;
+    ditto_tensor part;
+    if (ditto_replica_id(self) == 1) {
+        s->read = ditto_read(self, s->variable, &data);
+        s->generation = ditto_generation(self, s->variable) == 0 ? ditto_last_error()->status : DITTO_OK;
+        s->taken = ditto_next(self, s->iterator, &batch);
+        s->looked = ditto_local(self, s->value, &part);
+    }
+    return ditto_merge_call(self, use_stale_across, s, NULL, 0, NULL);
+}
+
+static int use_stale_handles(void *unused)
+{
+    (void)unused;
+    for (int round = 0; round < 20; round++) {
+        ditto_strategy *strategy;
+        struct stale s = { .variable = NULL };
+        REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy) && make_variable(strategy, &s.variable));
+        REQUIRE(make_iterator(strategy, 0, &s.iterator) && ditto_variable_value(s.variable, &s.value) == DITTO_OK);
+        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+        REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy));
+        REQUIRE(ditto_strategy_run(strategy, use_stale, &s) == DITTO_OK);
+        REQUIRE(s.read == DITTO_ERR_CONTEXT && s.generation == DITTO_ERR_CONTEXT);
+        REQUIRE(s.taken == DITTO_ERR_CONTEXT && s.looked == DITTO_ERR_CONTEXT && s.crossed == DITTO_ERR_CONTEXT);
+        REQUIRE(ditto_value_destroy(s.value) == DITTO_OK && ditto_iterator_destroy(s.iterator) == DITTO_OK);
+        REQUIRE(ditto_variable_destroy(s.variable) == DITTO_OK && ditto_strategy_destroy(strategy) == DITTO_OK);
+    }
+    return 0;
+}
+
+static void handles_of_a_destroyed_strategy_are_refused_inside_a_run_of_the_next_one(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(use_stale_handles, NULL, 120), 0);
+}
+
 /* -- handles that outlive the strategy, used while it goes -- */
 
 struct lookers {
@@ -638,6 +717,7 @@ static void *look_until_it_is_gone(void *argument)
             atomic_fetch_add(&l->wrong, 1); /* this thread is a replica of the default strategy */
         read = ditto_variable_read(l->variable, copy, sizeof copy);
         spec = ditto_value_component(l->value, 1, &tensor);
+        (void)ditto_variable_generation(l->variable); /* 0 when it is gone */
         atomic_store(&l->ready, 1);
         if ((read != DITTO_OK && read != DITTO_ERR_CONTEXT) || (spec != DITTO_OK && spec != DITTO_ERR_CONTEXT))
             atomic_fetch_add(&l->wrong, 1);
@@ -1137,68 +1217,6 @@ static void handles_of_a_poisoned_strategy_stay_for_the_replica_that_is_late(voi
         }
 }
 
-/* -- the address of a strategy that has been destroyed -- */
-
-/* In a run of a strategy that may lie where theirs did. */
-struct dead_handles {
-    ditto_variable *variable[40];
-    ditto_value *value[40];
-    uint32_t count;
-    _Atomic int wrong;
-};
-
-static ditto_status use_dead_values(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
-                                    void *argument, ditto_value **result)
-{
-    struct dead_handles *dead = argument;
-    ditto_tensor part;
-    (void)strategy, (void)arguments, (void)count, (void)result;
-    for (uint32_t i = 0; i < dead->count; i++) {
-        float copy[4];
-        if (ditto_value_component(dead->value[i], 0, &part) != DITTO_ERR_CONTEXT ||
-            ditto_variable_read(dead->variable[i], copy, sizeof copy) != DITTO_ERR_CONTEXT)
-            atomic_fetch_add(&dead->wrong, 1);
-    }
-    return DITTO_OK;
-}
-
-static ditto_status use_dead_handles(ditto_replica *self, void *argument)
-{
-    struct dead_handles *dead = argument;
-    const void *data;
-    for (uint32_t i = 0; i < dead->count; i++)
-        if (ditto_read(self, dead->variable[i], &data) != DITTO_ERR_CONTEXT)
-            atomic_fetch_add(&dead->wrong, 1);
-    return ditto_merge_call(self, use_dead_values, dead, NULL, 0, NULL);
-}
-
-static int use_handles_of_former_strategies(void *unused)
-{
-    struct dead_handles dead = { .count = 0 };
-    float one = 1;
-    ditto_tensor tensor = { .data = &one, .dtype = DITTO_F32 };
-    (void)unused;
-    while (dead.count < 40) {
-        ditto_strategy *strategy;
-        REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy));
-        REQUIRE(ditto_strategy_run(strategy, use_dead_handles, &dead) == DITTO_OK);
-        REQUIRE(make_variable(strategy, &dead.variable[dead.count]));
-        REQUIRE(ditto_strategy_value(strategy, &tensor, &dead.value[dead.count]) == DITTO_OK);
-        dead.count++;
-        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
-    }
-    REQUIRE(atomic_load(&dead.wrong) == 0);
-    for (uint32_t i = 0; i < dead.count; i++)
-        REQUIRE(ditto_variable_destroy(dead.variable[i]) == DITTO_OK && ditto_value_destroy(dead.value[i]) == DITTO_OK);
-    return 0;
-}
-
-static void handles_are_refused_in_a_strategy_that_lies_where_theirs_did(void **state)
-{
-    (void)state;
-    assert_int_equal(in_child(use_handles_of_former_strategies, NULL, 60), 0);
-}
-
 /* -- values of a poisoned run -- */
 
 struct merging {
@@ -1285,18 +1303,19 @@ int main(void)
         cmocka_unit_test(destroying_a_strategy_is_busy_while_a_call_waits_for_its_turn),
         cmocka_unit_test(destroying_a_variable_is_busy_while_a_call_on_it_waits_for_its_turn),
         cmocka_unit_test(destroying_a_variable_is_busy_while_a_call_on_its_value_waits_for_its_turn),
+        cmocka_unit_test(destroying_a_variable_is_busy_while_one_is_created_beside_it),
         cmocka_unit_test(a_value_of_a_variable_that_was_destroyed_is_refused),
         cmocka_unit_test(calls_on_a_value_see_its_variable_or_that_it_is_gone),
         cmocka_unit_test(destroying_is_busy_while_a_replica_of_the_default_strategy_is_in_a_call),
         cmocka_unit_test(calls_on_iterators_see_their_strategy_or_that_it_is_gone),
         cmocka_unit_test(destroying_an_iterator_is_busy_while_run_steps_waits_for_its_turn),
         cmocka_unit_test(calls_on_variables_values_and_iterators_see_their_strategy_or_that_it_is_gone),
+        cmocka_unit_test(handles_of_a_destroyed_strategy_are_refused_inside_a_run_of_the_next_one),
         cmocka_unit_test(a_strategy_that_was_poisoned_inside_an_inner_run_is_left_to_its_replicas),
         cmocka_unit_test(an_optimizer_is_destroyed_beside_its_strategy),
         cmocka_unit_test(an_iterator_is_destroyed_beside_its_strategy),
         cmocka_unit_test(destroying_a_poisoned_strategy_is_busy_while_a_late_function_changes_its_list),
         cmocka_unit_test(handles_of_a_poisoned_strategy_stay_for_the_replica_that_is_late),
-        cmocka_unit_test(handles_are_refused_in_a_strategy_that_lies_where_theirs_did),
         cmocka_unit_test(what_a_poisoned_run_merged_goes_with_its_strategy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
