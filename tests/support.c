@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -240,6 +241,12 @@ void empty_folder(const char *folder)
         }
     if (dir != NULL)
         closedir(dir);
+}
+
+void spoil_freed_memory(void)
+{
+    if (!SANITIZED)
+        mallopt(M_PERTURB, 0x5a);
 }
 
 void sleep_ms(long ms)

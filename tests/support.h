@@ -106,6 +106,9 @@ void put_file(const char *root, const char *path, const char *text);
 int count_files(const char *folder);
 void empty_folder(const char *folder);
 
+/* From now on memory that is freed is filled at once, so that it is not taken for what it was. */
+void spoil_freed_memory(void);
+
 void sleep_ms(long ms);
 
 /* Waits until the kernel says that this process's thread sleeps; an id of 0 is not known yet. False after ten seconds. */

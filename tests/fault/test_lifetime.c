@@ -5,7 +5,6 @@
 #include "support.h"
 #include "watch.h"
 
-#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -48,13 +47,6 @@ static bool make_iterator(ditto_strategy *strategy, uint32_t flags, ditto_iterat
 
 static const uint32_t counts[] = { 1, 2, 3, 8 }; /* of replicas */
 enum { COUNTS = sizeof counts / sizeof counts[0] };
-
-/* Memory that has been freed is filled at once, so that it is not taken for what it was. */
-static void spoil_freed_memory(void)
-{
-    if (!SANITIZED)
-        mallopt(M_PERTURB, 0x5a);
-}
 
 /* -- calls that wait for their turn -- */
 

@@ -127,6 +127,7 @@ ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *fol
     ditto_checkpointer_options known;
     int before = errno;
     DTI_ENTER();
+    DTI_TRY(dti_context_check_not_input("the checkpointer")); /* before a folder is made */
     DTI_TRY(dti_not_null(strategy, "strategy"));
     DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
     DTI_TRY(dti_not_null(folder, "folder"));

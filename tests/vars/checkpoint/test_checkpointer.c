@@ -1,12 +1,15 @@
 /* tests/vars/checkpoint/test_checkpointer.c - a save in the background, held at its fsync, meets what else
  * may be called. The program defines fsync and pthread_join itself, so that it knows where the threads
  * are. */
+#include "replicas/team.h"
 #include "support.h"
+#include "watch.h"
 
 #include <ditto/checkpoint.h>
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -56,20 +59,25 @@ struct saved {
     ditto_checkpointer *c;
 };
 
-static ditto_status begin(struct saved *s, const char *prefix)
+static ditto_status begin_with(struct saved *s, const char *prefix, const ditto_strategy_options *options)
 {
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_variable_options named = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_checkpointer_options behind = DITTO_CHECKPOINTER_OPTIONS_INIT;
     ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { ELEMENTS } };
-    options.replicas = 2;
     named.name = "v";
     behind.background = 1;
     behind.prefix = prefix;
     behind.keep = UINT32_MAX;
-    DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &s->strategy));
+    DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, options, &s->strategy));
     DITTO_TRY(ditto_variable_create(s->strategy, &zeros, &named, &s->v));
     return ditto_checkpointer_create(s->strategy, own_folder, &behind, &s->c);
+}
+
+static ditto_status begin(struct saved *s, const char *prefix)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.replicas = 2;
+    return begin_with(s, prefix, &options);
 }
 
 static ditto_status save(const struct saved *s, int64_t step)
@@ -307,6 +315,255 @@ static void a_second_save_waits_for_the_first(void **state)
     assert_int_equal(in_child(save_during_a_save, NULL, 3 * SECONDS), 0);
 }
 
+static const uint32_t counts[] = { 1, 2, 3, 8 }; /* of replicas */
+enum { COUNTS = sizeof counts / sizeof counts[0] };
+
+/* -- functions of datasets -- */
+
+enum kind { MAP, FILTER, GENERATOR, KINDS };
+
+/* What the function calls, while another thread's save waits for its turn, which a run has that wants the
+ * function's rows. */
+struct inside {
+    struct saved saved;
+    _Atomic int saver_id, may_save, may_call, calls;
+    ditto_status create, save, wait, once, destroy, saver;
+    char message[4][512];
+};
+
+static void keep_message(char *message)
+{
+    snprintf(message, 512, "%s", ditto_last_error()->message);
+}
+
+static ditto_status call_inside(struct inside *i)
+{
+    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
+    ditto_checkpointer *other;
+    while (!atomic_load(&i->may_call))
+        sleep_ms(1);
+    if (atomic_fetch_add(&i->calls, 1) != 0)
+        return DITTO_OK;
+    i->create = ditto_checkpointer_create(i->saved.strategy, own_path("never"), &options, &other);
+    keep_message(i->message[0]);
+    i->save = save(&i->saved, 2);
+    keep_message(i->message[1]);
+    i->wait = ditto_checkpointer_wait(i->saved.c);
+    keep_message(i->message[2]);
+    i->destroy = ditto_checkpointer_destroy(i->saved.c);
+    keep_message(i->message[3]);
+    i->once = ditto_checkpoint_save(i->saved.strategy, own_path("never.h5"), NULL);
+    return DITTO_OK;
+}
+
+static ditto_status map_inside(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    (void)random;
+    memcpy(out->data, in->data, sizeof(int64_t));
+    return call_inside(user);
+}
+
+static ditto_status filter_inside(const ditto_tensor *row, int *keep, void *user)
+{
+    (void)row;
+    *keep = 1;
+    return call_inside(user);
+}
+
+static ditto_status generate_inside(void *user, void *position, const ditto_tensor *row)
+{
+    (void)position;
+    *(int64_t *)row->data = 1;
+    return call_inside(user);
+}
+
+static ditto_status make_calling(enum kind kind, struct inside *i, ditto_dataset **out)
+{
+    ditto_generator generator = DITTO_GENERATOR_INIT;
+    ditto_tensor row = { .dtype = DITTO_I64 };
+    ditto_dataset *rows;
+    generator.user = i;
+    generator.next = generate_inside;
+    if (kind == GENERATOR)
+        return ditto_dataset_from_generator(&generator, &row, 1, out);
+    DITTO_TRY(ditto_dataset_from_range(0, 1000, 1, &rows));
+    ditto_status status = kind == MAP ? ditto_dataset_map(rows, map_inside, i, NULL, out)
+                                      : ditto_dataset_filter(rows, filter_inside, i, out);
+    ditto_dataset_destroy(rows);
+    return status;
+}
+
+static void *save_beside_the_run(void *argument)
+{
+    struct inside *i = argument;
+    atomic_store(&i->saver_id, (int)syscall(SYS_gettid));
+    while (!atomic_load(&i->may_save)) /* without sleeping, which it does in the call alone */
+        sched_yield();
+    i->saver = save(&i->saved, 1);
+    return NULL;
+}
+
+struct taking {
+    struct inside *inside;
+    ditto_iterator *iterator;
+};
+
+static ditto_status take_one(ditto_replica *self, void *argument)
+{
+    const struct taking *t = argument;
+    ditto_batch batch;
+    if (ditto_replica_id(self) == 0) {
+        atomic_store(&t->inside->may_save, 1);
+        if (!await_sleep(&t->inside->saver_id))
+            return DITTO_ERR_USER;
+        atomic_store(&t->inside->may_call, 1);
+    }
+    return ditto_next(self, t->iterator, &batch);
+}
+
+struct calling {
+    enum kind kind;
+    uint32_t replicas;
+};
+
+static int call_in_a_function_of_a_dataset(void *argument)
+{
+    const struct calling *c = argument;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
+    struct inside i = { .calls = 0 };
+    struct taking t = { .inside = &i };
+    ditto_dataset *calling;
+    pthread_t thread;
+    options.replicas = c->replicas;
+    options.placement_flags = DITTO_PLACEMENT_SHARE;
+    input.global_batch = c->replicas;
+    REQUIRE(begin_with(&i.saved, "inside", &options) == DITTO_OK);
+    REQUIRE(make_calling(c->kind, &i, &calling) == DITTO_OK);
+    REQUIRE(ditto_strategy_iterate(i.saved.strategy, calling, &input, &t.iterator) == DITTO_OK);
+    REQUIRE(pthread_create(&thread, NULL, save_beside_the_run, &i) == 0);
+    REQUIRE(ditto_strategy_run(i.saved.strategy, take_one, &t) == DITTO_OK);
+    pthread_join(thread, NULL);
+    REQUIRE(i.saver == DITTO_OK && ditto_checkpointer_wait(i.saved.c) == DITTO_OK && is_whole("inside-1.h5"));
+    REQUIRE(atomic_load(&i.calls) > 0);
+    REQUIRE(i.create == DITTO_ERR_CONTEXT && i.save == DITTO_ERR_CONTEXT && i.wait == DITTO_ERR_CONTEXT);
+    REQUIRE(i.destroy == DITTO_ERR_CONTEXT && i.once == DITTO_ERR_CONTEXT);
+    for (int k = 0; k < 4; k++)
+        REQUIRE(strstr(i.message[k], "a call of the checkpointer in a function of a dataset") != NULL);
+    REQUIRE(access(own_path("never"), F_OK) != 0 && access(own_path("never.h5"), F_OK) != 0);
+    REQUIRE(ditto_iterator_destroy(t.iterator) == DITTO_OK);
+    ditto_dataset_destroy(calling);
+    REQUIRE(ditto_checkpointer_destroy(i.saved.c) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(i.saved.v) == DITTO_OK && ditto_strategy_destroy(i.saved.strategy) == DITTO_OK);
+    return 0;
+}
+
+static void a_function_of_a_dataset_makes_no_call_of_a_checkpointer(void **state)
+{
+    (void)state;
+    for (enum kind kind = MAP; kind < KINDS; kind++)
+        for (size_t i = 0; i < COUNTS; i++) {
+            struct calling c = { kind, counts[i] };
+            assert_int_equal(in_child(call_in_a_function_of_a_dataset, &c, SECONDS), 0); /* 124: it has hung */
+        }
+}
+
+/* -- a replica that never returned in time -- */
+
+enum order { STRATEGY_FIRST, CHECKPOINTER_FIRST, STRATEGY_ALONE, ORDERS };
+
+struct late {
+    struct saved saved;
+    _Atomic int may_go_on, has_ended;
+    ditto_status save, wait;
+};
+
+static void save_late(struct late *l)
+{
+    while (!atomic_load(&l->may_go_on))
+        sleep_ms(1);
+    l->save = save(&l->saved, 1);
+    l->wait = ditto_checkpointer_wait(l->saved.c);
+    atomic_store(&l->has_ended, 1);
+}
+
+/* The last replica of several. */
+static ditto_status come_late(ditto_replica *self, void *argument)
+{
+    if (ditto_replica_id(self) == ditto_num_replicas(self) - 1)
+        save_late(argument);
+    return DITTO_OK;
+}
+
+/* Replica 0's thread, in cross-replica context. */
+static ditto_status merge_late(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                               ditto_value **result)
+{
+    (void)strategy, (void)arguments, (void)count, (void)result;
+    save_late(user);
+    return DITTO_OK;
+}
+
+static ditto_status merge_and_come_late(ditto_replica *self, void *argument)
+{
+    return ditto_merge_call(self, merge_late, argument, NULL, 0, NULL);
+}
+
+struct late_case {
+    uint32_t replicas;
+    bool merges;
+    enum order order;
+};
+
+static int save_of_a_late_replica(void *argument)
+{
+    static struct late l; /* for ever: the replica may still use it */
+    const struct late_case *c = argument;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_status expected = c->order != STRATEGY_ALONE ? DITTO_ERR_BUSY /* it is being destroyed */
+                            : c->merges                ? DITTO_ERR_POISONED
+                                                       : DITTO_ERR_CONTEXT;
+    options.replicas = c->replicas;
+    options.placement_flags = DITTO_PLACEMENT_SHARE;
+    options.caller = DITTO_CALLER_WAITS;
+    options.run_timeout_ms = 50;
+    spoil_freed_memory();
+    REQUIRE(begin_with(&l.saved, "late", &options) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(l.saved.strategy, c->merges ? merge_and_come_late : come_late, &l) ==
+            DITTO_ERR_TIMED_OUT);
+    watch_free(l.saved.c);
+    if (c->order != CHECKPOINTER_FIRST)
+        REQUIRE(ditto_strategy_destroy(l.saved.strategy) == DITTO_ERR_POISONED);
+    if (c->order != STRATEGY_ALONE)
+        REQUIRE(ditto_checkpointer_destroy(l.saved.c) == DITTO_OK);
+    REQUIRE(!was_freed());
+    atomic_store(&l.may_go_on, 1);
+    for (int i = 0; i < SECONDS * 1000 && !atomic_load(&l.has_ended); i++)
+        sleep_ms(1);
+    REQUIRE(atomic_load(&l.has_ended) && !was_freed());
+    REQUIRE(l.save == expected);
+    REQUIRE(l.wait == (c->order != STRATEGY_ALONE ? DITTO_ERR_BUSY : DITTO_OK));
+    if (c->order == STRATEGY_ALONE)
+        REQUIRE(ditto_checkpointer_destroy(l.saved.c) == DITTO_OK);
+    if (c->order == CHECKPOINTER_FIRST) { /* then nothing is left */
+        for (int i = 0; i < SECONDS * 1000 && !dti_team_all_returned(dti_team_of(l.saved.strategy)); i++)
+            sleep_ms(1);
+        REQUIRE(ditto_strategy_destroy(l.saved.strategy) == DITTO_OK && was_freed());
+    }
+    return 0;
+}
+
+static void a_checkpointer_of_a_poisoned_strategy_stays_for_the_replica_that_is_late(void **state)
+{
+    (void)state;
+    for (enum order order = STRATEGY_FIRST; order < ORDERS; order++)
+        for (int merges = 0; merges < 2; merges++)
+            for (size_t i = 0; i < COUNTS; i++) {
+                struct late_case c = { counts[i], merges != 0, order };
+                assert_int_equal(in_child(save_of_a_late_replica, &c, 3 * SECONDS), 0);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +573,8 @@ int main(void)
         cmocka_unit_test(a_strategy_may_go_while_its_checkpoint_is_written),
         cmocka_unit_test(a_strategy_does_not_go_under_a_save_of_another_thread),
         cmocka_unit_test(a_second_save_waits_for_the_first),
+        cmocka_unit_test(a_function_of_a_dataset_makes_no_call_of_a_checkpointer),
+        cmocka_unit_test(a_checkpointer_of_a_poisoned_strategy_stays_for_the_replica_that_is_late),
     };
     return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
 }
