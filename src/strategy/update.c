@@ -202,26 +202,30 @@ static ditto_status update_own(struct dti_replica *r, ditto_variable *v, const s
     return DITTO_OK;
 }
 
+/* The same of a result in another replica's memory, which that replica gives back when the run is stopped and
+ * nobody is inside. */
+static ditto_status copy_theirs(struct dti_replica *r, const ditto_tensor *from, ditto_tensor *to)
+{
+    if (!dti_go_inside(r))
+        return dti_team_stop_status(r->team);
+    ditto_status status = copy_result(r, from, to);
+    dti_go_outside(r);
+    return status;
+}
+
+/* The update cannot be completed on this replica, so it is not on any. */
+static ditto_status end_update(struct dti_replica *r, ditto_status status)
+{
+    dti_team_stop(r->team);
+    return dti_leave(r, status);
+}
+
 static bool any_result(const ditto_variable *v)
 {
     bool any = false;
     for (uint32_t c = 0; c < v->copies; c++)
         any |= v->team->strategy->merging[v->copy[c].owner].result.dtype != 0;
     return any;
-}
-
-/* Copies the result of another replica. That replica frees it when the run is stopped, but not while this one
- * is inside. A failure stops the run, because the others would wait for this replica at the next meeting. */
-static ditto_status take_result(struct dti_replica *r, const ditto_tensor *theirs, ditto_tensor *own)
-{
-    if (!dti_go_inside(r))
-        return dti_leave(r, dti_team_stop_status(r->team));
-    ditto_status status = copy_result(r, theirs, own);
-    dti_go_outside(r);
-    if (status == DITTO_OK)
-        return DITTO_OK;
-    dti_team_stop(r->team);
-    return dti_leave(r, status);
 }
 
 /* What the owner of this replica's copy has left. A further meeting keeps it there until all have taken it. */
@@ -239,9 +243,12 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
     }
     if (dti_owns_copy(v, r->id))
         own = *theirs;
-    else if (result != NULL && theirs->dtype != 0)
-        DTI_TRY(take_result(r, theirs, &own));
-    ditto_status status = dti_sync_meet(r, same, &deadline);
+    else if (result != NULL && theirs->dtype != 0) {
+        ditto_status copied = copy_theirs(r, theirs, &own);
+        if (copied != DITTO_OK)
+            return end_update(r, copied);
+    }
+    ditto_status status = dti_sync_meet(r, same, &deadline); /* an error: then nobody is at a result any more */
     if (status == DITTO_OK && result != NULL)
         *result = own;
     else
@@ -326,11 +333,13 @@ ditto_status dti_update_here(struct dti_replica *r, ditto_variable *v, const str
     ditto_status status = update_own(r, v, wish, arguments);
     if (borrows)
         dti_go_outside(r);
-    if (status != DITTO_OK) {
-        dti_team_stop(r->team);
-        return dti_leave(r, status);
-    }
+    if (status != DITTO_OK)
+        return end_update(r, status);
     deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
-    DTI_TRY(dti_sync_meet(r, &same, &deadline));
+    status = dti_sync_meet(r, &same, &deadline);
+    if (status != DITTO_OK) { /* nobody is at this replica's result any more */
+        dti_replica_free(r, r->team->strategy->merging[r->id].result.data);
+        return status;
+    }
     return share_result(r, v, &same, result);
 }

@@ -1,10 +1,11 @@
 /* tests/fault/test_user_functions.c - functions that the user gives to a collective, and what must not happen
  * in them: a call that the other replicas wait for, a fork, and taking longer than the time limits. Each case
  * runs in a child process with a limit. */
+#include "refuse.h"
 #include "support.h"
 
 #include <stdatomic.h>
-#include <sys/wait.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static bool make(uint32_t replicas, const ditto_strategy_options *given, ditto_strategy **out)
@@ -183,6 +184,83 @@ static void the_function_of_an_update_may_start_no_collective(void **state)
 {
     (void)state;
     assert_int_equal(in_child(call_inside_an_update, NULL, 60), 0);
+}
+
+/* -- results of updates that are not completed -- */
+
+enum { RESULT_BYTES = 16 << 20, UPDATES = 5 };
+
+struct result_case {
+    uint32_t replicas;
+    ditto_copies copies;
+    ditto_variable *variable;
+};
+
+static ditto_status give_much(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *fails,
+                              ditto_tensor *result)
+{
+    static char much[RESULT_BYTES];
+    (void)copy, (void)arguments, (void)count;
+    *result = (ditto_tensor){ .data = much, .dtype = DITTO_U8, .rank = 1, .shape = { RESULT_BYTES } };
+    return *(const bool *)fails ? DITTO_ERR_USER : DITTO_OK;
+}
+
+/* Of shared copies the last replica cannot take its own of the result. Where each replica has its copy, the last one's
+ * function fails, and the others have a result already. */
+static ditto_status update_in_vain(ditto_replica *self, void *argument)
+{
+    static const uint32_t refused[] = { SYS_mmap };
+    static _Atomic int is_refused;
+    const struct result_case *c = argument;
+    bool last = ditto_replica_id(self) == c->replicas - 1, fails = last && c->copies == DITTO_COPIES_PER_REPLICA;
+    ditto_tensor result;
+    if (last && !fails && atomic_exchange(&is_refused, 1) == 0 && !refuse_system_calls(refused, 1))
+        return DITTO_ERR_UNSUPPORTED;
+    return ditto_update(self, c->variable, give_much, &fails, NULL, 0, &result);
+}
+
+static int keep_no_result(void *argument)
+{
+    struct result_case *c = argument;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_variable_options own = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    float zero = 0;
+    ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
+    long before = 0;
+    options.caller = DITTO_CALLER_WAITS; /* what is refused to a replica is not refused to this thread */
+    own.aggregation = DITTO_AGGREGATE_SUM;
+    own.copies = c->copies;
+    REQUIRE(make(c->replicas, &options, &strategy));
+    REQUIRE(ditto_variable_create(strategy, &initial, &own, &c->variable) == DITTO_OK);
+    for (int i = 0; i <= UPDATES; i++) {
+        ditto_status status = ditto_strategy_run(strategy, update_in_vain, c);
+        if (status == DITTO_ERR_UNSUPPORTED)
+            return 77;
+        REQUIRE(status == (c->copies == DITTO_COPIES_PER_REPLICA ? DITTO_ERR_USER : DITTO_ERR_NO_MEMORY));
+        if (i == 0)
+            before = resident_kib();
+    }
+    REQUIRE(resident_kib() - before < 2 * (RESULT_BYTES >> 10)); /* else it is one for each update at least */
+    REQUIRE(ditto_variable_destroy(c->variable) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    return 0;
+}
+
+static void an_update_that_fails_keeps_no_memory(void **state)
+{
+    static const uint32_t counts[] = { 2, 3, 8 };
+    (void)state;
+    if (SANITIZED)
+        skip(); /* it keeps what was freed for a while */
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (int each = 0; each < 2; each++) {
+            struct result_case c = { counts[i], each ? DITTO_COPIES_PER_REPLICA : DITTO_COPIES_DEFAULT, NULL };
+            int code = in_child(keep_no_result, &c, 60);
+            if (code == 77)
+                skip();
+            assert_int_equal(code, 0);
+        }
 }
 
 /* -- functions that take longer than the limits -- */
@@ -370,6 +448,7 @@ int main(void)
         cmocka_unit_test(a_combining_function_may_start_no_collective_on_any_replica),
         cmocka_unit_test(an_optimizers_function_may_start_no_collective),
         cmocka_unit_test(the_function_of_an_update_may_start_no_collective),
+        cmocka_unit_test(an_update_that_fails_keeps_no_memory),
         cmocka_unit_test(a_combining_function_that_does_not_return_is_given_up_on),
         cmocka_unit_test(an_optimizers_function_that_does_not_return_is_given_up_on),
         cmocka_unit_test(a_time_limit_that_comes_in_a_pause_is_never_lost),
