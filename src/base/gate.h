@@ -91,6 +91,6 @@ static inline void dti_gates_add(struct dti_gates *gates, struct dti_gate *gate)
     else
         gates->more[at - DTI_FEW_GATES] = gate;
 }
-void dti_gates_leave(struct dti_gates *gates);
+DTI_COMPANION void dti_gates_leave(struct dti_gates *gates);
 
 #endif

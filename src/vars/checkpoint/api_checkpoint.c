@@ -22,7 +22,8 @@ ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path, c
     DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
     DTI_TRY(dti_not_null(path, "path"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_checkpoint_options"));
-    DTI_TRY(dti_save_plan(strategy, &known, &contents, &variable));
+    DTI_LEAVES_GATES(variables);
+    DTI_TRY(dti_save_plan(strategy, &known, &contents, &variable, &variables));
     ditto_status status = dti_save_copy(&contents, variable, &snapshot, true);
     if (status == DITTO_OK)
         status = dti_save_write(&contents, path);

@@ -249,7 +249,8 @@ static ditto_status save(ditto_checkpointer *c, const ditto_checkpoint_options *
     if (!dti_dependent_hold(&c->dependent, &held))
         return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of the checkpoints in %s has been destroyed",
                         DTI_SHOWN(c->folder));
-    DTI_TRY(dti_save_plan(c->strategy, options, &c->contents, &variable));
+    DTI_LEAVES_GATES(variables);
+    DTI_TRY(dti_save_plan(c->strategy, options, &c->contents, &variable, &variables));
     c->path = dti_folder_path(c->folder, c->prefix, options->step);
     ditto_status status = c->path != NULL ? dti_save_copy(&c->contents, variable, &c->snapshot, !c->background)
                                           : DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a path");

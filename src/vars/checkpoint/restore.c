@@ -1,9 +1,9 @@
 /* src/vars/checkpoint/restore.c - from a file to variables: all is matched and read before the first value
  * is written. */
 #include "base/base.h"
-#include "vars/checkpoint/choose.h"
 #include "vars/checkpoint/file.h"
 #include "vars/checkpoint/open.h"
+#include "vars/choose.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,8 +142,9 @@ static ditto_status write_values(const struct restoring *r)
 
 static ditto_status restore(struct restoring *r)
 {
+    DTI_LEAVES_GATES(held);
     DTI_TRY(dti_choose_variables(r->strategy, r->options->variables, r->options->num_variables, &r->variable,
-                                 &r->variables));
+                                 &r->variables, &held));
     DTI_TRY(match_entries(r));
     DTI_TRY(find_missing(r));
     DTI_TRY(read_values(r));

@@ -1,10 +1,10 @@
 /* src/vars/checkpoint/save.c - see save.h. */
 #include "vars/checkpoint/save.h"
 #include "base/base.h"
-#include "vars/checkpoint/choose.h"
 #include "vars/checkpoint/file.h"
 #include "vars/checkpoint/hdf5.h"
 #include "vars/checkpoint/partial.h"
+#include "vars/choose.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -87,7 +87,7 @@ static ditto_status fill_contents(struct dti_contents *c, ditto_variable *const 
 }
 
 ditto_status dti_save_plan(ditto_strategy *strategy, const ditto_checkpoint_options *o, struct dti_contents *contents,
-                           ditto_variable ***variable)
+                           ditto_variable ***variable, struct dti_gates *held)
 {
     size_t count;
     *contents = (struct dti_contents){ .step = 0 };
@@ -95,7 +95,7 @@ ditto_status dti_save_plan(ditto_strategy *strategy, const ditto_checkpoint_opti
         DTI_TRY(dti_not_null(o->attributes, "attributes"));
     if (o->num_data != 0)
         DTI_TRY(dti_not_null(o->data, "data"));
-    DTI_TRY(dti_choose_variables(strategy, o->variables, o->num_variables, variable, &count));
+    DTI_TRY(dti_choose_variables(strategy, o->variables, o->num_variables, variable, &count, held));
     ditto_status status =
         count + o->num_data != 0
             ? fill_contents(contents, *variable, count, o)

@@ -2,11 +2,13 @@
 #ifndef DTI_SAVE_H
 #define DTI_SAVE_H
 
+#include "base/base.h"
 #include "vars/checkpoint/contents.h"
 
-/* What is to be saved, checked; no values yet. INVALID, CONTEXT, NO_MEMORY. `variable` [entries]: free it. */
+/* What is to be saved, checked; no values yet. INVALID, CONTEXT, NO_MEMORY. `variable` [entries]: free it.
+ * The variables stay until the gates are left, which is when their values have been copied or written. */
 ditto_status dti_save_plan(ditto_strategy *strategy, const ditto_checkpoint_options *options,
-                           struct dti_contents *contents, ditto_variable ***variable);
+                           struct dti_contents *contents, ditto_variable ***variable, struct dti_gates *held);
 
 /* Memory for values, kept from one save to the next. */
 struct dti_snapshot {
