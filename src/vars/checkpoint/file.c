@@ -94,14 +94,13 @@ static void end_sum(const XXH3_state_t *sum, XXH128_canonical_t *out)
 /* -- writing -- */
 
 /* So that a full disk is found before the first value is written. A file system that can't reserve room
- * gets the length alone. */
+ * gets the length alone. So does one where a signal has interrupted the call: tmpfs undoes then what it has
+ * reserved, and signals that come periodically would interrupt every further try. */
 static ditto_status reserve(int fd, const char *path, uint64_t bytes)
 {
-    int failed;
-    do
-        failed = fallocate(fd, 0, 0, (off_t)bytes) != 0 ? errno : 0;
-    while (failed == EINTR);
-    if (failed == EOPNOTSUPP || failed == ENOSYS || failed == EPERM || failed == EINVAL || failed == ENODEV)
+    int failed = fallocate(fd, 0, 0, (off_t)bytes) != 0 ? errno : 0;
+    if (failed == EOPNOTSUPP || failed == ENOSYS || failed == EPERM || failed == EINVAL || failed == ENODEV ||
+        failed == EINTR)
         failed = ftruncate(fd, (off_t)bytes) != 0 ? errno : 0;
     if (failed != 0)
         return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "%s needs %llu bytes; the checkpoint before it is as it was", path,

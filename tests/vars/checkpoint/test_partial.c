@@ -339,16 +339,16 @@ static void what_is_no_regular_file_is_no_checkpoint_of_a_folder(void **state)
 
 /* -- what the system refuses -- */
 
-static int save_without(const uint32_t *numbers, size_t count, ditto_status expected)
+static int save_without(const uint32_t *numbers, size_t count, int error_number, ditto_status expected)
 {
     struct saved s;
     REQUIRE(begin(&s) == DITTO_OK);
     REQUIRE(assign(&s, 1) == DITTO_OK);
     REQUIRE(ditto_checkpoint_save(s.strategy, own_path("q.h5"), NULL) == DITTO_OK);
     REQUIRE(assign(&s, 2) == DITTO_OK);
-    REQUIRE(refuse_system_calls(numbers, count));
+    REQUIRE(refuse_system_calls_with(numbers, count, error_number));
     REQUIRE(ditto_checkpoint_save(s.strategy, own_path("q.h5"), NULL) == expected);
-    REQUIRE(expected == DITTO_OK || ditto_last_error()->system_errno == EPERM);
+    REQUIRE(expected == DITTO_OK || ditto_last_error()->system_errno == error_number);
     REQUIRE(count_files(own_folder) == 1);
     REQUIRE(ditto_checkpoint_restore(s.strategy, own_path("q.h5"), NULL, NULL) == DITTO_OK);
     REQUIRE(look(&s) == (expected == DITTO_OK ? 2 : 1));
@@ -358,19 +358,31 @@ static int save_without(const uint32_t *numbers, size_t count, ditto_status expe
 static int without_locks(void *unused)
 {
     (void)unused;
-    return save_without((const uint32_t[]){ SYS_flock, SYS_fallocate }, 2, DITTO_OK);
+    return save_without((const uint32_t[]){ SYS_flock, SYS_fallocate }, 2, EPERM, DITTO_OK);
+}
+
+static int with_interrupted_reservations(void *unused)
+{
+    (void)unused;
+    return save_without((const uint32_t[]){ SYS_fallocate }, 1, EINTR, DITTO_OK);
 }
 
 static int without_renames(void *unused)
 {
     (void)unused;
-    return save_without((const uint32_t[]){ SYS_rename, SYS_renameat, SYS_renameat2 }, 3, DITTO_ERR_IO);
+    return save_without((const uint32_t[]){ SYS_rename, SYS_renameat, SYS_renameat2 }, 3, EPERM, DITTO_ERR_IO);
 }
 
 static void a_file_system_without_locks_and_reserved_room_is_saved_to(void **state)
 {
     (void)state;
     assert_int_equal(in_child(without_locks, NULL, 20), 0);
+}
+
+static void a_save_ends_although_every_reservation_of_room_is_interrupted(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(with_interrupted_reservations, NULL, 20), 0);
 }
 
 static void a_file_system_that_does_not_rename_is_an_error_and_keeps_the_old_one(void **state)
@@ -468,6 +480,7 @@ int main(void)
         cmocka_unit_test(names_as_long_as_the_file_system_allows_can_be_saved_to),
         cmocka_unit_test(what_is_no_regular_file_is_no_checkpoint_of_a_folder),
         cmocka_unit_test(a_file_system_without_locks_and_reserved_room_is_saved_to),
+        cmocka_unit_test(a_save_ends_although_every_reservation_of_room_is_interrupted),
         cmocka_unit_test(a_file_system_that_does_not_rename_is_an_error_and_keeps_the_old_one),
         cmocka_unit_test(a_file_that_may_not_be_so_large_is_an_error_and_no_signal),
         cmocka_unit_test(variables_that_a_file_lacks_are_counted_and_the_first_are_named),
