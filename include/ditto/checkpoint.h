@@ -37,6 +37,9 @@ typedef enum ditto_attribute_kind {
 /** A name to be saved has at most so many "/", each of which makes a group. */
 #define DITTO_CHECKPOINT_GROUPS 256
 
+/** A name to be saved has at most so many bytes, its "/" included and the zero at its end not. */
+#define DITTO_CHECKPOINT_NAME_BYTES 4096
+
 typedef struct ditto_attribute {
     const char *name; /**< not empty, not beginning with "ditto_", without "/" */
     ditto_attribute_kind kind;
@@ -70,7 +73,8 @@ typedef struct ditto_checkpoint_options {
  *  @param options  NULL: all variables, step 0
  *  @retval DITTO_ERR_INVALID  NULL; nothing to save; two of one name, or of names of which one is a folder of
  *                             the other ("a" and "a/b"); a name that HDF5 can't hold (empty parts, ".", more
- *                             than DITTO_CHECKPOINT_GROUPS "/"); a sync-on-read variable without
+ *                             than DITTO_CHECKPOINT_GROUPS "/"), or of more than
+ *                             DITTO_CHECKPOINT_NAME_BYTES bytes; a sync-on-read variable without
  *                             aggregation; a bad attribute. It is named, and nothing is written
  *  @retval DITTO_ERR_CONTEXT  a variable of another strategy
  *  @retval DITTO_ERR_FORKED   the strategy was made before fork

@@ -69,6 +69,9 @@ void dti_contents_free(struct dti_contents *c)
 static ditto_status check_name(const char *name)
 {
     const char *part = name;
+    if (strlen(name) > DITTO_CHECKPOINT_NAME_BYTES)
+        return DTI_FAIL(DITTO_ERR_INVALID, "the name \"%.100s...\" has %zu bytes: at most %d can be saved", name,
+                        strlen(name), DITTO_CHECKPOINT_NAME_BYTES);
     for (int groups = 0;; groups++) {
         size_t length = strcspn(part, "/");
         if (length == 0 || (length == 1 && *part == '.'))

@@ -44,7 +44,7 @@ const struct dti_entry *dti_contents_find(const struct dti_contents *contents,
                                           const char *name); /* NULL: it has none */
 void dti_contents_free(struct dti_contents *contents);
 
-/* INVALID: a name that can't be a dataset's, two of one name, one in the folder of another; a bad
+/* INVALID: a name that can't be a dataset's, or is too long; two of one name, one in the folder of another; a bad
  * attribute. */
 ditto_status dti_contents_check(const struct dti_contents *contents);
 

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_NAME_BYTES ((size_t)1 << 16) /* of a path: what is longer was not written by ditto */
-
 struct pending_group {
     char *path; /* "" is the root, others end with "/" */
     uint64_t tree, heap;
@@ -403,8 +401,8 @@ static bool is_dataset(const struct object *o)
 static ditto_status join(const struct reader *r, const char *folder, const char *name, bool is_group, char **out)
 {
     size_t before = strlen(folder), length = strlen(name);
-    if (before + length > MOST_NAME_BYTES)
-        return corrupt(r, "a name is too long");
+    if (before + length > DITTO_CHECKPOINT_NAME_BYTES)
+        return corrupt(r, "a name is longer than any that ditto writes");
     char *path = malloc(before + length + 2);
     if (path == NULL)
         return no_memory(r);

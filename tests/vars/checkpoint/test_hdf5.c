@@ -346,6 +346,39 @@ static void more_groups_than_readers_of_hdf5_bear_are_refused_by_name(void **sta
     assert_ok(ditto_strategy_destroy(s));
 }
 
+static void names_are_saved_up_to_a_length_that_is_read_again_and_longer_ones_are_refused(void **state)
+{
+    enum { MOST = DITTO_CHECKPOINT_NAME_BYTES, TRIED = 70000 };
+    static char name[TRIED + 1];
+    float two = 2, found = 0;
+    ditto_checkpoint *file;
+    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
+    ditto_checkpoint_data named = { .name = name, .tensor = { .data = &two, .dtype = DITTO_F32 } };
+    (void)state;
+    ditto_strategy *s = make_strategy(1, NULL);
+    options.data = &named;
+    options.num_data = 1;
+    for (int in_folder = 0; in_folder < 2; in_folder++) {
+        memset(name, 'n', TRIED);
+        name[MOST / 2] = in_folder ? '/' : 'n';
+        name[MOST] = '\0';
+        assert_ok(ditto_checkpoint_save(s, own_path("long.h5"), &options));
+        assert_ok(ditto_checkpoint_open(own_path("long.h5"), &file));
+        assert_ok(ditto_checkpoint_read(file, name, &found, sizeof found));
+        assert_true(found == two);
+        ditto_checkpoint_close(file);
+        name[MOST] = 'n';
+        name[MOST + 1] = '\0';
+        assert_status(ditto_checkpoint_save(s, own_path("longer.h5"), &options), DITTO_ERR_INVALID);
+        assert_message("has 4097 bytes: at most 4096 can be saved");
+        name[MOST + 1] = 'n';
+        assert_status(ditto_checkpoint_save(s, own_path("longer.h5"), &options), DITTO_ERR_INVALID);
+        assert_message("has 70000 bytes: at most 4096 can be saved");
+        assert_int_not_equal(access(own_path("longer.h5"), F_OK), 0);
+    }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 /* -- wrong inside -- */
 
 /* Where `word` is, from `from` on. */
@@ -436,6 +469,7 @@ int main(void)
         cmocka_unit_test(a_checkpoint_that_was_written_with_the_hdf5_library_is_read),
         cmocka_unit_test(two_thousand_groups_in_each_other_are_read_soon),
         cmocka_unit_test(more_groups_than_readers_of_hdf5_bear_are_refused_by_name),
+        cmocka_unit_test(names_are_saved_up_to_a_length_that_is_read_again_and_longer_ones_are_refused),
         cmocka_unit_test(structures_that_refer_to_each_other_in_circles_are_refused),
         cmocka_unit_test(attributes_that_do_not_fit_are_refused_with_their_sizes),
     };
