@@ -1,14 +1,20 @@
 /* src/vars/checkpoint/hdf5_read.c - reads what is in the HDF5 part of a checkpoint. Contracts in hdf5.h.
  *
  * The file may hold anything: every address and length is checked before it is used. Each structure of a
- * file that ditto wrote is read once, so together they are no longer than the file. A file whose
- * structures refer to each other in circles passes that limit, and is refused. */
+ * file that ditto wrote is read once, and no two values share bytes, so together they are no longer than the
+ * file. A file whose structures refer to each other in circles, or whose values lie in each other, passes that
+ * limit, and is refused. The memory for the paths of entries and groups has a limit in proportion to the file
+ * too. */
 #include "vars/checkpoint/hdf5.h"
 #include "base/base.h"
 #include "vars/checkpoint/hdf5_format.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Bytes of paths for each byte of the file. A dataset that ditto writes takes at least 248 bytes of the file, and
+ * a group more. Their paths take at most DITTO_CHECKPOINT_NAME_BYTES + 1, which is 17 times as much. */
+#define PATH_BYTES 20
 
 struct pending_group {
     char *path; /* "" is the root, others end with "/" */
@@ -23,8 +29,11 @@ struct reader {
     /* Length of the HDF5 part. Addresses are below it. */
     uint64_t end;
 
-    /* Bytes that may still be read before the file must contain a circle. */
+    /* Bytes of structures and values that may still come before some of them must be the same bytes. */
     uint64_t left;
+
+    /* Bytes that paths may still take. */
+    uint64_t path_left;
 
     /* From the superblock: how many symbols and children a node has at most. */
     uint64_t most_symbols, most_children;
@@ -338,15 +347,20 @@ static bool read_shape(const struct object *o, ditto_tensor *spec)
     return space != NULL && dti_tensor_check(spec, &bytes) == DITTO_OK;
 }
 
-/* In one row, in the file. */
-static bool read_place(const struct reader *r, const struct object *o, struct dti_entry *entry)
+/* In one row, in the file, and not in bytes that are something else's. */
+static bool read_place(struct reader *r, const struct object *o, struct dti_entry *entry)
 {
     const unsigned char *layout = find_message(o, DTI_H5_LAYOUT, 18);
     if (layout == NULL || layout[0] != 3 || layout[1] != 1)
         return false;
     uint64_t address = dti_get_number(layout + 2, 8), bytes = ditto_tensor_bytes(&entry->spec);
-    entry->offset = bytes != 0 ? DTI_USER_BLOCK + address : 0;
-    return bytes == 0 || (address <= r->end && bytes <= r->end - address && dti_get_number(layout + 10, 8) == bytes);
+    if (bytes == 0)
+        return true;
+    if (address > r->end || bytes > r->end - address || dti_get_number(layout + 10, 8) != bytes || bytes > r->left)
+        return false;
+    r->left -= bytes;
+    entry->offset = DTI_USER_BLOCK + address;
+    return true;
 }
 
 static bool has_own_datatype(const struct object *o, ditto_dtype dtype)
@@ -358,7 +372,7 @@ static bool has_own_datatype(const struct object *o, ditto_dtype dtype)
 }
 
 /* A dataset of ours; false: it is something else, or can't be. */
-static bool describe_dataset(const struct reader *r, const struct object *o, struct dti_entry *entry)
+static bool describe_dataset(struct reader *r, const struct object *o, struct dti_entry *entry)
 {
     static const char *const kinds[] = { "data" };
     entry->spec.dtype = get_dtype(o);
@@ -367,7 +381,7 @@ static bool describe_dataset(const struct reader *r, const struct object *o, str
            has_own_datatype(o, entry->spec.dtype) && read_shape(o, &entry->spec) && read_place(r, o, entry);
 }
 
-static ditto_status add_dataset(const struct reader *r, const struct object *o, const char *name)
+static ditto_status add_dataset(struct reader *r, const struct object *o, const char *name)
 {
     struct dti_entry *entry = dti_contents_add(r->contents, name);
     if (entry == NULL)
@@ -398,11 +412,14 @@ static bool is_dataset(const struct object *o)
 }
 
 /* The path of a member; that of a group ends with "/". malloced. */
-static ditto_status join(const struct reader *r, const char *folder, const char *name, bool is_group, char **out)
+static ditto_status join(struct reader *r, const char *folder, const char *name, bool is_group, char **out)
 {
     size_t before = strlen(folder), length = strlen(name);
     if (before + length > DITTO_CHECKPOINT_NAME_BYTES)
         return corrupt(r, "a name is longer than any that ditto writes");
+    if (before + length + 1 > r->path_left)
+        return corrupt(r, "its names are longer than its length allows");
+    r->path_left -= before + length + 1;
     char *path = malloc(before + length + 2);
     if (path == NULL)
         return no_memory(r);
@@ -567,6 +584,7 @@ ditto_status dti_hdf5_list(int fd, uint64_t file_bytes, const char *path, struct
     struct reader r = { .fd = fd, .path = path, .contents = contents };
     *contents = (struct dti_contents){ .step = 0 };
     r.end = r.left = file_bytes - DTI_USER_BLOCK;
+    r.path_left = PATH_BYTES * r.end;
     ditto_status status = read_all(&r);
     while (r.pendings > 0)
         free(r.pending[--r.pendings].path);

@@ -434,6 +434,123 @@ static void structures_that_refer_to_each_other_in_circles_are_refused(void **st
     assert_ok(ditto_strategy_destroy(s));
 }
 
+static size_t find_last(const unsigned char *bytes, size_t count, const char *word)
+{
+    size_t last = find(bytes, count, 4096, word);
+    for (size_t i = last + 1; i + 4 <= count; i++)
+        if (memcmp(bytes + i, word, 4) == 0)
+            last = i;
+    return last;
+}
+
+/* Saves `count` data, and reads the bytes of the file, with room for `more` bytes behind them. */
+static size_t save_and_read(const ditto_checkpoint_data *saved, size_t count, size_t more, unsigned char **bytes)
+{
+    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
+    ditto_strategy *s = make_strategy(1, NULL);
+    options.data = saved;
+    options.num_data = count;
+    assert_ok(ditto_checkpoint_save(s, own_path("good.h5"), &options));
+    assert_ok(ditto_strategy_destroy(s));
+    size_t length = read_bytes(own_path("good.h5"), bytes);
+    *bytes = realloc(*bytes, length + more);
+    memset(*bytes + length, 0, more);
+    return length;
+}
+
+static void paths_that_are_much_longer_than_the_file_are_refused(void **state)
+{
+    enum { GROUPS = 20000, NAME = 4000, HEADER = 40, SYMBOL = 40 };
+    static char name[NAME + 3];
+    float one = 1;
+    unsigned char *bytes;
+    uint64_t address;
+    (void)state;
+    snprintf(name, sizeof name, "%0*d/v", NAME, 0);
+    ditto_checkpoint_data in_group = { .name = name, .tensor = { .data = &one, .dtype = DITTO_F32 } };
+    size_t count = save_and_read(&in_group, 1, 16 + GROUPS * (HEADER + SYMBOL), &bytes);
+    /* The root group's only symbol names the group. Behind the file go copies of the group's header, and a node of
+     * symbols that give them all the same name. */
+    size_t symbol = find_last(bytes, count, "SNOD") + 8, tree = find_last(bytes, count, "TREE");
+    size_t headers = (count + 7) / 8 * 8, node = headers + GROUPS * HEADER;
+    memcpy(&address, bytes + symbol + 8, 8);
+    memcpy(bytes + node, "SNOD\1", 5);
+    memcpy(bytes + node + 6, &(uint16_t){ GROUPS }, 2);
+    for (size_t i = 0; i < GROUPS; i++) {
+        uint64_t own = headers + i * HEADER - 4096;
+        memcpy(bytes + 4096 + own, bytes + 4096 + address, HEADER);
+        memcpy(bytes + node + 8 + i * SYMBOL, bytes + symbol, SYMBOL);
+        memcpy(bytes + node + 8 + i * SYMBOL + 8, &own, 8);
+    }
+    memcpy(bytes + tree + 32, &(uint64_t){ node - 4096 }, 8);
+    memcpy(bytes + 4096 + 16, &(uint16_t){ GROUPS / 2 }, 2); /* symbols in a node: twice that */
+    expect_corrupt(bytes, node + 8 + GROUPS * SYMBOL, "its names are longer than its length allows");
+    free(bytes);
+}
+
+/* The most that the limit on paths has to allow: each value is as short, and its name as long, as can be. */
+static void many_long_names_of_empty_values_are_read(void **state)
+{
+    enum { VALUES = 2000, NAME = DITTO_CHECKPOINT_NAME_BYTES };
+    static char name[VALUES][NAME + 1];
+    static ditto_checkpoint_data named[VALUES];
+    ditto_checkpoint *file;
+    unsigned char *bytes;
+    (void)state;
+    for (int i = 0; i < VALUES; i++) {
+        memset(name[i], 'n', NAME - 6);
+        snprintf(name[i] + NAME - 6, 7, "/%05d", i);
+        named[i] = (ditto_checkpoint_data){ .name = name[i], .tensor = { .dtype = DITTO_U8, .rank = 1 } };
+    }
+    (void)save_and_read(named, VALUES, 0, &bytes);
+    assert_ok(ditto_checkpoint_open(own_path("good.h5"), &file));
+    assert_int_equal(ditto_checkpoint_num_entries(file), VALUES);
+    ditto_checkpoint_close(file);
+    free(bytes);
+}
+
+/* Where these bytes are, from the HDF5 part on; they are there once. */
+static size_t find_bytes(const unsigned char *bytes, size_t count, const unsigned char *wanted, size_t length)
+{
+    size_t found = 0;
+    for (size_t i = 4096; i + length <= count; i++)
+        if (memcmp(bytes + i, wanted, length) == 0) {
+            assert_int_equal(found, 0);
+            found = i;
+        }
+    assert_int_not_equal(found, 0);
+    return found;
+}
+
+static void values_that_lie_in_each_other_are_refused(void **state)
+{
+    enum { LARGE = 1 << 20, SMALL = 77 };
+    static uint8_t large[LARGE];
+    static const unsigned char shape[] = { 1, 1, 1, 0, 0, 0, 0, 0, SMALL, 0, 0, 0, 0, 0, 0, 0 };
+    unsigned char *bytes, layout[18] = { 3, 1 };
+    uint64_t address = 0, length = LARGE;
+    const ditto_checkpoint_data two[] = {
+        { .name = "a", .tensor = { .data = large, .dtype = DITTO_U8, .rank = 1, .shape = { LARGE } } },
+        { .name = "b", .tensor = { .data = large, .dtype = DITTO_U8, .rank = 1, .shape = { SMALL } } },
+    };
+    (void)state;
+    size_t count = save_and_read(two, 2, 0, &bytes);
+    /* b's values become those of a: their shape, their address and their length. */
+    size_t of_b = find_bytes(bytes, count, shape, sizeof shape) + 8;
+    for (size_t i = 0; i + sizeof layout <= count && address == 0; i++)
+        if (memcmp(bytes + i, layout, 2) == 0 && memcmp(bytes + i + 10, &length, 8) == 0)
+            memcpy(&address, bytes + i + 2, 8);
+    memcpy(bytes + of_b, &length, 8);
+    memcpy(bytes + of_b + 8, &length, 8);
+    for (size_t i = of_b; i + sizeof layout <= count; i++)
+        if (memcmp(bytes + i, layout, 2) == 0 && memcmp(bytes + i + 10, &(uint64_t){ SMALL }, 8) == 0) {
+            memcpy(bytes + i + 2, &address, 8);
+            memcpy(bytes + i + 10, &length, 8);
+        }
+    expect_corrupt(bytes, count, "the dataset \"b\" is none that ditto writes");
+    free(bytes);
+}
+
 /* -- messages -- */
 
 static void attributes_that_do_not_fit_are_refused_with_their_sizes(void **state)
@@ -471,6 +588,9 @@ int main(void)
         cmocka_unit_test(more_groups_than_readers_of_hdf5_bear_are_refused_by_name),
         cmocka_unit_test(names_are_saved_up_to_a_length_that_is_read_again_and_longer_ones_are_refused),
         cmocka_unit_test(structures_that_refer_to_each_other_in_circles_are_refused),
+        cmocka_unit_test(paths_that_are_much_longer_than_the_file_are_refused),
+        cmocka_unit_test(many_long_names_of_empty_values_are_read),
+        cmocka_unit_test(values_that_lie_in_each_other_are_refused),
         cmocka_unit_test(attributes_that_do_not_fit_are_refused_with_their_sizes),
     };
     return cmocka_run_group_tests(tests, begin, remove_own_folder);
