@@ -96,7 +96,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *co
                                                               ditto_optimizer **out);
 /** With its slots. NULL is allowed; also after its strategy was destroyed.
  *  @retval DITTO_ERR_CONTEXT  on a replica's thread; nothing was done
- *  @retval DITTO_ERR_BUSY     another thread is in a call on it; nothing was done */
+ *  @retval DITTO_ERR_BUSY     another thread is in a call on it or on one of its slots, such as a save or a restore
+ *                             of the slot; nothing was done */
 DITTO_API ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer);
 /** A slot of the k-th variable, as a variable: to be read, assigned, saved. It stays the optimizer's.
  *  @retval DITTO_ERR_NOT_FOUND  no such slot: the message lists those that there are. RANGE: no such variable */

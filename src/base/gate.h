@@ -54,6 +54,12 @@ DTI_COMPANION void dti_gate_close(struct dti_gate *gate);
  * too. */
 bool dti_gate_close_alone(struct dti_gate *gate);
 
+/* How many calls are in it. Others may enter it and leave it at any time. */
+static inline uint32_t dti_gate_calls(const struct dti_gate *gate)
+{
+    return atomic_load_explicit(&gate->word, memory_order_relaxed) / DTI_GATE_CALL; /* relaxed: a number alone */
+}
+
 /* Whether it is closed. A thread with the turn of a strategy may rely on the answer for the strategy's
  * dependents, because those are closed with the turn alone. */
 static inline bool dti_gate_is_closed(const struct dti_gate *gate)

@@ -4,6 +4,7 @@
 #include "vars/copies.h"
 #include "vars/registry.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,12 +165,15 @@ static ditto_status make_iterations(ditto_optimizer *o)
 
 /* -- life -- */
 
+/* Another thread may still begin a call on a slot, of which it has the handle. Such calls are short: a save or a
+ * restore no longer finds the slot. */
 static void destroy_variables(ditto_variable **variable, size_t count)
 {
     for (size_t i = 0; variable != NULL && i < count; i++)
         if (variable[i] != NULL) {
             variable[i]->users = 0; /* nobody else works on them */
-            (void)dti_variable_destroy(variable[i]);
+            while (dti_variable_destroy(variable[i]) == DITTO_ERR_BUSY)
+                sched_yield();
         }
 }
 
@@ -178,6 +182,35 @@ static const char *name_of(const struct dti_dependent *dependent)
     return ((const ditto_optimizer *)dependent)->name;
 }
 
+static ditto_status check_slot(const ditto_variable *v)
+{
+    if (dti_gate_calls(&v->dependent.gate) == 0)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_BUSY,
+                    "another thread is in a call on \"%s\" (or saves or restores it): destroy its optimizer when that "
+                    "has returned",
+                    v->name);
+}
+
+/* BUSY: a call is in a slot's gate, so that the slot can't be destroyed yet. */
+static ditto_status check_slots(const struct dti_dependent *dependent)
+{
+    const ditto_optimizer *o = (const ditto_optimizer *)dependent;
+    const struct dti_team *team = o->iterations->team;
+    if (team == NULL || dti_team_forked(team)) /* in a child they may be calls of threads that are not there */
+        return DITTO_OK;
+    for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
+        DTI_TRY(check_slot(o->slot[i]));
+    return check_slot(o->iterations);
+}
+
+static void hide(ditto_variable *v)
+{
+    dti_registry_remove(v);
+    v->hidden = true;
+}
+
+/* The slots are destroyed behind the turn. They are hidden with it, so that no save chooses them meanwhile. */
 static void leave(struct dti_dependent *dependent, enum dti_team_end end)
 {
     ditto_optimizer *o = (ditto_optimizer *)dependent, **at = dti_registry_optimizers(o->iterations->team);
@@ -187,6 +220,9 @@ static void leave(struct dti_dependent *dependent, enum dti_team_end end)
     *at = o->next;
     for (uint32_t k = 0; k < o->count; k++)
         o->variable[k]->users--;
+    for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
+        hide(o->slot[i]);
+    hide(o->iterations);
 }
 
 static void release(struct dti_dependent *dependent)
@@ -209,6 +245,7 @@ static void release(struct dti_dependent *dependent)
 static const struct dti_dependent_kind kind = {
     .what = "the optimizer",
     .name = name_of,
+    .check = check_slots,
     .leave = leave,
     .release = release,
 };

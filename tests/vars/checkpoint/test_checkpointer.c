@@ -1,11 +1,13 @@
-/* tests/vars/checkpoint/test_checkpointer.c - a save in the background, held at its fsync, meets what else
- * may be called. The program defines fsync and pthread_join itself, so that it knows where the threads
- * are. */
+/* tests/vars/checkpoint/test_checkpointer.c - a save that is held at its fsync, or a restore that is held while
+ * it reads, meets what else may be called. The program defines fsync, pread and pthread_join itself, so that it
+ * knows where the threads are. */
+#undef _FILE_OFFSET_BITS /* else `pread` is a name for pread64, and both are defined here */
 #include "replicas/team.h"
 #include "support.h"
 #include "watch.h"
 
 #include <ditto/checkpoint.h>
+#include <ditto/optimizer.h>
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -21,7 +23,30 @@ static _Atomic bool closed; /* the gate */
 static _Atomic int at_gate; /* threads that wait before their fsync */
 static _Atomic int joining; /* threads that wait for another one's end */
 
+/* So many bytes are read in one piece by a restore alone, and it waits there while the gate is closed. */
+enum { HELD_BYTES = 4 * ELEMENTS };
+
 #if !SANITIZED
+static ssize_t read_at(int fd, void *to, size_t bytes, off_t offset)
+{
+    atomic_fetch_add(&at_gate, bytes == HELD_BYTES);
+    while (bytes == HELD_BYTES && atomic_load(&closed))
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    atomic_fetch_sub(&at_gate, bytes == HELD_BYTES);
+    return syscall(SYS_pread64, fd, to, bytes, offset);
+}
+
+/* A library calls it by one of its two names. */
+ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
+{
+    return read_at(fd, to, bytes, offset);
+}
+
+ssize_t pread64(int fd, void *to, size_t bytes, off_t offset)
+{
+    return read_at(fd, to, bytes, offset);
+}
+
 int fsync(int fd)
 {
     atomic_fetch_add(&at_gate, 1);
@@ -286,6 +311,186 @@ static void a_strategy_does_not_go_under_a_save_of_another_thread(void **state)
         skip();
     assert_int_equal(in_child(destroy_the_strategy_under_a_save, NULL, 3 * SECONDS), 0);
 }
+
+/* -- variables go -- */
+
+static void *restore_once(void *argument)
+{
+    struct call *c = argument;
+    c->status = ditto_checkpoint_restore(c->saved->strategy, own_path("before.h5"), NULL, NULL);
+    return NULL;
+}
+
+static void *save_chosen_once(void *argument)
+{
+    struct call *c = argument;
+    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
+    options.variables = &c->saved->v;
+    options.num_variables = 1;
+    c->status = ditto_checkpoint_save(c->saved->strategy, own_path("chosen.h5"), &options);
+    return NULL;
+}
+
+/* `body` saves or restores, and is held while the variable and its optimizer are to be destroyed. */
+static int destroy_under(void *(*body)(void *))
+{
+    struct saved s;
+    struct call call = { &s, 0, DITTO_ERR_USER };
+    pthread_t thread;
+    ditto_optimizer *adam;
+    ditto_variable *other, *slot;
+    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { 3 } };
+    size_t before, after;
+    rule.rule = DITTO_RULE_ADAM;
+    REQUIRE(begin(&s, "variables") == DITTO_OK);
+    REQUIRE(ditto_variable_create(s.strategy, &zeros, NULL, &other) == DITTO_OK);
+    REQUIRE(ditto_strategy_variables(s.strategy, NULL, 0, &before) == DITTO_OK);
+    REQUIRE(ditto_optimizer_create(&other, 1, &rule, &adam) == DITTO_OK);
+    REQUIRE(ditto_optimizer_slot(adam, 0, "m", &slot) == DITTO_OK);
+    REQUIRE(ditto_checkpoint_save(s.strategy, own_path("before.h5"), NULL) == DITTO_OK);
+    atomic_store(&closed, true);
+    REQUIRE(pthread_create(&thread, NULL, body, &call) == 0);
+    REQUIRE(await(&at_gate, 1));
+    REQUIRE(ditto_variable_destroy(s.v) == DITTO_ERR_BUSY);
+    ditto_status of_optimizer = ditto_optimizer_destroy(adam);
+    REQUIRE(of_optimizer == (body == save_chosen_once ? DITTO_OK : DITTO_ERR_BUSY));
+    REQUIRE(of_optimizer == DITTO_OK || strstr(ditto_last_error()->message, "optimizer/m/Variable") != NULL);
+    atomic_store(&closed, false);
+    REQUIRE(pthread_join(thread, NULL) == 0);
+    REQUIRE(call.status == DITTO_OK);
+    REQUIRE(of_optimizer == DITTO_OK || ditto_optimizer_destroy(adam) == DITTO_OK);
+    REQUIRE(ditto_strategy_variables(s.strategy, NULL, 0, &after) == DITTO_OK);
+    REQUIRE(before == after); /* its slots have gone with it */
+    REQUIRE(ditto_variable_destroy(s.v) == DITTO_OK && ditto_variable_destroy(other) == DITTO_OK);
+    REQUIRE(ditto_checkpointer_destroy(s.c) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(s.strategy) == DITTO_OK);
+    return 0;
+}
+
+static int destroy_under_a_save(void *unused)
+{
+    (void)unused;
+    return destroy_under(save_once);
+}
+
+static int destroy_under_a_save_of_some(void *unused)
+{
+    (void)unused;
+    return destroy_under(save_chosen_once);
+}
+
+static int destroy_under_a_restore(void *unused)
+{
+    (void)unused;
+    return destroy_under(restore_once);
+}
+
+static void variables_and_slots_do_not_go_under_a_save_or_restore_of_another_thread(void **state)
+{
+    (void)state;
+    if (SANITIZED)
+        skip();
+    assert_int_equal(in_child(destroy_under_a_save, NULL, 3 * SECONDS), 0);
+    assert_int_equal(in_child(destroy_under_a_save_of_some, NULL, 3 * SECONDS), 0);
+    assert_int_equal(in_child(destroy_under_a_restore, NULL, 3 * SECONDS), 0);
+}
+
+enum { COMING = 100 };
+
+struct coming {
+    ditto_strategy *strategy;
+    _Atomic bool done;
+    _Atomic int saves;
+    struct report report;
+};
+
+static ditto_status save_and_restore(struct coming *c)
+{
+    ditto_restore_options partial = DITTO_RESTORE_OPTIONS_INIT;
+    partial.partial = 1; /* a variable may have come since the save */
+    EXPECT(&c->report, ditto_checkpoint_save(c->strategy, own_path("coming.h5"), NULL) == DITTO_OK);
+    EXPECT(&c->report, ditto_checkpoint_restore(c->strategy, own_path("coming.h5"), &partial, NULL) == DITTO_OK);
+    EXPECT(&c->report, ditto_strategy_drop_held_values(c->strategy) == DITTO_OK);
+    atomic_fetch_add(&c->saves, 1);
+    return DITTO_OK;
+}
+
+static void *save_until_done(void *argument)
+{
+    struct coming *c = argument;
+    while (!atomic_load(&c->done) && save_and_restore(c) == DITTO_OK)
+        ;
+    return NULL;
+}
+
+/* The other thread is in its calls most of the time, so this waits for a moment between them. */
+static ditto_status destroy_when_free(ditto_variable *v, ditto_optimizer *o)
+{
+    for (;;) {
+        ditto_status status = v != NULL ? ditto_variable_destroy(v) : ditto_optimizer_destroy(o);
+        if (status != DITTO_ERR_BUSY)
+            return status;
+        sched_yield();
+    }
+}
+
+static int come_and_go(ditto_strategy *strategy)
+{
+    ditto_variable *v[COMING];
+    ditto_optimizer *adam;
+    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_variable_options named = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { 16 } };
+    char name[20];
+    rule.rule = DITTO_RULE_ADAM;
+    named.name = name;
+    for (int i = 0; i < COMING; i++) {
+        snprintf(name, sizeof name, "v%d", i);
+        REQUIRE(ditto_variable_create(strategy, &zeros, &named, &v[i]) == DITTO_OK);
+    }
+    REQUIRE(ditto_optimizer_create(v, COMING, &rule, &adam) == DITTO_OK);
+    REQUIRE(destroy_when_free(NULL, adam) == DITTO_OK);
+    for (int i = 0; i < COMING; i++)
+        REQUIRE(destroy_when_free(v[i], NULL) == DITTO_OK);
+    return 0;
+}
+
+static int come_and_go_under_saves(void *unused)
+{
+    struct coming c = { .done = false };
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_tensor zeros = { .dtype = DITTO_F32 };
+    ditto_variable *stays;
+    pthread_t thread;
+    size_t left;
+    (void)unused;
+    options.replicas = 1;
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &c.strategy) == DITTO_OK);
+    REQUIRE(ditto_variable_create(c.strategy, &zeros, NULL, &stays) == DITTO_OK);
+    REQUIRE(pthread_create(&thread, NULL, save_until_done, &c) == 0);
+    while (!c.report.claimed && atomic_load(&c.saves) < test_trials(50))
+        REQUIRE(come_and_go(c.strategy) == 0);
+    atomic_store(&c.done, true);
+    REQUIRE(pthread_join(thread, NULL) == 0);
+    if (c.report.claimed)
+        fprintf(stderr, "%s\n", c.report.first_failure);
+    REQUIRE(!c.report.claimed);
+    REQUIRE(ditto_strategy_variables(c.strategy, NULL, 0, &left) == DITTO_OK && left == 1);
+    REQUIRE(ditto_variable_destroy(stays) == DITTO_OK && ditto_strategy_destroy(c.strategy) == DITTO_OK);
+    return 0;
+}
+
+static void variables_come_and_go_while_another_thread_saves_and_restores(void **state)
+{
+    (void)state;
+    if (SANITIZED)
+        assert_int_equal(come_and_go_under_saves(NULL), 0);
+    else
+        assert_int_equal(in_child(come_and_go_under_saves, NULL, 3 * SECONDS), 0);
+}
+
+/* -- two saves -- */
 
 static int save_during_a_save(void *unused)
 {
@@ -572,6 +777,8 @@ int main(void)
         cmocka_unit_test(threads_that_share_a_checkpointer_take_turns),
         cmocka_unit_test(a_strategy_may_go_while_its_checkpoint_is_written),
         cmocka_unit_test(a_strategy_does_not_go_under_a_save_of_another_thread),
+        cmocka_unit_test(variables_and_slots_do_not_go_under_a_save_or_restore_of_another_thread),
+        cmocka_unit_test(variables_come_and_go_while_another_thread_saves_and_restores),
         cmocka_unit_test(a_second_save_waits_for_the_first),
         cmocka_unit_test(a_function_of_a_dataset_makes_no_call_of_a_checkpointer),
         cmocka_unit_test(a_checkpointer_of_a_poisoned_strategy_stays_for_the_replica_that_is_late),

@@ -452,7 +452,7 @@ static size_t save_and_read(const ditto_checkpoint_data *saved, size_t count, si
     options.num_data = count;
     assert_ok(ditto_checkpoint_save(s, own_path("good.h5"), &options));
     assert_ok(ditto_strategy_destroy(s));
-    size_t length = read_bytes(own_path("good.h5"), bytes);
+    size_t length = read_file(own_path("good.h5"), bytes);
     *bytes = realloc(*bytes, length + more);
     memset(*bytes + length, 0, more);
     return length;
