@@ -7,7 +7,8 @@
  * further apart than 2^200, also where the two products of a part nearly cancel; both as far as the part
  * is a normal number. Infinities and zeros are treated as the C standard recommends (ISO C11, annex
  * G.5.1): anything but zero divided by zero is infinite, infinite divided by finite is infinite, finite
- * divided by infinite is zero. */
+ * divided by infinite is zero. A part of a quotient that is zero has the sign that IEEE 754 gives the sum of its
+ * two products, in c64 and c128 alike. */
 #include "vars/quotient.h"
 #include "base/base.h"
 
@@ -41,15 +42,16 @@ static struct complex_f64 divide_special(struct complex_f64 x, struct complex_f6
         double infinity = copysign(INFINITY, y.re);
         return (struct complex_f64){ infinity * x.re, infinity * x.im };
     }
-    double factor = NAN;
-    if (is_infinite(x) && is_finite(y)) {
-        factor = INFINITY;
+    bool grows = is_infinite(x) && is_finite(y), shrinks = is_finite(x) && is_infinite(y);
+    if (grows)
         x = direction_of(x);
-    } else if (is_finite(x) && is_infinite(y)) {
-        factor = 0;
+    if (shrinks)
         y = direction_of(y);
-    }
-    return (struct complex_f64){ factor * (x.re * y.re + x.im * y.im), factor * (x.im * y.re - x.re * y.im) };
+    struct complex_f64 sum = { x.re * y.re + x.im * y.im, x.im * y.re - x.re * y.im };
+    if (shrinks) /* the signs alone: the sums may have overflowed */
+        return (struct complex_f64){ copysign(0, sum.re), copysign(0, sum.im) };
+    double factor = grows ? INFINITY : NAN;
+    return (struct complex_f64){ factor * sum.re, factor * sum.im };
 }
 
 static bool is_special(struct complex_f64 x, struct complex_f64 y)
@@ -64,13 +66,15 @@ static struct complex_f64 divide_narrow(struct complex_f64 x, struct complex_f64
     return (struct complex_f64){ (x.re * y.re + x.im * y.im) / square, (x.im * y.re - x.re * y.im) / square };
 }
 
-/* 2^e, for -1022 <= e <= 1023. */
+/* 2^e, for -1022 <= e <= 1023; and 0 for -1023. */
 static double power_of_two(int e)
 {
     return dti_f64_of_bits((uint64_t)(e + 1023) << 52);
 }
 
-/* The parts times 2^e, |e| <= 2044, in two steps, because 2^e itself need not be a number. */
+/* The parts times 2^e, |e| <= 2045, in two steps, because 2^e itself need not be a number. For -2045 the second
+ * step multiplies by 0, which gives the right result: the divisor's exponent is 1023 then, so the parts are
+ * below 4, and 4 * 2^-2045 rounds to 0. */
 static struct complex_f64 scale(struct complex_f64 z, int e)
 {
     double first = power_of_two(e / 2), second = power_of_two(e - e / 2);
@@ -85,6 +89,13 @@ static int exponent_of(struct complex_f64 z)
     return (biased > 0 ? biased : 1) - 1023;
 }
 
+/* a * b + c * d. The pairs of dti_sum_of_products lose the sign of a zero. */
+static double sum_of_products(double a, double b, double c, double d)
+{
+    double sum = dti_sum_of_products(a, b, c, d);
+    return sum != 0 ? sum : copysign(0, a * b + c * d);
+}
+
 /* Both numbers are scaled by powers of two, so that no square overflows or underflows. */
 static struct complex_f64 divide_wide(struct complex_f64 x, struct complex_f64 y)
 {
@@ -92,8 +103,8 @@ static struct complex_f64 divide_wide(struct complex_f64 x, struct complex_f64 y
     x = scale(x, -x_exponent);
     y = scale(y, -y_exponent);
     double square = dti_sum_of_products(y.re, y.re, y.im, y.im);
-    struct complex_f64 quotient = { dti_sum_of_products(x.re, y.re, x.im, y.im) / square,
-                                    dti_sum_of_products(x.im, y.re, -x.re, y.im) / square };
+    struct complex_f64 quotient = { sum_of_products(x.re, y.re, x.im, y.im) / square,
+                                    sum_of_products(x.im, y.re, -x.re, y.im) / square };
     return scale(quotient, x_exponent - y_exponent);
 }
 

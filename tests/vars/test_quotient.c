@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include <complex.h>
+#include <float.h>
 #include <math.h>
 
 #include "vars/quotient.h"
@@ -110,6 +111,10 @@ static void quotients_reach_as_far_as_their_numbers(void **state)
         { { 0x1p-1022, 0x1p-1022 }, { 0x1p52, 0 }, { 0x1p-1074, 0x1p-1074 } },
         { { 0, 1 }, { 0, 1 }, { 1, 0 } },
         { { 3, 4 }, { 1, 2 }, { 2.2, -0.4 } },
+        { { 0x1p-1074, 0 }, { 0x1.8p1023, 0x1.8p1023 }, { 0, 0 } },
+        { { DBL_MAX, DBL_MAX }, { INFINITY, INFINITY }, { 0, 0 } },
+        { { DBL_MAX, -DBL_MAX }, { INFINITY, -INFINITY }, { 0, 0 } },
+        { { DBL_MAX, DBL_MAX }, { INFINITY, NAN }, { 0, 0 } },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -152,6 +157,27 @@ static void infinities_and_zeros_are_treated_as_in_c(void **state)
     }
 }
 
+static void zeros_have_the_same_signs_in_c64_and_c128(void **state)
+{
+    static const double parts[] = { 0.0, -0.0, 1, -1, 3, -0.5, INFINITY, -INFINITY };
+    enum { PARTS = sizeof parts / sizeof parts[0] };
+    (void)state;
+    for (int i = 0; i < PARTS * PARTS * PARTS * PARTS; i++) {
+        double x[2] = { parts[i % PARTS], parts[i / PARTS % PARTS] }, wide[2];
+        double y[2] = { parts[i / PARTS / PARTS % PARTS], parts[i / PARTS / PARTS / PARTS] };
+        float x_f32[2] = { (float)x[0], (float)x[1] }, y_f32[2] = { (float)y[0], (float)y[1] }, narrow[2];
+        dti_quotient_c128(wide, x, y, 1);
+        dti_quotient_c64(narrow, x_f32, y_f32, 1);
+        for (int k = 0; k < 2; k++) {
+            if (wide[k] != 0 && narrow[k] != 0)
+                continue;
+            if (wide[k] != (double)narrow[k] || !signbit(wide[k]) != !signbit(narrow[k]))
+                fail_msg("(%g, %g) / (%g, %g), part %d: %g in c128, %g in c64", x[0], x[1], y[0], y[1], k, wide[k],
+                         (double)narrow[k]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +185,7 @@ int main(void)
         cmocka_unit_test(quotients_of_c128_are_off_by_less_than_two_and_a_half_ulp),
         cmocka_unit_test(quotients_reach_as_far_as_their_numbers),
         cmocka_unit_test(infinities_and_zeros_are_treated_as_in_c),
+        cmocka_unit_test(zeros_have_the_same_signs_in_c64_and_c128),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
