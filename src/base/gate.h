@@ -8,7 +8,10 @@
  *
  * Invariants  I1  the number of calls is not 0 while a call is in. A gate is shut only by a change from 0, or
  *                 from the one call that closes it.
- *             I2  a shut gate is closed or opened by the thread that shut it, without waiting for anybody.
+ *             I2  a shut gate is closed or opened by the thread that shut it. Before that thread closes the gate it
+ *                 lets the object go, and for this it may wait for threads of the object's own (producers of an
+ *                 iterator). Those do not wait at gates: they use dti_gate_try. A call that finds the gate
+ *                 closed therefore sees an object that has been let go, or one that stays for good.
  * Edges       N0 -> N1  a call that leaves -> the thread that shuts the gate, which sees what the call did
  *             O0 -> O1  the thread that opens or closes the gate -> a call that comes later, which sees what
  *                       the thread did while the gate was shut

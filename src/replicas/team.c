@@ -326,6 +326,8 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
 
 void dti_team_renew(struct dti_team *team)
 {
+    if (dti_team_forked(team)) /* as in dti_team_stop */
+        return;
     if (team->pauses != 0)
         dti_stop_renew(&team->stop, team->ended);
     else if (!team->poisoned)

@@ -1,6 +1,7 @@
 /* tests/fault/test_fork.c - children of a process that has strategies: what a function does in a child that
  * it has forked ends with DITTO_ERR_FORKED and never waits, and a child makes strategies of its own. */
 #include "refuse.h"
+#include "replicas/team.h"
 #include "support.h"
 
 #include <pthread.h>
@@ -14,13 +15,21 @@
 
 enum { REPLICAS = 2 };
 
-static ditto_strategy *make_two(void)
+static const uint32_t counts[] = { 1, 2, 3, 8 }; /* of replicas */
+enum { COUNTS = sizeof counts / sizeof counts[0] };
+
+static ditto_strategy *make_some(uint32_t replicas)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy = NULL;
-    options.replicas = REPLICAS;
+    options.replicas = replicas;
     options.placement_flags = DITTO_PLACEMENT_SHARE;
     return ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK ? strategy : NULL;
+}
+
+static ditto_strategy *make_two(void)
+{
+    return make_some(REPLICAS);
 }
 
 /* The child's exit status, or 124 when it has not ended after half a minute. */
@@ -260,6 +269,208 @@ static void a_child_makes_strategies_whatever_other_threads_did_at_the_fork(void
     assert_int_equal(in_child(fork_beside_creation, NULL, 240), 0);
 }
 
+/* -- a fork while a strategy is being destroyed -- */
+
+struct ending {
+    struct dti_dependent dependent; /* the youngest, so it is told of the end before all others */
+    ditto_strategy *strategy;
+    ditto_variable *first, *second;
+    ditto_iterator *iterator;
+    _Atomic int is_held, is_shut, may_end;
+    ditto_status status;
+};
+
+/* All gates are shut. */
+static void tell_of_the_end(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    (void)end;
+    atomic_store(&((struct ending *)dependent)->is_shut, 1);
+}
+
+static const struct dti_dependent_kind told_of_the_end = { .what = "the one told first", .orphan = tell_of_the_end };
+
+/* A function of the iterator's dataset, without which its producer does not end. */
+static ditto_status hold_the_end(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *argument)
+{
+    struct ending *e = argument;
+    (void)random;
+    atomic_store(&e->is_held, 1);
+    while (!atomic_load(&e->may_end))
+        sleep_ms(1);
+    memcpy(out->data, in->data, sizeof(int64_t));
+    return DITTO_OK;
+}
+
+static void *destroy_the_strategy(void *argument)
+{
+    struct ending *e = argument;
+    e->status = ditto_strategy_destroy(e->strategy);
+    return NULL;
+}
+
+static ditto_status do_nothing(ditto_replica *self, void *unused)
+{
+    (void)self, (void)unused;
+    return DITTO_OK;
+}
+
+static int use_what_is_being_destroyed(struct ending *e)
+{
+    float number;
+    ditto_value *batch;
+    REQUIRE(ditto_variable_read(e->first, &number, sizeof number) == DITTO_ERR_FORKED);
+    REQUIRE(ditto_strategy_run(e->strategy, do_nothing, NULL) == DITTO_ERR_FORKED);
+    ditto_status next = ditto_iterator_next(e->iterator, &batch); /* it may have been let go already */
+    REQUIRE(next == DITTO_ERR_FORKED || next == DITTO_ERR_CONTEXT);
+    REQUIRE(ditto_variable_destroy(e->second) == DITTO_OK);
+    REQUIRE(ditto_iterator_destroy(e->iterator) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(e->first) == DITTO_OK);
+    return 0;
+}
+
+static int fork_during_a_destroy(void *replicas)
+{
+    struct ending e = { .dependent = { .kind = &told_of_the_end } };
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    float zero = 0;
+    ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
+    ditto_dataset *rows, *held;
+    pthread_t thread;
+    options.global_batch = 8;
+    REQUIRE((e.strategy = make_some(*(const uint32_t *)replicas)) != NULL);
+    REQUIRE(ditto_variable_create(e.strategy, &initial, NULL, &e.first) == DITTO_OK);
+    REQUIRE(ditto_variable_create(e.strategy, &initial, NULL, &e.second) == DITTO_OK);
+    REQUIRE(ditto_dataset_from_range(0, 1000, 1, &rows) == DITTO_OK);
+    REQUIRE(ditto_dataset_map(rows, hold_the_end, &e, NULL, &held) == DITTO_OK);
+    REQUIRE(ditto_strategy_iterate(e.strategy, held, &options, &e.iterator) == DITTO_OK);
+    REQUIRE(dti_watch(e.strategy, &e.dependent) == DITTO_OK);
+    while (!atomic_load(&e.is_held))
+        sleep_ms(1);
+    REQUIRE(pthread_create(&thread, NULL, destroy_the_strategy, &e) == 0);
+    while (!atomic_load(&e.is_shut))
+        sleep_ms(1);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(use_what_is_being_destroyed(&e));
+    int code = await_child(child);
+    atomic_store(&e.may_end, 1);
+    pthread_join(thread, NULL);
+    REQUIRE(code == 0 && e.status == DITTO_OK);
+    REQUIRE(ditto_iterator_destroy(e.iterator) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(e.first) == DITTO_OK && ditto_variable_destroy(e.second) == DITTO_OK);
+    ditto_dataset_destroy(held);
+    ditto_dataset_destroy(rows);
+    return 0;
+}
+
+static void a_child_does_not_wait_for_the_end_of_a_destroy_in_its_parent(void **state)
+{
+    (void)state;
+    if (SANITIZED)
+        skip(); /* a sanitizer's malloc is not whole in such a child */
+    for (size_t i = 0; i < COUNTS; i++)
+        assert_int_equal(in_child(fork_during_a_destroy, (void *)(uintptr_t)&counts[i], 120), 0);
+}
+
+/* -- a fork while another thread writes the error of a run -- */
+
+struct claiming {
+    struct dti_team *team;
+    ditto_variable *variable;
+    uint32_t forker;
+    _Atomic int code;
+};
+
+/* As if another thread were writing its error just now: that thread is not in the child. */
+static ditto_status fork_under_a_claim(struct claiming *c)
+{
+    atomic_store(&c->team->stop.state, DTI_CLAIMED);
+    pid_t child = fork();
+    if (child == 0)
+        return DITTO_ERR_USER; /* it stops the run as well */
+    atomic_store(&c->team->stop.state, DTI_GOING);
+    atomic_store(&c->code, await_child(child));
+    return DITTO_OK;
+}
+
+static ditto_status fork_in_a_run(ditto_replica *self, void *argument)
+{
+    struct claiming *c = argument;
+    return ditto_replica_id(self) == c->forker ? fork_under_a_claim(c) : DITTO_OK;
+}
+
+static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                               ditto_value **result)
+{
+    (void)arguments, (void)count, (void)result;
+    return ditto_strategy_run(strategy, fork_in_a_run, user);
+}
+
+static ditto_status fork_in_a_run_inside(ditto_replica *self, void *argument)
+{
+    return ditto_merge_call(self, run_inside, argument, NULL, 0, NULL);
+}
+
+static ditto_status fork_in_a_function_of_an_update(const ditto_tensor *copy, const ditto_tensor *arguments,
+                                                    uint32_t count, void *user, ditto_tensor *result)
+{
+    struct claiming *c = user;
+    (void)copy, (void)arguments, (void)count, (void)result;
+    return atomic_exchange(&c->code, -1) == 0 ? fork_under_a_claim(c) : DITTO_OK;
+}
+
+static ditto_status update_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                                  ditto_value **result)
+{
+    struct claiming *c = user;
+    (void)strategy, (void)arguments, (void)count, (void)result;
+    return ditto_variable_update(c->variable, fork_in_a_function_of_an_update, c, NULL, 0, NULL, NULL);
+}
+
+static ditto_status fork_in_an_update(ditto_replica *self, void *argument)
+{
+    return ditto_merge_call(self, update_inside, argument, NULL, 0, NULL);
+}
+
+struct claiming_case {
+    uint32_t replicas;
+    ditto_replica_fn function;
+};
+
+static int fork_while_a_stop_is_claimed(void *argument)
+{
+    const struct claiming_case *k = argument;
+    pid_t parent = getpid();
+    for (uint32_t forker = 0; forker < k->replicas; forker++) {
+        ditto_strategy *strategy = make_some(k->replicas);
+        float zero = 0;
+        ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
+        REQUIRE(strategy != NULL);
+        struct claiming c = { .team = dti_team_of(strategy), .forker = forker };
+        REQUIRE(ditto_variable_create(strategy, &initial, NULL, &c.variable) == DITTO_OK);
+        ditto_status status = ditto_strategy_run(strategy, k->function, &c);
+        if (getpid() != parent)
+            _exit(status == DITTO_ERR_FORKED ? 0 : 1);
+        REQUIRE(status == DITTO_OK && atomic_load(&c.code) == 0);
+        REQUIRE(ditto_variable_destroy(c.variable) == DITTO_OK);
+        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    }
+    return 0;
+}
+
+static void a_child_does_not_wait_for_an_error_that_its_parent_was_writing(void **state)
+{
+    static const ditto_replica_fn functions[] = { fork_in_a_run, fork_in_a_run_inside, fork_in_an_update };
+    (void)state;
+    if (SANITIZED)
+        skip(); /* their exit waits for threads that the child does not have */
+    for (size_t i = 0; i < COUNTS; i++)
+        for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
+            struct claiming_case c = { counts[i], functions[f] };
+            assert_int_equal(in_child(fork_while_a_stop_is_claimed, &c, 300), 0);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +479,8 @@ int main(void)
         cmocka_unit_test(a_child_that_returns_from_a_function_on_a_helper_ends),
         cmocka_unit_test(a_fork_is_noticed_where_the_kernel_does_not_help),
         cmocka_unit_test(a_child_makes_strategies_whatever_other_threads_did_at_the_fork),
+        cmocka_unit_test(a_child_does_not_wait_for_the_end_of_a_destroy_in_its_parent),
+        cmocka_unit_test(a_child_does_not_wait_for_an_error_that_its_parent_was_writing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
