@@ -111,11 +111,12 @@ void spoil_freed_memory(void);
 
 void sleep_ms(long ms);
 
-/* Waits until the kernel says that this process's thread sleeps; an id of 0 is not known yet. False after ten seconds. */
+/* Waits until the kernel says that this process's thread sleeps; an id of 0 is not known yet. False after ten
+ * seconds. */
 bool await_sleep(_Atomic int *thread_id);
 
-/* Calls in which every replica takes part, for tests of where they are refused: a barrier, a merge function that does nothing, and
- * the creation of a variable. */
+/* Calls in which every replica takes part, for tests of where they are refused: a barrier, a merge function that
+ * does nothing, and the creation of a variable. */
 ditto_status call_barrier(ditto_replica *self);
 ditto_status call_merge(ditto_replica *self);
 ditto_status call_create(ditto_replica *self);

@@ -1,5 +1,5 @@
-/* tests/watch.h - whether something was given back to the allocator. The linker puts this free before the C library's, in the test
- * program and in what it links statically. */
+/* tests/watch.h - whether something was given back to the allocator. The linker puts this free before the C
+ * library's, in the test program and in what it links statically. */
 #ifndef WATCH_H
 #define WATCH_H
 

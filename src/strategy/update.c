@@ -248,7 +248,7 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
         if (copied != DITTO_OK)
             return end_update(r, copied);
     }
-    ditto_status status = dti_sync_meet(r, same, &deadline); /* an error: then nobody is at a result any more */
+    ditto_status status = dti_sync_meet(r, same, &deadline); /* after an error nobody is at a result */
     if (status == DITTO_OK && result != NULL)
         *result = own;
     else

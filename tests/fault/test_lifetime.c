@@ -1002,7 +1002,8 @@ static void let_the_other_go(struct dti_dependent *dependent, enum dti_team_end 
 static const struct dti_dependent_kind before_the_iterator = { .what = "the one told first",
                                                                .orphan = let_the_other_go };
 
-/* The strategy's destroy waits for the producer, whose function waits for the iterator's destroy on another thread. */
+/* The strategy's destroy waits for the producer, whose function waits for the iterator's destroy on another
+ * thread. */
 static int destroy_iterator_beside(void *replicas)
 {
     struct beside b = { .iterator = NULL };

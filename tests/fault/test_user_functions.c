@@ -205,8 +205,8 @@ static ditto_status give_much(const ditto_tensor *copy, const ditto_tensor *argu
     return *(const bool *)fails ? DITTO_ERR_USER : DITTO_OK;
 }
 
-/* Of shared copies the last replica cannot take its own of the result. Where each replica has its copy, the last one's
- * function fails, and the others have a result already. */
+/* Where copies are shared, the last replica has no memory for its own of the result. Where each replica has a
+ * copy, the last one's function fails, and the others have a result already. */
 static ditto_status update_in_vain(ditto_replica *self, void *argument)
 {
     static const uint32_t refused[] = { SYS_mmap };
