@@ -91,41 +91,27 @@ static ditto_status check_name(const char *name)
     }
 }
 
-static int by_name(const void *left, const void *right)
+/* Does the path lead through the folder? */
+static bool is_in(const char *path, const char *folder)
 {
-    const struct dti_entry *a = left, *b = right;
-    return strcmp(a->name, b->name);
+    size_t length = strlen(folder);
+    return strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-/* Is one of the folders of a name another variable's name? */
-static ditto_status check_folders(const struct dti_entry *sorted, size_t entries, const char *name)
-{
-    ditto_status status = DITTO_OK;
-    char *folder = strdup(name);
-    if (folder == NULL)
-        return no_memory();
-    for (char *slash = strchr(folder, '/'); status == DITTO_OK && slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        struct dti_entry key = { .name = folder };
-        if (bsearch(&key, sorted, entries, sizeof *sorted, by_name) != NULL)
-            status = DTI_FAIL(DITTO_ERR_INVALID,
-                              "\"%.100s\" can't be saved beside \"%.100s\": a file has a value or a folder of a name",
-                              name, folder);
-        *slash = '/';
-    }
-    free(folder);
-    return status;
-}
-
-static ditto_status check_names(const struct dti_entry *sorted, size_t entries)
+/* Sorted by path. What is in a folder comes right behind an entry of the folder's name, as an equal name does,
+ * so it is enough to compare neighbours. */
+static ditto_status check_names(struct dti_entry *const *sorted, size_t entries)
 {
     for (size_t i = 0; i < entries; i++) {
-        DTI_TRY(check_name(sorted[i].name));
-        DTI_TRY(check_folders(sorted, entries, sorted[i].name));
-        if (i > 0 && strcmp(sorted[i - 1].name, sorted[i].name) == 0)
+        const char *name = sorted[i]->name, *before = i > 0 ? sorted[i - 1]->name : NULL;
+        DTI_TRY(check_name(name));
+        if (before != NULL && strcmp(before, name) == 0)
             return DTI_FAIL(DITTO_ERR_INVALID,
-                            "two variables are called \"%.100s\": give each a name of its own to save them",
-                            sorted[i].name);
+                            "two variables are called \"%.100s\": give each a name of its own to save them", name);
+        if (before != NULL && is_in(name, before))
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "\"%.100s\" can't be saved beside \"%.100s\": a file has a value or a folder of a name",
+                            name, before);
     }
     return DITTO_OK;
 }
@@ -146,11 +132,9 @@ static ditto_status check_attribute(const struct dti_contents *c, size_t i)
 
 ditto_status dti_contents_check(const struct dti_contents *c)
 {
-    struct dti_entry *sorted = malloc((c->entries + 1) * sizeof *sorted);
+    struct dti_entry **sorted = dti_contents_sorted(c);
     if (sorted == NULL)
-        return no_memory();
-    memcpy(sorted, c->entry, c->entries * sizeof *sorted);
-    qsort(sorted, c->entries, sizeof *sorted, by_name);
+        return DITTO_ERR_NO_MEMORY;
     ditto_status status = check_names(sorted, c->entries);
     free(sorted);
     for (size_t i = 0; status == DITTO_OK && i < c->attributes; i++)
@@ -160,7 +144,8 @@ ditto_status dti_contents_check(const struct dti_contents *c)
 
 /* -- in the order of a file -- */
 
-/* "/" comes before every other byte: "a/b" before "a-b", as "a" comes before "a-b". */
+/* "/" comes before every other byte: "a/b" before "a-b", as "a" comes before "a-b". So an entry "a" is followed
+ * by all that is in the folder "a". */
 static int compare_paths(const char *a, const char *b)
 {
     while (*a == *b && *a != '\0') {

@@ -187,16 +187,15 @@ struct attribute {
     size_t bytes;
 };
 
-/* Elements of a dataspace message; 0: none, or not a form that ditto writes. */
-static uint64_t count_elements(const unsigned char *space, size_t bytes)
+/* Whether a dataspace message is of one element, in a form that ditto writes. */
+static bool is_of_one(const unsigned char *space, size_t bytes)
 {
-    uint64_t count = 1;
     if (bytes < 8 || space[0] != 1 || bytes < 8 + (size_t)space[1] * 8)
-        return 0;
+        return false;
     for (unsigned i = 0; i < space[1]; i++)
-        if (__builtin_mul_overflow(count, dti_get_number(space + 8 + i * 8, 8), &count))
-            return 0;
-    return count;
+        if (dti_get_number(space + 8 + i * 8, 8) != 1)
+            return false;
+    return true;
 }
 
 /* False: it is no attribute of one element in the form that ditto writes. */
@@ -209,7 +208,7 @@ static bool read_attribute(const struct message *m, struct attribute *out)
     size_t type_at = 8 + dti_h5_padded(name_bytes), space_at = type_at + dti_h5_padded(type_bytes),
            value_at = space_at + dti_h5_padded(space_bytes);
     if (value_at > m->bytes || type_bytes < 8 || memchr(m->at + 8, 0, name_bytes) == NULL ||
-        count_elements(m->at + space_at, space_bytes) != 1)
+        !is_of_one(m->at + space_at, space_bytes))
         return false;
     *out = (struct attribute){ .name = (const char *)m->at + 8,
                                .type = m->at + type_at,

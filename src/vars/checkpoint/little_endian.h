@@ -13,7 +13,8 @@ static inline void dti_put_number(unsigned char *at, uint64_t number, int bytes)
         at[i] = (unsigned char)(number >> 8 * i);
 }
 
-/* Letters and small numbers that are written as a string; its end, a zero, is none of them. */
+/* Letters and small numbers that are written as a string; its end, a zero, is none of them. A memcpy of the
+ * string itself looks to clang-tidy like one that forgets that zero (bugprone-not-null-terminated-result). */
 static inline void dti_put_bytes(unsigned char *at, const char *bytes, size_t count)
 {
     memcpy(at, bytes, count);
