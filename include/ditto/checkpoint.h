@@ -16,8 +16,11 @@
  * systems that refuse flock nothing is removed, because it can't be told whether somebody writes it.
  *
  * All functions: cross-replica context; a strategy is not run while it is saved or restored, but for what is
- * said of background saves. An error that a file is DITTO_ERR_CORRUPT means that its bytes fail a check. A
- * call that failed (errno) gives DITTO_ERR_IO or DITTO_ERR_NO_MEMORY, and may be tried again. */
+ * said of background saves. Until the call returns, destroying a variable that it saves or restores, or the
+ * optimizer of such a slot, is DITTO_ERR_BUSY on other threads.
+ *
+ * An error that a file is DITTO_ERR_CORRUPT means that its bytes fail a check. A call that failed (errno) gives
+ * DITTO_ERR_IO or DITTO_ERR_NO_MEMORY, and may be tried again. */
 #ifndef DITTO_CHECKPOINT_H
 #define DITTO_CHECKPOINT_H
 
