@@ -34,8 +34,8 @@ typedef enum ditto_shard {
     /** Pipeline w reads the files whose number mod W is w. A pipeline without files has no rows. */
     DITTO_SHARD_FILE = 2,
 
-    /** Every pipeline chooses all rows, and delivers those of its own replicas. The rows of each replica are
-     *  the same with any number of pipelines. */
+    /** Every pipeline chooses all rows, and delivers those of its own replicas. The rows of each replica, and
+     *  the error that ends them, are the same with any number of pipelines. */
     DITTO_SHARD_DATA = 3,
 
     /** Every pipeline delivers all rows to its own replicas. */
@@ -180,7 +180,9 @@ typedef struct ditto_batch {
  *  @retval DITTO_ERR_CORRUPT, DITTO_ERR_IO, DITTO_ERR_USER, ...  reading failed, or a function of the
  *                             dataset's; the message names the place. Comes after all rows before it, which
  *                             may make a smaller batch (with DITTO_INPUT_STATIC that batch is not delivered).
- *                             Rows behind it come to no replica of the pipeline. Again and again
+ *                             Rows behind it come to no replica of the pipeline, and with
+ *                             DITTO_SHARD_DATA and DITTO_INPUT_STATIC to no replica at all. Replicas of
+ *                             other pipelines get it then, else in place of the end. Again and again
  *  @retval DITTO_ERR_DIVERGED      the producers wait for a replica that has returned from its function, so
  *                                  no row can come; the message names it
  *  @retval DITTO_ERR_TIMED_OUT     nothing came within the strategy's timeout

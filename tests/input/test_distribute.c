@@ -1031,50 +1031,6 @@ static void rule_9_10_the_first_error_in_the_order_of_rows_counts(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static ditto_status consume_to_some_end(ditto_replica *self, void *argument)
-{
-    struct distribution *d = argument;
-    struct taken *t = &d->taken[ditto_replica_id(self)];
-    ditto_batch b;
-    ditto_status status;
-    while ((status = ditto_next(self, d->iterator, &b)) == DITTO_OK)
-        for (uint64_t i = 0; i < b.rows; i++)
-            t->row[t->rows++] = ((const int64_t *)b.component[0].data)[i];
-    bool failing = ditto_replica_id(self) / 2 == 1; /* of the pipeline with the second half of each global batch */
-    EXPECT(&d->report, status == (failing ? DITTO_ERR_CORRUPT : DITTO_END_OF_INPUT));
-    return DITTO_OK;
-}
-
-static void rule_9_10_pipelines_go_on_beside_one_that_fails(void **state)
-{
-    ditto_strategy *s = make_strategy(4, NULL);
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    (void)state;
-    options.global_batch = 8;
-    options.pipelines = 2;
-    options.shard = DITTO_SHARD_DATA;
-    for (int64_t bad = 4; bad < 56; bad += bad % 8 == 7 ? 5 : 1) {
-        ditto_dataset *source = range(0, 60), *d;
-        struct distribution got;
-        bool seen[60] = { false };
-        assert_ok(ditto_dataset_map(source, fail_on_row, (void *)(uintptr_t)bad, NULL, &d));
-        assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
-        begin(&got, 4, got.iterator);
-        run_all(s, consume_to_some_end, &got, &got.report);
-        for (uint32_t r = 0; r < 4; r++)
-            for (uint64_t i = 0; i < got.taken[r].rows; i++)
-                seen[got.taken[r].row[i]] = true;
-        for (int64_t row = 0; row < 60; row++)
-            if (row % 8 < 4 || row < bad)
-                assert_true(seen[row]);
-        assert_false(seen[bad]);
-        end(&got);
-        ditto_dataset_destroy(d);
-        ditto_dataset_destroy(source);
-    }
-    assert_ok(ditto_strategy_destroy(s));
-}
-
 /* Row `bad` fails where batches are filled, or where rows are chosen. */
 static void rule_9_10_with_static_shapes_no_batch_is_short_in_front_of_an_error(void **state)
 {
@@ -1261,7 +1217,6 @@ int main(void)
         cmocka_unit_test(no_row_before_a_failure_is_lost),
         cmocka_unit_test(rule_9_10_the_first_error_in_the_order_of_rows_counts),
         cmocka_unit_test(rule_9_10_with_static_shapes_no_batch_is_short_in_front_of_an_error),
-        cmocka_unit_test(rule_9_10_pipelines_go_on_beside_one_that_fails),
         cmocka_unit_test(a_slow_producer_is_waited_for_and_counted),
         cmocka_unit_test(destroying_waits_for_a_run_on_another_thread),
         cmocka_unit_test(rule_9_9_a_replica_that_leaves_is_named_across_pipelines),

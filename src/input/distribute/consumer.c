@@ -67,18 +67,29 @@ static bool is_cut_off(const struct ditto_iterator *it, uint32_t replica, uint32
     return stuck(it, c->pipeline, c->crew, left);
 }
 
-/* No batch can come to this replica any more: neither its own next one, nor one before it, which would be handed over first. */
-static bool starved(const struct ditto_iterator *it, uint32_t replica, uint32_t *left)
+/* The batch that the pipeline hands over next can't come. */
+static bool is_at_a_stop(const struct ditto_iterator *it, const struct dti_pipeline *p, uint32_t *left)
 {
-    const struct dti_pipeline *p = it->consumer[replica].pipeline;
-    if (!is_given(p, replica, it->consumer[replica].ring.next))
-        return is_cut_off(it, replica, left);
     uint32_t other;
     uint64_t ticket;
     if (!dti_order_awaits(p, &other, &ticket))
         return false;
     other += p->first_replica;
     return !is_given(p, other, ticket) && is_cut_off(it, other, left);
+}
+
+/* No batch can come to this replica any more: neither its own next one, nor one that it has to wait for. */
+static bool starved(struct ditto_iterator *it, uint32_t replica, uint32_t *left)
+{
+    struct dti_consumer *c = &it->consumer[replica];
+    if (!is_given(c->pipeline, replica, c->ring.next))
+        return is_cut_off(it, replica, left);
+    if (dti_ring_peek(&c->ring) == NULL)
+        return is_at_a_stop(it, c->pipeline, left);
+    for (uint32_t w = 0; w < it->plan.pipelines; w++)
+        if (dti_order_reached(&it->pipeline[w]) < c->limit && is_at_a_stop(it, &it->pipeline[w], left))
+            return true;
+    return false;
 }
 
 static ditto_status fail_starved(struct dti_replica *self, uint32_t left)
@@ -101,7 +112,7 @@ static bool batch_ready(void *argument)
 {
     const struct batch_wait *w = argument;
     uint32_t left;
-    return dti_ring_peek(&w->iterator->consumer[w->replica].ring) != NULL || dti_stopped(&w->iterator->team->stop) ||
+    return dti_order_turn(w->iterator, w->replica) != DTI_TURN_WAITS || dti_stopped(&w->iterator->team->stop) ||
            starved(w->iterator, w->replica, &left);
 }
 
@@ -131,11 +142,12 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
         dti_replica_stop_late(self, &deadline);
         return DITTO_ERR_TIMED_OUT;
     }
-    if (dti_ring_peek(&c->ring) != NULL)
+    bool is_starved = starved(it, self->id, &left); /* looked at first: a batch may have come before */
+    if (dti_order_turn(it, self->id) != DTI_TURN_WAITS)
         return DITTO_OK;
     if (dti_stopped(&self->team->stop))
         return dti_team_stop_status(self->team);
-    return starved(it, self->id, &left) ? fail_starved(self, left) : DITTO_OK;
+    return is_starved ? fail_starved(self, left) : DITTO_OK;
 }
 
 /* -- taking -- */
@@ -175,7 +187,7 @@ static ditto_status end_of(struct dti_replica *self, struct ditto_iterator *it, 
 {
     if (status < 0) {
         ditto_error error;
-        dti_sequencer_error(&it->consumer[self->id].pipeline->sequencer, &error);
+        dti_sequencer_error(&it->consumer[self->id].failed->sequencer, &error);
         error.replica = (int32_t)self->id;
         error.function = dti_public_function;
         dti_error_set(&error);
@@ -183,10 +195,20 @@ static ditto_status end_of(struct dti_replica *self, struct ditto_iterator *it, 
     return status;
 }
 
+/* In the place of the next batch. */
+static ditto_status end_with_error(struct dti_replica *self, struct ditto_iterator *it)
+{
+    struct dti_consumer *c = &it->consumer[self->id];
+    ditto_error error;
+    dti_sequencer_error(&c->failed->sequencer, &error);
+    c->last = error.status;
+    return end_of(self, it, c->last);
+}
+
 static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, ditto_batch *out, uint64_t *bytes)
 {
     struct dti_consumer *c = &it->consumer[self->id];
-    struct dti_slot *slot;
+    enum dti_turn turn;
     bool waited = false;
     if (c->last != DITTO_OK)
         return end_of(self, it, c->last);
@@ -194,8 +216,11 @@ static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, dit
         dti_waitroom_signal(&it->room, self->id);
     if (dti_team_forked(self->team))
         return dti_fail_forked();
-    for (; (slot = dti_ring_peek(&c->ring)) == NULL; waited = true)
+    for (; (turn = dti_order_turn(it, self->id)) == DTI_TURN_WAITS; waited = true)
         DTI_TRY(wait_for_batch(self, it));
+    if (turn == DTI_TURN_ERROR)
+        return end_with_error(self, it);
+    const struct dti_slot *slot = dti_ring_peek(&c->ring);
     c->last = slot->status;
     if (slot->status != DITTO_OK && (slot->status == DITTO_END_OF_INPUT || slot->rows == 0))
         return end_of(self, it, slot->status);

@@ -123,7 +123,7 @@ static ditto_status make_pipelines(struct ditto_iterator *it)
             .board = &it->board,
         };
         for (uint32_t j = 0; j < it->plan.replicas_each; j++)
-            it->consumer[p->first_replica + j].pipeline = p;
+            it->consumer[p->first_replica + j].pipeline = it->consumer[p->first_replica + j].failed = p;
     }
     return lay_out(it);
 }
@@ -143,7 +143,7 @@ static ditto_status open_in_context(struct ditto_iterator *it)
         DTI_TRY(dti_sequencer_init(&p->sequencer, &options));
         if (goes_on)
             DTI_TRY(dti_state_read(it, p, &state));
-        DTI_TRY(dti_order_init(p, it->plan.producers > 1));
+        DTI_TRY(dti_order_init(p, it->plan.producers > 1 || it->plan.pipelines > 1));
     }
     if (!goes_on)
         return DITTO_OK;
@@ -264,8 +264,12 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
     it->plan = *plan;
     it->producers = plan->pipelines * plan->producers;
     it->begin_ns = dti_now_ns();
-    it->board =
-        (struct dti_board){ plan->pipelines, plan->is_static, zeroed(plan->pipelines, sizeof *it->board.notice) };
+    it->board = (struct dti_board){ .pipelines = plan->pipelines,
+                                    .all_or_none = plan->is_static,
+                                    .end_at_error = plan->is_static || plan->sharing == DTI_SHARE_ROWS,
+                                    .notice = zeroed(plan->pipelines, sizeof *it->board.notice) };
+    for (uint32_t w = 0; it->board.notice != NULL && w < plan->pipelines; w++)
+        atomic_init(&it->board.notice[w].failed, DTI_NO_POINT);
     it->pipeline = zeroed(plan->pipelines, sizeof *it->pipeline);
     it->producer = zeroed(it->producers, sizeof *it->producer);
     it->consumer = zeroed(team->n, sizeof *it->consumer);

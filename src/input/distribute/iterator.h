@@ -2,6 +2,7 @@
 #ifndef DTI_ITERATOR_H
 #define DTI_ITERATOR_H
 
+#include "input/distribute/order.h"
 #include "input/distribute/sequencer.h"
 #include "input/input.h"
 
@@ -17,18 +18,6 @@ struct dti_producer {
     struct dti_mask affinity;
     bool has_affinity;
     alignas(DTI_LINE_PAIR) _Atomic uint64_t waiting_ns, filling_ns; /* written by itself */
-};
-
-/* order.c: in which order the batches of a pipeline are handed over. */
-struct dti_order {
-    /* Constant, on lines that nobody writes: consumers look at them while they wait. */
-    alignas(DTI_LINE_PAIR) bool needed; /* else producers hand over at once what they have finished */
-    /* [replicas * slots], of a slot of each ring: ticket + 1 if it is finished and not handed over, else 0. Under the lock. */
-    uint64_t *finished;
-    /* Under the lock. */
-    alignas(DTI_LINE_PAIR) pthread_mutex_t lock;
-    _Atomic uint64_t next; /* step * replicas + replica of the batch that is handed over next; consumers read it, too */
-    ditto_status end;      /* what was handed over last: if it is not DITTO_OK, everything behind it is this */
 };
 
 /* One order of rows, and the replicas that share it: first_replica .. first_replica + R - 1. */
@@ -47,6 +36,15 @@ struct dti_consumer {
     struct dti_pipeline *pipeline;
     struct dti_crew_of_node *crew;
     ditto_status last; /* behind the batch that was taken last; OK: more may come */
+    /* The pipeline whose error `last` is, if it is one. */
+    struct dti_pipeline *failed;
+
+    /* All pipelines have handed over the batches of the places below it, and there is no error among them. */
+    uint64_t safe;
+
+    /* The replica waits until all pipelines have handed over the batches of the places below it. */
+    uint64_t limit;
+
     /* Its own to write. */
     _Atomic uint64_t wait_ns, taken, rows, bytes, ready;
 };
@@ -100,15 +98,6 @@ void dti_producers_forget(
     struct ditto_iterator *iterator); /* in a child after fork: they are not there, but still counted */
 void dti_producers_free(struct ditto_iterator *iterator);
 uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines);
-
-/* -- order.c -- */
-/* The pipeline's sequencer is at its first step. NO_MEMORY */
-ditto_status dti_order_init(struct dti_pipeline *pipeline, bool several_producers);
-void dti_order_free(struct dti_pipeline *pipeline); /* zeroed is allowed */
-/* A producer has filled the slot of a ticket. True: batches were handed over, whether this one or others. */
-bool dti_order_finish(struct dti_pipeline *pipeline, const struct dti_ticket *ticket);
-/* Any thread: the ticket of one of the pipeline's replicas before which nothing else is handed over. False: that is not known. */
-bool dti_order_awaits(const struct dti_pipeline *pipeline, uint32_t *replica, uint64_t *ticket);
 
 /* -- state.c -- */
 /* Checks the head of plan.state: which pass goes on is known then; and, of each sequencer in turn, reads where it goes on. */

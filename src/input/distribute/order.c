@@ -1,8 +1,4 @@
-/* src/input/distribute/order.c - the order in which a pipeline's batches are handed over to their replicas: that of rows.
- *
- * Producers finish batches in any order. A batch is handed over only when all batches before it have been read without an error, because
- * rows behind an error are given to nobody, and whether there is one is known only then. The producer that closes a gap hands over what
- * the others have finished behind it. One producer alone finishes batches in this order anyway. */
+/* src/input/distribute/order.c - handing over batches in the order of rows. Argued in order.h. */
 #include "input/distribute/iterator.h"
 
 #include <stdlib.h>
@@ -12,15 +8,30 @@ static uint32_t replicas_of(const struct dti_pipeline *p)
     return p->sequencer.o.cut.replicas;
 }
 
-ditto_status dti_order_init(struct dti_pipeline *p, bool several_producers)
+/* The ticket of step * replicas + replica. False: there is none, because the replica has gone on behind this
+ * step when the position was restored. */
+static bool ticket_of(const struct dti_pipeline *p, uint64_t place, uint32_t *replica, uint64_t *ticket)
+{
+    uint64_t step = place / replicas_of(p), begins;
+    *replica = (uint32_t)(place % replicas_of(p));
+    begins = p->sequencer.begins[*replica];
+    *ticket = step - begins;
+    return step >= begins;
+}
+
+ditto_status dti_order_init(struct dti_pipeline *p, bool needed)
 {
     struct dti_order *o = &p->order;
+    uint32_t replica;
+    uint64_t ticket, next = p->sequencer.first * replicas_of(p);
     pthread_mutex_init(&o->lock, NULL);
-    atomic_init(&o->next, p->sequencer.first * replicas_of(p));
+    while (!ticket_of(p, next, &replica, &ticket))
+        next++;
+    atomic_init(&o->next, next);
     o->finished = calloc((size_t)replicas_of(p) * p->sequencer.o.slots, sizeof *o->finished);
     if (o->finished == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to hand over batches to %u replicas", replicas_of(p));
-    o->needed = several_producers;
+    o->needed = needed;
     return DITTO_OK;
 }
 
@@ -32,18 +43,7 @@ void dti_order_free(struct dti_pipeline *p)
     pthread_mutex_destroy(&p->order.lock);
 }
 
-/* The ticket of a place, which is step * replicas + replica. False: there is none, because the replica has gone on behind this step
- * when the position was restored. */
-static bool ticket_of(const struct dti_pipeline *p, uint64_t place, uint32_t *replica, uint64_t *ticket)
-{
-    uint64_t step = place / replicas_of(p), begins;
-    *replica = (uint32_t)(place % replicas_of(p));
-    begins = p->sequencer.begins[*replica];
-    *ticket = step - begins;
-    return step >= begins;
-}
-
-/* All under the lock from here on. */
+/* -- producers: all under the lock -- */
 
 static uint64_t *finished_of(const struct dti_pipeline *p, uint32_t replica, uint64_t ticket)
 {
@@ -85,7 +85,8 @@ static bool hand_over_next(struct dti_pipeline *p)
         o->end = dti_ring_slot(p->sequencer.o.ring[replica], ticket)->status;
         publish(p, replica, ticket); /* with the rows in front of its error */
     }
-    atomic_store_explicit(&o->next, place + 1, memory_order_release); /* pairs with dti_order_awaits */
+    /* N0; pairs with dti_order_awaits, too */
+    atomic_store_explicit(&o->next, place + 1, memory_order_release);
     return true;
 }
 
@@ -101,15 +102,97 @@ bool dti_order_finish(struct dti_pipeline *p, const struct dti_ticket *ticket)
     *finished_of(p, ticket->replica, ticket->number) = ticket->number + 1;
     while (o->end == DITTO_OK && hand_over_next(p))
         any = true;
-    if (o->end != DITTO_OK)
+    if (o->end != DITTO_OK) {
         end_rest(p);
+        atomic_store_explicit(&o->next, DTI_ORDER_ENDED, memory_order_release); /* N0 */
+    }
     any |= o->end != DITTO_OK;
     pthread_mutex_unlock(&o->lock);
     return any;
 }
 
+/* -- consumers -- */
+
 bool dti_order_awaits(const struct dti_pipeline *p, uint32_t *replica, uint64_t *ticket)
 {
+    if (!p->order.needed)
+        return false;
     /* acquire: pairs with hand_over_next */
-    return p->order.needed && ticket_of(p, atomic_load_explicit(&p->order.next, memory_order_acquire), replica, ticket);
+    uint64_t next = atomic_load_explicit(&p->order.next, memory_order_acquire);
+    return next != DTI_ORDER_ENDED && ticket_of(p, next, replica, ticket);
+}
+
+#define NO_PLACE (DTI_NO_POINT / 2)
+
+uint64_t dti_order_reached(const struct dti_pipeline *p)
+{
+    uint64_t next = atomic_load_explicit(&p->order.next, memory_order_acquire); /* N1 */
+    return next == DTI_ORDER_ENDED
+               ? NO_PLACE
+               : dti_sequencer_place(&p->sequencer, next / replicas_of(p), (uint32_t)(next % replicas_of(p)));
+}
+
+/* The place up to which all pipelines have handed over their batches. */
+static uint64_t reached_by_all(const struct ditto_iterator *it)
+{
+    uint64_t least = NO_PLACE;
+    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
+        uint64_t own = dti_order_reached(&it->pipeline[w]);
+        least = own < least ? own : least;
+    }
+    return least;
+}
+
+/* The point of the first error that is known of. */
+static uint64_t first_error(const struct ditto_iterator *it, struct dti_pipeline **failed)
+{
+    uint64_t first = DTI_NO_POINT;
+    *failed = NULL;
+    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
+        /* acquire: pairs with publish() in sequencer.c */
+        uint64_t own = atomic_load_explicit(&it->board.notice[w].failed, memory_order_acquire);
+        if (own < first) {
+            first = own;
+            *failed = &it->pipeline[w];
+        }
+    }
+    return first;
+}
+
+/* Whether a replica waits for other pipelines before it takes what is in its next slot. */
+static bool depends_on_others(const struct ditto_iterator *it, const struct dti_slot *slot)
+{
+    if (it->plan.pipelines == 1)
+        return false;
+    return it->board.end_at_error || (slot != NULL && slot->by_others && slot->status >= 0);
+}
+
+enum dti_turn dti_order_turn(struct ditto_iterator *it, uint32_t replica)
+{
+    struct dti_consumer *c = &it->consumer[replica];
+    const struct dti_sequencer *s = &c->pipeline->sequencer;
+    const struct dti_slot *slot = dti_ring_peek(&c->ring);
+    enum dti_turn own = slot != NULL ? DTI_TURN_BATCH : DTI_TURN_WAITS;
+    if (!depends_on_others(it, slot))
+        return own;
+    /* All pipelines end in one step. The end comes behind all steps before, and behind an error of any
+     * pipeline. */
+    bool at_end = slot != NULL && slot->status == DITTO_END_OF_INPUT;
+    uint32_t j = replica - c->pipeline->first_replica;
+    uint64_t step = s->begins[j] + c->ring.next;
+    uint64_t place = at_end ? step * it->team->n : dti_sequencer_place(s, step, j);
+    if (place < c->safe && !at_end)
+        return own;
+    uint64_t reached = reached_by_all(it); /* before the errors: N1 */
+    struct dti_pipeline *failed;
+    uint64_t error = first_error(it, &failed), behind = error / 2 + error % 2;
+    bool fails = failed != NULL && (at_end || behind <= place);
+    c->safe = reached < behind ? reached : behind;
+    c->limit = place < behind ? place : behind;
+    if (c->limit > reached)
+        return DTI_TURN_WAITS;
+    if (!fails)
+        return own;
+    c->failed = failed;
+    return DTI_TURN_ERROR;
 }

@@ -195,6 +195,7 @@ static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
     slot->rows = ticket->count;
     slot->step = ticket->step;
     slot->status = ticket->status;
+    slot->by_others = ticket->by_others;
     slot->producer = p->number;
     slot->begin_ns = begin;
     for (uint32_t k = 0; k < p->pipeline->dataset->components; k++)

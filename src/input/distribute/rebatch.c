@@ -92,7 +92,7 @@ bool dti_cut_exists(const struct dti_cut *cut, uint64_t want, uint64_t got, bool
 enum dti_outcome dti_cut_outcome(bool all_or_none, uint32_t pipelines, uint32_t with, uint32_t without, bool own)
 {
     if (all_or_none)
-        return without > 0 ? DTI_STEP_NONE : with == pipelines ? DTI_STEP_ROWS : DTI_STEP_UNKNOWN;
+        return with + without < pipelines ? DTI_STEP_UNKNOWN : without > 0 ? DTI_STEP_NONE : DTI_STEP_ROWS;
     if (own)
         return DTI_STEP_ROWS;
     return with > 0 ? DTI_STEP_EMPTY : without == pipelines ? DTI_STEP_NONE : DTI_STEP_UNKNOWN;

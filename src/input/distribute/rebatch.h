@@ -78,7 +78,8 @@ enum dti_outcome {
 
 /* Of `pipelines` pipelines, `with` have cut the step and `without` have ended before it.
  *   own          this pipeline has cut it
- *   all_or_none  a step exists if all pipelines have cut it (DTI_SHORT_NEVER), else if any has */
+ *   all_or_none  a step exists if all pipelines have cut it (DTI_SHORT_NEVER), else if any has. Whether it
+ *                exists is said when all have come to it: one of them may come to an error there */
 enum dti_outcome dti_cut_outcome(bool all_or_none, uint32_t pipelines, uint32_t with, uint32_t without, bool own);
 
 #endif

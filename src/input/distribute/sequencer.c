@@ -64,15 +64,16 @@ void dti_sequencer_free(struct dti_sequencer *s)
 
 /* -- cutting -- */
 
-static uint64_t place_of(const struct dti_sequencer *s, uint64_t step, uint32_t replica)
+uint64_t dti_sequencer_place(const struct dti_sequencer *s, uint64_t step, uint32_t replica)
 {
-    return step * s->o.cut.replicas + replica;
+    const struct dti_cut *cut = &s->o.cut;
+    return (step * cut->pipelines + cut->pipeline) * cut->replicas + replica;
 }
 
-static void end_with(struct dti_sequencer *s, ditto_status status, uint64_t place, const ditto_error *error)
+static void end_with(struct dti_sequencer *s, ditto_status status, uint64_t point, const ditto_error *error)
 {
     s->end = status;
-    s->end_place = place;
+    s->end_point = point;
     if (status < 0)
         s->error = *error;
 }
@@ -112,6 +113,8 @@ static bool has_more(struct dti_sequencer *s)
 static void publish(struct dti_sequencer *s)
 {
     struct dti_notice *own = &s->o.board->notice[s->o.cut.pipeline];
+    if (s->end < 0) /* release: pairs with first_error in order.c */
+        atomic_store_explicit(&own->failed, s->end_point, memory_order_release);
     atomic_store_explicit(&own->steps, s->cut, memory_order_release); /* pairs with dti_board_knows */
     if (s->end != DITTO_OK)
         atomic_store_explicit(&own->ended, true, memory_order_release); /* the same */
@@ -133,7 +136,7 @@ static void cut_step(struct dti_sequencer *s)
     else {
         s->short_of = step->count;
         step->count = 0;
-        end_with(s, s->source, place_of(s, s->cut, 0), &s->source_error);
+        end_with(s, s->source, 2 * dti_sequencer_place(s, s->cut, 0), &s->source_error);
     }
     atomic_fetch_add_explicit(&s->choosing_ns, dti_now_ns() - begin, memory_order_relaxed); /* for reports */
     publish(s);
@@ -233,7 +236,8 @@ static enum dti_take take(struct dti_sequencer *s, struct dti_crew_of_node *crew
         cut_step(s);
     }
     enum dti_outcome outcome = outcome_of(s->o.board, s->o.cut.pipeline, ticket->step);
-    if (s->end < 0 && place_of(s, ticket->step, r) >= s->end_place)
+    ticket->by_others = outcome != DTI_STEP_ROWS;
+    if (s->end < 0 && 2 * dti_sequencer_place(s, ticket->step, r) >= s->end_point)
         ticket->status = s->end;
     else if (outcome == DTI_STEP_UNKNOWN)
         return block(crew, ticket, DTI_BLOCKED_BY_BOARD, ticket->step);
@@ -259,11 +263,11 @@ enum dti_take dti_sequencer_take(struct dti_sequencer *s, struct dti_crew_of_nod
 
 ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket *ticket)
 {
-    uint64_t behind = place_of(s, ticket->step, ticket->replica) + 1;
+    uint64_t point = 2 * dti_sequencer_place(s, ticket->step, ticket->replica) + 1;
     pthread_mutex_lock(&s->lock);
     /* Of several ends the first in the order of rows holds; an end of the rows that were chosen comes behind the last of them. */
-    if (s->end == DITTO_OK || behind <= s->end_place)
-        end_with(s, dti_error_get()->status, behind, dti_error_get());
+    if (s->end == DITTO_OK || point < s->end_point)
+        end_with(s, dti_error_get()->status, point, dti_error_get());
     s->ended[ticket->replica] = true;
     ditto_status status = s->end < 0 ? s->end : dti_error_get()->status;
     publish(s);

@@ -28,14 +28,33 @@
 
 #include <pthread.h>
 
+/* All batches of an iterator are in one order, that of steps and, within a step, of replicas: the batch that
+ * replica r of N gets in step t has the place t * N + r. An error of the input is at a point of this order:
+ * 2 * place is in front of a batch, the first one for which the pipeline can't choose rows, and 2 * place + 1
+ * is in the batch, which has a row that can't be read. */
+#define DTI_NO_POINT UINT64_MAX
+
 /* What a pipeline tells the others. */
 struct dti_notice {
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t steps; /* that have rows, cut so far */
-    _Atomic bool ended;                            /* no more will; after steps */
+    /* The number of steps with rows that it has cut so far. */
+    alignas(DTI_LINE_PAIR) _Atomic uint64_t steps;
+
+    /* Whether it will cut no more. Written behind `steps` and `failed`. */
+    _Atomic bool ended;
+
+    /* The point of its first error that is known so far, or DTI_NO_POINT. It only ever goes down. */
+    _Atomic uint64_t failed;
 };
+
 struct dti_board {
     uint32_t pipelines;
-    bool all_or_none;          /* a step exists if all of them have cut it, not any */
+
+    /* A step exists if all pipelines have cut it. Otherwise it exists if any has. */
+    bool all_or_none;
+
+    /* An error of one pipeline ends the others at its point. Otherwise they go on with rows of their own. */
+    bool end_at_error;
+
     struct dti_notice *notice; /* [pipelines] */
 };
 
@@ -88,7 +107,7 @@ struct dti_sequencer {
     ditto_status source;     /* what the cursor came to, with its error; OK: it may have more */
     ditto_error source_error;
     ditto_status end;   /* OK while tickets may have rows; then END_OF_INPUT or the first error in the order of rows */
-    uint64_t end_place; /* the first (step * replicas + replica) that it holds for */
+    uint64_t end_point; /* where; it holds for all places behind */
     ditto_error error;
     _Atomic uint64_t choosing_ns; /* spent in cutting steps; written under the lock, read for reports */
 };
@@ -99,6 +118,7 @@ struct dti_ticket {
     uint64_t number, step, count;
     struct dti_rows rows;
     ditto_status status;
+    bool by_others; /* its pipeline has not cut the step: it is a batch of no rows, or the end */
 };
 
 /* Zeroed before. Errors of opening the dataset; NO_MEMORY. */
@@ -116,8 +136,10 @@ enum dti_take dti_sequencer_take(struct dti_sequencer *s, struct dti_crew_of_nod
 /* Does a step exist? True when that is known. */
 bool dti_board_knows(const struct dti_board *board, uint32_t pipeline, uint64_t step);
 /* Reading failed for a ticket, with the calling thread's error record: the queue ends there, the others behind it. Returns the status
- * that the queue shall end with. */
+ * that the queue shall end with. The board shows the error when it returns. */
 ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket *ticket);
+/* The place of a step of one of the pipeline's own replicas. */
+uint64_t dti_sequencer_place(const struct dti_sequencer *s, uint64_t step, uint32_t replica);
 /* -- A consumer -- */
 void dti_sequencer_error(struct dti_sequencer *s, ditto_error *out); /* that has seen an end */
 

@@ -20,6 +20,7 @@ struct dti_slot {
     alignas(DTI_LINE_PAIR) _Atomic uint64_t turn;
     uint64_t rows, step;
     ditto_status status; /* not OK: nothing follows these rows */
+    bool by_others;      /* as of its ticket: sequencer.h */
     uint32_t producer;   /* the team's number of the one that filled it, and when: for traces */
     uint64_t begin_ns, end_ns;
     char *payload;
