@@ -17,8 +17,7 @@ static void say(const char *function, const char *how, const char *advice)
     char line[400], replica[32] = "";
     if (dti_error_replica >= 0)
         snprintf(replica, sizeof replica, " on replica %d", (int)dti_error_replica);
-    snprintf(line, sizeof line, "ditto: %s%s was left by %s%s%s: %s\n", function, replica, how,
-             dti_public_function[0] != '\0' ? " inside " : "", dti_public_function, advice);
+    snprintf(line, sizeof line, "ditto: %s%s was left by %s: %s\n", function, replica, how, advice);
     if (write(STDERR_FILENO, line, strlen(line)) < 0)
         return; /* there is nowhere else to say it */
 }

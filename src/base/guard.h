@@ -12,15 +12,26 @@
 #ifndef DTI_GUARD_H
 #define DTI_GUARD_H
 
+#include "base/status.h"
+
 /* An attribute of the function that calls the user's. It gives that function a frame of its own, so that the
  * mark belongs to this one call. */
 #define DTI_GUARDED __attribute__((noinline))
 
-#if defined(__ELF__) && !defined(__arm__) /* 32-bit ARM has unwind tables of another form */
+/* Before the call, once in a block. `function_` is a string literal that names the user's function: "the
+ * function given to ...". */
+#define DTI_GUARD(function_)                                 \
+    const char *const guard_function_ = dti_public_function; \
+    DTI_GUARD_FRAME(function_)
 
-/* Stands before the call. `function_` is a string literal that names the user's function, as in "the function
- * given to ...". */
-#define DTI_GUARD(function_)                                            \
+/* After the call. The user's function may have called public functions, and errors would name those. The asm
+ * keeps the compiler from jumping to the user's function, which would leave no frame of ours. */
+#define DTI_GUARD_END()                \
+    __asm__ volatile("" ::: "memory"); \
+    dti_public_function = guard_function_
+
+#if defined(__ELF__) && !defined(__arm__) /* 32-bit ARM has unwind tables of another form */
+#define DTI_GUARD_FRAME(function_)                                      \
     __asm__ volatile(".pushsection .rodata.dti_guard,\"a\",@progbits\n" \
                      ".Ldti_guard%=:\n"                                 \
                      "\t.asciz \"" function_ "\"\n"                     \
@@ -29,11 +40,7 @@
                      "\t.cfi_lsda 0x1b, .Ldti_guard%=" ::               \
                          : "memory")
 #else
-#define DTI_GUARD(function_) ((void)0)
+#define DTI_GUARD_FRAME(function_) ((void)0)
 #endif
-
-/* Stands after the call. Without it the compiler might jump to the user's function, and leave no frame of the
- * library. */
-#define DTI_GUARD_END() __asm__ volatile("" ::: "memory")
 
 #endif

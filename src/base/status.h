@@ -36,7 +36,7 @@ void dti_vfail(ditto_status status, int error_number, const char *format, va_lis
 ditto_status dti_where(ditto_status status, const char *format, ...) DITTO_PRINTF(2, 3);
 
 /* The public function that the thread is in, for ditto_error.function: the innermost one that the user's
- * code called. It is "" on a thread that is in none. A thread that works for a call on another thread (a
+ * code called. On a thread that is in none it is the last one, or "". A thread that works for a call on another thread (a
  * replica, a helper) takes the caller's name with dti_public_enter for as long as it does. */
 extern DTI_COMPANION _Thread_local const char *dti_public_function;
 
@@ -52,21 +52,30 @@ static inline void dti_public_leave(const char *const *outer)
     dti_public_function = *outer;
 }
 
-/* The first line of each function in api_*.c. Errors name the function until it returns. If calls are
- * counted, this one is. */
-#define DTI_ENTER()                                                                        \
-    static struct dti_usage usage_;                                                        \
-    __attribute__((cleanup(dti_public_leave), unused)) const char *const outer_function_ = \
-        dti_public_call(__func__, &usage_)
-static inline const char *dti_public_call(const char *name, struct dti_usage *usage)
+/* The first line of each function in api_*.c: errors name the function. If calls are counted, this one is. The
+ * name stays when the function has returned, because putting the former one back would cost each call more than
+ * it is worth: only a caller inside the library would notice. DTI_OWN puts it back, and DTI_GUARD does around a
+ * call of the user's function. */
+#define DTI_ENTER()                 \
+    static struct dti_usage usage_; \
+    dti_public_call(__func__, &usage_)
+static inline void dti_public_call(const char *name, struct dti_usage *usage)
 {
     if (__builtin_expect(atomic_load_explicit(&dti_usage_on, memory_order_relaxed), 0))
         dti_usage_count(usage, name);
-    return dti_public_enter(name);
+    dti_public_function = name;
 }
 
-/* The status of a public function that the library itself has called: the record of its failure then names
- * the function that the user called, which is the one that the thread is in. */
+/* The status of a public function that the library itself calls. The record of its failure names the function
+ * that the user called, which is the one that the thread is in. */
+#define DTI_OWN(call)                                    \
+    __extension__({                                      \
+        const char *own_function_ = dti_public_function; \
+        ditto_status own_status_ = (call);               \
+        dti_public_function = own_function_;             \
+        dti_own(own_status_);                            \
+    })
+/* The same of a failure that was recorded before, on another thread or by another call. */
 DTI_COMPANION ditto_status dti_own(ditto_status status);
 
 /* Counts the failures that this thread has recorded: tells a fresh record from an old one. */

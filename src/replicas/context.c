@@ -30,8 +30,9 @@ void dti_frame_end_scope(void)
     dti_frame_top = scope->below;
     if (scope->pinned)
         dti_affinity_restore(&scope->saved);
-    /* relaxed: a count; a thread that enters a scope while another destroys the strategy is beyond help */
-    atomic_fetch_sub_explicit(&scope->team->scopes, 1, memory_order_relaxed);
+    /* release: pairs with the acquire of a destroy, which then sees what the calls in the scope did. The last look
+     * at the team: another thread may destroy it now. */
+    atomic_fetch_sub_explicit(&scope->team->scopes, 1, memory_order_release);
     free(scope);
 }
 

@@ -193,7 +193,7 @@ ditto_status dti_watch(ditto_strategy *strategy, struct dti_dependent *dependent
 struct dti_gate *dti_strategy_hold(ditto_strategy *strategy)
 {
     struct dti_gate *held = NULL;
-    (void)dti_team_hold(dti_team_of(strategy), &dti_team_of(strategy)->gate, &held);
+    dti_team_hold_itself(dti_team_of(strategy), &held);
     return held;
 }
 

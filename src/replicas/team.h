@@ -280,13 +280,21 @@ static inline bool dti_team_hold(const struct dti_team *team, struct dti_gate *g
     *held = open ? gate : NULL;
     return open;
 }
+/* The same for the team's own gate. A thread in the strategy's scope need not enter it: no strategy is destroyed
+ * while its scope is entered on any thread. */
+static inline void dti_team_hold_itself(struct dti_team *team, struct dti_gate **held)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (top == NULL || top->team != team || !top->is_scope)
+        (void)dti_team_hold(team, &team->gate, held);
+}
 /* Stands first in a public function that takes a strategy in cross-replica context. NULL is INVALID. Any
  * other strategy is not destroyed before the function returns. Passing a strategy that has already been
  * destroyed is an error of the caller, and is not detected. */
 #define DTI_HOLD_STRATEGY(strategy)                \
     DTI_TRY(dti_not_null((strategy), "strategy")); \
     DTI_LEAVES_GATE(held_strategy_, NULL);         \
-    (void)dti_team_hold(dti_team_of(strategy), &dti_team_of(strategy)->gate, &held_strategy_)
+    dti_team_hold_itself(dti_team_of(strategy), &held_strategy_)
 
 /* -- The replica's own thread -- */
 /* Of an error that the user's function returned: a record with a message, unless it has written one since then. */

@@ -40,10 +40,10 @@ static ditto_status create(ditto_strategy *strategy, ditto_value *const *argumen
     (void)arguments;
     (void)count;
     DTI_TRY(check_alike(strategy));
-    DTI_TRY(dti_own(ditto_variable_create(strategy, c->initial, c->options, &variable)));
+    DTI_TRY(DTI_OWN(ditto_variable_create(strategy, c->initial, c->options, &variable)));
     ditto_status status = dti_value_make_variable(strategy, variable, result);
     if (status != DITTO_OK)
-        (void)ditto_variable_destroy(variable);
+        (void)DTI_OWN(ditto_variable_destroy(variable));
     return status;
 }
 

@@ -24,7 +24,7 @@ static ditto_status look_at(const ditto_strategy *strategy, uint32_t replica, di
     const struct dti_team *team = strategy->base.team;
     ditto_place place;
     DTI_TRY(check_replica(team, replica));
-    DTI_TRY(dti_own(ditto_placement_get(strategy->placement, replica, 0, &place)));
+    DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, 0, &place)));
     const struct dti_replica *r = &team->replica[replica];
     struct dti_arena_report memory = dti_arena_inspect(r->arena);
     dti_elsewhere_inspect(r->elsewhere, &memory);
@@ -37,7 +37,7 @@ static ditto_status look_at(const ditto_strategy *strategy, uint32_t replica, di
                                  .arena_bytes = memory.mapped_bytes,
                                  .pages_elsewhere = memory.pages_elsewhere };
     for (uint32_t d = 0; d < r->pus; d++) {
-        DTI_TRY(dti_own(ditto_placement_get(strategy->placement, replica, d, &place)));
+        DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, d, &place)));
         uint32_t strangers = strangers_on(team, &place);
         out->strangers = strangers > out->strangers ? strangers : out->strangers;
     }
@@ -53,7 +53,7 @@ static ditto_status look_at_device(const ditto_strategy *strategy, uint32_t repl
     const struct dti_replica *r = &team->replica[replica];
     if (device >= r->crew->devices)
         return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u", device, replica, r->crew->devices);
-    DTI_TRY(dti_own(ditto_placement_get(strategy->placement, replica, device, &place)));
+    DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, device, &place)));
     const struct dti_device *d = &r->crew->device[device];
     *out = (ditto_device_info){ .place = place,
                                 .strangers = strangers_on(team, &place),

@@ -33,9 +33,11 @@ static ditto_status step_on(struct dti_replica *r, ditto_replica *self, struct d
 {
     ditto_batch batch;
     uint64_t done = 0;
+    const char *function = dti_public_function;
     ditto_status status = DITTO_OK;
     for (; done < call->steps; done++) {
-        status = dti_own(ditto_next(self, call->iterator, &batch));
+        dti_public_leave(&function); /* the step before may have called public functions */
+        status = DTI_OWN(ditto_next(self, call->iterator, &batch));
         if (status != DITTO_OK)
             break;
         dti_results_again(r, call);

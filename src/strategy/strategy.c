@@ -194,8 +194,9 @@ static ditto_status close(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
     DTI_TRY(dti_team_close(team));
-    /* relaxed: entering a scope is a call, and there is none */
-    if (atomic_load_explicit(&team->scopes, memory_order_relaxed) == 0)
+    /* acquire: pairs with the release in dti_frame_end_scope, so that the calls in a scope that has been left are
+     * done. Entering one is a call that enters the gate, and there is none. */
+    if (atomic_load_explicit(&team->scopes, memory_order_acquire) == 0)
         return DITTO_OK;
     ditto_status status = fail_entered(team);
     dti_team_reopen(team);

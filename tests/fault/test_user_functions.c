@@ -381,8 +381,14 @@ static int expire_in_a_pause(void *replicas)
     options.run_timeout_ms = 2;
     options.caller = DITTO_CALLER_WAITS;
     REQUIRE(make(*(uint32_t *)replicas, &options, &strategy));
-    for (int i = 0; i < test_trials(1500); i++)
+    for (int i = 0; i < test_trials(1500); i++) {
         REQUIRE(ditto_strategy_run(strategy, merge_without_end, NULL) == DITTO_ERR_TIMED_OUT);
+        if (strstr(ditto_last_error()->message, "poisoned") == NULL)
+            continue;
+        /* A busy machine has kept a replica from its PU for longer than it is waited for. */
+        (void)ditto_strategy_destroy(strategy);
+        REQUIRE(make(*(uint32_t *)replicas, &options, &strategy));
+    }
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
     return 0;
 }

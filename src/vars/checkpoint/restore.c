@@ -125,9 +125,9 @@ static ditto_status write_value(const struct restoring *r, const struct moving *
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every move has its entry */
     ditto_tensor value = m->entry->spec;
     value.data = m->value;
-    ditto_status status = m->variable != NULL ? ditto_variable_assign(m->variable, m->value, ditto_tensor_bytes(&value))
-                                              : ditto_strategy_restore_value(r->strategy, m->entry->name, &value);
-    return dti_own(status);
+    if (m->variable == NULL)
+        return DTI_OWN(ditto_strategy_restore_value(r->strategy, m->entry->name, &value));
+    return DTI_OWN(ditto_variable_assign(m->variable, m->value, ditto_tensor_bytes(&value)));
 }
 
 /* What is held costs memory, so it goes first: the rest can't fail any more. */

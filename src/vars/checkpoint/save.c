@@ -142,7 +142,7 @@ static const void *row_of(ditto_variable *v, const struct dti_entry *entry)
     ditto_error before = *dti_error_get();
     if (entry->synchronization != DITTO_ON_WRITE)
         return NULL;
-    bool one = ditto_variable_component(v, 0, &data) == DITTO_OK;
+    bool one = DTI_OWN(ditto_variable_component(v, 0, &data)) == DITTO_OK;
     if (!one)
         dti_error_set(&before);
     return one ? data : NULL;
@@ -171,7 +171,7 @@ ditto_status dti_save_copy(struct dti_contents *c, ditto_variable *const *variab
         if (c->entry[i].own && bytes != 0)
             memcpy(snapshot->memory + at, c->entry[i].data, bytes);
         else if (!c->entry[i].own)
-            DTI_TRY(dti_own(ditto_variable_read(variable[i], snapshot->memory + at, bytes)));
+            DTI_TRY(DTI_OWN(ditto_variable_read(variable[i], snapshot->memory + at, bytes)));
         c->entry[i].data = snapshot->memory + at;
         at += padded(bytes);
     }
