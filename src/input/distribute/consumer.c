@@ -142,12 +142,13 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
         dti_replica_stop_late(self, &deadline);
         return DITTO_ERR_TIMED_OUT;
     }
-    bool is_starved = starved(it, self->id, &left); /* looked at first: a batch may have come before */
     if (dti_order_turn(it, self->id) != DTI_TURN_WAITS)
         return DITTO_OK;
     if (dti_stopped(&self->team->stop))
         return dti_team_stop_status(self->team);
-    return is_starved ? fail_starved(self, left) : DITTO_OK;
+    /* A batch may have come after that look, and before nothing could come any more: looks once more. */
+    return starved(it, self->id, &left) && dti_order_turn(it, self->id) == DTI_TURN_WAITS ? fail_starved(self, left)
+                                                                                          : DITTO_OK;
 }
 
 /* -- taking -- */
