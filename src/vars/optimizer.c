@@ -196,7 +196,8 @@ static ditto_status check_slot(const ditto_variable *v)
 static ditto_status check_slots(const struct dti_dependent *dependent)
 {
     const ditto_optimizer *o = (const ditto_optimizer *)dependent;
-    const struct dti_team *team = o->iterations->team;
+    /* relaxed: behind the gate's O1. Its own, because the team's end tells the slots after the optimizer. */
+    const struct dti_team *team = atomic_load_explicit(&dependent->home, memory_order_relaxed);
     if (team == NULL || dti_team_forked(team)) /* in a child they may be calls of threads that are not there */
         return DITTO_OK;
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
