@@ -39,7 +39,9 @@ ditto_status ditto_set_default(ditto_strategy *strategy)
     DTI_ENTER();
     if (strategy == NULL)
         return dti_scope_clear_standing();
-    DTI_HOLD_STRATEGY(strategy);
+    /* Not DTI_HOLD_STRATEGY: the scope that may stand for the gate may be the one that ends here. */
+    DTI_LEAVES_GATE(held, NULL);
+    (void)dti_team_hold(dti_team_of(strategy), &dti_team_of(strategy)->gate, &held);
     DTI_TRY(dti_strategy_check_usable(strategy));
     DTI_TRY(dti_scope_clear_standing());
     return dti_scope_enter(strategy, true);
