@@ -138,7 +138,7 @@ void dti_snapshot_free(struct dti_snapshot *s)
 /* Where the value lies in one row, and is nobody's part of it; NULL: nowhere, which is no error. */
 static const void *row_of(ditto_variable *v, const struct dti_entry *entry)
 {
-    const void *data;
+    const void *data = NULL;
     ditto_error before = *dti_error_get();
     if (entry->synchronization != DITTO_ON_WRITE)
         return NULL;
