@@ -87,7 +87,7 @@ struct dti_gates {
     struct dti_gate *few[DTI_FEW_GATES];
 };
 /* Declares `name`, without gates, and leaves those that were added at the end of the block. */
-#define DTI_LEAVES_GATES(name) __attribute__((cleanup(dti_gates_leave))) struct dti_gates name = { .room = 0 }
+#define DTI_LEAVES_GATES(name) __attribute__((cleanup(dti_gates_release))) struct dti_gates name = { .room = 0 }
 bool dti_gates_reserve(struct dti_gates *gates); /* room for one more; false: no memory */
 /* A gate that was entered, or NULL, which adds nothing. There is room for it. */
 static inline void dti_gates_add(struct dti_gates *gates, struct dti_gate *gate)
@@ -101,5 +101,10 @@ static inline void dti_gates_add(struct dti_gates *gates, struct dti_gate *gate)
         gates->more[at - DTI_FEW_GATES] = gate;
 }
 DTI_COMPANION void dti_gates_leave(struct dti_gates *gates);
+static inline void dti_gates_release(struct dti_gates *gates)
+{
+    if (gates->count != 0 || gates->more != NULL)
+        dti_gates_leave(gates);
+}
 
 #endif

@@ -27,9 +27,9 @@ ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given
     return DITTO_OK;
 }
 
-ditto_status dti_not_null(const void *pointer, const char *name)
+ditto_status dti_fail_null(const char *name)
 {
-    return pointer != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_INVALID, "%s is NULL", name);
+    return DTI_FAIL(DITTO_ERR_INVALID, "%s is NULL", name);
 }
 
 ditto_status dti_flags_check(uint32_t flags, uint32_t known, const char *field_name)

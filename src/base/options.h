@@ -12,7 +12,11 @@
 DTI_COMPANION ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given, const char *type_name);
 
 /* DITTO_ERR_INVALID when a pointer that is needed is NULL; `name` is the parameter's. */
-DTI_COMPANION ditto_status dti_not_null(const void *pointer, const char *name);
+DTI_COMPANION ditto_status dti_fail_null(const char *name);
+static inline ditto_status dti_not_null(const void *pointer, const char *name)
+{
+    return __builtin_expect(pointer != NULL, 1) ? DITTO_OK : dti_fail_null(name);
+}
 
 /* DITTO_ERR_INVALID when `flags` has a bit outside `known`: refused, never ignored. */
 ditto_status dti_flags_check(uint32_t flags, uint32_t known, const char *field_name);

@@ -23,7 +23,7 @@ ditto_status ditto_dataset_reduce(ditto_dataset *dataset, ditto_reduce_fn functi
     DTI_ENTER();
     DTI_TRY(dti_not_null(dataset, "dataset"));
     if (function == NULL)
-        return dti_not_null(NULL, "function");
+        return dti_fail_null("function");
     return dti_reduce(dataset, function, state, pass);
 }
 

@@ -32,7 +32,7 @@ ditto_status ditto_dataset_map(ditto_dataset *input, ditto_map_fn function, void
     DTI_TRY(check_input(input, out));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_map_options"));
     if (function == NULL)
-        return dti_not_null(NULL, "function");
+        return dti_fail_null("function");
     if (known.row != NULL ? known.components == 0 || known.components > DITTO_MAX_COMPONENTS : known.components != 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "a map whose rows have %u components at %p: 1 to %d", known.components,
                         (const void *)known.row, DITTO_MAX_COMPONENTS);
@@ -44,7 +44,7 @@ ditto_status ditto_dataset_filter(ditto_dataset *input, ditto_filter_fn function
     DTI_ENTER();
     DTI_TRY(check_rows(input, out, "filter"));
     if (function == NULL)
-        return dti_not_null(NULL, "function");
+        return dti_fail_null("function");
     return dti_filter_create(input, function, user, out);
 }
 

@@ -157,8 +157,7 @@ static ditto_status select_slices(ditto_value *v, uint32_t replica, ditto_value 
         (*out)->index[i] = v->index[replica];
     }
     (*out)->dense_rows = v->dense_rows;
-    (*out)->container = dti_value_keep(v);
-    (*out)->replica = replica;
+    dti_value_take_from(*out, v, replica);
     return DITTO_OK;
 }
 
@@ -171,8 +170,7 @@ ditto_status dti_look_select(ditto_value *v, uint32_t replica, ditto_value **out
     }
     if (v->kind == DITTO_NEST) {
         DTI_TRY(dti_value_make(v->strategy, DITTO_NEST, out));
-        (*out)->container = dti_value_keep(v);
-        (*out)->replica = replica;
+        dti_value_take_from(*out, v, replica);
         return dti_value_finish(*out, select_member(v, replica, *out), out);
     }
     if (v->kind == DITTO_SLICES)
@@ -185,8 +183,7 @@ ditto_status dti_look_taken(ditto_value *container, uint32_t replica, const ditt
 {
     DTI_TRY(dti_value_make(container->strategy, DITTO_PLAIN, out));
     (*out)->plain = *part;
-    (*out)->container = dti_value_keep(container);
-    (*out)->replica = replica;
+    dti_value_take_from(*out, container, replica);
     return DITTO_OK;
 }
 

@@ -68,6 +68,7 @@ ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, dit
     v->home = values;
     v->kind = kind;
     v->depth = 0;
+    v->on_variables = false;
     atomic_store_explicit(&v->references, 1, memory_order_relaxed); /* nobody else has it */
     *out = v;
     return DITTO_OK;
@@ -77,8 +78,17 @@ ditto_status dti_value_make_variable(ditto_strategy *strategy, ditto_variable *v
 {
     DTI_TRY(dti_value_make(strategy, DITTO_VARIABLE, out));
     (*out)->variable = variable;
+    (*out)->on_variables = true;
     dti_variable_keep(variable);
     return DITTO_OK;
+}
+
+void dti_value_take_from(ditto_value *v, ditto_value *container, uint32_t replica)
+{
+    v->container = dti_value_keep(container);
+    v->replica = replica;
+    /* A component that was taken from a variable lies in the variable's copy. */
+    v->on_variables = v->on_variables || container->kind == DITTO_VARIABLE;
 }
 
 static void count_allocation(const ditto_value *v)
@@ -127,6 +137,7 @@ ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *memb
     strncpy(added->name, name, sizeof added->name - 1);
     added->name[sizeof added->name - 1] = '\0';
     added->value = member;
+    nest->on_variables = nest->on_variables || member->on_variables;
     return DITTO_OK;
 }
 
@@ -268,28 +279,30 @@ ditto_status dti_value_hold(const ditto_value *value, struct dti_gates *held)
     return DITTO_OK;
 }
 
-ditto_status dti_value_hold_variables(const ditto_value *v, struct dti_gates *held)
+ditto_status dti_value_hold_its_variables(const ditto_value *v, struct dti_gates *held)
 {
     if (v->kind == DITTO_VARIABLE)
         return dti_variable_hold_kept(v->variable, held);
     for (uint32_t i = 0; i < v->members; i++)
         DTI_TRY(dti_value_hold_variables(v->member[i].value, held));
-    /* A component that was taken from a variable lies in the variable's copy. */
     bool taken = v->container != NULL && v->container->kind == DITTO_VARIABLE;
     return taken ? dti_variable_hold_kept(v->container->variable, held) : DITTO_OK;
 }
 
-ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name)
+static __attribute__((cold, noinline)) ditto_status refuse_foreign(const ditto_value *value, const char *name)
 {
     DTI_TRY(dti_not_null(value, name));
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): checked in the line above */
-    if (value->home == strategy->values)
-        return DITTO_OK;
     DTI_LEAVES_GATE(held, NULL);
     if (!dti_dependent_hold(&value->home->dependent, &held))
         return fail_orphaned(name);
     return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: %s belongs to another strategy; make it again with this one",
                     name);
+}
+
+ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name)
+{
+    bool own = value != NULL && value->home == strategy->values;
+    return __builtin_expect(own, 1) ? DITTO_OK : refuse_foreign(value, name);
 }
 
 ditto_status dti_value_check_item(const ditto_value *value, const ditto_strategy *strategy, const char *list,

@@ -20,6 +20,7 @@ struct ditto_value {
     ditto_value_kind kind;
     _Atomic uint32_t references;
     bool wide;                   /* has room for a component of each replica */
+    bool on_variables;           /* it is a variable, was taken from one, or has such a member */
     ditto_value *next, **before; /* among the strategy's values that are in use; next: also among those that are kept */
     ditto_value *container;      /* that this was taken from, a reference; NULL: from none */
     uint32_t replica;            /* that it was taken for */
@@ -71,13 +72,19 @@ ditto_status dti_value_hold(const ditto_value *value, struct dti_gates *held);
  * So every call that looks at the contents of values first holds the variables of all of them and of their
  * members, until it returns. A call that hands values on, and does not look at their contents, needs not.
  * CONTEXT: the variable has been destroyed. NO_MEMORY. */
-ditto_status dti_value_hold_variables(const ditto_value *value, struct dti_gates *held);
+ditto_status dti_value_hold_its_variables(const ditto_value *value, struct dti_gates *held);
+static inline ditto_status dti_value_hold_variables(const ditto_value *value, struct dti_gates *held)
+{
+    return value->on_variables ? dti_value_hold_its_variables(value, held) : DITTO_OK;
+}
 
 /* -- Any thread -- */
 /* Without content, with one reference. NO_MEMORY; FORKED, POISONED. */
 ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, ditto_value **out);
 /* The variable as a value, which refers to it. */
 ditto_status dti_value_make_variable(ditto_strategy *strategy, ditto_variable *variable, ditto_value **out);
+/* Says that the value was taken for a replica from `container`, to which it keeps a reference. */
+void dti_value_take_from(ditto_value *value, ditto_value *container, uint32_t replica);
 /* Memory of a plain value's own, for what value->plain says; sets its data. NO_MEMORY. */
 ditto_status dti_value_room(ditto_value *value);
 /* A member at the end of a nest; takes the reference. NO_MEMORY, RANGE (too deep): the reference is dropped. */

@@ -42,7 +42,7 @@ ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditt
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(out, "out"));
     if (function == NULL)
-        return dti_not_null(NULL, "function");
+        return dti_fail_null("function");
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_input_options"));
     struct dti_team *team = dti_team_of(strategy);
     DTI_TRY(dti_context_check_cross(team));

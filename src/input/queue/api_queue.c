@@ -1,12 +1,6 @@
 /* src/input/queue/api_queue.c - include/ditto/queue.h: check, then call. */
 #include "input/queue/queue.h"
 
-/* As dti_not_null, which is a call: a put takes about as long as a few of those. */
-static inline ditto_status check_queue(const ditto_queue *queue)
-{
-    return __builtin_expect(queue != NULL, 1) ? DITTO_OK : dti_not_null(queue, "queue");
-}
-
 static inline ditto_status check_producer(const ditto_queue *queue, uint32_t producer)
 {
     if (__builtin_expect(producer < queue->producers, 1))
@@ -28,7 +22,7 @@ static inline ditto_status check_bytes(const ditto_queue *queue, uint64_t bytes)
 
 static inline ditto_status check_room(const ditto_queue *queue, uint32_t producer, uint64_t bytes)
 {
-    DTI_TRY(check_queue(queue));
+    DTI_TRY(dti_not_null(queue, "queue"));
     DTI_TRY(check_producer(queue, producer));
     return check_bytes(queue, bytes);
 }
@@ -77,7 +71,7 @@ ditto_status ditto_queue_claim(ditto_queue *queue, uint32_t producer, uint64_t b
 ditto_status ditto_queue_publish(ditto_queue *queue, uint32_t producer, uint64_t ticket, void *item, uint64_t bytes)
 {
     DTI_ENTER();
-    DTI_TRY(check_queue(queue));
+    DTI_TRY(dti_not_null(queue, "queue"));
     DTI_TRY(check_producer(queue, producer));
     if (queue->payload != NULL && item != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "item is %p: slots have memory, and what is published is there already",
@@ -89,7 +83,7 @@ ditto_status ditto_queue_fail(ditto_queue *queue, uint32_t producer, uint64_t ti
                               const char *message)
 {
     DTI_ENTER();
-    DTI_TRY(check_queue(queue));
+    DTI_TRY(dti_not_null(queue, "queue"));
     DTI_TRY(check_producer(queue, producer));
     if (status >= DITTO_OK)
         return DTI_FAIL(DITTO_ERR_INVALID, "status is %d, which is no error", (int)status);
@@ -99,7 +93,7 @@ ditto_status ditto_queue_fail(ditto_queue *queue, uint32_t producer, uint64_t ti
 ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer)
 {
     DTI_ENTER();
-    DTI_TRY(check_queue(queue));
+    DTI_TRY(dti_not_null(queue, "queue"));
     DTI_TRY(check_producer(queue, producer));
     dti_queue_abandon(queue, producer);
     return DITTO_OK;
@@ -108,7 +102,7 @@ ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer)
 ditto_status ditto_queue_get(ditto_queue *queue, ditto_queue_item *out, uint32_t timeout_ms)
 {
     DTI_ENTER();
-    DTI_TRY(check_queue(queue));
+    DTI_TRY(dti_not_null(queue, "queue"));
     if (__builtin_expect(out == NULL, 0))
         return dti_not_null(out, "out");
     return dti_queue_get(queue, out, timeout_ms);
@@ -117,7 +111,7 @@ ditto_status ditto_queue_get(ditto_queue *queue, ditto_queue_item *out, uint32_t
 ditto_status ditto_queue_close(ditto_queue *queue)
 {
     DTI_ENTER();
-    DTI_TRY(check_queue(queue));
+    DTI_TRY(dti_not_null(queue, "queue"));
     dti_queue_close(queue);
     return DITTO_OK;
 }
@@ -125,7 +119,7 @@ ditto_status ditto_queue_close(ditto_queue *queue)
 ditto_status ditto_queue_get_stats(const ditto_queue *queue, ditto_queue_stats *out)
 {
     DTI_ENTER();
-    DTI_TRY(check_queue(queue));
+    DTI_TRY(dti_not_null(queue, "queue"));
     DTI_TRY(dti_not_null(out, "out"));
     dti_queue_stats(queue, out);
     return DITTO_OK;
