@@ -29,7 +29,8 @@ build_in() {
 }
 test_in() {
     directory=$1; shift
-    DITTO_STRESS_SECONDS=$stress meson test -C "$directory" --no-rebuild --print-errorlogs -t "$(( stress / 6 ))" "$@"
+    DITTO_STRESS_SECONDS=$stress meson test -C "$directory" --no-rebuild --print-errorlogs -t "$(( stress / 6 ))" \
+        --num-processes "$(( $(nproc) + 1 ))" "$@"
 }
 run_sanitized() {
     directory=$1; shift

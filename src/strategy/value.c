@@ -291,7 +291,8 @@ ditto_status dti_value_hold_its_variables(const ditto_value *v, struct dti_gates
 
 static __attribute__((cold, noinline)) ditto_status refuse_foreign(const ditto_value *value, const char *name)
 {
-    DTI_TRY(dti_not_null(value, name));
+    if (value == NULL)
+        return dti_fail_null(name);
     DTI_LEAVES_GATE(held, NULL);
     if (!dti_dependent_hold(&value->home->dependent, &held))
         return fail_orphaned(name);

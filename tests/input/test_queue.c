@@ -353,7 +353,7 @@ static void *put_until_closed(void *argument)
 static void *close_soon(void *argument)
 {
     struct stream *s = argument;
-    for (uint64_t i = s->seed % 2000; i > 0; i--)
+    for (uint64_t i = s->seed % 60; i > 0; i--)
         sched_yield();
     (void)ditto_queue_close(s->queue);
     return NULL;
