@@ -20,12 +20,12 @@ export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:pr
 # What a target is to reach.
 files_of() {
     case $1 in
-    placement) echo src/replicas/placement_text.c ;;
-    csv) echo src/input/sources/csv.c src/input/sources/csv_field.c src/input/sources/lines.c ;;
-    tfrecord) echo src/input/sources/tfrecord.c src/input/sources/tfrecord_plain.c src/input/sources/tfrecord_packed.c src/input/sources/gzip.c ;;
-    fixed) echo src/input/sources/fixed.c ;;
-    npy) echo src/input/sources/npy.c src/input/sources/npy_header.c ;;
-    hdf5) echo src/vars/checkpoint/hdf5_read.c ;;
+    placement) echo src/replicas/placement/placement_text.c ;;
+    csv) echo src/input/sources/text/csv.c src/input/sources/text/csv_field.c src/input/sources/text/text_lines.c ;;
+    tfrecord) echo src/input/sources/records/tfrecord.c src/input/sources/records/tfrecord_plain.c src/input/sources/records/tfrecord_packed.c src/input/sources/files/gzip.c ;;
+    fixed) echo src/input/sources/records/fixed.c ;;
+    npy) echo src/input/sources/records/npy.c src/input/sources/records/npy_header.c ;;
+    hdf5) echo src/vars/checkpoint/hdf5/hdf5_read.c ;;
     esac
 }
 

@@ -1,7 +1,6 @@
 /* src/input/api_dataset.c - include/ditto/dataset.h: check, then call. */
 #include "base/base.h"
 #include "input/dataset.h"
-#include "input/reduce.h"
 
 #include <string.h>
 

@@ -164,4 +164,8 @@ ditto_status dti_fail_user(ditto_status status, uint32_t serial_before, const ch
 char *dti_reader_buffer(struct dti_reader *reader, size_t bytes);
 void dti_reader_free(struct dti_reader *reader);
 
+/* Going through a dataset on the calling thread. */
+
+ditto_status dti_reduce(ditto_dataset *dataset, ditto_reduce_fn function, void *state, uint64_t pass);
+
 #endif

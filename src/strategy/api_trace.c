@@ -1,5 +1,5 @@
 /* src/strategy/api_trace.c - include/ditto/trace.h: check, then call. */
-#include "strategy/trace.h"
+#include "strategy/strategy.h"
 
 #include <errno.h>
 #include <stdlib.h>

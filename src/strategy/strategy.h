@@ -6,11 +6,12 @@
 #include <ditto/run.h>
 #include <ditto/strategy.h>
 #include <ditto/value.h>
+#include <ditto/trace.h>
 
 #include "input/input.h"
 #include "replicas/replicas.h"
-#include "strategy/locker.h"
-#include "strategy/value.h"
+#include "values/buffer_pool.h"
+#include "values/values.h"
 #include "sync/sync.h"
 #include "vars/vars.h"
 
@@ -110,14 +111,18 @@ ditto_status dti_tensor_number(const ditto_tensor *tensor, double *out);
 void dti_to_f64(double *out, ditto_dtype dtype, const void *in, size_t count); /* real dtypes */
 /* Any dtype; infinities become the largest and the smallest integers. */
 void dti_fill(ditto_dtype dtype, void *out, size_t count, float value);
-static inline ditto_slices dti_slices_of(const ditto_value *value, uint32_t replica)
-{
-    const ditto_tensor *part = &value->part[replica];
-    return (ditto_slices){ .indices = value->index[replica],
-                           .values = part->data,
-                           .rows = part->shape[0],
-                           .row_count = part->shape[1],
-                           .dtype = part->dtype };
-}
+
+/* Input as the conductor sees it. */
+
+/* -- Cross context -- */
+ditto_status dti_input_next_value(ditto_iterator *iterator, ditto_value **out); /* END_OF_INPUT: *out is not set */
+/* Lines about the iterators of a strategy, with its turn taken. */
+void dti_input_describe(const struct dti_team *team, struct dti_text *text);
+
+/* What replicas have recorded. The team's turn is taken, and no run is going on. */
+
+ditto_status dti_trace_times(const struct dti_team *team, uint32_t index, ditto_operation_times *out);
+ditto_status dti_trace_statistics(const struct dti_team *team, struct dti_text *text);
+ditto_status dti_trace_write(const struct dti_team *team, const char *path);
 
 #endif

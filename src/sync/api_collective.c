@@ -1,8 +1,7 @@
 /* src/sync/api_collective.c - include/ditto/collective.h: check, then call. */
-#include "sync/arguments.h"
-#include "sync/block.h"
-#include "sync/collective.h"
-#include "sync/flow.h"
+#include "sync/call_arguments.h"
+#include "sync/algorithms/collective.h"
+#include "sync/algorithms/flow.h"
 #include "sync/overlap.h"
 
 #include <stdalign.h>

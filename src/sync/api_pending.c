@@ -1,6 +1,6 @@
 /* src/sync/api_pending.c - include/ditto/pending.h: check, then call. */
-#include "sync/arguments.h"
-#include "sync/async.h"
+#include "sync/call_arguments.h"
+#include "sync/pending/pending.h"
 
 static ditto_status start(struct dti_arguments *a, ditto_pending *out)
 {

@@ -1,7 +1,7 @@
 /* src/sync/api_slices.c - include/ditto/slices.h: check, then call. */
-#include "sync/arguments.h"
+#include "sync/call_arguments.h"
 #include "sync/overlap.h"
-#include "sync/slices.h"
+#include "sync/algorithms/slices.h"
 #include "sync/sync.h"
 
 /* Their bytes, after INVALID and RANGE. */

@@ -1,7 +1,7 @@
 /* src/sync/api_tuning.c - include/ditto/tuning.h: how collectives are chosen, and what everyone does. */
-#include "sync/choose.h"
-#include "sync/failure.h"
-#include "sync/meeting.h"
+#include "sync/plans/choose_algorithm.h"
+#include "sync/meeting/failure.h"
+#include "sync/meeting/meeting.h"
 #include "sync/sync.h"
 
 #include <string.h>

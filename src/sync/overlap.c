@@ -1,6 +1,6 @@
 /* src/sync/overlap.c - buffers that must be apart. */
 #include "sync/overlap.h"
-#include "sync/state.h"
+#include "sync/sync_state.h"
 
 #include <stdlib.h>
 

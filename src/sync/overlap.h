@@ -2,7 +2,7 @@
 #ifndef DTI_OVERLAP_H
 #define DTI_OVERLAP_H
 
-#include "sync/call.h"
+#include "sync/meeting/call.h"
 
 struct dti_replica;
 

@@ -1,11 +1,11 @@
 /* src/sync/sync.c - a team's collectives: made, renewed, freed. */
 #include "sync/sync.h"
-#include "sync/aid.h"
-#include "sync/async.h"
-#include "sync/calibrate.h"
-#include "sync/exchange.h"
-#include "sync/inside.h"
-#include "sync/state.h"
+#include "sync/algorithms/helper_work.h"
+#include "sync/pending/pending.h"
+#include "sync/plans/tuning.h"
+#include "sync/algorithms/exchange.h"
+#include "sync/meeting/access.h"
+#include "sync/sync_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,10 +6,9 @@
 #include <ditto/tuning.h>
 
 #include "replicas/replicas.h"
-#include "sync/inside.h"
-#include "sync/kernel.h"
-#include "sync/share.h"
-#include "sync/tree.h"
+#include "sync/meeting/access.h"
+#include "sync/kernels/kernel.h"
+#include "sync/kernels/tree.h"
 
 struct dti_sync; /* a team's collectives */
 
@@ -89,7 +88,7 @@ struct dti_target {
     void *context;
     const struct dti_place *place; /* [items] */
     /* `finish` calls a function of the user's, which may take any time. So `finish` is called outside
-     * (inside.h), on replicas' own threads alone, and touches no buffer but the tile and memory of the
+     * (access.h), on replicas' own threads alone, and touches no buffer but the tile and memory of the
      * strategy's own. */
     bool calls;
 };
@@ -116,7 +115,7 @@ struct dti_together {
     uint64_t hash;       /* of what must agree */
     const void *brought; /* this replica's, for all to look at */
     /* `work` calls a function of the user's, and does not look at `brought`. So `work` is called outside
-     * (inside.h). */
+     * (access.h). */
     bool calls;
     ditto_status (*work)(struct dti_replica *self, const void *const *brought, void *context);
     void *context;
@@ -141,5 +140,15 @@ ditto_status dti_reduce_here(ditto_dtype dtype, ditto_op op, const void *const *
 
 /* INVALID, RANGE or UNSUPPORTED when dtype and op do not go together in a collective. */
 ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op);
+
+/* Work on memory in cross context, by all replicas where that is faster, else by the calling thread. */
+
+/* Does items [first, end): any split of them gives the same result. In the default floating-point environment. */
+typedef ditto_status dti_share_fn(size_t first, size_t end, void *context);
+
+/* Cross context. All of `items`, each once; `bytes` are read or written in all, `grain` items stay together. The first
+ * error. */
+ditto_status dti_share(struct dti_team *team, size_t bytes, size_t items, size_t grain, dti_share_fn *work,
+                       void *context);
 
 #endif

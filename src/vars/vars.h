@@ -6,7 +6,7 @@
 
 #include "replicas/replicas.h"
 #include "sync/sync.h"
-#include "vars/rule.h"
+#include "vars/elements/elements.h"
 
 /* What a synchronization means. A new one is one more table. */
 struct dti_variable_kind {

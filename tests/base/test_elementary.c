@@ -1,11 +1,11 @@
-/* tests/base/test_elementary.c - the claims of src/base/elementary.h: error bounds against long double
+/* tests/base/test_elementary.c - the claims of src/base/numbers/elementary.h: error bounds against long double
  * functions, and values that are exact. Its bits: tests/golden/. */
 #include "support.h"
 
 #include <float.h>
 #include <math.h>
 
-#include "base/elementary.h"
+#include "base/numbers/elementary.h"
 
 enum { TRIALS = 300000 };
 

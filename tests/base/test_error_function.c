@@ -1,4 +1,4 @@
-/* tests/base/test_error_function.c - the claims of src/base/status.h: an error names the public function
+/* tests/base/test_error_function.c - the claims of src/base/errors/status.h: an error names the public function
  * that the user called, on whatever thread it happened. */
 #include "support.h"
 

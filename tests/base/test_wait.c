@@ -1,4 +1,4 @@
-/* tests/base/test_wait.c - the claims of src/base/wait.h: no wake-up is lost, deadlines hold, the right seats wake. */
+/* tests/base/test_wait.c - the claims of src/base/waiting/wait.h: no wake-up is lost, deadlines hold, the right seats wake. */
 #include "support.h"
 
 #include "base/base.h"

@@ -1,4 +1,4 @@
-/* tests/embed/thrown.cpp - the claims of src/base/guard.h: a function of the user's that is left by an
+/* tests/embed/thrown.cpp - the claims of src/base/errors/user_call.h: a function of the user's that is left by an
  * exception or by pthread_exit ends the process, with one line first that says which function it was; an
  * exception goes to std::terminate, also where the host has a handler around the call. Each try is a
  * process of its own. */

@@ -1,7 +1,7 @@
 /* tests/fault/test_lifetime.c - what is destroyed while it is in use: strategies and variables under calls
  * that wait for their turn, values under calls on other threads, and strategies that a late replica still
  * uses. Each case runs in a child process, because memory that is freed too early crashes or hangs. */
-#include "replicas/team.h"
+#include "replicas/team/team.h"
 #include "support.h"
 #include "watch.h"
 

@@ -6,8 +6,8 @@
 #include "fuzz.h"
 #include "support.h"
 
-#include "vars/checkpoint/file.h"
-#include "vars/checkpoint/hdf5.h"
+#include "vars/checkpoint/files/checkpoint_files.h"
+#include "vars/checkpoint/hdf5/hdf5.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

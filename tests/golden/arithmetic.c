@@ -3,7 +3,7 @@
  * included, so they are compiled alike. */
 #include "golden.h"
 
-#include "base/elementary.h"
+#include "base/numbers/elementary.h"
 
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b)  JOIN_(a, b)
@@ -14,14 +14,14 @@
 #define DTI_STEP_LOOPS    JOIN(golden_steps, VARIANT)
 #define dti_quotient_c64  JOIN(golden_quotient_c64, VARIANT)
 #define dti_quotient_c128 JOIN(golden_quotient_c128, VARIANT)
-#include "sync/kernel.h"
-#include "vars/step.h"
+#include "sync/kernels/kernel.h"
+#include "vars/optimizer/optimizer_step.h"
 extern const struct dti_step_loops DTI_STEP_LOOPS; /* the library declares its own where it chooses between them */
 extern dti_kernel_table DTI_KERNEL_TABLE;
-#include "../../src/sync/kernel_loops.c"
+#include "../../src/sync/kernels/kernel_loops.c"
 #undef INDEPENDENT
-#include "../../src/vars/step_loops.c"
-#include "../../src/vars/quotient.c"
+#include "../../src/vars/optimizer/optimizer_loops.c"
+#include "../../src/vars/elements/quotient.c"
 
 #define COUNT 515 /* whole vectors and a rest */
 #define BASIS UINT64_C(0xcbf29ce484222325)

@@ -2,7 +2,7 @@
  * write ("numpy.lib.format"): the text filled up with spaces, ended by a newline, so that data begins at a multiple of 64. */
 #include "readers.h"
 
-#include "input/sources/npy_header.h"
+#include "input/sources/records/npy_header.h"
 
 static struct made made;
 

@@ -1,7 +1,7 @@
-/* tests/input/test_tfrecord.c - the claims of source.h about TFRecord files, and of crc32c.h. */
+/* tests/input/test_tfrecord.c - the claims of source.h about TFRecord files, and of checksum.h. */
 #include "readers.h"
 
-#include "base/crc32c.h"
+#include "base/numbers/checksum.h"
 
 #ifdef DTI_HAVE_ZLIB
 #include <zlib.h>

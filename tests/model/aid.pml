@@ -1,4 +1,4 @@
-/* tests/model/aid.pml - idle helpers join their leader's part (src/sync/aid.h): a leader with three parts, of two, three and
+/* tests/model/aid.pml - idle helpers join their leader's part (src/sync/algorithms/helper_work.h): a leader with three parts, of two, three and
  * two pieces, and two helpers, each of which runs what it is offered at a time of its own, or, if the run is stopped
  * meanwhile, not at all. Who has claimed a piece copies the description; while the leader rewrites it, it is torn (0).
  * Claim: what is copied is whole and of the part of the piece, every piece is worked on once, the leader goes on only when

@@ -1,7 +1,7 @@
-/* tests/model/async.pml - started operations (src/sync/async.h): three replicas, rings of two posts, four operations; a
+/* tests/model/async.pml - started operations (src/sync/pending/pending.h): three replicas, rings of two posts, four operations; a
  * share of each for every replica, of two pieces. A replica starts operations as soon as there is room, or helps before;
  * one, or none, starts as many as it may and then computes until the others have consumed them. STOP: one fails at a time of
- * its own, with operations open (a share is one piece then); who leaves waits until nobody is inside (inside.h; that fence
+ * its own, with operations open (a share is one piece then); who leaves waits until nobody is inside (access.h; that fence
  * is leave.pml's), then its buffers are gone.
  * Claim: every piece is worked on once, from posts of its own operation; a consumed operation has all pieces done; nobody
  * waits for one that computes within a ring's length; nobody is at buffers that are gone; all end.

@@ -1,4 +1,4 @@
-/* tests/model/crew.pml - helpers of a replica (src/replicas/crew.h): a leader gives functions to two helpers, runs a loop on
+/* tests/model/crew.pml - helpers of a replica (src/replicas/helpers/crew.h): a leader gives functions to two helpers, runs a loop on
  * both, gives more and joins; a ring holds one function; somebody else may stop the run at any time.
  * Claim: everybody ends; each function runs at most once, exactly once unless the run is stopped; a helper's functions come
  * before the loop that follows them (I2); no slot is written while its function is there (I1); when the leader goes on,

@@ -1,6 +1,6 @@
-/* tests/model/divergence.pml - replicas that do different things (src/sync/meeting.h, async.h), in a crowded team: three, each
+/* tests/model/divergence.pml - replicas that do different things (src/sync/meeting/meeting.h, pending.h), in a crowded team: three, each
  * of which comes to a meeting that is counted, or to the same in rounds (asked for), or waits for an operation that it has
- * started, or returns. All that has to wait sleeps at once (src/base/wait.h; without store buffers).
+ * started, or returns. All that has to wait sleeps at once (src/base/waiting/wait.h; without store buffers).
  * Claim: everybody ends without a timeout, and ends well only if all did the same.
  * Mutants: NO_ARRIVAL_SIGNAL (who comes to a counted meeting wakes nobody who looks at its first slot), NO_RETURN_SIGNAL. */
 #define N 3

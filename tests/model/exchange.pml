@@ -1,7 +1,7 @@
-/* tests/model/exchange.pml - one lane of a large reduction between groups (src/sync/exchange.h): its three owners, four
+/* tests/model/exchange.pml - one lane of a large reduction between groups (src/sync/algorithms/exchange.h): its three owners, four
  * blocks, then four more in a second collective; two places for partials and for results. In place: what C of a block writes
  * over are the sources of that block, which B of it, on all owners, reads where they lie. One owner, or none, fails at a
- * time of its own; who leaves a stopped run waits until nobody is inside (inside.h; that fence is leave.pml's), then its
+ * time of its own; who leaves a stopped run waits until nobody is inside (access.h; that fence is leave.pml's), then its
  * buffers are gone.
  * Claim: B reads everyone's partials and sources of its own block, C everyone's results of its own block, nobody a buffer
  * that is gone; all end. Data that is written over stays so, hence one look, at the last moment, finds every early write.

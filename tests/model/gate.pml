@@ -1,4 +1,4 @@
-/* tests/model/gate.pml - calls that are in, and destroying (src/base/gate.h): two threads call on a strategy
+/* tests/model/gate.pml - calls that are in, and destroying (src/base/waiting/gate.h): two threads call on a strategy
  * and, by way of a value, on a variable of it. One thread destroys the strategy, which shuts both gates, lets
  * the variable go and closes them. Another destroys the variable, which closes its gate from inside. The value
  * is looked at also when the variable has been destroyed, and dropped. A thread of the variable's own (a
@@ -25,7 +25,7 @@ bool freed[2];
 byte references = 2; /* to the variable's struct: its creator's, and the value's */
 bool struct_gone;
 
-/* Who frees the variable (src/replicas/team.h): an untouched one, and one that has gone, its own destroy. */
+/* Who frees the variable (src/replicas/team/team.h): an untouched one, and one that has gone, its own destroy. */
 #define BY_DESTROY 0
 #define BY_TEAM 1
 #define BY_NOBODY 2

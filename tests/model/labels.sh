@@ -1,6 +1,6 @@
 #!/bin/sh
 # The labelled steps of a protocol - those of the "Edges" lines of its header - are named in comments: at the operation, in the
-# header's own code or its .c files (wait.c, async_start.c), and at the step of a model. A header names its models in its "Model" line; a model whose header
+# header's own code or its .c files (wait.c, pending_start.c), and at the step of a model. A header names its models in its "Model" line; a model whose header
 # has no such line names the header in its own first comment. Prints what is missing.
 set -eu
 cd "$(dirname "$0")"

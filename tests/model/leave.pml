@@ -1,4 +1,4 @@
-/* tests/model/leave.pml - "nobody touches a buffer after its owner has left" (src/sync/inside.h): three replicas, each of
+/* tests/model/leave.pml - "nobody touches a buffer after its owner has left" (src/sync/meeting/access.h): three replicas, each of
  * which goes to the others' buffers up to twice, and gives its own up when it has seen the stop; somebody stops the run at
  * any time. A store of inside may wait in its replica's store buffer; a leaver's heavy fence empties those of all.
  * Claim: nobody is at a buffer that has been given up, and all end.

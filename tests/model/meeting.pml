@@ -1,4 +1,4 @@
-/* tests/model/meeting.pml - the meetings of src/sync/meeting.h in which all look at all, or count: three replicas, four
+/* tests/model/meeting.pml - the meetings of src/sync/meeting/meeting.h in which all look at all, or count: three replicas, four
  * meetings, each in one round or crowded, in any order of the two ways; two slots a replica.
  * A slot's payload is written before its word (release); a reader sees the word first (acquire): so in this model the two
  * are separate steps in that order. After a meeting everyone reads every first slot, as long as it has not come to the next.

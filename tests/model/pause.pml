@@ -1,4 +1,4 @@
-/* tests/model/pause.pml - runs inside runs (src/replicas/team.h, pause.c): in a run all replicas meet; replica 0 works alone and posts
+/* tests/model/pause.pml - runs inside runs (src/replicas/team/team.h, pause.c): in a run all replicas meet; replica 0 works alone and posts
  * runs of its own while the others serve; it ends the pause, and all go on; a second pause may follow, and the run ends. The first
  * inner run may be stopped by a replica that fails; the stop is renewed when all are back.
  * Claim: everybody ends; each replica does each posted job once, in order, and reads it whole; nobody takes an inner run's stop, or its

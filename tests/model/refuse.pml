@@ -1,4 +1,4 @@
-/* tests/model/refuse.pml - a meeting that fails for some and not for others, before a pause (src/replicas/pause.h): replica 0 begins it if
+/* tests/model/refuse.pml - a meeting that fails for some and not for others, before a pause (src/replicas/team/pause.h): replica 0 begins it if
  * its meeting went well; the others serve if theirs did, or leave. Who fails stops the run first. Two pauses, one after the other.
  * Claim: everybody ends; while there is a pause nobody has left; replica 0 begins none when somebody has left before.
  * Mutants: LATE_BEGUN (replica 0 looks for a refusal before it says that it begins), LATE_REFUSAL (the other side the same: what a

@@ -1,4 +1,4 @@
-/* tests/model/renew.pml - the stop of an inner run is cleared while the outermost run's time ends (src/replicas/stop.h): replica 0 posts
+/* tests/model/renew.pml - the stop of an inner run is cleared while the outermost run's time ends (src/base/waiting/stop.h): replica 0 posts
  * two inner runs and clears the stop after each; replica 1 may fail in them; the poster of the outermost run, which
  * waits for replica 0, may find its time over at any moment.
  * Claim: everybody ends; an error that is read has been written; when the time is over, the run is stopped until it ends, and an

@@ -1,8 +1,8 @@
-/* tests/model/rounds.pml - meetings in rounds (src/sync/meeting.h, rounds.h): four meetings of four replicas, two by two in
+/* tests/model/rounds.pml - meetings in rounds (src/sync/meeting/meeting.h, rounds.h): four meetings of four replicas, two by two in
  * two rounds; UNEQUAL: of three, in blocks of two and one; FLAT: of three in one round. Each brings a value, and passes on
  * in round 1 what it heard in round 0. After a meeting everyone may read all first slots, as long as it has not come to the
  * next.
- * One replica sleeps where it waits: it takes its seat (src/base/wait.h; in memory without store buffers: those are
+ * One replica sleeps where it waits: it takes its seat (src/base/waiting/wait.h; in memory without store buffers: those are
  * wait.pml's) and is woken by a signal of the peer that it awaits, or of whoever stops the run. One replica, or none, gives
  * up at a time of its own, before a meeting or in the middle of one.
  * Claim: who ends a meeting has everyone's value of that meeting, and finds it in all first slots; everybody ends.

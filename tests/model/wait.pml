@@ -1,4 +1,4 @@
-/* tests/model/wait.pml - sleep and wake of src/base/wait.h: two signallers and two sleepers; one awaits first the one, then
+/* tests/model/wait.pml - sleep and wake of src/base/waiting/wait.h: two signallers and two sleepers; one awaits first the one, then
  * the other, its neighbour both, as one that awaits everyone.
  * A signaller's store of its condition may wait in its store buffer (as on x86) until memory takes it, or until a sleeper's
  * heavy fence (membarrier) empties all buffers. The futex is in two parts, as in the kernel: who sleeps is queued if the

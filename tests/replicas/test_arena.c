@@ -1,4 +1,4 @@
-/* tests/replicas/test_arena.c - the claims of src/replicas/arena.h. */
+/* tests/replicas/test_arena.c - the claims of src/replicas/memory/arena.h. */
 #include "support.h"
 
 #include "replicas/replicas.h"

@@ -1,7 +1,7 @@
-/* tests/replicas/test_cgroup.c - the claims of src/replicas/cgroup.h, on made-up proc and sys trees. */
+/* tests/replicas/test_cgroup.c - the claims of src/replicas/machine/limits.h, on made-up proc and sys trees. */
 #include "support.h"
 
-#include "replicas/cgroup.h"
+#include "replicas/machine/limits.h"
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* tests/replicas/test_topology.c - the claims of include/ditto/topology.h and limits.h, on machines that are not here. */
 #include "machines.h"
 
-#include "replicas/mesh.h"
+#include "replicas/machine/topology.h"
 #include "replicas/replicas.h"
 
 #include <unistd.h>

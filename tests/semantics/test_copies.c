@@ -4,7 +4,7 @@
  * a machine of one node too. */
 #include "support.h"
 
-#include "vars/copies.h"
+#include "vars/variables/copies.h"
 
 #include <pthread.h>
 #include <sys/resource.h>

@@ -2,7 +2,7 @@
  * device. */
 #include "support.h"
 
-#include "replicas/team.h"
+#include "replicas/team/team.h"
 
 #include <pthread.h>
 

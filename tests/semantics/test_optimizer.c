@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "sync/sync.h"
-#include "vars/step.h"
+#include "vars/optimizer/optimizer_step.h"
 
 #define VARIABLES 4
 #define STEPS     3

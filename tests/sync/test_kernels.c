@@ -1,9 +1,9 @@
-/* tests/sync/test_kernels.c - the claims of src/sync/kernel.h: every dtype and op that is documented, the same bits with every
+/* tests/sync/test_kernels.c - the claims of src/sync/kernels/kernel.h: every dtype and op that is documented, the same bits with every
  * instruction set, as the reference says. */
 #include "support.h"
 
 #include "reference.h"
-#include "sync/reduction.h"
+#include "sync/kernels/reduction.h"
 
 #define COUNT 1500
 

@@ -1,8 +1,8 @@
-/* tests/sync/test_plans.c - the claims of src/sync/rounds.h, groups.h and cost.h on made-up machines of up to 256 replicas on 8
+/* tests/sync/test_plans.c - the claims of src/sync/plans/rounds.h, groups.h and cost.h on made-up machines of up to 256 replicas on 8
  * packages; and that the engine, where it runs for real, counts what the plan says. */
 #include "support.h"
 
-#include "sync/cost.h"
+#include "sync/plans/cost.h"
 #include "sync/sync.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
-/* tests/sync/test_tree.c - the claims of src/sync/tree.h and kernel.h: order, parts, arithmetic. */
+/* tests/sync/test_tree.c - the claims of src/sync/kernels/tree.h and kernel.h: order, parts, arithmetic. */
 #include "support.h"
 
 #include "reference.h"
-#include "sync/reduction.h"
+#include "sync/kernels/reduction.h"
 
 #include <math.h>
 

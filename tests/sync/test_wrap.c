@@ -3,8 +3,8 @@
 #include "support.h"
 
 #include "replicas/replicas.h"
-#include "sync/async.h"
-#include "sync/state.h"
+#include "sync/pending/pending.h"
+#include "sync/sync_state.h"
 
 enum { REPLICAS = 4, LARGE = 50000, MEETINGS = 600 };
 

@@ -1,4 +1,4 @@
-/* tests/vars/test_quotient.c - the claims of src/vars/quotient.c: error bounds, the whole range of
+/* tests/vars/test_quotient.c - the claims of src/vars/elements/quotient.c: error bounds, the whole range of
  * exponents, infinities and zeros. Its bits: tests/golden/. */
 #include "support.h"
 
@@ -6,7 +6,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "vars/quotient.h"
+#include "vars/elements/elements.h"
 
 #if defined(__SIZEOF_FLOAT128__)
 __extension__ typedef __float128 exact;

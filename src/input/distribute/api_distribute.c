@@ -1,7 +1,7 @@
 /* src/input/distribute/api_distribute.c - include/ditto/distribute.h: check, then call. What makes values is in
- * src/strategy/api_input.c. */
+ * src/strategy/runs/api_next_value.c. */
 #include "base/base.h"
-#include "input/distribute/plan.h"
+#include "input/distribute/iterator.h"
 
 #include <stdlib.h>
 

@@ -99,10 +99,20 @@ void dti_producers_forget(
 void dti_producers_free(struct ditto_iterator *iterator);
 uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines);
 
-/* -- state.c -- */
+/* -- saved_state.c -- */
 /* Checks the head of plan.state: which pass goes on is known then; and, of each sequencer in turn, reads where it goes on. */
 ditto_status dti_state_open(struct ditto_iterator *iterator, struct dti_bytes_reader *from);
 ditto_status dti_state_read(struct ditto_iterator *iterator, struct dti_pipeline *pipeline,
                             struct dti_bytes_reader *from);
+
+/* From a caller's options to what an iterator is made for. */
+
+/* One dataset for all pipelines: makes the plan, and a dataset [plan->pipelines] for each, whose references are the caller's. */
+ditto_status dti_plan_distribute(const struct dti_team *team, ditto_dataset *dataset,
+                                 const ditto_input_options *options, struct dti_plan *plan, ditto_dataset ***datasets);
+/* The same, of datasets that a function makes. */
+ditto_status dti_plan_from_function(const struct dti_team *team, ditto_dataset_fn function, void *user,
+                                    const ditto_input_options *options, struct dti_plan *plan,
+                                    ditto_dataset ***datasets);
 
 #endif

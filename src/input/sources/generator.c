@@ -1,5 +1,5 @@
 /* src/input/sources/generator.c - rows that a function of the user's makes, one after the other, in the sequencer. */
-#include "input/sources/held.h"
+#include "input/sources/owned_row.h"
 #include "input/sources/sources.h"
 
 #include <stdlib.h>

@@ -1,10 +1,9 @@
 /* src/vars/checkpoint/api_checkpoint.c - include/ditto/checkpoint.h, one file: check, then call. */
 #include "base/base.h"
 #include "replicas/replicas.h"
-#include "vars/checkpoint/file.h"
-#include "vars/checkpoint/hdf5.h"
-#include "vars/checkpoint/open.h"
-#include "vars/checkpoint/save.h"
+#include "vars/checkpoint/files/checkpoint_files.h"
+#include "vars/checkpoint/hdf5/hdf5.h"
+#include "vars/checkpoint/checkpoint.h"
 
 #include <stdlib.h>
 #include <string.h>

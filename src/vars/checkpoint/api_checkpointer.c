@@ -2,9 +2,8 @@
  * newest ones, a thread that writes. */
 #include "base/base.h"
 #include "replicas/replicas.h"
-#include "vars/checkpoint/file.h"
-#include "vars/checkpoint/folder.h"
-#include "vars/checkpoint/save.h"
+#include "vars/checkpoint/files/checkpoint_files.h"
+#include "vars/checkpoint/checkpoint.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,9 +1,9 @@
 /* src/vars/checkpoint/restore.c - from a file to variables: all is matched and read before the first value
  * is written. */
 #include "base/base.h"
-#include "vars/checkpoint/file.h"
-#include "vars/checkpoint/open.h"
-#include "vars/choose.h"
+#include "vars/checkpoint/files/checkpoint_files.h"
+#include "vars/checkpoint/checkpoint.h"
+#include "vars/registry/select_variables.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,9 @@
-/* src/vars/checkpoint/save.c - see save.h. */
-#include "vars/checkpoint/save.h"
+/* src/vars/checkpoint/save.c - see checkpoint.h. */
+#include "vars/checkpoint/checkpoint.h"
 #include "base/base.h"
-#include "vars/checkpoint/file.h"
-#include "vars/checkpoint/hdf5.h"
-#include "vars/checkpoint/partial.h"
-#include "vars/choose.h"
+#include "vars/checkpoint/files/checkpoint_files.h"
+#include "vars/checkpoint/hdf5/hdf5.h"
+#include "vars/registry/select_variables.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* tests/vars/checkpoint/seal.c - see seal.h. Written from the description in src/vars/checkpoint/file.h,
+/* tests/vars/checkpoint/seal.c - see seal.h. Written from the description in src/vars/checkpoint/files/checkpoint_files.h,
  * not with its functions. */
 #include "seal.h"
 #include "support.h"

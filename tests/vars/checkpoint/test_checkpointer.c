@@ -2,7 +2,7 @@
  * it reads, meets what else may be called. The program defines fsync, pread and pthread_join itself, so that it
  * knows where the threads are. */
 #undef _FILE_OFFSET_BITS /* else `pread` is a name for pread64, and both are defined here */
-#include "replicas/team.h"
+#include "replicas/team/team.h"
 #include "support.h"
 #include "watch.h"
 

@@ -1,0 +1,120 @@
+/* src/base/errors/status.c - one error record per thread. */
+#include "base/errors/status.h"
+#include "base/text/text.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STRING_(x) #x
+#define STRING(x)  STRING_(x)
+
+_Thread_local const char *dti_public_function = "";
+_Thread_local int32_t dti_error_replica = -1;
+_Thread_local uint32_t dti_error_serial;
+static _Thread_local ditto_error last_error = { .replica = -1, .function = "" };
+
+void dti_vfail(ditto_status status, int error_number, const char *format, va_list arguments)
+{
+    int kept_errno = errno;
+    char reason[128] = "", text[120]; /* strerror's own buffer is shared by all threads */
+    /* The arguments may refer to the record itself: a caller that adds words to the message of an error passes
+     * that message. */
+    char message[sizeof last_error.message];
+    if (error_number != 0)
+        snprintf(reason, sizeof reason, ": %s", strerror_r(error_number, text, sizeof text));
+    dti_error_serial++;
+    last_error.status = status;
+    last_error.replica = dti_error_replica;
+    /* If an allocation failed without a system call of the library, the number is that of malloc. */
+    last_error.system_errno = status == DITTO_ERR_NO_MEMORY && error_number == 0 ? ENOMEM : error_number;
+    last_error.user_code = 0;
+    last_error.function = dti_public_function;
+    dti_format(message, sizeof message - strlen(reason), format, arguments);
+    memcpy(message + strlen(message), reason, strlen(reason) + 1); /* room was left for it */
+    memcpy(last_error.message, message, strlen(message) + 1);
+    errno = kept_errno;
+}
+
+void dti_fail(ditto_status status, int error_number, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    dti_vfail(status, error_number, format, arguments);
+    va_end(arguments);
+}
+
+ditto_status dti_where(ditto_status status, const char *format, ...)
+{
+    char where[80];
+    va_list arguments;
+    ditto_error error = last_error;
+    va_start(arguments, format);
+    dti_format(where, sizeof where, format, arguments);
+    va_end(arguments);
+    dti_fail(status, 0, "%s: %s", where, error.message);
+    last_error.replica = error.replica;
+    last_error.system_errno = error.system_errno;
+    last_error.user_code = error.user_code;
+    last_error.function = error.function;
+    return status;
+}
+
+const ditto_error *dti_error_get(void)
+{
+    return &last_error;
+}
+
+void dti_error_set(const ditto_error *error)
+{
+    dti_error_serial++;
+    last_error = *error;
+}
+
+ditto_status dti_own(ditto_status status)
+{
+    if (status < 0)
+        last_error.function = dti_public_function;
+    return status;
+}
+
+void dti_error_set_user(int32_t code)
+{
+    last_error.user_code = code;
+}
+
+const ditto_error *ditto_last_error(void)
+{
+    return &last_error;
+}
+
+static const struct {
+    ditto_status status;
+    const char *name, *sentence;
+} texts[] = {
+#define ROW(name, value, sentence) { name, #name, sentence },
+    DITTO_STATUS_LIST(ROW)
+#undef ROW
+};
+
+const char *ditto_status_name(ditto_status status)
+{
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (texts[i].status == status)
+            return texts[i].name;
+    return "unknown status";
+}
+
+const char *ditto_status_sentence(ditto_status status)
+{
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (texts[i].status == status)
+            return texts[i].sentence;
+    return "unknown status";
+}
+
+const char *ditto_version(void)
+{
+    return STRING(DITTO_VERSION_MAJOR) "." STRING(DITTO_VERSION_MINOR) "." STRING(DITTO_VERSION_PATCH);
+}

@@ -1,0 +1,80 @@
+/* src/base/errors/user_call.c - what happens when a function of the user's is not left by returning. Argued in
+ * user_call.h. */
+#include "base/errors/user_call.h"
+#include "base/errors/status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <unwind.h>
+#include <pthread.h>
+#include <stdint.h>
+
+#ifndef __arm__
+
+/* Writes one line, with one system call, so that the lines of several replicas do not mix. */
+static void say(const char *function, const char *how, const char *advice)
+{
+    char line[400], replica[32] = "";
+    if (dti_error_replica >= 0)
+        snprintf(replica, sizeof replica, " on replica %d", (int)dti_error_replica);
+    snprintf(line, sizeof line, "ditto: %s%s was left by %s: %s\n", function, replica, how, advice);
+    if (write(STDERR_FILENO, line, strlen(line)) < 0)
+        return; /* there is nowhere else to say it */
+}
+
+/* The personality routine of frames with DTI_GUARD. The unwinder calls it for each exception that arrives
+ * here, first to search for a handler. Every answer but "go on" ends the search, and the C++ library then
+ * calls std::terminate. The unwinding of pthread_exit and pthread_cancel cannot be stopped, and does not
+ * search first. */
+_Unwind_Reason_Code dti_guard_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+                                          struct _Unwind_Exception *exception, struct _Unwind_Context *context);
+__attribute__((used)) _Unwind_Reason_Code dti_guard_personality(int version, _Unwind_Action actions,
+                                                                _Unwind_Exception_Class class,
+                                                                struct _Unwind_Exception *exception,
+                                                                struct _Unwind_Context *context)
+{
+    const char *function = (const char *)_Unwind_GetLanguageSpecificData(context);
+    (void)version, (void)class, (void)exception;
+    if ((actions & _UA_FORCE_UNWIND) != 0) {
+        say(function, "pthread_exit or pthread_cancel",
+            "return from it instead; the process ends, because others would wait for this thread for ever");
+        abort();
+    }
+    say(function, "an exception",
+        "catch it inside and return an error; the process ends, because others would wait for this thread for ever");
+    return _URC_FATAL_PHASE1_ERROR;
+}
+
+#endif
+
+#define LARGEST ((uintptr_t)1 << 30) /* bytes of a stack that are looked at; most data is farther away */
+
+/* The bounds of the calling thread's stack. `high` is 0 until they have been read. */
+static _Thread_local uintptr_t low, high;
+
+static void find_bounds(void)
+{
+    pthread_attr_t attributes;
+    void *start;
+    size_t size;
+    low = high = 1;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return;
+    if (pthread_attr_getstack(&attributes, &start, &size) == 0) {
+        low = (uintptr_t)start;
+        high = low + size;
+    }
+    pthread_attr_destroy(&attributes);
+}
+
+bool dti_is_gone_below(const void *frame, const void *data)
+{
+    uintptr_t here = (uintptr_t)frame, at = (uintptr_t)data;
+    if (at >= here || here - at > LARGEST) /* stacks grow downwards */
+        return false;
+    if (high == 0)
+        find_bounds();
+    return here >= low && here < high && at >= low;
+}

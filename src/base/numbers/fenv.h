@@ -1,0 +1,84 @@
+/* src/base/numbers/fenv.h - the floating-point environment in which sums have the documented bits.
+ *
+ * The environment that ditto promises rounds to nearest, keeps denormals and has no traps. A caller may have
+ * set another one, because flush-to-zero is common in numerical codes. Entering costs one register read if
+ * nothing has to be changed. */
+#ifndef DTI_FENV_H
+#define DTI_FENV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#if defined(__x86_64__)
+
+struct dti_fenv {
+    uint32_t mxcsr; /* of the caller */
+};
+#define DTI_MXCSR_DEFAULT 0x1f80u
+#define DTI_MXCSR_FLAGS   0x003fu /* exceptions that have happened: not a mode, left to the caller */
+
+/* Returns the environment that the calling thread has now. */
+static inline struct dti_fenv dti_fenv_here(void)
+{
+    return (struct dti_fenv){ __builtin_ia32_stmxcsr() };
+}
+
+static inline struct dti_fenv dti_fenv_enter(void)
+{
+    struct dti_fenv saved = dti_fenv_here();
+    if ((saved.mxcsr & ~DTI_MXCSR_FLAGS) != DTI_MXCSR_DEFAULT)
+        __builtin_ia32_ldmxcsr(DTI_MXCSR_DEFAULT);
+    return saved;
+}
+
+/* Enters the environment of another thread instead of the promised one. */
+static inline struct dti_fenv dti_fenv_enter_as(struct dti_fenv other)
+{
+    struct dti_fenv saved = dti_fenv_here();
+    if (((saved.mxcsr ^ other.mxcsr) & ~DTI_MXCSR_FLAGS) != 0)
+        __builtin_ia32_ldmxcsr(other.mxcsr & ~DTI_MXCSR_FLAGS);
+    return saved;
+}
+
+static inline void dti_fenv_leave(struct dti_fenv saved)
+{
+    /* Compared with what is set now: a user's function may have changed it meanwhile. */
+    if (((saved.mxcsr ^ __builtin_ia32_stmxcsr()) & ~DTI_MXCSR_FLAGS) != 0)
+        __builtin_ia32_ldmxcsr(saved.mxcsr);
+}
+
+#else
+#include <fenv.h>
+
+struct dti_fenv {
+    fenv_t environment;
+};
+
+static inline struct dti_fenv dti_fenv_here(void)
+{
+    struct dti_fenv here;
+    fegetenv(&here.environment);
+    return here;
+}
+
+static inline struct dti_fenv dti_fenv_enter(void)
+{
+    struct dti_fenv saved = dti_fenv_here();
+    fesetenv(FE_DFL_ENV);
+    return saved;
+}
+
+static inline struct dti_fenv dti_fenv_enter_as(struct dti_fenv other)
+{
+    struct dti_fenv saved = dti_fenv_here();
+    fesetenv(&other.environment);
+    return saved;
+}
+
+static inline void dti_fenv_leave(struct dti_fenv saved)
+{
+    fesetenv(&saved.environment);
+}
+
+#endif
+#endif

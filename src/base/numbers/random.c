@@ -1,0 +1,151 @@
+/* src/base/numbers/random.c - include/ditto/random.h, all but ditto_random_of. Pure. */
+#include <ditto/random.h>
+
+#include "base/base.h"
+
+#include <math.h>
+#include <string.h>
+
+__extension__ typedef unsigned __int128 wide; /* gcc's and clang's */
+
+#define ROUNDS         10
+#define WORDS_OF_BLOCK 4
+#define MOST_PAIRS     32 /* normal numbers are made in pieces, so that the compiler makes vector code of the loop */
+
+/* One round: two multiplications, their halves crossed over and mixed with the key. Constants of the paper, table 2. */
+static void mix(uint32_t c[4], const uint32_t key[2])
+{
+    uint64_t even = UINT64_C(0xD2511F53) * c[0], odd = UINT64_C(0xCD9E8D57) * c[2];
+    uint32_t first = (uint32_t)(odd >> 32) ^ c[1] ^ key[0], third = (uint32_t)(even >> 32) ^ c[3] ^ key[1];
+    c[0] = first;
+    c[1] = (uint32_t)odd;
+    c[2] = third;
+    c[3] = (uint32_t)even;
+}
+
+void ditto_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
+{
+    uint32_t k[2] = { key[0], key[1] }, c[4] = { counter[0], counter[1], counter[2], counter[3] };
+    for (int round = 0; round < ROUNDS; round++) {
+        mix(c, k);
+        k[0] += 0x9E3779B9; /* Weyl sequences: the golden ratio, and sqrt(3) - 1 */
+        k[1] += 0xBB67AE85;
+    }
+    for (int i = 0; i < 4; i++)
+        out[i] = c[i];
+}
+
+ditto_random ditto_random_make(uint64_t seed, uint64_t stream)
+{
+    return (ditto_random){ .seed = seed, .stream = stream };
+}
+
+void ditto_random_skip(ditto_random *random, uint64_t words)
+{
+    random->word += words;
+}
+
+static void block_of(const ditto_random *random, uint32_t words[WORDS_OF_BLOCK])
+{
+    uint64_t block = random->word / WORDS_OF_BLOCK;
+    uint32_t key[2] = { (uint32_t)random->seed, (uint32_t)(random->seed >> 32) };
+    uint32_t counter[4] = { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)random->stream,
+                            (uint32_t)(random->stream >> 32) };
+    ditto_philox(key, counter, words);
+}
+
+void ditto_random_u32(ditto_random *random, uint32_t *dst, size_t count)
+{
+    uint32_t words[WORDS_OF_BLOCK];
+    for (size_t i = 0; i < count;) {
+        block_of(random, words);
+        for (uint64_t k = random->word % WORDS_OF_BLOCK; k < WORDS_OF_BLOCK && i < count; k++, random->word++)
+            dst[i++] = words[k];
+    }
+}
+
+/* The next two words as one. */
+static uint64_t next_u64(ditto_random *random)
+{
+    uint32_t words[2];
+    ditto_random_u32(random, words, 2);
+    return (uint64_t)words[1] << 32 | words[0];
+}
+
+void ditto_random_below(ditto_random *random, uint64_t bound, uint64_t *dst, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        dst[i] = (uint64_t)((wide)next_u64(random) * bound >> 64);
+}
+
+void ditto_random_f32(ditto_random *random, float *dst, size_t count)
+{
+    uint32_t words[64];
+    while (count != 0) {
+        size_t piece = count < 64 ? count : 64;
+        ditto_random_u32(random, words, piece);
+        for (size_t i = 0; i < piece; i++)
+            *dst++ = (float)(words[i] >> 8) * 0x1p-24f;
+        count -= piece;
+    }
+}
+
+/* NOLINTBEGIN(clang-analyzer-core.*): the analyser does not see that all elements that are read have been
+ * written */
+void ditto_random_f64(ditto_random *random, double *dst, size_t count)
+{
+    uint32_t words[64];
+    while (count != 0) {
+        size_t piece = count < 32 ? count : 32;
+        ditto_random_u32(random, words, 2 * piece);
+        for (size_t i = 0; i < piece; i++)
+            *dst++ = (double)(((uint64_t)words[2 * i + 1] << 32 | words[2 * i]) >> 11) * 0x1p-53;
+        count -= piece;
+    }
+}
+
+/* Pairs of independent numbers, each pair from one block of the generator. */
+static void normal_pairs(ditto_random *random, double *dst, size_t pairs)
+{
+    double uniform[2 * MOST_PAIRS];
+    ditto_random_f64(random, uniform, 2 * pairs);
+    for (size_t i = 0; i < pairs; i++) {
+        double sine, cosine, radius = sqrt(-2 * dti_log(1 - uniform[2 * i])); /* 1 - u is exact, and above 0 */
+        dti_sin_cos_of_turns(uniform[2 * i + 1], &sine, &cosine);
+        dst[2 * i] = radius * cosine;
+        dst[2 * i + 1] = radius * sine;
+    }
+}
+
+static void begin_block(ditto_random *random)
+{
+    random->word = (random->word + WORDS_OF_BLOCK - 1) / WORDS_OF_BLOCK * WORDS_OF_BLOCK;
+}
+
+void ditto_random_normal_f64(ditto_random *random, double *dst, size_t count)
+{
+    double normal[2 * MOST_PAIRS];
+    struct dti_fenv saved = dti_fenv_enter();
+    begin_block(random);
+    for (size_t i = 0; i < count; i += 2 * MOST_PAIRS) {
+        size_t piece = count - i < 2 * MOST_PAIRS ? count - i : 2 * MOST_PAIRS;
+        normal_pairs(random, normal, (piece + 1) / 2);
+        memcpy(dst + i, normal, piece * sizeof *dst);
+    }
+    dti_fenv_leave(saved);
+}
+
+void ditto_random_normal_f32(ditto_random *random, float *dst, size_t count)
+{
+    double normal[2 * MOST_PAIRS];
+    struct dti_fenv saved = dti_fenv_enter();
+    begin_block(random);
+    for (size_t i = 0; i < count; i += 2 * MOST_PAIRS) {
+        size_t piece = count - i < 2 * MOST_PAIRS ? count - i : 2 * MOST_PAIRS;
+        normal_pairs(random, normal, (piece + 1) / 2);
+        for (size_t k = 0; k < piece; k++)
+            dst[i + k] = (float)normal[k];
+    }
+    dti_fenv_leave(saved);
+}
+/* NOLINTEND(clang-analyzer-core.*) */

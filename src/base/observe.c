@@ -1,0 +1,25 @@
+/* src/base/observe.c - see observe.h. */
+#include "base/observe.h"
+
+_Atomic bool dti_usage_on;
+static _Atomic(struct dti_usage *) list;
+
+void dti_usage_count(struct dti_usage *usage, const char *name)
+{
+    /* relaxed: counts, and who is to list it */
+    atomic_fetch_add_explicit(&usage->calls, 1, memory_order_relaxed);
+    if (atomic_load_explicit(&usage->listed, memory_order_relaxed) != 0 ||
+        atomic_exchange_explicit(&usage->listed, 1, memory_order_relaxed) != 0)
+        return;
+    usage->name = name;
+    usage->next = atomic_load_explicit(&list, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&list, &usage->next, usage,
+                                                  memory_order_release, /* its name, to dti_usage_first */
+                                                  memory_order_relaxed))
+        ;
+}
+
+struct dti_usage *dti_usage_first(void)
+{
+    return atomic_load_explicit(&list, memory_order_acquire); /* of dti_usage_count */
+}

@@ -1,0 +1,171 @@
+/* src/base/text/format.c - see text.h. */
+#include "base/text/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MARK  "..."
+#define LEAST 16 /* bytes of a string that are always shown */
+
+/* The largest length up to `length` at which no character of `text` is split. */
+static size_t whole_characters(const char *text, size_t length)
+{
+    while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
+        length--;
+    return length;
+}
+
+void dti_mark_cut(char *text, size_t size)
+{
+    size_t mark = strlen(MARK), length = strlen(text);
+    if (size <= mark + 1)
+        return;
+    size_t keep = length < size - 1 - mark ? length : size - 1 - mark;
+    memcpy(text + whole_characters(text, keep), MARK, mark + 1);
+}
+
+/* One conversion of a format, such as "%-5.3llu". */
+struct conversion {
+    const char *text;
+    size_t length;
+    bool star;      /* the width or the precision is an argument */
+    bool precision; /* there is a precision */
+    char size[3];   /* "", "h", "l", "ll", "z" and so on */
+    char kind;      /* 'd', 's' and so on; 0 if the conversion is not known here */
+};
+
+static struct conversion read_conversion(const char *at)
+{
+    struct conversion c = { .text = at };
+    const char *start = at++;
+    at += strspn(at, "-+ #0");
+    while (*at != '\0' && strchr("0123456789.*", *at) != NULL) {
+        c.star |= *at == '*';
+        c.precision |= *at == '.';
+        at++;
+    }
+    for (size_t i = 0; i < 2 && *at != '\0' && strchr("hlzjtL", *at) != NULL; i++)
+        c.size[i] = *at++;
+    c.kind = *at != '\0' && strchr("diuxXoceEfFgGaAps%", *at) != NULL && !c.star ? *at : '\0';
+    c.length = (size_t)(at + 1 - start);
+    return c;
+}
+
+/* The text that has been written so far. `length` goes on counting when there is no room. */
+struct output {
+    char *buffer;
+    size_t size, length;
+};
+
+static void put(struct output *o, const char *text, size_t length)
+{
+    if (o->length + length < o->size)
+        memcpy(o->buffer + o->length, text, length);
+    o->length += length;
+}
+
+static void put_string(struct output *o, const char *text, size_t most)
+{
+    size_t length = strlen(text);
+    if (length <= most) {
+        put(o, text, length);
+        return;
+    }
+    put(o, text, whole_characters(text, most - strlen(MARK)));
+    put(o, MARK, strlen(MARK));
+}
+
+/* Lets the C library write a number, by the conversion as it stands in the format. */
+#define PUT_NUMBER(o, spec, number)                                    \
+    do {                                                               \
+        char number_[400];                                             \
+        int length_ = snprintf(number_, sizeof number_, spec, number); \
+        if (length_ > 0)                                               \
+            put(o, number_, strnlen(number_, sizeof number_ - 1));     \
+    } while (0)
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+static bool put_conversion(struct output *o, const struct conversion *c, size_t most, va_list *arguments)
+{
+    char spec[32];
+    bool is_long = strcmp(c->size, "l") == 0;
+    if (c->kind == '\0' || c->length >= sizeof spec || c->size[0] == 'L' || c->size[0] == 'h')
+        return false;
+    memcpy(spec, c->text, c->length);
+    spec[c->length] = '\0';
+    if (c->kind == '%')
+        put(o, "%", 1);
+    else if (c->kind == 's' && c->length == 2)
+        put_string(o, va_arg(*arguments, const char *), most);
+    else if (c->kind == 's')
+        PUT_NUMBER(o, spec, va_arg(*arguments, const char *));
+    else if (c->kind == 'p')
+        PUT_NUMBER(o, spec, va_arg(*arguments, void *));
+    else if (strchr("eEfFgGaA", c->kind) != NULL)
+        PUT_NUMBER(o, spec, va_arg(*arguments, double));
+    else if (c->kind == 'c' || c->size[0] == '\0')
+        PUT_NUMBER(o, spec, va_arg(*arguments, int)); /* also for unsigned, which has the same bits */
+    else if (is_long)
+        PUT_NUMBER(o, spec, va_arg(*arguments, long));
+    else if (c->size[0] == 'l')
+        PUT_NUMBER(o, spec, va_arg(*arguments, long long));
+    else
+        PUT_NUMBER(o, spec, va_arg(*arguments, size_t)); /* z, j and t have one size, see below */
+    return true;
+}
+#pragma GCC diagnostic pop
+_Static_assert(sizeof(size_t) == sizeof(intmax_t) && sizeof(size_t) == sizeof(ptrdiff_t), "see put_conversion");
+
+/* Formats with each string cut to `most` bytes. Returns the length of the whole text, or SIZE_MAX if a
+ * conversion of the format is not known here. */
+static size_t format_cut(char *buffer, size_t size, size_t most, const char *format, va_list given)
+{
+    struct output o = { buffer, size, 0 };
+    bool known = true;
+    va_list arguments;
+    va_copy(arguments, given);
+    while (known && *format != '\0') {
+        size_t plain = strcspn(format, "%");
+        put(&o, format, plain);
+        format += plain;
+        if (*format == '\0')
+            break;
+        struct conversion c = read_conversion(format);
+        known = put_conversion(&o, &c, most, &arguments);
+        format += c.length;
+    }
+    va_end(arguments);
+    if (known && o.length < size)
+        buffer[o.length] = '\0';
+    return known ? o.length : SIZE_MAX;
+}
+
+static void make_one_line(char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = ' ';
+}
+
+void dti_format(char *out, size_t size, const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int wanted = vsnprintf(out, size, format, arguments);
+    if (wanted >= 0 && (size_t)wanted >= size) {
+        size_t most = size, length = size;
+        while (most >= LEAST && length != SIZE_MAX && length >= size) {
+            most = most * 7 / 8;
+            length = format_cut(out, size, most, format, again);
+        }
+        if (length >= size) {
+            vsnprintf(out, size, format, again);
+            dti_mark_cut(out, size);
+        }
+    }
+    va_end(again);
+    make_one_line(out);
+}

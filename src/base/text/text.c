@@ -1,0 +1,156 @@
+/* src/base/text/text.c - reports, small files, numbers. */
+#include "base/text/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MOST_DIGITS 400 /* of a number: more than any double needs */
+#define MOST_RANGES 8   /* of a set of numbers in a message */
+
+void dti_text_add(struct dti_text *text, const char *format, ...)
+{
+    va_list arguments;
+    size_t room = text->length < text->size ? text->size - text->length : 0;
+    va_start(arguments, format);
+    int wanted = vsnprintf(room != 0 ? text->buffer + text->length : NULL, room, format, arguments);
+    va_end(arguments);
+    text->length += wanted > 0 ? (size_t)wanted : 0;
+    if (text->length >= text->size && room != 0)
+        dti_mark_cut(text->buffer, text->size);
+}
+
+void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n)
+{
+    uint32_t ranges = 0, more = 0;
+    for (uint32_t i = 0, end; i < n; i = end) {
+        for (end = i; end < n && set[end] == set[i]; end++)
+            ;
+        if (!set[i])
+            continue;
+        if (end - i == 2) /* "0, 1" reads better than "0-1" */
+            end--;
+        if (ranges == MOST_RANGES) {
+            more += end - i;
+            continue;
+        }
+        dti_text_add(text, end - i == 1 ? "%s%u" : "%s%u-%u", ranges++ != 0 ? ", " : "", i, end - 1);
+    }
+    if (more != 0)
+        dti_text_add(text, " and %u more", more);
+}
+
+bool dti_read_file(const char *path, char *buffer, size_t size)
+{
+    int kept_errno = errno;
+    size_t used = 0;
+    ssize_t got = -1;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        while (used < size - 1 && (got = read(file, buffer + used, size - 1 - used)) > 0)
+            used += (size_t)got;
+        close(file);
+    }
+    buffer[used] = '\0';
+    errno = kept_errno;
+    return file >= 0 && got >= 0;
+}
+
+/* Up to 15 digits are exact in a double, and most data is short integers: the library's parser is for the rest. */
+static bool parse_short_integer(const char *text, size_t length, int64_t *value)
+{
+    size_t i = length > 0 && text[0] == '-' ? 1 : 0;
+    int64_t sum = 0;
+    if (length - i == 0 || length - i > 15)
+        return false;
+    for (; i < length; i++) {
+        unsigned digit = (unsigned)(text[i] - '0');
+        if (digit > 9)
+            return false;
+        sum = sum * 10 + (int64_t)digit;
+    }
+    *value = text[0] == '-' ? -sum : sum;
+    return true;
+}
+
+static locale_t c_locale;
+static void make_c_locale(void)
+{
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* kept for the life of the process: strtod_l needs one */
+}
+
+/* Skips digits; false if there is none. */
+static bool skip_digits(const char **at, const char *end)
+{
+    const char *start = *at;
+    while (*at < end && **at >= '0' && **at <= '9')
+        ++*at;
+    return *at > start;
+}
+
+/* [+-] digits [. digits] or [+-] . digits, then [e [+-] digits]: no spaces, no hexadecimal, no names of infinity. */
+static bool is_decimal(const char *at, const char *end)
+{
+    at += at < end && (*at == '+' || *at == '-');
+    bool whole = skip_digits(&at, end), fraction = false;
+    if (at < end && *at == '.') {
+        at++;
+        fraction = skip_digits(&at, end);
+    }
+    if (!whole && !fraction)
+        return false;
+    if (at < end && (*at == 'e' || *at == 'E')) {
+        at++;
+        at += at < end && (*at == '+' || *at == '-');
+        if (!skip_digits(&at, end))
+            return false;
+    }
+    return at == end;
+}
+
+bool dti_parse_f64(const char *text, size_t length, double *value)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    char copy[MOST_DIGITS];
+    int64_t integer;
+    if (parse_short_integer(text, length, &integer) && (integer != 0 || text[0] != '-')) { /* "-0" is a float's */
+        *value = (double)integer;
+        return true;
+    }
+    if (length >= sizeof copy || !is_decimal(text, text + length))
+        return false;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    pthread_once(&once, make_c_locale);
+    int kept_errno = errno;
+    *value = strtod_l(copy, NULL, c_locale);
+    errno = kept_errno;
+    return !isinf(*value);
+}
+
+bool dti_parse_i64(const char *text, size_t length, int64_t *value)
+{
+    char copy[MOST_DIGITS];
+    const char *at = text, *end = text + length;
+    if (parse_short_integer(text, length, value))
+        return true;
+    at += length > 0 && (*at == '+' || *at == '-');
+    if (length >= sizeof copy || !skip_digits(&at, end) || at != end)
+        return false;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    int kept_errno = errno;
+    errno = 0;
+    long long wide = strtoll(copy, NULL, 10); /* digits only: no locale in it */
+    bool fits = errno == 0;
+    errno = kept_errno;
+    *value = wide;
+    return fits;
+}

@@ -1,0 +1,41 @@
+/* src/base/types/options.c - option structs of any age. */
+#include "base/types/types.h"
+#include "base/errors/status.h"
+
+#include <string.h>
+
+#define MOST_BYTES 4096 /* of any option struct, of any version: more is a size that was never set */
+
+ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given, const char *type_name)
+{
+    size_t given_bytes = known_bytes;
+    memset(known, 0, known_bytes);
+    if (given != NULL) {
+        memcpy(&given_bytes, given, sizeof given_bytes);
+        if (given_bytes < sizeof given_bytes || given_bytes > MOST_BYTES)
+            return DTI_FAIL(DITTO_ERR_INVALID, "%s.struct_size is %zu: start from its INIT macro, which sets the size",
+                            type_name, given_bytes);
+        for (size_t i = known_bytes; i < given_bytes; i++)
+            if (((const unsigned char *)given)[i] != 0)
+                return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                                "%s has %zu bytes of which this version knows %zu, and byte %zu is set: "
+                                "leave newer fields zero or link a newer ditto",
+                                type_name, given_bytes, known_bytes, i);
+        memcpy(known, given, given_bytes < known_bytes ? given_bytes : known_bytes);
+    }
+    memcpy(known, &known_bytes, sizeof known_bytes);
+    return DITTO_OK;
+}
+
+ditto_status dti_fail_null(const char *name)
+{
+    return DTI_FAIL(DITTO_ERR_INVALID, "%s is NULL", name);
+}
+
+ditto_status dti_flags_check(uint32_t flags, uint32_t known, const char *field_name)
+{
+    if ((flags & ~known) != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s has the unknown bit 0x%x: this version knows 0x%x", field_name,
+                        flags & ~known, known);
+    return DITTO_OK;
+}

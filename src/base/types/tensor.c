@@ -1,0 +1,54 @@
+/* src/base/types/tensor.c - sizes of tensors. */
+#include "base/types/types.h"
+#include "base/errors/status.h"
+#include "base/text/text.h"
+
+#include <string.h>
+
+size_t ditto_tensor_count(const ditto_tensor *tensor)
+{
+    size_t count = 1;
+    if (tensor->rank > DITTO_MAX_RANK)
+        return 0;
+    for (uint32_t i = 0; i < tensor->rank; i++) /* a 0 after an overflow still gives 0 */
+        if (tensor->shape[i] == 0)
+            return 0;
+    for (uint32_t i = 0; i < tensor->rank; i++)
+        if (!dti_multiply(count, tensor->shape[i], &count))
+            return 0;
+    return count;
+}
+
+size_t ditto_tensor_bytes(const ditto_tensor *tensor)
+{
+    size_t bytes;
+    return dti_multiply(ditto_tensor_count(tensor), ditto_dtype_bytes(tensor->dtype), &bytes) ? bytes : 0;
+}
+
+bool dti_spec_equal(const ditto_tensor *a, const ditto_tensor *b)
+{
+    /* The first dimension of a scalar is 0. If it is not, the rank was forgotten. */
+    size_t dimensions = a->rank != 0 ? a->rank : 1;
+    return a->dtype == b->dtype && a->rank == b->rank && memcmp(a->shape, b->shape, dimensions * sizeof *a->shape) == 0;
+}
+
+void dti_spec_words(const ditto_tensor *spec, char words[DTI_SPEC_WORDS])
+{
+    struct dti_text text = { words, DTI_SPEC_WORDS, 0 };
+    dti_text_add(&text, "%s%s", ditto_dtype_name(spec->dtype), spec->rank == 0 ? " scalar" : " [");
+    for (uint32_t i = 0; i < spec->rank; i++)
+        dti_text_add(&text, "%s%zu", i > 0 ? ", " : "", spec->shape[i]);
+    if (spec->rank > 0)
+        dti_text_add(&text, "]");
+}
+
+ditto_status dti_spec_check(const ditto_tensor *spec, const char *name, const ditto_tensor *found, const char *what)
+{
+    char is[DTI_SPEC_WORDS], wants[DTI_SPEC_WORDS];
+    if (dti_spec_equal(spec, found))
+        return DITTO_OK;
+    dti_spec_words(found, is);
+    dti_spec_words(spec, wants);
+    return DTI_FAIL(spec->dtype != found->dtype ? DITTO_ERR_INVALID : DITTO_ERR_SHAPE, "\"%s\" is %s, but %s is %s",
+                    name, wants, what, is);
+}

@@ -1,0 +1,82 @@
+/* src/base/waiting/futex.c - time, futex and membarrier. */
+#include "base/waiting/futex.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+uint64_t dti_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t dti_deadline_at(struct dti_deadline *deadline)
+{
+    if (deadline->at_ns != 0) /* known, or given by a caller that has a limit of its own */
+        return deadline->at_ns;
+    if (deadline->timeout_ms == UINT32_MAX)
+        return DTI_NEVER;
+    deadline->at_ns = dti_now_ns() + (uint64_t)deadline->timeout_ms * 1000000u;
+    return deadline->at_ns;
+}
+
+void dti_futex_sleep(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns)
+{
+    int kept_errno = errno;
+    struct timespec until = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
+                              .tv_nsec = (long)(deadline_ns % 1000000000u) };
+    /* FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC time: a signal does not lengthen the wait. */
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, deadline_ns == DTI_NEVER ? NULL : &until,
+            NULL, FUTEX_BITSET_MATCH_ANY);
+    errno = kept_errno;
+}
+
+void dti_futex_wake(_Atomic uint32_t *word)
+{
+    int kept_errno = errno;
+    syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
+    errno = kept_errno;
+}
+
+_Atomic bool dti_fence_is_asymmetric;
+
+static void register_membarrier(void)
+{
+    int kept_errno = errno;
+    long failed = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+    atomic_store_explicit(&dti_fence_is_asymmetric, failed == 0, memory_order_relaxed);
+    errno = kept_errno;
+}
+
+void dti_fence_init(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT; /* also orders the flag before every later use */
+    pthread_once(&once, register_membarrier);
+}
+
+/* A registration is not sure to survive fork: made again, once, where the kernel says that it is missing. */
+static bool run_membarrier(void)
+{
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0 ||
+           (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
+            syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0);
+}
+
+void dti_fence_heavy(void)
+{
+    int kept_errno = errno;
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&dti_fence_is_asymmetric, memory_order_relaxed) && !run_membarrier()) {
+        /* Refused after it had been allowed (a seccomp filter installed since): from now on wakers pay for themselves. Those
+         * that have just passed their light fence are given time to finish. */
+        atomic_store_explicit(&dti_fence_is_asymmetric, false, memory_order_seq_cst);
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    }
+    errno = kept_errno;
+}

@@ -1,0 +1,84 @@
+/* src/base/waiting/gate.c - the rare half of gates. Argued in gate.h. */
+#include "base/waiting/gate.h"
+#include "base/waiting/fork.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+bool dti_gate_enter_slowly(struct dti_gate *gate)
+{
+    for (;;) {
+        uint32_t state = atomic_load_explicit(&gate->word, memory_order_acquire) % DTI_GATE_CALL;
+        if (state == DTI_GATE_OPEN) /* this call has been counted; the acquire above is O1 */
+            return true;
+        if (state == DTI_GATE_CLOSED) {
+            dti_gate_leave(gate);
+            return false;
+        }
+        /* In a child process no thread will open the gate. The call goes on, and finds that its strategy is
+         * dead. relaxed: the word is written before the gate is shut, and all threads of a process write the
+         * same. */
+        if (dti_process_differs(atomic_load_explicit(&gate->process, memory_order_relaxed)))
+            return true;
+        sched_yield(); /* the gate is shut, which does not last long (I2) */
+    }
+}
+
+bool dti_gate_try(struct dti_gate *gate)
+{
+    uint32_t before = atomic_fetch_add_explicit(&gate->word, DTI_GATE_CALL, memory_order_acquire); /* O1 */
+    if (before % DTI_GATE_CALL == DTI_GATE_OPEN)
+        return true;
+    dti_gate_leave(gate);
+    return false;
+}
+
+static bool change(struct dti_gate *gate, uint32_t from, uint32_t to)
+{
+    return atomic_compare_exchange_strong_explicit(&gate->word, &from, to, memory_order_acquire, /* N1 */
+                                                   memory_order_relaxed);
+}
+
+bool dti_gate_shut(struct dti_gate *gate)
+{
+    atomic_store_explicit(&gate->process, dti_process_number(), memory_order_relaxed); /* published by the change */
+    return change(gate, DTI_GATE_OPEN, DTI_GATE_SHUT);
+}
+
+void dti_gate_open(struct dti_gate *gate)
+{
+    /* release: O0. A subtraction, because calls may have been counted since the gate was shut. */
+    atomic_fetch_sub_explicit(&gate->word, DTI_GATE_SHUT, memory_order_release);
+}
+
+void dti_gate_close(struct dti_gate *gate)
+{
+    atomic_fetch_add_explicit(&gate->word, DTI_GATE_CLOSED - DTI_GATE_SHUT, memory_order_release); /* O0 */
+}
+
+bool dti_gate_close_alone(struct dti_gate *gate)
+{
+    return change(gate, DTI_GATE_CALL | DTI_GATE_OPEN, DTI_GATE_CLOSED);
+}
+
+/* -- several -- */
+
+bool dti_gates_reserve(struct dti_gates *gates)
+{
+    if (gates->count < DTI_FEW_GATES + gates->room)
+        return true;
+    size_t room = 2 * gates->room + DTI_FEW_GATES;
+    struct dti_gate **more = realloc(gates->more, room * sizeof(struct dti_gate *));
+    if (more == NULL)
+        return false;
+    gates->more = more;
+    gates->room = room;
+    return true;
+}
+
+void dti_gates_leave(struct dti_gates *gates)
+{
+    for (size_t i = 0; i < gates->count; i++)
+        dti_gate_leave(i < DTI_FEW_GATES ? gates->few[i] : gates->more[i - DTI_FEW_GATES]);
+    free(gates->more);
+}

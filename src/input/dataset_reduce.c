@@ -1,0 +1,80 @@
+/* src/input/dataset_reduce.c - going through a dataset on the calling thread. */
+#include "input/dataset.h"
+
+#include "input/chunk.h"
+
+#include <stdlib.h>
+
+struct reduction {
+    ditto_dataset *dataset;
+    struct dti_cursor *cursor;
+    struct dti_reader reader;
+    struct dti_chunk chunk;
+    struct dti_rows rows; /* [chunk.most] */
+    ditto_reduce_fn function;
+    void *state;
+};
+
+static ditto_status prepare(struct reduction *r)
+{
+    size_t words = r->dataset->row_words;
+    DTI_TRY(dti_chunk_make(&r->chunk, r->dataset, SIZE_MAX));
+    r->rows = (struct dti_rows){ .word = malloc(r->chunk.most * words * sizeof(uint64_t)), .stride = words };
+    return r->rows.word != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to go through a dataset");
+}
+
+static DTI_GUARDED ditto_status look(struct reduction *r, size_t index)
+{
+    ditto_tensor row[DITTO_MAX_COMPONENTS];
+    DTI_TRY(dti_chunk_row(&r->chunk, &r->reader, r->rows, index, row));
+    uint32_t serial = dti_error_serial;
+    DTI_GUARD("the function given to ditto_dataset_reduce");
+    ditto_status status = r->function(row, r->state);
+    DTI_GUARD_END();
+    if (status == DITTO_OK || status == DITTO_END_OF_INPUT)
+        return status;
+    return dti_fail_user(status, serial, "a reduction", r->dataset, dti_rows_from(r->rows, index).word);
+}
+
+/* Rows that have been chosen; those before one that can't be read are looked at. */
+static ditto_status look_at_chosen(struct reduction *r, size_t count)
+{
+    dti_chunk_fill(&r->chunk, &r->reader, r->rows, count);
+    for (size_t i = 0; i < count; i++)
+        DTI_TRY(look(r, i));
+    return DITTO_OK;
+}
+
+static ditto_status go_through(struct reduction *r)
+{
+    for (;;) {
+        size_t got;
+        ditto_status chosen = dti_cursor_next(r->cursor, r->rows, r->chunk.most, &got);
+        ditto_error error = chosen < 0 ? *dti_error_get() : (ditto_error){ 0 };
+        ditto_status looked = look_at_chosen(r, got);
+        dti_rows_drop(r->dataset, r->rows, got);
+        if (looked != DITTO_OK)
+            return looked == DITTO_END_OF_INPUT ? DITTO_OK : looked;
+        if (chosen < 0)
+            dti_error_set(&error);
+        if (chosen != DITTO_OK)
+            return chosen == DITTO_END_OF_INPUT ? DITTO_OK : chosen;
+    }
+}
+
+ditto_status dti_reduce(ditto_dataset *dataset, ditto_reduce_fn function, void *state, uint64_t pass)
+{
+    struct reduction r = { .dataset = dataset, .function = function, .state = state };
+    struct dti_fenv saved = dti_fenv_enter(); /* so that rows have the bits that they have in a producer */
+    ditto_status status = prepare(&r);
+    if (status == DITTO_OK)
+        status = dti_cursor_open(dataset, &(struct dti_pass){ .number = pass }, &r.cursor);
+    if (status == DITTO_OK)
+        status = go_through(&r);
+    dti_cursor_close(r.cursor);
+    dti_reader_free(&r.reader);
+    dti_chunk_free(&r.chunk);
+    free(r.rows.word);
+    dti_fenv_leave(saved);
+    return status;
+}

@@ -1,0 +1,191 @@
+/* src/input/distribute/input_plan.c - checks options, and gives each pipeline its dataset. */
+#include "input/distribute/iterator.h"
+
+#include <stdlib.h>
+
+#define DEFAULT_BUFFER 2u
+#define MOST_PRODUCERS 1024u
+#define MOST_BUFFER    65536u
+
+/* -- options -- */
+
+static ditto_status check_ranges(const ditto_input_options *o)
+{
+    const struct {
+        const char *name;
+        uint32_t value, most;
+    } bounded[] = { { "partial", (uint32_t)o->partial, DITTO_PARTIAL_EVEN },
+                    { "shard", (uint32_t)o->shard, DITTO_SHARD_OFF },
+                    { "replication", (uint32_t)o->replication, DITTO_PER_REPLICA_INPUT },
+                    { "producers", o->producers, MOST_PRODUCERS },
+                    { "buffer", o->buffer == DITTO_NO_PREFETCH ? 0 : o->buffer, MOST_BUFFER } };
+    for (size_t i = 0; i < sizeof bounded / sizeof bounded[0]; i++)
+        if (bounded[i].value > bounded[i].most)
+            return DTI_FAIL(DITTO_ERR_RANGE, "%s is %u: at most %u", bounded[i].name, bounded[i].value,
+                            bounded[i].most);
+    if ((o->state == NULL) != (o->state_bytes == 0))
+        return DTI_FAIL(DITTO_ERR_INVALID, "a state of %zu bytes at %p: both or none", o->state_bytes, o->state);
+    return dti_flags_check(o->flags, DITTO_INPUT_STATIC | DITTO_INPUT_HOST_MEMORY, "flags");
+}
+
+/* What holds for both ways of making an iterator. */
+static ditto_status begin(const struct dti_team *team, const ditto_input_options *o, uint32_t pipelines,
+                          struct dti_plan *plan)
+{
+    if (pipelines > team->n || team->n % pipelines != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%u pipelines for %u replicas: each serves equally many", pipelines,
+                        team->n);
+    *plan = (struct dti_plan){
+        .pass = o->pass,
+        .max_bytes = o->max_bytes != 0 ? o->max_bytes : UINT64_MAX,
+        .pipelines = pipelines,
+        .replicas_each = team->n / pipelines,
+        .producers = o->producers != 0 ? o->producers : dti_producers_default(team, pipelines),
+        .is_static = (o->flags & DITTO_INPUT_STATIC) != 0,
+        .host_memory = (o->flags & DITTO_INPUT_HOST_MEMORY) != 0,
+        .state = o->state,
+        .state_bytes = o->state_bytes,
+    };
+    return DITTO_OK;
+}
+
+/* What the datasets say beside the options. */
+static void finish(const ditto_dataset *dataset, const ditto_input_options *o, struct dti_plan *plan)
+{
+    uint64_t buffer = o->buffer != 0 ? o->buffer : dataset->prefetch != 0 ? dataset->prefetch : DEFAULT_BUFFER;
+    plan->slots = (uint32_t)(buffer == DITTO_NO_PREFETCH ? 1 : buffer + 1); /* and the one in use */
+}
+
+static void release_all(ditto_dataset **datasets, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        dti_dataset_release(datasets[i]);
+    free(datasets);
+}
+
+/* -- one dataset for all -- */
+
+static ditto_status check_batch(const ditto_dataset *dataset, const ditto_input_options *o)
+{
+    if (dataset->batch_rows == 0 && o->global_batch == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the dataset has no batches: batch it first (ditto_dataset_batch), or set global_batch");
+    if (dataset->batch_rows != 0 && o->global_batch != 0 && dataset->batch_rows != o->global_batch)
+        return DTI_FAIL(DITTO_ERR_INVALID, "the dataset is batched by %llu rows, but global_batch is %llu",
+                        (unsigned long long)dataset->batch_rows, (unsigned long long)o->global_batch);
+    if (o->replication == DITTO_PER_REPLICA_INPUT)
+        return DTI_FAIL(DITTO_ERR_INVALID, "replication is PER_REPLICA_INPUT, but there is one dataset: use "
+                                           "ditto_strategy_iterate_from_function, or as many pipelines as replicas");
+    return DITTO_OK;
+}
+
+static ditto_status choose_sharing(const ditto_dataset *dataset, const ditto_input_options *o, struct dti_plan *plan)
+{
+    bool by_file = o->shard == DITTO_SHARD_FILE, automatic = o->shard <= DITTO_SHARD_AUTO;
+    if (by_file && dataset->files == 0)
+        return DTI_FAIL(DITTO_ERR_NOT_FOUND, "shard is FILE, but the dataset is read from no file");
+    if (by_file && !dataset->by_file && plan->pipelines > 1)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "shard is FILE, but rows are counted across files (take, skip, shard, zip, DROP_REMAINDER), "
+                        "or do not all come from files: use DATA");
+    by_file |= automatic && dataset->by_file && dataset->files >= plan->pipelines;
+    plan->sharing = plan->pipelines == 1 || o->shard == DITTO_SHARD_OFF ? DTI_SHARE_NOTHING
+                    : by_file                                           ? DTI_SHARE_FILES
+                                                                        : DTI_SHARE_ROWS;
+    return DITTO_OK;
+}
+
+ditto_status dti_plan_distribute(const struct dti_team *team, ditto_dataset *dataset, const ditto_input_options *o,
+                                 struct dti_plan *plan, ditto_dataset ***datasets)
+{
+    DTI_TRY(check_ranges(o));
+    DTI_TRY(check_batch(dataset, o));
+    DTI_TRY(begin(team, o, o->pipelines != 0 ? o->pipelines : 1, plan));
+    DTI_TRY(choose_sharing(dataset, o, plan));
+    plan->global = o->global_batch != 0 ? o->global_batch : dataset->batch_rows;
+    plan->even = o->partial == DITTO_PARTIAL_EVEN;
+    finish(dataset, o, plan);
+    *datasets = malloc(plan->pipelines * sizeof(ditto_dataset *));
+    if (*datasets == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u pipelines", plan->pipelines);
+    for (uint32_t w = 0; w < plan->pipelines; w++) {
+        (*datasets)[w] = dataset;
+        dti_dataset_retain(dataset);
+    }
+    return DITTO_OK;
+}
+
+/* -- a dataset for each -- */
+
+static ditto_status check_no_rebatching(const ditto_input_options *o)
+{
+    const char *set = o->global_batch != 0                  ? "global_batch"
+                      : o->partial != DITTO_PARTIAL_DEFAULT ? "partial"
+                      : o->shard != DITTO_SHARD_DEFAULT     ? "shard"
+                                                            : NULL;
+    return set == NULL ? DITTO_OK
+                       : DTI_FAIL(DITTO_ERR_INVALID,
+                                  "%s is set, but datasets of a function are neither rebatched nor sharded", set);
+}
+
+/* Rows of all pipelines are alike. */
+static ditto_status check_alike(const ditto_dataset *first, const ditto_dataset *own, uint32_t pipeline)
+{
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every pipeline's function gave a dataset, or failed */
+    if (own->batch_rows == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the dataset of pipeline %u has no batches: batch it first, by rows of one replica", pipeline);
+    char name[32];
+    dti_text_add(&(struct dti_text){ name, sizeof name, 0 }, "pipeline %u", pipeline);
+    return dti_dataset_check_alike(first, "pipeline 0", own, name);
+}
+
+static DTI_GUARDED ditto_status make_one(ditto_dataset_fn function, void *user, const ditto_input_context *context,
+                                         ditto_dataset **out)
+{
+    uint32_t serial = dti_error_serial;
+    *out = NULL;
+    DTI_GUARD("a function that makes datasets (ditto_strategy_iterate_from_function)");
+    ditto_status status = function(context, user, out);
+    DTI_GUARD_END();
+    if (status == DITTO_OK && *out == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "the function that makes datasets returned OK without one, for pipeline %u",
+                        context->pipeline);
+    if (status == DITTO_OK)
+        return DITTO_OK;
+    *out = NULL; /* what a function that failed has left there is its own: it may have destroyed it */
+    if (status < 0 && dti_error_serial != serial)
+        return status; /* it has written why */
+    return dti_fail_user(status, serial, "ditto_strategy_iterate_from_function", NULL, NULL);
+}
+
+ditto_status dti_plan_from_function(const struct dti_team *team, ditto_dataset_fn function, void *user,
+                                    const ditto_input_options *o, struct dti_plan *plan, ditto_dataset ***datasets)
+{
+    DTI_TRY(check_ranges(o));
+    DTI_TRY(check_no_rebatching(o));
+    bool each = o->replication == DITTO_PER_REPLICA_INPUT;
+    if (each && o->pipelines != 0 && o->pipelines != team->n)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "replication is PER_REPLICA_INPUT, but pipelines is %u, not the number of replicas, %u",
+                        o->pipelines, team->n);
+    DTI_TRY(begin(team, o, each ? team->n : o->pipelines != 0 ? o->pipelines : 1, plan));
+    plan->each = true;
+    *datasets = calloc(plan->pipelines, sizeof(ditto_dataset *));
+    ditto_status status =
+        *datasets != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u pipelines", plan->pipelines);
+    for (uint32_t w = 0; w < plan->pipelines && status == DITTO_OK; w++) {
+        status = make_one(function, user, &(ditto_input_context){ plan->pipelines, w, team->n }, &(*datasets)[w]);
+        if (status == DITTO_OK)
+            status = check_alike((*datasets)[0], (*datasets)[w], w);
+        if (status == DITTO_OK && (*datasets)[w]->batch_rows > plan->global)
+            plan->global = (*datasets)[w]->batch_rows; /* of the largest batches: what slots have room for */
+    }
+    if (status != DITTO_OK) {
+        if (*datasets != NULL)
+            release_all(*datasets, plan->pipelines);
+        return status;
+    }
+    finish((*datasets)[0], o, plan);
+    return DITTO_OK;
+}

@@ -1,0 +1,201 @@
+/* src/input/distribute/saved_state.c - an iterator's position as bytes.
+ *
+ * Sequencers are ahead of replicas: rows that are chosen lie in queues. The position is where the replicas
+ * are, so the rows of steps that have not been taken are written down too, and come first when an iterator
+ * goes on; then the cursor goes on where it was.
+ *
+ *     magic, fingerprint of the datasets, W, G, N, pass, how pipelines share the dataset; for each pipeline:
+ *     the step that it goes on with, whether all its replicas do, else the step of each; rows; the cursor's
+ *     own; at the end a hash of it all */
+#include "input/distribute/iterator.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char magic[8] = "DITTOIT2";
+
+static ditto_status fingerprint(const struct ditto_iterator *it, uint64_t *out)
+{
+    *out = 0;
+    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
+        uint64_t own;
+        DTI_TRY(dti_dataset_fingerprint(it->pipeline[w].dataset, &own));
+        *out = *out * 31 + own;
+    }
+    return DITTO_OK;
+}
+
+/* -- writing -- */
+
+/* The step that a replica takes next. */
+static uint64_t step_of(const struct ditto_iterator *it, const struct dti_pipeline *p, uint32_t j)
+{
+    return p->sequencer.begins[j] + it->consumer[p->first_replica + j].ring.next;
+}
+
+static uint64_t write_steps(const struct ditto_iterator *it, const struct dti_pipeline *p, struct dti_bytes *to)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    for (uint32_t j = 0; j < it->plan.replicas_each; j++) {
+        uint64_t own = step_of(it, p, j);
+        least = own < least ? own : least;
+        most = own > most ? own : most;
+    }
+    dti_bytes_put_u64(to, least);
+    dti_bytes_put_u64(to, least == most);
+    for (uint32_t j = 0; least != most && j < it->plan.replicas_each; j++)
+        dti_bytes_put_u64(to, step_of(it, p, j));
+    return least;
+}
+
+/* Under the sequencer's lock. */
+static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_pipeline *p, struct dti_bytes *to)
+{
+    struct dti_sequencer *s = &p->sequencer;
+    const ditto_dataset *d = p->dataset;
+    if (s->end < 0 || s->source < 0) {
+        dti_error_set(s->end < 0 ? &s->error : &s->source_error);
+        return dti_own(dti_error_get()->status);
+    }
+    uint64_t first = write_steps(it, p, to), rows = s->short_of + s->before_count - s->before_given;
+    for (uint64_t t = first; t < s->cut; t++)
+        rows += s->step[t % (s->o.slots + 1)].count;
+    dti_bytes_put_u64(to, rows);
+    for (uint64_t t = first; t < s->cut; t++) {
+        const struct dti_step *step = &s->step[t % (s->o.slots + 1)];
+        for (uint64_t i = 0; i < step->count; i++)
+            DTI_TRY(dti_row_save(d, dti_rows_from(step->rows, i).word, to));
+    }
+    for (size_t i = 0; i < s->short_of; i++) /* also where replicas have gone on without rows, beyond `cut` */
+        DTI_TRY(dti_row_save(d, dti_rows_from(s->step[s->cut % (s->o.slots + 1)].rows, i).word, to));
+    for (size_t i = s->before_given; i < s->before_count; i++)
+        DTI_TRY(dti_row_save(d, dti_rows_from(s->before, i).word, to));
+    return dti_cursor_save(s->cursor, to);
+}
+
+ditto_status dti_iterator_save(ditto_iterator *it, struct dti_bytes *to)
+{
+    uint64_t print;
+    DTI_TRY(fingerprint(it, &print));
+    dti_bytes_put(to, magic, sizeof magic);
+    dti_bytes_put(to, &print, sizeof print);
+    dti_bytes_put_u64(to, it->plan.pipelines);
+    dti_bytes_put_u64(to, it->plan.global);
+    dti_bytes_put_u64(to, it->team->n);
+    dti_bytes_put_u64(to, it->plan.pass);
+    dti_bytes_put_u64(to, (uint64_t)it->plan.sharing);
+    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
+        struct dti_pipeline *p = &it->pipeline[w];
+        struct dti_frame frame;
+        pthread_mutex_lock(&p->sequencer.lock);
+        struct dti_fenv saved =
+            dti_frame_enter_input(&frame, it->team); /* a generator's save must not come back here */
+        ditto_status status = write_pipeline(it, p, to);
+        dti_frame_leave(&frame, saved);
+        pthread_mutex_unlock(&p->sequencer.lock);
+        DTI_TRY(status);
+    }
+    uint64_t hash = dti_bytes_hash(to->data, to->length);
+    dti_bytes_put(to, &hash, sizeof hash);
+    return dti_bytes_status(to);
+}
+
+/* -- reading -- */
+
+static ditto_status refuse(const char *what, uint64_t saved, uint64_t now)
+{
+    return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved with %llu %s, but here are %llu", (unsigned long long)saved,
+                    what, (unsigned long long)now);
+}
+
+/* In states of libraries that had no DTI_SHARE_ROWS, the pipelines of DITTO_SHARD_DATA share nothing: each
+ * read a dataset of its own, of every W-th row. Such a state is not of the rows that the pipelines deliver
+ * now. */
+static ditto_status refuse_sharing(enum dti_sharing saved, enum dti_sharing now)
+{
+    static const char *const words[] = {
+        [DTI_SHARE_NOTHING] = "each read all rows of a dataset",
+        [DTI_SHARE_FILES] = "share out files",
+        [DTI_SHARE_ROWS] = "share out the rows of each global batch",
+    };
+    bool old = saved == DTI_SHARE_NOTHING && now == DTI_SHARE_ROWS;
+    return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved where pipelines %s%s, but here they %s", words[saved],
+                    old ? " (or every W-th row, as DATA did in an earlier version)" : "", words[now]);
+}
+
+ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *from)
+{
+    uint64_t hash, print, own;
+    char found[sizeof magic];
+    size_t bytes = it->plan.state_bytes;
+    if (bytes < sizeof magic + 2 * sizeof hash || memcmp(it->plan.state, magic, sizeof magic) != 0)
+        return DTI_FAIL(DITTO_ERR_CORRUPT, "%zu bytes that are no state of an iterator", bytes);
+    const char *data = it->plan.state;
+    memcpy(&hash, data + bytes - sizeof hash, sizeof hash);
+    *from = (struct dti_bytes_reader){ data, data + bytes - sizeof hash,
+                                       dti_bytes_hash(data, bytes - sizeof hash) != hash };
+    DTI_TRY(dti_bytes_reader_status(from));
+    DTI_TRY(fingerprint(it, &own));
+    dti_bytes_get(from, found, sizeof found);
+    dti_bytes_get(from, &print, sizeof print);
+    uint64_t pipelines = dti_bytes_get_u64(from), global = dti_bytes_get_u64(from);
+    it->plan.state_replicas = (uint32_t)dti_bytes_get_below(from, UINT32_MAX);
+    uint64_t pass = dti_bytes_get_u64(from);
+    enum dti_sharing sharing = (enum dti_sharing)dti_bytes_get_below(from, DTI_SHARE_ROWS);
+    DTI_TRY(dti_bytes_reader_status(from));
+    if (pipelines != it->plan.pipelines)
+        return refuse("pipelines", pipelines, it->plan.pipelines);
+    if (sharing != it->plan.sharing)
+        return refuse_sharing(sharing, it->plan.sharing);
+    if (print != own)
+        return DTI_FAIL(DITTO_ERR_INVALID, "the state is one of another dataset, or of one that was made otherwise");
+    if (global != it->plan.global)
+        return refuse("rows in a global batch", global, it->plan.global);
+    if (it->plan.pass != 0 && it->plan.pass != pass)
+        return DTI_FAIL(DITTO_ERR_INVALID, "pass is %llu, but the state goes on with pass %llu",
+                        (unsigned long long)it->plan.pass, (unsigned long long)pass);
+    it->plan.pass = pass;
+    return DITTO_OK;
+}
+
+static ditto_status read_steps(struct ditto_iterator *it, struct dti_pipeline *p, struct dti_bytes_reader *from)
+{
+    struct dti_sequencer *s = &p->sequencer;
+    s->first = s->cut = s->kept = dti_bytes_get_u64(from);
+    bool together = dti_bytes_get_below(from, 1) != 0;
+    if (!together && it->plan.state_replicas != it->team->n)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the state was saved when replicas had taken different numbers of batches: it goes on with %u "
+                        "replicas, not %u",
+                        it->plan.state_replicas, it->team->n);
+    for (uint32_t j = 0; j < it->plan.replicas_each; j++)
+        s->begins[j] = together ? s->first : dti_bytes_get_u64(from);
+    for (uint32_t j = 0; j < it->plan.replicas_each; j++)
+        from->failed |= s->begins[j] < s->first || s->begins[j] - s->first > (uint64_t)UINT32_MAX;
+    if (p != it->pipeline && it->plan.state_replicas != it->team->n && s->first != it->pipeline[0].sequencer.first)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the state was saved when pipelines were at different steps: it goes on with %u replicas, not %u",
+            it->plan.state_replicas, it->team->n);
+    return dti_bytes_reader_status(from);
+}
+
+ditto_status dti_state_read(struct ditto_iterator *it, struct dti_pipeline *p, struct dti_bytes_reader *from)
+{
+    struct dti_sequencer *s = &p->sequencer;
+    size_t bytes;
+    DTI_TRY(read_steps(it, p, from));
+    atomic_init(&it->board.notice[s->o.cut.pipeline].steps, s->first);
+    uint64_t rows = dti_bytes_get_below(from, (uint64_t)(from->end - from->at)); /* each takes a byte at least */
+    if (!dti_multiply(rows + 1, s->before.stride * sizeof(uint64_t), &bytes))
+        from->failed = true;
+    DTI_TRY(dti_bytes_reader_status(from));
+    uint64_t *words = malloc(bytes);
+    if (words == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %llu rows of a state", (unsigned long long)rows);
+    free(s->before.word);
+    s->before.word = words;
+    for (; s->before_count < rows; s->before_count++)
+        DTI_TRY(dti_row_load(p->dataset, dti_rows_from(s->before, s->before_count).word, from));
+    return dti_cursor_restore(s->cursor, from);
+}

@@ -1,0 +1,67 @@
+/* src/input/sources/files/file_row.c - reading rows that are places in files. */
+#include "input/sources/files/file_row.h"
+
+#include <string.h>
+
+#define SPAN_BYTES ((uint64_t)256 << 10) /* of one read, unless one row has more */
+#define GAP_BYTES  ((uint64_t)4096)      /* that are read for nothing rather than with a read more */
+
+void dti_place_where(const struct dti_files *files, struct dti_place place, const char *what, struct dti_text *text)
+{
+    const char *name = files->file[place.file].name;
+    if (strcmp(what, "line") == 0)
+        dti_text_add(text, "%s:%llu", name, (unsigned long long)place.number);
+    else
+        dti_text_add(text, "%s: %s %llu at offset %llu", name, what, (unsigned long long)place.number,
+                     (unsigned long long)place.offset);
+}
+
+ditto_status dti_places_check(const struct dti_files *files, struct dti_rows rows, size_t count, size_t before)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct dti_place place = dti_place_get(dti_rows_from(rows, i).word);
+        if (place.file >= files->count || place.offset < before || place.offset > INT64_MAX - UINT32_MAX)
+            return DTI_FAIL(DITTO_ERR_CORRUPT, "a row at offset %llu of file %u of %u: the iterator's state is damaged",
+                            (unsigned long long)place.offset, place.file, files->count);
+    }
+    return DITTO_OK;
+}
+
+/* How many rows from the first on lie in one span, and where that ends. */
+static size_t span_of(struct dti_rows rows, size_t count, size_t after, uint64_t *end)
+{
+    struct dti_place first = dti_place_get(rows.word);
+    size_t run = 1;
+    *end = first.offset + first.bytes + after;
+    for (; run < count; run++) {
+        struct dti_place next = dti_place_get(dti_rows_from(rows, run).word);
+        uint64_t next_end = next.offset + next.bytes + after;
+        if (next.file != first.file || next.offset < first.offset || next.offset > *end + GAP_BYTES ||
+            next_end - first.offset > SPAN_BYTES)
+            break;
+        *end = next_end > *end ? next_end : *end;
+    }
+    return run;
+}
+
+ditto_status dti_places_fill(const ditto_dataset *dataset, struct dti_files *files, struct dti_reader *reader,
+                             struct dti_rows rows, size_t count, size_t before, size_t after, const char *what,
+                             dti_place_parse *parse, void *const *destination, void *scratch)
+{
+    DTI_TRY(dti_places_check(files, rows, count, before));
+    for (size_t done = 0, run; done < count; done += run) {
+        struct dti_rows span = dti_rows_from(rows, done);
+        struct dti_place first = dti_place_get(span.word);
+        uint64_t end, begin = first.offset - before;
+        run = span_of(span, count - done, after, &end);
+        char *bytes = dti_reader_buffer(reader, (size_t)(end - begin) + 1);
+        if (bytes == NULL)
+            return DITTO_ERR_NO_MEMORY;
+        DTI_TRY(dti_files_read_all(files, first.file, begin, bytes, (size_t)(end - begin), what, first.number));
+        for (size_t i = 0; i < run; i++) {
+            struct dti_place place = dti_place_get(dti_rows_from(span, i).word);
+            DTI_TRY(parse(dataset, place, bytes + (place.offset - begin), done + i, destination, scratch));
+        }
+    }
+    return DITTO_OK;
+}

@@ -1,0 +1,258 @@
+/* src/input/sources/files/files.c - lists of files. */
+#include "input/sources/files/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* -- looking -- */
+
+/* What may be waited for, or has no size, is not opened: a FIFO, a folder, a device. */
+static ditto_status look_at(struct dti_file *file)
+{
+    struct stat about;
+    if (stat(file->name, &about) != 0)
+        return DTI_FAIL_ERRNO(errno == ENOENT || errno == ENOTDIR ? DITTO_ERR_NOT_FOUND : DITTO_ERR_IO, errno, "%s",
+                              file->name);
+    if (!S_ISREG(about.st_mode))
+        return DTI_FAIL(DITTO_ERR_IO, "%s is not a regular file: it is read at several places, and more than once",
+                        file->name);
+    if (access(file->name, R_OK) != 0)
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "%s", file->name);
+    file->bytes = (uint64_t)about.st_size;
+    return DITTO_OK;
+}
+
+static ditto_status add(struct dti_files *files, const char *name)
+{
+    if ((files->count & (files->count - 1)) == 0) { /* room doubles */
+        size_t room = files->count != 0 ? 2 * (size_t)files->count : 1;
+        struct dti_file *grown = realloc(files->file, room * sizeof *grown);
+        if (grown == NULL)
+            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a list of files");
+        files->file = grown;
+    }
+    struct dti_file *file = &files->file[files->count];
+    *file = (struct dti_file){ .name = strdup(name), .descriptor = -1 };
+    if (file->name == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a file name");
+    files->count++;
+    return look_at(file);
+}
+
+static int by_name(const void *left, const void *right)
+{
+    return strcmp(((const struct dti_file *)left)->name, ((const struct dti_file *)right)->name);
+}
+
+static ditto_status add_matches(struct dti_files *files, const char *pattern)
+{
+    glob_t found = { 0 };
+    int failed = glob(pattern, GLOB_NOSORT, NULL, &found);
+    ditto_status status = DITTO_OK;
+    if (failed == GLOB_NOMATCH)
+        status = DTI_FAIL(DITTO_ERR_NOT_FOUND, "no file matches %s", pattern);
+    else if (failed != 0)
+        status = DTI_FAIL(failed == GLOB_NOSPACE ? DITTO_ERR_NO_MEMORY : DITTO_ERR_IO,
+                          "%s: its folders can't be searched", pattern);
+    uint32_t first = files->count;
+    for (size_t i = 0; failed == 0 && i < found.gl_pathc && status == DITTO_OK; i++)
+        status = add(files, found.gl_pathv[i]);
+    globfree(&found);
+    if (files->count >
+        first) /* by bytes, not by the locale: the order of rows must not depend on the user's language */
+        qsort(files->file + first, files->count - first, sizeof *files->file, by_name);
+    return status;
+}
+
+/* -- what is open, in the whole process -- */
+
+static struct {
+    pthread_mutex_t lock;
+    struct dti_file *oldest, *newest; /* of those that nobody reads from, by when they were read last */
+    uint32_t count;                   /* open files, those that are being read from included */
+} opened = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* A child process finds the lock free, and what it guards whole. Files that threads read from which it does not have stay open until
+ * their list is freed. */
+static void hold(void)
+{
+    pthread_mutex_lock(&opened.lock);
+}
+static void let_go(void)
+{
+    pthread_mutex_unlock(&opened.lock);
+}
+static void keep_whole_in_children(void)
+{
+    (void)pthread_atfork(hold, let_go, let_go); /* refused for want of memory: then a child had better not read files */
+}
+
+/* Under the lock, as all that follow. */
+static void becomes_idle(struct dti_file *file)
+{
+    file->older = opened.newest;
+    file->newer = NULL;
+    *(opened.newest != NULL ? &opened.newest->newer : &opened.oldest) = file;
+    opened.newest = file;
+}
+
+static void is_idle_no_more(struct dti_file *file)
+{
+    *(file->older != NULL ? &file->older->newer : &opened.oldest) = file->newer;
+    *(file->newer != NULL ? &file->newer->older : &opened.newest) = file->older;
+}
+
+static void close_file(struct dti_file *file)
+{
+    close(file->descriptor);
+    file->descriptor = -1;
+    opened.count--;
+}
+
+static bool close_oldest(void)
+{
+    struct dti_file *file = opened.oldest;
+    if (file == NULL)
+        return false;
+    is_idle_no_more(file);
+    close_file(file);
+    return true;
+}
+
+/* 0, or errno. */
+static int open_file(struct dti_file *file)
+{
+    while (opened.count >= DTI_FILES_OPEN && close_oldest())
+        ;
+    do
+        file->descriptor = open(file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may have become a FIFO */
+    while (file->descriptor < 0 && (errno == EMFILE || errno == ENFILE) && close_oldest());
+    if (file->descriptor < 0)
+        return errno;
+    opened.count++;
+    return 0;
+}
+
+/* Makes sure that it is open, and stays so until it is given back. 0, or errno. */
+static int take(struct dti_file *file)
+{
+    int failed = 0;
+    hold();
+    if (file->descriptor < 0)
+        failed = open_file(file);
+    else if (file->pins == 0)
+        is_idle_no_more(file);
+    file->pins += failed == 0;
+    let_go();
+    return failed;
+}
+
+static void give_back(struct dti_file *file)
+{
+    hold();
+    if (--file->pins == 0) {
+        becomes_idle(file);
+        if (opened.count > DTI_FILES_OPEN)
+            close_oldest();
+    }
+    let_go();
+}
+
+/* -- making -- */
+
+ditto_status dti_files_create(struct dti_files *files, const ditto_files *names)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    *files = (struct dti_files){ 0 };
+    pthread_once(&once, keep_whole_in_children);
+    for (uint32_t i = 0; i < names->count; i++) {
+        if (names->names[i] == NULL || names->names[i][0] == '\0')
+            return DTI_FAIL(DITTO_ERR_INVALID, "files->names[%u] is NULL or empty", i);
+        DTI_TRY(names->flags & DITTO_FILES_GLOB ? add_matches(files, names->names[i]) : add(files, names->names[i]));
+    }
+    return DITTO_OK;
+}
+
+void dti_files_free(struct dti_files *files)
+{
+    hold();
+    for (uint32_t i = 0; i < files->count; i++) {
+        struct dti_file *file = &files->file[i];
+        if (file->descriptor < 0)
+            continue;
+        if (file->pins == 0) /* else by a thread that this process does not have */
+            is_idle_no_more(file);
+        close_file(file);
+    }
+    let_go();
+    for (uint32_t i = 0; i < files->count; i++)
+        free(files->file[i].name);
+    free(files->file);
+}
+
+/* -- reading -- */
+
+static ditto_status pin(struct dti_files *files, uint32_t number, int *descriptor)
+{
+    struct dti_file *file = &files->file[number];
+    int failed = take(file);
+    if (failed != 0)
+        return DTI_FAIL_ERRNO(failed == ENOENT ? DITTO_ERR_NOT_FOUND : DITTO_ERR_IO, failed, "%s", file->name);
+    *descriptor = file->descriptor; /* the same until it is given back */
+    return DITTO_OK;
+}
+
+ditto_status dti_files_read(struct dti_files *files, uint32_t file, uint64_t offset, void *to, size_t bytes,
+                            size_t *got)
+{
+    int descriptor;
+    *got = 0;
+    DTI_TRY(pin(files, file, &descriptor));
+    ssize_t more = 1;
+    while (*got < bytes && more != 0) {
+        more = pread(descriptor, (char *)to + *got, bytes - *got, (off_t)(offset + *got));
+        if (more < 0 && errno != EINTR)
+            break;
+        *got += more > 0 ? (size_t)more : 0;
+    }
+    int failed = more < 0 ? errno : 0;
+    give_back(&files->file[file]);
+    if (more < 0)
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "%s: reading at offset %llu", files->file[file].name,
+                              (unsigned long long)(offset + *got));
+    return DITTO_OK;
+}
+
+ditto_status dti_files_read_all(struct dti_files *files, uint32_t file, uint64_t offset, void *to, size_t bytes,
+                                const char *what, uint64_t number)
+{
+    size_t got;
+    DTI_TRY(dti_files_read(files, file, offset, to, bytes, &got));
+    if (got < bytes)
+        return DTI_FAIL(DITTO_ERR_IO, "%s: %s %llu: the file ends at offset %llu: it became shorter while it was read",
+                        files->file[file].name, what, (unsigned long long)number, (unsigned long long)(offset + got));
+    return DITTO_OK;
+}
+
+void dti_files_want(struct dti_files *files, uint32_t file, uint64_t offset, uint64_t bytes)
+{
+    int descriptor;
+    if (pin(files, file, &descriptor) != DITTO_OK)
+        return;
+    posix_fadvise(descriptor, (off_t)offset, (off_t)bytes, POSIX_FADV_WILLNEED);
+    give_back(&files->file[file]);
+}
+
+uint32_t dti_files_next(const struct dti_files *files, uint32_t first, uint32_t number_of_first, uint32_t shards,
+                        uint32_t shard)
+{
+    while (first < files->count && shards > 1 && (number_of_first + first) % shards != shard)
+        first++;
+    return first;
+}

@@ -1,0 +1,161 @@
+/* src/input/sources/files/gzip.c - gzip files by zlib. */
+#include "input/sources/files/gzip.h"
+
+#ifdef DTI_HAVE_ZLIB
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#define PIECE_BYTES ((size_t)64 << 10) /* of a read, and of what is unpacked at once */
+
+struct dti_gzip {
+    struct dti_files *files;
+    const _Atomic uint32_t *closing;
+    uint32_t file;
+    bool ended;          /* all of the contents is in `unpacked` */
+    bool between;        /* a member has ended, no byte of another one was seen */
+    uint64_t read;       /* compressed bytes that were read: those not used yet are stream.avail_in */
+    uint64_t at;         /* offset in the contents of the next byte */
+    size_t used, filled; /* [used, filled) of `unpacked` are the bytes from `at` on */
+    z_stream stream;
+    unsigned char packed[PIECE_BYTES], unpacked[PIECE_BYTES];
+};
+
+ditto_status dti_gzip_check(void)
+{
+    return DITTO_OK;
+}
+
+ditto_status dti_gzip_open(struct dti_files *files, const _Atomic uint32_t *closing, struct dti_gzip **out)
+{
+    struct dti_gzip *g = calloc(1, sizeof *g);
+    if (g == NULL || inflateInit2(&g->stream, 15 + 16) != Z_OK) { /* windows of any size, gzip alone */
+        free(g);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read a compressed file");
+    }
+    g->files = files;
+    g->closing = closing;
+    *out = g;
+    return DITTO_OK;
+}
+
+void dti_gzip_close(struct dti_gzip *g)
+{
+    if (g != NULL)
+        inflateEnd(&g->stream);
+    free(g);
+}
+
+void dti_gzip_start(struct dti_gzip *g, uint32_t file)
+{
+    inflateReset(&g->stream);
+    g->stream.avail_in = 0;
+    g->file = file;
+    g->ended = g->between = false;
+    g->read = g->at = 0;
+    g->used = g->filled = 0;
+}
+
+uint64_t dti_gzip_offset(const struct dti_gzip *g)
+{
+    return g->at;
+}
+
+static ditto_status fail(const struct dti_gzip *g, ditto_status status, const char *what)
+{
+    return DTI_FAIL(status, "%s: %s at offset %llu of the file, %llu of its contents", g->files->file[g->file].name,
+                    what, (unsigned long long)(g->read - g->stream.avail_in),
+                    (unsigned long long)(g->at + (g->filled - g->used)));
+}
+
+/* There is a byte to unpack; or the file has ended where it may. */
+static ditto_status read_piece(struct dti_gzip *g)
+{
+    size_t got;
+    DTI_TRY(dti_closing_check(g->closing));
+    DTI_TRY(dti_files_read(g->files, g->file, g->read, g->packed, PIECE_BYTES, &got));
+    g->read += got;
+    g->stream.next_in = g->packed;
+    g->stream.avail_in = (uInt)got;
+    if (got > 0)
+        return DITTO_OK;
+    if (g->read < g->files->file[g->file].bytes)
+        return fail(g, DITTO_ERR_IO, "it became shorter while it was read, and ends");
+    if (!g->between)
+        return fail(g, DITTO_ERR_CORRUPT,
+                    g->read == 0 ? "it is empty, which no gzip file is: it ends" : "the gzip stream is cut off");
+    g->ended = true;
+    return DITTO_OK;
+}
+
+/* Fills `unpacked`, which is empty, with what one piece gives; perhaps nothing. */
+static ditto_status unpack(struct dti_gzip *g)
+{
+    if (g->stream.avail_in == 0)
+        DTI_TRY(read_piece(g));
+    if (g->ended)
+        return DITTO_OK;
+    if (g->between) /* whatever is there must be another member */
+        inflateReset(&g->stream);
+    bool behind = g->between;
+    g->between = false;
+    g->used = g->filled = 0;
+    g->stream.next_out = g->unpacked;
+    g->stream.avail_out = (uInt)PIECE_BYTES;
+    int result = inflate(&g->stream, Z_NO_FLUSH);
+    g->filled = PIECE_BYTES - g->stream.avail_out;
+    g->between = result == Z_STREAM_END;
+    if (result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR)
+        return DITTO_OK; /* BUF_ERROR: it wants the next piece */
+    if (result == Z_MEM_ERROR)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read a compressed file");
+    return fail(g, DITTO_ERR_CORRUPT,
+                behind ? "what lies behind the gzip stream is no other one," : "the gzip stream is damaged");
+}
+
+ditto_status dti_gzip_read(struct dti_gzip *g, void *to, size_t bytes, size_t *got)
+{
+    for (*got = 0; *got < bytes;) {
+        if (g->used == g->filled && g->ended)
+            break;
+        if (g->used == g->filled)
+            DTI_TRY(unpack(g));
+        size_t step = g->filled - g->used < bytes - *got ? g->filled - g->used : bytes - *got;
+        memcpy((char *)to + *got, g->unpacked + g->used, step);
+        g->used += step;
+        g->at += step;
+        *got += step;
+    }
+    return DITTO_OK;
+}
+
+#else
+
+ditto_status dti_gzip_check(void)
+{
+    return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "compressed files: ditto was built without zlib");
+}
+ditto_status dti_gzip_open(struct dti_files *files, const _Atomic uint32_t *closing, struct dti_gzip **out)
+{
+    (void)files, (void)closing, (void)out;
+    return dti_gzip_check();
+}
+void dti_gzip_close(struct dti_gzip *gzip)
+{
+    (void)gzip;
+}
+void dti_gzip_start(struct dti_gzip *gzip, uint32_t file)
+{
+    (void)gzip, (void)file;
+}
+ditto_status dti_gzip_read(struct dti_gzip *gzip, void *to, size_t bytes, size_t *got)
+{
+    (void)gzip, (void)to, (void)bytes, (void)got;
+    return dti_gzip_check();
+}
+uint64_t dti_gzip_offset(const struct dti_gzip *gzip)
+{
+    (void)gzip;
+    return 0;
+}
+#endif

@@ -1,0 +1,139 @@
+/* src/input/sources/files/window.c - going through files from front to back. */
+#include "input/sources/files/window.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNMENT ((size_t)4096)
+
+static void stand(struct dti_window *w, uint32_t file, uint64_t at)
+{
+    w->file = file;
+    w->at = at;
+    w->used = w->filled = 0;
+    w->end = false;
+}
+
+ditto_status dti_window_open(struct dti_window *w, struct dti_files *files, const struct dti_pass *pass)
+{
+    w->files = files;
+    w->pass = *pass;
+    w->buffer = aligned_alloc(ALIGNMENT, ALIGNMENT);
+    if (w->buffer == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read files");
+    w->room = ALIGNMENT;
+    stand(w, dti_files_next(files, 0, pass->first_file, pass->shards, pass->shard), 0);
+    return DITTO_OK;
+}
+
+void dti_window_close(struct dti_window *w)
+{
+    free(w->buffer);
+    w->buffer = NULL;
+}
+
+void dti_window_next_file(struct dti_window *w)
+{
+    stand(w, dti_files_next(w->files, w->file + 1, w->pass.first_file, w->pass.shards, w->pass.shard), 0);
+}
+
+/* Room for `more` bytes behind what is there, which moves to the front. */
+static ditto_status make_room(struct dti_window *w, size_t more)
+{
+    size_t room = w->room;
+    if (w->used > 0)
+        memmove(w->buffer, w->buffer + w->used, w->filled - w->used);
+    w->filled -= w->used;
+    w->used = 0;
+    while (room - w->filled < more)
+        room *= 2; /* who asks has a limit of its own, far below SIZE_MAX */
+    if (room == w->room)
+        return DITTO_OK;
+    char *grown = aligned_alloc(ALIGNMENT, room);
+    if (grown == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a row of more than %zu bytes in %s", w->filled,
+                        w->files->file[w->file].name);
+    memcpy(grown, w->buffer, w->filled);
+    free(w->buffer);
+    w->buffer = grown;
+    w->room = room;
+    return DITTO_OK;
+}
+
+/* Up to an aligned offset; of a small file, all of it and one byte more, so that its end is seen at once. */
+static size_t next_piece(const struct dti_window *w, uint64_t from)
+{
+    uint64_t known = w->files->file[w->file].bytes, piece = DTI_WINDOW_BYTES - from % DTI_WINDOW_BYTES;
+    uint64_t left = from < known ? known - from + 1 : 1;
+    if (left < ALIGNMENT)
+        left = ALIGNMENT;
+    return (size_t)(piece < left ? piece : left);
+}
+
+static ditto_status read_more(struct dti_window *w)
+{
+    uint64_t from = w->at + (w->filled - w->used);
+    size_t wanted = next_piece(w, from), got;
+    DTI_TRY(make_room(w, wanted));
+    DTI_TRY(dti_files_read(w->files, w->file, from, w->buffer + w->filled, wanted, &got));
+    w->filled += got;
+    w->end = got < wanted;
+    if (!w->end)
+        dti_files_want(w->files, w->file, from + got, 2 * DTI_WINDOW_BYTES);
+    return DITTO_OK;
+}
+
+ditto_status dti_window_need(struct dti_window *w, size_t bytes, const char **data, size_t *length)
+{
+    while (w->filled - w->used < bytes && !w->end) {
+        DTI_TRY(dti_closing_check(w->pass.closing));
+        DTI_TRY(read_more(w));
+    }
+    *data = w->buffer + w->used;
+    *length = w->filled - w->used;
+    uint64_t end = w->at + *length;
+    if (*length < bytes && end < w->files->file[w->file].bytes) /* what it still has has been handed out */
+        return DTI_FAIL(DITTO_ERR_IO, "%s: the file ends at offset %llu: it became shorter while it was read",
+                        w->files->file[w->file].name, (unsigned long long)end);
+    return DITTO_OK;
+}
+
+void dti_window_take(struct dti_window *w, size_t bytes)
+{
+    w->used += bytes;
+    w->at += bytes;
+}
+
+ditto_status dti_window_skip(struct dti_window *w, uint64_t bytes, bool *whole)
+{
+    uint64_t known = w->files->file[w->file].bytes;
+    *whole = true;
+    if (bytes > w->filled - w->used && w->at <= known && bytes <= known - w->at) {
+        stand(w, w->file, w->at + bytes);
+        return DITTO_OK;
+    }
+    while (bytes > 0) { /* in the buffer; or beyond what the file had when it was listed: it may have grown */
+        const char *data;
+        size_t length;
+        DTI_TRY(dti_window_need(w, 1, &data, &length));
+        *whole = length > 0;
+        if (length == 0)
+            return DITTO_OK;
+        size_t step = bytes < length ? (size_t)bytes : length;
+        dti_window_take(w, step);
+        bytes -= step;
+    }
+    return DITTO_OK;
+}
+
+void dti_window_save(const struct dti_window *w, struct dti_bytes *to)
+{
+    dti_bytes_put_u64(to, w->file);
+    dti_bytes_put_u64(to, w->at);
+}
+
+void dti_window_restore(struct dti_window *w, struct dti_bytes_reader *from)
+{
+    uint32_t file = (uint32_t)dti_bytes_get_below(from, w->files->count);
+    stand(w, file, dti_bytes_get_u64(from));
+}

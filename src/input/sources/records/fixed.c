@@ -1,0 +1,277 @@
+/* src/input/sources/records/fixed.c - records of equal length. */
+#include "base/types/convert.h"
+#include "input/sources/files/file_row.h"
+#include "input/sources/sources.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LONG_BYTES \
+    ((size_t)256 << 10) /* records from here on are not read as a whole and then copied, but component by component */
+
+struct fixed_dataset {
+    ditto_dataset base; /* first */
+    struct dti_files files;
+    ditto_fixed_options options;
+    uint64_t stride;   /* bytes from the start of one record to that of the next */
+    uint64_t *records; /* [files.count] */
+    bool swap;
+};
+
+struct fixed_cursor {
+    struct dti_cursor base; /* first */
+    const struct fixed_dataset *fixed;
+    struct dti_pass pass;
+    uint32_t file; /* count: all have been given */
+    uint64_t record;
+};
+
+/* -- choosing -- */
+
+static void stand(struct fixed_cursor *c, uint32_t from)
+{
+    c->file = dti_files_next(&c->fixed->files, from, c->pass.first_file, c->pass.shards, c->pass.shard);
+    c->record = 0;
+}
+
+static ditto_status open_fixed(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+{
+    struct fixed_cursor *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    c->fixed = (const struct fixed_dataset *)dataset;
+    c->pass = *pass;
+    stand(c, 0);
+    *out = &c->base;
+    return DITTO_OK;
+}
+
+static ditto_status next_fixed(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
+{
+    struct fixed_cursor *c = (struct fixed_cursor *)cursor;
+    const struct fixed_dataset *f = c->fixed;
+    while (*got < want && c->file < f->files.count) {
+        if (c->record == f->records[c->file]) {
+            stand(c, c->file + 1);
+            continue;
+        }
+        uint64_t offset = f->options.header_bytes + c->record * f->stride;
+        struct dti_place place = { offset, c->file, f->base.row_bytes < LONG_BYTES ? (uint32_t)f->base.row_bytes : 0,
+                                   c->record + 1 };
+        dti_place_put(rows.word + *got * rows.stride, place);
+        c->record++;
+        ++*got;
+    }
+    return *got < want ? DITTO_END_OF_INPUT : DITTO_OK;
+}
+
+static void close_fixed(struct dti_cursor *cursor)
+{
+    free(cursor);
+}
+
+static ditto_status save_fixed(struct dti_cursor *cursor, struct dti_bytes *to)
+{
+    const struct fixed_cursor *c = (const struct fixed_cursor *)cursor;
+    dti_bytes_put_u64(to, c->file);
+    dti_bytes_put_u64(to, c->record);
+    return DITTO_OK;
+}
+
+static ditto_status restore_fixed(struct dti_cursor *cursor, struct dti_bytes_reader *from)
+{
+    struct fixed_cursor *c = (struct fixed_cursor *)cursor;
+    c->file = (uint32_t)dti_bytes_get_below(from, c->fixed->files.count);
+    c->record = dti_bytes_get_below(from, c->file < c->fixed->files.count ? c->fixed->records[c->file] : 0);
+    return DITTO_OK;
+}
+
+/* -- reading -- */
+
+/* Part of a record, or of neighbouring ones, right to where it belongs. */
+static ditto_status read_into(const ditto_dataset *dataset, uint32_t k, struct dti_place place, uint64_t offset,
+                              void *to, size_t bytes)
+{
+    struct fixed_dataset *f = (struct fixed_dataset *)dataset; /* descriptors are under a lock */
+    DTI_TRY(dti_files_read_all(&f->files, place.file, offset, to, bytes, "record", place.number));
+    dti_elements_arrange(to, bytes, dataset->component[k].dtype, f->swap);
+    return DITTO_OK;
+}
+
+/* One component, and records that follow one another: neighbours come with one read. */
+static ditto_status fill_runs(const ditto_dataset *dataset, struct dti_rows rows, size_t count,
+                              void *const *destination)
+{
+    size_t bytes = dataset->row_bytes;
+    for (size_t i = 0, run; i < count; i += run) {
+        struct dti_place first = dti_place_get(dti_rows_from(rows, i).word), next;
+        for (run = 1; i + run < count; run++) {
+            next = dti_place_get(dti_rows_from(rows, i + run).word);
+            if (next.file != first.file || next.offset != first.offset + run * bytes)
+                break;
+        }
+        DTI_TRY(read_into(dataset, 0, first, first.offset, (char *)destination[0] + i * bytes, run * bytes));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status fill_long(const ditto_dataset *dataset, struct dti_rows rows, size_t count,
+                              void *const *destination)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct dti_place place = dti_place_get(dti_rows_from(rows, i).word);
+        uint64_t at = place.offset;
+        for (uint32_t k = 0; k < dataset->components; k++) {
+            size_t bytes = dataset->component[k].bytes;
+            DTI_TRY(read_into(dataset, k, place, at, (char *)destination[k] + i * bytes, bytes));
+            at += bytes;
+        }
+    }
+    return DITTO_OK;
+}
+
+static ditto_status parse_fixed(const ditto_dataset *dataset, struct dti_place place, const char *bytes, size_t index,
+                                void *const *destination, void *scratch)
+{
+    (void)place, (void)scratch;
+    for (uint32_t k = 0; k < dataset->components; k++) {
+        size_t wide = dataset->component[k].bytes;
+        char *to = (char *)destination[k] + index * wide;
+        memcpy(to, bytes, wide);
+        dti_elements_arrange(to, wide, dataset->component[k].dtype, ((const struct fixed_dataset *)dataset)->swap);
+        bytes += wide;
+    }
+    return DITTO_OK;
+}
+
+static ditto_status fill_fixed(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
+                               size_t count, void *const *destination)
+{
+    struct fixed_dataset *f = (struct fixed_dataset *)dataset;
+    DTI_TRY(dti_places_check(&f->files, rows, count, 0));
+    if (dataset->components == 1 && f->stride == dataset->row_bytes)
+        return fill_runs(dataset, rows, count, destination);
+    if (dataset->row_bytes >= LONG_BYTES)
+        return fill_long(dataset, rows, count, destination);
+    return dti_places_fill(dataset, &f->files, reader, rows, count, 0, 0, "record", parse_fixed, destination, NULL);
+}
+
+static void where_fixed(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
+{
+    dti_place_where(&((const struct fixed_dataset *)dataset)->files, dti_place_get(row), "record", text);
+}
+
+/* -- making -- */
+
+static void digest_fixed(const ditto_dataset *dataset, struct dti_bytes *to)
+{
+    const struct fixed_dataset *f = (const struct fixed_dataset *)dataset;
+    dti_bytes_put_u64(to, f->options.header_bytes);
+    dti_bytes_put_u64(to, f->options.footer_bytes);
+    dti_bytes_put_u64(to, f->options.big_endian != 0);
+    dti_bytes_put_u64(to, f->files.count);
+    for (uint32_t i = 0; i < f->files.count; i++)
+        dti_bytes_put_u64(to, f->records[i]);
+    if (f->stride != dataset->row_bytes) /* only then: states of before there were strides stay good */
+        dti_bytes_put_u64(to, f->stride);
+}
+
+static void free_fixed(ditto_dataset *dataset)
+{
+    struct fixed_dataset *f = (struct fixed_dataset *)dataset;
+    free(f->records);
+    dti_files_free(&f->files);
+}
+
+static const struct dti_dataset_kind fixed_kind = {
+    .name = "fixed",
+    .open = open_fixed,
+    .next = next_fixed,
+    .close = close_fixed,
+    .save = save_fixed,
+    .restore = restore_fixed,
+    .fill = fill_fixed,
+    .where = where_fixed,
+    .digest = digest_fixed,
+    .free = free_fixed,
+};
+
+/* How many records a file has. */
+static ditto_status count_records(const struct fixed_dataset *f, const struct dti_file *file, uint64_t *records)
+{
+    uint64_t header = f->options.header_bytes, footer = f->options.footer_bytes, record = f->base.row_bytes;
+    if (file->bytes < header || file->bytes - header < footer)
+        return DTI_FAIL(DITTO_ERR_CORRUPT,
+                        "%s ends at offset %llu: shorter than its header of %llu and footer of %llu bytes", file->name,
+                        (unsigned long long)file->bytes, (unsigned long long)header, (unsigned long long)footer);
+    uint64_t left = file->bytes - header - footer;
+    *records = left < record ? 0 : (left - record) / f->stride + 1;
+    if (f->stride == record && left % record != 0)
+        return DTI_FAIL(
+            DITTO_ERR_CORRUPT,
+            "%s: records of %llu bytes from offset %llu to %llu: %llu, and %llu bytes more from offset %llu on",
+            file->name, (unsigned long long)record, (unsigned long long)header, (unsigned long long)(header + left),
+            (unsigned long long)*records, (unsigned long long)(left % record),
+            (unsigned long long)(header + *records * record));
+    return DITTO_OK;
+}
+
+static ditto_status look_at_files(struct fixed_dataset *f, const ditto_files *files)
+{
+    bool some = false;
+    DTI_TRY(dti_files_create(&f->files, files));
+    f->base.files = f->files.count;
+    f->base.by_file = true;
+    f->records = calloc(f->files.count, sizeof *f->records);
+    if (f->records == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a list of files");
+    for (uint32_t i = 0; i < f->files.count; i++) {
+        DTI_TRY(count_records(f, &f->files.file[i], &f->records[i]));
+        some |= f->records[i] > 0;
+    }
+    if (!some)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s%s: no record: there is nothing to iterate", f->files.file[0].name,
+                        f->files.count > 1 ? " and all other files" : "");
+    return DITTO_OK;
+}
+
+/* Where all elements have one size, a record that begins within an element of another one is a mistake: a
+ * stride in elements, say. */
+static ditto_status check_stride(const struct fixed_dataset *f)
+{
+    size_t element = ditto_dtype_bytes(f->base.component[0].dtype);
+    for (uint32_t k = 1; k < f->base.components; k++)
+        if (ditto_dtype_bytes(f->base.component[k].dtype) != element)
+            return DITTO_OK;
+    if (f->stride < f->base.row_bytes && f->stride % element != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "stride_bytes is %llu, but elements have %zu bytes: records would begin within an element",
+                        (unsigned long long)f->stride, element);
+    return DITTO_OK;
+}
+
+static ditto_status prepare(struct fixed_dataset *f, const ditto_files *files, const ditto_tensor *row,
+                            uint32_t components)
+{
+    f->base.row_words = DTI_PLACE_WORDS;
+    f->base.components = components;
+    for (uint32_t k = 0; k < components; k++)
+        DTI_TRY(dti_dataset_set_component(&f->base, k, &row[k]));
+    DTI_TRY(dti_dataset_finish(&f->base)); /* now: records are counted by it */
+    if (f->base.row_bytes == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "a record has 0 bytes: a file could hold any number of them");
+    f->stride = f->options.stride_bytes != 0 ? f->options.stride_bytes : f->base.row_bytes;
+    DTI_TRY(check_stride(f));
+    return look_at_files(f, files);
+}
+
+ditto_status dti_fixed_create(const ditto_files *files, const ditto_tensor *row, uint32_t components,
+                              const ditto_fixed_options *options, ditto_dataset **out)
+{
+    struct fixed_dataset *f = dti_dataset_new(sizeof *f, &fixed_kind, NULL, 0);
+    if (f == NULL)
+        return DITTO_ERR_NO_MEMORY;
+    f->options = *options;
+    f->swap = dti_elements_differ(options->big_endian != 0);
+    return dti_dataset_out(&f->base, prepare(f, files, row, components), out);
+}

@@ -1,0 +1,230 @@
+/* src/input/sources/records/npy_header.c - the header of a .npy file: a literal of Python, of which three keys and their values are known. */
+#include "input/sources/records/npy_header.h"
+
+#include "base/types/convert.h"
+
+#include <string.h>
+
+static const char magic[6] = { '\x93', 'N', 'U', 'M', 'P', 'Y' };
+
+static ditto_status refuse(ditto_status status, struct dti_text *why, const char *what, size_t offset)
+{
+    dti_text_add(why, "%s at offset %zu", what, offset);
+    return status;
+}
+
+ditto_status dti_npy_measure(const char *bytes, size_t length, size_t *start, size_t *end, struct dti_text *why)
+{
+    const unsigned char *b = (const unsigned char *)bytes;
+    size_t text_bytes;
+    if (length < 8 || memcmp(bytes, magic, sizeof magic) != 0)
+        return refuse(DITTO_ERR_CORRUPT, why, "no .npy file: it has no \"\\x93NUMPY\" and version", 0);
+    if (b[6] < 1 || b[6] > 3 || b[7] != 0) {
+        dti_text_add(why, "version %u.%u of the format at offset 6: 1.0, 2.0 and 3.0 are known", b[6], b[7]);
+        return DITTO_ERR_UNSUPPORTED;
+    }
+    *start = b[6] == 1 ? 10 : 12;
+    if (length < *start)
+        return refuse(DITTO_ERR_CORRUPT, why, "the file ends in the length of its header,", length);
+    text_bytes = (size_t)b[8] | (size_t)b[9] << 8;
+    if (b[6] > 1)
+        text_bytes |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
+    if (text_bytes > DTI_NPY_HEADER_BYTES) {
+        dti_text_add(why, "a header of %zu bytes at offset %zu: at most %d", text_bytes, *start, DTI_NPY_HEADER_BYTES);
+        return DITTO_ERR_CORRUPT;
+    }
+    *end = *start + text_bytes;
+    return DITTO_OK;
+}
+
+/* -- the text -- */
+
+struct parser {
+    const char *text, *at, *end;
+    struct dti_npy_header *out;
+    struct dti_text *why;
+    bool has_descr, has_order, has_shape;
+};
+
+static ditto_status wrong(struct parser *p, const char *what)
+{
+    dti_text_add(p->why, "%s at byte %zu of the header", what, (size_t)(p->at - p->text));
+    return DITTO_ERR_CORRUPT;
+}
+
+static void skip_spaces(struct parser *p)
+{
+    while (p->at < p->end && (*p->at == ' ' || *p->at == '\t' || *p->at == '\n' || *p->at == '\r'))
+        p->at++;
+}
+
+/* Passes over this character and spaces around it, if it comes next. */
+static bool take(struct parser *p, char c)
+{
+    skip_spaces(p);
+    bool there = p->at < p->end && *p->at == c;
+    p->at += there;
+    skip_spaces(p);
+    return there;
+}
+
+static bool take_word(struct parser *p, const char *word)
+{
+    size_t length = strlen(word);
+    bool there = (size_t)(p->end - p->at) >= length && memcmp(p->at, word, length) == 0;
+    p->at += there ? length : 0;
+    return there;
+}
+
+/* A string without escapes, in quotes of either kind. */
+static ditto_status parse_string(struct parser *p, const char **string, size_t *length)
+{
+    char quote = p->at < p->end ? *p->at : '\0';
+    if (quote != '\'' && quote != '"')
+        return wrong(p, "no string");
+    const char *start = ++p->at;
+    while (p->at < p->end && *p->at != quote && *p->at != '\\' && *p->at != '\n')
+        p->at++;
+    if (p->at == p->end || *p->at != quote)
+        return wrong(p, "a string that does not end");
+    *string = start;
+    *length = (size_t)(p->at++ - start);
+    return DITTO_OK;
+}
+
+/* A value that is none of ours, as much of it as a message can hold. */
+static ditto_status no_such_descr(struct parser *p, const char *descr, size_t length)
+{
+    dti_text_add(p->why, "elements of type %.*s: ditto has no such dtype", (int)(length < 64 ? length : 64), descr);
+    return DITTO_ERR_UNSUPPORTED;
+}
+
+/* Byte order, kind and bytes: "<f4". */
+static ditto_status parse_descr(struct parser *p)
+{
+    static const struct {
+        char kind, bytes;
+        ditto_dtype dtype;
+    } known[] = {
+        { 'f', 2, DITTO_F16 },  { 'f', 4, DITTO_F32 }, { 'f', 8, DITTO_F64 }, { 'c', 8, DITTO_C64 },
+        { 'i', 1, DITTO_I8 },   { 'i', 2, DITTO_I16 }, { 'i', 4, DITTO_I32 }, { 'i', 8, DITTO_I64 },
+        { 'u', 1, DITTO_U8 },   { 'u', 2, DITTO_U16 }, { 'u', 4, DITTO_U32 }, { 'u', 8, DITTO_U64 },
+        { 'b', 1, DITTO_BOOL },
+    };
+    const char *s;
+    size_t length;
+    if (p->at < p->end &&
+        (*p->at == '[' || *p->at == '(' || *p->at == '{')) /* records with fields, arrays as elements */
+        return no_such_descr(p, p->at, (size_t)(p->end - p->at));
+    DTI_TRY(parse_string(p, &s, &length));
+    bool complex128 = length == 4 && memcmp(s + 1, "c16", 3) == 0;
+    ditto_dtype dtype = complex128 ? DITTO_C128 : (ditto_dtype)0;
+    for (size_t i = 0; length == 3 && i < sizeof known / sizeof known[0]; i++)
+        if (s[1] == known[i].kind && s[2] == '0' + known[i].bytes)
+            dtype = known[i].dtype;
+    bool single = ditto_dtype_bytes(dtype) == 1;
+    bool order = length > 0 && (s[0] == '<' || s[0] == '>' || s[0] == '=' || (s[0] == '|' && single));
+    if (dtype == 0 || !order)
+        return no_such_descr(p, s, length);
+    p->out->spec.dtype = dtype;
+    p->out->swap = !single && s[0] != '=' && dti_elements_differ(s[0] == '>');
+    return DITTO_OK;
+}
+
+/* Digits; an L behind them as Python 2 wrote it. */
+static ditto_status parse_length(struct parser *p, size_t *length)
+{
+    const char *start = p->at;
+    *length = 0;
+    for (; p->at < p->end && *p->at >= '0' && *p->at <= '9'; p->at++)
+        if (!dti_multiply(*length, 10, length) || __builtin_add_overflow(*length, (size_t)(*p->at - '0'), length))
+            return wrong(p, "a length that is too large");
+    if (p->at == start || (*start == '0' && p->at - start > 1))
+        return wrong(p, "no length");
+    p->at += p->at < p->end && *p->at == 'L';
+    return DITTO_OK;
+}
+
+static ditto_status parse_shape(struct parser *p)
+{
+    ditto_tensor *spec = &p->out->spec;
+    bool comma = true;
+    uint32_t rank = 0;
+    if (!take(p, '('))
+        return wrong(p, "no shape");
+    while (!take(p, ')')) {
+        size_t length;
+        if (!comma)
+            return wrong(p, "no comma");
+        DTI_TRY(parse_length(p, &length));
+        if (rank < DITTO_MAX_RANK)
+            spec->shape[rank] = length;
+        rank++;
+        comma = take(p, ',');
+    }
+    if (rank == 1 && !comma) /* (3) is a number */
+        return wrong(p, "no tuple");
+    spec->rank = rank < DITTO_MAX_RANK ? rank : DITTO_MAX_RANK;
+    if (rank <= DITTO_MAX_RANK)
+        return DITTO_OK;
+    dti_text_add(p->why, "an array of rank %u: at most %d", rank, DITTO_MAX_RANK);
+    return DITTO_ERR_UNSUPPORTED;
+}
+
+static ditto_status parse_order(struct parser *p)
+{
+    p->out->fortran = take_word(p, "True");
+    return p->out->fortran || take_word(p, "False") ? DITTO_OK : wrong(p, "neither True nor False");
+}
+
+/* Each key once. */
+static ditto_status parse_value(struct parser *p, const char *key, size_t length)
+{
+    static const struct {
+        const char *name;
+        ditto_status (*parse)(struct parser *p);
+    } known[] = { { "descr", parse_descr }, { "fortran_order", parse_order }, { "shape", parse_shape } };
+    bool *seen[] = { &p->has_descr, &p->has_order, &p->has_shape };
+    for (size_t i = 0; i < 3; i++)
+        if (length == strlen(known[i].name) && memcmp(key, known[i].name, length) == 0 && !*seen[i]) {
+            *seen[i] = true;
+            return known[i].parse(p);
+        }
+    return wrong(p, "a key that is not descr, fortran_order or shape, once each,");
+}
+
+/* The elements can be counted, and so can rows of an array without any. */
+static ditto_status check_size(struct parser *p)
+{
+    ditto_tensor *spec = &p->out->spec;
+    size_t bytes = ditto_dtype_bytes(spec->dtype);
+    for (uint32_t i = 0; i < spec->rank; i++)
+        if (!dti_multiply(bytes, spec->shape[i] != 0 ? spec->shape[i] : 1, &bytes) || bytes > PTRDIFF_MAX)
+            return wrong(p, "a shape of more bytes than an object can have");
+    return DITTO_OK;
+}
+
+ditto_status dti_npy_parse(const char *text, size_t length, struct dti_npy_header *out, struct dti_text *why)
+{
+    struct parser p = { .text = text, .at = text, .end = text + length, .out = out, .why = why };
+    bool comma = true;
+    *out = (struct dti_npy_header){ 0 };
+    if (!take(&p, '{'))
+        return wrong(&p, "no dictionary");
+    while (!take(&p, '}')) {
+        const char *key;
+        size_t key_bytes;
+        if (!comma)
+            return wrong(&p, "no comma");
+        DTI_TRY(parse_string(&p, &key, &key_bytes));
+        if (!take(&p, ':'))
+            return wrong(&p, "no colon");
+        DTI_TRY(parse_value(&p, key, key_bytes));
+        comma = take(&p, ',');
+    }
+    if (p.at != p.end)
+        return wrong(&p, "something behind the dictionary");
+    if (!p.has_descr || !p.has_order || !p.has_shape)
+        return wrong(&p, "one of descr, fortran_order and shape is missing");
+    return check_size(&p);
+}

@@ -1,0 +1,127 @@
+/* src/input/sources/records/tfrecord.c - what a record of a TFRecord file is, and datasets of them. */
+#include "input/sources/records/tfrecord.h"
+
+#include "input/sources/files/gzip.h"
+#include "input/sources/files/file_row.h"
+#include "input/sources/sources.h"
+
+#define DEFAULT_MAX_BYTES 65536
+#define MOST_BYTES        (((uint64_t)1 << 32) - 64 - 1) /* a place counts in 32 bits, with header and footer */
+
+/* -- records -- */
+
+static uint32_t u32_at(const char *bytes)
+{
+    const unsigned char *b = (const unsigned char *)bytes;
+    return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+static uint64_t u64_at(const char *bytes)
+{
+    return u32_at(bytes) | (uint64_t)u32_at(bytes + 4) << 32;
+}
+
+/* "data.tfrecord: record 7 at offset 1234" and what is wrong with it. */
+static ditto_status fail(const struct dti_tfrecord *t, ditto_status status, struct dti_record record, const char *what)
+{
+    return DTI_FAIL(status, "%s: record %llu at offset %llu%s: %s", t->files.file[record.file].name,
+                    (unsigned long long)record.number, (unsigned long long)record.offset,
+                    t->options.compression == DITTO_COMPRESSION_GZIP ? " of the contents" : "", what);
+}
+
+ditto_status dti_record_check_header(const struct dti_tfrecord *t, struct dti_record record, const char *header,
+                                     uint64_t *length)
+{
+    char what[96];
+    uint32_t found = u32_at(header + 8), computed = dti_crc32c_masked(dti_crc32c(header, 8));
+    struct dti_text text = { what, sizeof what, 0 };
+    *length = u64_at(header);
+    if (found == computed && *length <= t->options.max_bytes)
+        return DITTO_OK;
+    if (found != computed)
+        dti_text_add(&text, "the checksum of its length is %08x, but should be %08x", found, computed);
+    else
+        dti_text_add(&text, "it has %llu bytes, max_bytes is %llu", (unsigned long long)*length,
+                     (unsigned long long)t->options.max_bytes);
+    return fail(t, DITTO_ERR_CORRUPT, record, what);
+}
+
+ditto_status dti_record_check_data(const struct dti_tfrecord *t, struct dti_record record, const char *data,
+                                   size_t length, const char *footer)
+{
+    char what[96];
+    uint32_t found = u32_at(footer), computed;
+    if (t->options.trust || found == (computed = dti_crc32c_masked(dti_crc32c(data, length))))
+        return DITTO_OK;
+    dti_text_add(&(struct dti_text){ what, sizeof what, 0 }, "the checksum of its data is %08x, but should be %08x",
+                 found, computed);
+    return fail(t, DITTO_ERR_CORRUPT, record, what);
+}
+
+/* The file ended in a record, at `end`. */
+ditto_status dti_record_fail_cut(const struct dti_tfrecord *t, struct dti_record record, const char *in, uint64_t end,
+                                 bool shorter)
+{
+    char what[128];
+    dti_text_add(&(struct dti_text){ what, sizeof what, 0 }, "%s ends in its %s, at offset %llu%s",
+                 t->options.compression == DITTO_COMPRESSION_GZIP ? "the contents" : "the file", in,
+                 (unsigned long long)end, shorter ? ": it became shorter while it was read" : "");
+    return fail(t, shorter ? DITTO_ERR_IO : DITTO_ERR_CORRUPT, record, what);
+}
+
+/* -- making -- */
+
+void dti_tfrecord_digest(const ditto_dataset *dataset, struct dti_bytes *to)
+{
+    const struct dti_tfrecord *t = (const struct dti_tfrecord *)dataset;
+    dti_bytes_put_u64(to, t->options.max_bytes);
+    dti_bytes_put_u64(to, t->options.trust != 0);
+    dti_bytes_put_u64(to, t->files.count);
+}
+
+void dti_tfrecord_free(ditto_dataset *dataset)
+{
+    dti_files_free(&((struct dti_tfrecord *)dataset)->files);
+}
+
+static ditto_status check_not_empty(const struct dti_files *files)
+{
+    for (uint32_t i = 0; i < files->count; i++)
+        if (files->file[i].bytes > 0)
+            return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_INVALID, "%s%s: empty: there is no record to iterate", files->file[0].name,
+                    files->count > 1 ? " and all other files" : "");
+}
+
+static ditto_status prepare(struct dti_tfrecord *t, const ditto_files *files)
+{
+    bool packed = t->options.compression == DITTO_COMPRESSION_GZIP;
+    t->base.row_words = packed ? 1 : DTI_PLACE_WORDS;
+    t->base.holds = packed;
+    t->base.components = 2;
+    DTI_TRY(dti_files_create(&t->files, files));
+    DTI_TRY(check_not_empty(&t->files));
+    t->base.files = t->files.count;
+    t->base.by_file = true;
+    DTI_TRY(dti_dataset_set_component(
+        &t->base, 0, &(ditto_tensor){ .dtype = DITTO_U8, .rank = 1, .shape = { (size_t)t->options.max_bytes } }));
+    return dti_dataset_set_component(&t->base, 1, &(ditto_tensor){ .dtype = DITTO_I64 });
+}
+
+ditto_status dti_tfrecord_create(const ditto_files *files, const ditto_tfrecord_options *options, ditto_dataset **out)
+{
+    bool packed = options->compression == DITTO_COMPRESSION_GZIP;
+    if (options->max_bytes > MOST_BYTES)
+        return DTI_FAIL(DITTO_ERR_RANGE, "max_bytes = %llu: at most %llu", (unsigned long long)options->max_bytes,
+                        (unsigned long long)MOST_BYTES);
+    if (packed)
+        DTI_TRY(dti_gzip_check());
+    struct dti_tfrecord *t =
+        dti_dataset_new(sizeof *t, packed ? &dti_tfrecord_packed_kind : &dti_tfrecord_plain_kind, NULL, 0);
+    if (t == NULL)
+        return DITTO_ERR_NO_MEMORY;
+    t->options = *options;
+    if (t->options.max_bytes == 0)
+        t->options.max_bytes = DEFAULT_MAX_BYTES;
+    return dti_dataset_out(&t->base, prepare(t, files), out);
+}

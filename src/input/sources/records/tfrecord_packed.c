@@ -1,0 +1,160 @@
+/* src/input/sources/records/tfrecord_packed.c - records of compressed files: read by the cursor, and a row holds one. Its number is its file << 32 |
+ * its record, from 1, in the file. */
+#include "input/sources/files/gzip.h"
+#include "input/sources/owned_row.h"
+#include "input/sources/records/tfrecord.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct packed_cursor {
+    struct dti_cursor base; /* first */
+    const struct dti_tfrecord *tfrecord;
+    struct dti_pass pass;
+    struct dti_gzip *gzip;
+    uint32_t file; /* count: all have been read */
+    uint64_t records;
+};
+
+static void stand(struct packed_cursor *c, uint32_t from)
+{
+    const struct dti_files *files = &c->tfrecord->files;
+    c->file = dti_files_next(files, from, c->pass.first_file, c->pass.shards, c->pass.shard);
+    c->records = 0;
+    if (c->file < files->count)
+        dti_gzip_start(c->gzip, c->file);
+}
+
+static ditto_status open_packed(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+{
+    struct dti_tfrecord *t = (struct dti_tfrecord *)dataset;
+    struct packed_cursor *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    c->tfrecord = t;
+    c->pass = *pass;
+    ditto_status status = dti_gzip_open(&t->files, pass->closing, &c->gzip);
+    if (status != DITTO_OK) {
+        free(c);
+        return status;
+    }
+    stand(c, 0);
+    *out = &c->base;
+    return DITTO_OK;
+}
+
+/* The record at the present place, into component[0] and [1]. END_OF_INPUT: the file has no more. */
+static ditto_status unpack_record(struct packed_cursor *c, void *const *component)
+{
+    const struct dti_tfrecord *t = c->tfrecord;
+    struct dti_record record = { c->file, c->records + 1, dti_gzip_offset(c->gzip) };
+    char header[DTI_TFRECORD_HEADER_BYTES], footer[DTI_TFRECORD_FOOTER_BYTES];
+    uint64_t bytes;
+    size_t got;
+    DTI_TRY(dti_gzip_read(c->gzip, header, DTI_TFRECORD_HEADER_BYTES, &got));
+    if (got == 0)
+        return DITTO_END_OF_INPUT;
+    if (got < DTI_TFRECORD_HEADER_BYTES)
+        return dti_record_fail_cut(t, record, "header", dti_gzip_offset(c->gzip), false);
+    DTI_TRY(dti_record_check_header(t, record, header, &bytes));
+    DTI_TRY(dti_gzip_read(c->gzip, component[0], (size_t)bytes, &got));
+    if (got < bytes)
+        return dti_record_fail_cut(t, record, "data", dti_gzip_offset(c->gzip), false);
+    DTI_TRY(dti_gzip_read(c->gzip, footer, DTI_TFRECORD_FOOTER_BYTES, &got));
+    if (got < DTI_TFRECORD_FOOTER_BYTES)
+        return dti_record_fail_cut(t, record, "footer", dti_gzip_offset(c->gzip), false);
+    DTI_TRY(dti_record_check_data(t, record, component[0], (size_t)bytes, footer));
+    memset((char *)component[0] + bytes, 0, t->base.component[0].bytes - (size_t)bytes);
+    *(int64_t *)component[1] = (int64_t)bytes;
+    c->records++;
+    return DITTO_OK;
+}
+
+static ditto_status next_packed(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
+{
+    struct packed_cursor *c = (struct packed_cursor *)cursor;
+    const ditto_dataset *dataset = &c->tfrecord->base;
+    while (*got < want && c->file < c->tfrecord->files.count) {
+        uint64_t *row = rows.word + *got * rows.stride;
+        uint64_t number = c->records < UINT32_MAX ? c->records + 1 : UINT32_MAX;
+        void *component[DITTO_MAX_COMPONENTS];
+        DTI_TRY(dti_held_row_new(dataset, (uint64_t)c->file << 32 | number, row));
+        dti_held_row_components(dataset, row, component);
+        ditto_status status = unpack_record(c, component);
+        if (status != DITTO_OK)
+            dti_held_row_drop(dataset, row);
+        if (status == DITTO_END_OF_INPUT)
+            stand(c, c->file + 1);
+        else
+            DTI_TRY(status);
+        *got += status == DITTO_OK;
+    }
+    return *got < want ? DITTO_END_OF_INPUT : DITTO_OK;
+}
+
+static void close_packed(struct dti_cursor *cursor)
+{
+    dti_gzip_close(((struct packed_cursor *)cursor)->gzip);
+    free(cursor);
+}
+
+static ditto_status save_packed(struct dti_cursor *cursor, struct dti_bytes *to)
+{
+    const struct packed_cursor *c = (const struct packed_cursor *)cursor;
+    dti_bytes_put_u64(to, c->file);
+    dti_bytes_put_u64(to, c->records);
+    return DITTO_OK;
+}
+
+/* What lies before the place can't be passed over without being unpacked. */
+static ditto_status restore_packed(struct dti_cursor *cursor, struct dti_bytes_reader *from)
+{
+    struct packed_cursor *c = (struct packed_cursor *)cursor;
+    const ditto_dataset *dataset = &c->tfrecord->base;
+    uint32_t file = (uint32_t)dti_bytes_get_below(from, c->tfrecord->files.count);
+    uint64_t records = dti_bytes_get_u64(from), row;
+    void *component[DITTO_MAX_COMPONENTS];
+    DTI_TRY(dti_bytes_reader_status(from));
+    c->file = file;
+    c->records = 0;
+    if (file == c->tfrecord->files.count)
+        return DITTO_OK;
+    dti_gzip_start(c->gzip, file);
+    DTI_TRY(dti_held_row_new(dataset, 0, &row));
+    dti_held_row_components(dataset, &row, component);
+    ditto_status status = DITTO_OK;
+    while (status == DITTO_OK && c->records < records)
+        status = unpack_record(c, component);
+    dti_held_row_drop(dataset, &row);
+    if (status == DITTO_END_OF_INPUT)
+        return DTI_FAIL(DITTO_ERR_CORRUPT,
+                        "%s has %llu records, but %llu were read before the state was saved: it is another file now",
+                        c->tfrecord->files.file[file].name, (unsigned long long)c->records,
+                        (unsigned long long)records);
+    return status;
+}
+
+static void where_packed(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
+{
+    const struct dti_files *files = &((const struct dti_tfrecord *)dataset)->files;
+    uint64_t number = dti_held_row_of(row)->number, file = number >> 32;
+    dti_text_add(text, "%s: record %llu",
+                 file < files->count ? files->file[file].name : "another file", /* of a state that is not ours */
+                 (unsigned long long)(number & UINT32_MAX));
+}
+
+const struct dti_dataset_kind dti_tfrecord_packed_kind = {
+    .name = "tfrecord, compressed",
+    .open = open_packed,
+    .next = next_packed,
+    .close = close_packed,
+    .save = save_packed,
+    .restore = restore_packed,
+    .fill = dti_held_row_fill,
+    .where = where_packed,
+    .drop = dti_held_row_drop,
+    .save_row = dti_held_row_save,
+    .load_row = dti_held_row_load,
+    .digest = dti_tfrecord_digest,
+    .free = dti_tfrecord_free,
+};

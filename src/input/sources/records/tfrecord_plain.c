@@ -1,0 +1,149 @@
+/* src/input/sources/records/tfrecord_plain.c - records of plain files: the cursor walks from header to header, and a row is a place, from its
+ * record's first byte on. */
+#include "input/sources/files/file_row.h"
+#include "input/sources/records/tfrecord.h"
+#include "input/sources/files/window.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -- choosing -- */
+
+struct plain_cursor {
+    struct dti_cursor base; /* first */
+    const struct dti_tfrecord *tfrecord;
+    struct dti_window window;
+    uint64_t records; /* that were taken from the present file */
+};
+
+static ditto_status open_plain(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+{
+    struct dti_tfrecord *t = (struct dti_tfrecord *)dataset; /* descriptors are under a lock */
+    struct plain_cursor *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    c->tfrecord = t;
+    ditto_status status = dti_window_open(&c->window, &t->files, pass);
+    if (status != DITTO_OK) {
+        free(c);
+        return status;
+    }
+    *out = &c->base;
+    return DITTO_OK;
+}
+
+/* Goes past one record, which begins with these `length` bytes. */
+static ditto_status walk(struct plain_cursor *c, const char *header, size_t length, uint64_t *row)
+{
+    struct dti_window *w = &c->window;
+    const struct dti_tfrecord *t = c->tfrecord;
+    struct dti_record record = { w->file, c->records + 1, w->at };
+    uint64_t known = t->files.file[w->file].bytes, bytes;
+    bool whole;
+    if (length < DTI_TFRECORD_HEADER_BYTES)
+        return dti_record_fail_cut(t, record, "header", w->at + length, w->at + length < known);
+    DTI_TRY(dti_record_check_header(t, record, header, &bytes));
+    DTI_TRY(dti_window_skip(w, DTI_TFRECORD_HEADER_BYTES + bytes + DTI_TFRECORD_FOOTER_BYTES, &whole));
+    if (!whole)
+        return dti_record_fail_cut(t, record,
+                                   w->at < record.offset + DTI_TFRECORD_HEADER_BYTES + bytes ? "data" : "footer", w->at,
+                                   w->at < known);
+    dti_place_put(row, (struct dti_place){ record.offset, record.file, (uint32_t)bytes, record.number });
+    c->records++;
+    return DITTO_OK;
+}
+
+static ditto_status next_plain(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
+{
+    struct plain_cursor *c = (struct plain_cursor *)cursor;
+    struct dti_window *w = &c->window;
+    while (*got < want && !dti_window_ended(w)) {
+        const char *data;
+        size_t length;
+        DTI_TRY(dti_window_need(w, DTI_TFRECORD_HEADER_BYTES, &data, &length));
+        if (length > 0) {
+            DTI_TRY(walk(c, data, length, rows.word + *got * rows.stride));
+            ++*got;
+            continue;
+        }
+        if (w->at < w->files->file[w->file].bytes)
+            return DTI_FAIL(DITTO_ERR_IO,
+                            "%s ends at offset %llu, behind record %llu: it became shorter while it was read",
+                            w->files->file[w->file].name, (unsigned long long)w->at, (unsigned long long)c->records);
+        dti_window_next_file(w);
+        c->records = 0;
+    }
+    return *got < want ? DITTO_END_OF_INPUT : DITTO_OK;
+}
+
+static void close_plain(struct dti_cursor *cursor)
+{
+    dti_window_close(&((struct plain_cursor *)cursor)->window);
+    free(cursor);
+}
+
+static ditto_status save_plain(struct dti_cursor *cursor, struct dti_bytes *to)
+{
+    const struct plain_cursor *c = (const struct plain_cursor *)cursor;
+    dti_window_save(&c->window, to);
+    dti_bytes_put_u64(to, c->records);
+    return DITTO_OK;
+}
+
+static ditto_status restore_plain(struct dti_cursor *cursor, struct dti_bytes_reader *from)
+{
+    struct plain_cursor *c = (struct plain_cursor *)cursor;
+    dti_window_restore(&c->window, from);
+    c->records = dti_bytes_get_u64(from);
+    return DITTO_OK;
+}
+
+/* -- reading -- */
+
+static void put_row(const ditto_dataset *dataset, const char *data, size_t length, size_t index,
+                    void *const *destination)
+{
+    size_t room = dataset->component[0].bytes;
+    char *to = (char *)destination[0] + index * room;
+    memcpy(to, data, length);
+    memset(to + length, 0, room - length);
+    ((int64_t *)destination[1])[index] = (int64_t)length;
+}
+
+static ditto_status parse_plain(const ditto_dataset *dataset, struct dti_place place, const char *bytes, size_t index,
+                                void *const *destination, void *scratch)
+{
+    struct dti_record record = { place.file, place.number, place.offset };
+    const char *data = bytes + DTI_TFRECORD_HEADER_BYTES;
+    (void)scratch;
+    DTI_TRY(dti_record_check_data((const struct dti_tfrecord *)dataset, record, data, place.bytes, data + place.bytes));
+    put_row(dataset, data, place.bytes, index, destination);
+    return DITTO_OK;
+}
+
+static ditto_status fill_plain(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
+                               size_t count, void *const *destination)
+{
+    struct dti_tfrecord *t = (struct dti_tfrecord *)dataset;
+    return dti_places_fill(dataset, &t->files, reader, rows, count, 0,
+                           DTI_TFRECORD_HEADER_BYTES + DTI_TFRECORD_FOOTER_BYTES, "record", parse_plain, destination,
+                           NULL);
+}
+
+static void where_plain(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
+{
+    dti_place_where(&((const struct dti_tfrecord *)dataset)->files, dti_place_get(row), "record", text);
+}
+
+const struct dti_dataset_kind dti_tfrecord_plain_kind = {
+    .name = "tfrecord",
+    .open = open_plain,
+    .next = next_plain,
+    .close = close_plain,
+    .save = save_plain,
+    .restore = restore_plain,
+    .fill = fill_plain,
+    .where = where_plain,
+    .digest = dti_tfrecord_digest,
+    .free = dti_tfrecord_free,
+};

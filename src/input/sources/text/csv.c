@@ -1,0 +1,410 @@
+/* src/input/sources/text/csv.c - rows of CSV files.
+ *
+ * The sequencer finds rows (text_lines.h), the producers read and parse them: one pass over a row, field by field, each stored where a table
+ * says. Nothing is kept and nothing mapped, so files may be larger than memory, and one that shrinks gives an error. */
+#include "input/sources/text/csv_field.h"
+#include "input/sources/text/text_lines.h"
+#include "input/sources/files/file_row.h"
+#include "input/sources/sources.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_COLUMNS 1000000u
+
+enum field_kind { SKIPPED, NUMBER, BOOLEAN, TEXT };
+
+/* What is done with a field. A column has one of these, or as many as components use it: all but its last are marked. */
+struct use {
+    uint32_t offset; /* in the component's row */
+    uint8_t component, kind, dtype;
+    bool again; /* the next use is of the same column */
+};
+
+struct csv_dataset {
+    struct dti_lines lines; /* first */
+    uint32_t columns;
+    size_t uses;
+    struct use *use; /* [uses], by column */
+    ditto_csv_component component[DITTO_MAX_COMPONENTS];
+};
+
+/* A row that is being parsed. */
+struct csv_row {
+    const struct csv_dataset *csv;
+    struct dti_place place;
+    uint32_t column; /* from 0 */
+    char delimiter;
+    const char *end;
+    char *to[DITTO_MAX_COMPONENTS]; /* its place in each component */
+};
+
+/* -- what is wrong with a row -- */
+
+#define FIELD "%s:%llu: column %u: "
+#define FIELD_OF(r) \
+    (r)->csv->lines.files.file[(r)->place.file].name, (unsigned long long)(r)->place.number, (r)->column + 1
+
+static ditto_status refuse_field(const struct csv_row *r, const char *fault)
+{
+    return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "%s", FIELD_OF(r), fault);
+}
+
+/* What stands there may be anything: unprintable bytes do not reach a terminal through a message. */
+static ditto_status refuse_value(const struct csv_row *r, const struct use *use, const struct dti_csv_field *field)
+{
+    char shown[41];
+    size_t kept = field->length < sizeof shown - 1 ? field->length : sizeof shown - 1;
+    for (size_t i = 0; i < kept; i++)
+        shown[i] = field->text[i] >= ' ' && field->text[i] <= '~' ? field->text[i] : '?';
+    shown[kept] = '\0';
+    if (use->kind == BOOLEAN)
+        return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "\"%s\" is none of 0, 1, true and false", FIELD_OF(r), shown);
+    return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "\"%s\" is not a number of type %s", FIELD_OF(r), shown,
+                    ditto_dtype_name((ditto_dtype)use->dtype));
+}
+
+/* The row ended in r->column, or goes on behind the last column, at `at`. */
+static ditto_status refuse_columns(struct csv_row *r, const char *at)
+{
+    const struct csv_dataset *csv = r->csv;
+    uint32_t found = r->column + 1;
+    while (at != NULL && at < r->end) { /* counts the rest, as far as it can be understood */
+        struct dti_csv_field field;
+        const char *fault;
+        at = dti_csv_cut(at + 1, r->end, csv->lines.delimiter, csv->lines.quotes, &field, &fault);
+        found++;
+    }
+    r->column = (found < csv->columns ? found : csv->columns);
+    return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "the line has %u columns, expected %u", FIELD_OF(r), found, csv->columns);
+}
+
+/* -- fields -- */
+
+static void store_missing(const ditto_csv_component *c, void *to)
+{
+    double value = c->missing_value;
+    switch (c->dtype) {
+    case DITTO_F32:
+        *(float *)to = (float)value;
+        break;
+    case DITTO_F64:
+        *(double *)to = value;
+        break;
+    case DITTO_U64:
+        *(uint64_t *)to = (uint64_t)value;
+        break;
+    default: { /* of smaller types the low bytes: two's complement */
+        int64_t whole = (int64_t)value;
+        int32_t low = (int32_t)whole;
+        int16_t lower = (int16_t)whole;
+        int8_t lowest = (int8_t)whole;
+        size_t bytes = ditto_dtype_bytes(c->dtype);
+        memcpy(to,
+               bytes == 8   ? (void *)&whole
+               : bytes == 4 ? (void *)&low
+               : bytes == 2 ? (void *)&lower
+                            : &lowest,
+               bytes);
+    }
+    }
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static ditto_status store_value(const struct csv_row *r, const struct use *use, struct dti_csv_field field, void *to)
+{
+    const ditto_csv_component *c = &r->csv->component[use->component];
+    struct dti_csv_number number;
+    bool good;
+    for (; field.length > 0 && is_space(field.text[0]); field.length--)
+        field.text++;
+    while (field.length > 0 && is_space(field.text[field.length - 1]))
+        field.length--;
+    if (field.length == 0 && c->missing == DITTO_CSV_MISSING_VALUE) {
+        store_missing(c, to);
+        return DITTO_OK;
+    }
+    const char *end = field.text + field.length;
+    if (use->kind == BOOLEAN)
+        good = dti_csv_store_bool(field.text, field.length, to);
+    else
+        good = dti_csv_scan(field.text, end, &number) == end && number.digits > 0 &&
+               dti_csv_store(&number, field.text, field.length, c->dtype, to);
+    return good ? DITTO_OK : refuse_value(r, use, &field);
+}
+
+static ditto_status store_text(const struct csv_row *r, const struct use *use, const struct dti_csv_field *field,
+                               char *to)
+{
+    uint32_t room = r->csv->component[use->component].text_bytes;
+    size_t length;
+    if (!dti_csv_copy(field, to, room, &length))
+        return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "the text has more than %u bytes", FIELD_OF(r), room);
+    return dti_utf8_valid(to, length) ? DITTO_OK : refuse_field(r, "the text is not UTF-8");
+}
+
+/* Any field; *next: where it ends. */
+static ditto_status parse_field(const struct csv_row *r, const struct use *use, const char *at, const char **next)
+{
+    const struct dti_lines *lines = &r->csv->lines;
+    struct dti_csv_field field;
+    const char *fault;
+    char *to = r->to[use->component] + use->offset;
+    *next = dti_csv_cut(at, r->end, lines->delimiter, lines->quotes, &field, &fault);
+    if (*next == NULL)
+        return refuse_field(r, fault);
+    if (use->kind == SKIPPED)
+        return DITTO_OK;
+    return use->kind == TEXT ? store_text(r, use, &field, to) : store_value(r, use, field, to);
+}
+
+/* An integer of a few digits, which is what most fields of most files are. Returns where it ends; NULL: it isn't that. */
+static inline const char *parse_short(const struct csv_row *r, const struct use *use, const char *at)
+{
+    uint32_t magnitude;
+    if (r->end - at <= DTI_CSV_SHORT_BYTES)
+        return NULL;
+    bool negative = *at == '-';
+    unsigned digits = dti_csv_short(at + negative, &magnitude);
+    const char *next = at + negative + digits;
+    if (digits == 0 || *next != r->delimiter)
+        return NULL;
+    void *to = r->to[use->component] + use->offset;
+    int32_t value = negative ? -(int32_t)magnitude : (int32_t)magnitude;
+    switch (use->dtype) {
+    case DITTO_F32:
+        *(float *)to = negative ? -(float)magnitude : (float)magnitude; /* -0 is one, too */
+        return next;
+    case DITTO_F64:
+        *(double *)to = negative ? -(double)magnitude : (double)magnitude;
+        return next;
+    case DITTO_I32:
+        *(int32_t *)to = value;
+        return next;
+    case DITTO_I64:
+        *(int64_t *)to = value;
+        return next;
+    case DITTO_U8:
+        *(uint8_t *)to = (uint8_t)value;
+        return value >= 0 && value <= UINT8_MAX ? next : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* A number and nothing else, perhaps in quotes. Returns where the field ends; NULL: it isn't that. */
+static inline const char *parse_number(const struct csv_row *r, const struct use *use, const char *at)
+{
+    struct dti_csv_number number;
+    bool quoted = at < r->end && *at == '"' && r->csv->lines.quotes;
+    const char *first = at + quoted, *behind = dti_csv_scan(first, r->end, &number), *next = behind;
+    if (number.digits == 0 || (quoted && (next == r->end || *next++ != '"')) ||
+        (next < r->end && *next != r->delimiter))
+        return NULL;
+    void *to = r->to[use->component] + use->offset;
+    return dti_csv_store(&number, first, (size_t)(behind - first), (ditto_dtype)use->dtype, to) ? next : NULL;
+}
+
+static ditto_status parse_row(const ditto_dataset *dataset, struct dti_place place, const char *at, size_t index,
+                              void *const *destination, void *scratch)
+{
+    const struct csv_dataset *csv = (const struct csv_dataset *)dataset;
+    struct csv_row r = { .csv = csv, .place = place, .delimiter = csv->lines.delimiter, .end = at + place.bytes };
+    const struct use *use = csv->use, *behind = use + csv->uses;
+    const char *next = at;
+    (void)scratch;
+    for (uint32_t k = 0; k < dataset->components; k++)
+        r.to[k] = (char *)destination[k] + index * dataset->component[k].bytes;
+    for (;; use++) {
+        next = use->kind == NUMBER ? parse_short(&r, use, at) : NULL;
+        if (next == NULL && use->kind == NUMBER)
+            next = parse_number(&r, use, at);
+        if (next == NULL)
+            DTI_TRY(parse_field(&r, use, at, &next));
+        if (use->again)
+            continue;
+        if (next == r.end || use + 1 == behind)
+            break;
+        at = next + 1;
+        r.column++;
+    }
+    return next == r.end && use + 1 == behind ? DITTO_OK : refuse_columns(&r, next);
+}
+
+static ditto_status fill_csv(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
+                             size_t count, void *const *destination)
+{
+    return dti_places_fill(dataset, dti_lines_files(dataset), reader, rows, count, 0, 0, "line", parse_row, destination,
+                           NULL);
+}
+
+/* -- making the dataset -- */
+
+static void free_csv(ditto_dataset *dataset)
+{
+    free(((struct csv_dataset *)dataset)->use);
+    dti_lines_free(dataset);
+}
+
+static void digest_csv(const ditto_dataset *dataset, struct dti_bytes *to)
+{
+    const struct csv_dataset *csv = (const struct csv_dataset *)dataset;
+    dti_lines_digest(dataset, to);
+    dti_bytes_put_u64(to, csv->columns);
+    dti_bytes_put_u64(to, (unsigned char)csv->lines.delimiter);
+    dti_bytes_put_u64(to, csv->lines.quotes);
+    for (uint32_t k = 0; k < dataset->components; k++) {
+        dti_bytes_put_u64(to, csv->component[k].first_column);
+        dti_bytes_put_u64(to, csv->component[k].count);
+        dti_bytes_put_u64(to, csv->component[k].text_bytes);
+        dti_bytes_put_u64(to, (uint64_t)csv->component[k].missing);
+        dti_bytes_put(to, &csv->component[k].missing_value, sizeof(double));
+    }
+}
+
+static const struct dti_dataset_kind csv_kind = {
+    .name = "csv",
+    .open = dti_lines_open,
+    .next = dti_lines_next,
+    .close = dti_lines_close,
+    .save = dti_lines_save,
+    .restore = dti_lines_restore,
+    .fill = fill_csv,
+    .where = dti_lines_where,
+    .digest = digest_csv,
+    .free = free_csv,
+};
+
+static bool is_integer(ditto_dtype dtype)
+{
+    return dtype >= DITTO_I8 && dtype <= DITTO_U64;
+}
+
+/* Whether an element of this dtype can be `value`. */
+static bool holds(ditto_dtype dtype, double value)
+{
+    if (dtype == DITTO_F64)
+        return true;
+    if (dtype == DITTO_F32)
+        return isinf(value) || !isinf((float)value);
+    if (dtype == DITTO_BOOL)
+        return value == 0 || value == 1;
+    bool is_signed = dtype <= DITTO_I64;
+    int bits = (int)ditto_dtype_bytes(dtype) * 8 - is_signed;
+    return value == trunc(value) && value < ldexp(1, bits) &&
+           value >= (is_signed ? -ldexp(1, bits) : 0); /* nan is not */
+}
+
+static ditto_status check_component(const struct csv_dataset *csv, const ditto_csv_component *c, uint32_t k)
+{
+    uint64_t end = (uint64_t)c->first_column + c->count, most = csv->columns != 0 ? csv->columns : MOST_COLUMNS;
+    if (c->text_bytes != 0
+            ? c->dtype != DITTO_U8
+            : c->dtype != DITTO_F32 && c->dtype != DITTO_F64 && c->dtype != DITTO_BOOL && !is_integer(c->dtype))
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "components[%u] has dtype %s: numbers are read as f32, f64, bool or an integer, text as u8", k,
+                        ditto_dtype_name(c->dtype));
+    if (c->count == 0 || end > most)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "components[%u] has %u columns from %u on: it needs at least one, and a row has %s%llu", k,
+                        c->count, c->first_column, csv->columns != 0 ? "" : "at most ", (unsigned long long)most);
+    if (c->text_bytes != 0 && c->count != 1)
+        return DTI_FAIL(DITTO_ERR_INVALID, "components[%u] has %u columns of text: a component has one", k, c->count);
+    if ((unsigned)c->missing > DITTO_CSV_MISSING_VALUE)
+        return DTI_FAIL(DITTO_ERR_RANGE, "components[%u].missing = %d is not a value of its enum", k, (int)c->missing);
+    if (c->missing == DITTO_CSV_MISSING_VALUE && c->text_bytes == 0 && !holds(c->dtype, c->missing_value))
+        return DTI_FAIL(DITTO_ERR_INVALID, "components[%u].missing_value is %g: its dtype, %s, can't hold that", k,
+                        c->missing_value, ditto_dtype_name(c->dtype));
+    return DITTO_OK;
+}
+
+static ditto_status set_components(struct csv_dataset *csv, const ditto_csv_component *components, uint32_t count)
+{
+    uint32_t used = 0;
+    csv->lines.base.components = count;
+    for (uint32_t k = 0; k < count; k++) {
+        ditto_csv_component *c = &csv->component[k];
+        *c = components[k];
+        DTI_TRY(check_component(csv, c, k));
+        size_t elements = c->text_bytes != 0 ? c->text_bytes : c->count;
+        bool many = c->text_bytes != 0 || c->count > 1;
+        ditto_tensor spec = { .dtype = c->dtype, .rank = many, .shape = { many ? elements : 0 } };
+        DTI_TRY(dti_dataset_set_component(&csv->lines.base, k, &spec));
+        used = c->first_column + c->count > used ? c->first_column + c->count : used;
+    }
+    csv->columns = csv->columns != 0 ? csv->columns : used;
+    return DITTO_OK;
+}
+
+/* The uses of a column: how many; written to `use` unless NULL. */
+static size_t uses_of(const struct csv_dataset *csv, uint32_t column, struct use *use)
+{
+    size_t uses = 0;
+    for (uint32_t k = 0; k < csv->lines.base.components; k++) {
+        const ditto_csv_component *c = &csv->component[k];
+        if (column < c->first_column || column - c->first_column >= c->count)
+            continue;
+        if (use != NULL) {
+            use[uses] = (struct use){ .component = (uint8_t)k, .dtype = (uint8_t)c->dtype, .again = true };
+            use[uses].kind = c->text_bytes != 0 ? TEXT : c->dtype == DITTO_BOOL ? BOOLEAN : NUMBER;
+            use[uses].offset = (column - c->first_column) * (uint32_t)ditto_dtype_bytes(c->dtype);
+        }
+        uses++;
+    }
+    if (use != NULL && uses == 0)
+        use[0] = (struct use){ .kind = SKIPPED };
+    uses += uses == 0;
+    if (use != NULL)
+        use[uses - 1].again = false;
+    return uses;
+}
+
+static ditto_status make_uses(struct csv_dataset *csv)
+{
+    for (uint32_t column = 0; column < csv->columns; column++)
+        csv->uses += uses_of(csv, column, NULL);
+    csv->use = malloc(csv->uses * sizeof *csv->use);
+    if (csv->use == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u columns", csv->columns);
+    struct use *use = csv->use;
+    for (uint32_t column = 0; column < csv->columns; column++)
+        use += uses_of(csv, column, use);
+    return DITTO_OK;
+}
+
+static ditto_status prepare(struct csv_dataset *csv, const ditto_files *files, const ditto_csv_component *components,
+                            uint32_t count, const ditto_csv_options *options)
+{
+    char delimiter = options->delimiter != 0 ? options->delimiter : ',';
+    if (strchr("\n\r.+-eE\"0123456789", delimiter) != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "options->delimiter (character %d) can be part of a number, is a quote or ends a line",
+                        delimiter);
+    if (options->columns > MOST_COLUMNS)
+        return DTI_FAIL(DITTO_ERR_INVALID, "options->columns is %u: at most %u", options->columns, MOST_COLUMNS);
+    csv->lines.skip_lines = options->skip_lines;
+    csv->lines.most_bytes = DTI_LINES_BYTES;
+    csv->lines.row = "row";
+    csv->lines.quotes = !options->no_quotes;
+    csv->lines.passes_blank = true;
+    csv->lines.delimiter = delimiter;
+    csv->columns = options->columns;
+    DTI_TRY(set_components(csv, components, count));
+    DTI_TRY(make_uses(csv));
+    DTI_TRY(dti_files_create(&csv->lines.files, files));
+    return dti_lines_finish(&csv->lines);
+}
+
+ditto_status dti_csv_create(const ditto_files *files, const ditto_csv_component *components, uint32_t count,
+                            const ditto_csv_options *options, ditto_dataset **out)
+{
+    struct csv_dataset *csv = dti_dataset_new(sizeof *csv, &csv_kind, NULL, 0);
+    if (csv == NULL)
+        return DITTO_ERR_NO_MEMORY;
+    return dti_dataset_out(&csv->lines.base, prepare(csv, files, components, count, options), out);
+}

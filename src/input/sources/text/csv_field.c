@@ -1,0 +1,228 @@
+/* src/input/sources/text/csv_field.c - fields of CSV rows. */
+#include "input/sources/text/csv_field.h"
+#include "base/base.h"
+
+#include <math.h>
+#include <string.h>
+
+/* -- cutting -- */
+
+/* `at` is behind the quote that opens. */
+static const char *cut_quoted(const char *at, const char *end, char delimiter, struct dti_csv_field *field,
+                              const char **fault)
+{
+    *field = (struct dti_csv_field){ .text = at };
+    for (;;) {
+        const char *quote = memchr(at, '"', (size_t)(end - at));
+        if (quote == NULL) {
+            *fault = "its quote is not closed";
+            return NULL;
+        }
+        at = quote + 1;
+        if (at < end && *at == '"') {
+            field->doubled = true;
+            at++;
+            continue;
+        }
+        field->length = (size_t)(quote - field->text);
+        if (at == end || *at == delimiter)
+            return at;
+        *fault = "there is text behind a closing quote";
+        return NULL;
+    }
+}
+
+const char *dti_csv_cut(const char *at, const char *end, char delimiter, bool quotes, struct dti_csv_field *field,
+                        const char **fault)
+{
+    if (quotes && at < end && *at == '"')
+        return cut_quoted(at + 1, end, delimiter, field, fault);
+    const char *stop = at < end ? memchr(at, delimiter, (size_t)(end - at)) : NULL;
+    stop = stop != NULL ? stop : end;
+    *field = (struct dti_csv_field){ .text = at, .length = (size_t)(stop - at) };
+    if (quotes && memchr(at, '"', field->length) != NULL) {
+        *fault = "there is a quote in the middle of a field that does not begin with one";
+        return NULL;
+    }
+    return stop;
+}
+
+/* -- text -- */
+
+bool dti_csv_copy(const struct dti_csv_field *field, char *to, size_t room, size_t *length)
+{
+    const char *at = field->text, *end = at + field->length;
+    size_t used = 0;
+    while (at < end) { /* up to and with a quote, and over the one that doubles it */
+        const char *quote = field->doubled ? memchr(at, '"', (size_t)(end - at)) : NULL;
+        size_t piece = (size_t)((quote != NULL ? quote + 1 : end) - at);
+        if (piece > room - used)
+            return false;
+        memcpy(to + used, at, piece);
+        used += piece;
+        at += piece + (quote != NULL);
+    }
+    memset(to + used, 0, room - used);
+    *length = used;
+    return true;
+}
+
+/* Bytes of the character at text[0], 0: it is none. */
+static size_t character_bytes(const unsigned char *text, size_t length)
+{
+    unsigned char first = text[0], low = 0x80, high = 0xbf;
+    size_t bytes = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (bytes == 1)
+        return 1;
+    if (first < 0xc2 || first > 0xf4 || bytes > length) /* 0xc0 and 0xc1: longer than needed */
+        return 0;
+    if (first == 0xe0)
+        low = 0xa0; /* longer than needed */
+    else if (first == 0xed)
+        high = 0x9f; /* surrogates */
+    else if (first == 0xf0)
+        low = 0x90; /* longer than needed */
+    else if (first == 0xf4)
+        high = 0x8f; /* above U+10FFFF */
+    if (text[1] < low || text[1] > high)
+        return 0;
+    for (size_t i = 2; i < bytes; i++)
+        if (text[i] < 0x80 || text[i] > 0xbf)
+            return 0;
+    return bytes;
+}
+
+bool dti_utf8_valid(const char *text, size_t length)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    while (length > 0) {
+        uint64_t eight = 0;
+        size_t bytes = 8;
+        if (length >= sizeof eight)
+            memcpy(&eight, at, sizeof eight);
+        if (length < sizeof eight || (eight & 0x8080808080808080u) != 0)
+            bytes = character_bytes(at, length);
+        if (bytes == 0)
+            return false;
+        at += bytes;
+        length -= bytes;
+    }
+    return true;
+}
+
+/* -- numbers -- */
+
+static const char *scan_digits(const char *at, const char *end, uint64_t *number)
+{
+    unsigned digit;
+    for (; at < end && (digit = (unsigned)(unsigned char)*at - '0') <= 9; at++)
+        *number = *number * 10 + digit;
+    return at;
+}
+
+const char *dti_csv_scan_rest(const char *at, const char *end, struct dti_csv_number *n)
+{
+    const char *start = at;
+    if (*at == '.') {
+        const char *first = ++at;
+        at = scan_digits(at, end, &n->mantissa);
+        n->exponent = -(int64_t)(at - first);
+        n->digits += (size_t)(at - first);
+        n->whole = false;
+    }
+    if (n->digits == 0) /* only a point */
+        return start;
+    if (at < end && (*at == 'e' || *at == 'E')) {
+        const char *first = at + 1;
+        bool negative = first < end && *first == '-';
+        uint64_t exponent = 0;
+        first += first < end && (*first == '-' || *first == '+');
+        const char *behind = scan_digits(first, end, &exponent);
+        if (behind == first) /* an e without digits is not the number's */
+            return at;
+        if (behind - first > 9) /* zeros in front, or far out of range: not told exactly, so left to who can */
+            n->digits = DTI_CSV_DIGITS + 1;
+        n->exponent += negative ? -(int64_t)(exponent % 1000000000) : (int64_t)(exponent % 1000000000);
+        n->whole = false;
+        at = behind;
+    }
+    return at;
+}
+
+/* W. D. Clinger, "How to read floating point numbers accurately", PLDI 1990: where mantissa and power of ten are both exact, one
+ * operation rounds once. The rest is for the C library. */
+static bool exact_real(const struct dti_csv_number *n, double *value)
+{
+    static const double power[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+    if (n->digits > DTI_CSV_DIGITS || n->mantissa > (uint64_t)1 << 53 || n->exponent < -22 || n->exponent > 22)
+        return false;
+    double exact = (double)n->mantissa;
+    exact = n->exponent < 0 ? exact / power[-n->exponent] : exact * power[n->exponent];
+    *value = n->negative ? -exact : exact;
+    return true;
+}
+
+static bool store_real(const struct dti_csv_number *n, const char *text, size_t length, ditto_dtype dtype, void *to)
+{
+    double value;
+    if (!exact_real(n, &value) && !dti_parse_f64(text, length, &value))
+        return false;
+    if (dtype == DITTO_F64) {
+        *(double *)to = value;
+        return true;
+    }
+    *(float *)to = (float)value;
+    return !isinf(*(float *)to); /* 1e39 is a number, but not an f32 */
+}
+
+/* An integer with many digits: most of them zeros in front, or too large for any dtype. */
+static bool long_integer(const char *text, size_t length, uint64_t *magnitude)
+{
+    size_t i = text[0] == '-' || text[0] == '+' ? 1 : 0;
+    for (*magnitude = 0; i < length; i++)
+        if (__builtin_mul_overflow(*magnitude, (uint64_t)10, magnitude) ||
+            __builtin_add_overflow(*magnitude, (uint64_t)(text[i] - '0'), magnitude))
+            return false;
+    return true;
+}
+
+static bool store_integer(const struct dti_csv_number *n, const char *text, size_t length, ditto_dtype dtype, void *to)
+{
+    bool is_signed = dtype <= DITTO_I64;
+    size_t bytes = (size_t)1 << (dtype - (is_signed ? DITTO_I8 : DITTO_U8));
+    uint64_t most = UINT64_MAX >> (64 - 8 * bytes + is_signed), magnitude = n->mantissa;
+    if (!n->whole || (n->digits > DTI_CSV_DIGITS && !long_integer(text, length, &magnitude)))
+        return false;
+    if (magnitude > (!n->negative ? most : is_signed ? most + 1 : 0))
+        return false;
+    uint64_t value = n->negative ? -magnitude : magnitude;
+    switch (bytes) {
+    case 1:
+        *(uint8_t *)to = (uint8_t)value;
+        break;
+    case 2:
+        *(uint16_t *)to = (uint16_t)value;
+        break;
+    case 4:
+        *(uint32_t *)to = (uint32_t)value;
+        break;
+    default:
+        *(uint64_t *)to = value;
+    }
+    return true;
+}
+
+bool dti_csv_store(const struct dti_csv_number *number, const char *text, size_t length, ditto_dtype dtype, void *to)
+{
+    return dtype == DITTO_F32 || dtype == DITTO_F64 ? store_real(number, text, length, dtype, to)
+                                                    : store_integer(number, text, length, dtype, to);
+}
+
+bool dti_csv_store_bool(const char *text, size_t length, uint8_t *to)
+{
+    bool yes = (length == 1 && text[0] == '1') || (length == 4 && memcmp(text, "true", 4) == 0);
+    bool no = (length == 1 && text[0] == '0') || (length == 5 && memcmp(text, "false", 5) == 0);
+    *to = yes;
+    return yes || no;
+}

@@ -1,0 +1,234 @@
+/* src/input/sources/text/text_lines.c - finding lines, and rows that span lines. */
+#include "input/sources/text/text_lines.h"
+#include "input/sources/files/file_row.h"
+#include "input/sources/files/window.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct lines_cursor {
+    struct dti_cursor base; /* first */
+    const struct dti_lines *lines;
+    struct dti_window window;
+    uint64_t line; /* number of the next one in its file, from 1 */
+};
+
+/* -- one row -- */
+
+/* The search for a row's end. A quote in the middle of a field, which is no quote, would mislead it; but such a row can't be read
+ * anyway, and no row behind it is. So the number of quotes tells what is inside of them. */
+struct search {
+    size_t at;      /* bytes before it have been looked at; the row does not end there */
+    size_t newline; /* no line end lies in [at, newline): it is not searched twice, however many quotes there are */
+    bool quotes, inside, crossed; /* quotes count; `at` is between some; so was a line end */
+};
+
+static size_t find(const char *data, size_t from, size_t to, char byte)
+{
+    const char *found = from < to ? memchr(data + from, byte, to - from) : NULL;
+    return found != NULL ? (size_t)(found - data) : to;
+}
+
+/* True: the row ends at s->newline. False: not in the `have` bytes that are here. */
+static bool search_end(struct search *s, const char *data, size_t have)
+{
+    for (;;) {
+        if (s->inside) {
+            s->at = find(data, s->at, have, '"') + 1;
+            if (s->at > have)
+                break;
+            s->inside = false;
+        }
+        s->crossed |= s->newline < s->at;
+        if (s->newline < s->at || (s->newline < have && data[s->newline] != '\n'))
+            s->newline = find(data, s->newline < s->at ? s->at : s->newline, have, '\n');
+        s->at = (s->quotes ? find(data, s->at, s->newline, '"') : s->newline) + 1;
+        if (s->at > s->newline)
+            break;
+        s->inside = true;
+    }
+    if (!s->inside && s->newline < have)
+        return true;
+    s->at = have;
+    return false;
+}
+
+static uint64_t count_lines(const char *data, size_t bytes)
+{
+    uint64_t lines = 0;
+    for (size_t at = find(data, 0, bytes, '\n'); at < bytes; at = find(data, at + 1, bytes, '\n'))
+        lines++;
+    return lines;
+}
+
+struct found {
+    const char *data;
+    size_t bytes, taken; /* without the row's end, and with it. taken 0: the file has ended */
+    uint64_t lines;
+};
+
+static ditto_status refuse_length(const struct lines_cursor *c, const struct search *s)
+{
+    const struct dti_lines *l = c->lines;
+    return DTI_FAIL(DITTO_ERR_CORRUPT, "%s:%llu: the %s has more than %llu bytes%s", l->files.file[c->window.file].name,
+                    (unsigned long long)c->line, l->row, (unsigned long long)l->most_bytes,
+                    s->inside ? ": a quote in it is not closed" : "");
+}
+
+static ditto_status find_row(struct lines_cursor *c, bool quotes, struct found *f)
+{
+    struct search s = { .quotes = quotes };
+    uint64_t most = c->lines->most_bytes > DTI_LINES_BYTES ? c->lines->most_bytes : DTI_LINES_BYTES;
+    size_t have, before = 0;
+    bool ended;
+    DTI_TRY(dti_window_need(&c->window, 1, &f->data, &have));
+    while (!(ended = search_end(&s, f->data, have)) && have > before) {
+        if (have > most + 1) /* the last byte may be half of a line end */
+            return refuse_length(c, &s);
+        before = have;
+        DTI_TRY(dti_window_need(&c->window, have + 1, &f->data, &have));
+    }
+    f->bytes = ended ? s.newline : have;
+    f->taken = f->bytes + ended;
+    f->lines = s.crossed ? count_lines(f->data, f->taken) : 1;
+    f->bytes -= ended && f->bytes > 0 && f->data[f->bytes - 1] == '\r';
+    return f->bytes > most ? refuse_length(c, &s) : DITTO_OK;
+}
+
+static bool is_blank(const struct found *f, char delimiter)
+{
+    size_t i = 0;
+    while (i < f->bytes && (f->data[i] == ' ' || f->data[i] == '\t') && f->data[i] != delimiter)
+        i++;
+    return i == f->bytes;
+}
+
+/* UTF-8's mark of byte order, which some programs begin files with. */
+static ditto_status pass_mark(struct dti_window *window)
+{
+    const char *data;
+    size_t have;
+    DTI_TRY(dti_window_need(window, 3, &data, &have));
+    if (have >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0)
+        dti_window_take(window, 3);
+    return DITTO_OK;
+}
+
+static ditto_status next_row(struct lines_cursor *c, uint64_t *row)
+{
+    const struct dti_lines *l = c->lines;
+    struct dti_window *w = &c->window;
+    while (!dti_window_ended(w)) {
+        struct found f;
+        if (w->at == 0)
+            DTI_TRY(pass_mark(w));
+        bool passed = c->line <= l->skip_lines;
+        DTI_TRY(find_row(c, l->quotes && !passed, &f));
+        if (f.taken == 0) {
+            dti_window_next_file(w);
+            c->line = 1;
+            continue;
+        }
+        passed = passed || (l->passes_blank && is_blank(&f, l->delimiter));
+        if (!passed)
+            dti_place_put(row, (struct dti_place){ w->at, w->file, (uint32_t)f.bytes, c->line });
+        dti_window_take(w, f.taken);
+        c->line += f.lines;
+        if (!passed)
+            return DITTO_OK;
+    }
+    return DITTO_END_OF_INPUT;
+}
+
+/* -- cursors -- */
+
+ditto_status dti_lines_open(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+{
+    struct lines_cursor *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read files");
+    ditto_status status = dti_window_open(&c->window, dti_lines_files(dataset), pass);
+    if (status != DITTO_OK) {
+        free(c);
+        return status;
+    }
+    c->lines = (const struct dti_lines *)dataset;
+    c->line = 1;
+    *out = &c->base;
+    return DITTO_OK;
+}
+
+ditto_status dti_lines_next(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
+{
+    while (*got < want) {
+        ditto_status status = next_row((struct lines_cursor *)cursor, rows.word + *got * rows.stride);
+        if (status != DITTO_OK)
+            return status;
+        ++*got;
+    }
+    return DITTO_OK;
+}
+
+void dti_lines_close(struct dti_cursor *cursor)
+{
+    dti_window_close(&((struct lines_cursor *)cursor)->window);
+    free(cursor);
+}
+
+ditto_status dti_lines_save(struct dti_cursor *cursor, struct dti_bytes *to)
+{
+    const struct lines_cursor *c = (const struct lines_cursor *)cursor;
+    dti_window_save(&c->window, to);
+    dti_bytes_put_u64(to, c->line);
+    return DITTO_OK;
+}
+
+ditto_status dti_lines_restore(struct dti_cursor *cursor, struct dti_bytes_reader *from)
+{
+    struct lines_cursor *c = (struct lines_cursor *)cursor;
+    dti_window_restore(&c->window, from);
+    c->line = dti_bytes_get_u64(from);
+    return DITTO_OK;
+}
+
+/* -- datasets -- */
+
+struct dti_files *dti_lines_files(const ditto_dataset *dataset)
+{
+    return (struct dti_files *)&((const struct dti_lines *)dataset)->files; /* no dataset was ever defined as const */
+}
+
+void dti_lines_where(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
+{
+    dti_place_where(&((const struct dti_lines *)dataset)->files, dti_place_get(row), "line", text);
+}
+
+void dti_lines_digest(const ditto_dataset *dataset, struct dti_bytes *to)
+{
+    const struct dti_lines *l = (const struct dti_lines *)dataset;
+    dti_bytes_put_u64(to, l->files.count);
+    dti_bytes_put_u64(to, l->skip_lines);
+    dti_bytes_put_u64(to, l->most_bytes);
+}
+
+void dti_lines_free(ditto_dataset *dataset)
+{
+    dti_files_free(&((struct dti_lines *)dataset)->files);
+}
+
+ditto_status dti_lines_finish(struct dti_lines *l)
+{
+    struct dti_cursor *cursor = NULL;
+    uint64_t row[DTI_PLACE_WORDS];
+    size_t got;
+    l->base.row_words = DTI_PLACE_WORDS;
+    l->base.files = l->files.count;
+    l->base.by_file = true;
+    DTI_TRY(dti_cursor_open(&l->base, &(struct dti_pass){ 0 }, &cursor));
+    ditto_status status = dti_cursor_next(cursor, (struct dti_rows){ row, DTI_PLACE_WORDS }, 1, &got);
+    dti_cursor_close(cursor);
+    if (status != DITTO_END_OF_INPUT)
+        return status;
+    return DTI_FAIL(DITTO_ERR_INVALID, "%s%s has no row behind %llu skipped lines", l->files.file[0].name,
+                    l->files.count > 1 ? " and the files behind it: none" : "", (unsigned long long)l->skip_lines);
+}

@@ -1,0 +1,69 @@
+/* src/input/sources/text/text_source.c - the lines of text files as they are. */
+#include "input/sources/text/text_lines.h"
+#include "input/sources/files/file_row.h"
+#include "input/sources/sources.h"
+
+#include <string.h>
+
+#define DEFAULT_BYTES 1024u
+#define MOST_BYTES    ((uint64_t)1 << 30)
+
+static ditto_status copy_line(const ditto_dataset *dataset, struct dti_place place, const char *line, size_t index,
+                              void *const *destination, void *scratch)
+{
+    const struct dti_lines *text = (const struct dti_lines *)dataset;
+    size_t room = dataset->component[0].bytes;
+    char *to = (char *)destination[0] + index * room;
+    (void)scratch;
+    if (place.bytes > room)
+        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s:%llu: the line has more than %zu bytes",
+                        text->files.file[place.file].name, (unsigned long long)place.number, room);
+    memcpy(to, line, place.bytes);
+    memset(to + place.bytes, 0, room - place.bytes);
+    ((int64_t *)destination[1])[index] = place.bytes;
+    return DITTO_OK;
+}
+
+static ditto_status fill_text(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
+                              size_t count, void *const *destination)
+{
+    return dti_places_fill(dataset, dti_lines_files(dataset), reader, rows, count, 0, 0, "line", copy_line, destination,
+                           NULL);
+}
+
+static const struct dti_dataset_kind text_kind = {
+    .name = "text",
+    .open = dti_lines_open,
+    .next = dti_lines_next,
+    .close = dti_lines_close,
+    .save = dti_lines_save,
+    .restore = dti_lines_restore,
+    .fill = fill_text,
+    .where = dti_lines_where,
+    .digest = dti_lines_digest,
+    .free = dti_lines_free,
+};
+
+static ditto_status prepare(struct dti_lines *text, const ditto_files *files, const ditto_text_options *options)
+{
+    text->skip_lines = options->skip_lines;
+    text->most_bytes = options->max_bytes != 0 ? options->max_bytes : DEFAULT_BYTES;
+    text->row = "line";
+    if (text->most_bytes > MOST_BYTES)
+        return DTI_FAIL(DITTO_ERR_RANGE, "options->max_bytes is %llu: a line has at most %llu",
+                        (unsigned long long)text->most_bytes, (unsigned long long)MOST_BYTES);
+    text->base.components = 2;
+    DTI_TRY(dti_dataset_set_component(
+        &text->base, 0, &(ditto_tensor){ .dtype = DITTO_U8, .rank = 1, .shape = { (size_t)text->most_bytes } }));
+    DTI_TRY(dti_dataset_set_component(&text->base, 1, &(ditto_tensor){ .dtype = DITTO_I64 }));
+    DTI_TRY(dti_files_create(&text->files, files));
+    return dti_lines_finish(text);
+}
+
+ditto_status dti_text_create(const ditto_files *files, const ditto_text_options *options, ditto_dataset **out)
+{
+    struct dti_lines *text = dti_dataset_new(sizeof *text, &text_kind, NULL, 0);
+    if (text == NULL)
+        return DITTO_ERR_NO_MEMORY;
+    return dti_dataset_out(&text->base, prepare(text, files, options), out);
+}

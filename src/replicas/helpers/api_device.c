@@ -1,0 +1,106 @@
+/* src/replicas/helpers/api_device.c - include/ditto/device.h: check, then call. */
+#include "replicas/helpers/device_tensor.h"
+#include "replicas/replicas.h"
+
+uint32_t ditto_num_logical_devices(const ditto_replica *self)
+{
+    const struct dti_replica *r = dti_self_in("ditto_num_logical_devices", self);
+    return r != NULL ? r->crew->devices : 0;
+}
+
+/* Dynamic pieces without a wish: 8 for each device, so that the last ones to finish are near each other. */
+static size_t default_grain(size_t length, uint32_t devices, ditto_schedule schedule)
+{
+    size_t share = length / devices / 8;
+    return schedule == DITTO_DYNAMIC && share > 1 ? share : 1;
+}
+
+ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, size_t end, size_t grain, ditto_schedule schedule,
+                                ditto_range_fn function, void *argument)
+{
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    if (function == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what every piece runs");
+    if (end < begin)
+        return DTI_FAIL(DITTO_ERR_RANGE, "the loop ends at %zu, before it begins at %zu", end, begin);
+    if (schedule != DITTO_STATIC && schedule != DITTO_DYNAMIC)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%d is not a schedule: DITTO_STATIC or DITTO_DYNAMIC", (int)schedule);
+    struct dti_loop loop = { .function = function,
+                             .argument = argument,
+                             .range = { begin, end, grain },
+                             .dynamic = schedule == DITTO_DYNAMIC,
+                             .caller = dti_public_function };
+    if (grain == 0)
+        loop.range.grain = default_grain(end - begin, r->crew->devices, schedule);
+    return dti_crew_loop(r, &loop);
+}
+
+ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device, ditto_device_fn function, void *argument)
+{
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    if (function == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what the device runs");
+    return dti_crew_post(r, device, function, argument);
+}
+
+ditto_status ditto_join(ditto_replica *self)
+{
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    return r != NULL ? dti_crew_join(r) : dti_error_get()->status;
+}
+
+/* -- tensors on devices -- */
+
+static ditto_status check_tensor(const ditto_tensor *tensor, const void *out)
+{
+    size_t bytes;
+    DTI_TRY(dti_not_null(tensor, "tensor"));
+    DTI_TRY(dti_not_null(out, "the result"));
+    DTI_TRY(dti_tensor_check(tensor, &bytes));
+    return dti_buffer_check(tensor->data, bytes, tensor->dtype, "tensor.data");
+}
+
+ditto_status ditto_split(ditto_replica *self, const ditto_tensor *tensor, const uint32_t *parts, uint32_t num_parts,
+                         ditto_tensor *blocks)
+{
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(check_tensor(tensor, blocks));
+    if (num_parts > 0)
+        DTI_TRY(dti_not_null(parts, "parts"));
+    DTI_TRY(dti_split_check(tensor, parts, num_parts, r->crew->devices));
+    static const uint32_t none[1] = { 0 }; /* a scalar has no dimension to cut */
+    return dti_devices_copy(r, tensor, num_parts > 0 ? parts : none, 0, r->crew->devices, blocks);
+}
+
+ditto_status ditto_replicate(ditto_replica *self, const ditto_tensor *tensor, ditto_tensor *copies)
+{
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(check_tensor(tensor, copies));
+    return dti_devices_copy(r, tensor, NULL, 0, r->crew->devices, copies);
+}
+
+ditto_status ditto_assign_to_logical_device(ditto_replica *self, const ditto_tensor *tensor, uint32_t device,
+                                            ditto_tensor *placed)
+{
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(check_tensor(tensor, placed));
+    if (device >= r->crew->devices)
+        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u", device, r->id, r->crew->devices);
+    return dti_devices_copy(r, tensor, NULL, device, 1, placed);
+}

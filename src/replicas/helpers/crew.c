@@ -1,0 +1,412 @@
+/* src/replicas/helpers/crew.c - helpers: loops and functions on a replica's devices. The contracts are in crew.h. */
+#include "replicas/helpers/crew.h"
+#include "replicas/machine/affinity.h"
+#include "replicas/team/team.h"
+#include "replicas/machine/thread.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define GO_EXIT 0u /* the loop number that ends the helpers */
+#define GO_NONE 1u
+
+/* What a helper's seat awaits: functions given to it; a loop is signalled to everyone. The leader awaits a device's index. */
+static uint32_t awaits_work(const struct dti_device *d)
+{
+    return d->crew->devices + d->index;
+}
+
+/* -- calling the user's code on a device: helpers and leader alike -- */
+
+/* Keeps the first error for the leader and stops the run, as a leader's own error would. */
+static void fail(struct dti_device *d, ditto_status status, uint32_t serial_before)
+{
+    struct dti_crew *crew = d->crew;
+    if (dti_error_serial == serial_before || dti_error_get()->status != status)
+        DTI_FAIL(status, "a function on logical device %u of replica %u returned %s (%d) without a message of its own",
+                 d->index, crew->replica->id, ditto_status_name(status), (int)status);
+    dti_stop_now(&crew->failed, dti_error_get(), 0); /* 0, because no runs nest here */
+    dti_team_stop(crew->replica->team);
+}
+
+struct call {
+    const struct dti_post *post; /* NULL: a piece of `loop` */
+    const struct dti_loop *loop;
+    size_t begin, end;
+};
+
+static bool stopped(const struct dti_device *d)
+{
+    return dti_stopped(&d->crew->replica->team->stop);
+}
+
+static DTI_GUARDED ditto_status call_function(const struct dti_device *d, const struct call *call)
+{
+    ditto_status status;
+    DTI_GUARD("a function given to a logical device (ditto_on_logical_device, ditto_parallel_for)");
+    if (call->post != NULL)
+        status = call->post->function(d->index, call->post->argument);
+    else
+        status = call->loop->function(call->begin, call->end, d->index, call->loop->argument);
+    DTI_GUARD_END();
+    return status;
+}
+
+/* False: the run is stopped, by this call or by somebody else before it. */
+static bool call_on(struct dti_device *d, const struct call *call)
+{
+    struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
+    uint32_t serial = dti_error_serial;
+    if (stopped(d))
+        return false;
+    const char *outer_function = dti_public_enter(call->post != NULL ? call->post->caller : call->loop->caller);
+    struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_DEVICE, d->crew->replica, NULL);
+    frame.entries = d->index;
+    ditto_status status = call_function(d, call);
+    dti_frame_leave(&frame, saved);
+    if (status < 0)
+        fail(d, status, serial);
+    dti_public_leave(&outer_function);
+    return status >= 0;
+}
+
+/* Everything in the device's ring. A stopped run's functions are left out, but count as finished. */
+static void drain(struct dti_device *d)
+{
+    /* relaxed: only this thread writes finished, when it is the device's own */
+    uint32_t at = atomic_load_explicit(&d->finished, memory_order_relaxed);
+    while (at != atomic_load_explicit(&d->posted, memory_order_acquire)) { /* P1 */
+        const struct dti_post *post = &d->ring[at % DTI_POSTS];
+        call_on(d, &(struct call){ .post = post });
+        atomic_store_explicit(&d->finished, ++at, memory_order_release); /* F0 */
+        dti_waitroom_signal(&d->crew->room, d->index);
+    }
+}
+
+/* This device's share of a loop. */
+static void run_share(struct dti_device *d, const struct dti_loop *loop, uint32_t devices)
+{
+    size_t first, last;
+    if (!loop->dynamic) {
+        first = dti_range_part(&loop->range, d->index, devices);
+        last = dti_range_part(&loop->range, d->index + 1, devices);
+        struct call all = { .loop = loop,
+                            .begin = dti_range_start(&loop->range, first),
+                            .end = dti_range_start(&loop->range, last) };
+        if (first < last)
+            call_on(d, &all);
+        return;
+    }
+    for (;;) {
+        /* relaxed: hands out numbers; what pieces read and write is ordered by L and E */
+        first = atomic_fetch_add_explicit(&d->crew->next, 1, memory_order_relaxed);
+        struct call piece = { .loop = loop,
+                              .begin = dti_range_start(&loop->range, first),
+                              .end = dti_range_start(&loop->range, first + 1) };
+        if (piece.begin >= piece.end || !call_on(d, &piece))
+            return;
+    }
+}
+
+/* -- helpers -- */
+
+struct work_wait {
+    struct dti_device *device;
+    uint32_t last;
+};
+static bool has_work(void *argument)
+{
+    const struct work_wait *w = argument;
+    /* relaxed: nothing is read through them here; helper_main and drain look again, with L1 and P1 */
+    return atomic_load_explicit(&w->device->crew->go, memory_order_relaxed) != w->last ||
+           atomic_load_explicit(&w->device->posted, memory_order_relaxed) !=
+               atomic_load_explicit(&w->device->finished, memory_order_relaxed);
+}
+
+static void *helper_main(void *argument)
+{
+    struct dti_device *d = argument;
+    struct dti_crew *crew = d->crew;
+    struct dti_replica *r = crew->replica;
+    const struct dti_team_options *o = &r->team->options;
+    struct work_wait wait = { d, GO_NONE };
+    char name[16];
+    snprintf(name, sizeof name, "ditto-r%u.%u", r->id, d->index);
+    dti_thread_settle(name);
+    dti_error_replica = (int32_t)r->id;
+    d->tid = (int32_t)syscall(SYS_gettid);
+    dti_thread_hook(o->thread_start, r->id, o->thread_user);
+    for (;;) {
+        if (d->load_epoch != dti_load_epoch())
+            d->patience = dti_team_patience(r->team, d->pu.number, &d->load_epoch);
+        dti_wait(&crew->room, d->index, awaits_work(d), &d->patience,
+                 &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, has_work, &wait);
+        uint32_t go = atomic_load_explicit(&crew->go, memory_order_acquire); /* L1; before the ring is read: I2 */
+        drain(d);
+        if (go == GO_EXIT)
+            break;
+        if (go != wait.last) {
+            wait.last = go;
+            run_share(d, &crew->loop, crew->devices);
+            atomic_store_explicit(&d->done, go, memory_order_release); /* E0 */
+            dti_waitroom_signal(&crew->room, d->index);
+        }
+        /* A function forked, and this is the child. See dti_team_thread_main. */
+        if (dti_team_forked(r->team))
+            return NULL;
+    }
+    dti_thread_hook(o->thread_stop, r->id, o->thread_user);
+    return NULL;
+}
+
+/* -- the leader -- */
+
+struct done_wait {
+    const struct dti_device *device;
+    uint32_t number;
+};
+static bool loop_is_done(void *argument)
+{
+    const struct done_wait *w = argument;
+    return atomic_load_explicit(&w->device->done, memory_order_acquire) == w->number; /* E1 */
+}
+/* finished has reached number, or passed it */
+static bool post_is_finished(void *argument)
+{
+    const struct done_wait *w = argument;
+    uint32_t finished = atomic_load_explicit(&w->device->finished, memory_order_acquire); /* F1 */
+    return (int32_t)(finished - w->number) >= 0;
+}
+
+/* Waits without a limit, because a function that has begun may use the leader's memory and must return. A
+ * caller that works as replica 0 stops the run when its time is over, so that its peers and the functions that
+ * have not begun are let go, and waits on. Does not wait in a child process, where there are no helpers: the
+ * leader's own share of a loop may have forked. */
+static void await(struct dti_replica *r, uint32_t device, dti_condition *condition, uint32_t number)
+{
+    struct dti_crew *crew = r->crew;
+    if (dti_team_forked(r->team))
+        return;
+    struct done_wait w = { &crew->device[device], number };
+    struct dti_deadline limit = dti_replica_deadline(r, DITTO_FOREVER), none = { .timeout_ms = DITTO_FOREVER };
+    if (dti_wait(&crew->room, 0, device, &r->patience, &limit, condition, &w))
+        return;
+    DTI_FAIL(DITTO_ERR_TIMED_OUT, "run_timeout_ms = %u passed, and logical device %u of replica %u had not returned",
+             r->team->options.run_timeout_ms, device, r->id);
+    dti_replica_stop_late(r, &limit);
+    dti_wait(&crew->room, 0, device, &r->patience, &none, condition, &w);
+}
+
+/* The leader's first look in each call. FORKED: this is a child process, where no helper will ever answer. */
+static ditto_status check_alive(struct dti_replica *r)
+{
+    if (!dti_team_forked(r->team))
+        return DITTO_OK;
+    r->crew->outstanding = false;
+    return dti_fail_forked();
+}
+
+/* When nothing runs on any device: the first error of one, or why the run was stopped. FORKED: see await. */
+static ditto_status outcome(struct dti_replica *r)
+{
+    struct dti_crew *crew = r->crew;
+    crew->outstanding = false;
+    if (dti_team_forked(r->team))
+        return dti_fail_forked();
+    if (dti_stopped(&crew->failed)) {
+        ditto_error error = crew->failed.error;
+        dti_stop_reset(&crew->failed);
+        dti_error_set(&error);
+        return error.status;
+    }
+    return dti_stopped(&r->team->stop) ? dti_team_stop_status(r->team) : DITTO_OK;
+}
+
+ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
+{
+    struct dti_crew *crew = r->crew;
+    DTI_TRY(check_alive(r));
+    if (crew->devices == 1 || dti_range_pieces(&loop->range) <= 1) { /* not worth a hand-over */
+        DTI_TRY(dti_crew_join(r));
+        atomic_store_explicit(&crew->next, 0, memory_order_relaxed);
+        run_share(&crew->device[0], loop, 1);
+        return outcome(r);
+    }
+    /* relaxed: see I1; all helpers have seen the last one */
+    uint32_t go = atomic_load_explicit(&crew->go, memory_order_relaxed) + 1;
+    go += go == GO_EXIT;
+    if (memcmp(&crew->loop, loop, sizeof *loop) != 0) /* helpers watch this line: equal loops leave it to go alone */
+        crew->loop = *loop;
+    if (loop->dynamic)
+        atomic_store_explicit(&crew->next, 0, memory_order_relaxed); /* published by go */
+    atomic_store_explicit(&crew->go, go, memory_order_release);      /* L0 */
+    dti_waitroom_signal(&crew->room, DTI_EVERYONE);
+    drain(&crew->device[0]);
+    run_share(&crew->device[0], loop, crew->devices);
+    for (uint32_t i = 1; i < crew->devices; i++)
+        await(r, i, loop_is_done, go);
+    return outcome(r);
+}
+
+/* Into the device's ring, which may have to be waited for. */
+static void put(struct dti_replica *r, uint32_t device, ditto_device_fn function, void *argument)
+{
+    struct dti_device *d = &r->crew->device[device];
+    /* relaxed: only this thread writes it */
+    uint32_t posted = atomic_load_explicit(&d->posted, memory_order_relaxed);
+    struct done_wait room = { d, posted + 1 - DTI_POSTS };
+    if (device == 0 && !post_is_finished(&room))
+        drain(d);
+    else if (device != 0)
+        await(r, device, post_is_finished, room.number); /* F1: the slot is free */
+    d->ring[posted % DTI_POSTS] = (struct dti_post){ function, argument, dti_public_function };
+    atomic_store_explicit(&d->posted, posted + 1, memory_order_release); /* P0 */
+    if (device != 0)
+        dti_waitroom_signal(&r->crew->room, awaits_work(d));
+}
+
+ditto_status dti_crew_post(struct dti_replica *r, uint32_t device, ditto_device_fn function, void *argument)
+{
+    struct dti_crew *crew = r->crew;
+    DTI_TRY(check_alive(r));
+    if (device >= crew->devices)
+        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u%s", device, r->id, crew->devices,
+                        crew->devices == 1 && r->pus > 1 ? ", because its helpers are off" : "");
+    if (dti_stopped(&r->team->stop)) /* it would never run */
+        return dti_crew_join(r);
+    put(r, device, function, argument);
+    crew->outstanding = true;
+    return DITTO_OK;
+}
+
+void dti_crew_ask(struct dti_replica *r, uint32_t device, ditto_device_fn function, void *argument)
+{
+    if (device == 0)
+        (void)function(0, argument);
+    else
+        put(r, device, function, argument);
+}
+
+void dti_crew_await(struct dti_replica *r, uint32_t device)
+{
+    if (device > 0) /* relaxed: only this thread writes it */
+        await(r, device, post_is_finished, atomic_load_explicit(&r->crew->device[device].posted, memory_order_relaxed));
+}
+
+bool dti_crew_offer(struct dti_replica *r, ditto_device_fn function, void *argument)
+{
+    bool offered = false;
+    for (uint32_t i = 1; r->crew != NULL && i < r->crew->devices; i++) {
+        const struct dti_device *d = &r->crew->device[i];
+        /* relaxed: only this thread writes posted; a helper that is seen busy by mistake is just not asked */
+        if (atomic_load_explicit(&d->posted, memory_order_relaxed) !=
+            atomic_load_explicit(&d->finished, memory_order_relaxed))
+            continue;
+        put(r, i, function, argument);
+        offered = true;
+    }
+    return offered;
+}
+
+ditto_status dti_crew_join(struct dti_replica *r)
+{
+    struct dti_crew *crew = r->crew;
+    DTI_TRY(check_alive(r));
+    if (crew->outstanding) {
+        drain(&crew->device[0]);
+        for (uint32_t i = 1; i < crew->devices; i++)
+            dti_crew_await(r, i);
+    }
+    return outcome(r);
+}
+
+/* -- making and ending -- */
+
+static ditto_status settle(uint32_t device, void *argument)
+{
+    struct dti_device *d = argument;
+    struct dti_mask own;
+    (void)device;
+    dti_mask_clear(&own);
+    dti_mask_add(&own, d->pu.number);
+    DTI_TRY(dti_team_settle_thread(d->crew->replica->team, &own));
+    d->cpu = d->crew->replica->team->options.pin ? sched_getcpu() : -1;
+    return DITTO_OK;
+}
+
+static ditto_status start_helpers(struct dti_crew *crew)
+{
+    struct dti_replica *r = crew->replica;
+    while (crew->started < crew->devices) {
+        uint32_t index = crew->started;
+        struct dti_device *d = &crew->device[index];
+        int failed = dti_thread_start(&d->thread, r->team->options.stack_bytes, helper_main, d);
+        if (failed != 0)
+            return dti_thread_refused(failed, r->team->options.stack_bytes, "helper %u of %u of replica %u", index,
+                                      crew->devices - 1, r->id);
+        /* Counted before anything else can fail: dti_crew_end_threads joins the threads that are counted, and
+         * no others. */
+        crew->started++;
+        DTI_TRY(dti_crew_post(r, index, settle, d));
+    }
+    return dti_crew_join(r);
+}
+
+static void init_devices(struct dti_crew *crew, const ditto_placement *placement)
+{
+    for (uint32_t i = 0; i < crew->devices; i++) {
+        struct dti_device *d = &crew->device[i];
+        atomic_init(&d->done, GO_NONE);
+        atomic_init(&d->finished, 0);
+        atomic_init(&d->posted, 0);
+        d->crew = crew;
+        d->index = i;
+        d->pu = dti_placement_pu(placement, crew->replica->id, i)->is;
+        d->patience = dti_team_patience(crew->replica->team, d->pu.number, &d->load_epoch);
+        d->tid = d->cpu = -1;
+    }
+}
+
+ditto_status dti_crew_create(struct dti_replica *r, const ditto_placement *placement, struct dti_crew **out)
+{
+    uint32_t devices = r->team->options.helpers ? r->pus : 1;
+    void *memory, *device;
+    /* in the replica's arena, so on its node; gone with the arena */
+    DTI_TRY(dti_arena_alloc(r->arena, sizeof(struct dti_crew), DTI_LINE_PAIR, &memory));
+    DTI_TRY(dti_arena_alloc(r->arena, devices * sizeof(struct dti_device), DTI_LINE_PAIR, &device));
+    struct dti_crew *crew = memory;
+    memset(crew, 0, sizeof *crew);
+    memset(device, 0, devices * sizeof(struct dti_device));
+    crew->replica = r;
+    crew->devices = devices;
+    crew->started = 1;
+    crew->device = device;
+    atomic_init(&crew->go, GO_NONE);
+    atomic_init(&crew->next, 0);
+    dti_stop_init(&crew->failed);
+    if (!dti_waitroom_init(&crew->room, devices))
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the %u devices of replica %u", devices, r->id);
+    init_devices(crew, placement);
+    *out = crew; /* from here on the team ends it, also when a helper is refused */
+    return start_helpers(crew);
+}
+
+void dti_crew_end_threads(struct dti_crew *crew)
+{
+    if (crew == NULL)
+        return;
+    atomic_store_explicit(&crew->go, GO_EXIT, memory_order_release); /* L0 */
+    dti_waitroom_signal(&crew->room, DTI_EVERYONE);
+    for (uint32_t i = 1; i < crew->started; i++)
+        pthread_join(crew->device[i].thread, NULL);
+    crew->started = 1;
+}
+
+void dti_crew_free(struct dti_crew *crew)
+{
+    if (crew != NULL)
+        dti_waitroom_free(&crew->room);
+}

@@ -1,0 +1,111 @@
+/* src/replicas/machine/affinity.c - affinity of the calling thread. */
+#include "replicas/machine/affinity.h"
+#include "base/base.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+/* Returns 0 or the error number. errno stays as it is. */
+static int get_affinity(struct dti_mask *mask)
+{
+    int kept_errno = errno;
+    dti_mask_clear(mask);
+    int refused = sched_getaffinity(0, sizeof *mask, (cpu_set_t *)(void *)mask) == 0 ? 0 : errno;
+    errno = kept_errno;
+    return refused;
+}
+
+static int set_affinity(const struct dti_mask *mask)
+{
+    int kept_errno = errno;
+    int refused = sched_setaffinity(0, sizeof *mask, (const cpu_set_t *)(const void *)mask) == 0 ? 0 : errno;
+    errno = kept_errno;
+    return refused;
+}
+
+ditto_status dti_affinity_get(struct dti_mask *mask)
+{
+    int refused = get_affinity(mask);
+    if (refused != 0)
+        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
+                              "the kernel refuses sched_getaffinity, without which nobody can tell which PUs the "
+                              "process may use: allow the call in its sandbox (seccomp profile)");
+    return DITTO_OK;
+}
+
+bool dti_affinity_try_get(struct dti_mask *mask)
+{
+    return get_affinity(mask) == 0;
+}
+
+void dti_affinity_restore(const struct dti_mask *mask)
+{
+    (void)set_affinity(mask);
+}
+
+ditto_status dti_pin_to(const struct dti_mask *pus)
+{
+    int refused = set_affinity(pus);
+    if (refused == 0)
+        return DITTO_OK;
+    char list[256];
+    struct dti_text text = { list, sizeof list, 0 };
+    dti_mask_write(pus, &text);
+    dti_list_fit(&text);
+    if (refused == EINVAL)
+        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
+                              "could not bind the thread to PU %s: was it taken offline or out of the cpuset? "
+                              "DITTO_PIN_NONE does without binding",
+                              list);
+    return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
+                          "could not bind the thread to PU %s: does the sandbox (seccomp profile) refuse "
+                          "sched_setaffinity? DITTO_PIN_NONE does without binding",
+                          list);
+}
+
+bool dti_pin_try_to(const struct dti_mask *pus)
+{
+    return set_affinity(pus) == 0;
+}
+
+static _Atomic uint16_t on_pu[DTI_MAX_PUS];
+static _Atomic uint32_t floating, all, epoch;
+
+uint32_t dti_load_epoch(void)
+{
+    return atomic_load_explicit(&epoch, memory_order_relaxed);
+}
+
+uint32_t dti_load_on(uint32_t pu)
+{
+    return atomic_load_explicit(&on_pu[pu], memory_order_relaxed);
+}
+
+void dti_load_add(uint32_t pu)
+{
+    atomic_fetch_add_explicit(&epoch, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&all, 1, memory_order_relaxed);
+    if (pu == DTI_NO_PU)
+        atomic_fetch_add_explicit(&floating, 1, memory_order_relaxed);
+    else
+        atomic_fetch_add_explicit(&on_pu[pu], 1, memory_order_relaxed);
+}
+
+void dti_load_remove(uint32_t pu)
+{
+    atomic_fetch_add_explicit(&epoch, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&all, 1, memory_order_relaxed);
+    if (pu == DTI_NO_PU)
+        atomic_fetch_sub_explicit(&floating, 1, memory_order_relaxed);
+    else
+        atomic_fetch_sub_explicit(&on_pu[pu], 1, memory_order_relaxed);
+}
+
+bool dti_load_crowded(uint32_t pu, uint32_t pus, double cpu_quota)
+{
+    uint32_t threads = atomic_load_explicit(&all, memory_order_relaxed);
+    bool shared = pu != DTI_NO_PU && atomic_load_explicit(&on_pu[pu], memory_order_relaxed) > 1;
+    bool crowd = atomic_load_explicit(&floating, memory_order_relaxed) > 0 && threads > pus;
+    return shared || crowd || (cpu_quota > 0 && cpu_quota < threads);
+}

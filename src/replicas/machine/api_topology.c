@@ -1,0 +1,104 @@
+/* src/replicas/machine/api_topology.c - include/ditto/topology.h and limits.h: check, then call. */
+#include "base/base.h"
+#include "replicas/replicas.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+ditto_status ditto_topology_create(const ditto_topology_options *options, ditto_topology **out)
+{
+    ditto_topology_options known;
+    DTI_ENTER();
+    if (out == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "out is NULL: it receives the topology");
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_topology_options"));
+    int kept_errno = errno; /* hwloc sets it on its way */
+    ditto_status status = dti_topology_read(&known, dti_context_saved_mask(), out);
+    errno = kept_errno;
+    return status;
+}
+
+void ditto_topology_destroy(ditto_topology *topology)
+{
+    if (topology != NULL) {
+        free(topology->pus);
+        free(topology->nodes);
+        free(topology->distance);
+        free(topology->apart);
+    }
+    free(topology);
+}
+
+ditto_status ditto_topology_count(const ditto_topology *topology, ditto_topology_counts *out)
+{
+    DTI_ENTER();
+    if (topology == NULL || out == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s is NULL", topology == NULL ? "topology" : "out");
+    *out = topology->counts;
+    return DITTO_OK;
+}
+
+static ditto_status check_index(const ditto_topology *topology, const void *out, uint32_t index, uint32_t count,
+                                const char *what)
+{
+    DTI_TRY(dti_not_null(topology, "topology"));
+    DTI_TRY(dti_not_null(out, "out"));
+    if (index >= count)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%s %u: the topology has %u", what, index, count);
+    return DITTO_OK;
+}
+
+ditto_status ditto_topology_pu(const ditto_topology *topology, uint32_t index, ditto_pu *out)
+{
+    DTI_ENTER();
+    DTI_TRY(check_index(topology, out, index, topology != NULL ? topology->counts.pus : 0, "PU index"));
+    *out = topology->pus[index].is;
+    return DITTO_OK;
+}
+
+ditto_status ditto_topology_caches(const ditto_topology *topology, uint32_t index, ditto_cache out[DITTO_MAX_CACHES],
+                                   uint32_t *count)
+{
+    DTI_ENTER();
+    DTI_TRY(check_index(topology, out, index, topology != NULL ? topology->counts.pus : 0, "PU index"));
+    DTI_TRY(dti_not_null(count, "count"));
+    *count = topology->pus[index].caches;
+    memcpy(out, topology->pus[index].cache, *count * sizeof *out);
+    return DITTO_OK;
+}
+
+ditto_status ditto_topology_node(const ditto_topology *topology, uint32_t index, ditto_node *out)
+{
+    DTI_ENTER();
+    DTI_TRY(
+        check_index(topology, out, index, topology != NULL ? topology->counts.machine_nodes : 0, "NUMA node index"));
+    *out = topology->nodes[index];
+    return DITTO_OK;
+}
+
+uint32_t ditto_topology_distance(const ditto_topology *topology, uint32_t from, uint32_t to)
+{
+    uint32_t nodes = topology != NULL ? topology->counts.machine_nodes : 0;
+    return from < nodes && to < nodes ? topology->distance[(size_t)from * nodes + to] : 0;
+}
+
+uint32_t ditto_topology_default_replicas(const ditto_topology *topology)
+{
+    if (topology == NULL)
+        return 0;
+    const ditto_topology_counts *counts = &topology->counts;
+    uint32_t replicas = counts->cores;
+    if (counts->cpu_quota > 0 && ceil(counts->cpu_quota) < replicas)
+        replicas = (uint32_t)ceil(counts->cpu_quota);
+    return replicas < DITTO_MAX_REPLICAS ? replicas : DITTO_MAX_REPLICAS;
+}
+
+ditto_status ditto_limits_read(ditto_limits *out)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(out, "out"));
+    dti_limits_read("", dti_context_saved_mask(), out);
+    return DITTO_OK;
+}

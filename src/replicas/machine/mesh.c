@@ -1,0 +1,164 @@
+/* src/replicas/machine/mesh.c - the order of PUs and their coordinates.
+ *
+ * A *spot* is what one NUMA node and one package have in common; nearly always a NUMA node. Spots are put into a chain:
+ * from each to the nearest one not yet taken, packages staying together. Neighbours in the chain become neighbours in
+ * replica ids, so that the tree of a reduction combines what is near first. */
+#include "replicas/machine/topology.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct spot {
+    uint32_t package, node, locality;
+    uint32_t place; /* in the chain */
+};
+
+static int compare(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int by_hardware(const void *left, const void *right)
+{
+    const struct dti_raw_pu *a = left, *b = right;
+    int order = compare(a->pu.is.package, b->pu.is.package);
+    return order != 0 ? order : compare(a->locality, b->locality);
+}
+
+static int by_mesh(const void *left, const void *right)
+{
+    const struct dti_raw_pu *a = left, *b = right;
+    int order = compare(a->pu.spot, b->pu.spot);
+    order = order != 0 ? order : compare(a->llc, b->llc);
+    order = order != 0 ? order : compare(a->pu.is.core, b->pu.is.core);
+    return order != 0 ? order : compare(a->pu.is.number, b->pu.is.number);
+}
+
+static uint32_t apart(const ditto_topology *t, const struct spot *a, const struct spot *b)
+{
+    if (a->node == DITTO_NO_NODE || b->node == DITTO_NO_NODE)
+        return 0;
+    return t->apart[(size_t)a->node * t->counts.machine_nodes + b->node];
+}
+
+/* Gives each spot its place in the chain; `taken` is scratch. */
+static void chain(const ditto_topology *t, struct spot *spot, uint32_t count, bool *taken)
+{
+    uint32_t last = 0;
+    memset(taken, 0, count * sizeof *taken);
+    for (uint32_t place = 0; place < count; place++) {
+        uint32_t best = place == 0 ? 0 : UINT32_MAX;
+        bool together = false; /* best is in the last one's package */
+        for (uint32_t i = 0; i < count && place > 0; i++) {
+            bool same = spot[i].package == spot[last].package;
+            if (taken[i] || (together && !same))
+                continue;
+            if (best == UINT32_MAX || (same && !together) ||
+                apart(t, &spot[last], &spot[i]) < apart(t, &spot[last], &spot[best]))
+                best = i;
+            together |= same;
+        }
+        taken[best] = true;
+        spot[best].place = place;
+        last = best;
+    }
+}
+
+/* Finds the spots, chains them, and gives every PU its spot's place. */
+static bool find_spots(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count)
+{
+    struct spot *spot = malloc(count * sizeof *spot);
+    bool *taken = malloc(count * sizeof *taken);
+    uint32_t spots = 0;
+    if (spot != NULL && taken != NULL) {
+        qsort(raw, count, sizeof *raw, by_hardware);
+        for (uint32_t i = 0; i < count; i++) {
+            if (i == 0 || by_hardware(&raw[i - 1], &raw[i]) != 0)
+                spot[spots++] = (struct spot){ raw[i].pu.is.package, raw[i].node, raw[i].locality, 0 };
+            raw[i].pu.spot = spots - 1;
+        }
+        chain(t, spot, spots, taken);
+        for (uint32_t i = 0; i < count; i++)
+            raw[i].pu.spot = spot[raw[i].pu.spot].place;
+    }
+    t->spots = spots;
+    free(spot);
+    free(taken);
+    return spots > 0;
+}
+
+/* A new value in one dimension starts the dimensions below it anew. */
+static void number_next(struct dti_raw_pu *raw, const struct dti_raw_pu *before)
+{
+    ditto_pu *pu = &raw->pu.is;
+    memset(pu->mesh, 0, sizeof pu->mesh);
+    if (before == NULL)
+        return;
+    const ditto_pu *last = &before->pu.is;
+    if (pu->package != last->package) {
+        pu->mesh[0] = last->mesh[0] + 1;
+    } else if (raw->pu.spot != before->pu.spot) {
+        pu->mesh[0] = last->mesh[0];
+        pu->mesh[1] = last->mesh[1] + 1;
+    } else {
+        bool same_core = pu->core == last->core;
+        memcpy(pu->mesh, last->mesh, 2 * sizeof pu->mesh[0]);
+        pu->mesh[2] = last->mesh[2] + !same_core;
+        pu->mesh[3] = same_core ? last->mesh[3] + 1 : 0;
+    }
+}
+
+/* Ranks of PUs in their cores: also where a core reaches into two spots. `seen` [cores of the machine] is scratch. */
+static void rank_siblings(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count, uint32_t *seen)
+{
+    t->counts.cores = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        ditto_pu *pu = &raw[i].pu.is;
+        pu->smt = seen[pu->core]++;
+        t->counts.cores += pu->smt == 0;
+    }
+}
+
+/* Last-level caches by order of appearance; one that is wider than a spot appears again. */
+static void number_caches(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count)
+{
+    t->counts.llcs = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t k = i;
+        while (k > 0 && raw[k - 1].llc != raw[i].llc)
+            k--;
+        raw[i].pu.is.llc = k > 0 ? raw[k - 1].pu.is.llc : t->counts.llcs++;
+    }
+}
+
+bool dti_mesh_order(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count)
+{
+    ditto_topology_counts *c = &t->counts;
+    if (!find_spots(t, raw, count))
+        return false;
+    qsort(raw, count, sizeof *raw, by_mesh);
+    number_caches(t, raw, count);
+    uint32_t cores = 0;
+    for (uint32_t i = 0; i < count; i++)
+        cores = raw[i].pu.is.core >= cores ? raw[i].pu.is.core + 1 : cores;
+    uint32_t *seen = calloc(cores + 1u, sizeof *seen);
+    if (seen == NULL)
+        return false;
+    rank_siblings(t, raw, count, seen);
+    free(seen);
+    c->pus = count;
+    memset(c->mesh, 0, sizeof c->mesh);
+    uint64_t full = 1;
+    for (uint32_t i = 0; i < count; i++) {
+        number_next(&raw[i], i > 0 ? &raw[i - 1] : NULL);
+        for (int d = 0; d < DITTO_MESH_RANK; d++)
+            if (raw[i].pu.is.mesh[d] >= c->mesh[d])
+                c->mesh[d] = raw[i].pu.is.mesh[d] + 1;
+        t->pus[i] = raw[i].pu;
+    }
+    for (int d = 0; d < DITTO_MESH_RANK && full <= count; d++) /* each factor is at most count: no overflow */
+        full *= c->mesh[d];
+    c->packages = c->mesh[0];
+    c->regular = full == count;
+    return true;
+}

@@ -1,0 +1,43 @@
+/* src/replicas/machine/numa_node.c - see numa_node.h. */
+#include "replicas/machine/numa_node.h"
+#include "replicas/machine/limits.h"
+#include "replicas/machine/mask.h"
+
+#include <numa.h>
+#include <sched.h>
+#include <string.h>
+#include <errno.h>
+#include <numaif.h>
+
+int32_t dti_node_of_caller(void)
+{
+    unsigned cpu, node;
+    return getcpu(&cpu, &node) == 0 ? (int32_t)node : -1;
+}
+
+int32_t dti_node_of_pu(uint32_t pu)
+{
+    return numa_available() < 0 ? -1 : numa_node_of_cpu((int)pu);
+}
+
+/* From the kernel's text files, which can be read where mempolicy calls are refused. */
+bool dti_node_has_memory(uint32_t node)
+{
+    struct dti_mask allowed, with_memory;
+    char list[4096];
+    if (node >= DTI_MAX_NODES || !dti_limits_mems("", &allowed))
+        return node == 0;
+    if (dti_read_file("/sys/devices/system/node/has_memory", list, sizeof list) &&
+        dti_mask_parse(list, strcspn(list, "\n"), &with_memory) && !dti_mask_has(&with_memory, node))
+        return false;
+    return dti_mask_has(&allowed, node);
+}
+
+int dti_pages_nodes(void **address, int *node, size_t count)
+{
+    int kept_errno = errno;
+    /* no target nodes: only asks */
+    int refused = move_pages(0, count, address, NULL, node, 0) == 0 ? 0 : errno;
+    errno = kept_errno;
+    return refused;
+}

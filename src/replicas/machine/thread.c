@@ -1,0 +1,58 @@
+/* src/replicas/machine/thread.c - starting threads that do not disturb their host. */
+#include "replicas/machine/thread.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+int dti_thread_start(pthread_t *thread, size_t stack_bytes, void *(*body)(void *), void *argument)
+{
+    static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGCHLD, SIGUSR1, SIGUSR2, SIGPIPE };
+    sigset_t blocked, before;
+    pthread_attr_t attributes;
+    int failed = pthread_attr_init(&attributes);
+    if (failed != 0)
+        return failed;
+    if (stack_bytes != 0)
+        failed = pthread_attr_setstacksize(&attributes, stack_bytes);
+    if (failed == 0) {
+        sigemptyset(&blocked);
+        for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+            sigaddset(&blocked, signals[i]);
+        pthread_sigmask(SIG_BLOCK, &blocked, &before); /* a new thread inherits the mask */
+        failed = pthread_create(thread, &attributes, body, argument);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    pthread_attr_destroy(&attributes);
+    return failed;
+}
+
+ditto_status dti_thread_refused(int failed, size_t stack_bytes, const char *format, ...)
+{
+    char who[96];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(who, sizeof who, format, arguments);
+    va_end(arguments);
+    if (failed == EINVAL && stack_bytes != 0)
+        return DTI_FAIL_ERRNO(DITTO_ERR_RANGE, failed, "stack_bytes = %zu", stack_bytes);
+    return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed,
+                          "the thread of %s was refused (RLIMIT_NPROC, pids cgroup, or memory for its stack: fewer "
+                          "threads or a smaller stack_bytes)",
+                          who);
+}
+
+void dti_thread_settle(const char *name)
+{
+    pthread_setname_np(pthread_self(), name);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+}
+
+DTI_GUARDED void dti_thread_hook(void (*hook)(uint32_t replica, void *user), uint32_t replica, void *user)
+{
+    DTI_GUARD("a thread_start or thread_stop function");
+    if (hook != NULL)
+        hook(replica, user);
+    DTI_GUARD_END();
+}

@@ -1,0 +1,423 @@
+/* src/replicas/machine/topology.c - reading the machine with hwloc. */
+#include "replicas/machine/topology.h"
+#include "base/base.h"
+#include "replicas/machine/limits.h"
+
+#include <errno.h>
+#include <hwloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Tells hwloc which machine to look at. */
+static ditto_status choose_source(hwloc_topology_t hw, const ditto_topology_options *options)
+{
+    if (options->xml_path != NULL && options->synthetic != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "xml_path and synthetic are both set: a topology has one source");
+    if (options->xml_path != NULL) {
+        if (access(options->xml_path, R_OK) != 0)
+            return DTI_FAIL_ERRNO(DITTO_ERR_NOT_FOUND, errno, "topology file %s", options->xml_path);
+        if (hwloc_topology_set_xml(hw, options->xml_path) != 0)
+            return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is not an hwloc topology: make one with `lstopo file.xml`",
+                            options->xml_path);
+    }
+    if (options->synthetic != NULL && hwloc_topology_set_synthetic(hw, options->synthetic) != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" is not a synthetic topology: write it like \"pack:2 [numa] core:4 pu:2\"",
+                        options->synthetic);
+    return DITTO_OK;
+}
+
+/* -- nodes -- */
+
+static int by_number(const void *left, const void *right)
+{
+    const ditto_node *a = left, *b = right;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static uint32_t index_of_node(const ditto_topology *t, uint32_t number)
+{
+    const ditto_node *found =
+        bsearch(&(ditto_node){ .number = number }, t->nodes, t->counts.machine_nodes, sizeof *t->nodes, by_number);
+    return found != NULL ? (uint32_t)(found - t->nodes) : DITTO_NO_NODE;
+}
+
+/* Firmware's relative latencies; where there are none all stay 0. */
+static void read_distances(hwloc_topology_t hw, ditto_topology *t)
+{
+    struct hwloc_distances_s *d = NULL;
+    unsigned found = 1;
+    if (hwloc_distances_get_by_name(hw, "NUMALatency", &found, &d, 0) != 0 || found == 0 || d == NULL)
+        return;
+    for (unsigned i = 0; i < d->nbobjs; i++)
+        for (unsigned k = 0; k < d->nbobjs; k++) {
+            uint32_t from = d->objs[i] != NULL ? index_of_node(t, d->objs[i]->os_index) : DITTO_NO_NODE;
+            uint32_t to = d->objs[k] != NULL ? index_of_node(t, d->objs[k]->os_index) : DITTO_NO_NODE;
+            hwloc_uint64_t value = d->values[(size_t)i * d->nbobjs + k];
+            if (from != DITTO_NO_NODE && to != DITTO_NO_NODE && value <= UINT32_MAX)
+                t->distance[(size_t)from * t->counts.machine_nodes + to] = (uint32_t)value;
+        }
+    hwloc_distances_release(hw, d);
+}
+
+/* The part of the machine that a node's memory is attached to. */
+struct attached {
+    hwloc_obj_t to;
+};
+
+/* How far apart nodes are, to compare: the distance where it is told, else more the nearer to the root the smallest part of
+ * the machine is that has both. `where` [machine_nodes], by number. */
+static void compare_nodes(hwloc_topology_t hw, ditto_topology *t, const struct attached *where)
+{
+    uint32_t nodes = t->counts.machine_nodes;
+    for (uint32_t i = 0; i < nodes; i++)
+        for (uint32_t k = 0; k < nodes; k++) {
+            uint32_t told = t->distance[(size_t)i * nodes + k], untold = 0;
+            if (told == 0 && i != k)
+                untold = UINT32_MAX - (uint32_t)hwloc_get_common_ancestor_obj(hw, where[i].to, where[k].to)->depth;
+            t->apart[(size_t)i * nodes + k] = told != 0 ? told : untold;
+        }
+}
+
+static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
+{
+    struct dti_mask mems;
+    bool told = t->live && dti_limits_mems("", &mems);
+    int found = hwloc_get_nbobjs_by_type(hw, HWLOC_OBJ_NUMANODE);
+    uint32_t count = found > 0 ? (uint32_t)found : 0;
+    hwloc_const_nodeset_t allowed = hwloc_topology_get_allowed_nodeset(hw);
+    if (count > DTI_MAX_NODES)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%u NUMA nodes: this build counts to %u", count, DTI_MAX_NODES);
+    t->nodes = calloc(count + 1u, sizeof *t->nodes); /* never of no bytes */
+    t->distance = calloc((size_t)count * count + 1, sizeof *t->distance);
+    t->apart = calloc((size_t)count * count + 1, sizeof *t->apart);
+    struct attached *where = calloc(count + 1u, sizeof *where);
+    if (t->nodes == NULL || t->distance == NULL || t->apart == NULL || where == NULL) {
+        free(where);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u NUMA nodes", count);
+    }
+    t->counts.machine_nodes = count;
+    for (uint32_t i = 0; i < count; i++) {
+        hwloc_obj_t node = hwloc_get_obj_by_type(hw, HWLOC_OBJ_NUMANODE, i);
+        bool ours = hwloc_bitmap_isset(allowed, node->os_index) && (!told || dti_mask_has(&mems, node->os_index));
+        t->nodes[i] = (ditto_node){ .number = node->os_index,
+                                    .allowed = ours,
+                                    .memory_bytes = node->attr->numanode.local_memory };
+        node->userdata = (void *)(uintptr_t)hwloc_bitmap_weight(node->cpuset); /* for home_of: counted once */
+    }
+    qsort(t->nodes, count, sizeof *t->nodes, by_number);
+    read_distances(hw, t);
+    for (uint32_t i = 0; i < count; i++) { /* hwloc's order is another one than by number */
+        hwloc_obj_t node = hwloc_get_obj_by_type(hw, HWLOC_OBJ_NUMANODE, i);
+        where[index_of_node(t, node->os_index)].to = node->parent;
+    }
+    compare_nodes(hw, t, where);
+    free(where);
+    return DITTO_OK;
+}
+
+/* Memory that programs get without asking for it: neither HBM nor CXL nor a device's. */
+static bool is_ordinary(const struct hwloc_obj *node)
+{
+    return node->subtype == NULL || node->subtype[0] == '\0' || strcmp(node->subtype, "DRAM") == 0;
+}
+
+/* The node that a PU belongs to: ordinary memory before others, then the smallest around it, then the lowest number (DRAM
+ * comes before HBM on the machines that are known). NULL: none contains it. */
+static hwloc_obj_t home_of(hwloc_topology_t hw, unsigned pu)
+{
+    hwloc_obj_t best = NULL, node = NULL;
+    while ((node = hwloc_get_next_obj_by_type(hw, HWLOC_OBJ_NUMANODE, node)) != NULL) {
+        if (!hwloc_bitmap_isset(node->cpuset, pu))
+            continue;
+        uintptr_t size = (uintptr_t)node->userdata, least = best != NULL ? (uintptr_t)best->userdata : 0;
+        bool kind = best != NULL && is_ordinary(node) != is_ordinary(best);
+        if (best == NULL || (kind && is_ordinary(node)) ||
+            (!kind && (size < least || (size == least && node->os_index < best->os_index))))
+            best = node;
+    }
+    return best;
+}
+
+/* -- PUs -- */
+
+static hwloc_obj_t ancestor(hwloc_topology_t hw, hwloc_obj_type_t type, hwloc_obj_t pu)
+{
+    return hwloc_get_ancestor_obj_by_type(hw, type, pu);
+}
+
+static void read_caches(hwloc_obj_t pu, hwloc_const_bitmap_t usable, struct dti_raw_pu *raw)
+{
+    hwloc_obj_t last = NULL;
+    for (hwloc_obj_t above = pu->parent; above != NULL; above = above->parent) {
+        if (!hwloc_obj_type_is_dcache(above->type) || raw->pu.caches == DITTO_MAX_CACHES)
+            continue;
+        hwloc_bitmap_t shared = hwloc_bitmap_alloc();
+        int pus =
+            shared != NULL && hwloc_bitmap_and(shared, above->cpuset, usable) == 0 ? hwloc_bitmap_weight(shared) : 0;
+        hwloc_bitmap_free(shared);
+        raw->pu.cache[raw->pu.caches++] = (ditto_cache){ .level = above->attr->cache.depth,
+                                                         .pus = pus > 0 ? (uint32_t)pus : 0,
+                                                         .bytes = above->attr->cache.size };
+        last = above;
+    }
+    if (last == NULL) { /* no cache is shown: all PUs of a place count as sharing one */
+        raw->llc = (uint64_t)1 << 63 | (uint64_t)raw->pu.is.package << 32 | raw->locality;
+        return;
+    }
+    while (last->first_child != NULL) /* caches of any level are told apart by their first PU */
+        last = last->first_child;
+    raw->llc = last->logical_index;
+}
+
+static ditto_status read_pu(hwloc_topology_t hw, ditto_topology *t, uint32_t index, hwloc_const_bitmap_t usable,
+                            struct dti_raw_pu *raw)
+{
+    hwloc_obj_t pu = hwloc_get_obj_by_type(hw, HWLOC_OBJ_PU, index), home = home_of(hw, pu->os_index);
+    hwloc_obj_t package = ancestor(hw, HWLOC_OBJ_PACKAGE, pu), core = ancestor(hw, HWLOC_OBJ_CORE, pu);
+    int kind = hwloc_cpukinds_get_by_cpuset(hw, pu->cpuset, 0);
+    if (pu->os_index >= DTI_MAX_PUS && hwloc_bitmap_isset(usable, pu->os_index))
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "PU number %u: this build counts to %u; leave it out by affinity, cpuset or .cpus",
+                        pu->os_index, DTI_MAX_PUS);
+    *raw = (struct dti_raw_pu){
+        .pu = { .is = { .number = pu->os_index,
+                        .package = package != NULL ? package->logical_index : 0,
+                        .core = core != NULL ? core->logical_index : index,
+                        .kind = kind > 0 ? (uint32_t)kind : 0,
+                        .numa_node = home != NULL ? home->os_index : DITTO_NO_NODE },
+                .package_os = package != NULL ? package->os_index : 0,
+                .core_os = core != NULL ? core->os_index : pu->os_index },
+        .node = home != NULL ? index_of_node(t, home->os_index) : DITTO_NO_NODE,
+        .locality = home != NULL ? home->logical_index : UINT32_MAX,
+    };
+    read_caches(pu, usable, raw);
+    return DITTO_OK;
+}
+
+/* A topology may not tell of memory at all: then all nodes count as having some. */
+static bool memory_is_told(const ditto_topology *t)
+{
+    bool told = false;
+    for (uint32_t i = 0; i < t->counts.machine_nodes; i++)
+        told |= t->nodes[i].memory_bytes > 0;
+    return told;
+}
+
+/* The node whose memory the PUs of node `home` get: itself, or the nearest that has memory and is allowed. */
+static uint32_t memory_node(const ditto_topology *t, uint32_t home)
+{
+    uint32_t nodes = t->counts.machine_nodes, best = DITTO_NO_NODE;
+    bool known = memory_is_told(t);
+    for (uint32_t i = 0; i < nodes; i++) {
+        if (!t->nodes[i].allowed || (known && t->nodes[i].memory_bytes == 0))
+            continue;
+        if (i == home)
+            return t->nodes[i].number;
+        if (best == DITTO_NO_NODE ||
+            (home != DITTO_NO_NODE && t->apart[(size_t)home * nodes + i] < t->apart[(size_t)home * nodes + best]))
+            best = i;
+    }
+    return best != DITTO_NO_NODE ? t->nodes[best].number : DITTO_NO_NODE;
+}
+
+static void count_nodes(ditto_topology *t, const bool *has_pus)
+{
+    bool told = memory_is_told(t);
+    t->counts.numa_nodes = 0;
+    for (uint32_t i = 0; i < t->counts.pus; i++) {
+        uint32_t home = index_of_node(t, t->pus[i].is.numa_node);
+        t->pus[i].is.memory_node = memory_node(t, home);
+        if (home != DITTO_NO_NODE)
+            t->nodes[home].pus++;
+        else if (i == 0 || t->pus[i].spot != t->pus[i - 1].spot)
+            t->counts.numa_nodes++; /* PUs of no node: their place counts as one */
+    }
+    for (uint32_t i = 0; i < t->counts.machine_nodes; i++) {
+        ditto_node *node = &t->nodes[i];
+        t->counts.numa_nodes += node->pus > 0;
+        node->kind = !has_pus[i]                       ? DITTO_NODE_CPULESS
+                     : told && node->memory_bytes == 0 ? DITTO_NODE_MEMORYLESS
+                                                       : DITTO_NODE_ORDINARY;
+    }
+}
+
+/* All PUs of the machine; those in `usable` become the topology's. */
+static ditto_status list_pus(hwloc_topology_t hw, hwloc_const_bitmap_t usable, ditto_topology *t)
+{
+    int found = hwloc_get_nbobjs_by_type(hw, HWLOC_OBJ_PU), kinds = hwloc_cpukinds_get_nr(hw, 0);
+    uint32_t all = found > 0 ? (uint32_t)found : 0, used = 0;
+    struct dti_raw_pu *raw = calloc(all + 1u, sizeof *raw);
+    bool *has_pus = calloc(t->counts.machine_nodes + 1u, sizeof *has_pus);
+    ditto_status status = DITTO_OK;
+    t->pus = calloc(all + 1u, sizeof *t->pus);
+    t->counts.core_kinds = kinds > 0 ? (uint32_t)kinds : 0;
+    if (raw == NULL || has_pus == NULL || t->pus == NULL)
+        status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u PUs", all);
+    for (uint32_t i = 0; i < all && status == DITTO_OK; i++) {
+        status = read_pu(hw, t, i, usable, &raw[used]);
+        if (status == DITTO_OK && raw[used].node != DITTO_NO_NODE)
+            has_pus[raw[used].node] = true;
+        used += status == DITTO_OK && hwloc_bitmap_isset(usable, raw[used].pu.is.number);
+    }
+    if (status == DITTO_OK && used == 0)
+        status =
+            DTI_FAIL(DITTO_ERR_RANGE, "no PU is left that the process may use: affinity, cpuset and .cpus have none in "
+                                      "common; widen one of them");
+    if (status == DITTO_OK && !dti_mesh_order(t, raw, used))
+        status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a mesh of %u PUs", used);
+    if (status == DITTO_OK)
+        count_nodes(t, has_pus);
+    free(has_pus);
+    free(raw);
+    return status;
+}
+
+/* -- what may be used -- */
+
+static ditto_status keep_only(hwloc_bitmap_t usable, const struct dti_mask *mask)
+{
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    bool done = set != NULL &&
+                hwloc_bitmap_from_ulongs(set, sizeof mask->bits / sizeof mask->bits[0], mask->bits) == 0 &&
+                hwloc_bitmap_and(usable, usable, set) == 0;
+    hwloc_bitmap_free(set);
+    return done ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
+}
+
+/* A part of the machine that the caller names: each of its PUs must be there. */
+static ditto_status keep_named(hwloc_bitmap_t usable, const char *cpus)
+{
+    struct dti_mask named;
+    if (!dti_mask_parse(cpus, strlen(cpus), &named))
+        return DTI_FAIL(DITTO_ERR_INVALID, "cpus is \"%s\": write it like \"0-3,8\", numbers below %u", cpus,
+                        DTI_MAX_PUS);
+    for (uint32_t pu = 0; pu < DTI_MAX_PUS; pu++)
+        if (dti_mask_has(&named, pu) && !hwloc_bitmap_isset(usable, pu))
+            return DTI_FAIL(
+                DITTO_ERR_RANGE,
+                "cpus names PU %u, which is not there or which this process may not use: widen the affinity "
+                "or cpuset, or leave it out",
+                pu);
+    return keep_only(usable, &named);
+}
+
+/* `allowed` is the affinity by which a live topology is cut, or NULL. */
+static ditto_status find_usable(hwloc_topology_t hw, const ditto_topology_options *options,
+                                const struct dti_mask *allowed, hwloc_bitmap_t usable)
+{
+    /* PUs that are offline or outside the cpuset cgroup are in the topology, but not in its allowed set */
+    if (hwloc_bitmap_and(usable, hwloc_topology_get_topology_cpuset(hw), hwloc_topology_get_allowed_cpuset(hw)) != 0)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
+    if (allowed != NULL)
+        DTI_TRY(keep_only(usable, allowed));
+    return options->cpus != NULL ? keep_named(usable, options->cpus) : DITTO_OK;
+}
+
+static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *options, const struct dti_mask *allowed,
+                         ditto_topology *topology)
+{
+    struct dti_mask own;
+    topology->live = options->xml_path == NULL && options->synthetic == NULL;
+    DTI_TRY(choose_source(hw, options));
+    /* notices a refusal here, because hwloc repeats sched_getaffinity until it succeeds */
+    if (topology->live)
+        DTI_TRY(dti_affinity_get(&own));
+    /* whole, so that logical indices and nodes do not depend on what the process may use */
+    hwloc_topology_set_flags(hw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+    if (hwloc_topology_load(hw) != 0)
+        return topology->live ? DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, errno, "hwloc could not read this machine")
+                              : DTI_FAIL(DITTO_ERR_CORRUPT, "%s does not describe a machine",
+                                         options->xml_path != NULL ? options->xml_path : options->synthetic);
+    if (topology->live && !hwloc_topology_is_thissystem(hw))
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "hwloc was told of another machine, by HWLOC_XMLFILE, HWLOC_SYNTHETIC or HWLOC_FSROOT in the "
+                        "environment: threads can't be bound to it. Unset them, or give the machine in .xml_path or "
+                        ".synthetic");
+    int complete = hwloc_bitmap_weight(hwloc_topology_get_complete_cpuset(hw));
+    int cpuset = hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(hw));
+    topology->counts.machine_pus = complete > 0 ? (uint32_t)complete : 0;
+    topology->counts.cpuset_pus = cpuset > 0 ? (uint32_t)cpuset : 0;
+    topology->counts.cpu_quota = topology->live ? dti_cgroup_cpu_quota("") : 0;
+    DTI_TRY(list_nodes(hw, topology));
+    hwloc_bitmap_t usable = hwloc_bitmap_alloc();
+    if (usable == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
+    const struct dti_mask *affinity = !topology->live ? NULL : allowed != NULL ? allowed : &own;
+    ditto_status status = find_usable(hw, options, affinity, usable);
+    if (status == DITTO_OK)
+        status = list_pus(hw, usable, topology);
+    hwloc_bitmap_free(usable);
+    return status;
+}
+
+/* hwloc takes a lock of its own while it starts and ends. If another thread forked meanwhile, the lock would
+ * stay locked in the child for ever. */
+static pthread_mutex_t hwloc_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void hold_hwloc(void)
+{
+    pthread_mutex_lock(&hwloc_lock);
+}
+
+static void let_go_of_hwloc(void)
+{
+    pthread_mutex_unlock(&hwloc_lock);
+}
+
+static void watch_forks(void)
+{
+    /* It is refused only if there is no memory. Then forks are as unsafe as without it. */
+    (void)pthread_atfork(hold_hwloc, let_go_of_hwloc, let_go_of_hwloc);
+}
+
+void dti_topology_watch_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+}
+
+static ditto_status read_with_hwloc(const ditto_topology_options *options, const struct dti_mask *allowed,
+                                    ditto_topology *topology)
+{
+    hwloc_topology_t hw;
+    if (hwloc_topology_init(&hw) != 0)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "hwloc could not start");
+    ditto_status status = load(hw, options, allowed, topology);
+    hwloc_topology_destroy(hw); /* everything needed has been copied out */
+    return status;
+}
+
+ditto_status dti_topology_read(const ditto_topology_options *options, const struct dti_mask *allowed,
+                               ditto_topology **out)
+{
+    ditto_topology *topology = calloc(1, sizeof *topology);
+    if (topology == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a topology");
+    dti_topology_watch_forks();
+    hold_hwloc();
+    ditto_status status = read_with_hwloc(options, allowed, topology);
+    let_go_of_hwloc();
+    if (status != DITTO_OK) {
+        ditto_topology_destroy(topology);
+        return status;
+    }
+    *out = topology;
+    return DITTO_OK;
+}
+
+const struct dti_pu *dti_topology_find(const ditto_topology *topology, uint32_t number)
+{
+    for (uint32_t i = 0; i < topology->counts.pus; i++)
+        if (topology->pus[i].is.number == number)
+            return &topology->pus[i];
+    return NULL;
+}
+
+bool dti_pu_same(const struct dti_pu *a, const struct dti_pu *b)
+{
+    return a->is.number == b->is.number && a->is.numa_node == b->is.numa_node && a->package_os == b->package_os &&
+           a->core_os == b->core_os;
+}

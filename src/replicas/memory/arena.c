@@ -1,0 +1,375 @@
+/* src/replicas/memory/arena.c - one jemalloc arena per replica, with extent hooks that tie its ranges to a NUMA node.
+ *
+ * Ranges: jemalloc asks for extents in growing steps and keeps what it gets until the arena is destroyed (opt.retain), so
+ * each step is one mapping with one mbind: few mappings, however many allocations. A step that the address-space limit
+ * refuses is asked again by jemalloc at the size that is really needed. We map with MAP_NORESERVE: address space is
+ * reserved, pages come when they are touched.
+ *
+ * Where mbind is refused (default seccomp profile of containers) the kernel places a page on the node of the thread that
+ * touches it first. Then the owner, bound to its PU, touches each range before jemalloc hands out any of it; steps are kept
+ * small, and pages are never given back, because a page that returned would be placed anew by whoever touches it next. Such
+ * ranges are whole huge pages: without a policy of their own, neighbours are one mapping to the kernel, and the huge page of
+ * one range's first touch would reach into the next one, which is another node's. */
+#include "replicas/memory/arena.h"
+#include "base/base.h"
+#include "replicas/machine/affinity.h"
+#include "replicas/machine/numa_node.h"
+
+#include <errno.h>
+#include <jemalloc/jemalloc.h>
+#include <numaif.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* The private copy, see rename_jemalloc.sh. */
+void *dti_je_mallocx(size_t size, int flags);
+void dti_je_dallocx(void *memory, int flags);
+int dti_je_mallctl(const char *name, void *old, size_t *old_length, void *new, size_t new_length);
+
+/* Weak in jemalloc, so this one holds. No automatic thread caches: each thread that frees would grow one. One automatic
+ * arena: it only holds jemalloc's own bookkeeping. Stays private: the host's MALLOC_CONF is not read. */
+const char *dti_je_malloc_conf = "tcache:false,narenas:1,background_thread:false,abort_conf:false";
+
+#define TOUCH_STEP_BYTES ((size_t)2 << 20) /* most that first touch may waste beyond what is asked: a huge page */
+
+struct dti_range {
+    void *start;
+    size_t bytes;
+};
+
+struct dti_arena {
+    extent_hooks_t hooks;       /* first: jemalloc hands this address back to the hooks */
+    uint32_t node_os, touch_pu; /* touch_pu: where first touch must happen; DTI_NO_PU: the owner is there anyway */
+    bool strict;
+    unsigned index, tcache;
+    _Atomic int binding; /* ditto_binding; falls once from wished to FIRST_TOUCH, read by reports */
+    /* errno of the last range that the system refused, for messages. relaxed: the owner reads the number of
+     * its own call, or that of another refusal of the same arena. */
+    _Atomic int refused;
+    pthread_mutex_t lock; /* of ranges: extents may be mapped by a remote free's bookkeeping too */
+    struct dti_range *ranges;
+    size_t ranges_count, ranges_room;
+};
+
+/* -- hooks -- */
+
+/* Ties a fresh range to the node; remembers a refusal, which then holds for all later ranges. */
+static bool bind_range(struct dti_arena *a, void *start, size_t bytes)
+{
+    unsigned long mask[(DTI_MAX_NODES + 63) / 64] = { 0 };
+    int wished = a->strict ? DITTO_BINDING_BOUND : DITTO_BINDING_PREFERRED;
+    if (a->node_os < DTI_MAX_NODES)
+        mask[a->node_os / 64] = 1ul << a->node_os % 64;
+    if (a->node_os < DTI_MAX_NODES &&
+        mbind(start, bytes, a->strict ? MPOL_BIND : MPOL_PREFERRED, mask, DTI_MAX_NODES, 0) == 0) {
+        atomic_store_explicit(&a->binding, wished, memory_order_relaxed); /* a report's word, nothing hangs on it */
+        return true;
+    }
+    atomic_store_explicit(&a->binding, DITTO_BINDING_FIRST_TOUCH, memory_order_relaxed);
+    return false;
+}
+
+static void touch(const struct dti_arena *a, void *start, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct dti_mask own, there;
+    bool moved = false;
+    if (a->touch_pu != DTI_NO_PU && dti_affinity_try_get(&own)) {
+        dti_mask_clear(&there);
+        dti_mask_add(&there, a->touch_pu);
+        moved = dti_pin_try_to(&there);
+    }
+    for (size_t at = 0; at < bytes; at += page)
+        ((volatile char *)start)[at] = 0;
+    if (moved)
+        dti_affinity_restore(&own);
+}
+
+/* Is mbind refused? Asked before the first range, so that it too is made for first touch. */
+static void ask_for_mbind(struct dti_arena *a)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int kept_errno = errno;
+    void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory != MAP_FAILED) {
+        (void)bind_range(a, memory, page);
+        munmap(memory, page);
+    }
+    errno = kept_errno;
+}
+
+static bool is_first_touch(const struct dti_arena *a)
+{
+    return atomic_load_explicit(&a->binding, memory_order_relaxed) == DITTO_BINDING_FIRST_TOUCH;
+}
+
+static bool remember(struct dti_arena *a, void *start, size_t bytes)
+{
+    bool done = true;
+    pthread_mutex_lock(&a->lock);
+    if (a->ranges_count == a->ranges_room) {
+        size_t room = a->ranges_room != 0 ? 2 * a->ranges_room : 8;
+        struct dti_range *grown = realloc(a->ranges, room * sizeof *grown); /* the host's malloc: not this arena */
+        if (grown != NULL) {
+            a->ranges = grown;
+            a->ranges_room = room;
+        }
+        done = grown != NULL;
+    }
+    if (done)
+        a->ranges[a->ranges_count++] = (struct dti_range){ start, bytes };
+    pthread_mutex_unlock(&a->lock);
+    return done;
+}
+
+/* Maps `bytes` at a multiple of `alignment`: a little too much, then the ends go back. Returns NULL, with
+ * errno, if the system refuses. */
+static void *map_aligned(size_t bytes, size_t alignment)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), slack = alignment > page ? alignment - page : 0, padded;
+    if (__builtin_add_overflow(bytes, slack, &padded)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    char *raw = mmap(NULL, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (raw == MAP_FAILED)
+        return NULL;
+    char *start = (char *)(((uintptr_t)raw + slack) / alignment * alignment);
+    if (start > raw)
+        munmap(raw, (size_t)(start - raw));
+    if (start + bytes < raw + padded)
+        munmap(start + bytes, (size_t)(raw + padded - (start + bytes)));
+    return start;
+}
+
+static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t bytes, size_t alignment, bool *zero, bool *commit,
+                        unsigned index)
+{
+    struct dti_arena *a = (struct dti_arena *)hooks;
+    int kept_errno = errno;
+    size_t mapped = bytes;
+    (void)index;
+    if (is_first_touch(a)) {
+        mapped = (bytes + TOUCH_STEP_BYTES - 1) / TOUCH_STEP_BYTES * TOUCH_STEP_BYTES;
+        alignment = alignment > TOUCH_STEP_BYTES ? alignment : TOUCH_STEP_BYTES;
+    }
+    void *start = wanted == NULL ? map_aligned(mapped, alignment) : NULL; /* growing in place is not offered */
+    if (start != NULL && !remember(a, start, mapped)) {
+        munmap(start, mapped);
+        errno = ENOMEM;
+        start = NULL;
+    }
+    if (start != NULL) {
+        if (!bind_range(a, start, mapped))
+            touch(a, start, mapped);
+        *zero = *commit = true; /* fresh anonymous pages are both */
+    } else if (wanted == NULL) {
+        atomic_store_explicit(&a->refused, errno, memory_order_relaxed);
+    }
+    errno = kept_errno;
+    return start;
+}
+
+/* Extents stay ours until the arena goes: true = not done. */
+static bool hook_dalloc(extent_hooks_t *hooks, void *start, size_t bytes, bool committed, unsigned index)
+{
+    return (void)hooks, (void)start, (void)bytes, (void)committed, (void)index, true;
+}
+
+/* dti_arena_destroy unmaps all ranges in one go. */
+static void hook_destroy(extent_hooks_t *hooks, void *start, size_t bytes, bool committed, unsigned index)
+{
+    (void)hooks, (void)start, (void)bytes, (void)committed, (void)index;
+}
+
+/* Gives pages back; they read as zero afterwards. The policy of the range stays. True = not done. */
+static bool hook_purge(extent_hooks_t *hooks, void *start, size_t bytes, size_t offset, size_t length, unsigned index)
+{
+    struct dti_arena *a = (struct dti_arena *)hooks;
+    int kept_errno = errno;
+    (void)bytes, (void)index;
+    if (is_first_touch(a))
+        return true;
+    bool failed = madvise((char *)start + offset, length, MADV_DONTNEED) != 0;
+    errno = kept_errno;
+    return failed;
+}
+
+static bool hook_split(extent_hooks_t *hooks, void *start, size_t bytes, size_t a, size_t b, bool committed,
+                       unsigned index)
+{
+    return (void)hooks, (void)start, (void)bytes, (void)a, (void)b, (void)committed, (void)index, false;
+}
+
+static bool hook_merge(extent_hooks_t *hooks, void *a, size_t a_bytes, void *b, size_t b_bytes, bool committed,
+                       unsigned index)
+{
+    return (void)hooks, (void)a, (void)a_bytes, (void)b, (void)b_bytes, (void)committed, (void)index, false;
+}
+
+static const extent_hooks_t hooks_table = {
+    .alloc = hook_alloc,
+    .dalloc = hook_dalloc,
+    .destroy = hook_destroy,
+    .purge_forced = hook_purge,
+    .split = hook_split,
+    .merge = hook_merge, /* no commit, decommit, lazy purge: NULL means not offered */
+};
+
+/* -- arena -- */
+
+static void control(unsigned index, const char *what, void *new, size_t new_bytes)
+{
+    char name[64];
+    snprintf(name, sizeof name, "arena.%u.%s", index, what);
+    dti_je_mallctl(name, NULL, NULL, new, new_bytes); /* fails for an arena that is not there only */
+}
+
+static void limit_growth(struct dti_arena *a)
+{
+    size_t most = TOUCH_STEP_BYTES;
+    if (is_first_touch(a))
+        control(a->index, "retain_grow_limit", &most, sizeof most);
+}
+
+ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, struct dti_arena **out)
+{
+    struct dti_arena *a = calloc(1, sizeof *a);
+    int refused;
+    if (a == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena");
+    a->hooks = hooks_table;
+    a->node_os = node_os;
+    a->touch_pu = touch_pu;
+    a->strict = strict;
+    atomic_init(&a->binding, DITTO_BINDING_UNKNOWN);
+    atomic_init(&a->refused, 0);
+    pthread_mutex_init(&a->lock, NULL);
+    ask_for_mbind(a);
+    extent_hooks_t *hooks = &a->hooks;
+    size_t length = sizeof a->index;
+    if (dti_je_mallctl("arenas.create", &a->index, &length, &hooks, sizeof(void *)) != 0)
+        goto undo_arena;
+    length = sizeof a->tcache;
+    if (dti_je_mallctl("tcache.create", &a->tcache, &length, NULL, 0) != 0)
+        goto undo_index;
+    limit_growth(a);
+    if (strict && is_first_touch(a)) {
+        dti_arena_destroy(a);
+        return DTI_FAIL(DITTO_ERR_SYSTEM,
+                        "strict memory on NUMA node %u: the kernel refuses mbind (a container's seccomp "
+                        "profile?), so nothing can be bound; use DITTO_MEMORY_PREFERRED",
+                        node_os);
+    }
+    *out = a;
+    return DITTO_OK;
+undo_index:
+    control(a->index, "destroy", NULL, 0);
+undo_arena:
+    refused = atomic_load_explicit(&a->refused, memory_order_relaxed);
+    for (size_t i = 0; i < a->ranges_count; i++)
+        munmap(a->ranges[i].start, a->ranges[i].bytes);
+    pthread_mutex_destroy(&a->lock);
+    free(a->ranges);
+    free(a);
+    return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, refused,
+                          "no arena on NUMA node %u: the system refused the address space; "
+                          "is RLIMIT_AS (ulimit -v) too low?",
+                          node_os);
+}
+
+void dti_arena_destroy(struct dti_arena *a)
+{
+    if (a == NULL)
+        return;
+    dti_je_mallctl("tcache.destroy", NULL, NULL, &a->tcache, sizeof a->tcache);
+    control(a->index, "destroy", NULL, 0);
+    for (size_t i = 0; i < a->ranges_count; i++)
+        munmap(a->ranges[i].start, a->ranges[i].bytes);
+    pthread_mutex_destroy(&a->lock);
+    free(a->ranges);
+    free(a);
+}
+
+ditto_status dti_arena_alloc(struct dti_arena *a, size_t bytes, size_t alignment, void **out)
+{
+    int flags = MALLOCX_ARENA(a->index) | MALLOCX_TCACHE(a->tcache);
+    if (alignment > 1)
+        flags |= MALLOCX_LG_ALIGN(__builtin_ctzll(alignment));
+    void *memory = bytes < PTRDIFF_MAX ? dti_je_mallocx(bytes != 0 ? bytes : 1, flags) : NULL;
+    if (memory == NULL)
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, atomic_load_explicit(&a->refused, memory_order_relaxed),
+                              "%zu bytes on NUMA node %u: the system gives no more (RLIMIT_AS, memory "
+                              "cgroup, or a strict node that is full)",
+                              bytes, a->node_os);
+    *out = memory;
+    return DITTO_OK;
+}
+
+void dti_arena_free(struct dti_arena *a, void *memory)
+{
+    if (memory != NULL)
+        dti_je_dallocx(memory, MALLOCX_TCACHE((int)a->tcache));
+}
+
+void dti_arena_free_remote(struct dti_arena *a, void *memory)
+{
+    (void)a; /* jemalloc finds the arena of a block by its address */
+    if (memory != NULL)
+        dti_je_dallocx(memory, MALLOCX_TCACHE_NONE);
+}
+
+bool dti_arena_has(const struct dti_arena *arena, const void *memory)
+{
+    struct dti_arena *a = (struct dti_arena *)arena; /* the lock is not part of what is const */
+    bool found = false;
+    pthread_mutex_lock(&a->lock);
+    for (size_t i = 0; i < a->ranges_count && !found; i++)
+        found = (uintptr_t)memory - (uintptr_t)a->ranges[i].start < a->ranges[i].bytes;
+    pthread_mutex_unlock(&a->lock);
+    return found;
+}
+
+ditto_binding dti_arena_binding(const struct dti_arena *a)
+{
+    return (ditto_binding)atomic_load_explicit(&a->binding, memory_order_relaxed);
+}
+
+static void inspect_range(const struct dti_arena *a, const struct dti_range *range, struct dti_arena_report *report)
+{
+    enum { BATCH = 512 };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = range->bytes / page;
+    report->mapped_bytes += range->bytes;
+    for (size_t from = 0; from < pages; from += BATCH) {
+        void *address[BATCH];
+        int node[BATCH];
+        size_t count = pages - from < BATCH ? pages - from : BATCH;
+        for (size_t i = 0; i < count; i++)
+            address[i] = (char *)range->start + (from + i) * page;
+        if (dti_pages_nodes(address, node, count) != 0)
+            return;
+        for (size_t i = 0; i < count; i++) {
+            if (node[i] < 0)
+                continue;
+            report->resident_pages++;
+            report->pages_elsewhere += (uint32_t)node[i] != a->node_os;
+            if (report->first_page_node < 0)
+                report->first_page_node = node[i];
+        }
+    }
+}
+
+struct dti_arena_report dti_arena_inspect(const struct dti_arena *arena)
+{
+    struct dti_arena *a = (struct dti_arena *)arena; /* the lock is not part of what is const */
+    struct dti_arena_report report = { .first_page_node = -1 };
+    pthread_mutex_lock(&a->lock);
+    for (size_t i = 0; i < a->ranges_count; i++)
+        inspect_range(a, &a->ranges[i], &report);
+    pthread_mutex_unlock(&a->lock);
+    return report;
+}

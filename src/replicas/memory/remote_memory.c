@@ -1,0 +1,124 @@
+/* src/replicas/memory/remote_memory.c - see remote_memory.h. */
+#include "replicas/memory/remote_memory.h"
+#include "replicas/machine/affinity.h"
+
+#include <stdlib.h>
+
+struct dti_elsewhere {
+    uint32_t node;
+    struct dti_arena *arena; /* NULL until a helper there has made it */
+    struct dti_elsewhere *next;
+};
+
+static struct dti_elsewhere *find(struct dti_replica *r, uint32_t node)
+{
+    struct dti_elsewhere *at = r->elsewhere;
+    while (at != NULL && at->node != node)
+        at = at->next;
+    if (at == NULL && (at = calloc(1, sizeof *at)) != NULL) {
+        *at = (struct dti_elsewhere){ .node = node, .next = r->elsewhere };
+        r->elsewhere = at;
+    }
+    return at;
+}
+
+struct wish {
+    struct dti_elsewhere *where;
+    size_t bytes, alignment;
+    bool strict, asked; /* asked: it was tried, and status tells how it went */
+    void *memory;
+    ditto_status status;
+    ditto_error error; /* of the device's thread */
+};
+
+/* On the device's thread: it touches what it maps. One device at a time works on an arena: the leader waits for each.
+ * No memory is the leader's to know, and no reason to stop the run. */
+static ditto_status allocate_there(uint32_t device, void *argument)
+{
+    struct wish *w = argument;
+    (void)device;
+    w->asked = true;
+    w->status = DITTO_OK;
+    if (w->where->arena == NULL)
+        w->status = dti_arena_create(w->where->node, DTI_NO_PU, w->strict, &w->where->arena);
+    if (w->status == DITTO_OK)
+        w->status = dti_arena_alloc(w->where->arena, w->bytes, w->alignment, &w->memory);
+    if (w->status != DITTO_OK)
+        w->error = *dti_error_get();
+    return DITTO_OK;
+}
+
+ditto_status dti_device_alloc(struct dti_replica *r, uint32_t device, size_t bytes, size_t alignment, void **out)
+{
+    uint32_t node = r->crew->device[device].pu.memory_node;
+    if (node == r->pu.memory_node)
+        return dti_arena_alloc(r->arena, bytes, alignment, out);
+    struct wish wish = {
+        .where = find(r, node), .bytes = bytes, .alignment = alignment, .strict = r->team->options.strict_memory
+    };
+    if (wish.where == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena on NUMA node %u", node);
+    dti_crew_ask(r, device, allocate_there, &wish);
+    dti_crew_await(r, device);
+    if (!wish.asked)
+        return dti_team_stop_status(r->team);
+    if (wish.status != DITTO_OK)
+        dti_error_set(&wish.error);
+    *out = wish.memory;
+    return wish.status;
+}
+
+ditto_status dti_node_alloc(struct dti_replica *r, uint32_t node, size_t bytes, size_t alignment, void **out)
+{
+    if (node == r->pu.memory_node)
+        return dti_arena_alloc(r->arena, bytes, alignment, out);
+    struct dti_elsewhere *where = find(r, node);
+    if (where == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena on NUMA node %u", node);
+    if (where->arena == NULL)
+        DTI_TRY(dti_arena_create(node, DTI_NO_PU, r->team->options.strict_memory, &where->arena));
+    return dti_arena_alloc(where->arena, bytes, alignment, out);
+}
+
+static struct dti_arena *arena_of(const struct dti_replica *r, const void *memory)
+{
+    for (const struct dti_elsewhere *at = r->elsewhere; at != NULL; at = at->next)
+        if (at->arena != NULL && dti_arena_has(at->arena, memory))
+            return at->arena;
+    return r->arena;
+}
+
+void dti_replica_free_remote(struct dti_replica *r, void *memory)
+{
+    dti_arena_free_remote(arena_of(r, memory), memory);
+}
+
+void dti_replica_free(struct dti_replica *r, void *memory)
+{
+    struct dti_arena *arena = arena_of(r, memory);
+    if (arena == r->arena)
+        dti_arena_free(arena, memory);
+    else
+        dti_arena_free_remote(arena, memory);
+}
+
+void dti_elsewhere_inspect(const struct dti_elsewhere *list, struct dti_arena_report *sum)
+{
+    for (; list != NULL; list = list->next)
+        if (list->arena != NULL) {
+            struct dti_arena_report one = dti_arena_inspect(list->arena);
+            sum->mapped_bytes += one.mapped_bytes;
+            sum->resident_pages += one.resident_pages;
+            sum->pages_elsewhere += one.pages_elsewhere;
+        }
+}
+
+void dti_elsewhere_free(struct dti_elsewhere *list)
+{
+    while (list != NULL) {
+        struct dti_elsewhere *next = list->next;
+        dti_arena_destroy(list->arena);
+        free(list);
+        list = next;
+    }
+}

@@ -1,0 +1,269 @@
+/* src/replicas/placement/candidates.c - boxes of the mesh, named parts of the machine, given sets. */
+#include "replicas/placement/candidates.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static ditto_status allocate(struct dti_sites *out, size_t sites, size_t listed)
+{
+    *out = (struct dti_sites){ .site = calloc(sites + 1, sizeof *out->site), /* never of no bytes */
+                               .pu = calloc(listed + 1, sizeof *out->pu) };
+    if (out->site != NULL && out->pu != NULL)
+        return DITTO_OK;
+    dti_sites_free(out);
+    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu places of %zu PUs", sites, listed);
+}
+
+void dti_sites_free(struct dti_sites *sites)
+{
+    free(sites->site);
+    free(sites->pu);
+    *sites = (struct dti_sites){ 0 };
+}
+
+/* The entries of `pu` from s->listed up to `end` become a site. */
+static void close_site(struct dti_sites *s, uint32_t end, uint32_t tier)
+{
+    s->site[s->count++] =
+        (struct dti_site){ .first = s->listed, .count = end - s->listed, .leader = s->pu[s->listed], .tier = tier };
+    s->listed = end;
+    s->tiers = tier >= s->tiers ? tier + 1 : s->tiers;
+}
+
+/* By leader; those that share one keep their order. */
+static int in_order(const void *left, const void *right)
+{
+    const struct dti_site *a = left, *b = right;
+    if (a->leader != b->leader)
+        return a->leader < b->leader ? -1 : 1;
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+/* -- boxes -- */
+
+struct boxes {
+    const ditto_topology *t;
+    const int64_t *shape, *stride;
+    int64_t mesh[DITTO_MESH_RANK]; /* with one PU per core where SMT is left out */
+    uint64_t size;                 /* PUs of a box */
+};
+
+static int by_coordinates(const void *left, const void *right)
+{
+    const struct dti_pu *a = left, *b = right;
+    for (int d = 0; d < DITTO_MESH_RANK; d++)
+        if (a->is.mesh[d] != b->is.mesh[d])
+            return a->is.mesh[d] < b->is.mesh[d] ? -1 : 1;
+    return 0;
+}
+
+static ditto_status check_boxes(struct boxes *b, bool no_smt)
+{
+    static const char *const of[DITTO_MESH_RANK] = { "packages", "NUMA nodes of a package", "cores of a node",
+                                                     "PUs of a core" };
+    b->size = 1;
+    for (int d = 0; d < DITTO_MESH_RANK; d++) {
+        int64_t reach, shape = b->shape[d], stride = b->stride[d];
+        b->mesh[d] = d == DITTO_MESH_RANK - 1 && no_smt ? 1 : b->t->counts.mesh[d];
+        if (shape < 1 || stride < 1)
+            return DTI_FAIL(DITTO_ERR_RANGE, "%s[%d] = %" PRId64 ": it must be at least 1",
+                            shape < 1 ? "shape" : "stride", d, shape < 1 ? shape : stride);
+        if (__builtin_mul_overflow(shape, stride, &reach) || reach > b->mesh[d])
+            return DTI_FAIL(DITTO_ERR_RANGE,
+                            "shape[%d] x stride[%d] = %" PRId64 " x %" PRId64 " %s, but the mesh has %" PRId64
+                            ": make their product at most that",
+                            d, d, shape, stride, of[d], b->mesh[d]);
+        b->size *= (uint64_t)shape; /* each at most DTI_MAX_PUS */
+    }
+    return DITTO_OK;
+}
+
+/* In each dimension the first `stride` coordinates of a block of shape x stride start boxes. */
+static bool is_origin(const struct boxes *b, const ditto_pu *pu)
+{
+    for (int d = 0; d < DITTO_MESH_RANK; d++) {
+        int64_t block = b->shape[d] * b->stride[d], at = pu->mesh[d];
+        if (at >= b->mesh[d] / block * block || at % block >= b->stride[d])
+            return false;
+    }
+    return true;
+}
+
+/* Lists the box that starts at `origin`, first PUs of cores before their siblings; false: the mesh has a hole there. */
+static bool list_box(const struct boxes *b, const ditto_pu *origin, uint32_t *pu)
+{
+    uint32_t listed = 0;
+    struct dti_pu wanted = { 0 };
+    for (int64_t s = 0; s < b->shape[3]; s++)
+        for (int64_t p = 0; p < b->shape[0]; p++)
+            for (int64_t n = 0; n < b->shape[1]; n++)
+                for (int64_t c = 0; c < b->shape[2]; c++) {
+                    const int64_t step[DITTO_MESH_RANK] = { p, n, c, s };
+                    for (int d = 0; d < DITTO_MESH_RANK; d++)
+                        wanted.is.mesh[d] = origin->mesh[d] + (uint32_t)(step[d] * b->stride[d]);
+                    const struct dti_pu *found =
+                        bsearch(&wanted, b->t->pus, b->t->counts.pus, sizeof wanted, by_coordinates);
+                    if (found == NULL)
+                        return false;
+                    pu[listed++] = (uint32_t)(found - b->t->pus);
+                }
+    return true;
+}
+
+/* An irregular mesh has PUs that no whole box covers: they are put together in order, SMT siblings last. */
+static void list_left_over(const struct boxes *b, bool *covered, struct dti_sites *s)
+{
+    uint32_t end = s->listed, tier = s->tiers;
+    for (uint32_t i = 0; i < s->listed; i++)
+        covered[s->pu[i]] = true;
+    for (uint32_t smt = 0; smt < b->mesh[3]; smt++)
+        for (uint32_t i = 0; i < b->t->counts.pus; i++) {
+            if (covered[i] || b->t->pus[i].is.mesh[3] != smt)
+                continue;
+            s->pu[end++] = i;
+            if (end - s->listed == b->size)
+                close_site(s, end, tier);
+        }
+}
+
+ditto_status dti_sites_by_shape(const ditto_topology *t, const int64_t shape[DITTO_MESH_RANK],
+                                const int64_t stride[DITTO_MESH_RANK], bool no_smt, struct dti_sites *out)
+{
+    struct boxes b = { .t = t, .shape = shape, .stride = stride };
+    DTI_TRY(check_boxes(&b, no_smt));
+    DTI_TRY(allocate(out, t->counts.pus, t->counts.pus));
+    bool *covered = calloc(t->counts.pus, sizeof *covered);
+    if (covered == NULL) {
+        dti_sites_free(out);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u PUs", t->counts.pus);
+    }
+    for (uint32_t i = 0; i < t->counts.pus; i++)
+        if (b.size <= t->counts.pus - out->listed && is_origin(&b, &t->pus[i].is) &&
+            list_box(&b, &t->pus[i].is, out->pu + out->listed))
+            close_site(out, out->listed + (uint32_t)b.size, t->pus[i].is.smt);
+    if (!t->counts.regular)
+        list_left_over(&b, covered, out);
+    free(covered);
+    qsort(out->site, out->count, sizeof *out->site, in_order);
+    return DITTO_OK;
+}
+
+/* -- names -- */
+
+/* Numbers the parts of the machine that `per` names; parts of a kind have different numbers, 0 .. PUs - 1. */
+static uint32_t part_of(const ditto_topology *t, ditto_per per, uint32_t index, uint32_t core)
+{
+    const struct dti_pu *pu = &t->pus[index];
+    switch (per) {
+    case DITTO_PER_CORE:
+        return core;
+    case DITTO_PER_LLC:
+        return pu->is.llc;
+    case DITTO_PER_NUMA_NODE:
+        return pu->spot;
+    case DITTO_PER_PACKAGE:
+        return pu->is.mesh[0];
+    case DITTO_PER_MACHINE:
+        return 0;
+    default:
+        return index;
+    }
+}
+
+/* The PUs of part number `wanted`, first PUs of cores before their siblings. */
+static void list_part(const ditto_topology *t, const uint32_t *part, uint32_t wanted, uint32_t from, uint32_t until,
+                      uint32_t pus_per_core, struct dti_sites *s)
+{
+    uint32_t end = s->listed;
+    for (uint32_t smt = 0; smt < pus_per_core; smt++)
+        for (uint32_t i = from; i <= until; i++)
+            if (part[i] == wanted && t->pus[i].is.mesh[3] == smt)
+                s->pu[end++] = i;
+    if (end > s->listed)
+        close_site(s, end, t->pus[s->pu[s->listed]].is.smt);
+}
+
+ditto_status dti_sites_by_name(const ditto_topology *t, ditto_per per, bool no_smt, struct dti_sites *out)
+{
+    uint32_t pus = t->counts.pus, core = 0, parts = 0;
+    DTI_TRY(allocate(out, pus, pus));
+    uint32_t *part = calloc(3 * (size_t)pus, sizeof *part);
+    if (part == NULL) {
+        dti_sites_free(out);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u PUs", pus);
+    }
+    uint32_t *from = part + pus, *until = from + pus; /* where each part begins and ends */
+    for (uint32_t i = 0; i < pus; i++) {
+        core += i > 0 && t->pus[i].is.mesh[3] == 0;
+        part[i] = part_of(t, per, i, core);
+        if (part[i] >= parts) { /* parts appear in order */
+            parts = part[i] + 1;
+            from[part[i]] = i;
+        }
+        until[part[i]] = i;
+    }
+    for (uint32_t k = 0; k < parts; k++)
+        list_part(t, part, k, from[k], until[k], no_smt ? 1 : t->counts.mesh[3], out);
+    free(part);
+    qsort(out->site, out->count, sizeof *out->site, in_order);
+    return DITTO_OK;
+}
+
+/* -- lists -- */
+
+#define NOT_THERE UINT32_MAX
+
+/* Where each set's PUs are, and that nobody has them already. */
+static ditto_status list_sets(const ditto_topology *t, const uint32_t *pus, const uint32_t *set_sizes, uint32_t sets,
+                              bool share, const uint32_t *index_of, bool *taken, struct dti_sites *s)
+{
+    uint32_t at = 0;
+    for (uint32_t set = 0; set < sets; set++) {
+        uint32_t size = set_sizes != NULL ? set_sizes[set] : 1, end = s->listed;
+        for (uint32_t k = 0; k < size; k++, at++) {
+            uint32_t index = pus[at] < DTI_MAX_PUS ? index_of[pus[at]] : NOT_THERE;
+            if (index == NOT_THERE)
+                return DTI_FAIL(DITTO_ERR_RANGE,
+                                "pus[%u] asks for PU %u, which this process may not use (it has %u PUs, the first is "
+                                "%u): widen the affinity or cpuset, or choose another",
+                                at, pus[at], t->counts.pus, t->pus[0].is.number);
+            if (taken[index] && !share)
+                return DTI_FAIL(DITTO_ERR_RANGE,
+                                "pus[%u] names PU %u again: set DITTO_PLACEMENT_SHARE if replicas shall share", at,
+                                pus[at]);
+            taken[index] = true;
+            s->pu[end++] = index;
+        }
+        close_site(s, end, 0);
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_sites_by_list(const ditto_topology *t, const uint32_t *pus, const uint32_t *set_sizes, uint32_t sets,
+                               bool share, struct dti_sites *out)
+{
+    size_t listed = 0;
+    for (uint32_t i = 0; i < sets; i++)
+        listed += set_sizes != NULL ? set_sizes[i] : 1;
+    DTI_TRY(allocate(out, sets, listed));
+    uint32_t *index_of = malloc(DTI_MAX_PUS * sizeof *index_of);
+    bool *taken = calloc(t->counts.pus, sizeof *taken);
+    ditto_status status = DITTO_OK;
+    if (index_of == NULL || taken == NULL)
+        status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u PUs", t->counts.pus);
+    if (status == DITTO_OK) {
+        memset(index_of, 0xff, DTI_MAX_PUS * sizeof *index_of); /* NOT_THERE */
+        for (uint32_t i = 0; i < t->counts.pus; i++)
+            index_of[t->pus[i].is.number] = i;
+        status = list_sets(t, pus, set_sizes, sets, share, index_of, taken, out);
+    }
+    free(index_of);
+    free(taken);
+    if (status != DITTO_OK) {
+        dti_sites_free(out);
+        return status;
+    }
+    qsort(out->site, out->count, sizeof *out->site, in_order);
+    return DITTO_OK;
+}

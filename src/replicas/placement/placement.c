@@ -1,0 +1,323 @@
+/* src/replicas/placement/placement.c - which place each replica gets. Pure: no thread, no system call.
+ *
+ * Places are taken tier by tier: first those that start on a core's first PU, then those on SMT siblings, then PUs that are
+ * left over; when all are taken and sharing is asked for, round robin again. Within a tier SPREAD takes nodes in turn,
+ * COMPACT one after the other. Ids then follow the order of the mesh, node by node, whatever the policy: the order of
+ * reduction, and with it every bit, does not depend on it. */
+#include "replicas/placement/placement.h"
+#include "base/base.h"
+#include "replicas/placement/candidates.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -- choosing -- */
+
+struct choice {
+    const ditto_topology *t;
+    const struct dti_sites *sites;
+    uint32_t *taken;   /* [sites->count] how many replicas each has */
+    uint32_t *cursors; /* [t->spots] scratch */
+};
+
+static uint32_t spot_of(const struct choice *c, uint32_t site)
+{
+    return c->t->pus[c->sites->site[site].leader].spot;
+}
+
+/* The next site of `spot` in `tier`, from *cursor on; sites->count when there is none. */
+static uint32_t next_in_spot(const struct choice *c, uint32_t spot, uint32_t tier, uint32_t *cursor)
+{
+    uint32_t count = c->sites->count;
+    while (*cursor < count && !(spot_of(c, *cursor) == spot && c->sites->site[*cursor].tier == tier))
+        ++*cursor;
+    return *cursor < count ? (*cursor)++ : count;
+}
+
+/* One pass over a tier: at most one replica more on each of its sites. Returns how many were placed. */
+static uint32_t fill_tier(const struct choice *c, ditto_policy policy, uint32_t tier, uint32_t left)
+{
+    uint32_t placed = 0, count = c->sites->count;
+    memset(c->cursors, 0, c->t->spots * sizeof *c->cursors);
+    for (bool progress = true; progress && placed < left;) {
+        progress = false;
+        for (uint32_t spot = 0; spot < c->t->spots && placed < left; spot++) {
+            uint32_t site;
+            do { /* SPREAD: one from each node in turn; COMPACT: all of a node */
+                site = next_in_spot(c, spot, tier, &c->cursors[spot]);
+                if (site == count)
+                    break;
+                c->taken[site]++;
+                placed++;
+                progress = true;
+            } while (policy == DITTO_COMPACT && placed < left);
+        }
+    }
+    return placed;
+}
+
+/* -- the placement -- */
+
+static bool allocate(ditto_placement *p, const ditto_topology *t, uint32_t replicas, size_t listed)
+{
+    p->blocks = calloc(replicas + 1u, sizeof *p->blocks); /* never of no bytes */
+    p->list = calloc(listed + 1, sizeof *p->list);
+    p->pus = calloc(t->counts.pus, sizeof *p->pus);
+    p->sharers = calloc(t->counts.pus, sizeof *p->sharers);
+    return p->blocks != NULL && p->list != NULL && p->pus != NULL && p->sharers != NULL;
+}
+
+/* A number of the leader that tells groups apart: below pus (llc, spot, package) or any (home). */
+enum key { KEY_LLC = DITTO_LEVEL_LLC, KEY_SPOT = DITTO_LEVEL_NODE, KEY_PACKAGE = DITTO_LEVEL_PACKAGE, KEY_HOME };
+
+static uint32_t key_of(const ditto_placement *p, enum key key, uint32_t replica)
+{
+    const struct dti_pu *pu = dti_placement_leader(p, replica);
+    return key == KEY_LLC       ? pu->is.llc
+           : key == KEY_SPOT    ? pu->spot
+           : key == KEY_PACKAGE ? pu->is.mesh[0]
+                                : pu->is.numa_node;
+}
+
+/* Groups by order of appearance. */
+static bool make_grouping(const ditto_placement *p, enum key key, struct dti_grouping *out)
+{
+    out->first = calloc(p->replicas + 1u, sizeof *out->first);
+    out->member = calloc(p->replicas + 1u, sizeof *out->member);
+    bool *seen = calloc(p->replicas + 1u, sizeof *seen);
+    bool done = out->first != NULL && out->member != NULL && seen != NULL;
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < p->replicas && done; i++) {
+        if (seen[i])
+            continue;
+        uint32_t wanted = key_of(p, key, i);
+        for (uint32_t k = i; k < p->replicas; k++)
+            if (!seen[k] && key_of(p, key, k) == wanted) {
+                seen[k] = true;
+                out->member[used++] = k;
+            }
+        out->first[++out->groups] = used;
+    }
+    free(seen);
+    return done;
+}
+
+/* Ids in the order of the sites; replicas that share a site have neighbouring ids. */
+static void number_replicas(const ditto_topology *t, const struct dti_sites *sites, const uint32_t *taken,
+                            ditto_placement *p)
+{
+    uint32_t listed = 0;
+    p->num_pus = t->counts.pus;
+    p->machine_pus = t->counts.machine_pus;
+    p->machine_nodes = t->counts.machine_nodes;
+    memcpy(p->pus, t->pus, t->counts.pus * sizeof *p->pus);
+    for (uint32_t s = 0; s < sites->count; s++)
+        for (uint32_t copy = 0; copy < taken[s]; copy++) {
+            const struct dti_site *site = &sites->site[s];
+            p->blocks[p->replicas++] = (struct dti_block){ listed, site->count };
+            for (uint32_t k = 0; k < site->count; k++) {
+                uint32_t pu = sites->pu[site->first + k];
+                p->list[listed++] = pu;
+                p->shared |= ++p->sharers[pu] > 1;
+            }
+        }
+}
+
+static ditto_status make(const ditto_topology *t, const struct dti_sites *sites, const uint32_t *taken,
+                         ditto_placement **out)
+{
+    ditto_placement *p = calloc(1, sizeof *p);
+    uint32_t replicas = 0;
+    size_t listed = 0;
+    for (uint32_t s = 0; s < sites->count; s++) {
+        replicas += taken[s];
+        listed += (size_t)taken[s] * sites->site[s].count;
+    }
+    bool done = p != NULL && allocate(p, t, replicas, listed);
+    if (done) {
+        number_replicas(t, sites, taken, p);
+        for (int level = 0; level < DITTO_LEVELS; level++)
+            done = done && make_grouping(p, (enum key)level, &p->level[level]);
+        done = done && make_grouping(p, KEY_HOME, &p->home);
+    }
+    if (!done) {
+        ditto_placement_destroy(p);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u replicas on %zu PUs", replicas, listed);
+    }
+    *out = p;
+    return DITTO_OK;
+}
+
+/* `wanted` replicas on the sites, by policy. */
+static ditto_status place(const ditto_topology *t, const ditto_placement_options *o, const struct dti_sites *sites,
+                          uint32_t wanted, ditto_placement **out)
+{
+    struct choice c = { t, sites, calloc(sites->count + 1u, sizeof *c.taken), calloc(t->spots, sizeof *c.cursors) };
+    ditto_status status = DITTO_OK;
+    if (c.taken == NULL || c.cursors == NULL)
+        status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to place %u replicas", wanted);
+    for (uint32_t left = wanted; left > 0 && status == DITTO_OK;) /* a second round over the tiers shares sites */
+        for (uint32_t tier = 0; tier < sites->tiers && left > 0; tier++)
+            left -= fill_tier(&c, o->policy, tier, left);
+    if (status == DITTO_OK)
+        status = make(t, sites, c.taken, out);
+    free(c.taken);
+    free(c.cursors);
+    return status;
+}
+
+/* -- options -- */
+
+static ditto_status check_number(uint32_t wanted)
+{
+    if (wanted > DITTO_MAX_REPLICAS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%u replicas: a strategy has at most %u", wanted, DITTO_MAX_REPLICAS);
+    return DITTO_OK;
+}
+
+static ditto_status check_rank(const int64_t *values, uint32_t rank, const char *name)
+{
+    if (values == NULL && rank != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s_rank is %u but %s is NULL", name, rank, name);
+    if (values != NULL && rank != DITTO_MESH_RANK)
+        return DTI_FAIL(
+            DITTO_ERR_SHAPE,
+            "%s has %u dimension%s: the mesh has %d, [packages, NUMA nodes, cores, PUs], and %s_rank must say "
+            "so",
+            name, rank, rank == 1 ? "" : "s", DITTO_MESH_RANK, name);
+    return DITTO_OK;
+}
+
+static ditto_status check(const ditto_placement_options *o)
+{
+    bool shaped = o->shape != NULL || o->stride != NULL;
+    DTI_TRY(dti_flags_check(o->flags, DITTO_PLACEMENT_SHARE | DITTO_PLACEMENT_NO_SMT, "flags"));
+    if (o->policy != DITTO_SPREAD && o->policy != DITTO_COMPACT)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%d is not a policy: DITTO_SPREAD or DITTO_COMPACT", (int)o->policy);
+    if ((int)o->per < DITTO_PER_SHAPE || o->per > DITTO_PER_MACHINE)
+        return DTI_FAIL(DITTO_ERR_RANGE, "per = %d is not a part of a machine: DITTO_PER_PU .. DITTO_PER_MACHINE",
+                        (int)o->per);
+    DTI_TRY(check_rank(o->shape, o->shape_rank, "shape"));
+    DTI_TRY(check_rank(o->stride, o->stride_rank, "stride"));
+    if (o->num_pus > 0 && o->pus == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "num_pus is %u but pus is NULL", o->num_pus);
+    if (o->num_pus == 0 && o->pus != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "pus is set but num_pus is 0: it says how many entries there are");
+    if ((o->num_pus > 0) + (o->per != DITTO_PER_SHAPE) + shaped > 1)
+        return DTI_FAIL(DITTO_ERR_INVALID, "more than one of pus, per and shape (or stride) is set: choose one");
+    if (o->num_pus > 0 && (o->flags & DITTO_PLACEMENT_NO_SMT) != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "DITTO_PLACEMENT_NO_SMT with pus: leave the siblings out of the list");
+    if (o->num_pus == 0 && o->set_sizes != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "set_sizes is set but there are no pus");
+    return check_number(o->replicas);
+}
+
+static ditto_status by_list(const ditto_topology *t, const ditto_placement_options *o, ditto_placement **out)
+{
+    uint64_t listed = 0;
+    if (o->set_sizes == NULL && o->replicas > 0 && o->replicas != o->num_pus)
+        return DTI_FAIL(DITTO_ERR_INVALID, "replicas is %u but pus has %u entries: leave one of them 0", o->replicas,
+                        o->num_pus);
+    if (o->set_sizes != NULL && o->replicas == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "set_sizes is set but replicas is 0: it says how many sets there are");
+    for (uint32_t i = 0; i < o->replicas && o->set_sizes != NULL; i++) {
+        listed += o->set_sizes[i];
+        if (o->set_sizes[i] == 0)
+            return DTI_FAIL(DITTO_ERR_RANGE, "set_sizes[%u] is 0: each replica needs a PU", i);
+    }
+    if (o->set_sizes != NULL && listed != o->num_pus)
+        return DTI_FAIL(DITTO_ERR_INVALID, "set_sizes add up to %llu, but pus has %u entries",
+                        (unsigned long long)listed, o->num_pus);
+    return dti_placement_from_sets(t, o->pus, o->set_sizes, o->set_sizes != NULL ? o->replicas : o->num_pus,
+                                   (o->flags & DITTO_PLACEMENT_SHARE) != 0, out);
+}
+
+ditto_status dti_placement_from_sets(const ditto_topology *t, const uint32_t *pus, const uint32_t *set_sizes,
+                                     uint32_t sets, bool share, ditto_placement **out)
+{
+    struct dti_sites sites;
+    DTI_TRY(check_number(sets));
+    DTI_TRY(dti_sites_by_list(t, pus, set_sizes, sets, share, &sites));
+    uint32_t *once = calloc(sets + 1u, sizeof *once);
+    for (uint32_t i = 0; i < sets && once != NULL; i++)
+        once[i] = 1;
+    ditto_status status =
+        once != NULL ? make(t, &sites, once, out) : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u sets", sets);
+    free(once);
+    dti_sites_free(&sites);
+    return status;
+}
+
+ditto_status dti_placement_make(const ditto_topology *t, const ditto_placement_options *o, ditto_placement **out)
+{
+    static const int64_t ones[DITTO_MESH_RANK] = { 1, 1, 1, 1 };
+    bool no_smt = (o->flags & DITTO_PLACEMENT_NO_SMT) != 0, share = (o->flags & DITTO_PLACEMENT_SHARE) != 0;
+    struct dti_sites sites;
+    DTI_TRY(check(o));
+    if (o->num_pus > 0)
+        return by_list(t, o, out);
+    if (o->per != DITTO_PER_SHAPE)
+        DTI_TRY(dti_sites_by_name(t, o->per, no_smt, &sites));
+    else
+        DTI_TRY(dti_sites_by_shape(t, o->shape != NULL ? o->shape : ones, o->stride != NULL ? o->stride : ones, no_smt,
+                                   &sites));
+    uint32_t wanted = o->replicas > 0 ? o->replicas : o->per != DITTO_PER_SHAPE ? sites.count : 1;
+    ditto_status status = check_number(wanted);
+    if (status == DITTO_OK && (sites.count == 0 || (wanted > sites.count && !share)))
+        status = DTI_FAIL(DITTO_ERR_RANGE,
+                          "%u replicas: this machine has room for at most %u of that shape; ask for fewer, make them "
+                          "smaller, or set DITTO_PLACEMENT_SHARE",
+                          wanted, sites.count);
+    if (status == DITTO_OK)
+        status = place(t, o, &sites, wanted, out);
+    dti_sites_free(&sites);
+    return status;
+}
+
+/* -- reading -- */
+
+const struct dti_pu *dti_placement_pu(const ditto_placement *p, uint32_t replica, uint32_t device)
+{
+    return &p->pus[p->list[p->blocks[replica].first + device]];
+}
+
+static ditto_status check_same(const ditto_placement *p, const ditto_topology *t)
+{
+    if (p->machine_pus != t->counts.machine_pus || p->machine_nodes != t->counts.machine_nodes)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the placement was made for another machine, of %u PUs and %u NUMA nodes; this one has %u and %u: "
+            "build it on this machine's topology",
+            p->machine_pus, p->machine_nodes, t->counts.machine_pus, t->counts.machine_nodes);
+    for (uint32_t i = 0; i < p->num_pus; i++) {
+        const struct dti_pu *here = p->sharers[i] > 0 ? dti_topology_find(t, p->pus[i].is.number) : NULL;
+        if (here != NULL && !dti_pu_same(here, &p->pus[i]))
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "the placement was made for another machine: there PU %u is on package %u, NUMA node %u, core "
+                "%u, here on package %u, node %u, core %u; build it on this machine's topology",
+                p->pus[i].is.number, p->pus[i].package_os, p->pus[i].is.numa_node, p->pus[i].core_os, here->package_os,
+                here->is.numa_node, here->core_os);
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_placement_move(const ditto_placement *p, const ditto_topology *t, ditto_placement **out)
+{
+    uint32_t listed = p->blocks[p->replicas - 1].first + p->blocks[p->replicas - 1].count;
+    DTI_TRY(check_same(p, t));
+    uint32_t *pus = malloc(listed * sizeof *pus), *sizes = malloc(p->replicas * sizeof *sizes);
+    ditto_status status = pus != NULL && sizes != NULL
+                              ? DITTO_OK
+                              : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u replicas", p->replicas);
+    if (status == DITTO_OK) {
+        for (uint32_t i = 0; i < listed; i++)
+            pus[i] = p->pus[p->list[i]].is.number;
+        for (uint32_t i = 0; i < p->replicas; i++)
+            sizes[i] = p->blocks[i].count;
+        status = dti_placement_from_sets(t, pus, sizes, p->replicas, p->shared, out);
+    }
+    free(pus);
+    free(sizes);
+    return status;
+}

@@ -1,0 +1,194 @@
+/* src/replicas/placement/placement_text.c - a placement as text, and back. Reads untrusted text: tests/fuzz/fuzz_placement.c. */
+#include "replicas/placement/placement.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char title[] = "ditto-placement 1";
+
+/* FNV-1a (Fowler, Noll, Vo) over the bytes of words, low ones first. */
+static uint64_t add_words(uint64_t hash, const uint32_t *words, size_t count)
+{
+    for (size_t i = 0; i < 4 * count; i++)
+        hash = (hash ^ (words[i / 4] >> i % 4 * 8 & 0xff)) * 0x100000001b3u;
+    return hash;
+}
+
+/* Tells hardware apart: the machine's size, and what identifies each PU of each replica, in order. */
+static uint64_t hardware_check(const ditto_placement *p)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    const uint32_t machine[] = { p->machine_pus, p->machine_nodes };
+    hash = add_words(hash, machine, 2);
+    for (uint32_t r = 0; r < p->replicas; r++)
+        for (uint32_t d = 0; d < p->blocks[r].count; d++) {
+            const struct dti_pu *pu = dti_placement_pu(p, r, d);
+            const uint32_t words[] = { pu->is.number, pu->is.numa_node, pu->package_os, pu->core_os };
+            hash = add_words(hash, words, 4);
+        }
+    return hash;
+}
+
+void dti_placement_write(const ditto_placement *p, struct dti_text *text)
+{
+    dti_text_add(text, "%s\ncheck %016" PRIx64 "\n", title, hardware_check(p));
+    for (uint32_t r = 0; r < p->replicas; r++) {
+        struct dti_list list = { .text = text, .first = 1 };
+        dti_text_add(text, "replica %u: ", r);
+        for (uint32_t d = 0; d < p->blocks[r].count; d++)
+            dti_list_add(&list, dti_placement_pu(p, r, d)->is.number);
+        dti_list_end(&list);
+        dti_text_add(text, "\n");
+    }
+    dti_text_add(text, "end\n");
+}
+
+/* -- reading -- */
+
+struct reader {
+    const char *at, *end;
+    uint32_t line;
+    uint32_t *pus, *sizes; /* what was read; pus has room for `room` */
+    size_t listed, room;
+    uint32_t replicas;
+    bool checked; /* a check line was there */
+    uint64_t check;
+};
+
+static ditto_status corrupt(const struct reader *r, const char *expected)
+{
+    return DTI_FAIL(DITTO_ERR_CORRUPT, "line %u of the placement: expected %s", r->line, expected);
+}
+
+/* The next line without its end; false: there is none. */
+static bool next_line(struct reader *r, const char **line, size_t *length)
+{
+    if (r->at == r->end)
+        return false;
+    const char *stop = memchr(r->at, '\n', (size_t)(r->end - r->at));
+    *line = r->at;
+    *length = (size_t)((stop != NULL ? stop : r->end) - r->at);
+    r->at = stop != NULL ? stop + 1 : r->end;
+    r->line++;
+    if (*length > 0 && (*line)[*length - 1] == '\r')
+        --*length;
+    return true;
+}
+
+static bool starts(const char *line, size_t length, const char *word)
+{
+    size_t size = strlen(word);
+    return length >= size && memcmp(line, word, size) == 0;
+}
+
+static bool is(const char *line, size_t length, const char *word)
+{
+    return length == strlen(word) && starts(line, length, word);
+}
+
+static bool parse_hex(const char *at, const char *end, uint64_t *value)
+{
+    *value = 0;
+    if (end - at != 16)
+        return false;
+    for (; at < end; at++) {
+        unsigned number = (unsigned char)*at - (unsigned)'0', letter = (unsigned char)*at - (unsigned)'a';
+        if (number > 9 && letter > 5)
+            return false;
+        *value = *value << 4 | (number <= 9 ? number : letter + 10);
+    }
+    return true;
+}
+
+static ditto_status add_pu(struct reader *r, uint32_t pu)
+{
+    if (r->listed == r->room) {
+        size_t room = r->room != 0 ? 2 * r->room : 256;
+        uint32_t *grown = realloc(r->pus, room * sizeof *grown);
+        if (grown == NULL)
+            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a placement of more than %zu PUs", r->listed);
+        r->pus = grown;
+        r->room = room;
+    }
+    r->pus[r->listed++] = pu;
+    return DITTO_OK;
+}
+
+/* "replica I: 0-3,8", with I counting up from 0. */
+static ditto_status read_replica(struct reader *r, const char *line, size_t length)
+{
+    char wanted[32];
+    const char *at, *end = line + length;
+    size_t before = r->listed;
+    struct dti_text text = { wanted, sizeof wanted, 0 };
+    dti_text_add(&text, "replica %u: ", r->replicas);
+    if (r->replicas == DITTO_MAX_REPLICAS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "line %u: a strategy has at most %u replicas", r->line, DITTO_MAX_REPLICAS);
+    if (!starts(line, length, wanted))
+        return corrupt(r, "\"replica\" with the next number and a colon, or \"end\"");
+    for (at = line + text.length;; at++) { /* over the comma */
+        uint32_t first, last;
+        if (!dti_range_parse(&at, end, &first, &last))
+            return corrupt(r, "numbers of PUs, like 0-3,8");
+        if (last >= DTI_MAX_PUS)
+            return DTI_FAIL(DITTO_ERR_RANGE, "line %u: PU %u: this build counts to %u", r->line, last, DTI_MAX_PUS);
+        if (r->listed - before + (last - first) >= DTI_MAX_PUS)
+            return DTI_FAIL(DITTO_ERR_RANGE, "line %u: a replica of more than %u PUs", r->line, DTI_MAX_PUS);
+        for (; first <= last; first++)
+            DTI_TRY(add_pu(r, first));
+        if (at == end)
+            break;
+        if (*at != ',')
+            return corrupt(r, "numbers of PUs, like 0-3,8");
+    }
+    r->sizes[r->replicas++] = (uint32_t)(r->listed - before);
+    return DITTO_OK;
+}
+
+static ditto_status read_lines(struct reader *r)
+{
+    const char *line;
+    size_t length;
+    if (!next_line(r, &line, &length) || !is(line, length, title))
+        return corrupt(r, "\"ditto-placement 1\"");
+    while (next_line(r, &line, &length)) {
+        if (is(line, length, "end"))
+            break;
+        if (r->replicas == 0 && !r->checked && starts(line, length, "check ")) {
+            r->checked = parse_hex(line + 6, line + length, &r->check);
+            if (!r->checked)
+                return corrupt(r, "16 hexadecimal digits after \"check\"");
+        } else {
+            DTI_TRY(read_replica(r, line, length));
+        }
+    }
+    if (r->at == r->end && !(r->line > 0 && is(line, length, "end")))
+        return corrupt(r, "\"end\": the text is cut");
+    while (next_line(r, &line, &length))
+        if (length > 0)
+            return corrupt(r, "nothing behind \"end\"");
+    return r->replicas > 0 ? DITTO_OK : corrupt(r, "at least one replica");
+}
+
+ditto_status dti_placement_read(const ditto_topology *topology, const char *text, size_t length, ditto_placement **out)
+{
+    struct reader r = { .at = text, .end = text + length };
+    ditto_placement *p = NULL;
+    r.sizes = calloc(DITTO_MAX_REPLICAS, sizeof *r.sizes);
+    ditto_status status = r.sizes != NULL ? read_lines(&r) : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a placement");
+    if (status == DITTO_OK)
+        status = dti_placement_from_sets(topology, r.pus, r.sizes, r.replicas, true, &p);
+    if (status == DITTO_OK && r.checked && r.check != hardware_check(p)) {
+        ditto_placement_destroy(p);
+        status =
+            DTI_FAIL(DITTO_ERR_INVALID,
+                     "the placement was written for other hardware: its PUs have other packages, nodes or cores here. "
+                     "Build it anew, or leave out the line \"check\" if it is meant");
+    }
+    if (status == DITTO_OK)
+        *out = p;
+    free(r.pus);
+    free(r.sizes);
+    return status;
+}

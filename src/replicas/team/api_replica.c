@@ -1,0 +1,70 @@
+/* src/replicas/team/api_replica.c - include/ditto/replica.h, and ditto_random_of of include/ditto/random.h: check, then call. */
+#include "base/base.h"
+#include "replicas/memory/remote_memory.h"
+#include "replicas/replicas.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <ditto/random.h>
+
+/* Streams of ditto_random_of are numbered from here, so that they differ from those that a program numbers itself. */
+#define OWN_STREAMS (UINT64_C(1) << 63)
+
+uint32_t ditto_replica_id(const ditto_replica *self)
+{
+    const struct dti_replica *r = dti_self_in("ditto_replica_id", self);
+    return r != NULL ? r->id : UINT32_MAX;
+}
+
+uint32_t ditto_num_replicas(const ditto_replica *self)
+{
+    const struct dti_replica *r = dti_self_in("ditto_num_replicas", self);
+    return r != NULL ? r->team->n : 0;
+}
+
+ditto_status ditto_alloc(ditto_replica *self, size_t bytes, size_t alignment, void **out)
+{
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    if (out == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "out is NULL: it receives the memory");
+    if ((alignment & (alignment - 1)) != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "alignment %zu is not a power of two", alignment);
+    return dti_replica_alloc(r, bytes, alignment, out);
+}
+
+ditto_status ditto_free(ditto_replica *self, void *memory)
+{
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    dti_replica_free(r, memory);
+    return DITTO_OK;
+}
+
+ditto_status ditto_random_of(ditto_replica *self, uint64_t seed, ditto_random *out)
+{
+    DTI_ENTER();
+    const struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(dti_not_null(out, "out"));
+    *out = ditto_random_make(seed, OWN_STREAMS + r->id);
+    return DITTO_OK;
+}
+
+ditto_status ditto_fail(ditto_replica *self, int32_t code, const char *format, ...)
+{
+    va_list arguments;
+    (void)self; /* the record belongs to the thread */
+    DTI_ENTER();
+    va_start(arguments, format);
+    dti_vfail(DITTO_ERR_USER, 0, format, arguments);
+    va_end(arguments);
+    dti_error_set_user(code);
+    return DITTO_ERR_USER;
+}

@@ -1,0 +1,267 @@
+/* src/replicas/team/context.c - the per-thread stack of contexts. */
+#include "replicas/team/context.h"
+#include "base/base.h"
+#include "replicas/team/team.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Thread_local struct dti_frame *dti_frame_top;
+_Thread_local struct dti_replica *dti_plain_replica;
+_Thread_local const ditto_replica *dti_plain_self;
+
+void dti_frame_push(struct dti_frame *frame)
+{
+    frame->below = dti_frame_top;
+    dti_frame_top = frame;
+}
+
+void dti_frame_pop(struct dti_frame *frame)
+{
+    while (dti_frame_top != frame && dti_frame_top != NULL &&
+           dti_frame_top->is_scope) /* left open by a function inside */
+        dti_frame_end_scope();
+    dti_frame_top = frame->below;
+}
+
+void dti_frame_end_scope(void)
+{
+    struct dti_frame *scope = dti_frame_top;
+    dti_frame_top = scope->below;
+    if (scope->pinned)
+        dti_affinity_restore(&scope->saved);
+    /* release: pairs with the acquire of a destroy, which then sees what the calls in the scope did. The last look
+     * at the team: another thread may destroy it now. */
+    atomic_fetch_sub_explicit(&scope->team->scopes, 1, memory_order_release);
+    free(scope);
+}
+
+/* All but the mask. */
+static void fill(struct dti_frame *frame, enum dti_context kind, struct dti_team *team)
+{
+    frame->kind = kind;
+    frame->team = team;
+    frame->replica = NULL;
+    frame->self = NULL;
+    frame->entries = 0;
+    frame->run = NULL;
+    frame->object = NULL;
+    frame->has_turn = frame->merges = frame->is_scope = frame->standing = frame->pinned = false;
+}
+
+void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team)
+{
+    fill(frame, DTI_CONTEXT_CROSS, team);
+    dti_frame_push(frame);
+}
+
+struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, struct dti_replica *replica,
+                                const ditto_replica *self)
+{
+    fill(frame, kind, replica->team);
+    frame->replica = replica;
+    frame->self = self;
+    dti_frame_push(frame);
+    return replica->team->options.host_floating ? dti_fenv_enter_as(replica->team->host) : dti_fenv_enter();
+}
+
+struct dti_fenv dti_frame_enter_input(struct dti_frame *frame, struct dti_team *team)
+{
+    fill(frame, DTI_CONTEXT_INPUT, team);
+    dti_frame_push(frame);
+    return dti_fenv_enter();
+}
+
+void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved)
+{
+    dti_fenv_leave(saved);
+    dti_frame_pop(frame);
+}
+
+const struct dti_mask *dti_context_saved_mask(void)
+{
+    const struct dti_mask *lowest = NULL;
+    for (const struct dti_frame *frame = dti_frame_top; frame != NULL; frame = frame->below)
+        if (frame->pinned)
+            lowest = &frame->saved;
+    return lowest;
+}
+
+/* In a child process the answer is false: the strategy is dead there, and nothing waits for the thread that
+ * forked. */
+static bool is_input(const struct dti_frame *frame)
+{
+    return frame != NULL && frame->kind == DTI_CONTEXT_INPUT && !dti_team_forked(frame->team);
+}
+
+/* Says to which replica a handle belongs that is not this one's. That can be known for handles of the same
+ * strategy alone. */
+static void fail_not_own(const struct dti_replica *r, const ditto_replica *self)
+{
+    for (uint32_t i = 0; i < r->team->n; i++)
+        if (dti_replica_owns_handle(&r->team->replica[i], self)) {
+            DTI_FAIL(DITTO_ERR_CONTEXT,
+                     "the handle is another replica's (replica %u's): this thread is replica %u and must pass its own",
+                     i, r->id);
+            return;
+        }
+    DTI_FAIL(DITTO_ERR_CONTEXT,
+             "the handle is of another strategy than the one whose replica %u this thread is: pass the handle that "
+             "this run's function was given",
+             r->id);
+}
+
+struct dti_replica *dti_self_refuse(const ditto_replica *self)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (top == NULL && self != NULL && self == dti_plain_self)
+        return dti_plain_replica;
+    if (is_input(top))
+        DTI_FAIL(DITTO_ERR_CONTEXT, "inside a function of a dataset (a map, a filter or a generator), which runs on no "
+                                    "replica's thread: hand in by its user pointer what it needs");
+    else if (self == NULL && top != NULL && top->kind == DTI_CONTEXT_CROSS)
+        DTI_FAIL(DITTO_ERR_CONTEXT, "self is NULL, as it is in cross-replica context: call this inside run");
+    else if (self == NULL)
+        DTI_FAIL(DITTO_ERR_INVALID, "self is NULL: pass the handle that the replica's function was given");
+    else if (top != NULL && top->kind == DTI_CONTEXT_DEVICE)
+        DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "inside a function of logical device %u of replica %u: there no call takes self, and loops do not nest; "
+            "let the leader call it outside, and hand in what the function needs",
+            top->entries, top->replica->id);
+    else if (top != NULL && top->kind == DTI_CONTEXT_UPDATE)
+        DTI_FAIL(DITTO_ERR_CONTEXT,
+                 "inside the function of an update: there only the copy at hand is read and written; "
+                 "call it outside, and hand in what the function needs");
+    else if (top != NULL && top->merges)
+        DTI_FAIL(DITTO_ERR_CONTEXT, "inside a merge function, which is in cross-replica context: call the "
+                                    "ditto_strategy_ and ditto_variable_ forms");
+    else if (top == NULL || top->kind != DTI_CONTEXT_REPLICA)
+        DTI_FAIL(DITTO_ERR_CONTEXT, "this thread runs no replica: a handle is good only on the thread of the function "
+                                    "that was given it, until that function returns");
+    else if (dti_replica_owns_handle(top->replica, self))
+        DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is of an earlier run: use the one that this run's function was given");
+    else
+        fail_not_own(top->replica, self);
+    return NULL;
+}
+
+struct dti_replica *dti_self_refuse_in(const char *function, const ditto_replica *self)
+{
+    const char *outer = dti_public_enter(function);
+    struct dti_replica *plain = dti_self_refuse(self);
+    dti_public_leave(&outer);
+    return plain;
+}
+
+/* Returns the function that a replica calls instead of `function`, or NULL if there is none. */
+static const char *replica_form(const char *function)
+{
+    static const char *const forms[][2] = {
+        { "ditto_strategy_gather", "ditto_all_gather_tensor" },
+        { "ditto_strategy_reduce", "ditto_all_reduce" },
+        { "ditto_strategy_reduce_f64", "ditto_all_reduce" },
+        { "ditto_strategy_reduce_to", "ditto_reduce_to_root" },
+        { "ditto_strategy_broadcast_to", "ditto_broadcast_from_root" },
+        { "ditto_strategy_merge_slices", "ditto_all_reduce_slices" },
+        { "ditto_variable_create", "ditto_create_variable" },
+        { "ditto_variable_read", "ditto_read" },
+        { "ditto_variable_assign", "ditto_assign" },
+        { "ditto_variable_assign_add", "ditto_assign_add" },
+        { "ditto_variable_assign_sub", "ditto_assign_sub" },
+        { "ditto_variable_component", "ditto_component" },
+        { "ditto_variable_scatter", "ditto_scatter" },
+        { "ditto_variable_lookup", "ditto_lookup" },
+        { "ditto_variable_update", "ditto_update" },
+        { "ditto_iterator_next", "ditto_next" },
+        { "ditto_iterator_next_as_optional", "ditto_next_as_optional" },
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (strcmp(forms[i][0], function) == 0)
+            return forms[i][1];
+    return NULL;
+}
+
+const char *dti_context_way_out(const struct dti_frame *top)
+{
+    return top->kind != DTI_CONTEXT_CROSS ? "call it after run has returned"
+           : top->merges                  ? "call it after run has returned"
+           : top->standing                ? "ditto_set_default(NULL) ends it"
+           : top->is_scope                ? "leave it first (ditto_strategy_scope_leave)"
+                                          : "call it after the other strategy's call has returned";
+}
+
+ditto_status dti_context_check_cross(const struct dti_team *team)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (top == NULL || (top->kind == DTI_CONTEXT_CROSS && top->team == team))
+        return DITTO_OK;
+    /* A dataset's function forked, and this is the child: the call itself finds that the strategy is dead. */
+    if (top->kind == DTI_CONTEXT_INPUT && dti_team_forked(top->team))
+        return DITTO_OK;
+    if (top->kind == DTI_CONTEXT_UPDATE)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "called in the function of an update: there only the copy at hand is read and "
+                        "written");
+    /* This holds for iterators of the default strategy too, because the thread that waits for the iterator
+     * may have another strategy's turn. */
+    if (is_input(top))
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "called in a function of a dataset, where no call of a strategy works: the strategy may be "
+                        "waiting for this thread. Read what the function needs before the iterator is made, and hand "
+                        "it in by the user pointer");
+    /* dead in this child process, or the default strategy's: it stands in nobody's way */
+    if (top->team != team && (dti_team_forked(top->team) || top->team->options.plain))
+        return DITTO_OK;
+    if (top->kind == DTI_CONTEXT_DEVICE)
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "called in a function of logical device %u of replica %u, but this needs cross-replica context: "
+            "call it after run has returned",
+            top->entries, top->replica->id);
+    if (top->kind != DTI_CONTEXT_CROSS) {
+        const char *form = replica_form(dti_public_function);
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "called on replica %u's thread, but this needs cross-replica context: "
+                        "%s%scall it after run has returned (or in merge_call)",
+                        top->replica->id, form != NULL ? form : "",
+                        form != NULL ? " is its form for replicas; or " : "");
+    }
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: this thread is in the scope of another strategy; %s",
+                    dti_context_way_out(top));
+}
+
+ditto_status dti_context_check_scope(const struct dti_team *team)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (team->options.plain && top != NULL && !top->team->options.plain)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "the default strategy's scope is not entered inside another strategy's: %s, and the thread is "
+                        "in the default strategy again",
+                        dti_context_way_out(top));
+    return dti_context_check_cross(team);
+}
+
+ditto_status dti_context_check_not_input(const char *what)
+{
+    if (!is_input(dti_frame_top))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_CONTEXT,
+                    "a call of %s in a function of a dataset (a map, a filter or a generator), on a thread that makes "
+                    "batches: call it outside",
+                    what);
+}
+
+ditto_status dti_context_check_outside(const char *what)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (is_input(top))
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "destroying the %s in a function of a dataset (a map, a filter or a generator), on a thread "
+                        "that makes batches: do it outside",
+                        what);
+    if (top != NULL && top->kind != DTI_CONTEXT_CROSS && top->kind != DTI_CONTEXT_INPUT && !top->team->options.plain)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "destroying the %s on replica %u's thread: do it after run has returned",
+                        what, top->replica->id);
+    return DITTO_OK;
+}

@@ -1,0 +1,130 @@
+/* src/replicas/team/recorder.c - see recorder.h. */
+#include "replicas/team/recorder.h"
+
+#include <stdlib.h>
+
+static void free_tracer(struct dti_tracer *tracer)
+{
+    if (tracer == NULL)
+        return;
+    free(tracer->event);
+    free(tracer);
+}
+
+void dti_trace_forget(struct dti_team *team)
+{
+    for (uint32_t i = 0; i < team->n; i++) {
+        free_tracer(team->replica[i].traced);
+        team->replica[i].tracer = team->replica[i].traced = NULL;
+    }
+}
+
+void dti_trace_stop(struct dti_team *team)
+{
+    for (uint32_t i = 0; i < team->n; i++)
+        team->replica[i].tracer = NULL;
+}
+
+static struct dti_tracer *make_tracer(size_t events)
+{
+    struct dti_tracer *tracer = calloc(1, sizeof *tracer);
+    if (tracer == NULL)
+        return NULL;
+    tracer->begin_ns = dti_now_ns();
+    tracer->room = events;
+    tracer->event = events != 0 ? malloc(events * sizeof *tracer->event) : NULL;
+    if (events != 0 && tracer->event == NULL) {
+        free(tracer);
+        return NULL;
+    }
+    return tracer;
+}
+
+ditto_status dti_trace_start(struct dti_team *team, size_t events)
+{
+    struct dti_tracer **made = calloc(team->n, sizeof(void *));
+    uint32_t i = 0;
+    while (made != NULL && i < team->n && (made[i] = make_tracer(events)) != NULL)
+        i++;
+    if (made == NULL || i < team->n) {
+        while (i-- > 0)
+            free_tracer(made[i]);
+        free(made);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to trace %zu events of each of %u replicas", events, team->n);
+    }
+    dti_trace_forget(team);
+    for (i = 0; i < team->n; i++)
+        team->replica[i].tracer = team->replica[i].traced = made[i];
+    free(made);
+    return DITTO_OK;
+}
+
+/* -- recording -- */
+
+void dti_tracer_begin(struct dti_tracer *t, enum dti_trace_kind kind, const char *name)
+{
+    if (t->depth < DTI_TRACE_DEPTH) {
+        t->open[t->depth].event = (struct dti_event){ .name = name, .kind = kind, .begin_ns = dti_now_ns() };
+        t->open[t->depth].inside_ns = 0;
+    }
+    t->depth++; /* deeper ones are counted, so that ends find their beginnings */
+}
+
+void dti_tracer_waited(struct dti_tracer *t, uint64_t since_ns)
+{
+    if (t->depth != 0 && t->depth <= DTI_TRACE_DEPTH)
+        t->open[t->depth - 1].event.waited_ns += dti_now_ns() - since_ns;
+}
+
+/* Names are few, and constants: their addresses tell them apart. */
+static struct dti_total *find_total(struct dti_tracer *t, const struct dti_event *e)
+{
+    for (uint32_t i = 0; i < t->totals; i++)
+        if (t->total[i].name == e->name && t->total[i].kind == e->kind)
+            return &t->total[i];
+    if (t->totals == DTI_TRACE_NAMES)
+        return NULL;
+    t->total[t->totals] = (struct dti_total){ .name = e->name, .kind = e->kind };
+    return &t->total[t->totals++];
+}
+
+static void add_up(struct dti_tracer *t, const struct dti_event *e, uint64_t inside_ns)
+{
+    struct dti_total *total = find_total(t, e);
+    if (total == NULL)
+        return;
+    total->count++;
+    total->bytes += e->bytes;
+    total->ns += e->end_ns - e->begin_ns;
+    total->waited_ns += e->waited_ns;
+    total->own_ns += e->end_ns - e->begin_ns - inside_ns;
+}
+
+static void keep(struct dti_tracer *t, const struct dti_event *e)
+{
+    if (t->events < t->room)
+        t->event[t->events++] = *e;
+    else
+        t->dropped++;
+}
+
+void dti_tracer_filled(struct dti_tracer *t, uint32_t producer, uint64_t begin_ns, uint64_t end_ns, uint64_t bytes)
+{
+    if (begin_ns >= t->begin_ns)
+        keep(t, &(struct dti_event){ "fill", DTI_TRACE_FILLING, producer, begin_ns, end_ns, 0, bytes });
+}
+
+void dti_tracer_end(struct dti_tracer *t, uint64_t bytes)
+{
+    if (t->depth == 0) /* tracing began inside */
+        return;
+    if (--t->depth >= DTI_TRACE_DEPTH)
+        return;
+    struct dti_event *e = &t->open[t->depth].event;
+    e->end_ns = dti_now_ns();
+    e->bytes = bytes;
+    add_up(t, e, t->open[t->depth].inside_ns);
+    if (t->depth != 0)
+        t->open[t->depth - 1].inside_ns += e->end_ns - e->begin_ns;
+    keep(t, e);
+}

@@ -1,0 +1,418 @@
+/* src/replicas/team/team.c - runs: fork and join, one replica's part, stopping. The contracts are in team.h. */
+#include "replicas/team/team.h"
+#include "replicas/machine/affinity.h"
+#include "replicas/team/team_private.h"
+#include "replicas/machine/thread.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* After a run timeout: how long replicas that wait in the library have to return. A quarter of the limit,
+ * within these bounds. */
+#define GRACE_LEAST_MS 250u
+#define GRACE_MOST_MS  1000u
+
+/* -- the run of one replica -- */
+
+struct dti_patience dti_team_patience(const struct dti_team *team, uint32_t pu, uint32_t *epoch)
+{
+    const struct dti_team_options *o = &team->options;
+    *epoch = dti_load_epoch(); /* first: a change meanwhile is noticed next time */
+    bool crowded = team->crowded || dti_load_crowded(o->pin ? pu : DTI_NO_PU, o->pus, o->cpu_quota);
+    return (struct dti_patience){ .spin_ns = crowded ? 0 : (uint64_t)o->spin_us * 1000u,
+                                  .yield_ns = crowded ? team->yield_ns : 0 };
+}
+
+static void set_patience(struct dti_replica *r)
+{
+    r->patience = dti_team_patience(r->team, r->pu.number, &r->load_epoch);
+}
+
+void dti_replica_ensure_record(const struct dti_replica *r, ditto_status status, uint32_t serial_before)
+{
+    if (dti_error_serial == serial_before || dti_error_get()->status != status)
+        DTI_FAIL(status, "replica %u's function returned %s (%d) without a message of its own", r->id,
+                 ditto_status_name(status), (int)status);
+}
+
+/* Functions on devices that nobody has joined. */
+static bool has_unjoined(const struct dti_replica *r)
+{
+    return r->crew != NULL && r->crew->outstanding;
+}
+
+void dti_team_work(struct dti_replica *r, uint64_t number)
+{
+    struct dti_team *team = r->team;
+    int32_t outer = dti_error_replica; /* in a pause: replica 0's, or none */
+    if (r->load_epoch != dti_load_epoch())
+        set_patience(r);
+    dti_error_replica = (int32_t)r->id;
+    const char *outer_function = dti_public_enter(team->function);
+    uint32_t serial = dti_error_serial;
+    ditto_status status = team->job(r, team->argument);
+    if (status >= 0 && has_unjoined(r)) { /* functions on devices: their error is the function's */
+        ditto_status joined = dti_crew_join(r);
+        status = joined < 0 ? joined : status;
+    }
+    ditto_status news = status > 0 ? status : DITTO_OK;
+    if (r->news != news) /* the poster watches this line: it is written as seldom as can be */
+        r->news = news;
+    if (status < 0) {
+        dti_replica_ensure_record(r, status, serial);
+        dti_team_stop(team);
+        if (has_unjoined(r)) /* told already: only what has begun is awaited, because it may use this thread's memory */
+            (void)dti_crew_join(r);
+    }
+    dti_public_leave(&outer_function);
+    dti_error_replica = outer;
+    if (team->crowded) /* release: pairs with the acquire of a waiter in a crowded meeting (src/sync/meeting/meeting.c) */
+        atomic_fetch_add_explicit(&team->returned, 1, memory_order_release);
+    atomic_store_explicit(&r->done, number, memory_order_release); /* D0 */
+    dti_waitroom_signal(&team->room, r->id);
+    /* Peers that wait for a meeting which this replica will not attend look again when a replica is gone. */
+    dti_waitroom_signal(&team->room, DTI_AWAITS_MEETING(team));
+}
+
+bool dti_team_go_changed(void *argument)
+{
+    const struct dti_replica *r = argument;
+    return atomic_load_explicit(&r->team->go, memory_order_acquire) != r->seen; /* G1 */
+}
+
+bool dti_team_is_sent_home(const struct dti_team *team)
+{
+    return atomic_load_explicit(&team->home, memory_order_acquire); /* pairs with send_home's release */
+}
+
+static bool is_called(void *argument)
+{
+    const struct dti_replica *r = argument;
+    return dti_team_go_changed(argument) || dti_team_is_sent_home(r->team);
+}
+
+/* The next job's number; false: there will be none. */
+static bool await_go(struct dti_replica *r)
+{
+    struct dti_team *team = r->team;
+    dti_wait(&team->room, r->id, DTI_AWAITS_GO(team), &r->patience,
+             &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, is_called, r);
+    r->seen = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
+    return !dti_team_is_sent_home(team);
+}
+
+void *dti_team_thread_main(void *argument)
+{
+    struct dti_replica *r = argument;
+    struct dti_team *team = r->team;
+    char name[16];
+    snprintf(name, sizeof name, "ditto-r%u", r->id);
+    dti_thread_settle(name);
+    r->tid = (int32_t)syscall(SYS_gettid);
+    dti_thread_hook(team->options.thread_start, r->id, team->options.thread_user);
+    set_patience(r);
+    while (await_go(r)) {
+        dti_team_work(r, r->seen);
+        /* The function forked, and this is the child, where no job will ever be posted. This is the only
+         * thread of the process, so its return ends the process, as a return from main does. Its helpers are
+         * not here to be joined. */
+        if (dti_team_forked(team))
+            return NULL;
+    }
+    dti_crew_end_threads(r->crew); /* here, so that a leader who was given up on still sends its helpers home */
+    dti_thread_hook(team->options.thread_stop, r->id, team->options.thread_user);
+    return NULL;
+}
+
+/* -- run -- */
+
+uint64_t dti_team_next_number(const struct dti_team *team)
+{
+    /* relaxed: whoever posts has seen what was posted last */
+    return atomic_load_explicit(&team->go, memory_order_relaxed) + 1;
+}
+
+void dti_team_post(struct dti_team *team, uint64_t number)
+{
+    atomic_store_explicit(&team->go, number, memory_order_release); /* G0 */
+    dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
+}
+
+void dti_team_send_home(struct dti_team *team)
+{
+    atomic_store_explicit(&team->home, true, memory_order_release); /* pairs with is_sent_home's acquire */
+    dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
+}
+
+/* A run, as whoever posted it sees it. */
+struct run {
+    uint64_t number;
+    bool waits; /* the poster is not replica 0 */
+    bool inner; /* posted in a pause of another run */
+    struct dti_deadline deadline;
+};
+
+struct done_wait {
+    const struct dti_replica *replica;
+    uint64_t number;
+};
+/* True also of a replica that will never do the job, because it has returned from the outermost run. */
+static bool is_done_or_gone(void *argument)
+{
+    const struct done_wait *w = argument;
+    uint64_t done = atomic_load_explicit(&w->replica->done, memory_order_acquire); /* D1 */
+    return done == w->number || done == w->replica->team->outermost;
+}
+static bool is_done(void *argument)
+{
+    struct done_wait *w = argument;
+    return atomic_load_explicit(&w->replica->done, memory_order_acquire) == w->number; /* D1 */
+}
+
+/* Waits for all; false when the deadline came first. */
+static bool join(struct dti_team *team, const struct run *run, struct dti_deadline *deadline)
+{
+    struct dti_patience asleep = { 0 };
+    for (uint32_t i = run->waits ? 0 : 1; i < team->n; i++) {
+        struct done_wait w = { &team->replica[i], run->number };
+        if (!dti_wait(&team->room, run->waits ? team->n : 0, i, run->waits ? &asleep : &team->replica[0].patience,
+                      deadline, run->inner ? is_done_or_gone : is_done, &w))
+            return false;
+    }
+    return true;
+}
+
+void dti_team_list_missing(const struct dti_team *team, uint64_t number, char *buffer, size_t size)
+{
+    struct dti_text text = { buffer, size, 0 };
+    bool missing[DITTO_MAX_REPLICAS];
+    buffer[0] = '\0';
+    for (uint32_t i = 0; i < team->n; i++) {
+        struct done_wait w = { &team->replica[i], number };
+        missing[i] = !(i == 0 && !team->options.caller_waits) && !is_done(&w);
+    }
+    dti_text_add_set(&text, missing, team->n);
+}
+
+static uint32_t grace_ms(const struct dti_team *team)
+{
+    uint32_t quarter = team->options.run_timeout_ms / 4;
+    return quarter < GRACE_LEAST_MS ? GRACE_LEAST_MS : quarter > GRACE_MOST_MS ? GRACE_MOST_MS : quarter;
+}
+
+/* The run's time is over. Replicas that wait in the library are stopped, and the others are given up. */
+static void give_up(struct dti_team *team, const struct run *run)
+{
+    char missing[256];
+    dti_team_list_missing(team, run->number, missing, sizeof missing);
+    DTI_FAIL(DITTO_ERR_TIMED_OUT, "run_timeout_ms = %u passed, and these replicas had not returned: %s",
+             team->options.run_timeout_ms, missing);
+    dti_team_expire(team);
+    if (!join(team, run, &(struct dti_deadline){ .timeout_ms = grace_ms(team) }))
+        /* a hint, which orders no other data */
+        atomic_store_explicit(&team->poisoned, true, memory_order_relaxed);
+}
+
+/* The run's error into the caller's record. The stop record itself stays as it was published. */
+static ditto_status tell_error(const struct dti_team *team, const struct run *run)
+{
+    ditto_error error = team->stop.error;
+    if (!run->inner && team->stop.run != run->number && dti_stop_is_expired(&team->stop)) {
+        /* A run inside this one was stopped first, and the time ran out there before that was handled. */
+        DTI_FAIL(DITTO_ERR_TIMED_OUT,
+                 "run_timeout_ms = %u passed in a run inside this one, which had failed with %s: %s",
+                 team->options.run_timeout_ms, ditto_status_name(error.status), error.message);
+        error = *dti_error_get();
+    }
+    if (team->poisoned) {
+        char missing[256];
+        dti_team_list_missing(team, run->number, missing, sizeof missing);
+        char told[sizeof error.message];
+        memcpy(told, error.message, sizeof told);
+        if (missing[0] != '\0')
+            DTI_FAIL(error.status, "%s; replicas %s still run: the strategy is poisoned, only destroy is allowed", told,
+                     missing);
+        else
+            DTI_FAIL(error.status,
+                     "%s; the last replica returned after it had been given up on: the strategy is poisoned, only "
+                     "destroy is allowed",
+                     told);
+        memcpy(error.message, dti_error_get()->message, sizeof error.message);
+    }
+    dti_error_set(&error);
+    return error.status;
+}
+
+/* The replicas watch this line: mostly only go changes in it. */
+void dti_team_set_job(struct dti_team *team, dti_job job, void *argument)
+{
+    if (team->job == job && team->argument == argument && team->function == dti_public_function)
+        return;
+    team->job = job;
+    team->argument = argument;
+    team->function = dti_public_function;
+}
+
+/* The innermost run, from which nobody has returned. Relaxed, all: everybody is parked or serves, and go publishes them. */
+static void number_run(struct dti_team *team, uint64_t number)
+{
+    atomic_store_explicit(&team->run, number, memory_order_relaxed);
+    if (team->crowded)
+        atomic_store_explicit(&team->returned, 0, memory_order_relaxed);
+}
+
+/* Of a run that begins: there may be pauses in it. Relaxed, as above. */
+static void open_pauses(struct dti_team *team)
+{
+    uint32_t level = team->pauses;
+    if (atomic_load_explicit(&team->pause[level], memory_order_relaxed) != DTI_PAUSE_OPEN)
+        atomic_store_explicit(&team->pause[level], DTI_PAUSE_OPEN, memory_order_relaxed);
+    if (atomic_load_explicit(&team->refused[level], memory_order_relaxed) != 0)
+        atomic_store_explicit(&team->refused[level], 0, memory_order_relaxed);
+}
+
+static ditto_status finish_run(struct dti_team *team, struct run *run)
+{
+    if (!run->waits)
+        dti_team_work(&team->replica[0], run->number);
+    /* Replica 0's function may have forked, and this be the child: nobody else is here to be joined. */
+    if (dti_team_forked(team))
+        return dti_fail_forked();
+    if (!join(team, run, &run->deadline))
+        give_up(team, run);
+    if (dti_stopped(&team->stop)) /* true whenever the run was given up */
+        return tell_error(team, run);
+    for (uint32_t i = 0; i < team->n; i++)
+        if (team->replica[i].news != DITTO_OK)
+            return team->replica[i].news;
+    return DITTO_OK;
+}
+
+/* Runs a job in a pause of another run, from which no replica returns before this one is over. A run of the
+ * user's has the time limit of the other run. A job of the library's own has none: the other replicas serve,
+ * so they do it, and its argument may lie on this thread's stack. */
+static ditto_status run_inside(struct dti_team *team, struct run *run)
+{
+    uint64_t outer = dti_team_run_number(team);
+    if (run->deadline.timeout_ms != DITTO_FOREVER)
+        run->deadline = (struct dti_deadline){ team->options.run_timeout_ms, team->run_deadline_ns };
+    open_pauses(team);
+    number_run(team, run->number);
+    dti_team_post(team, run->number);
+    ditto_status status = finish_run(team, run);
+    number_run(team, outer);
+    team->ended = run->number;
+    return status;
+}
+
+ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, uint32_t timeout_ms)
+{
+    struct run run = { .number = dti_team_next_number(team),
+                       .waits = team->options.caller_waits && team->pauses == 0,
+                       .inner = team->pauses != 0,
+                       .deadline = { .timeout_ms = timeout_ms } };
+    dti_team_set_job(team, job, argument);
+    if (run.inner)
+        return run_inside(team, &run);
+    open_pauses(team);
+    number_run(team, run.number);
+    team->outermost = run.number;
+    team->run_deadline_ns = dti_deadline_at(&run.deadline);
+    dti_team_post(team, run.number);
+    return finish_run(team, &run);
+}
+
+void dti_team_renew(struct dti_team *team)
+{
+    if (dti_team_forked(team)) /* as in dti_team_stop */
+        return;
+    if (team->pauses != 0)
+        dti_stop_renew(&team->stop, team->ended);
+    else if (!team->poisoned)
+        dti_stop_reset(&team->stop);
+}
+
+uint64_t dti_team_run_number(const struct dti_team *team)
+{
+    /* relaxed: the poster wrote it itself, a replica in a run has acquired it already */
+    return atomic_load_explicit(&team->run, memory_order_relaxed);
+}
+
+/* -- stopping -- */
+
+void dti_team_stop(struct dti_team *team)
+{
+    /* In a child process no other thread is there to be stopped, and a claim that one of them has begun never
+     * ends. */
+    if (dti_team_forked(team))
+        return;
+    if (dti_stop_now(&team->stop, dti_error_get(), dti_team_run_number(team)))
+        dti_waitroom_signal(&team->room, DTI_EVERYONE);
+}
+
+void dti_team_expire(struct dti_team *team)
+{
+    if (dti_team_forked(team))
+        return;
+    /* Wakes the replicas also if another error was first, because some may be parked that an inner run's
+     * poster would have released. */
+    (void)dti_stop_expire(&team->stop, dti_error_get(), team->outermost);
+    dti_waitroom_signal(&team->room, DTI_EVERYONE);
+}
+
+void dti_replica_stop_late(const struct dti_replica *r, const struct dti_deadline *deadline)
+{
+    if (dti_deadline_is_of_run(r, deadline))
+        dti_team_expire(r->team);
+    else
+        dti_team_stop(r->team);
+}
+
+ditto_status dti_team_stop_status(const struct dti_team *team)
+{
+    const ditto_error *first = &team->stop.error;
+    if (dti_team_forked(team)) /* a child process, whose parent's run is not its own */
+        return dti_fail_forked();
+    if (first->status == DITTO_ERR_DIVERGED)
+        return DTI_FAIL(DITTO_ERR_DIVERGED, "%s", first->message);
+    if (first->replica < 0)
+        return DTI_FAIL(DITTO_ERR_PEER_STOPPED, "the run was stopped with %s: %s", ditto_status_name(first->status),
+                        first->message);
+    return DTI_FAIL(DITTO_ERR_PEER_STOPPED, "replica %d stopped the run with %s: %s", (int)first->replica,
+                    ditto_status_name(first->status), first->message);
+}
+
+bool dti_team_has_left(const struct dti_team *team, uint32_t replica)
+{
+    return is_done(&(struct done_wait){ &team->replica[replica], team->outermost });
+}
+
+bool dti_team_all_returned(const struct dti_team *team)
+{
+    for (uint32_t i = 0; i < team->n; i++)
+        if (!dti_team_has_left(team, i))
+            return false;
+    return true;
+}
+
+bool dti_replica_returned(const struct dti_replica *r)
+{
+    return atomic_load_explicit(&r->done, memory_order_acquire) == dti_team_run_number(r->team); /* D1 */
+}
+
+const ditto_replica *dti_replica_handle(const struct dti_replica *r)
+{
+    return (const ditto_replica *)(const void *)&r->handles[dti_team_run_number(r->team) % DTI_HANDLES];
+}
+
+bool dti_replica_owns_handle(const struct dti_replica *r, const ditto_replica *self)
+{
+    return (uintptr_t)self >= (uintptr_t)r->handles && (uintptr_t)self < (uintptr_t)r->handles + DTI_HANDLES;
+}
+
+ditto_status dti_replica_alloc(struct dti_replica *r, size_t bytes, size_t alignment, void **out)
+{
+    return dti_arena_alloc(r->arena, bytes, alignment, out);
+}

@@ -1,0 +1,317 @@
+/* src/replicas/team/team_life.c - making and ending a team: threads, arenas, helpers, the load that they are. Contracts in
+ * team.h. */
+#include "replicas/memory/remote_memory.h"
+#include "replicas/machine/limits.h"
+#include "replicas/machine/affinity.h"
+#include "replicas/team/team.h"
+#include "replicas/team/team_private.h"
+#include "replicas/machine/thread.h"
+#include "replicas/team/recorder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define YIELD_NS        100000u /* how long a crowded thread yields before it sleeps, */
+#define YIELD_SHARER_NS 5000u   /* and more for each thread it shares its PU with: each has its turn once */
+
+/* The first job of every replica: on its PU, with its arena there. */
+static ditto_status settle(struct dti_replica *r, void *unused)
+{
+    struct dti_team *team = r->team;
+    (void)unused;
+    if (r->id != 0 ||
+        team->options.caller_waits) /* a caller has been pinned by dti_cross_enter, and keeps its policy */
+        DTI_TRY(dti_team_settle_thread(team, &r->mask));
+    r->cpu = team->options.pin ? sched_getcpu() : -1;
+    bool floats = team->options.pin && dti_mask_count(&r->mask) > 1; /* helpers off: it may leave its node */
+    DTI_TRY(
+        dti_arena_create(r->pu.memory_node, floats ? r->pu.number : DTI_NO_PU, team->options.strict_memory, &r->arena));
+    return dti_crew_create(r, team->options.placement, &r->crew);
+}
+
+ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dti_mask *mask)
+{
+    if (!team->options.pin)
+        return DITTO_OK;
+    DTI_TRY(dti_pin_to(mask));
+    dti_policy_drop();
+    return DITTO_OK;
+}
+
+static ditto_status start_threads(struct dti_team *team, uint32_t *started)
+{
+    for (*started = team->options.caller_waits ? 0 : 1; *started < team->n; ++*started) {
+        struct dti_replica *r = &team->replica[*started];
+        int failed = dti_thread_start(&r->thread, team->options.stack_bytes, dti_team_thread_main, r);
+        if (failed != 0)
+            return dti_thread_refused(failed, team->options.stack_bytes, "replica %u of %u", *started, team->n);
+    }
+    return DITTO_OK;
+}
+
+/* A PU may stand twice in a replica's set. */
+static bool listed_before(const ditto_placement *placement, uint32_t replica, uint32_t device)
+{
+    uint32_t pu = dti_placement_pu(placement, replica, device)->is.number, d = 0;
+    while (d < device && dti_placement_pu(placement, replica, d)->is.number != pu)
+        d++;
+    return d < device;
+}
+
+static void end_threads(struct dti_team *team, uint32_t started)
+{
+    dti_team_send_home(team);
+    for (uint32_t i = team->options.caller_waits ? 0 : 1; i < started; i++)
+        pthread_join(team->replica[i].thread, NULL);
+    if (!team->options.caller_waits)
+        dti_crew_end_threads(team->replica[0].crew);
+}
+
+/* Every thread on every PU that it may run on: one for each leader and helper; with helpers off a leader may run on all
+ * PUs of its replica, and so will the threads that the host starts there. */
+static void count_load(const struct dti_team *team, void (*count)(uint32_t pu))
+{
+    if (team->options.plain)
+        return;
+    for (uint32_t i = 0; i < team->n; i++)
+        for (uint32_t d = 0; d < team->replica[i].pus; d++)
+            if (team->options.helpers || !listed_before(team->options.placement, i, d))
+                count(team->options.pin ? dti_placement_pu(team->options.placement, i, d)->is.number : DTI_NO_PU);
+}
+
+uint32_t dti_team_threads_on(const struct dti_team *team, uint32_t pu)
+{
+    uint32_t threads = 0;
+    for (uint32_t i = 0; i < team->n; i++)
+        for (uint32_t d = 0; d < team->replica[i].pus; d++)
+            threads += dti_placement_pu(team->options.placement, i, d)->is.number == pu &&
+                       (team->options.helpers || !listed_before(team->options.placement, i, d));
+    return threads;
+}
+
+/* Dependents before `end`; those that the user has destroyed are closed for good. */
+static void open_gates(struct dti_team *team, const struct dti_dependent *end)
+{
+    for (struct dti_dependent *d = team->dependents; d != end; d = d->next)
+        if (!dti_gate_is_closed(&d->gate))
+            dti_gate_open(&d->gate);
+    dti_gate_open(&team->gate);
+}
+
+static bool shut_gates(struct dti_team *team)
+{
+    struct dti_dependent *d = team->dependents;
+    if (!dti_gate_shut(&team->gate))
+        return false;
+    while (d != NULL && (dti_gate_is_closed(&d->gate) || dti_gate_shut(&d->gate)))
+        d = d->next;
+    if (d != NULL)
+        open_gates(team, d);
+    return d == NULL;
+}
+
+ditto_status dti_team_close(struct dti_team *team)
+{
+    if (pthread_mutex_trylock(&team->lock) == 0) {
+        if (shut_gates(team))
+            return DITTO_OK;
+        pthread_mutex_unlock(&team->lock);
+    }
+    return DTI_FAIL(DITTO_ERR_BUSY,
+                    "a call on the strategy, or on something that was made with it, has not returned (on another "
+                    "thread, or on this one, from a function that the call was given): destroy it after that");
+}
+
+void dti_team_reopen(struct dti_team *team)
+{
+    open_gates(team, NULL);
+    pthread_mutex_unlock(&team->lock);
+}
+
+static void close_gate(struct dti_gate *gate, enum dti_team_end end)
+{
+    if (end == DTI_TEAM_IS_FORKED) /* the gate may count calls of threads that are not in the child */
+        atomic_store_explicit(&gate->word, DTI_GATE_CLOSED, memory_order_relaxed);
+    else
+        dti_gate_close(gate);
+}
+
+/* All forget the team before those that it frees are freed, because one may refer to another. What is left
+ * stays in the list, so that it is found by those who look for leaks. A dependent that the user frees may go
+ * as soon as its gate is closed, which therefore comes last. */
+static void orphan_dependents(struct dti_team *team, enum dti_team_end end)
+{
+    struct dti_dependent *mine = NULL;
+    for (struct dti_dependent *d = team->dependents, *next; d != NULL; d = next) {
+        next = d->next;
+        if (end != DTI_TEAM_IS_LEFT)
+            dti_dependent_remove(d);
+        if (d->kind->orphan != NULL)
+            d->kind->orphan(d, end);
+        if (d->freed_by == DTI_FREED_BY_DESTROY && end == DTI_TEAM_IS_LEFT)
+            d->freed_by = DTI_FREED_BY_NOBODY;
+        if (d->freed_by == DTI_FREED_BY_TEAM && end != DTI_TEAM_IS_LEFT) {
+            d->next = mine;
+            mine = d;
+        }
+        if (!dti_gate_is_closed(&d->gate))
+            close_gate(&d->gate, end);
+    }
+    while (mine != NULL) {
+        struct dti_dependent *d = mine;
+        mine = d->next;
+        d->kind->release(d);
+    }
+    close_gate(&team->gate, end);
+}
+
+static void release(struct dti_team *team)
+{
+    dti_trace_forget(team);
+    for (uint32_t i = 0; i < team->n; i++) {
+        dti_crew_free(team->replica[i].crew);
+        dti_elsewhere_free(team->replica[i].elsewhere);
+        dti_arena_destroy(team->replica[i].arena);
+    }
+    dti_waitroom_free(&team->room);
+    pthread_mutex_destroy(&team->lock);
+    free(team->replica);
+    free(team);
+}
+
+static void init_replicas(struct dti_team *team, const ditto_placement *placement)
+{
+    for (uint32_t i = 0; i < team->n; i++) {
+        struct dti_replica *r = &team->replica[i];
+        atomic_init(&r->done, DTI_GO_NONE);
+        r->news = DITTO_OK;
+        r->seen = DTI_GO_NONE;
+        r->depth = 0;
+        r->id = i;
+        r->team = team;
+        r->arena = NULL;
+        r->pu = dti_placement_leader(placement, i)->is;
+        r->pus = placement->blocks[i].count;
+        r->crew = NULL;
+        r->elsewhere = NULL;
+        r->sync = NULL;
+        r->tracer = r->traced = NULL;
+        dti_mask_clear(&r->mask);
+        for (uint32_t d = 0; d < (team->options.helpers ? 1 : r->pus); d++)
+            dti_mask_add(&r->mask, dti_placement_pu(placement, i, d)->is.number);
+        r->patience = dti_team_patience(team, r->pu.number, &r->load_epoch);
+        r->tid = r->cpu = -1;
+    }
+}
+
+/* By itself: two of its threads must share a PU, or the quota is below their number. */
+static bool is_crowded(const struct dti_team_options *options, uint32_t *threads)
+{
+    const ditto_placement *p = options->placement;
+    bool shared = options->helpers && p->shared;
+    *threads = 0;
+    for (uint32_t r = 0; r < p->replicas; r++)
+        *threads += options->helpers ? p->blocks[r].count : 1;
+    for (uint32_t r = 1; r < p->replicas && !options->helpers; r++) /* leaders; ids follow the mesh */
+        shared |= dti_placement_leader(p, r) == dti_placement_leader(p, r - 1);
+    return shared || (options->cpu_quota > 0 && options->cpu_quota < *threads);
+}
+
+static struct dti_team *allocate(const struct dti_team_options *options)
+{
+    uint32_t n = options->placement->replicas, threads = 0;
+    struct dti_team *team = aligned_alloc(DTI_LINE_PAIR, sizeof *team);
+    if (team == NULL)
+        return NULL;
+    memset(team, 0, sizeof *team);
+    team->options = *options;
+    team->n = n;
+    team->crowded = is_crowded(options, &threads);
+    team->yield_ns = YIELD_NS + YIELD_SHARER_NS * (threads / (options->pus != 0 ? options->pus : 1));
+    pthread_mutex_init(&team->lock, NULL);
+    dti_stop_init(&team->stop);
+    atomic_init(&team->go, DTI_GO_NONE);
+    atomic_init(&team->run, DTI_GO_NONE);
+    atomic_init(&team->poisoned, false);
+    team->process = dti_process_number();
+    team->replica = aligned_alloc(DTI_LINE_PAIR, n * sizeof *team->replica);
+    if (team->process == 0 || team->replica == NULL || !dti_waitroom_init(&team->room, n + 1)) {
+        team->n = 0; /* no replica has been set up */
+        release(team);
+        return NULL;
+    }
+    init_replicas(team, options->placement);
+    return team;
+}
+
+ditto_status dti_team_create(const struct dti_team_options *options, struct dti_team **out)
+{
+    struct dti_frame frame;
+    uint32_t started = 0;
+    struct dti_team *team = allocate(options);
+    if (team == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a team of %u replicas", options->placement->replicas);
+    count_load(team, dti_load_add);
+    ditto_status status = start_threads(team, &started);
+    if (status == DITTO_OK)
+        status = dti_cross_enter(team, &frame, DTI_CALLER_PINNED);
+    if (status == DITTO_OK) {
+        status = dti_team_run(team, settle, NULL, DITTO_FOREVER);
+        dti_cross_leave(team, &frame);
+    }
+    if (status != DITTO_OK) {
+        end_threads(team, started);
+        count_load(team, dti_load_remove);
+        release(team);
+        return status;
+    }
+    *out = team;
+    return DITTO_OK;
+}
+
+/* A poisoned team: ends the threads that are parked, leaves the others and all memory that they may touch. */
+static ditto_status abandon(struct dti_team *team)
+{
+    char missing[256];
+    /* The outermost run counts: a replica that has returned from a run inside it is still in its function. */
+    dti_team_list_missing(team, team->outermost, missing, sizeof missing);
+    bool returned[DITTO_MAX_REPLICAS] = { false };
+    for (uint32_t i = 0; i < team->n; i++)
+        returned[i] = dti_team_has_left(team, i);
+    dti_team_send_home(team); /* a thread that returns after all ends too */
+    for (uint32_t i = team->options.caller_waits ? 0 : 1; i < team->n; i++)
+        if (returned[i])
+            pthread_join(team->replica[i].thread, NULL);
+        else
+            pthread_detach(team->replica[i].thread);
+    if (!team->options.caller_waits) /* it is here, so it has returned */
+        dti_crew_end_threads(team->replica[0].crew);
+    return DTI_FAIL(DITTO_ERR_POISONED,
+                    "destroyed, but replicas %s never returned: their threads and the strategy's memory "
+                    "are left to them",
+                    missing);
+}
+
+ditto_status dti_team_destroy(struct dti_team *team)
+{
+    enum dti_team_end end = dti_team_forked(team) ? DTI_TEAM_IS_FORKED
+                            : team->poisoned      ? DTI_TEAM_IS_LEFT
+                                                  : DTI_TEAM_ENDS;
+    struct dti_frame frame; /* of a cross call that has the turn */
+    dti_frame_push_cross(&frame, team);
+    frame.has_turn = true;
+    orphan_dependents(team, end);
+    count_load(team, dti_load_remove);
+    dti_frame_pop(&frame);
+    if (end == DTI_TEAM_IS_LEFT) {
+        ditto_status status = abandon(team);
+        pthread_mutex_unlock(&team->lock); /* calls on what a late replica makes come back with POISONED */
+        return status;
+    }
+    if (end == DTI_TEAM_ENDS) { /* in a child there are no threads to end, and the lock may be one of theirs */
+        end_threads(team, team->n);
+        pthread_mutex_unlock(&team->lock);
+    }
+    release(team);
+    return DITTO_OK;
+}

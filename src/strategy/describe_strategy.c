@@ -1,0 +1,179 @@
+/* src/strategy/describe_strategy.c - what a strategy tells of itself: places as planned and as read back. */
+#include "strategy/strategy.h"
+
+#include <stdio.h>
+
+static ditto_status check_replica(const struct dti_team *team, uint32_t replica)
+{
+    if (replica >= team->n)
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, team->n);
+    return DITTO_OK;
+}
+
+/* Threads of other strategies on a PU. */
+static uint32_t strangers_on(const struct dti_team *team, const ditto_place *place)
+{
+    uint32_t bound = team->options.pin ? dti_load_on(place->pu.number) : 0;
+    uint32_t own = dti_team_threads_on(team, place->pu.number);
+    return bound > own ? bound - own : 0;
+}
+
+/* With the team's turn taken: nobody destroys it meanwhile, and no run is going on. */
+static ditto_status look_at(const ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
+{
+    const struct dti_team *team = strategy->base.team;
+    ditto_place place;
+    DTI_TRY(check_replica(team, replica));
+    DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, 0, &place)));
+    const struct dti_replica *r = &team->replica[replica];
+    struct dti_arena_report memory = dti_arena_inspect(r->arena);
+    dti_elsewhere_inspect(r->elsewhere, &memory);
+    *out = (ditto_replica_info){ .place = place,
+                                 .devices = r->crew->devices,
+                                 .thread_id = r->tid,
+                                 .cpu = r->cpu,
+                                 .memory_node = memory.first_page_node,
+                                 .binding = dti_arena_binding(r->arena),
+                                 .arena_bytes = memory.mapped_bytes,
+                                 .pages_elsewhere = memory.pages_elsewhere };
+    for (uint32_t d = 0; d < r->pus; d++) {
+        DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, d, &place)));
+        uint32_t strangers = strangers_on(team, &place);
+        out->strangers = strangers > out->strangers ? strangers : out->strangers;
+    }
+    return DITTO_OK;
+}
+
+static ditto_status look_at_device(const ditto_strategy *strategy, uint32_t replica, uint32_t device,
+                                   ditto_device_info *out)
+{
+    const struct dti_team *team = strategy->base.team;
+    ditto_place place;
+    DTI_TRY(check_replica(team, replica));
+    const struct dti_replica *r = &team->replica[replica];
+    if (device >= r->crew->devices)
+        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u", device, replica, r->crew->devices);
+    DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, device, &place)));
+    const struct dti_device *d = &r->crew->device[device];
+    *out = (ditto_device_info){ .place = place,
+                                .strangers = strangers_on(team, &place),
+                                .thread_id = device == 0 ? r->tid : d->tid,
+                                .cpu = device == 0 ? r->cpu : d->cpu };
+    return DITTO_OK;
+}
+
+/* Helpers that were not read back on their PU. */
+static uint32_t astray(const ditto_strategy *strategy, uint32_t replica)
+{
+    const struct dti_crew *crew = strategy->base.team->replica[replica].crew;
+    uint32_t count = 0;
+    for (uint32_t d = 1; d < crew->devices && strategy->base.team->options.pin; d++)
+        count += crew->device[d].cpu != (int32_t)crew->device[d].pu.number;
+    return count;
+}
+
+static const char *binding_name(ditto_binding binding)
+{
+    static const char *const names[] = { "unknown", "bound", "preferred", "first-touch" };
+    return names[binding <= DITTO_BINDING_FIRST_TOUCH ? binding : DITTO_BINDING_UNKNOWN];
+}
+
+/* The PUs of a replica, "0-7,64-71". */
+static void write_pus(const ditto_strategy *strategy, uint32_t replica, char *buffer, size_t size)
+{
+    struct dti_text text = { buffer, size, 0 };
+    struct dti_list list = { .text = &text, .first = 1 };
+    for (uint32_t d = 0; d < ditto_placement_devices(strategy->placement, replica); d++)
+        dti_list_add(&list, dti_placement_pu(strategy->placement, replica, d)->is.number);
+    dti_list_end(&list);
+    dti_list_fit(&text);
+}
+
+static void describe_replica(const ditto_strategy *strategy, const ditto_replica_info *i, struct dti_text *text)
+{
+    char thread[24] = "caller", cpu[24] = "not bound", node[24] = "unknown", pus[32], shared[96] = "", away[64] = "";
+    const ditto_pu *pu = &i->place.pu;
+    uint32_t own = dti_team_threads_on(strategy->base.team, pu->number);
+    if (i->thread_id >= 0)
+        snprintf(thread, sizeof thread, "%d", (int)i->thread_id);
+    if (i->cpu >= 0)
+        snprintf(cpu, sizeof cpu, "%d", (int)i->cpu);
+    if (i->memory_node >= 0)
+        snprintf(node, sizeof node, "%d", (int)i->memory_node);
+    if (own > 1)
+        snprintf(shared, sizeof shared, ", PU shared by %u threads", own);
+    else if (i->strangers > 0)
+        snprintf(shared, sizeof shared, ", PU shared with %u thread%s of other strategies", i->strangers,
+                 i->strangers == 1 ? "" : "s");
+    if (astray(strategy, i->place.replica) > 0)
+        snprintf(away, sizeof away, ", %u helpers not on their PUs", astray(strategy, i->place.replica));
+    write_pus(strategy, i->place.replica, pus, sizeof pus);
+    dti_text_add(text, "%7u  %7u  %4d  %9s  %9s  %8s  %7u  %s on node %s, %llu pages elsewhere%s%s\n", i->place.replica,
+                 pu->package, pu->numa_node == DITTO_NO_NODE ? -1 : (int)pu->numa_node, pus, cpu, thread, i->devices,
+                 binding_name(i->binding), node, (unsigned long long)i->pages_elsewhere, shared, away);
+}
+
+/* What a user would not expect of the process's surroundings. */
+static void describe_limits(const ditto_strategy *strategy, struct dti_text *text)
+{
+    ditto_limits limits;
+    dti_limits_read("", dti_context_saved_mask(), &limits);
+    if (strategy->machine.cpu_quota > 0)
+        dti_text_add(text, "the process's control groups grant %.2f CPUs\n", strategy->machine.cpu_quota);
+    if (limits.memory_policy > DITTO_POLICY_DEFAULT && limits.memory_policy != DITTO_POLICY_LOCAL)
+        dti_text_add(
+            text, "the calling thread has a memory policy (numactl?) for nodes %s: ditto's memory does not follow it\n",
+            limits.policy_nodes);
+    if (limits.mbind_errno != 0)
+        dti_text_add(text, "mbind is refused: pages are placed by first touch%s\n",
+                     limits.numa_balancing > 0 ? ", and numa_balancing may move them" : "");
+}
+
+static ditto_status write_table(const ditto_strategy *strategy, struct dti_text *text)
+{
+    const struct dti_team *team = strategy->base.team;
+    const ditto_topology_counts *m = &strategy->machine;
+    dti_text_add(text, "%s strategy, %u replica%s on %u package%s, %u NUMA node%s, %u core%s, %u PU%s%s\n",
+                 strategy->kind->name, team->n, team->n == 1 ? "" : "s", m->packages, m->packages == 1 ? "" : "s",
+                 m->numa_nodes, m->numa_nodes == 1 ? "" : "s", m->cores, m->cores == 1 ? "" : "s", m->pus,
+                 m->pus == 1 ? "" : "s", team->crowded ? "; more threads than PUs: waiting threads yield" : "");
+    if (strategy->base.central)
+        dti_text_add(text, "variables have one copy, on NUMA node %u\n", strategy->base.parameter_node);
+    describe_limits(strategy, text);
+    dti_text_add(text, "replica  package  node        PUs    runs on    thread  devices  memory\n");
+    for (uint32_t i = 0; i < team->n; i++) {
+        ditto_replica_info info;
+        DTI_TRY(look_at(strategy, i, &info));
+        describe_replica(strategy, &info, text);
+    }
+    dti_input_describe(team, text);
+    return DITTO_OK;
+}
+
+ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_WHERE_IT_IS));
+    ditto_status status = look_at(strategy, replica, out);
+    dti_cross_leave(strategy->base.team, &frame);
+    return status;
+}
+
+ditto_status dti_strategy_describe(ditto_strategy *strategy, struct dti_text *text)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_WHERE_IT_IS));
+    ditto_status status = write_table(strategy, text);
+    dti_cross_leave(strategy->base.team, &frame);
+    return status;
+}
+
+ditto_status dti_strategy_device_info(ditto_strategy *strategy, uint32_t replica, uint32_t device,
+                                      ditto_device_info *out)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_WHERE_IT_IS));
+    ditto_status status = look_at_device(strategy, replica, device, out);
+    dti_cross_leave(strategy->base.team, &frame);
+    return status;
+}

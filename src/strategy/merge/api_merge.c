@@ -1,0 +1,72 @@
+/* src/strategy/merge/api_merge.c - include/ditto/merge.h: check, then call. */
+#include "strategy/merge/merge.h"
+
+static ditto_status check_function(bool given, const char *what)
+{
+    if (given)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is %s", what);
+}
+
+static ditto_status check_tensors(const ditto_tensor *arguments, uint32_t count)
+{
+    size_t bytes;
+    if (count > DITTO_MAX_MERGE_ARGUMENTS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%u arguments: the most is %d", count, DITTO_MAX_MERGE_ARGUMENTS);
+    if (count != 0)
+        DTI_TRY(dti_not_null(arguments, "arguments"));
+    for (uint32_t k = 0; k < count; k++) {
+        ditto_status status = dti_tensor_check(&arguments[k], &bytes);
+        if (status == DITTO_OK)
+            status = dti_buffer_check(arguments[k].data, bytes, arguments[k].dtype, "data");
+        DTI_TRY_OF(status, "arguments[%u]", k);
+    }
+    return DITTO_OK;
+}
+
+ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function, void *user, const ditto_tensor *arguments,
+                              uint32_t count, const ditto_value **result)
+{
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(check_function(function != NULL, "what is called once, in cross-replica context"));
+    DTI_TRY(check_tensors(arguments, count));
+    return dti_merge_call(r, &(struct dti_merge){ "ditto_merge_call", function, user, count, false, NULL }, arguments,
+                          result);
+}
+
+ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn function, void *user,
+                                   const ditto_value *const *arguments, uint32_t count,
+                                   const ditto_update_options *options, ditto_value **results)
+{
+    ditto_update_options known;
+    DTI_ENTER();
+    DTI_HOLD_VARIABLE(variable);
+    DTI_TRY(dti_context_check_cross(variable->team));
+    DTI_TRY(check_function(function != NULL, "what is called on every copy"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_update_options"));
+    if (count > DITTO_MAX_MERGE_ARGUMENTS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%u arguments: the most is %d", count, DITTO_MAX_MERGE_ARGUMENTS);
+    if (count != 0)
+        DTI_TRY(dti_not_null(arguments, "arguments"));
+    if (known.ungrouped)
+        DTI_TRY(dti_not_null(results, "results"));
+    DTI_TRY(dti_update_across(variable, &(struct dti_update_wish){ function, user, count }, arguments,
+                              known.ungrouped ? results : NULL));
+    if (results != NULL && !known.ungrouped)
+        *results = NULL;
+    return DITTO_OK;
+}
+
+ditto_status ditto_update(ditto_replica *self, ditto_variable *variable, ditto_update_fn function, void *user,
+                          const ditto_tensor *arguments, uint32_t count, ditto_tensor *result)
+{
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    DTI_HOLD_OWN_VARIABLE(r, variable);
+    DTI_TRY(check_function(function != NULL, "what is called on every copy"));
+    DTI_TRY(check_tensors(arguments, count));
+    return dti_update_here(r, variable, &(struct dti_update_wish){ function, user, count }, arguments, result);
+}

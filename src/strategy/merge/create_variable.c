@@ -1,0 +1,72 @@
+/* src/strategy/merge/create_variable.c - one variable, created by all replicas inside a run: include/ditto/variable.h. */
+#include "values/make_value.h"
+#include "strategy/merge/merge.h"
+#include "vars/vars.h"
+
+#include <string.h>
+
+/* What replica 0 passes. */
+struct creating {
+    const ditto_tensor *initial;
+    const ditto_variable_options *options;
+};
+
+/* All replicas create the same one. Whose contents it gets is fixed, so those may differ. */
+static ditto_status check_alike(const ditto_strategy *strategy)
+{
+    const struct dti_merge_part *part = strategy->merging;
+    char own[DTI_SPEC_WORDS], first[DTI_SPEC_WORDS];
+    for (uint32_t i = 1; i < strategy->base.team->n; i++) {
+        bool same_name = strcmp(part[i].name, part[0].name) == 0;
+        if (same_name && dti_spec_equal(part[i].arguments, part[0].arguments))
+            continue;
+        dti_spec_words(part[i].arguments, own);
+        dti_spec_words(part[0].arguments, first);
+        return DTI_FAIL(DITTO_ERR_DIVERGED,
+                        "replica %u creates the variable \"%s\"%s%s, replica 0 \"%s\"%s%s: create the same "
+                        "ones, in the same order",
+                        i, part[i].name, same_name ? ", " : "", same_name ? own : "", part[0].name,
+                        same_name ? ", " : "", same_name ? first : "");
+    }
+    return DITTO_OK;
+}
+
+/* A merge function. */
+static ditto_status create(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                           ditto_value **result)
+{
+    const struct creating *c = user;
+    ditto_variable *variable;
+    (void)arguments;
+    (void)count;
+    DTI_TRY(check_alike(strategy));
+    DTI_TRY(DTI_OWN(ditto_variable_create(strategy, c->initial, c->options, &variable)));
+    ditto_status status = dti_value_make_variable(strategy, variable, result);
+    if (status != DITTO_OK)
+        (void)DTI_OWN(ditto_variable_destroy(variable));
+    return status;
+}
+
+ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *initial,
+                                   const ditto_variable_options *options, ditto_variable **out)
+{
+    ditto_variable_options known; /* the name is read here, so the struct is checked here */
+    struct creating creating = { initial, &known };
+    struct dti_merge merge = { "ditto_create_variable", create, &creating, 0, false, NULL };
+    const ditto_value *made;
+    size_t bytes;
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(dti_not_null(initial, "initial"));
+    DTI_TRY(dti_tensor_check(initial, &bytes));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_variable_options"));
+    known.struct_size = sizeof known;
+    if (dti_run_call_here() != NULL) /* else it is the default strategy's, and alone */
+        r->team->strategy->merging[r->id].name = dti_variable_name(&known);
+    DTI_TRY(dti_merge_call(r, &merge, initial, &made));
+    *out = made->variable;
+    return DITTO_OK;
+}

@@ -1,0 +1,169 @@
+/* src/strategy/merge/merge.c - merge_call: all replicas pause, and replica 0 calls one function in cross-replica context. */
+#include "strategy/merge/merge.h"
+#include "values/make_value.h"
+
+/* What the last merge function of the default strategy's plain replica gave: each thread has its own. */
+static _Thread_local ditto_value *plain_merged;
+
+/* Views of what the replicas gave: they pause, so it stays where it is. */
+static ditto_status view_argument(ditto_strategy *strategy, uint32_t k, ditto_value **out)
+{
+    ditto_value *value;
+    DTI_TRY(dti_value_make(strategy, DITTO_PER_REPLICA, &value));
+    for (uint32_t i = 0; i < strategy->base.team->n; i++) {
+        value->part[i] = strategy->merging[i].arguments[k];
+        ditto_status status = dti_check_alike(&value->part[0], &value->part[i], i);
+        if (status != DITTO_OK)
+            return dti_value_finish(value, status, out);
+    }
+    *out = value;
+    return DITTO_OK;
+}
+
+static ditto_status view_arguments(ditto_strategy *strategy, uint32_t count, ditto_value **arguments)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        ditto_status status = view_argument(strategy, k, &arguments[k]);
+        if (status == DITTO_OK)
+            continue;
+        while (k-- > 0)
+            dti_value_drop(arguments[k]);
+        return status;
+    }
+    return DITTO_OK;
+}
+
+static bool is_argument(ditto_value *const *arguments, uint32_t count, const ditto_value *value)
+{
+    uint32_t k = 0;
+    while (k < count && arguments[k] != value)
+        k++;
+    return k < count;
+}
+
+/* INVALID if a plain value in the result refers to a local array of a function that has returned. */
+static ditto_status check_not_gone(const ditto_value *v, const void *frame)
+{
+    if (v->kind == DITTO_PLAIN && dti_is_gone_below(frame, v->plain.data))
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "what the merge function gave refers to a local array of its own, which is gone: "
+                        "ditto_strategy_value copies nothing, so give it memory that stays");
+    for (uint32_t i = 0; i < v->members; i++)
+        DTI_TRY(check_not_gone(v->member[i].value, frame));
+    return DITTO_OK;
+}
+
+/* In the frame of a merge function. What it gives is the call's own. */
+static DTI_GUARDED ditto_status call_function(ditto_strategy *strategy, const struct dti_merge *merge,
+                                              ditto_value *const *arguments, ditto_value **result)
+{
+    uint32_t serial = dti_error_serial;
+    DTI_GUARD("a merge function");
+    ditto_status status = merge->function(strategy, arguments, merge->count, merge->user, result);
+    DTI_GUARD_END();
+    status = dti_function_status(status, serial, "the merge function");
+    if (status == DITTO_OK && *result != NULL)
+        status = dti_value_check_own(*result, strategy, "what the merge function gave");
+    if (status == DITTO_OK && *result != NULL)
+        status = check_not_gone(*result, __builtin_frame_address(0));
+    if (*result != NULL && is_argument(arguments, merge->count, *result))
+        (void)dti_value_keep(*result);
+    if (status == DITTO_OK)
+        return DITTO_OK;
+    dti_value_drop(*result); /* also with an error it is the call's own */
+    *result = NULL;
+    return status;
+}
+
+/* `turn`: this call took the team's turn, where the run has not. */
+static ditto_status work_alone(ditto_strategy *strategy, const struct dti_merge *merge, bool turn, ditto_value **result)
+{
+    ditto_value *arguments[DITTO_MAX_MERGE_ARGUMENTS];
+    struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
+    DTI_TRY(view_arguments(strategy, merge->count, arguments));
+    dti_frame_push_cross(&frame, strategy->base.team);
+    frame.entries = 1;
+    frame.merges = true;
+    frame.has_turn = turn;
+    ditto_status status = call_function(strategy, merge, arguments, result);
+    dti_frame_pop(&frame);
+    for (uint32_t k = 0; k < merge->count; k++)
+        dti_value_drop(arguments[k]);
+    return status;
+}
+
+/* Replica 0. Its peers wait for the end of the pause alone, so it comes in any case. */
+static ditto_status lead(struct dti_replica *r, const struct dti_merge *merge, ditto_value **merged)
+{
+    if (!dti_pause_begin(r))
+        return dti_team_stop_status(r->team);
+    ditto_value *nothing = NULL;
+    if (merge->silent)
+        merged = &nothing;
+    dti_value_drop(*merged);
+    *merged = NULL;
+    ditto_status status = work_alone(r->team->strategy, merge, false, merged);
+    if (status != DITTO_OK)
+        dti_team_stop(r->team);
+    dti_pause_end(r);
+    return status;
+}
+
+void dti_merge_forget_plain(void)
+{
+    dti_value_drop(plain_merged);
+    plain_merged = NULL;
+}
+
+static ditto_status merge_plain(const struct dti_merge *merge, const ditto_tensor *arguments,
+                                const ditto_value **result)
+{
+    ditto_strategy *strategy = dti_default_strategy();
+    if (strategy == NULL)
+        return dti_error_get()->status;
+    dti_merge_forget_plain();
+    bool taken = dti_team_take_turn(strategy->base.team); /* its one place for arguments */
+    strategy->merging[0].arguments = arguments;
+    ditto_status status = work_alone(strategy, merge, taken, &plain_merged);
+    dti_team_give_turn(strategy->base.team, taken);
+    if (status == DITTO_OK && result != NULL)
+        *result = plain_merged;
+    return status;
+}
+
+ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge, const ditto_tensor *arguments,
+                            const ditto_value **result)
+{
+    const struct dti_run_call *call = dti_run_call_here();
+    ditto_strategy *strategy = r->team->strategy;
+    if (call == NULL)
+        return merge_plain(merge, arguments, result);
+    struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
+    ditto_value **merged = &strategy->merged[call->level];
+    struct dti_same same = { .name = merge->name,
+                             .object = merge->object,
+                             .arguments = merge->count,
+                             .hash = (uint64_t)(uintptr_t)merge->function };
+    if (r->crew != NULL && r->crew->outstanding)
+        DTI_TRY(dti_crew_join(r));
+    strategy->merging[r->id].arguments = arguments;
+    if (r->id == 0)
+        dti_pause_announce(r);
+    ditto_status status = dti_sync_meet(r, &same, &deadline);
+    if (status != DITTO_OK) {
+        dti_pause_refuse(r);
+        return status;
+    }
+    dti_trace_begin(r, DTI_TRACE_PAUSE, "pause");
+    if (r->id == 0)
+        status = lead(r, merge, merged);
+    else if (!dti_pause_serve(r))
+        status = dti_team_stop_status(r->team);
+    dti_trace_end(r, 0);
+    DTI_TRY(status);
+    if (dti_stopped(&r->team->stop))
+        return dti_team_stop_status(r->team);
+    if (result != NULL)
+        *result = *merged;
+    return DITTO_OK;
+}

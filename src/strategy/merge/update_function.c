@@ -1,0 +1,345 @@
+/* src/strategy/merge/update_function.c - functions on the copies of a variable, in update context. */
+#include "values/values.h"
+#include "values/make_value.h"
+#include "strategy/merge/merge.h"
+#include "vars/vars.h"
+
+#include <string.h>
+
+/* On the thread of a copy's replica. *result is a view of the function's own memory; dtype 0: none. */
+static DTI_GUARDED ditto_status call_function(struct dti_replica *r, ditto_variable *v,
+                                              const struct dti_update_wish *wish, const ditto_tensor *arguments,
+                                              ditto_tensor *result)
+{
+    ditto_tensor copy = v->spec;
+    struct dti_frame frame;
+    size_t bytes;
+    copy.data = dti_component(v, r->id);
+    *result = (ditto_tensor){ .data = NULL };
+    struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_UPDATE, r, NULL);
+    frame.object = v;
+    uint32_t serial = dti_error_serial;
+    DTI_GUARD("the function of an update");
+    ditto_status status = wish->function(&copy, arguments, wish->count, wish->user, result);
+    DTI_GUARD_END();
+    dti_frame_leave(&frame, saved);
+    DTI_TRY(dti_function_status(status, serial, "the function of an update of \"%s\"", v->name));
+    if (result->dtype == 0)
+        return DITTO_OK;
+    if (DTI_IS_GONE(result->data))
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the result of the update of \"%s\" is a local array of the function, which is gone when that has "
+            "returned: give memory that stays",
+            v->name);
+    DTI_TRY(dti_tensor_check(result, &bytes));
+    return dti_buffer_check(result->data, bytes, result->dtype, "the update's result");
+}
+
+/* -- cross-replica context -- */
+
+struct updating {
+    ditto_variable *variable;
+    const struct dti_update_wish *wish;
+    const ditto_value *const *arguments;
+    ditto_value *results; /* NULL: grouped */
+};
+
+static ditto_status check_argument(const ditto_value *argument)
+{
+    if (argument->kind == DITTO_NEST || argument->kind == DITTO_SLICES)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s is no argument of an update: give tensors",
+                        dti_value_kind_words(argument->kind));
+    return DITTO_OK;
+}
+
+/* Whether the argument's values may differ between replicas. With the turn. */
+static bool is_per_replica(const ditto_value *argument)
+{
+    if (argument->kind == DITTO_VARIABLE)
+        return !argument->variable->mirrored || argument->variable->may_differ;
+    return argument->kind == DITTO_PER_REPLICA;
+}
+
+/* If an argument has a value for each replica, makes sure that there is a copy for each replica. With the
+ * turn. */
+static ditto_status prepare(const struct updating *u)
+{
+    ditto_variable *v = u->variable;
+    bool each = false;
+    for (uint32_t k = 0; k < u->wish->count; k++)
+        each |= is_per_replica(u->arguments[k]);
+    if (each)
+        DTI_TRY(dti_variable_check_each(v));
+    DTI_TRY(dti_variable_check_whole(v, "an update of"));
+    return each && v->mirrored ? dti_variable_split(v) : DITTO_OK;
+}
+
+static ditto_status keep_result(const struct updating *u, uint32_t replica, const ditto_tensor *result)
+{
+    void *data;
+    size_t bytes = ditto_tensor_bytes(result);
+    ditto_tensor *part = &u->results->part[replica];
+    *part = *result;
+    part->device = 0;
+    DTI_TRY(dti_component_take(&u->variable->team->strategy->locker[replica], bytes, &u->results->component[replica],
+                               &data));
+    if (bytes != 0)
+        memcpy(data, result->data, bytes);
+    part->data = data;
+    return DITTO_OK;
+}
+
+static ditto_status update_copy(struct dti_replica *r, void *context)
+{
+    const struct updating *u = context;
+    ditto_tensor arguments[DITTO_MAX_MERGE_ARGUMENTS], result;
+    if (u->results != NULL)
+        u->results->part[r->id] = (ditto_tensor){ .data = NULL };
+    dti_changed(u->variable, r->id);
+    if (!dti_owns_copy(u->variable, r->id))
+        return DITTO_OK;
+    for (uint32_t k = 0; k < u->wish->count; k++)
+        DTI_TRY(dti_look_component(u->arguments[k], r->id, &arguments[k]));
+    DTI_TRY(call_function(r, u->variable, u->wish, arguments, &result));
+    return u->results != NULL && result.dtype != 0 ? keep_result(u, r->id, &result) : DITTO_OK;
+}
+
+/* A replica without a copy has its copy's result. */
+static ditto_status complete(const ditto_variable *v, ditto_value *results, bool *any)
+{
+    uint32_t n = v->team->n;
+    const ditto_tensor *first = &results->part[v->copy[0].owner];
+    *any = first->dtype != 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const ditto_tensor *own = &results->part[dti_copy_of(v, i)->owner];
+        if ((own->dtype != 0) != *any)
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "the update gave a result for some copies of \"%s\" and none for others: it is for all or none",
+                v->name);
+        if (*any)
+            DTI_TRY(dti_check_alike(first, own, i));
+        results->part[i] = *own;
+    }
+    return DITTO_OK;
+}
+
+static ditto_status run_updates(struct updating *u)
+{
+    struct dti_team *team = u->variable->team;
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = prepare(u);
+    if (status == DITTO_OK) {
+        dti_team_note_host(team);
+        status = dti_team_run(team, update_copy, u, DITTO_FOREVER);
+        dti_team_renew(team); /* it uses no collective: nothing else has to be renewed */
+    }
+    dti_cross_leave(team, &frame);
+    return status;
+}
+
+ditto_status dti_update_across(ditto_variable *v, const struct dti_update_wish *wish,
+                               const ditto_value *const *arguments, ditto_value **results)
+{
+    struct updating u = { v, wish, arguments, NULL };
+    bool any = false;
+    DTI_LEAVES_GATES(held);
+    for (uint32_t k = 0; k < wish->count; k++) {
+        DTI_TRY(dti_value_hold_item(arguments[k], v->team->strategy, "arguments", k, &held));
+        DTI_TRY_OF(check_argument(arguments[k]), "arguments[%u]", k);
+    }
+    if (results == NULL)
+        return run_updates(&u);
+    DTI_TRY(dti_value_make(v->team->strategy, DITTO_PER_REPLICA, &u.results));
+    ditto_status status = run_updates(&u);
+    if (status == DITTO_OK)
+        status = complete(v, u.results, &any);
+    if (status == DITTO_OK && any) {
+        *results = u.results;
+        return DITTO_OK;
+    }
+    dti_value_drop(u.results);
+    if (status == DITTO_OK)
+        *results = NULL;
+    return status;
+}
+
+/* -- replica context -- */
+
+/* A copy of a result in this replica's own memory. */
+static ditto_status copy_result(struct dti_replica *r, const ditto_tensor *from, ditto_tensor *to)
+{
+    void *data;
+    size_t bytes = ditto_tensor_bytes(from);
+    DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE, &data));
+    if (bytes != 0)
+        memcpy(data, from->data, bytes);
+    *to = *from;
+    to->data = data;
+    to->device = 0;
+    return DITTO_OK;
+}
+
+/* The copy that this replica owns, if it does; its result is left where others find it. */
+static ditto_status update_own(struct dti_replica *r, ditto_variable *v, const struct dti_update_wish *wish,
+                               const ditto_tensor *arguments)
+{
+    struct dti_merge_part *mine = &r->team->strategy->merging[r->id];
+    ditto_tensor result = { .data = NULL };
+    dti_changed(v, r->id);
+    if (r->id == 0 && v->mirrored && v->own_copies) /* the others read this in later calls alone */
+        dti_variable_set_may_differ(v);
+    if (dti_owns_copy(v, r->id)) {
+        const ditto_tensor *used = v->own_copies ? arguments : r->team->strategy->merging[0].arguments;
+        DTI_TRY(call_function(r, v, wish, used, &result));
+        if (result.dtype != 0)
+            DTI_TRY(copy_result(r, &result, &mine->result));
+    }
+    if (result.dtype == 0)
+        mine->result = result;
+    return DITTO_OK;
+}
+
+/* The same of a result in another replica's memory, which that replica gives back when the run is stopped and
+ * nobody is inside. */
+static ditto_status copy_theirs(struct dti_replica *r, const ditto_tensor *from, ditto_tensor *to)
+{
+    if (!dti_go_inside(r))
+        return dti_team_stop_status(r->team);
+    ditto_status status = copy_result(r, from, to);
+    dti_go_outside(r);
+    return status;
+}
+
+/* The update cannot be completed on this replica, so it is not on any. */
+static ditto_status end_update(struct dti_replica *r, ditto_status status)
+{
+    dti_team_stop(r->team);
+    return dti_leave(r, status);
+}
+
+static bool any_result(const ditto_variable *v)
+{
+    bool any = false;
+    for (uint32_t c = 0; c < v->copies; c++)
+        any |= v->team->strategy->merging[v->copy[c].owner].result.dtype != 0;
+    return any;
+}
+
+/* What the owner of this replica's copy has left. A further meeting keeps it there until all have taken it. */
+static ditto_status share_result(struct dti_replica *r, const ditto_variable *v, const struct dti_same *same,
+                                 ditto_tensor *result)
+{
+    struct dti_merge_part *merging = r->team->strategy->merging;
+    struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
+    const ditto_tensor *theirs = &merging[dti_copy_of(v, r->id)->owner].result;
+    ditto_tensor own = { .data = NULL };
+    if (!any_result(v)) {
+        if (result != NULL)
+            *result = own;
+        return DITTO_OK;
+    }
+    if (dti_owns_copy(v, r->id))
+        own = *theirs;
+    else if (result != NULL && theirs->dtype != 0) {
+        ditto_status copied = copy_theirs(r, theirs, &own);
+        if (copied != DITTO_OK)
+            return end_update(r, copied);
+    }
+    ditto_status status = dti_sync_meet(r, same, &deadline); /* after an error nobody is at a result */
+    if (status == DITTO_OK && result != NULL)
+        *result = own;
+    else
+        dti_replica_free(r, own.data);
+    return status;
+}
+
+static ditto_status update_plain(struct dti_replica *r, ditto_variable *v, const struct dti_update_wish *wish,
+                                 const ditto_tensor *arguments, ditto_tensor *result)
+{
+    ditto_tensor found, copy = { .data = NULL };
+    dti_changed(v, r->id);
+    DTI_TRY(call_function(r, v, wish, arguments, &found));
+    if (result != NULL && found.dtype != 0)
+        DTI_TRY(copy_result(r, &found, &copy));
+    if (result != NULL)
+        *result = copy;
+    return DITTO_OK;
+}
+
+/* -- the split before the first update in which each replica gives its own arguments -- */
+
+/* A merge function, during which all replicas pause. If there is no memory, the run does not end: every
+ * replica finds afterwards that the copies are shared as before. */
+static ditto_status split_in_pause(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                                   ditto_value **result)
+{
+    ditto_variable *v = user;
+    struct dti_team *team = strategy->base.team;
+    struct dti_frame frame;
+    (void)arguments, (void)count, (void)result;
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = dti_variable_split(v);
+    dti_cross_leave(team, &frame);
+    return status == DITTO_ERR_NO_MEMORY ? DITTO_OK : status;
+}
+
+/* For a variable without aggregation whose copies are shared. Returns NO_MEMORY, on all replicas, if they
+ * still are. */
+static ditto_status split_here(struct dti_replica *r, ditto_variable *v)
+{
+    struct dti_merge merge = {
+        .name = "ditto_update", .function = split_in_pause, .user = v, .silent = true, .object = v->name
+    };
+    DTI_TRY(dti_variable_check_each(v));
+    DTI_TRY(dti_merge_call(r, &merge, NULL, NULL));
+    if (v->own_copies)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_NO_MEMORY,
+                    "no memory for a copy of \"%s\", %zu bytes, for each replica: nothing was updated, and the copies "
+                    "are shared as before",
+                    v->name, v->bytes);
+}
+
+static bool needs_split(const ditto_variable *v)
+{
+    return v->mirrored && v->aggregation == DITTO_AGGREGATE_NONE && !v->own_copies && v->team->n > 1;
+}
+
+ditto_status dti_update_here(struct dti_replica *r, ditto_variable *v, const struct dti_update_wish *wish,
+                             const ditto_tensor *arguments, ditto_tensor *result)
+{
+    struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
+    struct dti_same same = {
+        .name = "ditto_update", .object = v->name, .arguments = wish->count, .hash = (uint64_t)(uintptr_t)wish->function
+    };
+    if (needs_split(v))
+        DTI_TRY(split_here(r, v));
+    DTI_TRY(dti_variable_check_whole(v, "an update of"));
+    if (dti_run_call_here() == NULL)
+        return update_plain(r, v, wish, arguments, result);
+    /* The result of the previous update stays until all have met, because a slower replica may still look at
+     * it. */
+    r->team->strategy->merging[r->id].arguments = arguments;
+    DTI_TRY(dti_sync_meet(r, &same, &deadline));
+    /* If copies are shared, a replica on another node than replica 0's works with replica 0's arguments, and
+     * replica 0 must not leave meanwhile. All other replicas work with their own arguments, so no replica has
+     * to wait for their functions, which may take any time. */
+    bool borrows = !v->own_copies && r->id != 0 && dti_owns_copy(v, r->id) && wish->count != 0;
+    if (borrows && !dti_go_inside(r))
+        return dti_leave(r, dti_team_stop_status(r->team));
+    ditto_status status = update_own(r, v, wish, arguments);
+    if (borrows)
+        dti_go_outside(r);
+    if (status != DITTO_OK)
+        return end_update(r, status);
+    deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
+    status = dti_sync_meet(r, &same, &deadline);
+    if (status != DITTO_OK) { /* nobody is at this replica's result any more */
+        dti_replica_free(r, r->team->strategy->merging[r->id].result.data);
+        return status;
+    }
+    return share_result(r, v, &same, result);
+}

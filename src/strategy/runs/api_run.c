@@ -1,0 +1,173 @@
+/* src/strategy/runs/api_run.c - include/ditto/run.h: check, then call. */
+#include "values/values.h"
+#include "values/make_value.h"
+#include "strategy/runs/result.h"
+
+#include <string.h>
+
+/* -- cross-replica context -- */
+
+/* Ops that values are reduced by, and no result twice. */
+static ditto_status check_wishes(const ditto_run_options *options)
+{
+    DTI_TRY(dti_not_null(options->reduce, "reduce"));
+    for (uint32_t i = 0; i < options->num_reduce; i++) {
+        const char *name = options->reduce[i].name != NULL ? options->reduce[i].name : "";
+        if (options->reduce[i].op < DITTO_SUM || options->reduce[i].op > DITTO_PROD)
+            return DTI_FAIL(DITTO_ERR_RANGE, "reduce[%u].op = %d: SUM, MEAN, MIN, MAX or PROD", i,
+                            (int)options->reduce[i].op);
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(options->reduce[k].name != NULL ? options->reduce[k].name : "", name) == 0)
+                return DTI_FAIL(DITTO_ERR_INVALID, "reduce names the result \"%s\" twice", name);
+    }
+    return DITTO_OK;
+}
+
+static ditto_status read_options(const ditto_run_options *given, ditto_run_options *known)
+{
+    DTI_TRY(dti_options_copy(known, sizeof *known, given, "ditto_run_options"));
+    if ((unsigned)known->dynamic_batch > DITTO_OFF)
+        return DTI_FAIL(DITTO_ERR_RANGE, "dynamic_batch = %d is not a value of its enum", (int)known->dynamic_batch);
+    return known->num_reduce != 0 ? check_wishes(known) : DITTO_OK;
+}
+
+ditto_status ditto_strategy_run_values(ditto_strategy *strategy, ditto_replica_fn function, void *user,
+                                       const ditto_value *arguments, const ditto_run_options *options,
+                                       ditto_value **result)
+{
+    ditto_run_options known;
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    if (function == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what every replica runs");
+    DTI_TRY(read_options(options, &known));
+    struct dti_run_call wish = {
+        .function = function, .argument = user, .values = arguments, .returns = true, .wanted = result != NULL
+    };
+    return dti_strategy_run_values(strategy, &wish, &known, NULL, result);
+}
+
+ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *iterator, uint64_t steps,
+                                      ditto_step_fn function, void *user, const ditto_run_options *options,
+                                      uint64_t *steps_done, ditto_value **result)
+{
+    ditto_run_options known;
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_HOLD_ITERATOR(iterator);
+    if (function == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what every replica runs on every batch");
+    DTI_TRY(read_options(options, &known));
+    struct dti_run_call wish = { .argument = user,
+                                 .returns = true,
+                                 .wanted = result != NULL,
+                                 .step = function,
+                                 .iterator = iterator,
+                                 .steps = steps,
+                                 .same_batches = known.dynamic_batch == DITTO_OFF };
+    return dti_strategy_run_values(strategy, &wish, &known, steps_done, result);
+}
+
+/* -- replica context -- */
+
+const ditto_value *ditto_arguments(const ditto_replica *self)
+{
+    const struct dti_run_call *call = dti_self_in("ditto_arguments", self) != NULL ? dti_run_call_here() : NULL;
+    return call != NULL ? call->values : NULL;
+}
+
+ditto_status ditto_argument(ditto_replica *self, const char *path, ditto_tensor *out)
+{
+    DTI_ENTER();
+    const struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(dti_not_null(out, "out"));
+    const struct dti_run_call *call = dti_run_call_here();
+    if (call == NULL || call->values == NULL)
+        return DTI_FAIL(DITTO_ERR_NOT_FOUND, "this run was given no arguments: pass them to ditto_strategy_run_values");
+    const ditto_value *found = dti_value_find(call->values, path);
+    if (found == NULL)
+        return dti_fail_no_member(call->values, path, "argument");
+    return dti_look_component(found, r->id, out);
+}
+
+static ditto_status make_room(ditto_replica *self, const char *name, ditto_tensor *tensor)
+{
+    struct dti_results *results;
+    struct dti_result *result;
+    size_t bytes;
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(dti_not_null(tensor, "tensor"));
+    DTI_TRY(dti_tensor_check(tensor, &bytes));
+    DTI_TRY(dti_result_place(r, name, DITTO_PER_REPLICA, &results, &result));
+    DTI_TRY(dti_component_take(results->locker, bytes, &result->component, &tensor->data));
+    tensor->device = 0;
+    result->tensor = *tensor;
+    dti_result_done(results, result);
+    return DITTO_OK;
+}
+
+ditto_status ditto_return_room(ditto_replica *self, const char *name, ditto_tensor *tensor)
+{
+    DTI_ENTER();
+    return make_room(self, name, tensor);
+}
+
+static ditto_status return_copy(ditto_replica *self, const char *name, const ditto_tensor *tensor)
+{
+    size_t bytes;
+    DTI_TRY(dti_not_null(tensor, "tensor"));
+    DTI_TRY(dti_tensor_check(tensor, &bytes));
+    DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
+    ditto_tensor room = *tensor;
+    DTI_TRY(make_room(self, name, &room));
+    if (bytes != 0)
+        memcpy(room.data, tensor->data, bytes);
+    return DITTO_OK;
+}
+
+ditto_status ditto_return(ditto_replica *self, const char *name, const ditto_tensor *tensor)
+{
+    DTI_ENTER();
+    return return_copy(self, name, tensor);
+}
+
+ditto_status ditto_return_f64(ditto_replica *self, const char *name, double number)
+{
+    DTI_ENTER();
+    return return_copy(self, name, &(ditto_tensor){ .data = &number, .dtype = DITTO_F64 });
+}
+
+ditto_status ditto_return_variable(ditto_replica *self, const char *name, ditto_variable *variable)
+{
+    struct dti_results *results;
+    struct dti_result *result;
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    DTI_HOLD_OWN_VARIABLE(r, variable);
+    DTI_TRY(dti_variable_check_whole(variable, "the value of"));
+    DTI_TRY(dti_result_place(r, name, DITTO_VARIABLE, &results, &result));
+    result->variable = variable;
+    dti_result_done(results, result);
+    return DITTO_OK;
+}
+
+ditto_status ditto_return_slices(ditto_replica *self, const char *name, const ditto_slices *slices, size_t dense_rows)
+{
+    struct dti_results *results;
+    struct dti_result *result;
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(dti_not_null(slices, "slices"));
+    DTI_TRY(dti_slices_check(slices, dense_rows, r->id));
+    DTI_TRY(dti_result_place(r, name, DITTO_SLICES, &results, &result));
+    result->dense_rows = dense_rows;
+    DTI_TRY(dti_slices_copy(results->locker, slices, &result->component, &result->tensor, &result->index));
+    dti_result_done(results, result);
+    return DITTO_OK;
+}

@@ -1,0 +1,131 @@
+/* src/strategy/runs/next_value.c - batches as distributed values, and what a strategy tells of its iterators. */
+#include "strategy/strategy.h"
+
+#include "values/make_value.h"
+
+#include <stdlib.h>
+
+/* -- values -- */
+
+struct taking {
+    ditto_iterator *iterator;
+    ditto_batch *batch; /* [replicas] */
+    _Atomic uint32_t with_rows;
+};
+
+/* A replica whose queue has ended, in whatever way, has a batch of no rows where others still have some: an error is not lost, it comes
+ * again. */
+static ditto_status take_own(struct dti_replica *r, void *argument)
+{
+    struct taking *t = argument;
+    ditto_status status = dti_iterator_next(r, t->iterator, &t->batch[r->id]);
+    if (status == DITTO_OK)
+        atomic_fetch_add_explicit(&t->with_rows, 1, memory_order_relaxed); /* read when the run is over */
+    else if (!dti_iterator_has_ended(t->iterator, r->id))
+        return status;
+    else
+        dti_iterator_describe_empty(t->iterator, &t->batch[r->id]);
+    return DITTO_OK;
+}
+
+static ditto_status take_end(struct dti_replica *r, void *argument)
+{
+    const struct taking *t = argument;
+    return dti_iterator_next(r, t->iterator, &t->batch[r->id]);
+}
+
+static ditto_status take_all(ditto_strategy *strategy, ditto_iterator *iterator, ditto_batch *batch)
+{
+    struct dti_frame frame;
+    struct taking taking = { iterator, batch, 0 };
+    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = dti_meeting_run(strategy, take_own, &taking);
+    if (status == DITTO_OK && atomic_load_explicit(&taking.with_rows, memory_order_relaxed) == 0)
+        status = dti_meeting_run(strategy, take_end, &taking); /* all have ended: how */
+    dti_cross_leave(strategy->base.team, &frame);
+    return status;
+}
+
+/* Component k of all replicas' batches, copied by each: the queue's slots are not the value's to keep. */
+static ditto_status make_component(ditto_strategy *strategy, const ditto_batch *batch, uint32_t k, ditto_tensor *part,
+                                   ditto_value **out)
+{
+    ditto_value *value;
+    for (uint32_t r = 0; r < strategy->base.team->n; r++)
+        part[r] = batch[r].component[k];
+    DTI_TRY(dti_value_make(strategy, DITTO_PER_REPLICA, &value));
+    return dti_value_finish(value, dti_make_from_tensors(value, part, 1), out);
+}
+
+static ditto_status make_value(ditto_strategy *strategy, const ditto_batch *batch, ditto_tensor *part,
+                               ditto_value **out)
+{
+    ditto_value *nest, *member;
+    char name[16];
+    ditto_status status = DITTO_OK;
+    if (batch[0].components == 1)
+        return make_component(strategy, batch, 0, part, out);
+    DTI_TRY(dti_value_make(strategy, DITTO_NEST, &nest));
+    for (uint32_t k = 0; k < batch[0].components && status == DITTO_OK; k++) {
+        dti_number_name(name, k);
+        status = make_component(strategy, batch, k, part, &member);
+        if (status == DITTO_OK)
+            status = dti_nest_add(nest, name, member);
+    }
+    return dti_value_finish(nest, status, out);
+}
+
+static ditto_status check_across(const struct dti_team *team)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (top != NULL && top->kind == DTI_CONTEXT_REPLICA && top->team == team)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "called on replica %u's thread, but this takes the batches of all replicas: inside a run each "
+                        "replica takes its own with ditto_next, of an iterator that is used in this way alone",
+                        top->replica->id);
+    return dti_context_check_cross(team);
+}
+
+ditto_status dti_input_next_value(ditto_iterator *iterator, ditto_value **out)
+{
+    ditto_strategy *strategy = dti_iterator_team(iterator)->strategy;
+    uint32_t n = strategy->base.team->n;
+    DTI_TRY(check_across(strategy->base.team));
+    DTI_TRY(dti_iterator_claim(iterator, DTI_USE_CROSS));
+    ditto_batch *batch = malloc(n * sizeof *batch);
+    ditto_tensor *part = malloc(n * sizeof *part);
+    ditto_status status = batch != NULL && part != NULL
+                              ? take_all(strategy, iterator, batch)
+                              : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the batches of %u replicas", n);
+    if (status == DITTO_OK)
+        status = make_value(strategy, batch, part, out);
+    free(batch);
+    free(part);
+    return status;
+}
+
+/* -- reports -- */
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole != 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+void dti_input_describe(const struct dti_team *team, struct dti_text *text)
+{
+    uint32_t number = 0;
+    for (const ditto_iterator *it = NULL; (it = dti_iterator_after(team, it)) != NULL; number++) {
+        ditto_input_stats s;
+        dti_iterator_stats(it, DITTO_ALL_REPLICAS, &s);
+        double seconds = (double)s.elapsed_ns / 1e9;
+        uint64_t replicas_ns = s.elapsed_ns * s.replicas, producers_ns = s.elapsed_ns * s.producers;
+        dti_text_add(text,
+                     "iterator %u: step %llu, %.0f rows/s, %.1f MB/s; replicas waited %.0f %% of the time, %u "
+                     "producer%s %.0f %%; "
+                     "%u of %u batches ready, %.1f MiB\n",
+                     number, (unsigned long long)s.steps, (double)s.rows / seconds, (double)s.bytes / seconds / 1e6,
+                     percent(s.consumer_wait_ns, replicas_ns), s.producers, s.producers == 1 ? "" : "s",
+                     percent(s.producer_wait_ns, producers_ns), s.depth, s.replicas * s.slots,
+                     (double)s.queue_bytes / (1 << 20));
+    }
+}

@@ -1,0 +1,212 @@
+/* src/strategy/runs/result.c - results of replicas' functions: compared, and regrouped as values. */
+#include "strategy/runs/result.h"
+#include "values/reductions/reductions.h"
+
+#include <string.h>
+
+void dti_results_again(struct dti_replica *r, const struct dti_run_call *call)
+{
+    if (call->returns)
+        dti_results_drop(r->team->strategy->locker[r->id].results[call->level]);
+}
+
+static struct dti_results *results_of(const ditto_strategy *strategy, const struct dti_run_call *call, uint32_t replica)
+{
+    return strategy->locker[replica].results[call->level];
+}
+
+void dti_results_give_back(ditto_strategy *strategy, const struct dti_run_call *call)
+{
+    for (uint32_t i = 0; i < strategy->base.team->n; i++)
+        dti_results_drop(results_of(strategy, call, i));
+}
+
+/* -- the same from all -- */
+
+static const char *words(const struct dti_result *result)
+{
+    return result->name[0] != '\0' ? result->name : "without name";
+}
+
+/* A replica's result of a name; mostly it stands in the same place. NULL: it gave none. */
+static struct dti_result *find(struct dti_results *results, const char *name, uint32_t place)
+{
+    if (place < results->count && strcmp(results->result[place].name, name) == 0)
+        return &results->result[place];
+    for (uint32_t i = 0; i < results->count; i++)
+        if (strcmp(results->result[i].name, name) == 0)
+            return &results->result[i];
+    return NULL;
+}
+
+static ditto_status fail_missing(const struct dti_result *result, uint32_t has, uint32_t has_not)
+{
+    return DTI_FAIL(DITTO_ERR_DIVERGED,
+                    "replica %u returned the result %s, replica %u did not: every replica returns the same ones", has,
+                    words(result), has_not);
+}
+
+static ditto_status check_same_set(const struct dti_results *first, struct dti_results *theirs, uint32_t replica)
+{
+    for (uint32_t i = 0; i < first->count; i++)
+        if (find(theirs, first->result[i].name, i) == NULL)
+            return fail_missing(&first->result[i], 0, replica);
+    for (uint32_t i = 0; i < theirs->count && theirs->count > first->count; i++)
+        if (find((struct dti_results *)(uintptr_t)first, theirs->result[i].name, i) == NULL)
+            return fail_missing(&theirs->result[i], replica, 0);
+    return DITTO_OK;
+}
+
+#define RESULT_WORDS 160
+
+/* Words for the properties of a result that must agree on all replicas. */
+static void describe(const struct dti_result *result, char words[RESULT_WORDS])
+{
+    struct dti_text text = { words, RESULT_WORDS, 0 };
+    const ditto_tensor *t = &result->tensor;
+    if (result->kind == DITTO_VARIABLE)
+        dti_text_add(&text, "the variable \"%s\"", result->variable->name);
+    else if (result->kind == DITTO_SLICES)
+        dti_text_add(&text, "slices of %s with rows of %zu elements, dense_rows = %zu", ditto_dtype_name(t->dtype),
+                     t->shape[1], result->dense_rows);
+    else
+        dti_text_add(&text, "%s of %s, rank %u", dti_value_kind_words(result->kind), ditto_dtype_name(t->dtype),
+                     t->rank);
+}
+
+static ditto_status check_same_kind(const struct dti_result *a, const struct dti_result *b, uint32_t replica)
+{
+    bool same = a->kind == b->kind && a->variable == b->variable;
+    if (same && a->kind != DITTO_VARIABLE)
+        same = a->tensor.dtype == b->tensor.dtype && a->tensor.rank == b->tensor.rank;
+    if (same && a->kind == DITTO_SLICES)
+        same = a->tensor.shape[1] == b->tensor.shape[1] && a->dense_rows == b->dense_rows;
+    if (same)
+        return DITTO_OK;
+    char first[RESULT_WORDS], theirs[RESULT_WORDS];
+    describe(a, first);
+    describe(b, theirs);
+    return DTI_FAIL(DITTO_ERR_DIVERGED, "the result %s is %s from replica 0, but %s from replica %u: %s", words(a),
+                    first, theirs, replica,
+                    a->kind == DITTO_VARIABLE && b->kind == DITTO_VARIABLE ? "all return the same variable"
+                                                                           : "components of one value agree in that");
+}
+
+/* -- one result of all replicas -- */
+
+static void take_part(ditto_value *value, uint32_t replica, struct dti_result *result)
+{
+    value->part[replica] = result->tensor;
+    value->index[replica] = result->index;
+    value->component[replica] = result->component;
+    result->component = NULL; /* it is the value's now */
+}
+
+static ditto_status take_result(ditto_strategy *strategy, const struct dti_run_call *call, uint32_t place,
+                                ditto_value **out)
+{
+    struct dti_result *first = &results_of(strategy, call, 0)->result[place];
+    ditto_value *value;
+    for (uint32_t i = 1; i < strategy->base.team->n; i++)
+        DTI_TRY(check_same_kind(first, find(results_of(strategy, call, i), first->name, place), i));
+    if (first->kind == DITTO_VARIABLE)
+        return dti_value_make_variable(strategy, first->variable, out);
+    DTI_TRY(dti_value_make(strategy, first->kind, &value));
+    value->dense_rows = first->dense_rows;
+    for (uint32_t i = 0; i < strategy->base.team->n; i++)
+        take_part(value, i, find(results_of(strategy, call, i), first->name, place));
+    *out = value;
+    return DITTO_OK;
+}
+
+static ditto_status take_reduced(ditto_strategy *strategy, const struct dti_run_call *call, uint32_t place,
+                                 const ditto_run_options *options, ditto_value **out)
+{
+    const char *name = results_of(strategy, call, 0)->result[place].name;
+    for (uint32_t i = 0; i < options->num_reduce; i++) {
+        const ditto_result_op *wish = &options->reduce[i];
+        ditto_value *each;
+        if (strcmp(wish->name != NULL ? wish->name : "", name) != 0)
+            continue;
+        DTI_TRY(take_result(strategy, call, place, &each));
+        ditto_status status = dti_reduce_value(strategy, wish->op, each, NULL, 0, out);
+        dti_value_drop(each);
+        return status;
+    }
+    return take_result(strategy, call, place, out);
+}
+
+/* -- all results -- */
+
+static ditto_status check_wishes(const struct dti_results *results, const ditto_run_options *options)
+{
+    for (uint32_t i = 0; i < options->num_reduce; i++) {
+        const char *name = options->reduce[i].name != NULL ? options->reduce[i].name : "";
+        if (find((struct dti_results *)(uintptr_t)results, name, 0) == NULL)
+            return DTI_FAIL(DITTO_ERR_INVALID, "the result %s%s%s is to be reduced, but no replica returned it",
+                            name[0] != '\0' ? "\"" : "without name", name, name[0] != '\0' ? "\"" : "");
+    }
+    return DITTO_OK;
+}
+
+/* Numbered results leave none out, and stand in order then. */
+static ditto_status collect_numbered(ditto_strategy *strategy, const struct dti_run_call *call,
+                                     const ditto_run_options *options, ditto_value *nest)
+{
+    struct dti_results *first = results_of(strategy, call, 0);
+    char name[16];
+    for (uint32_t k = 0; k < first->count; k++) {
+        ditto_value *member;
+        dti_number_name(name, k);
+        struct dti_result *result = find(first, name, k);
+        if (result == NULL)
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "the result \"%s\" was never returned, but %u numbered ones were: numbers "
+                            "go from 0 on without a gap",
+                            name, first->count);
+        DTI_TRY(take_reduced(strategy, call, (uint32_t)(result - first->result), options, &member));
+        DTI_TRY(dti_nest_add(nest, name, member));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status collect_named(ditto_strategy *strategy, const struct dti_run_call *call,
+                                  const ditto_run_options *options, ditto_value *nest)
+{
+    const struct dti_results *first = results_of(strategy, call, 0);
+    for (uint32_t k = 0; k < first->count; k++) {
+        ditto_value *member;
+        DTI_TRY(take_reduced(strategy, call, k, options, &member));
+        DTI_TRY(dti_nest_add(nest, first->result[k].name, member));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status collect(ditto_strategy *strategy, const struct dti_run_call *call, const ditto_run_options *options,
+                            ditto_value **out)
+{
+    struct dti_results *first = results_of(strategy, call, 0);
+    ditto_value *nest;
+    for (uint32_t i = 1; i < strategy->base.team->n; i++)
+        DTI_TRY(check_same_set(first, results_of(strategy, call, i), i));
+    bool no_step = call->step != NULL && call->done == 0;
+    if (!no_step)
+        DTI_TRY(check_wishes(first, options));
+    if (first->count == 0) {
+        *out = NULL;
+        return DITTO_OK;
+    }
+    if (first->result[0].name[0] == '\0')
+        return take_reduced(strategy, call, 0, options, out);
+    bool numbered = dti_name_is_number(first->result[0].name);
+    DTI_TRY(dti_value_make(strategy, DITTO_NEST, &nest));
+    return dti_value_finish(nest, (numbered ? collect_numbered : collect_named)(strategy, call, options, nest), out);
+}
+
+ditto_status dti_results_collect(ditto_strategy *strategy, const struct dti_run_call *call,
+                                 const ditto_run_options *options, ditto_value **out)
+{
+    ditto_status status = collect(strategy, call, options, out);
+    dti_results_give_back(strategy, call);
+    return status;
+}

@@ -1,0 +1,180 @@
+/* src/strategy/runs/run.c - a function on every replica, in replica context; also inside another run, in a merge function. */
+#include "strategy/strategy.h"
+
+#include "strategy/runs/result.h"
+
+const struct dti_run_call *dti_run_call_here(void)
+{
+    return dti_frame_top != NULL ? dti_frame_top->run : NULL;
+}
+
+static ditto_status call_step(ditto_replica *self, const struct dti_run_call *call, const ditto_batch *batch)
+{
+    ditto_status status = call->step(self, batch, call->argument);
+    if (status > 0) /* one replica would make fewer steps than another */
+        return DTI_FAIL(DITTO_ERR_USER,
+                        "the function of a step returned %s, which has no meaning there: return DITTO_OK, or an error",
+                        ditto_status_name(status));
+    return status;
+}
+
+/* dynamic_batch is OFF: every step has all its rows. */
+static ditto_status check_full(const struct dti_replica *r, const struct dti_run_call *call, const ditto_batch *batch)
+{
+    uint64_t full = dti_iterator_full_rows(call->iterator, r->id, batch->step);
+    if (batch->rows == full)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_SHAPE, "dynamic_batch is OFF, but step %llu has %llu rows for replica %u, not %llu",
+                    (unsigned long long)batch->step, (unsigned long long)batch->rows, r->id, (unsigned long long)full);
+}
+
+/* Up to `steps` batches, one after the other. */
+static ditto_status step_on(struct dti_replica *r, ditto_replica *self, struct dti_run_call *call)
+{
+    ditto_batch batch;
+    uint64_t done = 0;
+    const char *function = dti_public_function;
+    ditto_status status = DITTO_OK;
+    for (; done < call->steps; done++) {
+        dti_public_leave(&function); /* the step before may have called public functions */
+        status = DTI_OWN(ditto_next(self, call->iterator, &batch));
+        if (status != DITTO_OK)
+            break;
+        dti_results_again(r, call);
+        if (call->same_batches)
+            DTI_TRY(check_full(r, call, &batch));
+        status = call_step(self, call, &batch);
+        if (status != DITTO_OK)
+            break;
+    }
+    if (r->id == 0)
+        call->done = done;
+    return status;
+}
+
+static DTI_GUARDED ditto_status call_function(struct dti_replica *r, struct dti_run_call *call)
+{
+    ditto_replica *self = (ditto_replica *)(uintptr_t)dti_replica_handle(r);
+    struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
+    struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_REPLICA, r, self);
+    frame.run = call;
+    DTI_PROBE1(run_begin, r->id);
+    dti_trace_begin(r, DTI_TRACE_RUN, "run");
+    dti_sync_function_begins(r);
+    uint32_t serial = dti_error_serial;
+    DTI_GUARD("a function given to a run");
+    ditto_status status = call->step != NULL ? step_on(r, self, call) : call->function(self, call->argument);
+    DTI_GUARD_END();
+    status = dti_sync_function_returned(r, status, serial);
+    dti_trace_end(r, 0);
+    DTI_PROBE1(run_end, r->id);
+    dti_frame_leave(&frame, saved);
+    return status;
+}
+
+static ditto_status enter_function(struct dti_replica *r, void *argument)
+{
+    struct dti_run_call *call = argument;
+    if (call->returns)
+        DTI_TRY(dti_results_begin(&r->team->strategy->locker[r->id], call->level));
+    if (call->level == 0)
+        return call_function(r, call);
+    dti_sync_go_in(r);
+    ditto_status status = call_function(r, call);
+    dti_sync_go_out(r);
+    return status;
+}
+
+/* Writes the description only if it has changed. If it has not, the cache lines stay with the replicas, and
+ * the next run begins sooner. */
+static struct dti_run_call *describe_call(ditto_strategy *strategy, const struct dti_run_call *wish)
+{
+    struct dti_run_call *call = &strategy->call[strategy->levels];
+    if (call->function != wish->function || call->argument != wish->argument || call->values != wish->values ||
+        call->returns != wish->returns || call->wanted != wish->wanted || call->step != wish->step ||
+        wish->step != NULL) {
+        *call = *wish;
+        call->level = strategy->levels;
+    }
+    return call;
+}
+
+static ditto_status begin_inner(struct dti_team *team)
+{
+    if (team->strategy->levels == DTI_LEVELS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "a run inside %d runs: that is deeper than runs go", DTI_LEVELS);
+    if (team->pauses == 0)
+        return DITTO_OK;
+    ditto_status status = dti_sync_make_inner(team);
+    if (status != DITTO_OK)
+        dti_team_renew(team); /* the jobs that made it were stopped */
+    return status;
+}
+
+/* All replicas are parked, or serve: the next run starts clean. */
+static void renew_stopped(struct dti_team *team)
+{
+    if (!dti_stopped(&team->stop) || team->poisoned)
+        return;
+    dti_sync_renew(team);
+    dti_team_renew(team);
+}
+
+ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call *wish, struct dti_run_call **call)
+{
+    struct dti_team *team = strategy->base.team;
+    *call = NULL;
+    DTI_TRY(begin_inner(team));
+    *call = describe_call(strategy, wish);
+    strategy->levels++;
+    dti_team_note_host(team);
+    ditto_status status = dti_team_run(team, enter_function, *call, team->options.run_timeout_ms);
+    if (!team->poisoned) { /* if it is, replica 0 may still be in a run inside this one, and change these */
+        strategy->levels--;
+        dti_value_drop(strategy->merged[strategy->levels]);
+        strategy->merged[strategy->levels] = NULL;
+    }
+    renew_stopped(team);
+    return status;
+}
+
+/* -- a job of the library's own, whose replicas meet -- */
+
+struct meeting_job {
+    dti_job job;
+    void *argument;
+    bool inner;
+};
+
+static ditto_status do_meeting_job(struct dti_replica *r, void *argument)
+{
+    const struct meeting_job *m = argument;
+    if (m->inner)
+        dti_sync_go_in(r);
+    dti_sync_function_begins(r);
+    ditto_status status = m->job(r, m->argument);
+    if (m->inner)
+        dti_sync_go_out(r);
+    return status;
+}
+
+ditto_status dti_meeting_run(ditto_strategy *strategy, dti_job job, void *argument)
+{
+    struct dti_team *team = strategy->base.team;
+    struct meeting_job meeting = { job, argument, team->pauses != 0 };
+    DTI_TRY(begin_inner(team));
+    ditto_status status = dti_team_run(team, do_meeting_job, &meeting, DITTO_FOREVER);
+    renew_stopped(team);
+    return status;
+}
+
+ditto_status dti_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument)
+{
+    struct dti_frame frame;
+    struct dti_run_call *call;
+    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
+    ditto_status status =
+        dti_run_in_turn(strategy, &(struct dti_run_call){ .function = function, .argument = argument }, &call);
+    dti_cross_leave(strategy->base.team, &frame);
+    return status;
+}

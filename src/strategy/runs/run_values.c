@@ -1,0 +1,122 @@
+/* src/strategy/runs/run_values.c - a run with arguments and results. */
+#include "strategy/runs/result.h"
+
+#include <string.h>
+
+/* -- arguments -- */
+
+static ditto_status check_batch(const ditto_value *v, const char *name)
+{
+    for (uint32_t i = 1; v->kind == DITTO_PER_REPLICA && i < v->strategy->base.team->n; i++)
+        for (uint32_t d = 0; d < v->part[0].rank; d++)
+            if (v->part[i].shape[d] != v->part[0].shape[d])
+                return DTI_FAIL(DITTO_ERR_SHAPE,
+                                "dynamic_batch is OFF, but argument %s has %zu entries in dimension %u on replica %u, "
+                                "and %zu on replica 0",
+                                name, v->part[i].shape[d], d, i, v->part[0].shape[d]);
+    return DITTO_OK;
+}
+
+static ditto_status check_argument(const ditto_value *v, const ditto_strategy *strategy, bool dynamic, const char *name)
+{
+    DTI_TRY(dti_value_check_own(v, strategy, name));
+    if (!dynamic)
+        DTI_TRY(check_batch(v, name));
+    for (uint32_t i = 0; i < v->members; i++)
+        DTI_TRY(check_argument(v->member[i].value, strategy, dynamic, v->member[i].name));
+    return DITTO_OK;
+}
+
+/* -- the run -- */
+
+static ditto_status run_and_collect(ditto_strategy *strategy, const struct dti_run_call *wish,
+                                    const ditto_run_options *options, uint64_t *steps_done, ditto_value **result)
+{
+    struct dti_run_call *call;
+    ditto_status status = dti_run_in_turn(strategy, wish, &call), collected = DITTO_OK;
+    if (call == NULL)
+        return status;
+    if (wish->step != NULL && status >= 0 && steps_done != NULL)
+        *steps_done = call->done;
+    if (strategy->base.team->poisoned || dti_team_forked(strategy->base.team))
+        return status;
+    if (status < 0 || !wish->wanted)
+        dti_results_give_back(strategy, call);
+    else
+        collected = dti_results_collect(strategy, call, options, result);
+    return collected != DITTO_OK ? collected : status;
+}
+
+ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_run_call *wish,
+                                     const ditto_run_options *options, uint64_t *steps_done, ditto_value **result)
+{
+    struct dti_frame frame;
+    DTI_LEAVES_GATES(held);
+    if (wish->values != NULL) {
+        DTI_TRY(check_argument(wish->values, strategy, options->dynamic_batch != DITTO_OFF, "arguments"));
+        DTI_TRY(dti_value_hold_variables(wish->values, &held));
+    }
+    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = run_and_collect(strategy, wish, options, steps_done, result);
+    dti_cross_leave(strategy->base.team, &frame);
+    return status;
+}
+
+/* -- what a replica gives -- */
+
+static ditto_status check_name_fits(const struct dti_results *results, const char *name)
+{
+    const char *other = results->count != 0 ? results->result[0].name : name;
+    bool alone = name[0] == '\0' || other[0] == '\0';
+    if ((!alone && dti_name_is_number(name) == dti_name_is_number(other)) || (alone && strcmp(name, other) == 0))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "results \"%s\" and \"%s\": a function returns one without a name, or all with names, or all with "
+                    "numbers",
+                    other, name);
+}
+
+/* The place of a result: the one that it was given before, or a new one. */
+static ditto_status find_place(struct dti_results *results, const char *name, struct dti_result **out)
+{
+    if (name[0] != '\0')
+        DTI_TRY(dti_name_check(name));
+    DTI_TRY(check_name_fits(results, name));
+    for (uint32_t i = 0; i < results->count; i++)
+        if (strcmp(results->result[i].name, name) == 0) {
+            *out = &results->result[i];
+            dti_component_give((*out)->component);
+            (*out)->component = NULL;
+            return DITTO_OK;
+        }
+    if (results->count == DITTO_MAX_RESULTS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "more than %d results", DITTO_MAX_RESULTS);
+    *out = &results->result[results->count];
+    (*out)->component = NULL;
+    memcpy((*out)->name, name, strlen(name) + 1); /* its length has been checked */
+    return DITTO_OK;
+}
+
+ditto_status dti_result_place(struct dti_replica *r, const char *name, ditto_value_kind kind, struct dti_results **list,
+                              struct dti_result **out)
+{
+    const struct dti_run_call *call = dti_run_call_here();
+    if (call == NULL || !call->returns)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "this run takes no results: use ditto_strategy_run_values");
+    if (name != NULL && name[0] == '\0')
+        return dti_name_check(name);
+    *list = r->team->strategy->locker[r->id].results[call->level];
+    DTI_TRY(find_place(*list, name != NULL ? name : "", out));
+    (*out)->kind = kind;
+    (*out)->variable = NULL;
+    (*out)->index = NULL;
+    (*out)->dense_rows = 0;
+    (*out)->tensor = (ditto_tensor){ .data = NULL };
+    return DITTO_OK;
+}
+
+void dti_result_done(struct dti_results *list, const struct dti_result *result)
+{
+    if (result == &list->result[list->count])
+        list->count++;
+}

@@ -1,0 +1,42 @@
+/* src/strategy/strategy_placement.c - from a strategy's options to places on this machine. */
+#include "strategy/strategy.h"
+
+static ditto_status check(const ditto_strategy_options *o)
+{
+    if (o->placement == NULL)
+        return DITTO_OK;
+    if (o->replicas != 0 || o->policy != DITTO_SPREAD || o->pus != NULL || o->num_pus != 0 ||
+        o->per != DITTO_PER_SHAPE || o->placement_flags != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "placement is set, and one of replicas, policy, pus, num_pus, per, "
+                                           "placement_flags too: the placement says it all");
+    return DITTO_OK;
+}
+
+static ditto_status place(const ditto_strategy_options *o, const ditto_topology *here, ditto_placement **out)
+{
+    ditto_placement_options options = { .replicas = o->replicas,
+                                        .policy = o->policy,
+                                        .per = o->per,
+                                        .pus = o->pus,
+                                        .num_pus = o->num_pus,
+                                        .flags = o->placement_flags };
+    if (o->placement != NULL)
+        return dti_placement_move(o->placement, here, out);
+    if (o->replicas == 0 && o->num_pus == 0 && o->per == DITTO_PER_SHAPE)
+        options.replicas = ditto_topology_default_replicas(here);
+    if (o->num_pus == 0) /* a number is a wish that is granted: replicas share if they must */
+        options.flags |= DITTO_PLACEMENT_SHARE;
+    return dti_placement_make(here, &options, out);
+}
+
+ditto_status dti_strategy_place(const ditto_strategy_options *o, ditto_topology_counts *machine, ditto_placement **out)
+{
+    ditto_topology *here;
+    ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
+    DTI_TRY(check(o));
+    DTI_TRY(dti_topology_read(&options, dti_context_saved_mask(), &here));
+    *machine = here->counts;
+    ditto_status status = place(o, here, out);
+    ditto_topology_destroy(here);
+    return status;
+}

@@ -1,0 +1,184 @@
+/* src/sync/algorithms/block_sum.c - sums over fixed blocks of a global row, then one tree over blocks.
+ *
+ * A block belongs to the replica that has its first element, which reads the rest where it lies. Each replica adds up
+ * its blocks to the largest subtrees that they form; in a last meeting all get all of these, and go on alone. */
+#include "sync/algorithms/collective.h"
+#include "sync/algorithms/flow.h"
+
+#include <string.h>
+
+#define MOST_PARTS  128 /* subtrees of a span of blocks: two for each bit of a size_t */
+#define MOST_BYTES  16  /* of an accumulator */
+#define BLOCK_BYTES ((size_t)DITTO_BLOCK * MOST_BYTES)
+
+/* What one replica knows; the first two are read by others. */
+struct row {
+    const char *values;
+    size_t count;
+    struct dti_reduction reduction;
+    struct dti_replica *self;
+    size_t start[DITTO_MAX_REPLICAS + 1]; /* of each replica's elements in the row */
+    const struct row *of[DITTO_MAX_REPLICAS];
+    uint32_t parts;
+    alignas(MOST_BYTES) unsigned char part[MOST_PARTS * MOST_BYTES]; /* this replica's subtrees' sums */
+};
+
+static void add(const struct row *r, void *out, const void *left, const void *right, size_t count)
+{
+    r->reduction.kernel->combine(out, left, right, count);
+}
+
+/* -- one block -- */
+
+/* count accumulators become one, at `sum`; they are written over. */
+static void fold_block(const struct row *r, char *values, size_t count, void *sum)
+{
+    size_t bytes = r->reduction.accumulator_bytes;
+    while (count > 1) {
+        size_t half = (count + 1) / 2;
+        add(r, values, values, values + half * bytes, count - half);
+        count = half;
+    }
+    memcpy(sum, values, bytes);
+}
+
+/* Elements [first, end) of the row, from whoever has them. */
+static void collect(const struct row *r, size_t first, size_t end, char *out)
+{
+    size_t bytes = r->reduction.element_bytes;
+    uint32_t i = 0;
+    while (first < end) {
+        while (r->start[i + 1] <= first)
+            i++;
+        size_t upto = r->start[i + 1] < end ? r->start[i + 1] : end;
+        memcpy(out, r->of[i]->values + (first - r->start[i]) * bytes, (upto - first) * bytes);
+        out += (upto - first) * bytes;
+        first = upto;
+    }
+}
+
+static void sum_block(const struct row *r, size_t block, void *sum)
+{
+    char *elements = r->self->sync->attendee[r->self->id].desk.scratch, *wide = elements + BLOCK_BYTES;
+    size_t total = r->start[r->self->team->n], first = block * DITTO_BLOCK;
+    size_t end = total - first < DITTO_BLOCK ? total : first + DITTO_BLOCK;
+    collect(r, first, end, elements);
+    if (r->reduction.kernel->widen != NULL) {
+        r->reduction.kernel->widen(wide, elements, end - first);
+        elements = wide;
+    }
+    fold_block(r, elements, end - first, sum);
+}
+
+/* -- the tree over blocks -- */
+
+/* Gives the sum of blocks [span) if it is to be had as it is; else the two halves are asked for. */
+typedef bool have_sum(void *context, struct dti_span span, void *sum);
+
+static void sum_span(const struct row *r, struct dti_span span, have_sum *have, void *context, void *sum)
+{
+    alignas(MOST_BYTES) char right[MOST_BYTES];
+    if (have(context, span, sum))
+        return;
+    size_t middle = dti_tree_split(span.first, span.end);
+    sum_span(r, (struct dti_span){ span.first, middle }, have, context, sum);
+    sum_span(r, (struct dti_span){ middle, span.end }, have, context, right);
+    add(r, sum, sum, right, 1);
+}
+
+static bool have_block(void *context, struct dti_span span, void *sum)
+{
+    if (span.end - span.first != 1)
+        return false;
+    sum_block(context, span.first, sum);
+    return true;
+}
+
+static size_t blocks_before(const struct row *r, uint32_t replica)
+{
+    size_t element = r->start[replica];
+    return element / DITTO_BLOCK + (element % DITTO_BLOCK != 0);
+}
+
+static uint32_t subtrees_of(const struct row *r, uint32_t replica, struct dti_span *part)
+{
+    struct dti_span own = { blocks_before(r, replica), blocks_before(r, replica + 1) };
+    return dti_tree_subtrees(blocks_before(r, r->self->team->n), own, part);
+}
+
+static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *context)
+{
+    struct row *r = context;
+    struct dti_span part[MOST_PARTS];
+    r->start[0] = 0;
+    for (uint32_t i = 0; i < self->team->n; i++) {
+        r->of[i] = dti_call_of(self->sync, i, seq)->more;
+        r->start[i + 1] = r->start[i] + r->of[i]->count; /* they lie in one address space: no overflow */
+    }
+    r->parts = subtrees_of(r, self->id, part);
+    for (uint32_t p = 0; p < r->parts; p++)
+        sum_span(r, part[p], have_block, r, r->part + p * r->reduction.accumulator_bytes);
+    return DITTO_OK;
+}
+
+/* All replicas' subtrees, in order, from the slots of a meeting. */
+struct cursor {
+    const struct row *row;
+    uint32_t seq, replica, next, parts;
+    struct dti_span part[MOST_PARTS];
+};
+
+static bool have_part(void *context, struct dti_span span, void *sum)
+{
+    struct cursor *c = context;
+    struct dti_sync *sync = c->row->self->sync;
+    size_t bytes = c->row->reduction.accumulator_bytes;
+    while (c->next == c->parts) {
+        c->parts = subtrees_of(c->row, c->replica++, c->part);
+        c->next = 0;
+    }
+    if (c->part[c->next].first != span.first || c->part[c->next].end != span.end)
+        return false;
+    memcpy(sum, dti_slot_of(sync, c->replica - 1, c->seq, 0)->payload + c->next++ * bytes, bytes);
+    return true;
+}
+
+static ditto_status sum_all(struct row *r, const struct dti_call *call, struct dti_deadline *deadline)
+{
+    size_t bytes =
+        r->parts * r->reduction.accumulator_bytes; /* more than fit in the line: readers know where they are */
+    struct dti_visit visit = { .call = call,
+                               .payload = r->part,
+                               .payload_bytes = bytes > DTI_INLINE_BYTES ? bytes : DTI_INLINE_BYTES + 1,
+                               .goes_on = true };
+    struct cursor c = { .row = r };
+    size_t blocks = blocks_before(r, r->self->team->n);
+    alignas(MOST_BYTES) char sum[MOST_BYTES];
+    *deadline = dti_replica_deadline(r->self, deadline->timeout_ms);
+    DTI_TRY(dti_meet(r->self, &visit, deadline, &c.seq));
+    if (blocks == 0) {
+        memset(call->dst, 0, call->element_bytes);
+        return DITTO_OK;
+    }
+    sum_span(r, (struct dti_span){ 0, blocks }, have_part, &c, sum);
+    dti_finish(&r->reduction, 1, sum, sum, 1, call->dst);
+    return DITTO_OK;
+}
+
+ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call, size_t count,
+                           struct dti_deadline *deadline)
+{
+    struct row row = {
+        .values = call->src, .count = count, .reduction = dti_flow_reduction(self->sync, call), .self = self
+    };
+    struct dti_call own = *call;
+    struct dti_fenv saved = dti_fenv_enter();
+    own.more = &row;
+    dti_call_begins(self, call);
+    ditto_status status = dti_collective_inside(self, &own, sum_own, &row, deadline);
+    if (status == DITTO_OK)
+        status = sum_all(&row, &own, deadline);
+    dti_call_ends(self, call);
+    dti_fenv_leave(saved);
+    return status;
+}

@@ -1,0 +1,142 @@
+/* src/sync/algorithms/collective.c - one collective from call to result: the way is chosen, then gone. */
+#include "sync/algorithms/collective.h"
+#include "sync/call_arguments.h"
+#include "sync/algorithms/flow.h"
+#include "sync/meeting/access.h"
+#include "sync/sync.h"
+
+ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *call, ditto_status status,
+                               uint32_t serial)
+{
+    if (status > 0) /* news is no value */
+        status =
+            DTI_FAIL(DITTO_ERR_USER, "the function given to %s returned %s", call->name, ditto_status_name(status));
+    else if (dti_error_serial == serial || dti_error_get()->status != status)
+        DTI_FAIL(status, "the function given to %s returned %s (%d) without a message of its own", call->name,
+                 ditto_status_name(status), (int)status);
+    dti_team_stop(self->team);
+    return status;
+}
+
+ditto_status dti_collective_inside(struct dti_replica *self, const struct dti_call *call, dti_inside_work *work,
+                                   void *context, struct dti_deadline *deadline)
+{
+    struct dti_visit visit = { .call = call };
+    uint32_t seq, last, serial = dti_error_serial;
+    DTI_TRY(dti_meet(self, &visit, deadline, &seq));
+    DTI_TRY(dti_meeting_compare(self, seq));
+    if (!dti_go_inside(self))
+        return dti_leave(self, dti_team_stop_status(self->team));
+    ditto_status status = work(self, seq, context);
+    dti_go_outside(self);
+    if (status != DITTO_OK) {
+        if (!dti_stopped(&self->team->stop))
+            status = dti_fail_function(self, call, status, serial);
+        return dti_leave(self, status);
+    }
+    *deadline = dti_replica_deadline(self, deadline->timeout_ms); /* a new wait: the work between took its own time */
+    visit.goes_on = true;
+    return dti_meet(self, &visit, deadline, &last);
+}
+
+ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline)
+{
+    struct dti_visit visit = { .call = call };
+    uint32_t seq;
+    dti_call_begins(self, call);
+    ditto_status status = dti_meet(self, &visit, deadline, &seq);
+    dti_call_ends(self, call);
+    return status;
+}
+
+ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_same *same, struct dti_deadline *deadline)
+{
+    struct dti_call call = { .name = same->name,
+                             .object = same->object,
+                             .count = same->arguments,
+                             .root = DTI_NO_ROOT,
+                             .pattern = DTI_NOTHING,
+                             .hash = same->hash };
+    DTI_TRY(dti_not_calling(self, same->name));
+    return dti_barrier(self, &call, deadline);
+}
+
+struct moving {
+    const struct dti_call *call;
+    const struct dti_target *target;
+    struct dti_choice choice;
+    uint32_t timeout_ms;
+};
+
+/* The user's function that combines, and the replica that calls it. */
+struct combining {
+    struct dti_replica *self;
+    const struct dti_function *own;
+};
+
+/* A ditto_combine_fn. It gets memory that belongs to this replica alone, so it can be called outside (see
+ * dti_flow_step_out). */
+static ditto_status combine_outside(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    const struct combining *c = user;
+    dti_go_outside(c->self);
+    ditto_status status = c->own->combine(out, left, right, count, c->own->user);
+    if (dti_go_inside(c->self) || status != DITTO_OK)
+        return status;
+    return dti_team_stop_status(c->self->team);
+}
+
+static ditto_status move_inside(struct dti_replica *self, uint32_t seq, void *context)
+{
+    const struct moving *m = context;
+    struct dti_sync *sync = self->sync;
+    const struct dti_groups *groups = &sync->groups;
+    uint32_t group = groups->of[self->id];
+    struct dti_flow flow = { .self = self,
+                             .sync = sync,
+                             .me = &sync->attendee[self->id],
+                             .desk = &sync->attendee[self->id].desk,
+                             .call = m->call,
+                             .target = m->target,
+                             .seq = seq,
+                             .streams = m->choice.streams,
+                             .reduction = dti_flow_reduction(sync, m->call) };
+    struct combining combining = { self, m->call->more };
+    if (flow.reduction.function != NULL) {
+        flow.reduction.function = combine_outside;
+        flow.reduction.user = &combining;
+    }
+    if (m->choice.way != DTI_GROUPS)
+        return dti_flow_flat(&flow, 0, sync->team->n);
+    return dti_flow_is_combined(m->call) ? dti_flow_exchange(&flow, m->timeout_ms)
+                                         : dti_flow_flat(&flow, groups->start[group], groups->start[group + 1]);
+}
+
+/* What an update writes. */
+static size_t written_bytes(const struct dti_call *call, const struct dti_target *target)
+{
+    size_t bytes = 0;
+    if (!dti_call_has_items(call))
+        return call->count * call->element_bytes * target->place[0].copies;
+    for (size_t i = 0; i < call->count; i++)
+        bytes += call->list[i].count * ditto_dtype_bytes(call->list[i].dtype) * target->place[i].copies;
+    return bytes;
+}
+
+ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, const struct dti_target *target,
+                            struct dti_deadline *deadline)
+{
+    struct dti_sync *sync = self->sync;
+    struct dti_size size = dti_size_of(call, self->team->n);
+    if (target != NULL)
+        size.all = written_bytes(call, target);
+    struct moving moving = { call, target, dti_choose(sync, call, &size), deadline->timeout_ms };
+    struct dti_fenv saved = dti_fenv_enter();
+    dti_call_begins(self, call);
+    ditto_status status = moving.choice.way == DTI_LINES
+                              ? dti_collective_in_lines(self, call, &size, deadline)
+                              : dti_collective_inside(self, call, move_inside, &moving, deadline);
+    dti_call_ends(self, call);
+    dti_fenv_leave(saved);
+    return status;
+}

@@ -1,0 +1,373 @@
+/* src/sync/algorithms/exchange.c - groups combine, swap and write. Argued in exchange.h. */
+#include "sync/algorithms/exchange.h"
+#include "sync/meeting/failure.h"
+#include "sync/meeting/access.h"
+
+#include <string.h>
+
+static uint32_t lanes_of_member(const struct dti_groups *g, uint32_t group)
+{
+    uint32_t size = dti_groups_size(g, group);
+    return (g->lanes + size - 1) / size;
+}
+
+ditto_status dti_areas_make(struct dti_replica *self, struct dti_sync *sync)
+{
+    const struct dti_groups *g = &sync->groups;
+    size_t block = sync->tuning.given.block_bytes;
+    uint32_t areas = lanes_of_member(g, g->of[self->id]);
+    struct dti_area *area;
+    if (g->groups == 1)
+        return DITTO_OK;
+    DTI_TRY(dti_allocate(self, areas * sizeof *area, &area));
+    sync->attendee[self->id].area = area;
+    for (uint32_t a = 0; a < areas; a++) {
+        DTI_TRY(dti_allocate(self, 2 * (g->most_parts + 1) * block, &area[a].partials));
+        area[a].results = area[a].partials + 2 * g->most_parts * block;
+    }
+    return DITTO_OK;
+}
+
+void dti_areas_renew(struct dti_sync *sync, uint32_t replica)
+{
+    const struct dti_groups *g = &sync->groups;
+    struct dti_area *area = sync->attendee[replica].area;
+    for (uint32_t a = 0; area != NULL && a < lanes_of_member(g, g->of[replica]); a++) {
+        atomic_store_explicit(&area[a].partial, 0, memory_order_relaxed); /* the next run's go word publishes it */
+        atomic_store_explicit(&area[a].result, 0, memory_order_relaxed);
+    }
+}
+
+void dti_areas_freshen(const struct dti_replica *self, uint32_t number,
+                       void (*refresh)(_Atomic uint64_t *word, uint32_t number))
+{
+    const struct dti_groups *g = &self->sync->groups;
+    struct dti_area *area = self->sync->attendee[self->id].area;
+    for (uint32_t a = 0; area != NULL && a < lanes_of_member(g, g->of[self->id]); a++) {
+        refresh(&area[a].partial, number);
+        refresh(&area[a].result, number);
+    }
+}
+
+/* -- one lane -- */
+
+struct lane {
+    struct dti_flow *flow;
+    uint32_t timeout_ms;
+    const struct dti_groups *groups;
+    uint32_t lane, group; /* group: this replica's */
+    uint32_t blocks;      /* that have been begun */
+    size_t block_bytes;
+    /* this replica's group's subtrees */
+    uint32_t parts;
+    struct dti_span part[DTI_TREE_PARTS];
+};
+
+/* A block: a range of one segment. */
+struct block {
+    struct dti_segment segment;
+    struct dti_reduction reduction; /* of its segment */
+    size_t first, count;            /* elements of the segment */
+    uint32_t number;
+};
+
+static struct dti_area *area_of(const struct lane *l, uint32_t group)
+{
+    uint32_t owner = dti_groups_owner(l->groups, group, l->lane);
+    return &l->flow->sync->attendee[owner].area[l->lane / dti_groups_size(l->groups, group)];
+}
+
+static unsigned char *partial_at(const struct lane *l, uint32_t group, uint32_t block, uint32_t part)
+{
+    return area_of(l, group)->partials + (block % 2 * l->groups->most_parts + part) * l->block_bytes;
+}
+
+static unsigned char *result_at(const struct lane *l, uint32_t group, uint32_t block)
+{
+    return area_of(l, group)->results + block % 2 * l->block_bytes;
+}
+
+/* Group `piece`'s piece of a block: all of it where the result goes to that group alone; else equal pieces. */
+static void piece_of(const struct lane *l, const struct block *b, uint32_t piece, size_t *first, size_t *end)
+{
+    const struct dti_groups *g = l->groups;
+    if (l->flow->call->pattern == DTI_REDUCE_SCATTER) {
+        *first = 0;
+        *end = g->of[b->segment.to] == piece ? b->count : 0;
+    } else {
+        dti_tree_part(b->count, g->groups, piece, dti_flow_grain(l->flow), first, end);
+    }
+}
+
+static void say(const struct lane *l, _Atomic uint64_t *word, uint32_t block)
+{
+    /* Q0, R0 */
+    atomic_store_explicit(word, (uint64_t)l->flow->seq << 32 | (block + 1), memory_order_release);
+    dti_waitroom_signal(&l->flow->self->team->room, l->flow->self->id);
+}
+
+struct word_wait {
+    const struct dti_team *team;
+    _Atomic uint64_t *word;
+    uint64_t at_least;
+};
+static bool is_said(const struct word_wait *w)
+{
+    uint64_t word = atomic_load_explicit(w->word, memory_order_acquire); /* Q1, R1 */
+    return word >> 32 == w->at_least >> 32 && word >= w->at_least;
+}
+static bool word_ready(void *argument)
+{
+    const struct word_wait *w = argument;
+    return is_said(w) || dti_stopped(&w->team->stop);
+}
+
+/* Until all counterparts have said `block`, by their word at `offset` of their area. */
+static ditto_status await_counterparts(const struct lane *l, size_t offset, uint32_t block)
+{
+    struct dti_replica *self = l->flow->self;
+    struct dti_team *team = self->team;
+    struct dti_deadline deadline = dti_replica_deadline(self, l->timeout_ms);
+    if (dti_team_forked(team)) /* a combining function forked: its counterparts are not in the child */
+        return dti_fail_forked();
+    for (uint32_t step = 1; step < l->groups->groups; step++) {
+        uint32_t group = (l->group + step) % l->groups->groups;
+        uint32_t peer = dti_groups_owner(l->groups, group, l->lane);
+        _Atomic uint64_t *word = (_Atomic uint64_t *)(void *)((char *)area_of(l, group) + offset);
+        struct word_wait w = { team, word, (uint64_t)l->flow->seq << 32 | (block + 1) };
+        if (!dti_wait(&team->room, self->id, peer, &self->patience, &deadline, word_ready, &w)) {
+            char words[DTI_CALL_WORDS], who[DTI_MISSING_WORDS];
+            struct dti_text mine = { words, sizeof words, 0 }, its = { who, sizeof who, 0 };
+            dti_call_describe(l->flow->call, atomic_load_explicit(&l->flow->me->number, memory_order_relaxed), &mine);
+            dti_describe_replica(l->flow->sync, peer, &its);
+            return dti_fail_late(self, &deadline, words, who);
+        }
+        if (!is_said(&w))
+            return dti_team_stop_status(team);
+        l->flow->desk->counters.hops_far++;
+    }
+    return DITTO_OK;
+}
+
+/* A: this group's subtrees of a block, each to its place; one that is a single replica stays where it lies. */
+static ditto_status combine_own(struct lane *l, struct block *b)
+{
+    struct dti_flow *flow = l->flow;
+    struct dti_reduction *r = &b->reduction;
+    uint32_t first = l->groups->start[l->group], end = l->groups->start[l->group + 1], far;
+    size_t step = dti_tile_count(r), offset = b->first * r->element_bytes;
+    char *scratch = (char *)flow->desk->scratch + DTI_TILE_BYTES;
+    struct dti_value value[DITTO_MAX_REPLICAS];
+    flow->reduction = *r;
+    dti_flow_sources(flow, &b->segment, first, end, &far);
+    for (size_t at = 0; at < b->count; at += step) {
+        size_t count = b->count - at < step ? b->count - at : step;
+        const struct dti_value *next = value;
+        for (uint32_t i = first; i < end; i++)
+            value[i - first] =
+                (struct dti_value){ i, i + 1,
+                                    (const char *)flow->desk->source[i - first] + offset + at * r->element_bytes };
+        for (uint32_t p = 0; p < l->parts; p++) {
+            if (l->part[p].end - l->part[p].first == 1) {
+                next++;
+                continue;
+            }
+            flow->desk->counters.read_near += (l->part[p].end - l->part[p].first) * count * r->element_bytes;
+            dti_fold(r, l->part[p], &next, count, partial_at(l, l->group, b->number, p) + at * r->accumulator_bytes,
+                     scratch);
+        }
+    }
+    if (r->failed == DITTO_OK)
+        say(l, &area_of(l, l->group)->partial, b->number);
+    return r->failed;
+}
+
+/* All groups' subtrees of a block, in order, at element `at` of the block. */
+static void gather_values(const struct lane *l, const struct block *b, size_t at, struct dti_value *value)
+{
+    const struct dti_reduction *r = &b->reduction;
+    struct dti_span part[DTI_TREE_PARTS];
+    for (uint32_t g = 0; g < l->groups->groups; g++) {
+        struct dti_span members = { l->groups->start[g], l->groups->start[g + 1] };
+        uint32_t parts = dti_tree_subtrees(l->flow->sync->team->n, members, part);
+        for (uint32_t p = 0; p < parts; p++) {
+            const char *data = part[p].end - part[p].first == 1
+                                   ? dti_flow_source(l->flow, &b->segment, (uint32_t)part[p].first) +
+                                         (b->first + at) * r->element_bytes
+                                   : (const char *)partial_at(l, g, b->number, p) + at * r->accumulator_bytes;
+            *value++ = (struct dti_value){ part[p].first, part[p].end, data };
+        }
+    }
+}
+
+/* Bytes that combining one element takes from the groups, for the counters. */
+static void count_values(const struct lane *l, const struct block *b, size_t count)
+{
+    struct dti_span part[DTI_TREE_PARTS];
+    for (uint32_t g = 0; g < l->groups->groups; g++) {
+        struct dti_span members = { l->groups->start[g], l->groups->start[g + 1] };
+        uint32_t parts = dti_tree_subtrees(l->flow->sync->team->n, members, part);
+        uint64_t *counter = g == l->group ? &l->flow->desk->counters.read_near : &l->flow->desk->counters.read_far;
+        for (uint32_t p = 0; p < parts; p++)
+            *counter += count * (part[p].end - part[p].first == 1 ? b->reduction.element_bytes
+                                                                  : b->reduction.accumulator_bytes);
+    }
+}
+
+/* B: this group's piece of a block over all groups, rounded. */
+static ditto_status combine_piece(struct lane *l, struct block *b)
+{
+    struct dti_flow *flow = l->flow;
+    struct dti_reduction *r = &b->reduction;
+    const struct dti_target *target = flow->target;
+    size_t first, end, step = dti_tile_count(r);
+    char *tile = flow->desk->scratch, *scratch = tile + DTI_TILE_BYTES;
+    DTI_TRY(await_counterparts(l, offsetof(struct dti_area, partial), b->number));
+    flow->reduction = *r;
+    piece_of(l, b, l->group, &first, &end);
+    count_values(l, b, end - first);
+    for (size_t at = first; at < end; at += step) {
+        struct dti_value value[DITTO_MAX_REPLICAS];
+        const struct dti_value *next = value;
+        size_t count = end - at < step ? end - at : step;
+        unsigned char *out = result_at(l, l->group, b->number) + (at - first) * r->element_bytes;
+        gather_values(l, b, at, value);
+        const void *sum = dti_fold(r, (struct dti_span){ 0, flow->sync->team->n }, &next, count, tile, scratch);
+        if (r->failed != DITTO_OK)
+            return r->failed;
+        dti_finish(r, flow->sync->team->n, sum, tile, count, out);
+        if (target != NULL && target->calls)
+            dti_flow_step_out(flow);
+        if (target != NULL && target->finish != NULL)
+            target->finish(target->context, flow->self->id, b->segment.index, b->first + at, count, out, out);
+        if (target != NULL && target->calls && !dti_flow_step_in(flow))
+            return flow->reduction.failed;
+    }
+    if (r->failed == DITTO_OK)
+        say(l, &area_of(l, l->group)->result, b->number);
+    return r->failed;
+}
+
+/* C: all pieces of a block to the destinations of this group. */
+static ditto_status write_block(struct lane *l, struct block *b)
+{
+    struct dti_flow *flow = l->flow;
+    uint32_t far;
+    DTI_TRY(await_counterparts(l, offsetof(struct dti_area, result), b->number));
+    flow->reduction = b->reduction;
+    uint32_t destinations =
+        dti_flow_destinations(flow, &b->segment, l->groups->start[l->group], l->groups->start[l->group + 1], &far);
+    for (uint32_t g = 0; destinations != 0 && g < l->groups->groups; g++) {
+        size_t first, end, bytes;
+        piece_of(l, b, g, &first, &end);
+        bytes = (end - first) * b->reduction.element_bytes;
+        *(g == l->group ? &flow->desk->counters.read_near : &flow->desk->counters.read_far) += bytes;
+        dti_flow_write(flow, result_at(l, g, b->number), b->first + first, end - first, destinations, far);
+    }
+    return DITTO_OK;
+}
+
+/* -- going through the blocks of a lane -- */
+
+struct blocks {
+    struct dti_flow flow; /* a copy: its reduction follows this walk, not the steps */
+    struct dti_segment segment;
+    size_t from, to, base; /* grains of the lane; where the segment begins */
+    size_t at;             /* elements of the segment that are done */
+    size_t block_bytes;
+    bool more;
+};
+
+static void begin_blocks(struct blocks *s, struct lane *l)
+{
+    *s = (struct blocks){ .flow = *l->flow, .block_bytes = l->block_bytes };
+    dti_tree_part(dti_flow_all_grains(l->flow), l->groups->lanes, l->lane, 1, &s->from, &s->to);
+    s->more = dti_flow_begin(&s->flow, &s->segment);
+}
+
+/* The lane's elements of the present segment. */
+static void range_of(const struct blocks *s, size_t *first, size_t *end)
+{
+    size_t grain = dti_flow_grain(&s->flow), grains = dti_flow_grains(&s->flow, &s->segment);
+    size_t from = s->from > s->base ? s->from - s->base : 0, to = s->to > s->base ? s->to - s->base : 0;
+    *first = from < grains ? from * grain : s->segment.count;
+    *end = to < grains ? to * grain : s->segment.count;
+}
+
+/* The next block; false: the lane is done. */
+static bool next_block(struct blocks *s, struct lane *l, struct block *b)
+{
+    for (; s->more;
+         s->base += dti_flow_grains(&s->flow, &s->segment), s->more = dti_flow_next(&s->flow, &s->segment), s->at = 0) {
+        size_t first, end, grain = dti_flow_grain(&s->flow);
+        range_of(s, &first, &end);
+        first += s->at;
+        if (first >= end)
+            continue;
+        size_t step = s->block_bytes / s->flow.reduction.accumulator_bytes;
+        step = step > grain ? step / grain * grain : step;
+        *b = (struct block){ s->segment, s->flow.reduction, first, end - first < step ? end - first : step,
+                             l->blocks++ };
+        s->at += b->count;
+        return true;
+    }
+    return false;
+}
+
+static ditto_status go_through(struct lane *l)
+{
+    struct blocks ahead;
+    struct block now, next;
+    begin_blocks(&ahead, l);
+    bool more = next_block(&ahead, l, &now);
+    if (more)
+        DTI_TRY(combine_own(l, &now));
+    while (more) {
+        DTI_TRY(combine_piece(l, &now));
+        more = next_block(&ahead, l, &next);
+        if (more)
+            DTI_TRY(combine_own(l, &next));
+        DTI_TRY(write_block(l, &now));
+        now = next;
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms)
+{
+    const struct dti_groups *g = &flow->sync->groups;
+    struct lane l = { .flow = flow,
+                      .timeout_ms = timeout_ms,
+                      .groups = g,
+                      .group = g->of[flow->self->id],
+                      .block_bytes = flow->sync->tuning.given.block_bytes };
+    flow->streams = false; /* a block has just been read, and is small */
+    struct dti_span members = { g->start[l.group], g->start[l.group + 1] };
+    l.parts = dti_tree_subtrees(flow->sync->team->n, members, l.part);
+    for (l.lane = flow->self->id - g->start[l.group]; l.lane < g->lanes; l.lane += dti_groups_size(g, l.group)) {
+        l.blocks = 0;
+        DTI_TRY(go_through(&l));
+    }
+    return DITTO_OK;
+}
+
+void dti_exchange_owners(const struct dti_flow *flow, dti_update_range *range, void *context)
+{
+    const struct dti_groups *g = &flow->sync->groups;
+    struct dti_flow own = *flow;
+    struct lane l = { .flow = &own, .groups = g, .block_bytes = flow->sync->tuning.given.block_bytes };
+    for (l.lane = 0; l.lane < g->lanes; l.lane++) {
+        struct blocks ahead;
+        struct block b;
+        begin_blocks(&ahead, &l);
+        while (next_block(&ahead, &l, &b)) {
+            own.reduction = b.reduction;
+            for (uint32_t group = 0; group < g->groups; group++) {
+                size_t first, end;
+                piece_of(&l, &b, group, &first, &end);
+                if (first < end)
+                    range(context, b.segment.index, b.first + first, end - first, dti_groups_owner(g, group, l.lane));
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+/* src/sync/algorithms/flow.c - segments and addresses of every pattern. */
+#include "sync/algorithms/flow.h"
+#include "sync/pending/pending.h"
+#include "sync/meeting/access.h"
+#include "sync/kernels/kernel.h"
+
+#include <string.h>
+
+/* How each pattern's segments look: what stands at [pattern] is true of it. */
+static const struct {
+    bool per_replica;      /* a segment for each replica, else one; lists have one per item */
+    bool gathers;          /* all replicas' elements are combined, else one replica's are moved */
+    bool to_all;           /* all replicas receive */
+    bool cut_src, cut_dst; /* the segment lies behind the earlier ones in the source's, the destination's buffer */
+} shape_of[] = {
+    [DTI_ALL_REDUCE] = { false, true, true, false, false },    [DTI_LIST] = { false, true, true, false, false },
+    [DTI_REDUCE] = { false, true, false, false, false },       [DTI_BROADCAST] = { false, false, true, false, false },
+    [DTI_REDUCE_SCATTER] = { true, true, false, true, false }, [DTI_ALL_GATHER] = { true, false, true, false, true },
+    [DTI_UPDATE] = { false, true, true, false, false },
+};
+
+bool dti_flow_is_combined(const struct dti_call *call)
+{
+    bool first_only = call->pattern == DTI_UPDATE && call->op == 0; /* the root's values, as they are */
+    return shape_of[call->pattern].gathers && !first_only;
+}
+
+struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struct dti_call *call)
+{
+    if (dti_call_has_items(call))
+        return (struct dti_reduction){ .element_bytes = 1, .accumulator_bytes = 1 }; /* each segment sets its own */
+    if (call->dtype != 0)
+        return dti_reduction_of(sync->kernels, (ditto_dtype)call->dtype, (ditto_op)call->op);
+    const struct dti_function *own = call->more;
+    return (struct dti_reduction){ .function = own->combine,
+                                   .user = own->user,
+                                   .element_bytes = call->element_bytes,
+                                   .accumulator_bytes = call->element_bytes };
+}
+
+void dti_flow_step_out(struct dti_flow *flow)
+{
+    dti_go_outside(flow->self);
+}
+
+bool dti_flow_step_in(struct dti_flow *flow)
+{
+    if (dti_go_inside(flow->self))
+        return true;
+    flow->reduction.failed = dti_team_stop_status(flow->self->team);
+    return false;
+}
+
+static size_t number_of_segments(const struct dti_flow *flow)
+{
+    const struct dti_call *call = flow->call;
+    return dti_call_has_items(call) ? call->count : shape_of[call->pattern].per_replica ? flow->sync->team->n : 1;
+}
+
+/* Fills in a segment whose index and place in the row are known. */
+static bool fill_in(struct dti_flow *flow, struct dti_segment *segment)
+{
+    const struct dti_call *call = flow->call;
+    uint32_t one = shape_of[call->pattern].per_replica ? (uint32_t)segment->index : call->root;
+    if (segment->index == number_of_segments(flow))
+        return false;
+    segment->count = dti_call_has_items(call) ? call->list[segment->index].count
+                     : call->counts != NULL   ? call->counts[segment->index]
+                                              : call->count;
+    segment->from = dti_flow_is_combined(call) ? DTI_ALL : one;
+    segment->to = shape_of[call->pattern].to_all ? DTI_ALL : one;
+    if (dti_call_has_items(call))
+        flow->reduction = dti_reduction_of(flow->sync->kernels, call->list[segment->index].dtype, (ditto_op)call->op);
+    return true;
+}
+
+bool dti_flow_begin(struct dti_flow *flow, struct dti_segment *segment)
+{
+    *segment = (struct dti_segment){ 0 };
+    return fill_in(flow, segment);
+}
+
+bool dti_flow_next(struct dti_flow *flow, struct dti_segment *segment)
+{
+    segment->src_first += shape_of[flow->call->pattern].cut_src ? segment->count : 0;
+    segment->dst_first += shape_of[flow->call->pattern].cut_dst ? segment->count : 0;
+    if (dti_call_has_items(flow->call))
+        segment->slot_bytes += dti_item_bytes(&flow->call->list[segment->index]);
+    segment->index++;
+    return fill_in(flow, segment);
+}
+
+size_t dti_flow_grains(const struct dti_flow *flow, const struct dti_segment *segment)
+{
+    size_t grain = dti_flow_grain(flow);
+    return segment->count / grain + (segment->count % grain != 0);
+}
+
+bool dti_flow_cut(const struct dti_flow *flow, const struct dti_segment *segment, size_t base, size_t from, size_t to,
+                  size_t *first, size_t *count)
+{
+    size_t grains = dti_flow_grains(flow, segment), grain = dti_flow_grain(flow);
+    size_t end = to < base + grains ? (to - base) * grain : segment->count;
+    *first = from > base ? (from - base) * grain : 0;
+    end = end < segment->count ? end : segment->count;
+    *count = *first < end ? end - *first : 0;
+    return *count != 0;
+}
+
+size_t dti_flow_all_grains(const struct dti_flow *flow)
+{
+    struct dti_flow own = *flow; /* its reduction changes on the way */
+    struct dti_segment segment;
+    size_t grains = 0;
+    for (bool more = dti_flow_begin(&own, &segment); more; more = dti_flow_next(&own, &segment))
+        grains += dti_flow_grains(&own, &segment);
+    return grains;
+}
+
+static const struct dti_call *call_of(const struct dti_flow *flow, uint32_t replica)
+{
+    return flow->posted != 0 ? &dti_posting_of(flow->sync, replica, flow->posted)->call
+                             : dti_call_of(flow->sync, replica, flow->seq);
+}
+
+/* Of a small message: what the replica put where its peers look. */
+static const void *payload_of(const struct dti_flow *flow, uint32_t replica, size_t bytes)
+{
+    return flow->posted != 0 ? dti_posting_payload(flow->sync, replica, flow->posted, bytes)
+                             : dti_slot_payload(dti_slot_of(flow->sync, replica, flow->seq, 0), flow->call, bytes);
+}
+
+const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica)
+{
+    size_t bytes = flow->reduction.element_bytes;
+    if (flow->from_slots) {
+        bool parts = flow->call->pattern == DTI_ALL_GATHER;
+        return (const char *)payload_of(flow, replica, parts ? segment->count * bytes : flow->payload_bytes) +
+               segment->slot_bytes + segment->src_first * bytes;
+    }
+    const struct dti_call *call = call_of(flow, replica);
+    const void *src = dti_call_has_items(call) ? call->list[segment->index].src : call->src;
+    return (const char *)src + segment->src_first * bytes;
+}
+
+static char *destination_of(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica)
+{
+    const struct dti_call *call = replica == flow->self->id ? flow->call : call_of(flow, replica);
+    void *dst = dti_call_has_items(call) ? call->list[segment->index].dst : call->dst;
+    return (char *)dst + segment->dst_first * flow->reduction.element_bytes;
+}
+
+uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first, uint32_t end,
+                          uint32_t *far)
+{
+    uint32_t self = flow->self->id, found = 0;
+    *far = 0;
+    if (segment->from != DTI_ALL) {
+        first = segment->from;
+        end = first + 1;
+    }
+    for (uint32_t i = first; i < end; i++) {
+        flow->desk->source[found++] = dti_flow_source(flow, segment, i);
+        *far += dti_is_far(flow->sync, self, i);
+    }
+    return found;
+}
+
+uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first, uint32_t end,
+                               uint32_t *far)
+{
+    const struct dti_place *place = flow->target != NULL ? &flow->target->place[segment->index] : NULL;
+    uint32_t self = flow->self->id, found = 0, n = place != NULL ? place->copies : flow->sync->team->n;
+    *far = 0;
+    for (uint32_t k = 0; k < n; k++) { /* starting at its own, so that writers spread over the buffers */
+        uint32_t i = place != NULL ? k : self + k < n ? self + k : self + k - n;
+        uint32_t near_to = place != NULL ? place->copy[i].owner : i;
+        if (near_to < first || near_to >= end || (segment->to != DTI_ALL && segment->to != near_to))
+            continue;
+        flow->desk->destination[found++] =
+            place != NULL ? (char *)place->copy[i].data + segment->dst_first * flow->reduction.element_bytes
+                          : destination_of(flow, segment, i);
+        *far += dti_is_far(flow->sync, self, near_to);
+    }
+    return found;
+}
+
+void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, size_t count, uint32_t destinations,
+                    uint32_t far)
+{
+    size_t bytes = count * flow->reduction.element_bytes, offset = first * flow->reduction.element_bytes;
+    for (uint32_t d = 0; d < destinations; d++) {
+        char *to = (char *)flow->desk->destination[d] + offset;
+        if (to == elements)
+            continue;
+        if (flow->streams)
+            dti_stream(to, elements, bytes);
+        else {
+            if (bytes <= DTI_TILE_BYTES &&
+                !flow->from_slots) /* from slots: to this replica's own, which is in its cache */
+                dti_fetch_to_write(to, bytes);
+            memcpy(to, elements, bytes);
+        }
+    }
+    flow->desk->counters.written_near += (destinations - far) * bytes;
+    flow->desk->counters.written_far += far * bytes;
+}

@@ -1,0 +1,176 @@
+/* src/sync/algorithms/in_mailboxes.c - small collectives: payloads ride in the lines of one meeting.
+ *
+ * An all-reduce is combined on the way: in a meeting of several rounds each replica passes on, after every round, the largest
+ * subtrees that its block's ids form, so that nobody reads more than its siblings' (rounds.h); in a crowded one the last to
+ * arrive combines once for all. Every other pattern is taken from the first slots after the meeting. */
+#include "sync/algorithms/collective.h"
+#include "sync/algorithms/flow.h"
+
+#include <string.h>
+
+/* -- all-reduce -- */
+
+struct carried {
+    struct dti_reduction reduction;
+    size_t count;
+    void *dst;
+};
+
+/* Where a block's subtree `part` of `parts` stands in a slot of round > 0. */
+static unsigned char *carried_at(struct dti_slot *slot, const struct dti_call *call, const struct carried *c,
+                                 uint32_t part, uint32_t parts)
+{
+    size_t bytes = c->count * c->reduction.accumulator_bytes;
+    return parts == 1 ? dti_slot_payload(slot, call, bytes) : slot->payload + part * dti_stage_bytes(bytes, 1);
+}
+
+/* What the siblings of a round brought, as values in order; how many. */
+static uint32_t values_of_round(struct dti_replica *self, const struct dti_step *step, uint32_t seq, uint32_t round,
+                                const struct dti_call *call, const struct carried *c, struct dti_value *value)
+{
+    struct dti_sync *sync = self->sync;
+    uint32_t values = 0, b = 0;
+    do { /* its own block is always there */
+        struct dti_slot *slot = dti_slot_of(sync, dti_step_speaker(step, b), seq, round);
+        struct dti_span part[DTI_TREE_PARTS] = { { step->start[b], step->start[b + 1] } };
+        uint32_t parts = round > 0 ? dti_tree_subtrees(sync->team->n, part[0], part) : 1;
+        for (uint32_t p = 0; p < parts; p++) {
+            const void *data = round > 0 ? carried_at(slot, call, c, p, parts)
+                                         : dti_slot_payload(slot, call, c->count * c->reduction.element_bytes);
+            value[values++] = (struct dti_value){ part[p].first, part[p].end, data };
+        }
+    } while (++b < step->count);
+    return values;
+}
+
+/* Passes on: this block's subtrees into the slot of the next round. A single replica's element goes on unwidened. */
+static void fill_next(struct dti_replica *self, const struct dti_step *step, uint32_t seq, uint32_t round,
+                      const struct dti_call *call, struct carried *c, const struct dti_value *value)
+{
+    struct dti_sync *sync = self->sync;
+    struct dti_slot *slot = dti_slot_of(sync, self->id, seq, round + 1);
+    struct dti_span part[DTI_TREE_PARTS];
+    uint32_t parts =
+        dti_tree_subtrees(sync->team->n, (struct dti_span){ step->start[0], step->start[step->count] }, part);
+    char *scratch = sync->attendee[self->id].desk.scratch;
+    for (uint32_t p = 0; p < parts; p++) {
+        unsigned char *out = carried_at(slot, call, c, p, parts);
+        bool single = part[p].end - part[p].first == 1;
+        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): a block has subtrees, and there is a value for each */
+        const void *result =
+            single ? (value++)->data : dti_fold(&c->reduction, part[p], &value, c->count, out, scratch);
+        if (result != out)
+            memcpy(out, result, c->count * (single ? c->reduction.element_bytes : c->reduction.accumulator_bytes));
+    }
+}
+
+static void finish_here(struct dti_replica *self, struct carried *c, const struct dti_value *value, void *dst)
+{
+    struct dti_sync *sync = self->sync;
+    char *tile = sync->attendee[self->id].desk.scratch,
+         *scratch = tile + 2 * DTI_TILE_BYTES; /* halves: twice the bytes */
+    uint32_t n = sync->team->n;
+    const void *sum = dti_fold(&c->reduction, (struct dti_span){ 0, n }, &value, c->count, tile, scratch);
+    dti_finish(&c->reduction, n, sum, tile, c->count, dst);
+}
+
+/* Two plain values: straight into the destination, which is no slot. */
+static bool combine_pair(struct carried *c, const struct dti_value *value, uint32_t values)
+{
+    const struct dti_kernel *kernel = c->reduction.kernel;
+    if (values != 2 || kernel == NULL || kernel->widen != NULL || kernel->divide != NULL)
+        return false;
+    kernel->combine(c->dst, value[0].data, value[1].data, c->count);
+    return true;
+}
+
+static void join_round(struct dti_replica *self, uint32_t seq, uint32_t round, const struct dti_visit *visit)
+{
+    struct dti_attendee *me = &self->sync->attendee[self->id];
+    const struct dti_route *route = &me->route[visit->call->implementation];
+    struct carried *c = visit->context;
+    struct dti_value value[DITTO_MAX_REPLICAS];
+    uint32_t values = values_of_round(self, &route->step[round], seq, round, visit->call, c, value);
+    if (round + 1 < route->rounds)
+        fill_next(self, &route->step[round], seq, round, visit->call, c, value);
+    else if (route->rounds > 1 || !combine_pair(c, value, values))
+        finish_here(self, c, value, c->dst);
+}
+
+/* Crowded: by the last to arrive, for all. */
+static void join_once(struct dti_replica *self, uint32_t seq, uint32_t round, const struct dti_visit *visit)
+{
+    struct dti_sync *sync = self->sync;
+    struct carried *c = visit->context;
+    struct dti_value value[DITTO_MAX_REPLICAS];
+    (void)round;
+    for (uint32_t i = 0; i < sync->team->n; i++)
+        value[i] =
+            (struct dti_value){ i, i + 1,
+                                dti_slot_payload(dti_slot_of(sync, i, seq, 0), visit->call, visit->payload_bytes) };
+    finish_here(self, c, value, sync->result);
+}
+
+static ditto_status all_reduce(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline)
+{
+    struct dti_sync *sync = self->sync;
+    bool counted = dti_meets_by_counter(self->team, call);
+    struct carried c = { dti_flow_reduction(sync, call), call->count, call->dst };
+    struct dti_visit visit = { .call = call,
+                               .payload = call->src,
+                               .payload_bytes = call->count * call->element_bytes,
+                               .join = call->count == 0 ? NULL
+                                       : counted        ? join_once
+                                                        : join_round,
+                               .context = &c };
+    uint32_t seq;
+    DTI_TRY(dti_meet(self, &visit, deadline, &seq));
+    if (counted && call->count != 0)
+        memcpy(call->dst, sync->result, visit.payload_bytes);
+    return DITTO_OK;
+}
+
+/* -- the other patterns -- */
+
+/* A list's items, one after the other. */
+static const void *pack(const struct dti_call *call, char *payload)
+{
+    char *to = payload;
+    for (size_t i = 0; i < call->count; i++) {
+        if (call->list[i].count != 0)
+            memcpy(to, call->list[i].src, call->list[i].count * ditto_dtype_bytes(call->list[i].dtype));
+        to += dti_item_bytes(&call->list[i]);
+    }
+    return payload;
+}
+
+static size_t own_bytes(const struct dti_replica *self, const struct dti_call *call, const struct dti_size *size)
+{
+    if (call->pattern == DTI_BROADCAST)
+        return self->id == call->root ? size->own : 0;
+    if (call->pattern == DTI_ALL_GATHER && call->counts != NULL)
+        return call->counts[self->id] * call->element_bytes;
+    return size->own;
+}
+
+ditto_status dti_collective_in_lines(struct dti_replica *self, const struct dti_call *call, const struct dti_size *size,
+                                     struct dti_deadline *deadline)
+{
+    struct dti_sync *sync = self->sync;
+    struct dti_attendee *me = &sync->attendee[self->id];
+    struct dti_flow flow = {
+        .self = self, .sync = sync, .me = me, .desk = &me->desk, .call = call, .from_slots = true
+    };
+    if (call->pattern == DTI_ALL_REDUCE && call->dtype != 0)
+        return all_reduce(self, call, deadline);
+    struct dti_visit visit = { .call = call,
+                               .payload = call->pattern == DTI_LIST ? pack(call, me->desk.scratch) : call->src,
+                               .payload_bytes = own_bytes(self, call, size) };
+    DTI_TRY(dti_meet(self, &visit, deadline, &flow.seq));
+    flow.payload_bytes = size->own;
+    flow.reduction = dti_flow_reduction(sync, call);
+    uint32_t serial = dti_error_serial;
+    dti_flow_whole(&flow, self->id, self->id + 1);
+    ditto_status status = flow.reduction.failed;
+    return status == DITTO_OK ? status : dti_fail_function(self, call, status, serial);
+}

@@ -1,0 +1,54 @@
+/* src/sync/algorithms/share.c - see sync.h. */
+#include "sync/sync.h"
+#include "sync/kernels/tree.h"
+
+/* What a replica must have to do, for waking it to pay (ditto-bench reduce: alone and shared, by size). */
+#define LEAST_BYTES ((size_t)64 << 10)
+
+struct sharing {
+    dti_share_fn *work;
+    void *context;
+    size_t items, grain;
+};
+
+static ditto_status work_on_share(struct dti_replica *r, void *argument)
+{
+    const struct sharing *s = argument;
+    size_t first, end;
+    dti_tree_part(s->items, r->team->n, r->id, s->grain, &first, &end);
+    struct dti_fenv saved = dti_fenv_enter();
+    ditto_status status = first < end ? s->work(first, end, s->context) : DITTO_OK;
+    dti_fenv_leave(saved);
+    return status;
+}
+
+/* In turn: a run may be writing a variable that is read here. */
+static ditto_status work_alone(struct dti_team *team, const struct sharing *s)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    struct dti_fenv saved = dti_fenv_enter();
+    ditto_status status = s->work(0, s->items, s->context);
+    dti_fenv_leave(saved);
+    dti_cross_leave(team, &frame);
+    return status;
+}
+
+ditto_status dti_share(struct dti_team *team, size_t bytes, size_t items, size_t grain, dti_share_fn *work,
+                       void *context)
+{
+    struct sharing sharing = { work, context, items, grain };
+    struct dti_frame frame;
+    DTI_TRY(dti_context_check_cross(team));
+    if (dti_team_forked(team))
+        return dti_fail_forked();
+    if (items == 0)
+        return DITTO_OK;
+    if (team->n == 1 || items <= grain || bytes / team->n < LEAST_BYTES)
+        return work_alone(team, &sharing);
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = dti_team_run(team, work_on_share, &sharing, DITTO_FOREVER);
+    dti_team_renew(team); /* it uses no collective: nothing else has to be renewed */
+    dti_cross_leave(team, &frame);
+    return status;
+}

@@ -1,0 +1,239 @@
+/* src/sync/algorithms/slices.c - all-reduce of indexed rows: every replica reads all rows where they lie, and makes its own
+ * result.
+ *
+ * What is wrong with the numbers (an index, a room) every replica finds by itself, in the same data, and so the same. */
+#include "sync/algorithms/slices.h"
+#include "sync/algorithms/collective.h"
+#include "sync/algorithms/flow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TILE_BYTES \
+    ((size_t)DTI_TILE_BYTES / 2) /* of accumulators: scratch is enough for the tree over any number of rows */
+
+/* A row of somebody's slices. */
+struct entry {
+    int64_t index;
+    size_t place; /* in the concatenation */
+    const char *values;
+};
+
+struct gathering {
+    struct dti_replica *self;
+    const struct dti_slices *own;
+    const struct dti_slices *of[DITTO_MAX_REPLICAS];
+    struct dti_reduction reduction;
+    size_t row_count, row_bytes, total;
+    struct entry *entry;     /* [total] if rows are merged */
+    struct dti_value *value; /* [total] */
+    ditto_status found;      /* what is wrong with the numbers: the same on all replicas */
+};
+
+/* -- what every replica checks -- */
+
+static ditto_status check_index(const struct gathering *g, uint32_t replica, size_t k, int64_t index)
+{
+    size_t limit = g->own->out == NULL ? g->own->dense_rows : SIZE_MAX;
+    if (index >= 0 && (size_t)index < limit)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_RANGE, "replica %u's slice %zu has the index %lld; there are rows 0 to %lld", replica, k,
+                    (long long)index, (long long)(limit > INT64_MAX ? INT64_MAX : (int64_t)limit - 1));
+}
+
+static ditto_status check_rooms(const struct gathering *g, size_t needed)
+{
+    for (uint32_t r = 0; r < g->self->team->n && g->own->out != NULL; r++)
+        if (g->of[r]->room < needed)
+            return DTI_FAIL(DITTO_ERR_RANGE, "replica %u has room for %zu rows, and there are %zu", r, g->of[r]->room,
+                            needed);
+    return DITTO_OK;
+}
+
+/* -- without merging -- */
+
+/* count elements, divided if the op is MEAN. */
+static void copy_values(struct gathering *g, const char *from, size_t count, char *to)
+{
+    struct dti_reduction *r = &g->reduction;
+    char *tile = g->self->sync->attendee[g->self->id].desk.scratch;
+    size_t step = TILE_BYTES / r->accumulator_bytes;
+    if (r->kernel->divide == NULL) {
+        if (count != 0)
+            memcpy(to, from, count * r->element_bytes);
+        return;
+    }
+    for (size_t at = 0; at < count; at += step) {
+        size_t part = count - at < step ? count - at : step;
+        if (r->kernel->widen != NULL)
+            r->kernel->widen(tile, from + at * r->element_bytes, part);
+        else
+            memcpy(tile, from + at * r->element_bytes, part * r->element_bytes);
+        dti_finish(r, g->self->team->n, tile, tile, part, to + at * r->element_bytes);
+    }
+}
+
+static ditto_status check_indices(const struct gathering *g)
+{
+    for (uint32_t r = 0; r < g->self->team->n; r++)
+        for (size_t k = 0; k < g->of[r]->in.rows; k++)
+            DTI_TRY(check_index(g, r, k, g->of[r]->in.indices[k]));
+    return DITTO_OK;
+}
+
+static ditto_status concatenate(struct gathering *g)
+{
+    ditto_slices *out = g->own->out;
+    size_t row = 0;
+    DTI_TRY(check_indices(g));
+    DTI_TRY(check_rooms(g, g->total));
+    for (uint32_t r = 0; r < g->self->team->n; r++) {
+        const ditto_slices *in = &g->of[r]->in;
+        if (in->rows != 0)
+            memcpy(out->indices + row, in->indices, in->rows * sizeof *in->indices);
+        copy_values(g, in->values, in->rows * g->row_count, (char *)out->values + row * g->row_bytes);
+        row += in->rows;
+    }
+    out->rows = row;
+    return DITTO_OK;
+}
+
+/* -- merging -- */
+
+static int by_index_then_place(const void *left, const void *right)
+{
+    const struct entry *a = left, *b = right;
+    if (a->index != b->index)
+        return a->index < b->index ? -1 : 1;
+    return a->place < b->place ? -1 : a->place > b->place;
+}
+
+/* Each index is read once, and checked as it was read: what is checked is what is used. */
+static ditto_status sort_entries(struct gathering *g)
+{
+    size_t place = 0;
+    for (uint32_t r = 0; r < g->self->team->n; r++) {
+        const ditto_slices *in = &g->of[r]->in;
+        for (size_t k = 0; k < in->rows; k++, place++) {
+            int64_t index = in->indices[k];
+            DTI_TRY(check_index(g, r, k, index));
+            g->entry[place] = (struct entry){ index, place, (const char *)in->values + k * g->row_bytes };
+        }
+    }
+    qsort(g->entry, g->total, sizeof *g->entry, by_index_then_place);
+    return DITTO_OK;
+}
+
+/* The end of the entries with the index of entry `first`. */
+static size_t end_of_index(const struct gathering *g, size_t first)
+{
+    size_t end = first + 1;
+    while (end < g->total && g->entry[end].index == g->entry[first].index)
+        end++;
+    return end;
+}
+
+static size_t count_indices(const struct gathering *g)
+{
+    size_t count = 0;
+    for (size_t first = 0; first < g->total; first = end_of_index(g, first))
+        count++;
+    return count;
+}
+
+/* Elements [at, at + count) of the rows [first, end), combined: accumulators in `out`. */
+static void merge_tile(struct gathering *g, size_t first, size_t end, size_t at, size_t count, char *out, char *scratch)
+{
+    struct dti_reduction *r = &g->reduction;
+    const struct dti_value *next = g->value;
+    for (size_t k = first; k < end; k++)
+        g->value[k - first] =
+            (struct dti_value){ k - first, k - first + 1, g->entry[k].values + at * r->element_bytes };
+    const void *sum = dti_fold(r, (struct dti_span){ 0, end - first }, &next, count, out, scratch);
+    if (sum != out)
+        memcpy(out, sum, count * r->accumulator_bytes);
+    if (r->kernel->divide != NULL)
+        r->kernel->divide(out, count, g->self->team->n);
+}
+
+/* Rounded once: the sum alone, or with what the dense row has. */
+static void put_tile(const struct gathering *g, char *sum, size_t count, char *to)
+{
+    const struct dti_kernel *kernel = g->reduction.kernel;
+    char *old = sum + DTI_TILE_BYTES;
+    if (g->own->out == NULL) {
+        if (kernel->widen != NULL)
+            kernel->widen(old, to, count);
+        else
+            memcpy(old, to, count * g->reduction.element_bytes);
+        kernel->combine(sum, old, sum, count);
+    }
+    if (kernel->narrow != NULL)
+        kernel->narrow(to, sum, count);
+    else
+        memcpy(to, sum, count * g->reduction.element_bytes);
+}
+
+static ditto_status merge(struct gathering *g)
+{
+    char *tile = g->self->sync->attendee[g->self->id].desk.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
+    size_t step = TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
+    DTI_TRY(sort_entries(g));
+    DTI_TRY(check_rooms(g, g->own->out != NULL ? count_indices(g) : 0));
+    for (size_t first = 0, end; first < g->total; first = end, row++) {
+        end = end_of_index(g, first);
+        size_t target = g->own->out != NULL ? row : (size_t)g->entry[first].index;
+        char *to = (char *)(g->own->out != NULL ? g->own->out->values : g->own->dense) + target * g->row_bytes;
+        for (size_t at = 0; at < g->row_count; at += step) {
+            size_t count = g->row_count - at < step ? g->row_count - at : step;
+            merge_tile(g, first, end, at, count, tile, scratch);
+            put_tile(g, tile, count, to + at * g->reduction.element_bytes);
+        }
+        if (g->own->out != NULL)
+            g->own->out->indices[row] = g->entry[first].index;
+    }
+    if (g->own->out != NULL)
+        g->own->out->rows = row;
+    return DITTO_OK;
+}
+
+/* -- both -- */
+
+static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context)
+{
+    struct gathering *g = context;
+    void *memory;
+    g->total = 0;
+    for (uint32_t r = 0; r < self->team->n; r++) {
+        g->of[r] = dti_call_of(self->sync, r, seq)->more;
+        g->total += g->of[r]->in.rows; /* they lie in one address space: no overflow */
+    }
+    if (!g->own->merge) {
+        g->found = concatenate(g);
+        return DITTO_OK;
+    }
+    /* one more than there are: none would be no memory */
+    DTI_TRY(dti_replica_alloc(self, (g->total + 1) * (sizeof *g->entry + sizeof *g->value), DTI_LINE, &memory));
+    g->entry = memory;
+    g->value = (struct dti_value *)(void *)(g->entry + g->total);
+    g->found = merge(g);
+    dti_arena_free(self->arena, memory);
+    return DITTO_OK;
+}
+
+ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call, const struct dti_slices *own,
+                               struct dti_deadline *deadline)
+{
+    struct gathering g = { .self = self,
+                           .own = own,
+                           .reduction = dti_flow_reduction(self->sync, call),
+                           .row_count = call->count,
+                           .row_bytes = call->count * call->element_bytes };
+    struct dti_fenv saved = dti_fenv_enter();
+    call->more = own;
+    dti_call_begins(self, call);
+    ditto_status status = dti_collective_inside(self, call, gather, &g, deadline);
+    dti_call_ends(self, call);
+    dti_fenv_leave(saved);
+    return status != DITTO_OK ? status : g.found;
+}

@@ -1,0 +1,114 @@
+/* src/sync/algorithms/target.c - collectives for what variables are made of: reductions into copies that are nobody's own, and work on them
+ * that all replicas do together. */
+#include "sync/call_arguments.h"
+#include "sync/plans/choose_algorithm.h"
+#include "sync/algorithms/collective.h"
+#include "sync/algorithms/exchange.h"
+#include "sync/meeting/access.h"
+#include "sync/sync.h"
+
+static struct dti_call call_of(const struct dti_update *u)
+{
+    struct dti_call call = { .name = u->name,
+                             .object = u->object,
+                             .hash = u->hash,
+                             .root = u->op != 0 ? DTI_NO_ROOT : 0,
+                             .pattern = DTI_UPDATE,
+                             .op = (uint8_t)u->op };
+    if (u->items == 1) {
+        call.count = u->item->count;
+        call.element_bytes = ditto_dtype_bytes(u->item->dtype);
+        call.dtype = (uint8_t)u->item->dtype;
+        call.src = u->item->src;
+        return call;
+    }
+    call.list = u->item;
+    call.count = call.whole = u->items;
+    for (size_t i = 0; i < u->items; i++)
+        call.hash = dti_hash(call.hash, u->item[i].count << 8 | (size_t)u->item[i].dtype);
+    return call;
+}
+
+ditto_status dti_update(struct dti_replica *self, const struct dti_update *update, struct dti_deadline *deadline)
+{
+    struct dti_call call = call_of(update);
+    DTI_TRY(dti_not_calling(self, update->name));
+    const char **calling = &self->sync->attendee[self->id].calling;
+    *calling = update->target->calls ? update->name : NULL;
+    ditto_status status = dti_collective(self, &call, update->target, deadline);
+    *calling = NULL;
+    return status;
+}
+
+/* -- who finishes what -- */
+
+/* The owner of grains [from, to) of all items in a row. */
+static void tell_grains(struct dti_flow *flow, size_t from, size_t to, uint32_t replica, dti_update_range *range,
+                        void *context)
+{
+    struct dti_segment segment;
+    size_t base = 0;
+    for (bool more = dti_flow_begin(flow, &segment); more && base < to; more = dti_flow_next(flow, &segment)) {
+        size_t first, count;
+        if (dti_flow_cut(flow, &segment, base, from, to, &first, &count))
+            range(context, segment.index, first, count, replica);
+        base += dti_flow_grains(flow, &segment);
+    }
+}
+
+void dti_update_owners(const struct dti_team *team, const struct dti_update *update, dti_update_range *range,
+                       void *context)
+{
+    struct dti_call call = call_of(update);
+    struct dti_size size = dti_size_of(&call, team->n);
+    struct dti_flow flow = {
+        .self = &team->replica[0], .sync = team->sync, .call = &call, .reduction = dti_flow_reduction(team->sync, &call)
+    };
+    if (dti_choose(team->sync, &call, &size).way == DTI_GROUPS && dti_flow_is_combined(&call)) {
+        dti_exchange_owners(&flow, range, context);
+        return;
+    }
+    size_t grains = dti_flow_all_grains(&flow), from, to;
+    for (uint32_t i = 0; i < team->n; i++) {
+        dti_tree_part(grains, team->n, i, 1, &from, &to);
+        tell_grains(&flow, from, to, i, range, context);
+    }
+}
+
+/* -- work that all do together -- */
+
+struct together {
+    const struct dti_together *wish;
+    const void *brought[DITTO_MAX_REPLICAS];
+};
+
+static ditto_status work_inside(struct dti_replica *self, uint32_t seq, void *context)
+{
+    struct together *t = context;
+    for (uint32_t i = 0; i < self->team->n; i++)
+        t->brought[i] = dti_call_of(self->sync, i, seq)->more;
+    if (t->wish->calls)
+        dti_go_outside(self);
+    return t->wish->work(self, t->brought, t->wish->context);
+}
+
+ditto_status dti_work_together(struct dti_replica *self, const struct dti_together *wish, struct dti_deadline *deadline)
+{
+    struct together together = { .wish = wish };
+    struct dti_call call = { .name = wish->name,
+                             .object = wish->object,
+                             .root = DTI_NO_ROOT,
+                             .pattern = DTI_NOTHING,
+                             .hash = wish->hash,
+                             .more = wish->brought };
+    DTI_TRY(dti_not_calling(self, wish->name));
+    const char **calling = &self->sync->attendee[self->id].calling;
+    struct dti_fenv saved = dti_fenv_enter();
+    dti_call_begins(self, &call);
+    *calling = wish->calls ? wish->name : NULL;
+    ditto_status status = dti_collective_inside(self, &call, work_inside, &together, deadline);
+    *calling = NULL;
+    dti_call_ends(self, &call);
+    dti_fenv_leave(saved);
+    return status;
+}

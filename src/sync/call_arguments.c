@@ -1,0 +1,169 @@
+/* src/sync/call_arguments.c - checks of collectives' arguments. */
+#include "sync/call_arguments.h"
+#include "sync/overlap.h"
+#include "sync/sync_state.h"
+#include "sync/sync.h"
+
+static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_options *options, uint32_t flags)
+{
+    const struct dti_team *team = a->replica->team;
+    const ditto_reduce_options *defaults = &a->replica->sync->defaults;
+    a->options = *defaults;
+    a->options.timeout_ms = team->options.timeout_ms;
+    if (options != NULL) {
+        ditto_reduce_options known;
+        DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_reduce_options"));
+        DTI_TRY(dti_flags_check(known.flags, flags, "flags"));
+        if ((unsigned)known.implementation > DITTO_IMPLEMENTATION_HIERARCHICAL)
+            return DTI_FAIL(DITTO_ERR_RANGE, "implementation = %d is not a value of its enum",
+                            (int)known.implementation);
+        a->options.flags = known.flags;
+        if (known.timeout_ms != 0)
+            a->options.timeout_ms = known.timeout_ms;
+        if (known.bytes_per_pack != 0)
+            a->options.bytes_per_pack = known.bytes_per_pack;
+        if (known.implementation != DITTO_IMPLEMENTATION_AUTO)
+            a->options.implementation = known.implementation;
+    }
+    a->deadline = dti_replica_deadline(a->replica, a->options.timeout_ms);
+    a->call.implementation = (uint8_t)a->options.implementation;
+    return DITTO_OK;
+}
+
+ditto_status dti_not_calling(const struct dti_replica *r, const char *name)
+{
+    const char *calling = r->sync->attendee[r->id].calling;
+    if (calling == NULL)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_CONTEXT,
+                    "%s inside the function that was given to %s: the other replicas wait for that one's result, so it "
+                    "computes and calls nothing of ditto",
+                    name, calling);
+}
+
+ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, const char *name,
+                                 enum dti_pattern pattern, const ditto_reduce_options *options, uint32_t flags)
+{
+    a->replica = dti_self(self);
+    if (a->replica == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(dti_not_calling(a->replica, name));
+    a->call = (struct dti_call){ .name = name, .root = DTI_NO_ROOT, .pattern = (uint8_t)pattern };
+    return read_options(a, options, flags);
+}
+
+ditto_status dti_arguments_root(struct dti_arguments *a, uint32_t root)
+{
+    uint32_t n = a->replica->team->n;
+    if (root >= n)
+        return DTI_FAIL(DITTO_ERR_RANGE, "root = %u is no replica: there are 0 to %u", root, n - 1);
+    a->call.root = root;
+    return DITTO_OK;
+}
+
+/* Each buffer by itself. */
+static ditto_status check_buffers(const void *src, size_t src_count, const void *dst, size_t dst_count,
+                                  ditto_dtype dtype)
+{
+    size_t src_bytes, dst_bytes;
+    DTI_TRY(dti_buffer_bytes(src_count, dtype, &src_bytes));
+    DTI_TRY(dti_buffer_bytes(dst_count, dtype, &dst_bytes));
+    DTI_TRY(dti_buffer_check(src, src_bytes, dtype, "src"));
+    return dti_buffer_check(dst, dst_bytes, dtype, "dst");
+}
+
+ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *dst, size_t src_count, size_t dst_count,
+                                ditto_dtype dtype)
+{
+    bool parts = a->call.pattern == DTI_REDUCE_SCATTER || a->call.pattern == DTI_ALL_GATHER; /* see add_parts */
+    DTI_TRY(check_buffers(src, src_count, dst, dst_count, dtype));
+    a->call.src = src;
+    a->call.dst = dst;
+    a->call.dtype = (uint8_t)dtype;
+    a->call.element_bytes = ditto_dtype_bytes(dtype);
+    if (parts)
+        return DITTO_OK;
+    a->call.count = src_count;
+    return dti_check_overlap(dst, dst_count * a->call.element_bytes, src, src_count * a->call.element_bytes, dst);
+}
+
+ditto_status dti_arguments_reduce(struct dti_arguments *a, const void *src, void *dst, size_t src_count,
+                                  size_t dst_count, ditto_dtype dtype, ditto_op op)
+{
+    DTI_TRY(dti_reduction_check(dtype, op));
+    a->call.op = (uint8_t)op;
+    return dti_arguments_move(a, src, dst, src_count, dst_count, dtype);
+}
+
+/* -- a part for each replica -- */
+
+/* In elements. */
+struct parts {
+    size_t whole, own, before; /* of all replicas, of this one, of those below it */
+};
+
+static ditto_status add_parts(struct dti_arguments *a, size_t count, const size_t *counts, struct parts *out)
+{
+    uint32_t n = a->replica->team->n;
+    a->call.count = count;
+    a->call.counts = counts;
+    *out = (struct parts){ .own = counts != NULL ? counts[a->replica->id] : count };
+    for (uint32_t i = 0; i < n; i++) {
+        size_t part = counts != NULL ? counts[i] : count;
+        out->before += i < a->replica->id ? part : 0;
+        if (__builtin_add_overflow(out->whole, part, &out->whole))
+            return DTI_FAIL(DITTO_ERR_RANGE, "the parts of %u replicas have more elements than a size_t can count", n);
+        a->call.count = part > a->call.count ? part : a->call.count;
+        if (counts != NULL)
+            a->call.hash = dti_hash(a->call.hash, part);
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_arguments_scatter(struct dti_arguments *a, const void *src, void *dst, size_t count,
+                                   const size_t *counts, ditto_dtype dtype, ditto_op op)
+{
+    struct parts p;
+    DTI_TRY(add_parts(a, count, counts, &p));
+    DTI_TRY(dti_arguments_reduce(a, src, dst, p.whole, p.own, dtype, op));
+    return dti_check_overlap(src, p.whole * a->call.element_bytes, dst, p.own * a->call.element_bytes,
+                             (const char *)src + p.before * a->call.element_bytes);
+}
+
+ditto_status dti_arguments_gather(struct dti_arguments *a, const void *src, void *dst, size_t count,
+                                  const size_t *counts, ditto_dtype dtype)
+{
+    struct parts p;
+    DTI_TRY(add_parts(a, count, counts, &p));
+    DTI_TRY(dti_arguments_move(a, src, dst, p.own, p.whole, dtype));
+    return dti_check_overlap(dst, p.whole * a->call.element_bytes, src, p.own * a->call.element_bytes,
+                             (const char *)dst + p.before * a->call.element_bytes);
+}
+
+static ditto_status check_item(const ditto_list_item *item, ditto_op op)
+{
+    DTI_TRY(dti_reduction_check(item->dtype, op));
+    DTI_TRY(check_buffers(item->src, item->count, item->dst, item->count, item->dtype));
+    size_t bytes = item->count * ditto_dtype_bytes(item->dtype);
+    return dti_check_overlap(item->dst, bytes, item->src, bytes, item->dst);
+}
+
+ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *list, size_t length, ditto_op op)
+{
+    size_t total = 0;
+    if (length != 0)
+        DTI_TRY(dti_not_null(list, "list"));
+    for (size_t i = 0; i < length; i++) {
+        DTI_TRY_OF(check_item(&list[i], op), "item %zu of %zu", i, length);
+        if (__builtin_add_overflow(total, list[i].count * ditto_dtype_bytes(list[i].dtype), &total))
+            return DTI_FAIL(DITTO_ERR_RANGE, "item %zu of %zu: the list has more bytes than a size_t can count", i,
+                            length);
+        a->call.hash = dti_hash(a->call.hash, list[i].count << 8 | (unsigned)list[i].dtype);
+    }
+    DTI_TRY(dti_check_list(a->replica, list, length));
+    a->call.hash = dti_hash(a->call.hash, a->options.bytes_per_pack);
+    a->call.op = (uint8_t)op;
+    a->call.whole = length;
+    a->call.list = list;
+    return DITTO_OK;
+}

@@ -1,0 +1,76 @@
+/* src/sync/kernels/kernel.c - choosing a table. */
+#include "sync/kernels/kernel.h"
+#include "base/base.h"
+
+#include <stdlib.h>
+
+extern dti_kernel_table dti_kernels_portable;
+#if defined(DTI_HAVE_X86_KERNELS)
+extern dti_kernel_table dti_kernels_avx2, dti_kernels_avx512;
+#endif
+
+/* NULL: this build does not have it, or this processor can't run it. */
+static dti_kernel_table *table_of(ditto_kernels which)
+{
+#if defined(DTI_HAVE_X86_KERNELS)
+    struct dti_cpu cpu = dti_cpu_features();
+    if (which == DITTO_KERNELS_AVX2 && cpu.avx2)
+        return &dti_kernels_avx2;
+    if (which == DITTO_KERNELS_AVX512 && cpu.avx512)
+        return &dti_kernels_avx512;
+#endif
+    return which == DITTO_KERNELS_PORTABLE ? &dti_kernels_portable : NULL;
+}
+
+static ditto_kernels find_best(void)
+{
+    int which = DITTO_KERNELS_AVX512;
+    while (which > DITTO_KERNELS_PORTABLE && table_of((ditto_kernels)which) == NULL)
+        which--;
+    return (ditto_kernels)which;
+}
+
+ditto_kernels dti_kernels_best_set(void)
+{
+    static _Atomic int best; /* relaxed: whoever looks first finds the same number. 0: nobody has */
+    int found = atomic_load_explicit(&best, memory_order_relaxed);
+    if (found == 0) {
+        found = (int)find_best();
+        atomic_store_explicit(&best, found, memory_order_relaxed);
+    }
+    return (ditto_kernels)found;
+}
+
+dti_kernel_table *dti_kernels_best(void)
+{
+    switch (dti_kernels_best_set()) {
+#if defined(DTI_HAVE_X86_KERNELS)
+    case DITTO_KERNELS_AVX512:
+        return &dti_kernels_avx512;
+    case DITTO_KERNELS_AVX2:
+        return &dti_kernels_avx2;
+#endif
+    default:
+        return &dti_kernels_portable;
+    }
+}
+
+ditto_status dti_kernels_choose(ditto_kernels wish, dti_kernel_table **out)
+{
+    static const char *const names[] = { "", "PORTABLE", "AVX2", "AVX512" };
+    if ((int)wish < DITTO_KERNELS_DEFAULT || wish > DITTO_KERNELS_AVX512)
+        return DTI_FAIL(DITTO_ERR_RANGE, "kernels = %d is not a value of its enum", (int)wish);
+    dti_kernel_table *table = wish == DITTO_KERNELS_DEFAULT ? dti_kernels_best() : table_of(wish);
+    if (table == NULL)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "DITTO_KERNELS_%s: this processor, or this build, does not have them; leave it to the default",
+                        names[wish]);
+    *out = table;
+    return DITTO_OK;
+}
+
+const char *ditto_op_name(ditto_op op)
+{
+    static const char *const names[] = { "unknown op", "SUM", "MEAN", "MIN", "MAX", "PROD", "AND", "OR", "XOR" };
+    return names[op >= DITTO_SUM && op <= DITTO_XOR ? op : 0];
+}

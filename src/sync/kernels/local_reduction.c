@@ -1,0 +1,62 @@
+/* src/sync/kernels/local_reduction.c - reductions by one thread, and which there are. Pure. */
+#include "sync/kernels/reduction.h"
+#include "sync/sync.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left, const void *right, size_t count)
+{
+    (*dti_kernels_best())[dtype][op].combine_into_two(out, out, left, right, count);
+}
+
+void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, uint32_t divisor)
+{
+    struct dti_reduction r = dti_reduction_of(dti_kernels_best(), dtype, DITTO_MEAN);
+    alignas(DTI_LINE) char tile[1024]; /* of accumulators, which may be wider than elements */
+    size_t step = sizeof tile / r.accumulator_bytes;
+    for (size_t at = 0; at < count; at += step) {
+        size_t part = count - at < step ? count - at : step;
+        const char *from = (const char *)value + at * r.element_bytes;
+        if (r.kernel->widen != NULL)
+            r.kernel->widen(tile, from, part);
+        else
+            memcpy(tile, from, part * r.element_bytes);
+        dti_finish(&r, divisor, tile, tile, part, (char *)out + at * r.element_bytes);
+    }
+}
+
+ditto_status dti_reduce_here(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n, size_t count,
+                             void *dst)
+{
+    struct dti_reduction r = dti_reduction_of(dti_kernels_best(), dtype, op);
+    size_t step = dti_tile_count(&r);
+    char *scratch = malloc(DTI_SCRATCH_BYTES);
+    if (scratch == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a reduction");
+    for (size_t first = 0; first < count; first += step)
+        dti_reduce_block(&r, source, n, first, count - first < step ? count - first : step,
+                         (char *)dst + first * r.element_bytes, scratch);
+    free(scratch);
+    return DITTO_OK;
+}
+
+ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op)
+{
+    if (!dti_dtype_valid(dtype))
+        return DTI_FAIL(DITTO_ERR_INVALID, "%d is not a dtype: use one of DITTO_DTYPE_LIST", (int)dtype);
+    if (op < DITTO_SUM || op > DITTO_XOR)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%d is not an op: SUM, MEAN, MIN, MAX, PROD, AND, OR or XOR", (int)op);
+    if (op == DITTO_MEAN && !dti_dtype_is_float(dtype))
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "MEAN of %s: its result is no integer; SUM it and divide, or use a "
+                        "floating dtype",
+                        ditto_dtype_name(dtype));
+    if ((*dti_kernels_best())[dtype][op].combine == NULL)
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "%s of %s: the dtype has no such operation (complex numbers have no order, floats no bits, and bool "
+            "has AND, OR, XOR)",
+            ditto_op_name(op), ditto_dtype_name(dtype));
+    return DITTO_OK;
+}

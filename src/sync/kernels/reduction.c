@@ -1,0 +1,113 @@
+/* src/sync/kernels/reduction.c - combining values along the tree. Pure. */
+#include "sync/kernels/reduction.h"
+#include "base/base.h"
+
+#include <string.h>
+
+struct dti_reduction dti_reduction_of(dti_kernel_table *kernels, ditto_dtype dtype, ditto_op op)
+{
+    const struct dti_kernel *kernel = op != 0 ? &(*kernels)[dtype][op] : NULL;
+    size_t bytes = ditto_dtype_bytes(dtype);
+    bool wide = kernel != NULL && kernel->widen != NULL;
+    return (struct dti_reduction){ .kernel = kernel,
+                                   .element_bytes = bytes,
+                                   .accumulator_bytes = wide ? sizeof(float) : bytes };
+}
+
+static DTI_GUARDED void combine_own(struct dti_reduction *r, void *out, const void *left, const void *right,
+                                    size_t count)
+{
+    DTI_GUARD("a function that combines (ditto_all_reduce_with)");
+    r->failed = r->function(out, left, right, count, r->user);
+    DTI_GUARD_END();
+}
+
+static void combine(struct dti_reduction *r, void *out, const void *left, const void *right, size_t count)
+{
+    if (r->kernel != NULL)
+        r->kernel->combine(out, left, right, count);
+    else if (r->failed == DITTO_OK)
+        combine_own(r, out, left, right, count);
+}
+
+static bool widens(const struct dti_reduction *r)
+{
+    return r->kernel != NULL && r->kernel->widen != NULL;
+}
+
+/* Whether single values are copied, so that accumulators never lie where the values do. */
+static bool copies(const struct dti_reduction *r)
+{
+    return r->function != NULL || widens(r);
+}
+
+/* Four single values, the lowest two levels of the tree: in one pass where the kernel can. */
+static bool fold_four(const struct dti_reduction *r, struct dti_span span, const struct dti_value **next, size_t count,
+                      void *out)
+{
+    const struct dti_value *v = *next;
+    if (span.end - span.first != 4 || r->kernel == NULL || r->kernel->combine_four == NULL ||
+        v[0].end - v[0].first != 1 || v[1].end - v[1].first != 1 || v[2].end - v[2].first != 1)
+        return false;
+    r->kernel->combine_four(out, v[0].data, v[1].data, v[2].data, v[3].data, count);
+    *next = v + 4;
+    return true;
+}
+
+const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct dti_value **next, size_t count,
+                     void *out, void *scratch)
+{
+    const struct dti_value *value = *next;
+    if (value->first == span.first && value->end == span.end) {
+        *next = value + 1;
+        if (span.end - span.first > 1 || !copies(r))
+            return value->data;
+        if (widens(r))
+            r->kernel->widen(out, value->data, count);
+        else if (r->failed == DITTO_OK)
+            memcpy(out, value->data, count * r->element_bytes);
+        return out;
+    }
+    if (fold_four(r, span, next, count, out))
+        return out;
+    size_t middle = dti_tree_split(span.first, span.end);
+    char *below = (char *)scratch + count * r->accumulator_bytes;
+    const void *left = dti_fold(r, (struct dti_span){ span.first, middle }, next, count, out, scratch);
+    /* the left side is done with scratch before the right side needs it */
+    const void *right = dti_fold(r, (struct dti_span){ middle, span.end }, next, count, scratch, below);
+    combine(r, out, left, right, count);
+    return out;
+}
+
+void dti_finish(const struct dti_reduction *r, size_t n, const void *accumulators, void *out, size_t count, void *dst)
+{
+    if (r->kernel != NULL && r->kernel->divide != NULL && n > 1) { /* then they are in `out`, which may be written */
+        r->kernel->divide(out, count, (uint32_t)n);
+        accumulators = out;
+    }
+    if (widens(r))
+        r->kernel->narrow(dst, accumulators, count);
+    else if (dst != accumulators)
+        memcpy(dst, accumulators, count * r->element_bytes);
+}
+
+void dti_reduce_block(struct dti_reduction *r, const void *const *source, uint32_t n, size_t first, size_t count,
+                      void *dst, void *scratch)
+{
+    size_t offset = first * r->element_bytes;
+    if (n == 2 && r->kernel != NULL && !widens(r)) { /* the case that must be quick: no walk */
+        r->kernel->combine(dst, (const char *)source[0] + offset, (const char *)source[1] + offset, count);
+        dti_finish(r, n, dst, dst, count, dst);
+        return;
+    }
+    struct dti_value value[DITTO_MAX_REPLICAS];
+    const struct dti_value *next = value;
+    uint32_t i = 0;
+    do
+        value[i] = (struct dti_value){ i, i + 1, (const char *)source[i] + offset };
+    while (++i < n);
+    void *out = copies(r) ? scratch : dst, *below = copies(r) ? (char *)scratch + DTI_TILE_BYTES : scratch;
+    const void *result = dti_fold(r, (struct dti_span){ 0, n }, &next, count, out, below);
+    if (r->failed == DITTO_OK)
+        dti_finish(r, n, result, out, count, dst);
+}

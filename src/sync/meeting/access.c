@@ -1,0 +1,56 @@
+/* src/sync/meeting/access.c - going to others' buffers, and waiting for those who are at ours. Argued in access.h. */
+#include "sync/meeting/access.h"
+#include "sync/meeting/meeting.h"
+
+#include <sched.h>
+#include <string.h>
+
+bool dti_go_inside(struct dti_replica *self)
+{
+    _Atomic uint32_t *inside = &self->sync->attendee[self->id].inside;
+    atomic_store_explicit(inside, 1, memory_order_relaxed); /* I0; ordered by the fence */
+    dti_fence_light();
+    if (!dti_stopped(&self->team->stop)) /* I1 */
+        return true;
+    atomic_store_explicit(inside, 0, memory_order_relaxed); /* nothing was touched */
+    return false;
+}
+
+void dti_go_outside(struct dti_replica *self)
+{
+    atomic_store_explicit(&self->sync->attendee[self->id].inside, 0, memory_order_release); /* O0 */
+}
+
+#define LONG_NS 100000000u /* a replica's error mentions a delay of this length or more */
+
+/* Adds to the error that is about to be returned that it comes late, and for which replica this one
+ * waited. */
+static void tell_delay(uint32_t replica, uint64_t ns)
+{
+    ditto_error error = *dti_error_get();
+    struct dti_text text = { error.message, sizeof error.message, strlen(error.message) };
+    dti_text_add(
+        &text,
+        "; this was told %llu ms later, because a function on replica %u was working with this replica's buffers",
+        (unsigned long long)(ns / 1000000u), replica);
+    dti_error_set(&error);
+}
+
+ditto_status dti_leave(struct dti_replica *self, ditto_status status)
+{
+    const struct dti_sync *sync = self->sync;
+    uint64_t begin = 0, waited = 0;
+    uint32_t last = 0;
+    dti_fence_heavy();                           /* I2 */
+    for (uint32_t i = 0; i < self->team->n; i++) /* I3; in a child after fork nobody is there to come out */
+        while (atomic_load_explicit(&sync->attendee[i].inside, memory_order_acquire) != 0 && /* O1 */
+               !dti_team_forked(self->team)) {
+            begin = begin != 0 ? begin : dti_now_ns();
+            waited = dti_now_ns() - begin;
+            last = i;
+            sched_yield();
+        }
+    if (waited >= LONG_NS)
+        tell_delay(last, waited);
+    return status;
+}

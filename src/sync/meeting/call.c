@@ -1,0 +1,124 @@
+/* src/sync/meeting/call.c - comparing and describing calls. Pure. */
+#include "sync/meeting/call.h"
+
+#include <string.h>
+
+bool dti_call_same(const struct dti_call *a, const struct dti_call *b)
+{
+    return a->name == b->name && a->object == b->object && a->count == b->count &&
+           a->element_bytes == b->element_bytes && a->root == b->root && a->whole == b->whole &&
+           a->pattern == b->pattern && a->dtype == b->dtype && a->op == b->op &&
+           a->implementation == b->implementation && a->hash == b->hash;
+}
+
+bool dti_call_identical(const struct dti_call *a, const struct dti_call *b)
+{
+    return dti_call_same(a, b) && a->src == b->src && a->dst == b->dst && a->list == b->list &&
+           a->before == b->before && a->counts == b->counts && a->more == b->more && a->unsaid == b->unsaid;
+}
+
+/* Multiplication by odd constants, folded: every field reaches every bit. */
+uint64_t dti_hash(uint64_t seed, uint64_t value)
+{
+    uint64_t d = (seed ^ value) * 0x9e3779b97f4a7c15u;
+    return d ^ d >> 29;
+}
+
+uint32_t dti_call_digest(const struct dti_call *c)
+{
+    uint64_t d = dti_hash(c->hash, (uint64_t)(uintptr_t)c->name);
+    d = dti_hash(d, (uint64_t)(uintptr_t)c->object + c->count);
+    d = dti_hash(d, (uint64_t)c->element_bytes << 32 | c->root);
+    d = dti_hash(d, (uint64_t)c->pattern << 24 | (uint64_t)c->dtype << 16 | (uint64_t)c->op << 8 | c->implementation);
+    return (uint32_t)(d >> 32);
+}
+
+static void describe_size(const struct dti_call *c, struct dti_text *text)
+{
+    if (dti_call_has_items(c))
+        dti_text_add(text, " (%zu tensors%s%s", c->whole, c->op != 0 ? ", " : "",
+                     c->op != 0 ? ditto_op_name((ditto_op)c->op) : "");
+    else if (c->dtype == 0)
+        dti_text_add(text, " (%zu x %zu bytes, with a function of one's own", c->count, c->element_bytes);
+    else if (c->pattern == DTI_BLOCKS) /* how many differs, and may */
+        dti_text_add(text, " (of %s", ditto_dtype_name((ditto_dtype)c->dtype));
+    else
+        dti_text_add(text, " (%s%zu x %s",
+                     c->pattern == DTI_SLICES ? "rows of "
+                     : c->counts != NULL      ? "at most "
+                                              : "",
+                     c->count, ditto_dtype_name((ditto_dtype)c->dtype));
+    if (c->dtype != 0 && c->op != 0 && c->pattern != DTI_BLOCKS)
+        dti_text_add(text, ", %s", ditto_op_name((ditto_op)c->op));
+    if (c->root != DTI_NO_ROOT)
+        dti_text_add(text, ", root %u", c->root);
+    dti_text_add(text, ")");
+}
+
+void dti_call_describe(const struct dti_call *c, uint64_t number, struct dti_text *text)
+{
+    dti_text_add(text, "%s #%llu", c->name, (unsigned long long)number);
+    if (c->pattern == DTI_NOTHING && c->count != 0)
+        dti_text_add(text, " (%zu argument%s)", c->count, c->count == 1 ? "" : "s");
+    else if (c->pattern != DTI_NOTHING && !c->unsaid)
+        describe_size(c, text);
+    if (c->implementation != DITTO_IMPLEMENTATION_AUTO)
+        dti_text_add(text, ", %s", c->implementation == DITTO_IMPLEMENTATION_FLAT ? "FLAT" : "HIERARCHICAL");
+    if (c->object != NULL)
+        dti_text_add(text, " on \"%s\"", c->object);
+}
+
+/* Where two lists differ; false: nowhere. */
+static bool describe_items(const struct dti_call *a, const struct dti_call *b, struct dti_text *text)
+{
+    const ditto_list_item *one = a->list - a->before, *other = b->list - b->before;
+    for (size_t i = 0; i < a->whole && i < b->whole; i++)
+        if (one[i].count != other[i].count || one[i].dtype != other[i].dtype) {
+            dti_text_add(text, " (item %zu is %zu x %s here, %zu x %s there)", i, one[i].count,
+                         ditto_dtype_name(one[i].dtype), other[i].count, ditto_dtype_name(other[i].dtype));
+            return true;
+        }
+    return false;
+}
+
+static bool describe_counts(const struct dti_call *a, const struct dti_call *b, uint32_t n, struct dti_text *text)
+{
+    for (uint32_t i = 0; a->counts != NULL && b->counts != NULL && i < n; i++)
+        if (a->counts[i] != b->counts[i]) {
+            dti_text_add(text, " (counts[%u] is %zu here, %zu there)", i, a->counts[i], b->counts[i]);
+            return true;
+        }
+    return false;
+}
+
+static bool describe_shapes(const struct dti_call *a, const struct dti_call *b, struct dti_text *text)
+{
+    char here[DTI_SPEC_WORDS], there[DTI_SPEC_WORDS];
+    if (a->pattern != DTI_ALL_REDUCE || a->dtype == 0 || a->more == NULL || b->more == NULL || a->count != b->count)
+        return false;
+    dti_spec_words(a->more, here);
+    dti_spec_words(b->more, there);
+    dti_text_add(text, " (the tensor is %s here, %s there)", here, there);
+    return true;
+}
+
+void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uint32_t n, struct dti_text *text)
+{
+    if (a->name != b->name || a->pattern != b->pattern || a->whole != b->whole ||
+        (a->pattern == DTI_NOTHING && a->count != b->count))
+        return; /* the descriptions say it */
+    if (a->object != b->object) {
+        if (a->object != NULL && b->object != NULL && strcmp(a->object, b->object) == 0)
+            dti_text_add(text, " (two variables of that name)");
+        return;
+    }
+    if (dti_call_has_items(a) && dti_call_has_items(b) && describe_items(a, b, text))
+        return;
+    if (describe_shapes(a, b, text))
+        return;
+    if (!describe_counts(a, b, n, text) && a->hash != b->hash)
+        dti_text_add(text, a->pattern == DTI_LIST     ? " (their bytes_per_pack differs)"
+                           : a->pattern == DTI_UPDATE ? " (their learning rates differ)"
+                           : a->pattern == DTI_SLICES ? " (their flags or numbers of rows differ)"
+                                                      : " (their functions differ)");
+}

@@ -1,0 +1,72 @@
+/* src/sync/meeting/failure.c - who is missing, and the errors that say so. */
+#include "sync/meeting/failure.h"
+
+enum { FEW = 3 };
+
+bool dti_is_in_last_run(const struct dti_sync *sync, uint32_t replica)
+{
+    uint64_t own = atomic_load_explicit(&sync->attendee[replica].run, memory_order_relaxed);
+    uint32_t i = 0;
+    while (i < sync->team->n && atomic_load_explicit(&sync->attendee[i].run, memory_order_relaxed) <= own)
+        i++;
+    return i == sync->team->n;
+}
+
+void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text)
+{
+    const struct dti_attendee *a = &sync->attendee[replica];
+    const char *last = atomic_load_explicit(&a->name, memory_order_relaxed);
+    uint32_t number = atomic_load_explicit(&a->number, memory_order_relaxed);
+    dti_text_add(text, "replica %u (", replica);
+    if (dti_replica_returned(&sync->team->replica[replica]))
+        dti_text_add(text, "returned from its function; ");
+    if (last != NULL && dti_is_in_last_run(sync, replica))
+        dti_text_add(text, "last in %s #%u)", last, number);
+    else
+        dti_text_add(text, "in no collective yet)");
+}
+
+uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_missing, uint64_t what,
+                              struct dti_text *text)
+{
+    bool missing[DITTO_MAX_REPLICAS]; /* one look each: they may come meanwhile */
+    uint32_t n = sync->team->n, count = 0, told = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        missing[i] = is_missing(sync, i, what);
+        count += missing[i];
+    }
+    if (count > FEW) {
+        dti_text_add(text, "replicas ");
+        dti_text_add_set(text, missing, n);
+        dti_text_add(text, ", the first of them ");
+    }
+    for (uint32_t i = 0; i < n && told < FEW; i++)
+        if (missing[i]) {
+            dti_text_add(text, "%s", told++ != 0 ? ", " : "");
+            dti_describe_replica(sync, i, text);
+        }
+    return count;
+}
+
+ditto_status dti_fail_left(struct dti_replica *self, const char *waits_in, const char *who)
+{
+    DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u waits in %s, but %s: every replica must make the same calls", self->id,
+             waits_in, who);
+    dti_team_stop(self->team);
+    return dti_team_stop_status(self->team);
+}
+
+ditto_status dti_fail_late(struct dti_replica *self, const struct dti_deadline *deadline, const char *waits_in,
+                           const char *who)
+{
+    if (dti_deadline_is_of_run(self, deadline))
+        DTI_FAIL(DITTO_ERR_TIMED_OUT, "run_timeout_ms = %u passed while replica %u waited in %s for %s",
+                 self->team->options.run_timeout_ms, self->id, waits_in, who);
+    else
+        DTI_FAIL(DITTO_ERR_TIMED_OUT, "replica %u waited %u ms in %s for %s", self->id, deadline->timeout_ms, waits_in,
+                 who);
+    ditto_error own = *dti_error_get();
+    dti_replica_stop_late(self, deadline);
+    dti_error_set(&own);
+    return DITTO_ERR_TIMED_OUT;
+}

@@ -1,0 +1,153 @@
+/* src/sync/pending/pending_wait.c - waiting for started operations, what can go wrong meanwhile, and giving up. Argued in
+ * pending.h. */
+#include "sync/pending/pending.h"
+#include "sync/meeting/failure.h"
+#include "sync/meeting/access.h"
+
+/* -- what can go wrong -- */
+
+/* Words for the operation that `replica` has started under this number, which is the same on all replicas. */
+static void describe(const struct dti_replica *self, uint32_t replica, uint64_t number, char *words)
+{
+    struct dti_text text = { words, DTI_CALL_WORDS, 0 };
+    dti_call_describe(&dti_posting_of(self->sync, replica, number)->call, dti_number_in_run(self, number), &text);
+}
+
+/* Of all replicas, whoever stands in the way of `number`: one that posted something else (*different), or none. */
+static uint32_t find_missing(const struct dti_replica *self, uint64_t number, bool *different)
+{
+    const struct dti_sync *sync = self->sync;
+    *different = false;
+    for (uint32_t i = 0; i < self->team->n; i++) {
+        if (!dti_is_posted(sync, i, number))
+            return i;
+        *different = !dti_is_same_posting(self, i, number);
+        if (*different)
+            return i;
+    }
+    return self->team->n;
+}
+
+bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t replica)
+{
+    const struct dti_sync *sync = self->sync;
+    uint32_t next = (uint32_t)sync->attendee[self->id].seq + 1;
+    return atomic_load_explicit(&dti_slot_of(sync, replica, next, 0)->word, memory_order_acquire) >> 32 == next;
+}
+
+/* The operation can never come to an end; with its error. DITTO_OK: it can. */
+static ditto_status check_hope(struct dti_replica *self, uint64_t number)
+{
+    const struct dti_sync *sync = self->sync;
+    bool different;
+    uint32_t other = find_missing(self, number, &different);
+    char mine[DTI_CALL_WORDS], theirs[DTI_CALL_WORDS + 100];
+    struct dti_text text = { theirs, sizeof theirs, 0 };
+    if (other == self->team->n)
+        return DITTO_OK;
+    bool returned = dti_replica_returned(&self->team->replica[other]), ahead = dti_is_ahead_in_meeting(self, other);
+    /* looked at again: it may have posted, and gone on, between the looks */
+    if (!different && ((!returned && !ahead) || dti_is_posted(sync, other, number)))
+        return DITTO_OK;
+    describe(self, self->id, number, mine);
+    if (different) {
+        describe(self, other, number, theirs);
+        DTI_FAIL(DITTO_ERR_DIVERGED,
+                 "replica %u started %s, but replica %u started %s: every replica must make the same "
+                 "calls",
+                 self->id, mine, other, theirs);
+        dti_team_stop(self->team);
+        return dti_team_stop_status(self->team);
+    }
+    dti_describe_replica(sync, other, &text);
+    dti_text_add(&text, " has not started it");
+    return dti_fail_left(self, mine, theirs);
+}
+
+bool dti_has_not_posted(const struct dti_sync *sync, uint32_t replica, uint64_t number)
+{
+    return !dti_is_posted(sync, replica, number);
+}
+
+static ditto_status fail_late(struct dti_replica *self, uint64_t number, const struct dti_deadline *deadline)
+{
+    const struct dti_sync *sync = self->sync;
+    char mine[DTI_CALL_WORDS], missing[DTI_MISSING_WORDS] = "";
+    struct dti_text text = { missing, sizeof missing, 0 };
+    describe(self, self->id, number, mine);
+    if (dti_describe_missing(sync, dti_has_not_posted, number, &text) == 0)
+        dti_text_add(&text, "its last pieces");
+    return dti_fail_late(self, deadline, mine, missing);
+}
+
+/* -- waiting -- */
+
+struct consumed_wait {
+    struct dti_replica *self;
+    uint64_t number;
+    ditto_status hopeless;
+};
+static bool consumed_ready(void *argument)
+{
+    struct consumed_wait *w = argument;
+    const struct dti_attendee *me = dti_attendee_of(w->self);
+    dti_async_advance(w->self);
+    if (me->consumed >= w->number || dti_stopped(&w->self->team->stop))
+        return true;
+    w->hopeless = check_hope(w->self, me->consumed + 1);
+    return w->hopeless != DITTO_OK;
+}
+
+static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
+{
+    struct dti_team *team = self->team;
+    struct dti_attendee *me = dti_attendee_of(self);
+    struct consumed_wait w = { self, number, DITTO_OK };
+    if (dti_team_forked(team))
+        return dti_fail_forked();
+    bool ended = deadline != NULL
+                     ? dti_wait(&team->room, self->id, DTI_EVERYONE, &self->patience, deadline, consumed_ready, &w)
+                     : consumed_ready(&w);
+    if (me->consumed >= number) {
+        me->async->open[number % DITTO_MAX_PENDING].number = 0;
+        me->async->opened--;
+        return DITTO_OK;
+    }
+    if (w.hopeless != DITTO_OK)
+        return dti_leave(self, w.hopeless);
+    if (dti_stopped(&team->stop))
+        return dti_leave(self, dti_team_stop_status(team));
+    return ended || deadline == NULL ? DITTO_PENDING : dti_leave(self, fail_late(self, me->consumed + 1, deadline));
+}
+
+ditto_status dti_async_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
+{
+    dti_trace_begin(self, DTI_TRACE_COLLECTIVE, deadline != NULL ? "ditto_wait" : "ditto_test");
+    ditto_status status = wait_for(self, number, deadline);
+    dti_trace_end(self, 0);
+    return status;
+}
+
+uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint64_t *number)
+{
+    const struct dti_async *own = dti_attendee_of(self)->async;
+    bool found = false;
+    for (uint32_t i = 0; own->opened != 0 && i < DITTO_MAX_PENDING; i++)
+        if (own->open[i].number != 0 && (!found || own->open[i].number < *number)) {
+            *number = own->open[i].number;
+            *name = own->open[i].name;
+            found = true;
+        }
+    return own->opened;
+}
+
+ditto_status dti_async_abandon(struct dti_replica *self, ditto_status status)
+{
+    struct dti_async *own = dti_attendee_of(self)->async;
+    dti_team_stop(self->team);
+    status = dti_leave(self, status);
+    for (uint32_t i = 0; i < DITTO_MAX_PENDING; i++)
+        own->open[i].number = 0;
+    own->opened = 0;
+    return status;
+}

@@ -1,0 +1,309 @@
+/* src/sync/plans/calibrate.c - short measurements when a strategy is created. */
+#include "sync/plans/tuning.h"
+#include "sync/algorithms/collective.h"
+#include "sync/sync_state.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -- hand-overs -- */
+
+enum { HOP_BATCHES = 10, HOPS = 20, HOPS_NS = 500000, OVER = INT32_MAX };
+
+struct hops {
+    struct {
+        alignas(DTI_LINE_PAIR) _Atomic uint32_t word;
+    } ball[2];
+    uint32_t pair[DTI_DISTANCES]; /* replicas pair - 1 and pair; 0: there are none at this distance */
+    double ns[DTI_DISTANCES];
+    _Atomic uint32_t turn; /* distances that are done: one pair at a time */
+};
+
+static void await_word(_Atomic uint32_t *word, uint32_t value)
+{
+    for (uint32_t looks = 1; atomic_load_explicit(word, memory_order_acquire) != value; looks++) {
+        dti_pause();
+        if (looks % 1024 == 0) /* somebody else's thread may be on its PU */
+            sched_yield();
+    }
+}
+
+/* There and back, in batches until they have taken HOPS_NS or are enough; the best one, in nanoseconds a hop. The number OVER ends
+ * the game: only side 0 looks at the clock. */
+static double lead(struct hops *h)
+{
+    uint64_t first = dti_now_ns(), begin = first;
+    double best = 0;
+    uint32_t number = 1;
+    for (uint32_t batch = 0; batch < HOP_BATCHES && begin - first < HOPS_NS; batch++) {
+        for (uint32_t hop = 0; hop < HOPS; hop++, number++) {
+            atomic_store_explicit(&h->ball[0].word, number, memory_order_release);
+            await_word(&h->ball[1].word, number);
+        }
+        uint64_t end = dti_now_ns();
+        double ns = (double)(end - begin) / (2 * HOPS);
+        best = batch == 0 || ns < best ? ns : best;
+        begin = end;
+    }
+    atomic_store_explicit(&h->ball[0].word, OVER, memory_order_release);
+    await_word(&h->ball[1].word, OVER);
+    return best;
+}
+
+static void follow(struct hops *h)
+{
+    uint32_t number = 0;
+    while (number != OVER) {
+        uint32_t before = number;
+        while ((number = atomic_load_explicit(&h->ball[0].word, memory_order_acquire)) == before)
+            dti_pause();
+        atomic_store_explicit(&h->ball[1].word, number, memory_order_release);
+    }
+}
+
+static ditto_status measure_hops(struct dti_replica *self, void *argument)
+{
+    struct hops *h = argument;
+    for (uint32_t d = 0; d < DTI_DISTANCES; d++) {
+        if (h->pair[d] == 0 || self->id + 1 < h->pair[d] || self->id > h->pair[d])
+            continue;
+        await_word(&h->turn, d); /* the pair before has ended: its leader moves the turn on */
+        if (self->id == h->pair[d]) {
+            follow(h);
+            continue;
+        }
+        h->ns[d] = lead(h);
+        atomic_store_explicit(&h->ball[0].word, 0, memory_order_relaxed); /* published by the turn */
+        atomic_store_explicit(&h->ball[1].word, 0, memory_order_relaxed);
+        uint32_t next = d + 1;
+        while (next < DTI_DISTANCES && h->pair[next] == 0)
+            next++;
+        atomic_store_explicit(&h->turn, next, memory_order_release);
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_measure_hops(struct dti_team *team, const struct dti_shape *shape, struct dti_costs *costs)
+{
+    struct hops *h = aligned_alloc(DTI_LINE_PAIR, sizeof *h);
+    uint32_t first = DTI_DISTANCES;
+    if (team->crowded || team->n == 1) {
+        free(h);
+        return DITTO_OK;
+    }
+    if (h == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to calibrate %u replicas", team->n);
+    memset(h, 0, sizeof *h);
+    for (uint32_t i = shape->n - 1; i > 0; i--)
+        h->pair[shape->border[i]] = i;
+    for (uint32_t d = DTI_DISTANCES; d-- > 0;)
+        first = h->pair[d] != 0 ? d : first;
+    atomic_init(&h->turn, first);
+    ditto_status status = dti_team_run(team, measure_hops, h, DITTO_FOREVER);
+    for (uint32_t d = 0; d < DTI_DISTANCES && status == DITTO_OK; d++)
+        if (h->pair[d] != 0)
+            costs->hop_ns[d] = h->ns[d];
+    free(h);
+    return status;
+}
+
+/* -- thresholds -- */
+
+enum { TRIES = 3, MOST_BYTES = 256 << 10, TRY_NS = 60000, BUDGET_NS = 20000000 };
+
+struct trial {
+    struct dti_sync *sync;
+    ditto_tuning *measured;
+    size_t
+        most; /* bytes that a replica's `data` has, and as many behind it for results that do not go where they came from */
+    /* Replica 0's, set between two meetings, so that all do the same. */
+    uint64_t begin_ns;
+    uint32_t times; /* that a try repeats the operation */
+    bool over;      /* the time is up: on a machine that is too busy to measure, what is usual stays */
+};
+
+/* An all-reduce of `bytes`, and the thresholds that leave it one way. */
+struct attempt {
+    size_t bytes;
+    size_t small_bytes, hierarchical_bytes;
+};
+
+/* One word of every line, as a user will: what others have written has to come here. */
+static void look_at(const void *data, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += DTI_LINE)
+        (void)*(const volatile float *)(const void *)((const char *)data + at);
+}
+
+/* In place and out of place in turn. */
+static ditto_status repeat(struct dti_replica *self, const struct trial *trial, float *data, const struct attempt *t,
+                           uint32_t times)
+{
+    struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
+    for (uint32_t i = 0; i < times; i++) {
+        struct dti_call call = { .name = "calibration",
+                                 .count = t->bytes / sizeof *data,
+                                 .element_bytes = sizeof *data,
+                                 .root = DTI_NO_ROOT,
+                                 .pattern = DTI_ALL_REDUCE,
+                                 .dtype = DITTO_F32,
+                                 .op = DITTO_MAX,
+                                 .src = data,
+                                 .dst = i % 2 == 0 ? data : data + trial->most / sizeof *data };
+        memset(data, 0, t->bytes); /* fresh: else every core would keep its half */
+        DTI_TRY(dti_collective(self, &call, NULL, &deadline));
+        look_at(call.dst, t->bytes);
+    }
+    return DITTO_OK;
+}
+
+static ditto_status meet(struct dti_replica *self)
+{
+    struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
+    struct dti_call call = { .name = "calibration", .root = DTI_NO_ROOT };
+    struct dti_visit visit = { .call = &call };
+    uint32_t seq;
+    return dti_meet(self, &visit, &deadline, &seq);
+}
+
+/* Nanoseconds of one, by replica 0's clock, which alone counts. It sets the tuning between two meetings, so that all choose the
+ * same. */
+static ditto_status time_try(struct dti_replica *self, struct trial *trial, float *data, const struct attempt *t,
+                             uint32_t times, double *ns)
+{
+    ditto_tuning *tuning = &trial->sync->tuning.given;
+    DTI_TRY(meet(self));
+    if (self->id == 0) {
+        tuning->small_bytes = t->small_bytes;
+        tuning->hierarchical_bytes = t->hierarchical_bytes;
+    }
+    DTI_TRY(meet(self));
+    uint64_t begin = dti_now_ns();
+    DTI_TRY(repeat(self, trial, data, t, times));
+    *ns = (double)(dti_now_ns() - begin) / times;
+    return DITTO_OK;
+}
+
+/* How often a try repeats, from one; and whether there is time left. */
+static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, float *data, const struct attempt *t)
+{
+    double ns;
+    DTI_TRY(time_try(self, trial, data, t, 1, &ns));
+    DTI_TRY(meet(self));
+    if (self->id == 0) {
+        trial->times = ns * 40 < TRY_NS ? 40 : ns * 2 > TRY_NS ? 2 : (uint32_t)(TRY_NS / ns);
+        trial->over = dti_now_ns() - trial->begin_ns > BUDGET_NS;
+    }
+    return meet(self);
+}
+
+/* Is the first faster? In turns, so that a disturbance meets both; the best of some tries. */
+static ditto_status compare(struct dti_replica *self, struct trial *trial, float *data, const struct attempt *one,
+                            const struct attempt *other, bool *first_is_faster)
+{
+    double best[2] = { 0, 0 };
+    *first_is_faster = false;
+    DTI_TRY(plan_tries(self, trial, data, one));
+    for (int i = 0; i < TRIES && !trial->over; i++)
+        for (int way = 0; way < 2; way++) {
+            double ns;
+            DTI_TRY(time_try(self, trial, data, way == 0 ? one : other, trial->times, &ns));
+            best[way] = i == 0 || ns < best[way] ? ns : best[way];
+        }
+    *first_is_faster = !trial->over && best[0] <= best[1];
+    return DITTO_OK;
+}
+
+/* The most that replicas read in all for which one meeting with payload is faster than two without. */
+static ditto_status find_small(struct dti_replica *self, struct trial *trial, float *data, size_t *out)
+{
+    uint32_t others = self->team->n - 1;
+    *out = 512;
+    for (size_t total = 1024; total <= DTI_SMALL_BYTES; total *= 2) {
+        struct attempt lines = { total / others / 4 * 4, SIZE_MAX, SIZE_MAX }, direct = { lines.bytes, 1, SIZE_MAX };
+        bool faster;
+        if (lines.bytes < DTI_INLINE_BYTES) { /* so many replicas that it rides in the line anyway */
+            *out = total;
+            continue;
+        }
+        DTI_TRY(compare(self, trial, data, &lines, &direct, &faster));
+        if (self->id == 0 && faster && *out == total / 2)
+            *out = total;
+    }
+    return DITTO_OK;
+}
+
+/* The size from which on going through groups is faster. */
+static ditto_status find_hierarchical(struct dti_replica *self, struct trial *trial, float *data, size_t most,
+                                      size_t *out)
+{
+    *out = DITTO_NEVER_BYTES;
+    for (size_t bytes = most; bytes >= (16 << 10); bytes /= 4) {
+        struct attempt groups = { bytes, 1, 1 }, flat = { bytes, 1, SIZE_MAX };
+        bool faster;
+        DTI_TRY(compare(self, trial, data, &groups, &flat, &faster));
+        if (self->id == 0 && faster && (*out == bytes * 4 || bytes == most))
+            *out = bytes;
+    }
+    return DITTO_OK;
+}
+
+static ditto_status measure(struct dti_replica *self, void *argument)
+{
+    struct trial *trial = argument;
+    struct dti_sync *sync = trial->sync;
+    ditto_tuning *measured = trial->measured;
+    bool small = measured->small_bytes == 0, groups = measured->hierarchical_bytes == 0 && sync->groups.groups > 1;
+    size_t small_bytes = measured->small_bytes, hierarchical_bytes = DITTO_NEVER_BYTES;
+    size_t most = trial->most;
+    void *data;
+    DTI_TRY(dti_replica_alloc(self, 2 * most, DTI_LINE, &data));
+    memset(data, 0, 2 * most);
+    ditto_status status = DITTO_OK;
+    if (small)
+        status = find_small(self, trial, data, &small_bytes);
+    if (groups && status == DITTO_OK)
+        status = find_hierarchical(self, trial, data, most, &hierarchical_bytes);
+    dti_arena_free(self->arena, data);
+    DTI_TRY(status);
+    DTI_TRY(meet(self)); /* nobody looks at the tuning any more */
+    if (self->id == 0 && !trial->over) {
+        measured->small_bytes = small_bytes;
+        if (measured->hierarchical_bytes == 0)
+            measured->hierarchical_bytes = hierarchical_bytes;
+    }
+    return DITTO_OK;
+}
+
+/* Bytes of the last-level caches that the replicas have in all. */
+static size_t cache_bytes(const ditto_placement *placement)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < placement->replicas; i++) {
+        const struct dti_pu *pu = dti_placement_leader(placement, i);
+        bool counted = i > 0 && dti_placement_leader(placement, i - 1)->is.llc == pu->is.llc;
+        if (!counted && pu->caches > 0)
+            bytes += pu->cache[pu->caches - 1].bytes;
+    }
+    return bytes;
+}
+
+ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *measured, bool *in_time)
+{
+    struct dti_team *team = sync->team;
+    struct trial trial = { .sync = sync,
+                           .measured = measured,
+                           .most = sync->groups.groups > 1 && measured->hierarchical_bytes == 0 ? MOST_BYTES
+                                                                                                : 2 * DTI_SMALL_BYTES,
+                           .begin_ns = dti_now_ns() };
+    size_t cache = cache_bytes(team->options.placement);
+    if (measured->stream_bytes == 0 && cache != 0)
+        measured->stream_bytes = cache / 8 * 3;
+    *in_time = true;
+    if (team->crowded || team->n == 1)
+        return DITTO_OK;
+    ditto_status status = dti_team_run(team, measure, &trial, DITTO_FOREVER);
+    *in_time = !trial.over;
+    return status;
+}

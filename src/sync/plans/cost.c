@@ -1,0 +1,95 @@
+/* src/sync/plans/cost.c - counting a plan. Pure. */
+#include "sync/plans/cost.h"
+
+#include "sync/kernels/tree.h"
+
+struct dti_counters dti_cost_meeting(const struct dti_rounds *rounds, const struct dti_groups *groups, uint32_t self)
+{
+    struct dti_counters c = { 0 };
+    for (uint32_t round = 0; round < rounds->rounds; round++) {
+        struct dti_span siblings = dti_rounds_siblings(rounds, round, self);
+        for (size_t b = siblings.first; b < siblings.end; b++) {
+            uint32_t speaker = dti_rounds_speaker(rounds, round, (uint32_t)b, self);
+            c.hops_far += groups->of[speaker] != groups->of[self];
+            c.hops_near += speaker != self && groups->of[speaker] == groups->of[self];
+        }
+    }
+    return c;
+}
+
+static size_t grain_of(const struct dti_all_reduce_size *s)
+{
+    return s->element_bytes < DTI_LINE ? DTI_LINE / s->element_bytes : 1;
+}
+
+struct dti_counters dti_cost_owners(const struct dti_groups *groups, uint32_t n, uint32_t self,
+                                    const struct dti_all_reduce_size *s)
+{
+    size_t first, end, near = dti_groups_size(groups, groups->of[self]);
+    dti_tree_part(s->count, n, self, grain_of(s), &first, &end);
+    size_t bytes = (end - first) * s->element_bytes;
+    return (struct dti_counters){ .read_near = near * bytes,
+                                  .read_far = (n - near) * bytes,
+                                  .written_near = near * bytes,
+                                  .written_far = (n - near) * bytes };
+}
+
+/* Bytes of an element of one group's contribution: its subtrees, of which a single replica's is the element itself. */
+static size_t contribution(const struct dti_groups *g, uint32_t n, uint32_t group, const struct dti_all_reduce_size *s,
+                           size_t *combined)
+{
+    struct dti_span part[DTI_TREE_PARTS];
+    uint32_t parts = dti_tree_subtrees(n, (struct dti_span){ g->start[group], g->start[group + 1] }, part);
+    size_t bytes = 0;
+    *combined = 0; /* replicas in subtrees of more than one */
+    for (uint32_t p = 0; p < parts; p++) {
+        size_t size = part[p].end - part[p].first;
+        bytes += size == 1 ? s->element_bytes : s->accumulator_bytes;
+        *combined += size == 1 ? 0 : size;
+    }
+    return bytes;
+}
+
+static void add_block(struct dti_counters *c, const struct dti_groups *g, uint32_t n, uint32_t group,
+                      const struct dti_all_reduce_size *s, size_t count)
+{
+    for (uint32_t other = 0; other < g->groups; other++) {
+        size_t first, end, combined, piece_first, piece_end;
+        size_t bytes = contribution(g, n, other, s, &combined);
+        dti_tree_part(count, g->groups, group, grain_of(s), &first, &end);
+        dti_tree_part(count, g->groups, other, grain_of(s), &piece_first, &piece_end);
+        size_t taken = (end - first) * bytes + (piece_end - piece_first) * s->element_bytes;
+        if (other == group)
+            c->read_near += combined * count * s->element_bytes + taken;
+        else
+            c->read_far += taken;
+    }
+    c->written_near += dti_groups_size(g, group) * count * s->element_bytes;
+    c->hops_far += 2 * (g->groups - 1);
+}
+
+struct dti_counters dti_cost_exchange(const struct dti_groups *g, uint32_t n, uint32_t self,
+                                      const struct dti_all_reduce_size *s)
+{
+    struct dti_counters c = { 0 };
+    uint32_t group = g->of[self], size = dti_groups_size(g, group);
+    size_t step = s->block_bytes / s->accumulator_bytes / grain_of(s) * grain_of(s);
+    for (uint32_t lane = self - g->start[group]; lane < g->lanes; lane += size) {
+        size_t first, end;
+        dti_tree_part(s->count, g->lanes, lane, grain_of(s), &first, &end);
+        for (; first < end; first += step)
+            add_block(&c, g, n, group, s, end - first < step ? end - first : step);
+    }
+    return c;
+}
+
+double dti_cost_ns(const struct dti_counters *most, double meetings_ns, uint32_t replicas_per_node,
+                   const struct dti_bandwidths *b, const struct dti_costs *costs)
+{
+    double near = (double)(most->read_near + most->written_near), far = (double)(most->read_far + most->written_far);
+    double core = (near + far) / b->core, node = near * replicas_per_node / b->node;
+    double link = far * replicas_per_node / b->link, slowest = core > node ? core : node;
+    /* the flags of blocks overlap with work but for the first and the last (exchange.h) */
+    double flags = most->hops_far != 0 ? 4 * costs->hop_ns[DTI_OTHER_PACKAGE] : 0;
+    return (slowest > link ? slowest : link) + flags + meetings_ns;
+}

@@ -1,0 +1,35 @@
+/* src/sync/plans/groups.c - groups of near replicas. Pure. */
+#include "sync/plans/groups.h"
+
+static bool begins(const struct dti_shape *shape, uint32_t i, int distance, uint32_t near)
+{
+    return i == 0 || (near != 0 ? i % near == 0 : shape->border[i] >= distance);
+}
+
+/* The farthest distance that occurs: what divides the row into the fewest groups. */
+static int farthest_border(const struct dti_shape *shape)
+{
+    int farthest = DTI_SAME_NODE;
+    for (uint32_t i = 1; i < shape->n; i++)
+        farthest = shape->border[i] > farthest ? shape->border[i] : farthest;
+    return farthest;
+}
+
+void dti_groups_make(const struct dti_shape *shape, uint32_t near, struct dti_groups *out)
+{
+    int distance = farthest_border(shape);
+    struct dti_span parts[DTI_TREE_PARTS];
+    out->groups = out->lanes = out->most_parts = 0;
+    for (uint32_t i = 0; i < shape->n; i++) {
+        if (begins(shape, i, distance, near))
+            out->start[out->groups++] = i;
+        out->of[i] = out->groups - 1;
+    }
+    out->start[out->groups] = shape->n;
+    for (uint32_t g = 0; g < out->groups; g++) {
+        uint32_t size = dti_groups_size(out, g);
+        uint32_t found = dti_tree_subtrees(shape->n, (struct dti_span){ out->start[g], out->start[g + 1] }, parts);
+        out->lanes = size > out->lanes ? size : out->lanes;
+        out->most_parts = found > out->most_parts ? found : out->most_parts;
+    }
+}

@@ -1,0 +1,161 @@
+/* src/sync/plans/tuning.c - the numbers by which a collective is chosen: read, checked, kept for the process. */
+#include "sync/plans/tuning.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Every field: its name in DITTO_TUNING, where it is, what it may be. */
+static const struct field {
+    const char *name;
+    size_t offset;
+    size_t least, most; /* where it is set */
+    bool narrow;        /* uint32_t, else size_t */
+} fields[] = {
+    { "small_bytes", offsetof(ditto_tuning, small_bytes), 1, SIZE_MAX, false },
+    { "stream_bytes", offsetof(ditto_tuning, stream_bytes), 1, SIZE_MAX, false },
+    { "hierarchical_bytes", offsetof(ditto_tuning, hierarchical_bytes), 1, SIZE_MAX, false },
+    { "helper_bytes", offsetof(ditto_tuning, helper_bytes), 1, SIZE_MAX, false },
+    { "block_bytes", offsetof(ditto_tuning, block_bytes), 4096, 1u << 20, false },
+    { "near_replicas", offsetof(ditto_tuning, near_replicas), 1, DITTO_MAX_REPLICAS, true },
+};
+#define FIELDS (sizeof fields / sizeof fields[0])
+
+static size_t get(const ditto_tuning *t, const struct field *f)
+{
+    uint32_t narrow;
+    size_t wide;
+    memcpy(f->narrow ? (void *)&narrow : (void *)&wide, (const char *)t + f->offset,
+           f->narrow ? sizeof narrow : sizeof wide);
+    return f->narrow ? narrow : wide;
+}
+
+static void set(ditto_tuning *t, const struct field *f, size_t value)
+{
+    uint32_t narrow = (uint32_t)value;
+    memcpy((char *)t + f->offset, f->narrow ? (void *)&narrow : (void *)&value,
+           f->narrow ? sizeof narrow : sizeof value);
+}
+
+void dti_tuning_fill(ditto_tuning *t, const ditto_tuning *from)
+{
+    for (size_t i = 0; i < FIELDS; i++)
+        if (get(t, &fields[i]) == 0)
+            set(t, &fields[i], get(from, &fields[i]));
+}
+
+static ditto_status check_value(const struct field *f, size_t value)
+{
+    if (value != 0 && (value < f->least || value > f->most))
+        return DTI_FAIL(DITTO_ERR_RANGE, "tuning: %s = %zu is outside %zu to %zu", f->name, value, f->least, f->most);
+    return DITTO_OK;
+}
+
+static ditto_status check(const ditto_tuning *t)
+{
+    for (size_t i = 0; i < FIELDS; i++)
+        DTI_TRY(check_value(&fields[i], get(t, &fields[i])));
+    return DITTO_OK;
+}
+
+/* -- DITTO_TUNING -- */
+
+/* "2K", "never"; false: no number. */
+static bool parse_number(const char *text, size_t length, size_t *value)
+{
+    static const char units[] = "KMG";
+    const char *unit = length > 1 ? strchr(units, text[length - 1]) : NULL;
+    int64_t number;
+    if (length == 5 && memcmp(text, "never", 5) == 0) {
+        *value = DITTO_NEVER_BYTES;
+        return true;
+    }
+    if (unit != NULL)
+        length--;
+    if (!dti_parse_i64(text, length, &number) || number < 0)
+        return false;
+    unsigned shift = unit != NULL ? 10 * (unsigned)(unit - units + 1) : 0;
+    *value = (size_t)number << shift;
+    return *value >> shift == (size_t)number;
+}
+
+static ditto_status parse(const char *text, ditto_tuning *out)
+{
+    *out = (ditto_tuning)DITTO_TUNING_INIT;
+    for (const char *at = text; *at != '\0';) {
+        size_t length = strcspn(at, ","), name = strcspn(at, "=,"), value = 0, i = 0;
+        while (i < FIELDS && (strlen(fields[i].name) != name || memcmp(fields[i].name, at, name) != 0))
+            i++;
+        if (i == FIELDS || name >= length || !parse_number(at + name + 1, length - name - 1, &value))
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "the environment variable DITTO_TUNING has \"%.*s\": it must be name=number,name=number, with "
+                "the names of ditto_tuning's fields and numbers like 2048, 2K or never",
+                (int)length, at);
+        DTI_TRY(check_value(&fields[i], value)); /* before it is made narrow */
+        set(out, &fields[i], value);
+        at += length + (at[length] == ',');
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_tuning_read(const ditto_tuning *given, ditto_tuning *out)
+{
+    const char *text = getenv("DITTO_TUNING");
+    ditto_tuning from_text;
+    DTI_TRY(dti_options_copy(out, sizeof *out, given, "ditto_tuning"));
+    out->struct_size = sizeof *out;
+    if (text != NULL) {
+        DTI_TRY(parse(text, &from_text));
+        dti_tuning_fill(out, &from_text);
+    }
+    DTI_TRY(check(out));
+    out->block_bytes -= out->block_bytes % DTI_LINE_PAIR; /* blocks lie one behind the other, aligned */
+    return DITTO_OK;
+}
+
+/* Hand-overs as on servers of 2017 to 2023, thresholds as on a small one of them (docs/adr/0011). */
+const struct dti_tuning dti_tuning_usual = {
+    .given = { .struct_size = sizeof(ditto_tuning),
+               .small_bytes = 4096,
+               .stream_bytes = (size_t)64 << 20,
+               .hierarchical_bytes = 64 << 10,
+               .helper_bytes = 256 << 10,
+               .block_bytes = 32 << 10 },
+    .costs = { { 60, 80, 110, 150 }, 10, 15 },
+};
+
+/* -- what this process has measured -- */
+
+/* Entries are added at the head and stay until the process ends. There is no lock, because a thread could
+ * hold it while another thread forks, and the child would not have the first thread. */
+struct kept {
+    struct kept *next;
+    struct dti_tuning tuning;
+    uint32_t n;
+    uint8_t border[];
+};
+static _Atomic(struct kept *) cache;
+
+bool dti_tuning_find(const struct dti_shape *shape, struct dti_tuning *out)
+{
+    /* acquire: pairs with the release in dti_tuning_keep */
+    const struct kept *k = atomic_load_explicit(&cache, memory_order_acquire);
+    while (k != NULL && (k->n != shape->n || memcmp(k->border, shape->border, shape->n) != 0))
+        k = k->next;
+    if (k != NULL)
+        *out = k->tuning;
+    return k != NULL;
+}
+
+void dti_tuning_keep(const struct dti_shape *shape, const struct dti_tuning *measured)
+{
+    struct kept *k = malloc(sizeof *k + shape->n);
+    if (k == NULL) /* the next strategy measures again */
+        return;
+    k->tuning = *measured;
+    k->n = shape->n;
+    memcpy(k->border, shape->border, shape->n);
+    k->next = atomic_load_explicit(&cache, memory_order_relaxed); /* relaxed: the entry is not read here */
+    while (!atomic_compare_exchange_weak_explicit(&cache, &k->next, k, memory_order_release, memory_order_relaxed))
+        ; /* k->next is the new head */
+}

@@ -1,0 +1,269 @@
+/* src/values/api_value.c - include/ditto/value.h: check, then call. */
+#include "strategy/strategy.h"
+#include "values/make_value.h"
+
+/* -- making -- */
+
+static ditto_status check_making(const ditto_strategy *strategy, const void *input, const char *name, ditto_value **out)
+{
+    DTI_TRY(dti_not_null(input, name));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
+    return dti_strategy_check_usable(strategy);
+}
+
+ditto_status ditto_strategy_value(ditto_strategy *strategy, const ditto_tensor *tensor, ditto_value **out)
+{
+    size_t bytes;
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(check_making(strategy, tensor, "tensor", out));
+    DTI_TRY(dti_tensor_check(tensor, &bytes));
+    DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
+    DTI_TRY(dti_value_make(strategy, DITTO_PLAIN, out));
+    (*out)->plain = *tensor;
+    return DITTO_OK;
+}
+
+ditto_status ditto_strategy_value_from_function(ditto_strategy *strategy, ditto_value_fn function, void *user,
+                                                ditto_value **out)
+{
+    ditto_value *value;
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(check_making(strategy, strategy, "strategy", out));
+    if (function == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it says what each replica's component is");
+    DTI_TRY(dti_value_make(strategy, DITTO_PER_REPLICA, &value));
+    return dti_value_finish(value, dti_make_from_function(value, function, user), out);
+}
+
+ditto_status ditto_strategy_value_from_tensors(ditto_strategy *strategy, const ditto_tensor *tensors, uint32_t each,
+                                               ditto_value **out)
+{
+    ditto_value *value;
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(check_making(strategy, tensors, "tensors", out));
+    if (each == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "each = 0: every replica needs an array");
+    DTI_TRY(dti_value_make(strategy, DITTO_PER_REPLICA, &value));
+    return dti_value_finish(value, dti_make_from_tensors(value, tensors, each), out);
+}
+
+ditto_status ditto_strategy_value_from_slices(ditto_strategy *strategy, const ditto_slices *slices, size_t dense_rows,
+                                              ditto_value **out)
+{
+    ditto_value *value;
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(check_making(strategy, slices, "slices", out));
+    DTI_TRY(dti_value_make(strategy, DITTO_SLICES, &value));
+    return dti_value_finish(value, dti_make_from_slices(value, slices, dense_rows), out);
+}
+
+ditto_status ditto_variable_value(ditto_variable *variable, ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_HOLD_VARIABLE(variable);
+    DTI_TRY(dti_variable_check_whole(variable, "the value of"));
+    DTI_TRY(check_making(variable->team->strategy, variable, "variable", out));
+    return dti_value_make_variable(variable->team->strategy, variable, out);
+}
+
+static ditto_status assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value)
+{
+    DTI_HOLD_VARIABLE(v);
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(dti_value_hold_own(value, v->team->strategy, "the value", &held));
+    DTI_TRY(dti_context_check_cross(v->team));
+    DTI_TRY(dti_rule_check(rule, v->spec.dtype));
+    return dti_assign_value(v, rule, value);
+}
+
+ditto_status ditto_variable_assign_value(ditto_variable *variable, const ditto_value *value)
+{
+    DTI_ENTER();
+    return assign_value(variable, DTI_ASSIGN, value);
+}
+
+ditto_status ditto_variable_assign_add_value(ditto_variable *variable, const ditto_value *value)
+{
+    DTI_ENTER();
+    return assign_value(variable, DTI_ADD, value);
+}
+
+ditto_status ditto_variable_assign_sub_value(ditto_variable *variable, const ditto_value *value)
+{
+    DTI_ENTER();
+    return assign_value(variable, DTI_SUB, value);
+}
+
+ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names, const ditto_value *const *members,
+                                 uint32_t count, ditto_value **out)
+{
+    ditto_value *nest;
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(check_making(strategy, count != 0 ? (const void *)members : strategy, "members", out));
+    DTI_TRY(dti_value_make(strategy, DITTO_NEST, &nest));
+    return dti_value_finish(nest, dti_make_nest(nest, names, members, count), out);
+}
+
+ditto_status ditto_strategy_regroup(ditto_strategy *strategy, const ditto_value *const *values, int always_wrap,
+                                    ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(check_making(strategy, values, "values", out));
+    DTI_LEAVES_GATES(held);
+    for (uint32_t i = 0; i < dti_team_of(strategy)->n; i++)
+        DTI_TRY(dti_value_hold_item(values[i], strategy, "values", i, &held));
+    return dti_regroup(strategy, values, always_wrap != 0, out);
+}
+
+ditto_status ditto_value_destroy(ditto_value *value)
+{
+    DTI_ENTER();
+    if (value == NULL)
+        return DITTO_OK;
+    DTI_TRY(dti_context_check_outside("value"));
+    dti_value_drop(value);
+    return DITTO_OK;
+}
+
+/* -- looking -- */
+
+ditto_value_kind ditto_value_kind_of(const ditto_value *value)
+{
+    return value != NULL ? value->kind : (ditto_value_kind)0;
+}
+
+ditto_status ditto_value_element_spec(const ditto_value *value, ditto_tensor *out)
+{
+    DTI_ENTER();
+    DTI_HOLD_VALUE(value, held);
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_value_hold_variables(value, &held));
+    return dti_look_spec(value, out);
+}
+
+ditto_status ditto_value_tensor(const ditto_value *value, ditto_tensor *out)
+{
+    DTI_ENTER();
+    DTI_HOLD_VALUE(value, held);
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_value_hold_variables(value, &held));
+    return dti_look_tensor(value, out);
+}
+
+ditto_status ditto_value_f64(const ditto_value *value, double *out)
+{
+    ditto_tensor tensor;
+    DTI_ENTER();
+    DTI_HOLD_VALUE(value, held);
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_value_hold_variables(value, &held));
+    DTI_TRY(dti_look_tensor(value, &tensor));
+    return dti_tensor_number(&tensor, out);
+}
+
+static ditto_status check_replica(const ditto_value *value, uint32_t replica)
+{
+    if (replica >= value->strategy->base.team->n)
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, value->strategy->base.team->n);
+    return DITTO_OK;
+}
+
+ditto_status ditto_value_component(const ditto_value *value, uint32_t replica, ditto_tensor *out)
+{
+    DTI_ENTER();
+    DTI_HOLD_VALUE(value, held);
+    DTI_TRY(check_replica(value, replica));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_value_hold_variables(value, &held));
+    return dti_look_component(value, replica, out);
+}
+
+ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica, ditto_slices *out, size_t *dense_rows)
+{
+    DTI_ENTER();
+    DTI_HOLD_VALUE(value, held);
+    DTI_TRY(check_replica(value, replica));
+    DTI_TRY(dti_not_null(out, "out"));
+    if (value->kind != DITTO_SLICES)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s has no slices", dti_value_kind_words(value->kind));
+    *out = dti_slices_of(value, replica);
+    if (dense_rows != NULL)
+        *dense_rows = value->dense_rows;
+    return DITTO_OK;
+}
+
+ditto_variable *ditto_value_variable(const ditto_value *value)
+{
+    return value != NULL && value->kind == DITTO_VARIABLE ? value->variable : NULL;
+}
+
+uint32_t ditto_value_members(const ditto_value *value)
+{
+    return value != NULL && value->kind == DITTO_NEST ? value->members : 0;
+}
+
+const char *ditto_value_member_name(const ditto_value *value, uint32_t member)
+{
+    return member < ditto_value_members(value) ? value->member[member].name : NULL;
+}
+
+ditto_status ditto_value_member(const ditto_value *value, const char *path, const ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_HOLD_VALUE(value, held);
+    DTI_TRY(dti_not_null(out, "out"));
+    const ditto_value *found = dti_value_find(value, path);
+    if (found == NULL)
+        return dti_fail_no_member(value, path, "member");
+    *out = found;
+    return DITTO_OK;
+}
+
+const ditto_value *ditto_value_container(const ditto_value *component)
+{
+    return component != NULL && component->container != NULL ? component->container : component;
+}
+
+ditto_status ditto_value_select(ditto_value *value, uint32_t replica, ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_HOLD_VALUE(value, held);
+    DTI_TRY(check_replica(value, replica));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_context_check_cross(value->strategy->base.team));
+    DTI_TRY(dti_strategy_check_usable(value->strategy));
+    return dti_look_select(value, replica, out);
+}
+
+ditto_status ditto_strategy_local_results(ditto_strategy *strategy, ditto_value *value, ditto_value **out,
+                                          uint32_t *count)
+{
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_not_null(count, "count"));
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(dti_value_hold_own(value, strategy, "value", &held));
+    DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
+    DTI_TRY(dti_strategy_check_usable(strategy));
+    return dti_look_local_results(value, out, count);
+}
+
+ditto_status ditto_local(ditto_replica *self, const ditto_value *value, ditto_tensor *out)
+{
+    DTI_ENTER();
+    const struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(dti_value_hold_own(value, r->team->strategy, "value", &held));
+    DTI_TRY(dti_not_null(out, "out"));
+    return dti_look_component(value, r->id, out);
+}

@@ -1,0 +1,85 @@
+/* src/values/assign_value.c - see values.h. */
+#include "strategy/strategy.h"
+#include "vars/vars.h"
+
+#include <stdlib.h>
+
+/* Both have a copy for each replica: component to component. */
+struct copying {
+    ditto_variable *to;
+    const ditto_variable *from;
+    enum dti_rule rule;
+};
+
+static ditto_status copy_range(size_t first, size_t end, void *context)
+{
+    const struct copying *c = context;
+    size_t offset = first * ditto_dtype_bytes(c->to->spec.dtype);
+    if (first == 0)
+        dti_all_changed(c->to);
+    for (uint32_t i = 0; i < c->to->team->n; i++) {
+        char *to = (char *)dti_component(c->to, i) + offset;
+        const char *from = (const char *)dti_component(c->from, i) + offset;
+        dti_rule_apply(c->rule, c->to->spec.dtype, to, to, from, end - first);
+    }
+    return DITTO_OK;
+}
+
+/* By way of memory of its own, because one may be cut where the other is not. */
+static ditto_status copy_whole(ditto_variable *v, enum dti_rule rule, ditto_variable *from)
+{
+    void *value = malloc(v->bytes + 1);
+    if (value == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the value of \"%s\"", from->name);
+    ditto_status status = from->kind->cross_read(from, value);
+    if (status == DITTO_OK)
+        status = v->kind->cross_write(v, rule, value);
+    free(value);
+    return status;
+}
+
+/* If the components of `from` may differ, those of the variable may differ afterwards, so its copies are
+ * split first. */
+static ditto_status copy_components(ditto_variable *v, enum dti_rule rule, const ditto_variable *from)
+{
+    struct copying copying = { v, from, rule };
+    if (from->may_differ)
+        DTI_TRY(dti_variable_split(v));
+    DTI_TRY(dti_share(v->team, v->bytes * v->team->n, v->count, DTI_LINE, copy_range, &copying));
+    if (rule == DTI_ASSIGN && !from->may_differ)
+        dti_variable_set_equal(v);
+    return DITTO_OK;
+}
+
+/* Whether each component can get the value of its counterpart. If not, all get that of the first. With the
+ * turn. */
+static bool has_component_for_each(const ditto_variable *v, const ditto_variable *from)
+{
+    return v->mirrored && from->mirrored && from->own_copies &&
+           (v->own_copies || (from->may_differ && dti_variable_is_splittable(v)));
+}
+
+static ditto_status assign_variable(ditto_variable *v, enum dti_rule rule, ditto_variable *from)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = has_component_for_each(v, from) ? copy_components(v, rule, from) : copy_whole(v, rule, from);
+    dti_cross_leave(v->team, &frame);
+    return status;
+}
+
+ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value)
+{
+    ditto_tensor tensor;
+    if (value->kind == DITTO_VARIABLE) {
+        DTI_TRY(dti_spec_check(&v->spec, v->name, &value->variable->spec, "the value"));
+        return assign_variable(v, rule, value->variable);
+    }
+    if (value->kind != DITTO_PLAIN && value->kind != DITTO_MIRRORED_VALUE)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "%s written to \"%s\", which takes one value: reduce it first, or assign inside run",
+                        dti_value_kind_words(value->kind), v->name);
+    DTI_TRY(dti_look_component(value, 0, &tensor));
+    DTI_TRY(dti_spec_check(&v->spec, v->name, &tensor, "the value"));
+    return v->kind->cross_write(v, rule, tensor.data);
+}

@@ -1,0 +1,216 @@
+/* src/values/inspect.c - what can be seen of a value: its parts, members, and where it was taken from. */
+#include "strategy/strategy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NAMES_BYTES 180 /* of members' names in a message, which only counts the members behind them */
+
+/* -- parts -- */
+
+static bool first_part(const ditto_value *v, ditto_tensor *out)
+{
+    for (uint32_t i = 0; i < v->strategy->base.team->n; i++)
+        if (v->part[i].rank != DTI_NO_PART) {
+            *out = v->part[i];
+            return true;
+        }
+    return false;
+}
+
+bool dti_value_part(const ditto_value *v, uint32_t replica, ditto_tensor *out)
+{
+    switch (v->kind) {
+    case DITTO_PLAIN:
+        *out = v->plain;
+        return true;
+    case DITTO_PER_REPLICA:
+        *out = v->part[replica];
+        return true;
+    case DITTO_MIRRORED_VALUE:
+        if (v->part[replica].rank == DTI_NO_PART)
+            return first_part(v, out);
+        *out = v->part[replica];
+        return true;
+    case DITTO_VARIABLE:
+        *out = v->variable->spec;
+        out->data = dti_component(v->variable, replica);
+        return true;
+    default:
+        return false;
+    }
+}
+
+ditto_status dti_parts_open(const ditto_value *v, struct dti_parts *parts)
+{
+    uint32_t n = v->strategy->base.team->n;
+    *parts = (struct dti_parts){ .part = v->part };
+    if (v->kind == DITTO_PER_REPLICA)
+        return DITTO_OK;
+    parts->part = parts->own = malloc(n * sizeof *parts->own);
+    if (parts->own == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to look at %u replicas' tensors", n);
+    for (uint32_t i = 0; i < n; i++)
+        dti_value_part(v, i, &parts->own[i]);
+    return DITTO_OK;
+}
+
+void dti_parts_close(struct dti_parts *parts)
+{
+    free(parts->own);
+}
+
+ditto_status dti_look_component(const ditto_value *v, uint32_t replica, ditto_tensor *out)
+{
+    if (dti_value_part(v, replica, out))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_INVALID, "%s is not one tensor: %s", dti_value_kind_words(v->kind),
+                    v->kind == DITTO_NEST ? "choose a member (ditto_value_member)" : "use ditto_value_slices");
+}
+
+ditto_status dti_look_tensor(const ditto_value *v, ditto_tensor *out)
+{
+    if (v->kind == DITTO_PLAIN || v->kind == DITTO_MIRRORED_VALUE)
+        return dti_look_component(v, 0, out);
+    return DTI_FAIL(DITTO_ERR_INVALID, "%s is not one tensor: %s", dti_value_kind_words(v->kind),
+                    v->kind == DITTO_NEST       ? "choose a member (ditto_value_member)"
+                    : v->kind == DITTO_VARIABLE ? "read the variable (ditto_variable_read)"
+                    : v->kind == DITTO_SLICES
+                        ? "reduce it into a dense array (ditto_strategy_reduce_to)"
+                        : "choose a replica (ditto_value_select, ditto_value_component) or reduce it "
+                          "(ditto_strategy_reduce)");
+}
+
+ditto_status dti_look_spec(const ditto_value *v, ditto_tensor *out)
+{
+    ditto_tensor part;
+    if (v->kind == DITTO_NEST)
+        return DTI_FAIL(DITTO_ERR_INVALID, "a nest has no spec of its own: ask for its members'");
+    bool slices = v->kind == DITTO_SLICES;
+    if (slices)
+        *out = v->part[0];
+    else
+        DTI_TRY(dti_look_component(v, 0, out));
+    uint32_t n = v->strategy->base.team->n;
+    for (uint32_t i = 1; i < n && v->kind == DITTO_PER_REPLICA && dti_value_part(v, i, &part); i++)
+        for (uint32_t d = 0; d < out->rank; d++)
+            if (part.shape[d] != out->shape[d])
+                out->shape[d] = DITTO_ANY_SIZE;
+    if (slices)
+        out->shape[0] = DITTO_ANY_SIZE;
+    out->data = NULL;
+    return DITTO_OK;
+}
+
+/* -- members -- */
+
+static const ditto_value *find_one(const ditto_value *v, const char *name, size_t length)
+{
+    for (uint32_t i = 0; v->kind == DITTO_NEST && i < v->members; i++)
+        if (strncmp(v->member[i].name, name, length) == 0 && v->member[i].name[length] == '\0')
+            return v->member[i].value;
+    return NULL;
+}
+
+const ditto_value *dti_value_find(const ditto_value *v, const char *path)
+{
+    while (v != NULL && path != NULL && *path != '\0') {
+        size_t length = strcspn(path, "/");
+        v = length <= DITTO_MAX_RESULT_NAME ? find_one(v, path, length) : NULL;
+        path += length;
+        path += *path == '/';
+    }
+    return v;
+}
+
+ditto_status dti_fail_no_member(const ditto_value *v, const char *path, const char *what)
+{
+    char names[256] = "";
+    struct dti_text text = { names, sizeof names, 0 };
+    uint32_t named = 0;
+    for (; named < v->members && text.length < NAMES_BYTES; named++)
+        dti_text_add(&text, "%s\"%s\"", named == 0 ? "" : ", ", v->member[named].name);
+    if (named < v->members)
+        dti_text_add(&text, " and %u more", v->members - named);
+    return DTI_FAIL(DITTO_ERR_NOT_FOUND, "no %s \"%s\": it is %s%s%s", what, path, dti_value_kind_words(v->kind),
+                    v->members != 0 ? " of " : "", names);
+}
+
+/* -- one replica's -- */
+
+static ditto_status select_member(ditto_value *v, uint32_t replica, ditto_value *nest)
+{
+    for (uint32_t i = 0; i < v->members; i++) {
+        ditto_value *member;
+        DTI_TRY(dti_look_select(v->member[i].value, replica, &member));
+        DTI_TRY(dti_nest_add(nest, v->member[i].name, member));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status select_slices(ditto_value *v, uint32_t replica, ditto_value **out)
+{
+    DTI_TRY(dti_value_make(v->strategy, DITTO_SLICES, out));
+    for (uint32_t i = 0; i < v->strategy->base.team->n;
+         i++) { /* its own everywhere: there is no plain kind of slices */
+        (*out)->part[i] = v->part[replica];
+        (*out)->index[i] = v->index[replica];
+    }
+    (*out)->dense_rows = v->dense_rows;
+    dti_value_take_from(*out, v, replica);
+    return DITTO_OK;
+}
+
+ditto_status dti_look_select(ditto_value *v, uint32_t replica, ditto_value **out)
+{
+    ditto_tensor part;
+    if (v->kind == DITTO_VARIABLE || v->kind == DITTO_PLAIN) {
+        *out = dti_value_keep(v);
+        return DITTO_OK;
+    }
+    if (v->kind == DITTO_NEST) {
+        DTI_TRY(dti_value_make(v->strategy, DITTO_NEST, out));
+        dti_value_take_from(*out, v, replica);
+        return dti_value_finish(*out, select_member(v, replica, *out), out);
+    }
+    if (v->kind == DITTO_SLICES)
+        return select_slices(v, replica, out);
+    DTI_TRY(dti_look_component(v, replica, &part));
+    return dti_look_taken(v, replica, &part, out);
+}
+
+ditto_status dti_look_taken(ditto_value *container, uint32_t replica, const ditto_tensor *part, ditto_value **out)
+{
+    DTI_TRY(dti_value_make(container->strategy, DITTO_PLAIN, out));
+    (*out)->plain = *part;
+    dti_value_take_from(*out, container, replica);
+    return DITTO_OK;
+}
+
+/* -- all replicas' -- */
+
+static ditto_status local_result(ditto_value *v, uint32_t replica, ditto_value **out)
+{
+    ditto_tensor part;
+    if (v->kind != DITTO_VARIABLE)
+        return dti_look_select(v, replica, out);
+    DTI_TRY(dti_look_component(v, replica, &part)); /* a component, where select gives the variable */
+    return dti_look_taken(v, replica, &part, out);
+}
+
+ditto_status dti_look_local_results(ditto_value *v, ditto_value **out, uint32_t *count)
+{
+    uint32_t all = v->strategy->base.team->n, n = v->kind == DITTO_PLAIN ? 1 : all;
+    for (uint32_t i = 0; i < n; i++) {
+        ditto_status status = local_result(v, i, &out[i]);
+        if (status == DITTO_OK)
+            continue;
+        while (i-- > 0)
+            dti_value_drop(out[i]);
+        return status;
+    }
+    for (uint32_t i = n; i < all; i++)
+        out[i] = NULL;
+    *count = n;
+    return DITTO_OK;
+}

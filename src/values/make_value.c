@@ -1,0 +1,359 @@
+/* src/values/make_value.c - making distributed values. */
+#include "values/make_value.h"
+#include "values/values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -- components, each copied by its replica -- */
+
+/* What one replica's component is made of. */
+struct copying {
+    ditto_value *value;
+    uint32_t replica;         /* whose turn it is; DTI_EVERY_REPLICA */
+    const ditto_tensor *from; /* [each] of every replica, or of the one */
+    uint32_t each;
+    const ditto_slices *slices; /* [replicas], instead */
+};
+#define DTI_EVERY_REPLICA UINT32_MAX
+
+static ditto_status copy_tensors(struct dti_locker *locker, const struct copying *c, uint32_t replica)
+{
+    const ditto_tensor *from = c->replica == replica ? c->from : c->from + (size_t)replica * c->each;
+    ditto_tensor *part = &c->value->part[replica];
+    size_t bytes = ditto_tensor_bytes(from);
+    void *data;
+    DTI_TRY(dti_component_take(locker, bytes * c->each, &c->value->component[replica], &data));
+    *part = *from;
+    part->data = data;
+    part->device = 0;
+    if (c->each != 1) {
+        part->rank++;
+        memmove(part->shape + 1, part->shape, from->rank * sizeof *part->shape);
+        part->shape[0] = c->each;
+    }
+    for (uint32_t i = 0; i < c->each && bytes != 0; i++)
+        memcpy((char *)data + i * bytes, from[i].data, bytes);
+    return DITTO_OK;
+}
+
+ditto_status dti_slices_copy(struct dti_locker *locker, const ditto_slices *from, struct dti_component **component,
+                             ditto_tensor *part, int64_t **index)
+{
+    size_t row_bytes = from->row_count * ditto_dtype_bytes(from->dtype), bytes = from->rows * row_bytes;
+    size_t aligned = (bytes + DTI_LINE - 1) / DTI_LINE * DTI_LINE; /* the indices follow on a line of their own */
+    void *data;
+    DTI_TRY(dti_component_take(locker, aligned + from->rows * sizeof **index + DTI_LINE, component, &data));
+    *part = (ditto_tensor){ .data = data, .dtype = from->dtype, .rank = 2, .shape = { from->rows, from->row_count } };
+    *index = (int64_t *)(void *)((char *)data + aligned);
+    if (bytes != 0)
+        memcpy(data, from->values, bytes);
+    if (from->rows != 0)
+        memcpy(*index, from->indices, from->rows * sizeof **index);
+    return DITTO_OK;
+}
+
+static ditto_status copy_component(struct dti_replica *r, void *argument)
+{
+    const struct copying *c = argument;
+    struct dti_locker *locker = &c->value->strategy->locker[r->id];
+    if (c->slices != NULL)
+        return dti_slices_copy(locker, &c->slices[r->id], &c->value->component[r->id], &c->value->part[r->id],
+                               &c->value->index[r->id]);
+    return c->replica == DTI_EVERY_REPLICA || c->replica == r->id ? copy_tensors(locker, c, r->id) : DITTO_OK;
+}
+
+static ditto_status copy_components(struct copying *c)
+{
+    struct dti_team *team = c->value->strategy->base.team;
+    ditto_status status = dti_team_run(team, copy_component, c, DITTO_FOREVER);
+    dti_team_renew(team); /* it uses no collective: nothing else has to be renewed */
+    return status;
+}
+
+/* -- checks -- */
+
+static ditto_status check_tensor(const ditto_tensor *t, uint32_t replica)
+{
+    size_t bytes;
+    ditto_status status = dti_tensor_check(t, &bytes);
+    if (status == DITTO_OK)
+        status = dti_buffer_check(t->data, bytes, t->dtype, "data");
+    return status == DITTO_OK ? status : dti_where(status, "the component of replica %u", replica);
+}
+
+static ditto_status fail_regroup(const ditto_value *const *values)
+{
+    if (values[0]->kind == DITTO_SLICES)
+        return DTI_FAIL(DITTO_ERR_INVALID, "regroup of slices: values of slices are made by "
+                                           "ditto_strategy_value_from_slices, or returned by ditto_return_slices");
+    uint32_t i = 1; /* one of the others differs, because they are not all the same */
+    while (values[i]->variable == values[0]->variable)
+        i++;
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "regroup of different variables: values[0] is \"%s\", values[%u] is \"%s\": give one variable, or "
+                    "what is read from them",
+                    values[0]->variable->name, i, values[i]->variable->name);
+}
+
+ditto_status dti_check_alike(const ditto_tensor *first, const ditto_tensor *t, uint32_t replica)
+{
+    if (first->dtype == t->dtype && first->rank == t->rank)
+        return DITTO_OK;
+    return DTI_FAIL(
+        DITTO_ERR_INVALID,
+        "replica %u's component is %s of rank %u, replica 0's %s of rank %u: components of one value agree in "
+        "both",
+        replica, ditto_dtype_name(t->dtype), t->rank, ditto_dtype_name(first->dtype), first->rank);
+}
+
+static ditto_status check_stack(const ditto_tensor *t, uint32_t each, uint32_t replica)
+{
+    size_t bytes;
+    for (uint32_t i = 1; i < each; i++) {
+        DTI_TRY(dti_check_alike(t, &t[i], replica));
+        if (memcmp(t->shape, t[i].shape, t->rank * sizeof *t->shape) != 0)
+            return DTI_FAIL(DITTO_ERR_SHAPE, "arrays 0 and %u of replica %u differ in shape: they can't be stacked", i,
+                            replica);
+    }
+    if (each != 1 && t->rank == DITTO_MAX_RANK)
+        return DTI_FAIL(DITTO_ERR_SHAPE, "%u arrays of rank %u are stacked to one of rank %u: the most is %u", each,
+                        t->rank, t->rank + 1, DITTO_MAX_RANK);
+    if (!dti_multiply(ditto_tensor_bytes(t), each, &bytes))
+        return DTI_FAIL(DITTO_ERR_RANGE, "%u arrays of %zu bytes are more than memory has", each,
+                        ditto_tensor_bytes(t));
+    return DITTO_OK;
+}
+
+/* -- per-replica -- */
+
+/* One after the other, because a function may give the same memory each time. */
+static DTI_GUARDED ditto_status call_functions(ditto_value *value, ditto_value_fn function, void *user)
+{
+    uint32_t n = value->strategy->base.team->n;
+    for (uint32_t i = 0; i < n; i++) {
+        ditto_tensor component = { .data = NULL };
+        uint32_t serial = dti_error_serial;
+        DTI_GUARD("a function that makes components (ditto_strategy_value_from_function)");
+        ditto_status status = function(i, n, &component, user);
+        DTI_GUARD_END();
+        DTI_TRY(dti_function_status(status, serial, "the function for replica %u's component", i));
+        if (DTI_IS_GONE(component.data))
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "the component of replica %u is a local array of the function, which is gone when that has "
+                            "returned: give memory that stays until the next call",
+                            i);
+        DTI_TRY(check_tensor(&component, i));
+        DTI_TRY(dti_check_alike(i == 0 ? &component : &value->part[0], &component, i));
+        DTI_TRY(copy_components(&(struct copying){ .value = value, .replica = i, .from = &component, .each = 1 }));
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_make_from_function(ditto_value *value, ditto_value_fn function, void *user)
+{
+    struct dti_team *team = value->strategy->base.team;
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = call_functions(value, function, user);
+    dti_cross_leave(team, &frame);
+    return status;
+}
+
+static ditto_status copy_in_turn(struct copying *c)
+{
+    struct dti_team *team = c->value->strategy->base.team;
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = copy_components(c);
+    dti_cross_leave(team, &frame);
+    return status;
+}
+
+ditto_status dti_make_from_tensors(ditto_value *value, const ditto_tensor *tensors, uint32_t each)
+{
+    uint32_t n = value->strategy->base.team->n;
+    if (each > UINT32_MAX / n)
+        return DTI_FAIL(DITTO_ERR_RANGE, "each = %u arrays for each of %u replicas", each, n);
+    for (uint32_t i = 0; i < n * each; i++)
+        DTI_TRY(check_tensor(&tensors[i], i / each));
+    for (uint32_t i = 0; i < n; i++) {
+        DTI_TRY(dti_check_alike(&tensors[0], &tensors[(size_t)i * each], i));
+        DTI_TRY(check_stack(&tensors[(size_t)i * each], each, i));
+    }
+    return copy_in_turn(
+        &(struct copying){ .value = value, .replica = DTI_EVERY_REPLICA, .from = tensors, .each = each });
+}
+
+/* -- slices -- */
+
+ditto_status dti_slices_check(const ditto_slices *s, size_t dense_rows, uint32_t replica)
+{
+    size_t count, bytes;
+    if (!dti_multiply(s->rows, s->row_count, &count))
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu slices of %zu elements are more than memory has", s->rows, s->row_count);
+    DTI_TRY(dti_buffer_bytes(count, s->dtype, &bytes));
+    DTI_TRY(dti_buffer_check(s->values, bytes, s->dtype, "values"));
+    DTI_TRY(dti_buffer_check(s->indices, s->rows, DITTO_I64, "indices"));
+    for (size_t k = 0; k < s->rows; k++)
+        if (s->indices[k] < 0 || (dense_rows != 0 && (uint64_t)s->indices[k] >= dense_rows))
+            return DTI_FAIL(DITTO_ERR_RANGE, "index %lld of slice %zu of replica %u: rows are 0 to %zu",
+                            (long long)s->indices[k], k, replica, dense_rows != 0 ? dense_rows - 1 : (size_t)INT64_MAX);
+    return DITTO_OK;
+}
+
+ditto_status dti_make_from_slices(ditto_value *value, const ditto_slices *slices, size_t dense_rows)
+{
+    uint32_t n = value->strategy->base.team->n;
+    for (uint32_t i = 0; i < n; i++) {
+        DTI_TRY(dti_slices_check(&slices[i], dense_rows, i));
+        if (slices[i].dtype != slices[0].dtype || slices[i].row_count != slices[0].row_count)
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "slices of replica %u are rows of %zu x %s, those of replica 0 of %zu x %s", i,
+                            slices[i].row_count, ditto_dtype_name(slices[i].dtype), slices[0].row_count,
+                            ditto_dtype_name(slices[0].dtype));
+    }
+    value->dense_rows = dense_rows;
+    return copy_in_turn(&(struct copying){ .value = value, .slices = slices });
+}
+
+/* -- nests -- */
+
+static ditto_status check_names(const char *const *names, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        DTI_TRY_OF(dti_not_null(names[i], "the name"), "names[%u]", i);
+        DTI_TRY_OF(dti_name_check(names[i]), "names[%u]", i);
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(names[k], names[i]) == 0)
+                return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" stands twice: members %u and %u", names[i], k, i);
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_make_nest(ditto_value *nest, const char *const *names, const ditto_value *const *members,
+                           uint32_t count)
+{
+    char number[16];
+    if (names != NULL)
+        DTI_TRY(check_names(names, count));
+    for (uint32_t i = 0; i < count; i++)
+        DTI_TRY(dti_value_check_item(members[i], nest->strategy, "members", i));
+    for (uint32_t i = 0; i < count; i++) {
+        dti_number_name(number, i);
+        DTI_TRY(dti_nest_add(nest, names != NULL ? names[i] : number, dti_value_keep(members[i])));
+    }
+    return DITTO_OK;
+}
+
+/* -- regroup -- */
+
+static ditto_status check_structure(const ditto_value *const *values, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        bool same = values[i]->kind == values[0]->kind && values[i]->members == values[0]->members;
+        for (uint32_t m = 0; same && m < values[0]->members; m++)
+            same = strcmp(values[i]->member[m].name, values[0]->member[m].name) == 0;
+        if (!same)
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "replica %u's is %s of %u members, replica 0's %s of %u, or their names differ: regrouped are "
+                "values of one structure",
+                i, dti_value_kind_words(values[i]->kind), values[i]->members, dti_value_kind_words(values[0]->kind),
+                values[0]->members);
+    }
+    return DITTO_OK;
+}
+
+static bool all_same(const ditto_value *const *values, uint32_t n)
+{
+    bool same = true;
+    for (uint32_t i = 1; i < n && same; i++)
+        same =
+            values[i] == values[0] || (values[0]->kind == DITTO_VARIABLE && values[i]->variable == values[0]->variable);
+    return same;
+}
+
+/* Returns the variable whose components the values are, each at its replica's place, or NULL if they are not
+ * such. */
+static ditto_value *variable_of(const ditto_value *const *values, uint32_t n)
+{
+    ditto_value *of = values[0]->container;
+    for (uint32_t i = 0; i < n; i++) {
+        const ditto_value *own = values[i]->container;
+        if (own == NULL || own->kind != DITTO_VARIABLE || own->variable != of->variable || values[i]->replica != i)
+            return NULL;
+    }
+    return of;
+}
+
+static ditto_status regroup_leaf(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n,
+                                 ditto_value **out)
+{
+    ditto_tensor one;
+    ditto_value *value;
+    DTI_TRY(dti_value_make(strategy, DITTO_PER_REPLICA, &value));
+    struct copying copying = { .value = value, .each = 1 };
+    ditto_status status = DITTO_OK;
+    for (uint32_t i = 0; i < n && status == DITTO_OK; i++) {
+        status = dti_look_tensor(values[i], &one);
+        if (status == DITTO_OK)
+            status = dti_check_alike(i == 0 ? &one : &value->part[0], &one, i);
+        copying.replica = i;
+        copying.from = &one;
+        if (status == DITTO_OK)
+            status = copy_in_turn(&copying);
+    }
+    return dti_value_finish(value, status, out);
+}
+
+static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n, bool wrap,
+                            ditto_value **out);
+
+static ditto_status regroup_nest(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n, bool wrap,
+                                 ditto_value *nest)
+{
+    const ditto_value **member = malloc(n * sizeof(void *));
+    ditto_status status = DITTO_OK;
+    if (member == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to regroup the nests of %u replicas", n);
+    for (uint32_t m = 0; m < values[0]->members && status == DITTO_OK; m++) {
+        ditto_value *regrouped = NULL;
+        uint32_t i = 0;
+        do /* there is a replica */
+            member[i] = values[i]->member[m].value;
+        while (++i < n);
+        status = regroup(strategy, member, n, wrap, &regrouped);
+        if (status == DITTO_OK)
+            status = dti_nest_add(nest, values[0]->member[m].name, regrouped);
+    }
+    free(member);
+    return status;
+}
+
+static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n, bool wrap,
+                            ditto_value **out)
+{
+    ditto_value *nest, *variable;
+    DTI_TRY(check_structure(values, n));
+    variable = variable_of(values, n);
+    if (variable != NULL) {
+        *out = dti_value_keep(variable);
+        return DITTO_OK;
+    }
+    if (all_same(values, n) && (!wrap || values[0]->kind == DITTO_VARIABLE)) {
+        *out = dti_value_keep(values[0]);
+        return DITTO_OK;
+    }
+    if (values[0]->kind == DITTO_VARIABLE || values[0]->kind == DITTO_SLICES)
+        return fail_regroup(values);
+    if (values[0]->kind != DITTO_NEST)
+        return regroup_leaf(strategy, values, n, out);
+    DTI_TRY(dti_value_make(strategy, DITTO_NEST, &nest));
+    return dti_value_finish(nest, regroup_nest(strategy, values, n, wrap, nest), out);
+}
+
+ditto_status dti_regroup(ditto_strategy *strategy, const ditto_value *const *values, bool wrap, ditto_value **out)
+{
+    return regroup(strategy, values, strategy->base.team->n, wrap, out);
+}

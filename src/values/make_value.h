@@ -1,0 +1,24 @@
+/* src/values/make_value.h - making distributed values; `value` is fresh, of the right kind, and on failure the caller's to
+ * drop. */
+#ifndef DTI_MAKE_VALUE_H
+#define DTI_MAKE_VALUE_H
+
+#include "strategy/strategy.h"
+
+/* -- Cross context -- */
+ditto_status dti_make_from_function(ditto_value *value, ditto_value_fn function, void *user);
+ditto_status dti_make_from_tensors(ditto_value *value, const ditto_tensor *tensors, uint32_t each);
+ditto_status dti_make_from_slices(ditto_value *value, const ditto_slices *slices, size_t dense_rows);
+ditto_status dti_make_nest(ditto_value *nest, const char *const *names, const ditto_value *const *members,
+                           uint32_t count);
+ditto_status dti_regroup(ditto_strategy *strategy, const ditto_value *const *values, bool wrap, ditto_value **out);
+
+/* -- The replica's own thread -- */
+ditto_status dti_slices_copy(struct dti_locker *locker, const ditto_slices *from, struct dti_component **component,
+                             ditto_tensor *part, int64_t **index);
+
+/* -- Pure -- */
+ditto_status dti_slices_check(const ditto_slices *slices, size_t dense_rows, uint32_t replica);
+ditto_status dti_check_alike(const ditto_tensor *first, const ditto_tensor *t, uint32_t replica);
+
+#endif

@@ -1,0 +1,96 @@
+/* src/values/reductions/all_gather.c - tensors of all replicas, side by side on each of them. */
+#include "values/reductions/reductions.h"
+
+#include <string.h>
+
+/* What every replica tells of its tensor. */
+struct shape {
+    uint64_t shape[DITTO_MAX_RANK];
+    uint32_t dtype, rank, axis, unused;
+};
+
+/* The same on all replicas, so that they all find the same error, and the run goes on. */
+static ditto_status check_shapes(const struct shape *shapes, uint32_t n, ditto_tensor *part)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        part[i] = (ditto_tensor){ .dtype = (ditto_dtype)shapes[i].dtype, .rank = shapes[i].rank };
+        for (uint32_t d = 0; d < shapes[i].rank; d++)
+            part[i].shape[d] = (size_t)shapes[i].shape[d];
+        if (shapes[i].dtype != shapes[0].dtype || shapes[i].axis != shapes[0].axis)
+            return DTI_FAIL(DITTO_ERR_INVALID, "replica %u gathers %s along axis %u, replica 0 %s along axis %u", i,
+                            ditto_dtype_name((ditto_dtype)shapes[i].dtype), shapes[i].axis,
+                            ditto_dtype_name((ditto_dtype)shapes[0].dtype), shapes[0].axis);
+    }
+    return dti_gather_check(part, n, shapes[0].axis);
+}
+
+/* The parts, one after the other, become one: along the first axis they are. */
+static void interleave(const ditto_tensor *part, uint32_t n, uint32_t axis, const char *parts, const ditto_tensor *out)
+{
+    size_t before = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        ditto_tensor one = part[i];
+        one.data = (void *)(uintptr_t)parts;
+        dti_gather_copy(&one, axis, before, out);
+        before += one.shape[axis];
+        parts += ditto_tensor_bytes(&one);
+    }
+}
+
+static ditto_status gather(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in, const ditto_tensor *part,
+                           uint32_t axis, ditto_tensor *out)
+{
+    size_t counts[DITTO_MAX_REPLICAS];
+    uint32_t n = r->team->n;
+    void *data, *parts;
+    DTI_TRY(dti_gather_shape(part, n, axis, out));
+    for (uint32_t i = 0; i < n; i++)
+        counts[i] = ditto_tensor_count(&part[i]);
+    size_t bytes = ditto_tensor_bytes(out);
+    DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE, &data));
+    out->data = data;
+    struct dti_gathering values = {
+        .name = "ditto_all_gather_tensor", .src = in->data, .dst = data, .counts = counts, .dtype = in->dtype
+    };
+    if (axis == 0)
+        return dti_all_gather(self, &values, NULL);
+    DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE, &parts));
+    values.dst = parts;
+    ditto_status status = dti_all_gather(self, &values, NULL);
+    if (status == DITTO_OK)
+        interleave(part, n, axis, parts, out);
+    dti_replica_free(r, parts);
+    return status;
+}
+
+ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in, uint32_t axis,
+                                   ditto_tensor *out)
+{
+    struct shape own = { .dtype = (uint32_t)in->dtype, .rank = in->rank, .axis = axis }, *shapes;
+    ditto_tensor *part, whole = { .data = NULL };
+    uint32_t n = r->team->n;
+    void *memory;
+    for (uint32_t d = 0; d < in->rank; d++)
+        own.shape[d] = in->shape[d];
+    DTI_TRY(dti_replica_alloc(r, n * (sizeof *shapes + sizeof *part), DTI_LINE, &memory));
+    shapes = memory;
+    part = (ditto_tensor *)(void *)(shapes + n);
+    ditto_status status = dti_all_gather(self,
+                                         &(struct dti_gathering){ .name = "ditto_all_gather_tensor",
+                                                                  .src = &own,
+                                                                  .dst = shapes,
+                                                                  .count = sizeof own,
+                                                                  .dtype = DITTO_U8,
+                                                                  .unsaid = true },
+                                         NULL);
+    if (status == DITTO_OK)
+        status = check_shapes(shapes, n, part);
+    if (status == DITTO_OK)
+        status = gather(self, r, in, part, axis, &whole);
+    dti_replica_free(r, memory);
+    if (status == DITTO_OK)
+        *out = whole;
+    else
+        dti_replica_free(r, whole.data);
+    return status;
+}

@@ -1,0 +1,141 @@
+/* src/values/reductions/api_reduce.c - include/ditto/reduce.h: check, then call. */
+#include "values/reductions/reductions.h"
+#include "values/values.h"
+
+static ditto_status check_call(const ditto_strategy *strategy, const void *out)
+{
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
+    return dti_strategy_check_usable(strategy);
+}
+
+static ditto_status check(const ditto_strategy *strategy, const ditto_value *value, const void *out,
+                          struct dti_gates *held)
+{
+    DTI_TRY(check_call(strategy, out));
+    return dti_value_hold_own(value, strategy, "value", held);
+}
+
+ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const ditto_value *value, const int32_t *axes,
+                                   uint32_t num_axes, ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(check(strategy, value, out, &held));
+    if (num_axes != 0)
+        DTI_TRY(dti_not_null(axes, "axes"));
+    return dti_reduce_value(strategy, op, value, num_axes != 0 ? axes : NULL, num_axes, out);
+}
+
+ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, const ditto_value *value, double *out)
+{
+    ditto_value *reduced;
+    ditto_tensor tensor;
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(check(strategy, value, out, &held));
+    DTI_TRY(dti_reduce_value(strategy, op, value, NULL, 0, &reduced));
+    ditto_status status = dti_look_tensor(reduced, &tensor);
+    if (status == DITTO_OK)
+        status = dti_tensor_number(&tensor, out);
+    dti_value_drop(reduced);
+    return status;
+}
+
+ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy, const ditto_value *slices, ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(check(strategy, slices, out, &held));
+    if (slices->kind != DITTO_SLICES)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s has no slices to merge", dti_value_kind_words(slices->kind));
+    return dti_merge_slices(slices, out);
+}
+
+static ditto_status check_places(const ditto_strategy *strategy, const ditto_places *places, struct dti_gates *held)
+{
+    if (places->of == NULL) {
+        uint32_t n = dti_team_of(strategy)->n;
+        if (places->replica >= n)
+            return DTI_FAIL(DITTO_ERR_RANGE, "replica %u as a place: the strategy has %u", places->replica, n);
+        return DITTO_OK;
+    }
+    DTI_TRY(dti_value_hold_own(places->of, strategy, "places", held));
+    if (places->of->kind != DITTO_VARIABLE && places->of->kind != DITTO_PER_REPLICA &&
+        places->of->kind != DITTO_MIRRORED_VALUE)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "places.of names no places, because it is %s: give a per-replica or mirrored value, or a "
+                        "variable, or leave it NULL and set places.replica",
+                        dti_value_kind_words(places->of->kind));
+    return DITTO_OK;
+}
+
+ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *const *values,
+                                            const ditto_places *places, uint32_t count, ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_not_null(values, "values"));
+    DTI_TRY(dti_not_null(places, "places"));
+    if (count == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "count = 0: a batch has at least one value");
+    DTI_TRY(check_call(strategy, out));
+    DTI_LEAVES_GATES(held);
+    for (uint32_t i = 0; i < count; i++) {
+        DTI_TRY(dti_value_hold_item(values[i], strategy, "values", i, &held));
+        DTI_TRY_OF(check_places(strategy, &places[i], &held), "places[%u]", i);
+    }
+    return dti_reduce_to_places(strategy, op, values, places, count, out);
+}
+
+ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
+                                      ditto_places places, ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(check(strategy, value, out, &held));
+    DTI_TRY(check_places(strategy, &places, &held));
+    return dti_reduce_to_places(strategy, op, &value, &places, 1, out);
+}
+
+ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_tensor *tensor, ditto_places places,
+                                         ditto_value **out)
+{
+    size_t bytes;
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_not_null(tensor, "tensor"));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_tensor_check(tensor, &bytes));
+    DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(check_places(strategy, &places, &held));
+    return dti_broadcast_to_places(strategy, tensor, &places, out);
+}
+
+ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *value, uint32_t axis, ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(check(strategy, value, out, &held));
+    return dti_gather_value(strategy, value, axis, out);
+}
+
+ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *in, uint32_t axis, ditto_tensor *out)
+{
+    size_t bytes;
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(dti_not_null(in, "in"));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_tensor_check(in, &bytes));
+    DTI_TRY(dti_buffer_check(in->data, bytes, in->dtype, "in"));
+    return dti_all_gather_tensor(self, r, in, axis, out);
+}

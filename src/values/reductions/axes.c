@@ -1,0 +1,249 @@
+/* src/values/reductions/axes.c - see axes.h. */
+#include "values/reductions/axes.h"
+#include "strategy/strategy.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCRATCH_BYTES ((size_t)256 << 10) /* of accumulators of a block: they stay in the second-level cache */
+
+ditto_status dti_axes_read(const int32_t *axes, uint32_t count, uint32_t rank, uint32_t *mask)
+{
+    *mask = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (rank == 0)
+            return DTI_FAIL(DITTO_ERR_RANGE, "axis %d of a scalar: it has no axes, so give none (num_axes = 0)",
+                            axes[i]);
+        int64_t axis = axes[i] < 0 ? (int64_t)axes[i] + rank : axes[i];
+        if (axis < 0 || axis >= rank)
+            return DTI_FAIL(DITTO_ERR_RANGE, "axis %d of a tensor of rank %u: axes are %d to %d", axes[i], rank,
+                            -(int)rank, (int)rank - 1);
+        if (*mask & 1u << axis)
+            return DTI_FAIL(DITTO_ERR_INVALID, "axis %d stands twice: every axis is reduced once", axes[i]);
+        *mask |= 1u << axis;
+    }
+    return DITTO_OK;
+}
+
+static bool is_reduced(const struct dti_column *c, uint32_t axis)
+{
+    return (c->reduced & 1u << axis) != 0;
+}
+
+static bool last_is_reduced(const struct dti_column *c)
+{
+    uint32_t rank = c->part[0].rank; /* a scalar has no axis */
+    return rank != 0 && is_reduced(c, rank - 1);
+}
+
+/* -- planning -- */
+
+static ditto_status check_kept(const struct dti_column *c)
+{
+    for (uint32_t i = 1; i < c->parts; i++)
+        for (uint32_t d = 0; d < c->part[0].rank; d++)
+            if (!is_reduced(c, d) && c->part[i].shape[d] != c->part[0].shape[d])
+                return DTI_FAIL(DITTO_ERR_SHAPE,
+                                "dimension %u is %zu on replica %u and %zu on replica 0, and is not reduced", d,
+                                c->part[i].shape[d], i, c->part[0].shape[d]);
+    return DITTO_OK;
+}
+
+static void plan_arithmetic(struct dti_column *c)
+{
+    ditto_dtype dtype = c->part[0].dtype;
+    bool half = dtype == DITTO_F16 || dtype == DITTO_BF16,
+         converted = c->op == DITTO_MEAN && !dti_dtype_is_float(dtype);
+    c->arithmetic = half ? DITTO_F32 : converted ? DITTO_F64 : dtype;
+    c->kernel = dti_kernel_of(c->arithmetic, c->op == DITTO_MEAN ? DITTO_SUM : c->op);
+    c->accumulator_bytes = ditto_dtype_bytes(c->arithmetic);
+    c->result = (ditto_tensor){ .dtype = converted ? DITTO_F64 : dtype };
+    for (uint32_t d = 0; d < c->part[0].rank; d++)
+        if (!is_reduced(c, d))
+            c->result.shape[c->result.rank++] = c->part[0].shape[d];
+}
+
+ditto_status dti_column_plan(struct dti_column *c)
+{
+    size_t bytes;
+    DTI_TRY(check_kept(c));
+    plan_arithmetic(c);
+    c->start[0] = 0;
+    for (uint32_t i = 0; i < c->parts; i++) {
+        size_t rows = 1;
+        for (uint32_t d = 0; d < c->part[i].rank; d++)
+            rows *= is_reduced(c, d) ? c->part[i].shape[d] : 1; /* the tensor is in memory: no overflow but with a 0 */
+        c->start[i + 1] = c->start[i] + rows;
+    }
+    c->rows = c->start[c->parts];
+    c->kept = ditto_tensor_count(&c->result);
+    c->blocks = c->kept == 0 ? 0 : c->rows / DITTO_BLOCK + (c->rows % DITTO_BLOCK != 0);
+    c->width = last_is_reduced(c) ? 1 : SCRATCH_BYTES / (DITTO_BLOCK * c->accumulator_bytes);
+    c->tiles = c->kept / c->width + (c->kept % c->width != 0);
+    if (!dti_multiply(c->blocks, c->kept, &bytes) || !dti_multiply(bytes, c->accumulator_bytes, &bytes))
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu blocks of %zu elements are more than memory has", c->blocks, c->kept);
+    return DITTO_OK;
+}
+
+/* -- where elements lie -- */
+
+/* The place, in elements, of coordinate `at` of the axes that are reduced, or of those that are kept. */
+static size_t offset_of(const struct dti_column *c, const ditto_tensor *part, size_t at, bool reduced)
+{
+    size_t offset = 0, stride = 1;
+    for (uint32_t d = part->rank; d-- > 0;) {
+        if (is_reduced(c, d) == reduced) {
+            offset += at % part->shape[d] * stride;
+            at /= part->shape[d];
+        }
+        stride *= part->shape[d];
+    }
+    return offset;
+}
+
+/* How many neighbours along the last axes lie side by side. */
+static size_t run_of(const struct dti_column *c, const ditto_tensor *part)
+{
+    size_t run = 1;
+    for (uint32_t d = part->rank; d-- > 0 && is_reduced(c, d) == last_is_reduced(c);)
+        run *= part->shape[d];
+    return run;
+}
+
+/* `count` elements from coordinate `at`, each run copied as it lies. */
+static char *copy_runs(const struct dti_column *c, const ditto_tensor *part, size_t fixed, size_t at, size_t count,
+                       char *to)
+{
+    size_t bytes = ditto_dtype_bytes(part->dtype), run = run_of(c, part);
+    while (count != 0) {
+        size_t left = run - at % run, piece = left < count ? left : count;
+        size_t from = fixed + offset_of(c, part, at, last_is_reduced(c));
+        memcpy(to, (const char *)part->data + from * bytes, piece * bytes);
+        to += piece * bytes;
+        at += piece;
+        count -= piece;
+    }
+    return to;
+}
+
+/* Rows [first, end) of a part, kept elements [k, k + width): [end - first][width]. */
+static char *copy_rows(const struct dti_column *c, const ditto_tensor *part, size_t first, size_t end, size_t k,
+                       size_t width, char *to)
+{
+    if (last_is_reduced(c))
+        return copy_runs(c, part, offset_of(c, part, k, false), first, end - first, to);
+    for (size_t row = first; row < end; row++)
+        to = copy_runs(c, part, offset_of(c, part, row, true), k, width, to);
+    return to;
+}
+
+/* -- folding -- */
+
+static void widen(const struct dti_column *c, const void *elements, size_t count, void *accumulators)
+{
+    ditto_dtype dtype = c->part[0].dtype;
+    if (dtype == c->arithmetic)
+        memcpy(accumulators, elements, count * c->accumulator_bytes);
+    else if (c->arithmetic == DITTO_F64)
+        dti_to_f64(accumulators, dtype, elements, count);
+    else
+        dti_kernel_of(dtype, DITTO_SUM)->widen(accumulators, elements, count);
+}
+
+static void collect_block(const struct dti_column *c, size_t first, size_t end, size_t k, size_t width, char *to)
+{
+    for (uint32_t i = 0; first < end; i++) {
+        if (c->start[i + 1] <= first)
+            continue;
+        size_t upto = c->start[i + 1] < end ? c->start[i + 1] : end;
+        to = copy_rows(c, &c->part[i], first - c->start[i], upto - c->start[i], k, width, to);
+        first = upto;
+    }
+}
+
+static void fold_task(const struct dti_column *c, size_t task, char *elements, char *accumulators)
+{
+    size_t block = task / c->tiles, k = task % c->tiles * c->width, first = block * DITTO_BLOCK;
+    size_t end = c->rows - first < DITTO_BLOCK ? c->rows : first + DITTO_BLOCK;
+    size_t width = c->kept - k < c->width ? c->kept - k : c->width, rows = end - first;
+    collect_block(c, first, end, k, width, elements);
+    widen(c, elements, rows * width, accumulators);
+    while (rows > 1) {
+        size_t half = (rows + 1) / 2;
+        c->kernel->combine(accumulators, accumulators, accumulators + half * width * c->accumulator_bytes,
+                           (rows - half) * width);
+        rows = half;
+    }
+    memcpy(c->partial + (block * c->kept + k) * c->accumulator_bytes, accumulators, width * c->accumulator_bytes);
+}
+
+ditto_status dti_column_fold(const struct dti_column *c, size_t first, size_t end)
+{
+    size_t elements = DITTO_BLOCK * c->width;
+    char *accumulators = aligned_alloc(DTI_LINE, elements * c->accumulator_bytes * 2);
+    if (accumulators == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to reduce along axes");
+    for (size_t task = first; task < end; task++)
+        fold_task(c, task, accumulators + elements * c->accumulator_bytes, accumulators);
+    free(accumulators);
+    return DITTO_OK;
+}
+
+/* -- the end -- */
+
+/* Blocks [span), combined where the first of them lies. */
+static char *combine_blocks(const struct dti_column *c, size_t first, size_t end)
+{
+    char *left = c->partial + first * c->kept * c->accumulator_bytes;
+    if (end - first == 1)
+        return left;
+    size_t middle = dti_tree_split(first, end);
+    combine_blocks(c, first, middle);
+    c->kernel->combine(left, left, combine_blocks(c, middle, end), c->kept);
+    return left;
+}
+
+/* f32 through f64: dividing two f32 there and rounding the quotient once more changes nothing (53 >= 2 * 24 + 2 bits:
+ * Figueroa, SIGNUM Newsletter 30(3), 1995). */
+static void divide(ditto_dtype arithmetic, void *accumulators, size_t count, double by)
+{
+    size_t reals = arithmetic == DITTO_C64 || arithmetic == DITTO_C128 ? 2 * count : count;
+    if (arithmetic == DITTO_F32 || arithmetic == DITTO_C64)
+        for (size_t i = 0; i < reals; i++)
+            ((float *)accumulators)[i] = (float)((double)((float *)accumulators)[i] / by);
+    else
+        for (size_t i = 0; i < reals; i++)
+            ((double *)accumulators)[i] /= by;
+}
+
+/* What a reduction of nothing gives: the element that changes no other. */
+static void fill_with_nothing(const struct dti_column *c)
+{
+    static const float least = -INFINITY, most = INFINITY, not_a_number = NAN, one = 1;
+    const float *value = c->op == DITTO_MIN ? &most : c->op == DITTO_MAX ? &least : c->op == DITTO_PROD ? &one : NULL;
+    size_t bytes = c->kept * ditto_dtype_bytes(c->result.dtype);
+    if (c->op == DITTO_MEAN)
+        value = &not_a_number;
+    memset(c->result.data, 0, bytes);
+    if (value != NULL)
+        dti_fill(c->result.dtype, c->result.data, c->kept, *value);
+}
+
+void dti_column_finish(const struct dti_column *c)
+{
+    if (c->kept == 0)
+        return;
+    if (c->rows == 0) {
+        fill_with_nothing(c);
+        return;
+    }
+    char *all = combine_blocks(c, 0, c->blocks);
+    if (c->op == DITTO_MEAN)
+        divide(c->arithmetic, all, c->kept, (double)c->rows);
+    if (c->arithmetic == DITTO_F32 && c->result.dtype != DITTO_F32)
+        dti_kernel_of(c->result.dtype, DITTO_SUM)->narrow(c->result.data, all, c->kept);
+    else
+        memcpy(c->result.data, all, c->kept * c->accumulator_bytes);
+}

@@ -1,0 +1,205 @@
+/* src/values/reductions/destinations.c - results that go to the places of a value's components, or to one replica; many in one
+ * meeting. */
+#include "values/reductions/reductions.h"
+#include "sync/sync.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One result: what it is made of, and the mirrored value that it becomes. */
+struct delivery {
+    const ditto_value *from; /* NULL: spec and whole say it */
+    const ditto_places *places;
+    ditto_value *to;
+    ditto_tensor spec;      /* of the result */
+    struct dti_parts parts; /* what is reduced; NULL: `whole` is copied */
+    const void *whole;      /* one value, the same for all */
+    void *made;             /* whole, if it was made here */
+    bool sparse;            /* the result is slices, and is in `to` already */
+};
+
+struct deliveries {
+    ditto_strategy *strategy;
+    ditto_op op;
+    struct delivery *delivery;
+    uint32_t count;
+};
+
+static bool is_place(const struct delivery *d, uint32_t replica)
+{
+    const ditto_value *of = d->places->of;
+    if (of == NULL)
+        return replica == d->places->replica;
+    if (of->kind == DITTO_VARIABLE)
+        return dti_owns_copy(of->variable, replica);
+    return of->kind != DITTO_MIRRORED_VALUE || of->part[replica].rank != DTI_NO_PART;
+}
+
+/* -- planning: what each result is made of -- */
+
+static bool to_variable(const struct delivery *d)
+{
+    return d->places->of != NULL && d->places->of->kind == DITTO_VARIABLE;
+}
+
+/* Slices stay slices if neither a variable nor dense_rows says how many rows a dense array would have. */
+static ditto_status plan_sparse(const struct deliveries *all, struct delivery *d)
+{
+    d->sparse = true;
+    return dti_concatenate_slices(d->from, all->op, &d->to);
+}
+
+/* Rows of the dense array that slices become. */
+static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
+{
+    const ditto_value *of = d->places->of;
+    size_t bytes,
+        rows = to_variable(d) && of->variable->spec.rank != 0 ? of->variable->spec.shape[0] : d->from->dense_rows;
+    d->spec =
+        (ditto_tensor){ .dtype = d->from->part[0].dtype, .rank = 2, .shape = { rows, d->from->part[0].shape[1] } };
+    if (to_variable(d)) {
+        if (of->variable->count != rows * d->spec.shape[1])
+            return DTI_FAIL(DITTO_ERR_SHAPE, "rows of %zu elements do not fit \"%s\"", d->spec.shape[1],
+                            of->variable->name);
+        d->spec.rank = of->variable->spec.rank;
+        memcpy(d->spec.shape, of->variable->spec.shape, sizeof d->spec.shape);
+    }
+    DTI_TRY(dti_tensor_check(&d->spec, &bytes));
+    d->made = aligned_alloc(DTI_LINE, bytes / DTI_LINE * DTI_LINE + DTI_LINE);
+    if (d->made == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu dense rows", rows);
+    d->whole = d->made;
+    return dti_slices_to_dense(d->from, all->op, rows, d->made);
+}
+
+static ditto_status plan_delivery(const struct deliveries *all, struct delivery *d)
+{
+    uint32_t n = all->strategy->base.team->n;
+    if (d->from == NULL)
+        return DITTO_OK;
+    if (d->from->kind == DITTO_NEST)
+        return DTI_FAIL(DITTO_ERR_INVALID, "a nest reduced to places: give its members, as a batch");
+    if (d->from->kind == DITTO_SLICES)
+        return to_variable(d) || d->from->dense_rows != 0 ? plan_dense(all, d) : plan_sparse(all, d);
+    dti_value_part(d->from, 0, &d->spec);
+    DTI_TRY(dti_reduce_check(all->op, d->spec.dtype));
+    if (dti_is_one_value(d->from)) {
+        d->whole = d->spec.data;
+        return dti_reduce_check_once(all->strategy, all->op);
+    }
+    DTI_TRY(dti_parts_open(d->from, &d->parts));
+    DTI_TRY(dti_reduce_check_shapes(d->parts.part, n));
+    d->spec.dtype = dti_reduce_dtype(all->op, d->spec.dtype);
+    return DITTO_OK;
+}
+
+/* -- delivering, by all replicas -- */
+
+/* This replica's copy of each result, in its own memory. */
+static ditto_status make_copies(struct dti_replica *r, const struct deliveries *all)
+{
+    for (uint32_t i = 0; i < all->count; i++) {
+        struct delivery *d = &all->delivery[i];
+        ditto_tensor *part = &d->to->part[r->id];
+        if (d->sparse)
+            continue;
+        part->rank = DTI_NO_PART;
+        if (!is_place(d, r->id))
+            continue;
+        void *data;
+        DTI_TRY(dti_component_take(&all->strategy->locker[r->id], ditto_tensor_bytes(&d->spec),
+                                   &d->to->component[r->id], &data));
+        *part = d->spec;
+        part->data = data;
+        part->device = 0;
+    }
+    return DITTO_OK;
+}
+
+/* Elements [first, end) of one result, into every copy. */
+static ditto_status deliver_range(const struct deliveries *all, const struct delivery *d, size_t first, size_t end)
+{
+    uint32_t n = all->strategy->base.team->n;
+    size_t bytes = ditto_dtype_bytes(d->spec.dtype);
+    const char *from = d->whole;
+    for (uint32_t i = 0; i < n && first < end; i++) {
+        if (d->to->part[i].rank == DTI_NO_PART)
+            continue;
+        char *to = d->to->part[i].data;
+        if (from != NULL)
+            memcpy(to + first * bytes, from + first * bytes, (end - first) * bytes);
+        else
+            DTI_TRY(dti_reduce_range(all->op, d->parts.part, n, first, end, to));
+        from = to;
+    }
+    return DITTO_OK;
+}
+
+static ditto_status deliver(struct dti_replica *r, void *argument)
+{
+    const struct deliveries *all = argument;
+    struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
+    DTI_TRY(make_copies(r, all));
+    DTI_TRY(dti_sync_meet(r, &(struct dti_same){ .name = dti_public_function }, &deadline));
+    struct dti_fenv saved = dti_fenv_enter();
+    ditto_status status = DITTO_OK;
+    for (uint32_t i = 0; i < all->count && status == DITTO_OK; i++) {
+        size_t first, end;
+        if (all->delivery[i].sparse)
+            continue;
+        dti_tree_part(ditto_tensor_count(&all->delivery[i].spec), r->team->n, r->id, DTI_LINE, &first, &end);
+        status = deliver_range(all, &all->delivery[i], first, end);
+    }
+    dti_fenv_leave(saved);
+    return status;
+}
+
+static ditto_status deliver_all(struct deliveries *all)
+{
+    struct dti_team *team = all->strategy->base.team;
+    struct dti_frame frame;
+    for (uint32_t i = 0; i < all->count; i++) {
+        DTI_TRY(plan_delivery(all, &all->delivery[i]));
+        if (!all->delivery[i].sparse)
+            DTI_TRY(dti_value_make(all->strategy, DITTO_MIRRORED_VALUE, &all->delivery[i].to));
+    }
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = dti_meeting_run(all->strategy, deliver, all);
+    dti_cross_leave(team, &frame);
+    return status;
+}
+
+/* Hands the results out, or nothing. */
+static ditto_status finish(struct deliveries *all, ditto_status status, ditto_value **out)
+{
+    for (uint32_t i = 0; i < all->count; i++) {
+        dti_parts_close(&all->delivery[i].parts);
+        free(all->delivery[i].made);
+        if (status == DITTO_OK)
+            out[i] = all->delivery[i].to;
+        else
+            dti_value_drop(all->delivery[i].to);
+    }
+    return status;
+}
+
+ditto_status dti_reduce_to_places(ditto_strategy *strategy, ditto_op op, const ditto_value *const *values,
+                                  const ditto_places *places, uint32_t count, ditto_value **out)
+{
+    struct deliveries all = { strategy, op, calloc(count, sizeof *all.delivery), count };
+    if (all.delivery == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u reductions", count);
+    for (uint32_t i = 0; i < count; i++)
+        all.delivery[i] = (struct delivery){ .from = values[i], .places = &places[i] };
+    ditto_status status = finish(&all, deliver_all(&all), out);
+    free(all.delivery);
+    return status;
+}
+
+ditto_status dti_broadcast_to_places(ditto_strategy *strategy, const ditto_tensor *tensor, const ditto_places *places,
+                                     ditto_value **out)
+{
+    struct delivery delivery = { .places = places, .spec = *tensor, .whole = tensor->data };
+    struct deliveries all = { strategy, DITTO_SUM, &delivery, 1 };
+    return finish(&all, deliver_all(&all), out);
+}

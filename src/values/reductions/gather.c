@@ -1,0 +1,110 @@
+/* src/values/reductions/gather.c - components laid side by side along an axis. */
+#include "values/reductions/reductions.h"
+
+#include <string.h>
+
+ditto_status dti_gather_check(const ditto_tensor *part, uint32_t n, uint32_t axis)
+{
+    if (part[0].rank == 0)
+        return DTI_FAIL(DITTO_ERR_SHAPE, "the components are scalars: they have no axis to be gathered along");
+    for (uint32_t i = 1; i < n; i++)
+        if (part[i].rank != part[0].rank)
+            return DTI_FAIL(DITTO_ERR_SHAPE, "replica %u's tensor has rank %u, replica 0's %u", i, part[i].rank,
+                            part[0].rank);
+    if (axis >= part[0].rank)
+        return DTI_FAIL(DITTO_ERR_RANGE, "axis %u of tensors of rank %u: axes are 0 to %u", axis, part[0].rank,
+                        part[0].rank - 1);
+    for (uint32_t i = 1; i < n; i++)
+        for (uint32_t d = 0; d < part[0].rank; d++)
+            if (d != axis && part[i].shape[d] != part[0].shape[d])
+                return DTI_FAIL(
+                    DITTO_ERR_SHAPE,
+                    "dimension %u is %zu on replica %u and %zu on replica 0: only along the axis, %u, may they "
+                    "differ",
+                    d, part[i].shape[d], i, part[0].shape[d], axis);
+    return DITTO_OK;
+}
+
+ditto_status dti_gather_shape(const ditto_tensor *part, uint32_t n, uint32_t axis, ditto_tensor *whole)
+{
+    size_t bytes;
+    *whole = part[0];
+    whole->data = NULL;
+    whole->device = 0;
+    for (uint32_t i = 1; i < n; i++)
+        whole->shape[axis] += part[i].shape[axis];
+    return dti_tensor_check(whole, &bytes);
+}
+
+void dti_gather_copy(const ditto_tensor *part, uint32_t axis, size_t before, const ditto_tensor *whole)
+{
+    size_t outer = 1, inner = ditto_dtype_bytes(whole->dtype);
+    for (uint32_t d = 0; d < axis; d++)
+        outer *= whole->shape[d];
+    for (uint32_t d = axis + 1; d < whole->rank; d++)
+        inner *= whole->shape[d];
+    size_t own = part->shape[axis] * inner, all = whole->shape[axis] * inner;
+    for (size_t i = 0; i < outer && own != 0; i++)
+        memcpy((char *)whole->data + i * all + before * inner, (const char *)part->data + i * own, own);
+}
+
+struct gathering {
+    const ditto_tensor *part;
+    uint32_t axis;
+    const ditto_tensor *whole;
+};
+
+/* Parts [first, end). */
+static ditto_status copy_parts(size_t first, size_t end, void *context)
+{
+    const struct gathering *g = context;
+    size_t before = 0;
+    for (size_t i = 0; i < end; i++) {
+        if (i >= first)
+            dti_gather_copy(&g->part[i], g->axis, before, g->whole);
+        before += g->part[i].shape[g->axis];
+    }
+    return DITTO_OK;
+}
+
+static ditto_status gather_parts(ditto_strategy *strategy, const ditto_tensor *part, uint32_t axis, ditto_value *out)
+{
+    uint32_t n = strategy->base.team->n;
+    DTI_TRY(dti_gather_check(part, n, axis));
+    DTI_TRY(dti_gather_shape(part, n, axis, &out->plain));
+    DTI_TRY(dti_value_room(out));
+    struct gathering gathering = { part, axis, &out->plain };
+    return dti_share(strategy->base.team, ditto_tensor_bytes(&out->plain), n, 1, copy_parts, &gathering);
+}
+
+static ditto_status gather_nest(ditto_strategy *strategy, const ditto_value *v, uint32_t axis, ditto_value *nest)
+{
+    for (uint32_t i = 0; i < v->members; i++) {
+        ditto_value *member;
+        DTI_TRY(dti_gather_value(strategy, v->member[i].value, axis, &member));
+        DTI_TRY(dti_nest_add(nest, v->member[i].name, member));
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *v, uint32_t axis, ditto_value **out)
+{
+    ditto_value *result;
+    struct dti_parts parts;
+    if (v->kind == DITTO_NEST) {
+        DTI_TRY(dti_value_make(strategy, DITTO_NEST, &result));
+        return dti_value_finish(result, gather_nest(strategy, v, axis, result), out);
+    }
+    if (v->kind == DITTO_SLICES)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "gather of slices: reduce them, which lays them side by side");
+    if (v->kind == DITTO_PLAIN) {
+        *out = dti_value_keep(v);
+        return DITTO_OK;
+    }
+    DTI_TRY(dti_parts_open(v, &parts));
+    ditto_status status = dti_value_make(strategy, DITTO_PLAIN, &result);
+    if (status == DITTO_OK)
+        status = dti_value_finish(result, gather_parts(strategy, parts.part, axis, result), out);
+    dti_parts_close(&parts);
+    return status;
+}

@@ -1,0 +1,113 @@
+/* src/values/reductions/loss.c - include/ditto/loss.h. */
+#include <ditto/loss.h>
+
+#include "strategy/strategy.h"
+
+#include <string.h>
+
+static ditto_status check_float(const ditto_tensor *t, const char *name)
+{
+    size_t bytes;
+    DTI_TRY(dti_tensor_check(t, &bytes));
+    DTI_TRY(dti_buffer_check(t->data, bytes, t->dtype, name));
+    if (!dti_dtype_is_float(t->dtype) || t->dtype == DITTO_C64 || t->dtype == DITTO_C128)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s are %s: losses are real floating numbers", name,
+                        ditto_dtype_name(t->dtype));
+    return DITTO_OK;
+}
+
+static ditto_status check_weights(const ditto_tensor *losses, const ditto_tensor *weights)
+{
+    DTI_TRY(check_float(weights, "weights"));
+    if (weights->dtype != losses->dtype)
+        return DTI_FAIL(DITTO_ERR_INVALID, "weights are %s, losses %s", ditto_dtype_name(weights->dtype),
+                        ditto_dtype_name(losses->dtype));
+    bool same = weights->rank == losses->rank || weights->rank <= 1;
+    for (uint32_t d = 0; same && d < weights->rank; d++)
+        same = weights->shape[d] == losses->shape[d];
+    if (same)
+        return DITTO_OK;
+    char own[DTI_SPEC_WORDS], wants[DTI_SPEC_WORDS];
+    dti_spec_words(weights, own);
+    dti_spec_words(losses, wants);
+    return DTI_FAIL(DITTO_ERR_SHAPE,
+                    "weights are %s, losses %s: weights have the shape of the losses, or one dimension as long as "
+                    "their first, or are one number",
+                    own, wants);
+}
+
+/* Elements [first, first + count) of the losses, weighted. */
+static void weigh(const ditto_tensor *losses, const ditto_tensor *weights, size_t first, size_t count, double *out)
+{
+    size_t bytes = ditto_dtype_bytes(losses->dtype), row = ditto_tensor_count(losses) / losses->shape[0];
+    dti_to_f64(out, losses->dtype, (const char *)losses->data + first * bytes, count);
+    for (size_t i = 0; weights != NULL && i < count; i++) {
+        size_t at = weights->rank == 0 ? 0 : weights->rank == losses->rank ? first + i : (first + i) / row;
+        double weight;
+        dti_to_f64(&weight, weights->dtype, (const char *)weights->data + at * bytes, 1);
+        out[i] *= weight;
+    }
+}
+
+/* As src/sync/algorithms/block_sum.c: element j takes j + ceil(m / 2), until one is left. */
+static double fold(double *values, size_t count)
+{
+    while (count > 1) {
+        size_t half = (count + 1) / 2;
+        for (size_t i = 0; i < count - half; i++)
+            values[i] += values[half + i];
+        count = half;
+    }
+    return values[0];
+}
+
+static double sum_blocks(const ditto_tensor *losses, const ditto_tensor *weights, size_t first, size_t end)
+{
+    double block[DITTO_BLOCK];
+    if (end - first > 1) {
+        size_t middle = dti_tree_split(first, end);
+        double left = sum_blocks(losses, weights, first, middle);
+        return left + sum_blocks(losses, weights, middle, end);
+    }
+    size_t at = first * DITTO_BLOCK, left = ditto_tensor_count(losses) - at;
+    size_t count = left < DITTO_BLOCK ? left : DITTO_BLOCK;
+    weigh(losses, weights, at, count, block);
+    return fold(block, count);
+}
+
+ditto_status ditto_average_loss(ditto_replica *self, const ditto_tensor *losses, const ditto_tensor *weights,
+                                uint64_t global_batch, double *out)
+{
+    DTI_ENTER();
+    const struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(dti_not_null(losses, "losses"));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(check_float(losses, "losses"));
+    if (losses->rank == 0)
+        return DTI_FAIL(DITTO_ERR_SHAPE,
+                        "a loss of rank 0 is one number: give the losses of each example, so that it is known "
+                        "how many there are");
+    if (weights != NULL)
+        DTI_TRY(check_weights(losses, weights));
+    size_t count = ditto_tensor_count(losses), blocks = count / DITTO_BLOCK + (count % DITTO_BLOCK != 0);
+    double by = global_batch != 0 ? (double)global_batch : (double)losses->shape[0] * r->team->n;
+    struct dti_fenv saved = dti_fenv_enter();
+    *out = blocks != 0 ? sum_blocks(losses, weights, 0, blocks) / by : 0;
+    dti_fenv_leave(saved);
+    return DITTO_OK;
+}
+
+ditto_status ditto_scale_regularization(ditto_replica *self, double loss, double *out)
+{
+    DTI_ENTER();
+    const struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(dti_not_null(out, "out"));
+    struct dti_fenv saved = dti_fenv_enter(); /* a subnormal result stays one, whatever the host has set */
+    *out = loss / r->team->n;
+    dti_fenv_leave(saved);
+    return DITTO_OK;
+}

@@ -1,0 +1,236 @@
+/* src/values/reductions/reduce_value.c - a value reduced over replicas, and along axes. */
+#include "values/reductions/reductions.h"
+#include "values/reductions/axes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -- what may be reduced -- */
+
+bool dti_is_one_value(const ditto_value *v)
+{
+    return v->kind == DITTO_PLAIN || v->kind == DITTO_MIRRORED_VALUE ||
+           (v->kind == DITTO_VARIABLE && v->variable->mirrored);
+}
+
+ditto_dtype dti_reduce_dtype(ditto_op op, ditto_dtype dtype)
+{
+    return op == DITTO_MEAN && !dti_dtype_is_float(dtype) ? DITTO_F64 : dtype;
+}
+
+ditto_status dti_reduce_check(ditto_op op, ditto_dtype dtype)
+{
+    if (op == DITTO_AND || op == DITTO_OR || op == DITTO_XOR)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s: values are reduced by SUM, MEAN, MIN, MAX or PROD",
+                        ditto_op_name(op));
+    return dti_reduction_check(dti_reduce_dtype(op, dtype), op);
+}
+
+ditto_status dti_reduce_check_once(const ditto_strategy *strategy, ditto_op op)
+{
+    uint32_t n = strategy->base.team->n;
+    if (n == 1 || (op != DITTO_SUM && op != DITTO_PROD))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "%s of a value that is the same for all %u replicas would count it %u times: use it as it is, or "
+                    "MEAN, MIN or MAX",
+                    ditto_op_name(op), n, n);
+}
+
+ditto_status dti_reduce_check_shapes(const ditto_tensor *part, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
+        for (uint32_t d = 0; d < part[0].rank; d++)
+            if (part[i].shape[d] != part[0].shape[d])
+                return DTI_FAIL(
+                    DITTO_ERR_SHAPE,
+                    "dimension %u is %zu on replica %u and %zu on replica 0: without axes shapes agree (give an "
+                    "axis to reduce along, or gather)",
+                    d, part[i].shape[d], i, part[0].shape[d]);
+    return DITTO_OK;
+}
+
+/* -- over replicas, elementwise -- */
+
+/* A mean of integers: in f64, a piece at a time. */
+static ditto_status mean_of_integers(const ditto_tensor *part, uint32_t n, size_t first, size_t end, double *dst)
+{
+    enum { PIECE = 512 };
+    double *wide = malloc((size_t)n * PIECE * sizeof *wide);
+    const void **source = malloc(n * sizeof *source);
+    ditto_status status = DITTO_OK;
+    if (wide == NULL || source == NULL)
+        status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to reduce %u replicas' values", n);
+    size_t bytes = ditto_dtype_bytes(part[0].dtype);
+    for (size_t at = first; at < end && status == DITTO_OK; at += PIECE) {
+        size_t count = end - at < PIECE ? end - at : PIECE;
+        for (uint32_t i = 0; i < n; i++) {
+            dti_to_f64(wide + (size_t)i * PIECE, part[i].dtype, (const char *)part[i].data + at * bytes, count);
+            source[i] = wide + (size_t)i * PIECE;
+        }
+        status = dti_reduce_here(DITTO_F64, DITTO_MEAN, source, n, count, dst + at);
+    }
+    free(wide);
+    free(source);
+    return status;
+}
+
+ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, uint32_t n, size_t first, size_t end, void *dst)
+{
+    const void *source[DITTO_MAX_REPLICAS];
+    size_t bytes = ditto_dtype_bytes(part[0].dtype);
+    if (dti_reduce_dtype(op, part[0].dtype) != part[0].dtype)
+        return mean_of_integers(part, n, first, end, dst);
+    for (uint32_t i = 0; i < n; i++)
+        source[i] = (const char *)part[i].data + first * bytes;
+    return dti_reduce_here(part[0].dtype, op, source, n, end - first, (char *)dst + first * bytes);
+}
+
+struct elementwise {
+    ditto_op op;
+    const ditto_tensor *part;
+    uint32_t parts;
+    void *dst;
+};
+
+static ditto_status reduce_elements(size_t first, size_t end, void *context)
+{
+    const struct elementwise *e = context;
+    return dti_reduce_range(e->op, e->part, e->parts, first, end, e->dst);
+}
+
+static ditto_status reduce_over_replicas(ditto_strategy *strategy, ditto_op op, const ditto_tensor *part,
+                                         ditto_value *out)
+{
+    uint32_t n = strategy->base.team->n;
+    DTI_TRY(dti_reduce_check_shapes(part, n));
+    out->plain = part[0];
+    out->plain.dtype = dti_reduce_dtype(op, part[0].dtype);
+    out->plain.device = 0;
+    DTI_TRY(dti_value_room(out));
+    struct elementwise e = { op, part, n, out->plain.data };
+    size_t count = ditto_tensor_count(&part[0]), bytes = count * ditto_dtype_bytes(part[0].dtype);
+    return dti_share(strategy->base.team, bytes * n, count, DTI_LINE, reduce_elements, &e);
+}
+
+/* -- along axes -- */
+
+static ditto_status fold_tasks(size_t first, size_t end, void *context)
+{
+    return dti_column_fold(context, first, end);
+}
+
+static ditto_status reduce_column(ditto_strategy *strategy, struct dti_column *c, ditto_value *out)
+{
+    DTI_TRY(dti_column_plan(c));
+    out->plain = c->result;
+    DTI_TRY(dti_value_room(out));
+    c->result.data = out->plain.data;
+    size_t bytes = c->blocks * c->kept * c->accumulator_bytes;
+    c->partial = aligned_alloc(DTI_LINE, bytes / DTI_LINE * DTI_LINE + DTI_LINE);
+    if (c->partial == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu blocks of %zu elements", c->blocks, c->kept);
+    ditto_status status = dti_share(strategy->base.team, c->rows * c->kept * ditto_dtype_bytes(c->part[0].dtype),
+                                    c->blocks * c->tiles, 1, fold_tasks, c);
+    struct dti_fenv saved = dti_fenv_enter();
+    if (status == DITTO_OK)
+        dti_column_finish(c);
+    dti_fenv_leave(saved);
+    free(c->partial);
+    return status;
+}
+
+static ditto_status reduce_along_axes(ditto_strategy *strategy, ditto_op op, const ditto_tensor *part, uint32_t parts,
+                                      const int32_t *axes, uint32_t num_axes, ditto_value *out)
+{
+    size_t start[DITTO_MAX_REPLICAS + 1];
+    uint32_t mask;
+    DTI_TRY(dti_axes_read(axes, num_axes, part[0].rank, &mask));
+    struct dti_column column = { .part = part, .parts = parts, .reduced = mask, .op = op, .start = start };
+    return reduce_column(strategy, &column, out);
+}
+
+/* -- leaves and nests -- */
+
+static ditto_status reduce_nest(ditto_strategy *strategy, ditto_op op, const ditto_value *v, const int32_t *axes,
+                                uint32_t num_axes, ditto_value *nest)
+{
+    for (uint32_t i = 0; i < v->members; i++) {
+        ditto_value *member;
+        DTI_TRY(dti_reduce_value(strategy, op, v->member[i].value, axes, num_axes, &member));
+        DTI_TRY(dti_nest_add(nest, v->member[i].name, member));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status reduce_slices(const ditto_value *v, ditto_op op, const int32_t *axes, ditto_value **out)
+{
+    if (axes != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "axes of slices: their reduction is their concatenation");
+    return dti_concatenate_slices(v, op, out);
+}
+
+struct copying {
+    const char *from;
+    char *to;
+};
+
+static ditto_status copy_bytes(size_t first, size_t end, void *context)
+{
+    const struct copying *c = context;
+    memcpy(c->to + first, c->from + first, end - first);
+    return DITTO_OK;
+}
+
+/* A copy that is the caller's, as every result is. */
+static ditto_status copy_one(ditto_strategy *strategy, const ditto_tensor *one, ditto_value *out)
+{
+    size_t bytes = ditto_tensor_bytes(one);
+    out->plain = *one;
+    DTI_TRY(dti_value_room(out));
+    struct copying copying = { one->data, out->plain.data };
+    return dti_share(strategy->base.team, 2 * bytes, bytes, DTI_LINE, copy_bytes, &copying);
+}
+
+/* One value for all, or the replicas' parts: into `out`. */
+static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const ditto_value *v, const int32_t *axes,
+                                 uint32_t num_axes, ditto_value *out)
+{
+    struct dti_parts parts;
+    bool one = dti_is_one_value(v);
+    DTI_TRY(dti_parts_open(v, &parts));
+    ditto_status status;
+    if (axes != NULL)
+        status = reduce_along_axes(strategy, op, parts.part, one ? 1 : strategy->base.team->n, axes, num_axes, out);
+    else
+        status = one ? copy_one(strategy, parts.part, out) : reduce_over_replicas(strategy, op, parts.part, out);
+    dti_parts_close(&parts);
+    return status;
+}
+
+static ditto_status check_leaf(const ditto_strategy *strategy, ditto_op op, const ditto_value *v)
+{
+    ditto_tensor spec;
+    dti_value_part(v, 0, &spec);
+    DTI_TRY(dti_reduce_check(op, spec.dtype));
+    return dti_is_one_value(v) ? dti_reduce_check_once(strategy, op) : DITTO_OK;
+}
+
+ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto_value *v, const int32_t *axes,
+                              uint32_t num_axes, ditto_value **out)
+{
+    ditto_value *result;
+    if (v->kind == DITTO_NEST) {
+        DTI_TRY(dti_value_make(strategy, DITTO_NEST, &result));
+        return dti_value_finish(result, reduce_nest(strategy, op, v, axes, num_axes, result), out);
+    }
+    if (v->kind == DITTO_SLICES)
+        return reduce_slices(v, op, axes, out);
+    DTI_TRY(check_leaf(strategy, op, v));
+    if (v->kind == DITTO_PLAIN && axes == NULL) {
+        *out = dti_value_keep(v);
+        return DITTO_OK;
+    }
+    DTI_TRY(dti_value_make(strategy, DITTO_PLAIN, &result));
+    return dti_value_finish(result, reduce_parts(strategy, op, v, axes, num_axes, result), out);
+}

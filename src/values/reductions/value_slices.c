@@ -1,0 +1,185 @@
+/* src/values/reductions/value_slices.c - slices of all replicas: laid side by side, merged, made dense. By one thread. */
+#include "values/reductions/reductions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Slices that are a value's own: [rows, row_count], and their indices; the same for every replica. */
+static ditto_status make_room(const ditto_value *like, size_t rows, ditto_value **out)
+{
+    ditto_value *value;
+    ditto_slices first = dti_slices_of(like, 0);
+    size_t count, bytes;
+    if (!dti_multiply(rows, first.row_count, &count) || !dti_multiply(count, ditto_dtype_bytes(first.dtype), &bytes))
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu slices of %zu elements are more than memory has", rows, first.row_count);
+    size_t aligned = (bytes + DTI_LINE - 1) / DTI_LINE * DTI_LINE;
+    DTI_TRY(dti_value_make(like->strategy, DITTO_SLICES, &value));
+    value->plain = (ditto_tensor){ .dtype = DITTO_U8, .rank = 1, .shape = { aligned + (rows + 8) * sizeof(int64_t) } };
+    ditto_status status = dti_value_room(value);
+    for (uint32_t i = 0; i < like->strategy->base.team->n && status == DITTO_OK; i++) {
+        value->part[i] = (ditto_tensor){
+            .data = value->plain.data, .dtype = first.dtype, .rank = 2, .shape = { rows, first.row_count }
+        };
+        value->index[i] = (int64_t *)(void *)((char *)value->plain.data + aligned);
+    }
+    value->dense_rows = like->dense_rows;
+    return dti_value_finish(value, status, out);
+}
+
+/* A value that ditto_value_select or a reduction has made has the same slices everywhere: they count once. */
+static uint32_t parts_of(const ditto_value *v)
+{
+    uint32_t n = v->strategy->base.team->n;
+    return n > 1 && v->index[0] == v->index[1] && v->part[0].data == v->part[1].data ? 1 : n;
+}
+
+/* SUM or MEAN, which the dtype has; of slices that are the same for all, what a value that is so allows. */
+static ditto_status check_op(const ditto_value *v, ditto_op op)
+{
+    if (op != DITTO_SUM && op != DITTO_MEAN)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of slices: SUM or MEAN", ditto_op_name(op));
+    DTI_TRY(dti_reduction_check(v->part[0].dtype, op));
+    return parts_of(v) == 1 ? dti_reduce_check_once(v->strategy, op) : DITTO_OK;
+}
+
+ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, ditto_value **out)
+{
+    uint32_t parts = parts_of(v);
+    size_t rows = 0, row_bytes = v->part[0].shape[1] * ditto_dtype_bytes(v->part[0].dtype);
+    DTI_TRY(check_op(v, op));
+    for (uint32_t i = 0; i < parts; i++)
+        rows += v->part[i].shape[0];
+    DTI_TRY(make_room(v, rows, out));
+    ditto_slices all = dti_slices_of(*out, 0);
+    rows = 0;
+    for (uint32_t i = 0; i < parts; i++) {
+        ditto_slices own = dti_slices_of(v, i);
+        if (own.rows != 0) {
+            memcpy((char *)all.values + rows * row_bytes, own.values, own.rows * row_bytes);
+            memcpy(all.indices + rows, own.indices, own.rows * sizeof *own.indices);
+        }
+        rows += own.rows;
+    }
+    if (op == DITTO_MEAN && parts > 1)
+        dti_divide(all.dtype, all.values, all.values, rows * all.row_count, parts);
+    return DITTO_OK;
+}
+
+/* -- merging -- */
+
+struct entry {
+    int64_t index;
+    size_t place;
+    const void *row;
+};
+
+static int by_index_then_place(const void *left, const void *right)
+{
+    const struct entry *a = left, *b = right;
+    if (a->index != b->index)
+        return a->index < b->index ? -1 : 1;
+    return a->place < b->place ? -1 : a->place > b->place;
+}
+
+/* The rows of all parts, sorted. */
+struct sorted {
+    struct entry *entry;
+    const void **source; /* [rows] for one reduction */
+    size_t rows;
+};
+
+static void release(struct sorted *s)
+{
+    free(s->entry);
+    free(s->source);
+}
+
+static ditto_status sort(const ditto_value *v, struct sorted *s)
+{
+    size_t place = 0, row_bytes = v->part[0].shape[1] * ditto_dtype_bytes(v->part[0].dtype);
+    *s = (struct sorted){ .rows = 0 };
+    for (uint32_t i = 0; i < parts_of(v); i++)
+        s->rows += v->part[i].shape[0];
+    s->entry = malloc((s->rows + 1) * sizeof *s->entry);
+    s->source = malloc((s->rows + 1) * sizeof *s->source);
+    if (s->entry == NULL || s->source == NULL) {
+        release(s);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to sort %zu slices", s->rows);
+    }
+    for (uint32_t i = 0; i < parts_of(v); i++)
+        for (size_t k = 0; k < v->part[i].shape[0]; k++, place++)
+            s->entry[place] = (struct entry){ v->index[i][k], place, (const char *)v->part[i].data + k * row_bytes };
+    qsort(s->entry, s->rows, sizeof *s->entry, by_index_then_place);
+    return DITTO_OK;
+}
+
+static size_t end_of_index(const struct sorted *s, size_t first)
+{
+    size_t end = first + 1;
+    while (end < s->rows && s->entry[end].index == s->entry[first].index)
+        end++;
+    return end;
+}
+
+/* The rows of one index, added by the tree over them. */
+static ditto_status add_rows(const struct sorted *s, size_t first, size_t end, ditto_dtype dtype, size_t row_count,
+                             void *dst)
+{
+    for (size_t k = first; k < end; k++)
+        s->source[k - first] = s->entry[k].row;
+    return dti_reduce_here(dtype, DITTO_SUM, s->source, (uint32_t)(end - first), row_count, dst);
+}
+
+/* One row for each index. */
+static ditto_status merge_rows(const struct sorted *s, const ditto_slices *merged)
+{
+    size_t row_bytes = merged->row_count * ditto_dtype_bytes(merged->dtype), row = 0;
+    for (size_t first = 0, end; first < s->rows; first = end, row++) {
+        end = end_of_index(s, first);
+        merged->indices[row] = s->entry[first].index;
+        DTI_TRY(add_rows(s, first, end, merged->dtype, merged->row_count, (char *)merged->values + row * row_bytes));
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
+{
+    struct sorted sorted;
+    size_t rows = 0;
+    DTI_TRY(dti_reduction_check(v->part[0].dtype, DITTO_SUM));
+    DTI_TRY(sort(v, &sorted));
+    for (size_t first = 0; first < sorted.rows; first = end_of_index(&sorted, first))
+        rows++;
+    ditto_status status = make_room(v, rows, out);
+    if (status == DITTO_OK) {
+        ditto_slices merged = dti_slices_of(*out, 0);
+        status = dti_value_finish(*out, merge_rows(&sorted, &merged), out);
+    }
+    release(&sorted);
+    return status;
+}
+
+/* -- dense -- */
+
+ditto_status dti_slices_to_dense(const ditto_value *v, ditto_op op, size_t rows, void *dst)
+{
+    struct sorted sorted;
+    size_t row_count = v->part[0].shape[1], row_bytes = row_count * ditto_dtype_bytes(v->part[0].dtype);
+    DTI_TRY(check_op(v, op));
+    DTI_TRY(sort(v, &sorted));
+    ditto_status status = DITTO_OK;
+    if (sorted.rows != 0 && (uint64_t)sorted.entry[sorted.rows - 1].index >= rows)
+        status = DTI_FAIL(DITTO_ERR_RANGE, "a slice of row %lld: the destination has rows 0 to %zu",
+                          (long long)sorted.entry[sorted.rows - 1].index, rows - 1);
+    if (status == DITTO_OK && rows * row_bytes != 0)
+        memset(dst, 0, rows * row_bytes);
+    for (size_t first = 0, end; first < sorted.rows && status == DITTO_OK; first = end) {
+        end = end_of_index(&sorted, first);
+        char *row = (char *)dst + (size_t)sorted.entry[first].index * row_bytes;
+        status = add_rows(&sorted, first, end, v->part[0].dtype, row_count, row);
+        if (status == DITTO_OK && op == DITTO_MEAN && parts_of(v) > 1)
+            dti_divide(v->part[0].dtype, row, row, row_count, v->strategy->base.team->n);
+    }
+    release(&sorted);
+    return status;
+}

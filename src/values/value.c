@@ -1,0 +1,389 @@
+/* src/values/value.c - the life of a value: made, kept alive, given back, told that its strategy goes. */
+#include "values/values.h"
+#include "strategy/strategy.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_wide(ditto_value_kind kind)
+{
+    return kind == DITTO_PER_REPLICA || kind == DITTO_MIRRORED_VALUE || kind == DITTO_SLICES;
+}
+
+static void release(ditto_value *v)
+{
+    free(v->memory);
+    free(v->part);
+    free(v->component);
+    free(v->index);
+    free(v->member);
+    free(v);
+}
+
+static ditto_value *allocate(bool wide, uint32_t n)
+{
+    ditto_value *v = calloc(1, sizeof *v);
+    if (v == NULL || !wide)
+        return v;
+    v->wide = true;
+    v->part = calloc(n, sizeof *v->part);
+    v->component = calloc(n, sizeof(void *));
+    v->index = calloc(n, sizeof *v->index);
+    if (v->part != NULL && v->component != NULL && v->index != NULL)
+        return v;
+    release(v);
+    return NULL;
+}
+
+static void add_used(struct dti_values *values, ditto_value *v)
+{
+    v->next = values->used;
+    v->before = &values->used;
+    if (v->next != NULL)
+        v->next->before = &v->next;
+    values->used = v;
+}
+
+ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, ditto_value **out)
+{
+    struct dti_values *values = strategy->values;
+    bool wide = is_wide(kind);
+    DTI_TRY(dti_strategy_check_usable(strategy));
+    pthread_mutex_lock(&values->lock);
+    ditto_value *v = values->kept[wide];
+    if (v != NULL)
+        values->kept[wide] = v->next;
+    else if ((v = allocate(wide, strategy->base.team->n)) != NULL)
+        values->allocations++;
+    if (v != NULL) {
+        add_used(values, v);
+        values->references++;
+    }
+    pthread_mutex_unlock(&values->lock);
+    if (v == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a value");
+    v->strategy = strategy;
+    v->home = values;
+    v->kind = kind;
+    v->depth = 0;
+    v->on_variables = false;
+    atomic_store_explicit(&v->references, 1, memory_order_relaxed); /* nobody else has it */
+    *out = v;
+    return DITTO_OK;
+}
+
+ditto_status dti_value_make_variable(ditto_strategy *strategy, ditto_variable *variable, ditto_value **out)
+{
+    DTI_TRY(dti_value_make(strategy, DITTO_VARIABLE, out));
+    (*out)->variable = variable;
+    (*out)->on_variables = true;
+    dti_variable_keep(variable);
+    return DITTO_OK;
+}
+
+void dti_value_take_from(ditto_value *v, ditto_value *container, uint32_t replica)
+{
+    v->container = dti_value_keep(container);
+    v->replica = replica;
+    /* A component that was taken from a variable lies in the variable's copy. */
+    v->on_variables = v->on_variables || container->kind == DITTO_VARIABLE;
+}
+
+static void count_allocation(const ditto_value *v)
+{
+    pthread_mutex_lock(&v->home->lock);
+    v->home->allocations++;
+    pthread_mutex_unlock(&v->home->lock);
+}
+
+ditto_status dti_value_room(ditto_value *v)
+{
+    size_t bytes = ditto_tensor_bytes(&v->plain);
+    if (bytes > sizeof v->small && v->room < bytes) {
+        free(v->memory);
+        v->room = 0;
+        v->memory = aligned_alloc(DTI_LINE, (bytes + DTI_LINE - 1) / DTI_LINE * DTI_LINE);
+        if (v->memory == NULL)
+            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a value of %zu bytes", bytes);
+        v->room = bytes;
+        count_allocation(v);
+    }
+    v->plain.data = bytes <= sizeof v->small ? v->small : v->memory;
+    return DITTO_OK;
+}
+
+ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *member)
+{
+    if (member->depth >= DTI_MOST_DEPTH) {
+        dti_value_drop(member);
+        return DTI_FAIL(DITTO_ERR_RANGE, "a nest inside %d nests: that is deeper than nests go", DTI_MOST_DEPTH);
+    }
+    if (nest->depth <= member->depth)
+        nest->depth = member->depth + 1;
+    if (nest->members == nest->member_room) {
+        uint32_t room = nest->member_room == 0 ? 4 : 2 * nest->member_room;
+        struct dti_member *larger = realloc(nest->member, room * sizeof *larger);
+        if (larger == NULL) {
+            dti_value_drop(member);
+            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a nest of %u values", room);
+        }
+        nest->member = larger;
+        nest->member_room = room;
+        count_allocation(nest);
+    }
+    struct dti_member *added = &nest->member[nest->members++];
+    strncpy(added->name, name, sizeof added->name - 1);
+    added->name[sizeof added->name - 1] = '\0';
+    added->value = member;
+    nest->on_variables = nest->on_variables || member->on_variables;
+    return DITTO_OK;
+}
+
+/* -- giving back -- */
+
+/* The memory of components, unless it has gone with the strategy. Under the lock: it does not go meanwhile. */
+static void give_components(ditto_value *v)
+{
+    uint32_t n = v->wide && v->strategy != NULL ? v->strategy->base.team->n : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        dti_component_give(v->component[i]);
+        v->component[i] = NULL;
+    }
+}
+
+static void drop_others(ditto_value *v)
+{
+    for (uint32_t i = 0; i < v->members; i++)
+        dti_value_drop(v->member[i].value);
+    v->members = 0;
+    dti_value_drop(v->container);
+    v->container = NULL;
+    /* A replica of a poisoned run may still look at it. Then the variable stays, also if it was destroyed. */
+    if (v->kind == DITTO_VARIABLE)
+        dti_variable_drop(v->variable);
+}
+
+static void end_home(struct dti_values *values)
+{
+    pthread_mutex_destroy(&values->lock);
+    free(values);
+}
+
+/* Kept for the next one, or freed, when its strategy has gone; the last one takes its home along. */
+static void put_away(ditto_value *v)
+{
+    struct dti_values *home = v->home;
+    pthread_mutex_lock(&home->lock);
+    give_components(v);
+    enum dti_freed_by freed_by = home->values_freed_by;
+    if (freed_by == DTI_FREED_BY_TEAM) {
+        *v->before = v->next;
+        if (v->next != NULL)
+            v->next->before = v->before;
+        v->next = home->kept[v->wide];
+        home->kept[v->wide] = v;
+    }
+    bool last = --home->references == 0;
+    pthread_mutex_unlock(&home->lock);
+    if (freed_by == DTI_FREED_BY_DESTROY)
+        release(v);
+    if (last)
+        end_home(home);
+}
+
+void dti_value_drop(ditto_value *v)
+{
+    /* acq_rel: what others read through their references comes before it is used again */
+    if (v == NULL || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
+        return;
+    drop_others(v);
+    /* in a child the lock may be held by a thread that is not there */
+    if (dti_process_differs(v->home->process))
+        return;
+    put_away(v);
+}
+
+/* -- all of them -- */
+
+static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    struct dti_values *values = (struct dti_values *)dependent;
+    if (end == DTI_TEAM_IS_FORKED) /* its holder may be a thread that is not here */
+        pthread_mutex_init(&values->lock, NULL);
+    pthread_mutex_lock(&values->lock);
+    values->values_freed_by = end == DTI_TEAM_IS_LEFT ? DTI_FREED_BY_NOBODY : DTI_FREED_BY_DESTROY;
+    for (ditto_value *v = values->used; v != NULL && end != DTI_TEAM_IS_LEFT; v = v->next)
+        v->strategy = NULL;
+    for (int wide = 0; wide < 2 && end != DTI_TEAM_IS_LEFT; wide++)
+        for (ditto_value *v = values->kept[wide], *next; v != NULL; v = next) {
+            next = v->next;
+            release(v);
+        }
+    pthread_mutex_unlock(&values->lock);
+}
+
+static void drop_home(struct dti_dependent *dependent)
+{
+    struct dti_values *values = (struct dti_values *)dependent;
+    pthread_mutex_lock(&values->lock);
+    bool last = --values->references == 0;
+    pthread_mutex_unlock(&values->lock);
+    if (last)
+        end_home(values);
+}
+
+static const struct dti_dependent_kind values_kind = { .orphan = orphan, .release = drop_home };
+
+ditto_status dti_values_make(ditto_strategy *strategy)
+{
+    struct dti_team *team = strategy->base.team;
+    struct dti_values *values = calloc(1, sizeof *values);
+    if (values == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
+    pthread_mutex_init(&values->lock, NULL);
+    values->process = team->process;
+    values->references = 1;
+    values->values_freed_by = values->dependent.freed_by = DTI_FREED_BY_TEAM;
+    values->dependent.kind = &values_kind;
+    dti_dependent_add(team, &values->dependent);
+    strategy->values = values;
+    return DITTO_OK;
+}
+
+/* -- checks -- */
+
+ditto_status dti_strategy_check_usable(const ditto_strategy *strategy)
+{
+    const struct dti_team *team = strategy->base.team;
+    if (dti_team_forked(team))
+        return dti_fail_forked();
+    if (atomic_load_explicit(&team->poisoned, memory_order_relaxed)) /* a hint: runs look again */
+        return dti_fail_poisoned();
+    return DITTO_OK;
+}
+
+static ditto_status fail_orphaned(const char *name)
+{
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "%s: its strategy has been destroyed, and its components with it", name);
+}
+
+ditto_status dti_value_hold(const ditto_value *value, struct dti_gates *held)
+{
+    struct dti_gate *gate = NULL;
+    DTI_TRY(dti_not_null(value, "value"));
+    if (!dti_dependent_hold(&value->home->dependent, &gate))
+        return fail_orphaned("value");
+    dti_gates_add(held, gate); /* there is room, because it is the first */
+    return DITTO_OK;
+}
+
+ditto_status dti_value_hold_its_variables(const ditto_value *v, struct dti_gates *held)
+{
+    if (v->kind == DITTO_VARIABLE)
+        return dti_variable_hold_kept(v->variable, held);
+    for (uint32_t i = 0; i < v->members; i++)
+        DTI_TRY(dti_value_hold_variables(v->member[i].value, held));
+    bool taken = v->container != NULL && v->container->kind == DITTO_VARIABLE;
+    return taken ? dti_variable_hold_kept(v->container->variable, held) : DITTO_OK;
+}
+
+static __attribute__((cold, noinline)) ditto_status refuse_foreign(const ditto_value *value, const char *name)
+{
+    if (value == NULL)
+        return dti_fail_null(name);
+    DTI_LEAVES_GATE(held, NULL);
+    if (!dti_dependent_hold(&value->home->dependent, &held))
+        return fail_orphaned(name);
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: %s belongs to another strategy; make it again with this one",
+                    name);
+}
+
+ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name)
+{
+    bool own = value != NULL && value->home == strategy->values;
+    return __builtin_expect(own, 1) ? DITTO_OK : refuse_foreign(value, name);
+}
+
+ditto_status dti_value_check_item(const ditto_value *value, const ditto_strategy *strategy, const char *list,
+                                  uint32_t index)
+{
+    char name[64];
+    if (value != NULL && dti_value_check_own(value, strategy, list) == DITTO_OK)
+        return DITTO_OK;
+    snprintf(name, sizeof name, "%s[%u]", list, index);
+    return dti_value_check_own(value, strategy, name);
+}
+
+ditto_status dti_value_hold_own(const ditto_value *value, const ditto_strategy *strategy, const char *name,
+                                struct dti_gates *held)
+{
+    DTI_TRY(dti_value_check_own(value, strategy, name));
+    return dti_value_hold_variables(value, held);
+}
+
+ditto_status dti_value_hold_item(const ditto_value *value, const ditto_strategy *strategy, const char *list,
+                                 uint32_t index, struct dti_gates *held)
+{
+    DTI_TRY(dti_value_check_item(value, strategy, list, index));
+    return dti_value_hold_variables(value, held);
+}
+
+const char *dti_value_kind_words(ditto_value_kind kind)
+{
+    static const char *const words[] = {
+        "no value", "a plain value", "a per-replica value", "a mirrored value", "a variable", "slices", "a nest"
+    };
+    return words[(unsigned)kind <= DITTO_NEST ? kind : 0];
+}
+
+/* -- small things that several files need -- */
+
+ditto_status dti_value_finish(ditto_value *value, ditto_status status, ditto_value **out)
+{
+    if (status != DITTO_OK) {
+        dti_value_drop(value);
+        return status;
+    }
+    *out = value;
+    return DITTO_OK;
+}
+
+void dti_number_name(char *name, uint32_t number)
+{
+    struct dti_text text = { name, 16, 0 };
+    dti_text_add(&text, "%u", number);
+}
+
+bool dti_name_is_number(const char *name)
+{
+    return name[0] != '\0' && name[strspn(name, "0123456789")] == '\0';
+}
+
+ditto_status dti_name_check(const char *name)
+{
+    if (name[0] == '\0' || strchr(name, '/') != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is no name: it is empty or has a '/', which separates names", name);
+    if (strlen(name) > DITTO_MAX_RESULT_NAME)
+        return DTI_FAIL(DITTO_ERR_RANGE, "the name \"%s\" has %zu characters: the most is %d", name, strlen(name),
+                        DITTO_MAX_RESULT_NAME);
+    return DITTO_OK;
+}
+
+ditto_status dti_function_status(ditto_status status, uint32_t serial, const char *format, ...)
+{
+    char what[128];
+    va_list arguments;
+    if (status == DITTO_OK)
+        return DITTO_OK;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    if (status > 0)
+        return DTI_FAIL(DITTO_ERR_USER, "%s returned %s, which is no result", what, ditto_status_name(status));
+    if (dti_error_serial == serial || dti_error_get()->status != status)
+        DTI_FAIL(status, "%s returned %s (%d) without a message of its own", what, ditto_status_name(status),
+                 (int)status);
+    return status;
+}

@@ -1,0 +1,592 @@
+/* src/vars/checkpoint/hdf5/hdf5_read.c - reads what is in the HDF5 part of a checkpoint. Contracts in hdf5.h.
+ *
+ * The file may hold anything: every address and length is checked before it is used. Each structure of a
+ * file that ditto wrote is read once, and no two values share bytes, so together they are no longer than the
+ * file. A file whose structures refer to each other in circles, or whose values lie in each other, passes that
+ * limit, and is refused. The memory for the paths of entries and groups has a limit in proportion to the file
+ * too. */
+#include "vars/checkpoint/hdf5/hdf5.h"
+#include "base/base.h"
+#include "vars/checkpoint/hdf5/hdf5_format.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of paths for each byte of the file. A dataset that ditto writes takes at least 248 bytes of the file, and
+ * a group more. Their paths take at most DITTO_CHECKPOINT_NAME_BYTES + 1, which is 17 times as much. */
+#define PATH_BYTES 20
+
+struct pending_group {
+    char *path; /* "" is the root, others end with "/" */
+    uint64_t tree, heap;
+};
+
+struct reader {
+    int fd;
+    const char *path;
+    struct dti_contents *contents;
+
+    /* Length of the HDF5 part. Addresses are below it. */
+    uint64_t end;
+
+    /* Bytes of structures and values that may still come before some of them must be the same bytes. */
+    uint64_t left;
+
+    /* Bytes that paths may still take. */
+    uint64_t path_left;
+
+    /* From the superblock: how many symbols and children a node has at most. */
+    uint64_t most_symbols, most_children;
+
+    /* Groups that have been found and not been read yet. */
+    struct pending_group *pending;
+    size_t pendings;
+};
+
+static ditto_status no_memory(const struct reader *r)
+{
+    return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to read %s", r->path);
+}
+
+static ditto_status corrupt(const struct reader *r, const char *what)
+{
+    return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: its HDF5 part is wrong: %s", r->path, what);
+}
+
+/* -- bytes -- */
+
+static ditto_status get(struct reader *r, uint64_t address, size_t bytes, void *to)
+{
+    if (address > r->end || bytes > r->end - address)
+        return corrupt(r, "an address points behind its end");
+    if (bytes > r->left)
+        return corrupt(r, "its structures refer to each other in circles");
+    r->left -= bytes;
+    return dti_file_read(r->fd, to, bytes, DTI_USER_BLOCK + address, r->path);
+}
+
+/* The same into memory of its own, with a zero behind the bytes. The caller frees *out, which is NULL
+ * after an error. */
+static ditto_status get_block(struct reader *r, uint64_t address, uint64_t bytes, unsigned char **out)
+{
+    *out = NULL;
+    if (bytes > r->end)
+        return corrupt(r, "a length is more than the file has");
+    unsigned char *block = malloc((size_t)bytes + 1);
+    if (block == NULL)
+        return no_memory(r);
+    block[bytes] = 0;
+    ditto_status status = get(r, address, (size_t)bytes, block);
+    if (status == DITTO_OK)
+        *out = block;
+    else
+        free(block);
+    return status;
+}
+
+/* -- object headers -- */
+
+struct message {
+    unsigned type;
+    bool shared; /* its contents are elsewhere, as those of committed datatypes are */
+    const unsigned char *at;
+    size_t bytes;
+};
+
+struct object {
+    unsigned char **block; /* [blocks], which the messages lie in */
+    size_t blocks;
+    struct message *message; /* [messages] */
+    size_t messages;
+};
+
+static void free_object(struct object *o)
+{
+    for (size_t i = 0; i < o->blocks; i++)
+        free(o->block[i]);
+    free(o->block);
+    free(o->message);
+}
+
+static ditto_status add_message(const struct reader *r, struct object *o, const struct message *message)
+{
+    if ((o->messages & (o->messages - 1)) == 0) { /* a power of two: all places are taken */
+        size_t room = o->messages == 0 ? 1 : o->messages * 2;
+        struct message *grown = realloc(o->message, room * sizeof *grown);
+        if (grown == NULL)
+            return no_memory(r);
+        o->message = grown;
+    }
+    o->message[o->messages++] = *message;
+    return DITTO_OK;
+}
+
+static ditto_status add_block(struct reader *r, struct object *o, uint64_t address, uint64_t bytes)
+{
+    unsigned char **grown = realloc(o->block, (o->blocks + 1) * sizeof *grown);
+    if (grown == NULL)
+        return no_memory(r);
+    o->block = grown;
+    DTI_TRY(get_block(r, address, bytes, &o->block[o->blocks]));
+    const unsigned char *block = o->block[o->blocks++];
+    for (size_t at = 0; bytes - at >= DTI_H5_MESSAGE_BYTES;) {
+        struct message m = { .type = (unsigned)dti_get_number(block + at, 2),
+                             .shared = (block[at + 4] & 2) != 0,
+                             .at = block + at + DTI_H5_MESSAGE_BYTES,
+                             .bytes = (size_t)dti_get_number(block + at + 2, 2) };
+        at += DTI_H5_MESSAGE_BYTES;
+        if (m.bytes > bytes - at)
+            return corrupt(r, "a message is longer than its object header");
+        at += m.bytes;
+        DTI_TRY(add_message(r, o, &m));
+    }
+    return DITTO_OK;
+}
+
+/* The caller gives it to free_object, also after an error. */
+static ditto_status get_object(struct reader *r, uint64_t address, struct object *o)
+{
+    unsigned char first[DTI_H5_HEADER_BYTES];
+    *o = (struct object){ .blocks = 0 };
+    DTI_TRY(get(r, address, sizeof first, first));
+    if (memcmp(first, "OHDR", 4) == 0)
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "%s: its HDF5 part has object headers of version 2, which no version of ditto up to this one writes",
+            r->path);
+    if (first[0] != 1)
+        return corrupt(r, "an address of an object header points to something else");
+    DTI_TRY(add_block(r, o, address + sizeof first, dti_get_number(first + 8, 4)));
+    for (size_t i = 0; i < o->messages; i++) {
+        struct message m = o->message[i];
+        if (m.type != DTI_H5_CONTINUATION)
+            continue;
+        if (m.bytes < 16 || dti_get_number(m.at + 8, 8) < DTI_H5_MESSAGE_BYTES)
+            return corrupt(r, "an object header goes on in nothing");
+        DTI_TRY(add_block(r, o, dti_get_number(m.at, 8), dti_get_number(m.at + 8, 8)));
+    }
+    return DITTO_OK;
+}
+
+/* NULL: it has none, or a shorter one. */
+static const unsigned char *find_message(const struct object *o, unsigned type, size_t bytes)
+{
+    for (size_t i = 0; i < o->messages; i++)
+        if (o->message[i].type == type && !o->message[i].shared && o->message[i].bytes >= bytes)
+            return o->message[i].at;
+    return NULL;
+}
+
+/* -- attributes -- */
+
+struct attribute {
+    const char *name; /* terminated */
+    const unsigned char *type;
+    size_t type_bytes;
+    const unsigned char *value; /* [bytes]: one element */
+    size_t bytes;
+};
+
+/* Whether a dataspace message is of one element, in a form that ditto writes. */
+static bool is_of_one(const unsigned char *space, size_t bytes)
+{
+    if (bytes < 8 || space[0] != 1 || bytes < 8 + (size_t)space[1] * 8)
+        return false;
+    for (unsigned i = 0; i < space[1]; i++)
+        if (dti_get_number(space + 8 + i * 8, 8) != 1)
+            return false;
+    return true;
+}
+
+/* False: it is no attribute of one element in the form that ditto writes. */
+static bool read_attribute(const struct message *m, struct attribute *out)
+{
+    if (m->type != DTI_H5_ATTRIBUTE || m->shared || m->bytes < 8 || m->at[0] != 1)
+        return false;
+    size_t name_bytes = (size_t)dti_get_number(m->at + 2, 2), type_bytes = (size_t)dti_get_number(m->at + 4, 2),
+           space_bytes = (size_t)dti_get_number(m->at + 6, 2);
+    size_t type_at = 8 + dti_h5_padded(name_bytes), space_at = type_at + dti_h5_padded(type_bytes),
+           value_at = space_at + dti_h5_padded(space_bytes);
+    if (value_at > m->bytes || type_bytes < 8 || memchr(m->at + 8, 0, name_bytes) == NULL ||
+        !is_of_one(m->at + space_at, space_bytes))
+        return false;
+    *out = (struct attribute){ .name = (const char *)m->at + 8,
+                               .type = m->at + type_at,
+                               .type_bytes = type_bytes,
+                               .value = m->at + value_at,
+                               .bytes = (size_t)dti_get_number(m->at + type_at + 4, 4) };
+    return out->bytes <= m->bytes - value_at;
+}
+
+static bool find_attribute(const struct object *o, const char *name, struct attribute *out)
+{
+    for (size_t i = 0; i < o->messages; i++)
+        if (read_attribute(&o->message[i], out) && strcmp(out->name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool has_type(const struct attribute *a, ditto_dtype dtype)
+{
+    unsigned char type[DTI_H5_TYPE_BYTES];
+    size_t bytes = dti_h5_type(dtype, type);
+    return a->type_bytes >= bytes && memcmp(a->type, type, bytes) == 0;
+}
+
+/* Texts of fixed length, whatever they are padded with. */
+static bool is_text(const struct attribute *a)
+{
+    return a->type[0] == 0x13;
+}
+
+static bool get_number(const struct object *o, const char *name, ditto_dtype dtype, void *value)
+{
+    struct attribute a;
+    if (!find_attribute(o, name, &a) || !has_type(&a, dtype))
+        return false;
+    memcpy(value, a.value, ditto_dtype_bytes(dtype));
+    return true;
+}
+
+static bool is_word(const struct attribute *a, const char *word)
+{
+    size_t length = strnlen((const char *)a->value, a->bytes);
+    return is_text(a) && length == strlen(word) && memcmp(a->value, word, length) == 0;
+}
+
+/* Which of the words the attribute is; -1: none of them, or there is no such attribute. */
+static int get_word(const struct object *o, const char *name, const char *const *words, int count)
+{
+    struct attribute a;
+    if (!find_attribute(o, name, &a))
+        return -1;
+    for (int i = 0; i < count; i++)
+        if (is_word(&a, words[i]))
+            return i;
+    return -1;
+}
+
+static ditto_status copy_text(const struct reader *r, const struct attribute *a, char **out)
+{
+    *out = strndup((const char *)a->value, a->bytes);
+    return *out != NULL ? DITTO_OK : no_memory(r);
+}
+
+/* What the library itself has put there, and what is no attribute of the user's, is passed over. */
+static ditto_status add_user_attribute(const struct reader *r, const struct message *m)
+{
+    struct attribute a;
+    char *text = NULL;
+    if (!read_attribute(m, &a) || strncmp(a.name, "ditto_", 6) == 0)
+        return DITTO_OK;
+    ditto_attribute user = { .name = a.name };
+    if (is_text(&a)) {
+        DTI_TRY(copy_text(r, &a, &text));
+        user.kind = DITTO_ATTRIBUTE_TEXT;
+        user.text = text;
+    } else if (has_type(&a, DITTO_I64)) {
+        user.kind = DITTO_ATTRIBUTE_INTEGER;
+        memcpy(&user.integer, a.value, 8);
+    } else if (has_type(&a, DITTO_F64)) {
+        user.kind = DITTO_ATTRIBUTE_REAL;
+        memcpy(&user.real, a.value, 8);
+    }
+    ditto_status status = user.kind != 0 ? dti_contents_add_attribute(r->contents, &user) : DITTO_OK;
+    free(text);
+    return status;
+}
+
+static ditto_status read_root_attributes(const struct reader *r, const struct object *root)
+{
+    struct attribute version;
+    if (!find_attribute(root, "ditto_version", &version) || !is_text(&version) ||
+        !get_number(root, "ditto_step", DITTO_I64, &r->contents->step))
+        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is an HDF5 file without ditto's version and step", r->path);
+    DTI_TRY(copy_text(r, &version, &r->contents->version));
+    for (size_t i = 0; i < root->messages; i++)
+        DTI_TRY(add_user_attribute(r, &root->message[i]));
+    return DITTO_OK;
+}
+
+/* -- datasets -- */
+
+static ditto_dtype get_dtype(const struct object *o)
+{
+    struct attribute a;
+    if (find_attribute(o, "dtype", &a))
+        for (int i = DITTO_F16; i <= DITTO_BOOL; i++)
+            if (is_word(&a, ditto_dtype_name((ditto_dtype)i)))
+                return (ditto_dtype)i;
+    return (ditto_dtype)0;
+}
+
+/* Of a variable: how its copies are kept equal. */
+static bool describe_variable(const struct object *o, struct dti_entry *entry)
+{
+    int8_t trainable = 0;
+    int synchronization = get_word(o, "synchronization", dti_h5_synchronizations, 2),
+        aggregation = get_word(o, "aggregation", dti_h5_aggregations, 4);
+    bool good = get_number(o, "trainable", DITTO_I8, &trainable) && synchronization >= 0 && aggregation >= 0;
+    entry->synchronization = (ditto_synchronization)(DITTO_ON_WRITE + synchronization);
+    entry->aggregation = (ditto_aggregation)(DITTO_AGGREGATE_NONE + aggregation);
+    entry->trainable = trainable != 0;
+    return good;
+}
+
+static bool read_shape(const struct object *o, ditto_tensor *spec)
+{
+    const unsigned char *space = find_message(o, DTI_H5_DATASPACE, 8);
+    if (space == NULL || space[0] != 1 || space[1] > DITTO_MAX_RANK)
+        return false;
+    spec->rank = space[1];
+    space = find_message(o, DTI_H5_DATASPACE, 8 + (size_t)spec->rank * 8);
+    for (uint32_t i = 0; space != NULL && i < spec->rank; i++)
+        spec->shape[i] = (size_t)dti_get_number(space + 8 + i * 8, 8);
+    size_t bytes;
+    return space != NULL && dti_tensor_check(spec, &bytes) == DITTO_OK;
+}
+
+/* In one row, in the file, and not in bytes that are something else's. */
+static bool read_place(struct reader *r, const struct object *o, struct dti_entry *entry)
+{
+    const unsigned char *layout = find_message(o, DTI_H5_LAYOUT, 18);
+    if (layout == NULL || layout[0] != 3 || layout[1] != 1)
+        return false;
+    uint64_t address = dti_get_number(layout + 2, 8), bytes = ditto_tensor_bytes(&entry->spec);
+    if (bytes == 0)
+        return true;
+    if (address > r->end || bytes > r->end - address || dti_get_number(layout + 10, 8) != bytes || bytes > r->left)
+        return false;
+    r->left -= bytes;
+    entry->offset = DTI_USER_BLOCK + address;
+    return true;
+}
+
+static bool has_own_datatype(const struct object *o, ditto_dtype dtype)
+{
+    unsigned char type[DTI_H5_TYPE_BYTES];
+    size_t bytes = dti_h5_type(dtype, type);
+    const unsigned char *found = find_message(o, DTI_H5_DATATYPE, bytes);
+    return found != NULL && memcmp(found, type, bytes) == 0;
+}
+
+/* A dataset of ours; false: it is something else, or can't be. */
+static bool describe_dataset(struct reader *r, const struct object *o, struct dti_entry *entry)
+{
+    static const char *const kinds[] = { "data" };
+    entry->spec.dtype = get_dtype(o);
+    entry->own = get_word(o, "kind", kinds, 1) == 0;
+    return entry->spec.dtype != 0 && (entry->own || describe_variable(o, entry)) &&
+           has_own_datatype(o, entry->spec.dtype) && read_shape(o, &entry->spec) && read_place(r, o, entry);
+}
+
+static ditto_status add_dataset(struct reader *r, const struct object *o, const char *name)
+{
+    struct dti_entry *entry = dti_contents_add(r->contents, name);
+    if (entry == NULL)
+        return DITTO_ERR_NO_MEMORY;
+    if (!describe_dataset(r, o, entry))
+        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: the dataset \"%.100s\" is none that ditto writes", r->path, name);
+    return DITTO_OK;
+}
+
+/* -- groups -- */
+
+/* Takes `path` over, also after an error. */
+static ditto_status add_pending(struct reader *r, char *path, const unsigned char *group)
+{
+    struct pending_group *grown = realloc(r->pending, (r->pendings + 1) * sizeof *grown);
+    if (grown == NULL) {
+        free(path);
+        return no_memory(r);
+    }
+    r->pending = grown;
+    r->pending[r->pendings++] = (struct pending_group){ path, dti_get_number(group, 8), dti_get_number(group + 8, 8) };
+    return DITTO_OK;
+}
+
+static bool is_dataset(const struct object *o)
+{
+    return find_message(o, DTI_H5_LAYOUT, 0) != NULL && find_message(o, DTI_H5_DATASPACE, 0) != NULL;
+}
+
+/* The path of a member; that of a group ends with "/". malloced. */
+static ditto_status join(struct reader *r, const char *folder, const char *name, bool is_group, char **out)
+{
+    size_t before = strlen(folder), length = strlen(name);
+    if (before + length > DITTO_CHECKPOINT_NAME_BYTES)
+        return corrupt(r, "a name is longer than any that ditto writes");
+    if (before + length + 1 > r->path_left)
+        return corrupt(r, "its names are longer than its length allows");
+    r->path_left -= before + length + 1;
+    char *path = malloc(before + length + 2);
+    if (path == NULL)
+        return no_memory(r);
+    memcpy(path, folder, before);
+    memcpy(path + before, name, length);
+    memcpy(path + before + length, "/", 2);
+    if (!is_group)
+        path[before + length] = '\0';
+    *out = path;
+    return DITTO_OK;
+}
+
+/* What is neither a group nor a dataset is passed over. */
+static ditto_status look_at(struct reader *r, const struct object *o, const char *folder, const char *name)
+{
+    char *path = NULL;
+    const unsigned char *group = find_message(o, DTI_H5_GROUP, 16);
+    if (group == NULL && !is_dataset(o))
+        return DITTO_OK;
+    DTI_TRY(join(r, folder, name, group != NULL, &path));
+    if (group != NULL)
+        return add_pending(r, path, group);
+    ditto_status status = add_dataset(r, o, path);
+    free(path);
+    return status;
+}
+
+struct names {
+    unsigned char *at;
+    uint64_t bytes;
+};
+
+static ditto_status read_symbol(struct reader *r, const unsigned char *symbol, const struct names *names,
+                                const char *folder)
+{
+    struct object object;
+    uint64_t offset = dti_get_number(symbol, 8);
+    if (dti_get_number(symbol + 16, 4) > 1) /* a link by name: to no object of this file's own */
+        return DITTO_OK;
+    if (offset >= names->bytes)
+        return corrupt(r, "a name is outside its heap");
+    const char *name = (const char *)names->at + offset;
+    if (*name == '\0' || strchr(name, '/') != NULL)
+        return corrupt(r, "a name is empty, or has a \"/\"");
+    ditto_status status = get_object(r, dti_get_number(symbol + 8, 8), &object);
+    if (status == DITTO_OK)
+        status = look_at(r, &object, folder, name);
+    free_object(&object);
+    return status;
+}
+
+static ditto_status read_symbols(struct reader *r, uint64_t address, const struct names *names, const char *folder)
+{
+    unsigned char first[DTI_H5_SYMBOLS_BYTES], *symbols;
+    DTI_TRY(get(r, address, sizeof first, first));
+    uint64_t count = dti_get_number(first + 6, 2);
+    if (memcmp(first, "SNOD\1", 5) != 0 || count > r->most_symbols)
+        return corrupt(r, "an address of a symbol node points to something else");
+    DTI_TRY(get_block(r, address + sizeof first, count * DTI_H5_SYMBOL_BYTES, &symbols));
+    ditto_status status = DITTO_OK;
+    for (uint64_t i = 0; status == DITTO_OK && i < count; i++)
+        status = read_symbol(r, symbols + i * DTI_H5_SYMBOL_BYTES, names, folder);
+    free(symbols);
+    return status;
+}
+
+/* `level` is what the node must have; -1: any, it is a root. Levels have one byte, so the recursion ends. */
+static ditto_status read_tree(struct reader *r, uint64_t address, int level, const struct names *names,
+                              const char *folder)
+{
+    unsigned char first[DTI_H5_TREE_BYTES], *children;
+    DTI_TRY(get(r, address, sizeof first, first));
+    uint64_t count = dti_get_number(first + 6, 2);
+    if (memcmp(first, "TREE\0", 5) != 0 || count > r->most_children || (level >= 0 && first[5] != level))
+        return corrupt(r, "an address of a tree's node points to something else");
+    DTI_TRY(get_block(r, address + sizeof first, 8 + count * 16, &children));
+    ditto_status status = DITTO_OK;
+    for (uint64_t i = 0; status == DITTO_OK && i < count; i++) {
+        uint64_t child = dti_get_number(children + 8 + i * 16, 8); /* a key stands before each child */
+        status =
+            first[5] > 0 ? read_tree(r, child, first[5] - 1, names, folder) : read_symbols(r, child, names, folder);
+    }
+    free(children);
+    return status;
+}
+
+static ditto_status read_group(struct reader *r, const struct pending_group *group)
+{
+    unsigned char heap[DTI_H5_HEAP_BYTES];
+    struct names names;
+    DTI_TRY(get(r, group->heap, sizeof heap, heap));
+    if (memcmp(heap, "HEAP\0", 5) != 0)
+        return corrupt(r, "an address of a heap points to something else");
+    names.bytes = dti_get_number(heap + 8, 8);
+    DTI_TRY(get_block(r, dti_get_number(heap + 24, 8), names.bytes, &names.at));
+    ditto_status status = read_tree(r, group->tree, -1, &names, group->path);
+    free(names.at);
+    return status;
+}
+
+/* -- the whole -- */
+
+static ditto_status read_superblock(struct reader *r, uint64_t *root)
+{
+    unsigned char block[DTI_H5_SUPERBLOCK_BYTES];
+    DTI_TRY(get(r, 0, sizeof block, block));
+    if (memcmp(block, DTI_H5_SIGNATURE, 8) != 0)
+        return corrupt(r, "its first bytes are others");
+    if (block[8] != 0)
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "%s: its HDF5 part has a superblock of version %u, and no version of ditto up to this one writes "
+            "another than 0",
+            r->path, block[8]);
+    if (block[13] != 8 || block[14] != 8 || dti_get_number(block + DTI_H5_AT_BASE, 8) != DTI_USER_BLOCK ||
+        dti_get_number(block + DTI_H5_AT_END, 8) > DTI_USER_BLOCK + r->end)
+        return corrupt(r, "its superblock does not fit the file");
+    r->most_symbols = 2 * dti_get_number(block + DTI_H5_AT_LEAF_K, 2);
+    r->most_children = 2 * dti_get_number(block + DTI_H5_AT_INTERNAL_K, 2);
+    *root = dti_get_number(block + DTI_H5_AT_ROOT + 8, 8);
+    return DITTO_OK;
+}
+
+static ditto_status read_root(struct reader *r, uint64_t address)
+{
+    struct object root;
+    ditto_status status = get_object(r, address, &root);
+    if (status == DITTO_OK)
+        status = read_root_attributes(r, &root);
+    if (status == DITTO_OK) {
+        const unsigned char *group = find_message(&root, DTI_H5_GROUP, 16);
+        char *path = group != NULL ? strdup("") : NULL;
+        status = group == NULL  ? corrupt(r, "its root is no group")
+                 : path == NULL ? no_memory(r)
+                                : add_pending(r, path, group);
+    }
+    free_object(&root);
+    return status;
+}
+
+static ditto_status read_all(struct reader *r)
+{
+    uint64_t root;
+    DTI_TRY(read_superblock(r, &root));
+    DTI_TRY(read_root(r, root));
+    ditto_status status = DITTO_OK;
+    while (status == DITTO_OK && r->pendings > 0) {
+        struct pending_group group = r->pending[--r->pendings];
+        status = read_group(r, &group);
+        free(group.path);
+    }
+    DTI_TRY(status);
+    dti_contents_sort(r->contents);
+    for (size_t i = 1; i < r->contents->entries; i++)
+        if (strcmp(r->contents->entry[i - 1].name, r->contents->entry[i].name) == 0)
+            return corrupt(r, "two datasets have one name");
+    return DITTO_OK;
+}
+
+ditto_status dti_hdf5_list(int fd, uint64_t file_bytes, const char *path, struct dti_contents *contents)
+{
+    struct reader r = { .fd = fd, .path = path, .contents = contents };
+    *contents = (struct dti_contents){ .step = 0 };
+    r.end = r.left = file_bytes - DTI_USER_BLOCK;
+    r.path_left = PATH_BYTES * r.end;
+    ditto_status status = read_all(&r);
+    while (r.pendings > 0)
+        free(r.pending[--r.pendings].path);
+    free(r.pending);
+    return status;
+}

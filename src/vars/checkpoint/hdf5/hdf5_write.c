@@ -1,0 +1,447 @@
+/* src/vars/checkpoint/hdf5/hdf5_write.c - lays out the HDF5 part of a checkpoint, in memory. Contracts in
+ * hdf5.h.
+ *
+ * Order in the file: the superblock, then each group behind its members (datasets and groups), so that
+ * their addresses are known when the group is written. Then come the values, whose addresses are put into
+ * their datasets at the end. */
+#include "vars/checkpoint/hdf5/hdf5.h"
+#include "base/base.h"
+#include "vars/checkpoint/hdf5/hdf5_format.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGN_FROM ((uint64_t)64 << 10) /* larger values begin on pages */
+#define PAGE       ((uint64_t)4096)
+
+/* Half of what a node of a tree, or a symbol node, has room for: the numbers that the HDF5 library takes
+ * by default. */
+enum { INTERNAL_K = 16, LEAF_K = 4 };
+enum {
+    CHILDREN = 2 * INTERNAL_K,
+    SYMBOLS = 2 * LEAF_K,
+    TREE_BYTES = DTI_H5_TREE_BYTES + CHILDREN * 8 + (CHILDREN + 1) * 8,
+    SYMBOL_NODE_BYTES = DTI_H5_SYMBOLS_BYTES + SYMBOLS * DTI_H5_SYMBOL_BYTES,
+};
+#define NO_FREE_BYTES 1 /* in a heap: the list of free blocks is empty */
+
+#define MOST_MESSAGE_BYTES 65528u /* a message's length has two bytes, and is a multiple of 8 */
+#define MOST_MESSAGES      65535u
+
+struct writer {
+    unsigned char *bytes;
+    size_t size, room;
+
+    struct dti_entry *const *entry; /* sorted by path */
+    const struct dti_contents *contents;
+};
+
+static ditto_status no_memory(void)
+{
+    return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to lay out a checkpoint");
+}
+
+/* -- bytes -- */
+
+/* Adds zeros, to the next multiple of 8 bytes, and gives where they begin. NULL: no memory. */
+static unsigned char *add(struct writer *w, size_t bytes)
+{
+    bytes = dti_h5_padded(bytes);
+    if (bytes > w->room - w->size) {
+        size_t room = w->room * 2 + bytes + 4096;
+        unsigned char *grown = realloc(w->bytes, room);
+        if (grown == NULL) {
+            (void)no_memory();
+            return NULL;
+        }
+        w->bytes = grown;
+        w->room = room;
+    }
+    unsigned char *at = w->bytes + w->size;
+    memset(at, 0, bytes);
+    w->size += bytes;
+    return at;
+}
+
+static ditto_status add_message(struct writer *w, int type, bool constant, size_t bytes, unsigned char **out)
+{
+    unsigned char *at = add(w, DTI_H5_MESSAGE_BYTES + dti_h5_padded(bytes));
+    if (at == NULL)
+        return DITTO_ERR_NO_MEMORY;
+    dti_put_number(at, (uint64_t)type, 2);
+    dti_put_number(at + 2, dti_h5_padded(bytes), 2);
+    at[4] = constant;
+    *out = at + DTI_H5_MESSAGE_BYTES;
+    return DITTO_OK;
+}
+
+/* -- object headers -- */
+
+/* The first bytes of a header. Its messages are added behind it, then finish_header counts them. */
+static ditto_status begin_header(struct writer *w, uint64_t *address)
+{
+    *address = w->size;
+    return add(w, DTI_H5_HEADER_BYTES) != NULL ? DITTO_OK : DITTO_ERR_NO_MEMORY;
+}
+
+static void finish_header(struct writer *w, uint64_t address, size_t messages)
+{
+    unsigned char *at = w->bytes + address;
+    at[0] = 1; /* version */
+    dti_put_number(at + 2, messages, 2);
+    dti_put_number(at + 4, 1, 4); /* links to the object */
+    dti_put_number(at + 8, w->size - address - DTI_H5_HEADER_BYTES, 4);
+}
+
+/* An attribute of one element: a name, a datatype, a dataspace without dimensions, the value. */
+static ditto_status add_attribute(struct writer *w, const char *name, const unsigned char *type, size_t type_bytes,
+                                  const void *value, size_t bytes)
+{
+    enum { FIRST = 8, SPACE_BYTES = 8 };
+    size_t name_bytes = strlen(name) + 1;
+    size_t type_at = FIRST + dti_h5_padded(name_bytes), space_at = type_at + dti_h5_padded(type_bytes);
+    unsigned char *at;
+    if (name_bytes > MOST_MESSAGE_BYTES || space_at + SPACE_BYTES + bytes > MOST_MESSAGE_BYTES)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the attribute \"%.100s\" does not fit: its name has %zu bytes, its value %zu, and a file has room "
+            "for about %u; a longer value is a variable of u8",
+            name, name_bytes - 1, bytes, MOST_MESSAGE_BYTES);
+    DTI_TRY(add_message(w, DTI_H5_ATTRIBUTE, false, space_at + SPACE_BYTES + bytes, &at));
+    at[0] = 1; /* version */
+    dti_put_number(at + 2, name_bytes, 2);
+    dti_put_number(at + 4, type_bytes, 2);
+    dti_put_number(at + 6, SPACE_BYTES, 2);
+    memcpy(at + FIRST, name, name_bytes);
+    memcpy(at + type_at, type, type_bytes);
+    at[space_at] = 1; /* version */
+    memcpy(at + space_at + SPACE_BYTES, value, bytes);
+    return DITTO_OK;
+}
+
+static ditto_status add_number(struct writer *w, const char *name, ditto_dtype dtype, const void *value)
+{
+    unsigned char type[DTI_H5_TYPE_BYTES];
+    size_t type_bytes = dti_h5_type(dtype, type);
+    return add_attribute(w, name, type, type_bytes, value, ditto_dtype_bytes(dtype));
+}
+
+static ditto_status add_text(struct writer *w, const char *name, const char *text)
+{
+    unsigned char type[DTI_H5_TYPE_BYTES];
+    size_t bytes = strlen(text) + 1, type_bytes = dti_h5_text_type(bytes, type);
+    return add_attribute(w, name, type, type_bytes, text, bytes);
+}
+
+static ditto_status add_user_attribute(struct writer *w, const ditto_attribute *a)
+{
+    switch (a->kind) {
+    case DITTO_ATTRIBUTE_TEXT:
+        return add_text(w, a->name, a->text);
+    case DITTO_ATTRIBUTE_INTEGER:
+        return add_number(w, a->name, DITTO_I64, &a->integer);
+    default:
+        return add_number(w, a->name, DITTO_F64, &a->real);
+    }
+}
+
+/* -- datasets -- */
+
+static ditto_status add_space(struct writer *w, const ditto_tensor *spec)
+{
+    unsigned char *at;
+    DTI_TRY(add_message(w, DTI_H5_DATASPACE, false, 8 + (size_t)spec->rank * 16, &at));
+    at[0] = 1; /* version */
+    at[1] = (unsigned char)spec->rank;
+    at[2] = spec->rank != 0; /* the largest dimensions follow the dimensions, and are the same */
+    for (uint32_t i = 0; i < spec->rank; i++) {
+        dti_put_number(at + 8 + i * 8, spec->shape[i], 8);
+        dti_put_number(at + 8 + (spec->rank + i) * 8, spec->shape[i], 8);
+    }
+    return DITTO_OK;
+}
+
+static ditto_status add_kinds(struct writer *w, const struct dti_entry *entry, size_t *messages)
+{
+    int8_t trainable = entry->trainable;
+    DTI_TRY(add_text(w, "dtype", ditto_dtype_name(entry->spec.dtype)));
+    if (entry->own) {
+        *messages += 2;
+        return add_text(w, "kind", "data");
+    }
+    *messages += 4;
+    DTI_TRY(add_text(w, "synchronization", dti_h5_synchronizations[entry->synchronization - DITTO_ON_WRITE]));
+    DTI_TRY(add_text(w, "aggregation", dti_h5_aggregations[entry->aggregation - DITTO_AGGREGATE_NONE]));
+    return add_number(w, "trainable", DITTO_I8, &trainable);
+}
+
+/* Until finish_values, the entry's offset is where the address of its values belongs. */
+static ditto_status add_dataset(struct writer *w, struct dti_entry *entry, uint64_t *address)
+{
+    unsigned char type[DTI_H5_TYPE_BYTES], *at;
+    size_t messages = 4, type_bytes = dti_h5_type(entry->spec.dtype, type);
+    DTI_TRY(begin_header(w, address));
+    DTI_TRY(add_space(w, &entry->spec));
+    DTI_TRY(add_message(w, DTI_H5_DATATYPE, true, type_bytes, &at));
+    memcpy(at, type, type_bytes);
+    DTI_TRY(add_message(w, DTI_H5_FILL_VALUE, true, 8, &at));
+    dti_put_bytes(at, "\2\1\1\1", 4); /* version 2; allocated early, never filled, the default, which is empty */
+    DTI_TRY(add_message(w, DTI_H5_LAYOUT, true, 18, &at));
+    dti_put_bytes(at, "\3\1", 2); /* version 3, contiguous */
+    dti_put_number(at + 2, DTI_H5_UNDEFINED, 8);
+    dti_put_number(at + 10, ditto_tensor_bytes(&entry->spec), 8);
+    entry->offset = (uint64_t)(at + 2 - w->bytes);
+    DTI_TRY(add_kinds(w, entry, &messages));
+    finish_header(w, *address, messages);
+    return DITTO_OK;
+}
+
+/* -- groups -- */
+
+struct group {
+    uint64_t header, tree, heap;
+};
+
+/* A link in a group: to a dataset, or to a group. */
+struct link {
+    const char *name; /* not terminated */
+    size_t length;
+    bool is_group;
+    struct group to;
+    uint64_t heap_offset; /* of the name */
+};
+
+/* A node that a tree's node points to. */
+struct branch {
+    uint64_t address;
+    uint64_t last_name; /* the heap offset of the greatest name in it */
+};
+
+static ditto_status add_heap(struct writer *w, struct link *link, size_t links, uint64_t *address)
+{
+    size_t bytes = 8; /* the empty name, which the first key of a tree means */
+    for (size_t i = 0; i < links; i++) {
+        link[i].heap_offset = bytes;
+        bytes += dti_h5_padded(link[i].length + 1);
+    }
+    *address = w->size;
+    unsigned char *at = add(w, DTI_H5_HEAP_BYTES + bytes);
+    if (at == NULL)
+        return DITTO_ERR_NO_MEMORY;
+    dti_put_bytes(at, "HEAP", 4);
+    dti_put_number(at + 8, bytes, 8);
+    dti_put_number(at + 16, NO_FREE_BYTES, 8);
+    dti_put_number(at + 24, *address + DTI_H5_HEAP_BYTES, 8);
+    for (size_t i = 0; i < links; i++)
+        memcpy(at + DTI_H5_HEAP_BYTES + link[i].heap_offset, link[i].name, link[i].length);
+    return DITTO_OK;
+}
+
+/* Also the entry of the root group in the superblock. */
+static void put_symbol(unsigned char *at, uint64_t name, bool is_group, const struct group *to)
+{
+    dti_put_number(at, name, 8);
+    dti_put_number(at + 8, to->header, 8);
+    dti_put_number(at + 16, is_group, 4); /* whether tree and heap are told here too */
+    dti_put_number(at + 24, is_group ? to->tree : 0, 8);
+    dti_put_number(at + 32, is_group ? to->heap : 0, 8);
+}
+
+static ditto_status add_symbol_nodes(struct writer *w, const struct link *link, size_t links, struct branch *branch)
+{
+    for (size_t i = 0; i < links; i++) {
+        size_t in_node = i % SYMBOLS;
+        if (in_node == 0) {
+            branch[i / SYMBOLS].address = w->size;
+            unsigned char *at = add(w, SYMBOL_NODE_BYTES);
+            if (at == NULL)
+                return DITTO_ERR_NO_MEMORY;
+            dti_put_bytes(at, "SNOD\1", 5);
+            dti_put_number(at + 6, links - i < SYMBOLS ? links - i : SYMBOLS, 2);
+        }
+        unsigned char *node = w->bytes + branch[i / SYMBOLS].address;
+        put_symbol(node + DTI_H5_SYMBOLS_BYTES + in_node * DTI_H5_SYMBOL_BYTES, link[i].heap_offset, link[i].is_group,
+                   &link[i].to);
+        branch[i / SYMBOLS].last_name = link[i].heap_offset;
+    }
+    return DITTO_OK;
+}
+
+/* One level of a tree: nodes over branch[branches], which then are the branches of the level above. The
+ * key before a child is the greatest name of the child before it, the key behind a child is its own
+ * greatest name. */
+static ditto_status add_tree_level(struct writer *w, struct branch *branch, size_t *branches, int level)
+{
+    size_t nodes = (*branches + CHILDREN - 1) / CHILDREN;
+    uint64_t first = w->size, before = 0;
+    for (size_t n = 0; n < nodes; n++) {
+        size_t children = *branches - n * CHILDREN < CHILDREN ? *branches - n * CHILDREN : CHILDREN;
+        uint64_t address = w->size;
+        unsigned char *at = add(w, TREE_BYTES);
+        if (at == NULL)
+            return DITTO_ERR_NO_MEMORY;
+        dti_put_bytes(at, "TREE", 4);
+        at[5] = (unsigned char)level;
+        dti_put_number(at + 6, children, 2);
+        dti_put_number(at + 8, n > 0 ? address - TREE_BYTES : DTI_H5_UNDEFINED, 8);
+        dti_put_number(at + 16, n + 1 < nodes ? address + TREE_BYTES : DTI_H5_UNDEFINED, 8);
+        dti_put_number(at + DTI_H5_TREE_BYTES, before, 8);
+        for (size_t i = 0; i < children; i++) {
+            const struct branch *child = &branch[n * CHILDREN + i];
+            dti_put_number(at + DTI_H5_TREE_BYTES + 8 + i * 16, child->address, 8);
+            dti_put_number(at + DTI_H5_TREE_BYTES + 16 + i * 16, child->last_name, 8);
+            before = child->last_name;
+        }
+    }
+    for (size_t n = 0; n < nodes; n++) {
+        size_t last = (n + 1) * CHILDREN < *branches ? (n + 1) * CHILDREN - 1 : *branches - 1;
+        branch[n] = (struct branch){ first + n * TREE_BYTES, branch[last].last_name };
+    }
+    *branches = nodes;
+    return DITTO_OK;
+}
+
+static ditto_status add_tree(struct writer *w, const struct link *link, size_t links, uint64_t *address)
+{
+    size_t branches = (links + SYMBOLS - 1) / SYMBOLS;
+    struct branch *branch = malloc((branches + 1) * sizeof *branch);
+    if (branch == NULL)
+        return no_memory();
+    ditto_status status = add_symbol_nodes(w, link, links, branch);
+    int level = 0;
+    do
+        status = status == DITTO_OK ? add_tree_level(w, branch, &branches, level++) : status;
+    while (status == DITTO_OK && branches > 1);
+    if (status == DITTO_OK)
+        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): a tree has a root */
+        *address = branch[0].address;
+    free(branch);
+    return status;
+}
+
+static ditto_status add_root_attributes(struct writer *w, size_t *messages)
+{
+    const struct dti_contents *c = w->contents;
+    if (c->attributes > MOST_MESSAGES - 3)
+        return DTI_FAIL(DITTO_ERR_INVALID, "%zu attributes: a file has room for %u", c->attributes, MOST_MESSAGES - 3);
+    DTI_TRY(add_text(w, "ditto_version", c->version));
+    DTI_TRY(add_number(w, "ditto_step", DITTO_I64, &c->step));
+    for (size_t i = 0; i < c->attributes; i++)
+        DTI_TRY(add_user_attribute(w, &c->attribute[i]));
+    *messages += 2 + c->attributes;
+    return DITTO_OK;
+}
+
+static ditto_status add_group_header(struct writer *w, bool is_root, struct group *group)
+{
+    size_t messages = 1;
+    unsigned char *at;
+    DTI_TRY(begin_header(w, &group->header));
+    DTI_TRY(add_message(w, DTI_H5_GROUP, false, 16, &at));
+    dti_put_number(at, group->tree, 8);
+    dti_put_number(at + 8, group->heap, 8);
+    if (is_root)
+        DTI_TRY(add_root_attributes(w, &messages));
+    finish_header(w, group->header, messages);
+    return DITTO_OK;
+}
+
+/* Entries [first, end) are in the group; `prefix` bytes of their names are its path, with the "/" at its
+ * end. They are sorted, so the members of each group in it stand together. Recursion ends at
+ * DITTO_CHECKPOINT_GROUPS, which contents.c has checked. */
+static ditto_status add_group(struct writer *w, size_t first, size_t end, size_t prefix, struct group *group);
+
+static ditto_status add_members(struct writer *w, size_t first, size_t end, size_t prefix, struct link *link,
+                                size_t *links)
+{
+    for (size_t i = first; i < end;) {
+        const char *name = w->entry[i]->name;
+        struct link *l = &link[(*links)++];
+        l->name = name + prefix;
+        l->length = strcspn(l->name, "/");
+        l->is_group = l->name[l->length] == '/';
+        if (!l->is_group) {
+            DTI_TRY(add_dataset(w, w->entry[i++], &l->to.header));
+            continue;
+        }
+        size_t inner = prefix + l->length + 1, begin = i++;
+        while (i < end && strncmp(w->entry[i]->name, name, inner) == 0)
+            i++;
+        DTI_TRY(add_group(w, begin, i, inner, &l->to));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status add_group(struct writer *w, size_t first, size_t end, size_t prefix, struct group *group)
+{
+    size_t links = 0;
+    struct link *link = calloc(end - first + 1, sizeof *link);
+    if (link == NULL)
+        return no_memory();
+    ditto_status status = add_members(w, first, end, prefix, link, &links);
+    if (status == DITTO_OK)
+        status = add_heap(w, link, links, &group->heap);
+    if (status == DITTO_OK)
+        status = add_tree(w, link, links, &group->tree);
+    free(link);
+    return status == DITTO_OK ? add_group_header(w, prefix == 0, group) : status;
+}
+
+/* -- the whole -- */
+
+/* Values follow the skeleton in the order of the contents. */
+static uint64_t place_values(struct writer *w, struct dti_contents *contents)
+{
+    uint64_t end = DTI_USER_BLOCK + w->size;
+    for (size_t i = 0; i < contents->entries; i++) {
+        struct dti_entry *entry = &contents->entry[i];
+        uint64_t bytes = ditto_tensor_bytes(&entry->spec), unit = bytes >= ALIGN_FROM ? PAGE : DTI_LINE;
+        uint64_t address_at = entry->offset;
+        entry->offset = 0;
+        if (bytes == 0)
+            continue;
+        entry->offset = (end + unit - 1) / unit * unit;
+        end = entry->offset + bytes;
+        dti_put_number(w->bytes + address_at, entry->offset - DTI_USER_BLOCK, 8);
+    }
+    return end;
+}
+
+static void put_superblock(unsigned char *at, const struct group *root, uint64_t file_bytes)
+{
+    dti_put_bytes(at, DTI_H5_SIGNATURE, 8);
+    at[13] = 8; /* bytes of an address */
+    at[14] = 8; /* bytes of a length */
+    dti_put_number(at + DTI_H5_AT_LEAF_K, LEAF_K, 2);
+    dti_put_number(at + DTI_H5_AT_INTERNAL_K, INTERNAL_K, 2);
+    dti_put_number(at + DTI_H5_AT_BASE, DTI_USER_BLOCK, 8);
+    dti_put_number(at + DTI_H5_AT_FREE, DTI_H5_UNDEFINED, 8);
+    dti_put_number(at + DTI_H5_AT_END, file_bytes, 8);
+    dti_put_number(at + DTI_H5_AT_DRIVER, DTI_H5_UNDEFINED, 8);
+    put_symbol(at + DTI_H5_AT_ROOT, 0, true, root);
+}
+
+static ditto_status lay_out(struct writer *w, struct dti_contents *contents, struct dti_skeleton *out)
+{
+    struct group root = { 0 };
+    if (add(w, DTI_H5_SUPERBLOCK_BYTES) == NULL)
+        return DITTO_ERR_NO_MEMORY;
+    DTI_TRY(add_group(w, 0, contents->entries, 0, &root));
+    uint64_t file_bytes = place_values(w, contents);
+    put_superblock(w->bytes, &root, file_bytes);
+    *out = (struct dti_skeleton){ w->bytes, w->size, file_bytes };
+    return DITTO_OK;
+}
+
+ditto_status dti_hdf5_lay_out(struct dti_contents *contents, struct dti_skeleton *out)
+{
+    struct dti_entry **sorted = dti_contents_sorted(contents);
+    if (sorted == NULL)
+        return DITTO_ERR_NO_MEMORY;
+    struct writer w = { .entry = sorted, .contents = contents };
+    ditto_status status = lay_out(&w, contents, out);
+    if (status != DITTO_OK)
+        free(w.bytes);
+    free(sorted);
+    return status;
+}

@@ -1,0 +1,68 @@
+/* src/vars/elements/spread.c - see elements.h. */
+#include "vars/elements/elements.h"
+#include "base/base.h"
+#include "sync/sync.h"
+
+#include <string.h>
+
+/* An integer as a sign and a magnitude: one arithmetic for all eight types. */
+struct whole {
+    bool negative;
+    uint64_t magnitude;
+};
+
+static struct whole of_signed(int64_t x)
+{
+    return (struct whole){ x < 0, x < 0 ? 0 - (uint64_t)x : (uint64_t)x };
+}
+
+static struct whole of_unsigned(uint64_t x)
+{
+    return (struct whole){ false, x };
+}
+
+static struct whole load(ditto_dtype dtype, const void *at)
+{
+    switch (dtype) {
+    case DITTO_I8:
+        return of_signed(*(const int8_t *)at);
+    case DITTO_I16:
+        return of_signed(*(const int16_t *)at);
+    case DITTO_I32:
+        return of_signed(*(const int32_t *)at);
+    case DITTO_I64:
+        return of_signed(*(const int64_t *)at);
+    case DITTO_U8:
+        return of_unsigned(*(const uint8_t *)at);
+    case DITTO_U16:
+        return of_unsigned(*(const uint16_t *)at);
+    case DITTO_U32:
+        return of_unsigned(*(const uint32_t *)at);
+    default: /* u64: the others are no integers, or have no SUM */
+        return of_unsigned(*(const uint64_t *)at);
+    }
+}
+
+/* Two's complement: the low bytes are the number. */
+static void store(size_t bytes, uint64_t number, void *at)
+{
+    uint8_t one = (uint8_t)number;
+    uint16_t two = (uint16_t)number;
+    uint32_t four = (uint32_t)number;
+    const void *from = bytes == 1 ? &one : bytes == 2 ? (const void *)&two : bytes == 4 ? (const void *)&four : &number;
+    memcpy(at, from, bytes);
+}
+
+void dti_part_of(ditto_dtype dtype, const void *value, uint32_t i, uint32_t n, void *part, size_t count)
+{
+    size_t bytes = ditto_dtype_bytes(dtype);
+    if (dti_dtype_is_float(dtype)) {
+        dti_divide(dtype, part, value, count, n);
+        return;
+    }
+    for (size_t k = 0; k < count; k++) {
+        struct whole w = load(dtype, (const char *)value + k * bytes);
+        uint64_t share = w.magnitude / n + (i < w.magnitude % n);
+        store(bytes, w.negative ? 0 - share : share, (char *)part + k * bytes);
+    }
+}

@@ -1,0 +1,206 @@
+/* src/vars/optimizer/api_optimizer.c - include/ditto/optimizer.h: check, then call. */
+#include "base/base.h"
+#include "vars/optimizer/optimizer.h"
+
+#include <math.h>
+#include <string.h>
+
+/* -- cross -- */
+
+/* `has`: the number is meant as it stands, also if it is 0. */
+static double or_else(int has, double given, double usual)
+{
+    return has != 0 || given != 0 ? given : usual;
+}
+
+static void fill_defaults(ditto_optimizer_options *o)
+{
+    o->name = o->name != NULL ? o->name : "optimizer";
+    o->aggregation = o->aggregation != 0 ? o->aggregation : DITTO_SUM;
+    o->learning_rate = or_else(o->has_learning_rate, o->learning_rate, o->rule == DITTO_RULE_SGD ? 0.01 : 0.001);
+    o->beta1 = or_else(o->has_beta1, o->beta1, 0.9);
+    o->beta2 = or_else(o->has_beta2, o->beta2, 0.999);
+    o->epsilon = or_else(o->has_epsilon, o->epsilon, 1e-8);
+}
+
+static ditto_status check_numbers(const ditto_optimizer_options *o)
+{
+    const struct {
+        const char *name;
+        double value, below;
+    } numbers[] = { { "learning_rate", o->learning_rate, INFINITY },
+                    { "momentum", o->momentum, 1 },
+                    { "beta1", o->beta1, 1 },
+                    { "beta2", o->beta2, 1 },
+                    { "epsilon", o->epsilon, INFINITY },
+                    { "weight_decay", o->weight_decay, INFINITY },
+                    { "clip_norm", o->clip_norm, INFINITY } };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (!(numbers[i].value >= 0 && numbers[i].value < numbers[i].below))
+            return DTI_FAIL(DITTO_ERR_RANGE, "%s = %g: it is at least 0 and %s", numbers[i].name, numbers[i].value,
+                            numbers[i].below < INFINITY ? "below 1" : "finite");
+    return DITTO_OK;
+}
+
+static ditto_status check_options(const ditto_optimizer_options *o)
+{
+    if (o->rule < DITTO_RULE_ASSIGN || o->rule > DITTO_RULE_FUNCTION)
+        return DTI_FAIL(DITTO_ERR_RANGE, "rule = %d is no value of ditto_rule", (int)o->rule);
+    if (o->aggregation != DITTO_SUM && o->aggregation != DITTO_MEAN)
+        return DTI_FAIL(DITTO_ERR_RANGE, "aggregation = %d: gradients are aggregated by DITTO_SUM or DITTO_MEAN",
+                        (int)o->aggregation);
+    if (o->rule == DITTO_RULE_FUNCTION && o->function == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID, "the rule is a function, but options->function is NULL");
+    if (o->slots > DITTO_MAX_SLOTS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "slots = %u: at most %d", o->slots, DITTO_MAX_SLOTS);
+    return check_numbers(o);
+}
+
+static ditto_status hold_variable(const ditto_variable *v, struct dti_gates *held)
+{
+    struct dti_gate *gate = NULL;
+    if (!dti_gates_reserve(held))
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer");
+    DTI_TRY(dti_variable_hold(v, &gate));
+    dti_gates_add(held, gate);
+    return DITTO_OK;
+}
+
+static ditto_status check_variable(ditto_variable *const *variables, uint32_t k, const ditto_optimizer_options *o)
+{
+    const ditto_variable *v = variables[k];
+    if (!v->mirrored)
+        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is sync-on-read: an optimizer updates mirrored variables", v->name);
+    if (v->slot)
+        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is an optimizer's own: another one does not update it", v->name);
+    if (v->team != variables[0]->team)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another one than \"%s\"", v->name,
+                        variables[0]->name);
+    for (uint32_t i = 0; i < k; i++)
+        if (variables[i] == v)
+            return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is variables %u and %u: give each once", v->name, i, k);
+    DTI_TRY(dti_step_check(o->rule, v->spec.dtype));
+    DTI_TRY(dti_reduction_check(v->spec.dtype, o->aggregation));
+    if (o->clip_norm > 0 && v->spec.dtype != DITTO_F32 && v->spec.dtype != DITTO_F64)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "clipping of \"%s\", of %s: it has f32 and f64", v->name,
+                        ditto_dtype_name(v->spec.dtype));
+    return DITTO_OK;
+}
+
+ditto_status ditto_optimizer_create(ditto_variable *const *variables, uint32_t count,
+                                    const ditto_optimizer_options *options, ditto_optimizer **out)
+{
+    ditto_optimizer_options known;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(variables, "variables"));
+    DTI_TRY(dti_not_null(options, "options"));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_optimizer_options"));
+    if (count == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "an optimizer of no variables");
+    fill_defaults(&known);
+    DTI_TRY(check_options(&known));
+    DTI_LEAVES_GATES(held);
+    for (uint32_t k = 0; k < count; k++) {
+        DTI_TRY_OF(hold_variable(variables[k], &held), "variables[%u]", k);
+        DTI_TRY(check_variable(variables, k, &known));
+    }
+    DTI_TRY(dti_context_check_cross(variables[0]->team));
+    return dti_optimizer_create(variables, count, &known, out);
+}
+
+ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer)
+{
+    DTI_ENTER();
+    if (optimizer == NULL)
+        return DITTO_OK;
+    DTI_TRY(dti_context_check_outside("optimizer"));
+    return dti_optimizer_destroy(optimizer);
+}
+
+ditto_status ditto_optimizer_slot(ditto_optimizer *o, uint32_t variable, const char *slot, ditto_variable **out)
+{
+    const char *name[DTI_SLOT_NAMES];
+    char names[200] = "none";
+    struct dti_text text = { names, sizeof names, 0 };
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(o, "optimizer"));
+    DTI_LEAVES_GATE(held, NULL);
+    /* Behind the end of its strategy its slots are there too. */
+    (void)dti_dependent_hold(&o->dependent, &held);
+    DTI_TRY(dti_not_null(slot, "slot"));
+    DTI_TRY(dti_not_null(out, "out"));
+    if (variable >= o->count)
+        return DTI_FAIL(DITTO_ERR_RANGE, "variable %u: the optimizer has %u", variable, o->count);
+    dti_step_slots(&o->options, name);
+    for (uint32_t s = 0; s < o->slots; s++) {
+        if (strcmp(name[s], slot) == 0) {
+            *out = o->slot[(size_t)variable * o->slots + s];
+            return DITTO_OK;
+        }
+        dti_text_add(&text, "%s\"%s\"", s > 0 ? ", " : "", name[s]);
+    }
+    return DTI_FAIL(DITTO_ERR_NOT_FOUND, "no slot \"%s\": its slots are %s", slot, names);
+}
+
+ditto_status ditto_optimizer_iterations(ditto_optimizer *o, ditto_variable **out)
+{
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(o, "optimizer"));
+    DTI_LEAVES_GATE(held, NULL);
+    (void)dti_dependent_hold(&o->dependent, &held); /* as in ditto_optimizer_slot */
+    DTI_TRY(dti_not_null(out, "out"));
+    *out = o->iterations;
+    return DITTO_OK;
+}
+
+/* -- replica -- */
+
+static ditto_status check_gradient(const ditto_variable *v, const ditto_tensor *gradient)
+{
+    size_t bytes;
+    if (!dti_spec_equal(&v->spec, gradient))
+        DTI_TRY(dti_tensor_check(gradient, &bytes));
+    DTI_TRY(dti_spec_check(&v->spec, v->name, gradient, "its gradient"));
+    return dti_buffer_check(gradient->data, v->bytes, v->spec.dtype, "a gradient's data");
+}
+
+static ditto_status check_norm(const ditto_optimizer *o)
+{
+    for (uint32_t k = 0; k < o->count; k++)
+        if (o->variable[k]->spec.dtype != DITTO_F32 && o->variable[k]->spec.dtype != DITTO_F64)
+            return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                            "the norm of gradients was asked for, but \"%s\" is of %s: a norm is computed of f32 "
+                            "and f64",
+                            o->variable[k]->name, ditto_dtype_name(o->variable[k]->spec.dtype));
+    return DITTO_OK;
+}
+
+static ditto_status read_options(const ditto_optimizer *o, const ditto_apply_options *options, ditto_apply_options *out)
+{
+    DTI_TRY(dti_options_copy(out, sizeof *out, options, "ditto_apply_options"));
+    out->learning_rate = or_else(out->has_learning_rate, out->learning_rate, o->options.learning_rate);
+    if (!(out->learning_rate >= 0 && out->learning_rate < INFINITY))
+        return DTI_FAIL(DITTO_ERR_RANGE, "learning_rate = %g: it is at least 0 and finite", out->learning_rate);
+    return out->norm != NULL ? check_norm(o) : DITTO_OK;
+}
+
+ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
+                         const ditto_apply_options *options)
+{
+    ditto_apply_options known;
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(dti_not_null(o, "optimizer"));
+    DTI_LEAVES_GATE(held, NULL);
+    if (!dti_dependent_hold(&o->dependent, &held))
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the optimizer's strategy has been destroyed");
+    DTI_HOLD_OWN_VARIABLE(r, o->iterations);
+    DTI_TRY(dti_not_null(gradients, "gradients"));
+    DTI_TRY(read_options(o, options, &known));
+    for (uint32_t k = 0; k < o->count; k++)
+        DTI_TRY_OF(check_gradient(o->variable[k], &gradients[k]), "gradients[%u]", k);
+    return dti_apply(r, o, gradients, known.learning_rate, known.norm);
+}

@@ -1,0 +1,158 @@
+/* src/vars/optimizer/apply.c - one step of an optimizer: reduce, update and write every element in one pass. */
+#include "vars/optimizer/optimizer.h"
+
+#include <string.h>
+
+static const struct dti_piece *piece_of(const ditto_optimizer *o, size_t item)
+{
+    return &o->variable[o->item[item].variable]->piece[o->item[item].piece];
+}
+
+void dti_applying_range(const struct dti_applying *a, size_t item, size_t first, size_t *end, ditto_rule_range *range)
+{
+    const ditto_optimizer *o = a->optimizer;
+    uint32_t k = o->item[item].variable;
+    ditto_dtype dtype = o->variable[k]->spec.dtype;
+    size_t base = piece_of(o, item)->first;
+    *range = (ditto_rule_range){ .variable = k,
+                                 .dtype = dtype,
+                                 .first = base + first,
+                                 .learning_rate = a->step.learning_rate,
+                                 .step = a->step.number };
+    for (uint32_t s = 0; s < o->slots; s++) { /* a variable's slots are cut in the same way */
+        const ditto_variable *slot = o->slot[(size_t)k * o->slots + s];
+        uint32_t p = dti_piece_of(slot, base + first);
+        size_t last = slot->piece[p].first + slot->piece[p].count - base;
+        *end = *end < last ? *end : last;
+        range->slot[s] = (char *)slot->copy[p].data + (base + first - slot->piece[p].first) * ditto_dtype_bytes(dtype);
+    }
+    range->count = *end - first;
+}
+
+#define EACH_BYTES 1024 /* of values: for the slots there is as much room beside them */
+
+/* The steps of all copies start from the same slots: those of the copies behind the first use copies of the
+ * slots. The step of the first copy, replica 0's, is the last one and changes the slots. */
+static void step_each(const struct dti_applying *a, const struct dti_place *place, size_t first,
+                      const ditto_rule_range *range)
+{
+    alignas(DTI_LINE) char slot[DITTO_MAX_SLOTS][EACH_BYTES];
+    size_t element = ditto_dtype_bytes(range->dtype);
+    for (uint32_t c = place->copies; c-- > 0;) {
+        ditto_rule_range own = *range;
+        char *value = (char *)place->copy[c].data + first * element;
+        for (uint32_t s = 0; c > 0 && s < a->optimizer->slots; s++)
+            /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): a range has all of its rule's slots */
+            own.slot[s] = memcpy(slot[s], range->slot[s], range->count * element);
+        dti_step_apply(&a->step, &own, value, value);
+    }
+}
+
+void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, size_t end, const void *gradient)
+{
+    const ditto_optimizer *o = a->optimizer;
+    const ditto_variable *v = o->variable[o->item[item].variable];
+    size_t element = ditto_dtype_bytes(v->spec.dtype), step = EACH_BYTES / element;
+    for (size_t at = first, stop; at < end; at = stop) {
+        ditto_rule_range range;
+        stop = end - at < step ? end : at + step;
+        dti_applying_range(a, item, at, &stop, &range);
+        range.gradient = (const char *)gradient + (at - first) * element;
+        step_each(a, &v->place[o->item[item].piece], at, &range);
+    }
+}
+
+static void step_all(const struct dti_applying *a, uint32_t replica, size_t item, size_t first, size_t count,
+                     const void *tile, void *out)
+{
+    const ditto_optimizer *o = a->optimizer;
+    const ditto_variable *v = o->variable[o->item[item].variable];
+    size_t element = ditto_dtype_bytes(v->spec.dtype);
+    const char *old = dti_nearest(v, o->item[item].piece, replica);
+    for (size_t at = first, end; at < first + count; at = end) {
+        ditto_rule_range range;
+        end = first + count;
+        dti_applying_range(a, item, at, &end, &range);
+        range.gradient = (const char *)tile + (at - first) * element;
+        dti_step_apply(&a->step, &range, old + at * element, (char *)out + (at - first) * element);
+    }
+}
+
+/* Called once for every element, by whoever reduces it; nobody reads the old value any more. */
+static void finish(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile, void *out)
+{
+    const struct dti_applying *a = context;
+    const ditto_optimizer *o = a->optimizer;
+    if (o->variable[o->item[item].variable]->may_differ)
+        dti_apply_to_each(a, item, first, first + count, tile);
+    else
+        step_all(a, replica, item, first, count, tile, out);
+    if (item == o->ticking && first == 0) /* everybody has read the number of this step */
+        *(int64_t *)o->iterations->copy[0].data = a->step.number;
+}
+
+/* Items of this replica's gradients. */
+static void fill_items(const struct dti_applying *a, ditto_list_item *list)
+{
+    const ditto_optimizer *o = a->optimizer;
+    for (size_t i = 0; i < o->items; i++) {
+        const ditto_tensor *gradient = &a->gradient[o->item[i].variable];
+        const struct dti_piece *piece = piece_of(o, i);
+        list[i] =
+            (ditto_list_item){ .src = (const char *)gradient->data + piece->first * ditto_dtype_bytes(gradient->dtype),
+                               .count = piece->count,
+                               .dtype = gradient->dtype };
+    }
+}
+
+static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a, ditto_list_item *list, double *norm)
+{
+    ditto_optimizer *o = a->optimizer;
+    struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
+    struct dti_target target = {
+        .finish = finish, .context = a, .place = o->place, .calls = o->options.rule == DITTO_RULE_FUNCTION
+    };
+    struct dti_update update = { .item = list,
+                                 .items = o->items,
+                                 .op = o->options.aggregation,
+                                 .name = "ditto_apply",
+                                 .object = o->name,
+                                 .target = &target };
+    memcpy(&update.hash, &a->step.learning_rate, sizeof update.hash);
+    fill_items(a, list);
+    for (uint32_t k = 0; k < o->count; k++)
+        dti_changed(o->variable[k], self->id);
+    for (uint32_t i = 0; i < o->count * o->slots; i++)
+        dti_changed(o->slot[i], self->id);
+    dti_changed(o->iterations, self->id);
+    if (o->options.clip_norm > 0)
+        return dti_apply_clipped(self, a, &update, &deadline, norm);
+    double length = 0;
+    if (norm != NULL)
+        DTI_TRY(dti_measure_norm(self, a, &deadline, &length));
+    DTI_TRY(dti_update(self, &update, &deadline));
+    if (norm != NULL)
+        *norm = length;
+    return DITTO_OK;
+}
+
+#define ITEMS_HERE 64 /* a list as long is kept on the stack */
+
+ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
+                       double learning_rate, double *norm)
+{
+    ditto_list_item few[ITEMS_HERE];
+    struct dti_applying applying = { .optimizer = o, .gradient = gradients };
+    void *many = few;
+    /* written between the meetings of the last step, and of this one not before this replica has come */
+    int64_t steps = *(const int64_t *)o->iterations->copy[0].data;
+    if (o->items > ITEMS_HERE)
+        DTI_TRY(dti_replica_alloc(self, o->items * sizeof few[0], DTI_LINE, &many));
+    struct dti_fenv saved = dti_fenv_enter();
+    applying.step = dti_step_of(&o->options, learning_rate, steps + 1);
+    ditto_status status = apply_items(self, &applying, many, norm);
+    dti_fenv_leave(saved);
+    if (o->items > ITEMS_HERE)
+        dti_replica_free(self, many);
+    return status;
+}

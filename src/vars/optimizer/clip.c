@@ -1,0 +1,217 @@
+/* src/vars/optimizer/clip.c - see optimizer.h.
+ *
+ * First the gradients are reduced into memory that lies as slots do. Then each replica adds up the squares of its blocks: a block
+ * is a fixed range of a variable's elements, its sum is made in one order, and the blocks' sums are added by one tree; so the norm
+ * has the same bits whoever adds up what. At last each replica applies the scaled gradient to the elements that it has kept.
+ * Source of the blocks: ditto_block_sum (ditto/collective.h). */
+#include "vars/optimizer/optimizer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK ((size_t)1024) /* elements */
+
+static size_t blocks_of(const ditto_variable *v)
+{
+    return v->count / BLOCK + (v->count % BLOCK != 0);
+}
+
+ditto_status dti_clip_make(ditto_optimizer *o)
+{
+    for (uint32_t k = 0; k < o->count; k++)
+        o->blocks += blocks_of(o->variable[k]);
+    o->block = calloc(o->blocks + 1, sizeof *o->block);
+    if (o->block == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu blocks of a norm", o->blocks);
+    return DITTO_OK;
+}
+
+/* -- reduce -- */
+
+static void keep(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile, void *out)
+{
+    const struct dti_applying *a = context;
+    const ditto_optimizer *o = a->optimizer;
+    const struct dti_optimizer_item *i = &o->item[item];
+    first += o->variable[i->variable]->piece[i->piece].first;
+    (void)replica, (void)out;
+    dti_copies_write(o->sum[i->variable], DTI_ASSIGN, first, first + count, tile);
+}
+
+/* -- measure -- */
+
+static double squares(ditto_dtype dtype, const void *values, size_t count)
+{
+    double total = 0;
+    for (size_t i = 0; i < count; i++) {
+        double x = dtype == DITTO_F32 ? (double)((const float *)values)[i] : ((const double *)values)[i];
+        total += x * x;
+    }
+    return total;
+}
+
+/* Elements [first, end) of variable k's aggregated gradient, as keep() has left them. */
+static ditto_status read_kept(const struct dti_applying *a, const void *const *brought, uint32_t k, size_t first,
+                              size_t end, void *values)
+{
+    (void)brought;
+    dti_copies_read(a->optimizer->sum[k], 0, first, end, values);
+    return DITTO_OK;
+}
+
+/* The same, aggregated anew from the gradients of all replicas, in the same order: nobody keeps them. */
+static ditto_status aggregate(const struct dti_applying *a, const void *const *brought, uint32_t k, size_t first,
+                              size_t end, void *values)
+{
+    const ditto_variable *v = a->optimizer->variable[k];
+    const void *source[DITTO_MAX_REPLICAS];
+    for (uint32_t i = 0; i < v->team->n; i++) {
+        const ditto_tensor *gradient = brought[i];
+        source[i] = (const char *)gradient[k].data + first * ditto_dtype_bytes(v->spec.dtype);
+    }
+    return dti_reduce_here(v->spec.dtype, a->optimizer->options.aggregation, source, v->team->n, end - first, values);
+}
+
+struct measuring {
+    const struct dti_applying *applying;
+    ditto_status (*gradient)(const struct dti_applying *a, const void *const *brought, uint32_t k, size_t first,
+                             size_t end, void *values);
+};
+
+/* This replica's blocks. */
+static ditto_status measure(struct dti_replica *self, const void *const *brought, void *context)
+{
+    const struct measuring *m = context;
+    const ditto_optimizer *o = m->applying->optimizer;
+    size_t from, to, block = 0;
+    alignas(DTI_LINE) double values[BLOCK]; /* of either type */
+    dti_tree_part(o->blocks, self->team->n, self->id, 1, &from, &to);
+    for (uint32_t k = 0; k < o->count; k++)
+        for (size_t first = 0; first < o->variable[k]->count; first += BLOCK, block++) {
+            size_t end = first + BLOCK < o->variable[k]->count ? first + BLOCK : o->variable[k]->count;
+            if (block < from || block >= to)
+                continue;
+            DTI_TRY(m->gradient(m->applying, brought, k, first, end, values));
+            o->block[block] = squares(o->variable[k]->spec.dtype, values, end - first);
+        }
+    return DITTO_OK;
+}
+
+/* Pairwise: the tree depends on the number of blocks alone. */
+static double add_up(const double *block, size_t count)
+{
+    if (count <= 1)
+        return count == 1 ? block[0] : 0;
+    return add_up(block, count - count / 2) + add_up(block + (count - count / 2), count / 2);
+}
+
+/* Collective; all replicas meet once more before the blocks' sums change again. */
+static ditto_status norm_of(struct dti_replica *self, struct measuring *measuring, struct dti_deadline *deadline,
+                            double *norm)
+{
+    const struct dti_applying *a = measuring->applying;
+    struct dti_together together = { .name = "ditto_apply",
+                                     .object = a->optimizer->name,
+                                     .brought = a->gradient,
+                                     .work = measure,
+                                     .context = measuring };
+    DTI_TRY(dti_work_together(self, &together, deadline));
+    *norm = sqrt(add_up(a->optimizer->block, a->optimizer->blocks));
+    return DITTO_OK;
+}
+
+ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, struct dti_deadline *deadline,
+                              double *norm)
+{
+    struct measuring measuring = { a, aggregate };
+    return norm_of(self, &measuring, deadline, norm);
+}
+
+/* -- apply -- */
+
+struct scaling {
+    struct dti_applying *applying;
+    double factor;
+};
+
+static void scale(ditto_dtype dtype, double factor, void *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (dtype == DITTO_F32)
+            ((float *)values)[i] *= (float)factor;
+        else
+            ((double *)values)[i] *= factor;
+}
+
+/* Elements of an item, of which this replica has the gradient in one piece. */
+static void apply_range(const struct scaling *s, uint32_t replica, size_t item, size_t first, size_t end)
+{
+    alignas(DTI_LINE) char tile[4096];
+    const ditto_optimizer *o = s->applying->optimizer;
+    const struct dti_optimizer_item *i = &o->item[item];
+    const ditto_variable *v = o->variable[i->variable];
+    size_t base = v->piece[i->piece].first, element = ditto_dtype_bytes(v->spec.dtype);
+    const char *old = dti_nearest(v, i->piece, replica);
+    for (size_t at = first, stop; at < end; at = stop) {
+        ditto_rule_range range;
+        stop = end - at < sizeof tile / element ? end : at + sizeof tile / element;
+        dti_applying_range(s->applying, item, at, &stop, &range);
+        dti_copies_read(o->sum[i->variable], replica, base + at, base + stop, tile);
+        if (s->factor != 1)
+            scale(v->spec.dtype, s->factor, tile, stop - at);
+        if (v->may_differ) {
+            dti_apply_to_each(s->applying, item, at, stop, tile);
+            continue;
+        }
+        range.gradient = tile;
+        dti_step_apply(&s->applying->step, &range, old + at * element, tile);
+        dti_copies_write(v, DTI_ASSIGN, base + at, base + stop, tile);
+    }
+}
+
+static ditto_status apply_own(struct dti_replica *self, const void *const *brought, void *context)
+{
+    const struct scaling *s = context;
+    const ditto_optimizer *o = s->applying->optimizer;
+    (void)brought;
+    for (size_t item = 0; item < o->items; item++) {
+        const ditto_variable *sum = o->sum[o->item[item].variable];
+        const struct dti_piece *whole = &o->variable[o->item[item].variable]->piece[o->item[item].piece];
+        uint32_t p = whole->count != 0 ? dti_piece_of(sum, whole->first) : sum->pieces;
+        for (; p < sum->pieces && sum->piece[p].first < whole->first + whole->count; p++) {
+            size_t first = sum->piece[p].first > whole->first ? sum->piece[p].first - whole->first : 0;
+            size_t end = sum->piece[p].first + sum->piece[p].count - whole->first;
+            if (sum->copy[p].owner == self->id)
+                apply_range(s, self->id, item, first, end < whole->count ? end : whole->count);
+        }
+    }
+    if (self->id == 0 && o->ticking < o->items)
+        *(int64_t *)o->iterations->copy[0].data = s->applying->step.number;
+    return DITTO_OK;
+}
+
+ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a, const struct dti_update *update,
+                               struct dti_deadline *deadline, double *norm)
+{
+    ditto_optimizer *o = a->optimizer;
+    struct dti_target target = { .finish = keep, .context = a, .place = o->nowhere };
+    struct dti_update reducing = *update;
+    struct measuring measuring = { a, read_kept };
+    struct scaling scaling = { a, 1 };
+    struct dti_together applying = { .name = "ditto_apply",
+                                     .object = o->name,
+                                     .work = apply_own,
+                                     .context = &scaling,
+                                     .calls = o->options.rule == DITTO_RULE_FUNCTION };
+    reducing.target = &target;
+    DTI_TRY(dti_update(self, &reducing, deadline));
+    double length;
+    DTI_TRY(norm_of(self, &measuring, deadline, &length));
+    if (!(length <= o->options.clip_norm)) /* also what is no number, so that it is seen */
+        scaling.factor = o->options.clip_norm / length;
+    DTI_TRY(dti_work_together(self, &applying, deadline));
+    if (norm != NULL)
+        *norm = length;
+    return DITTO_OK;
+}

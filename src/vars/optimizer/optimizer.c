@@ -1,0 +1,354 @@
+/* src/vars/optimizer/optimizer.c - making an optimizer: items, slots that lie with their updaters, the count of steps. */
+#include "vars/optimizer/optimizer.h"
+#include "vars/variables/copies.h"
+#include "vars/registry/registry.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -- items -- */
+
+/* Where the elements of an item are written. */
+static struct dti_place place_of(const ditto_optimizer *o, const struct dti_optimizer_item *item)
+{
+    const ditto_variable *v = o->variable[item->variable];
+    return v->may_differ ? DTI_WRITTEN_BY_FINISH : v->place[item->piece];
+}
+
+static ditto_status make_items(ditto_optimizer *o)
+{
+    for (uint32_t k = 0; k < o->count; k++)
+        o->items += o->variable[k]->pieces;
+    o->item = calloc(o->items, sizeof *o->item);
+    o->place = calloc(o->items, sizeof *o->place);
+    o->nowhere = calloc(o->items, sizeof *o->nowhere);
+    if (o->item == NULL || o->place == NULL || o->nowhere == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", o->count);
+    size_t at = 0;
+    for (uint32_t k = 0; k < o->count; k++)
+        for (uint32_t p = 0; p < o->variable[k]->pieces; p++, at++) {
+            o->item[at] = (struct dti_optimizer_item){ k, p };
+            o->place[at] = place_of(o, &o->item[at]);
+        }
+    while (o->ticking < o->items &&
+           o->variable[o->item[o->ticking].variable]->piece[o->item[o->ticking].piece].count == 0)
+        o->ticking++;
+    return DITTO_OK;
+}
+
+/* -- slots -- */
+
+/* Who will update what: ranges of each variable. */
+struct division {
+    const ditto_optimizer *optimizer;
+    struct dti_slot_piece *piece; /* of all variables, in a row */
+    size_t pieces, room;
+    bool failed;
+};
+
+static bool make_room(struct division *d)
+{
+    if (d->pieces < d->room)
+        return true;
+    size_t room = d->room * 2 + 64;
+    struct dti_slot_piece *grown = realloc(d->piece, room * sizeof *grown);
+    if (grown == NULL)
+        return false;
+    d->piece = grown;
+    d->room = room;
+    return true;
+}
+
+static bool follows(const struct dti_slot_piece *a, const struct dti_slot_piece *b)
+{
+    return a->variable == b->variable && a->replica == b->replica && a->first + a->count == b->first;
+}
+
+/* Neighbouring ranges of one replica become one. */
+static void add_range(void *context, size_t item, size_t first, size_t count, uint32_t replica)
+{
+    struct division *d = context;
+    const struct dti_optimizer_item *i = &d->optimizer->item[item];
+    struct dti_slot_piece piece = { first + d->optimizer->variable[i->variable]->piece[i->piece].first, count, replica,
+                                    i->variable };
+    if (d->pieces > 0 && follows(&d->piece[d->pieces - 1], &piece)) {
+        d->piece[d->pieces - 1].count += count;
+        return;
+    }
+    d->failed |= !make_room(d);
+    if (!d->failed)
+        d->piece[d->pieces++] = piece;
+}
+
+static ditto_status divide(const ditto_optimizer *o, struct division *d)
+{
+    ditto_list_item *list = calloc(o->items, sizeof *list);
+    *d = (struct division){ .optimizer = o, .failed = list == NULL };
+    for (size_t i = 0; list != NULL && i < o->items; i++) {
+        const ditto_variable *v = o->variable[o->item[i].variable];
+        list[i] = (ditto_list_item){ .count = v->piece[o->item[i].piece].count, .dtype = v->spec.dtype };
+    }
+    struct dti_update update = { .item = list, .items = o->items, .op = o->options.aggregation };
+    if (list != NULL)
+        dti_update_owners(o->iterations->team, &update, add_range, d);
+    free(list);
+    return d->failed ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", o->count) : DITTO_OK;
+}
+
+/* "name/slot/variable", to be freed; NULL: no memory. */
+static char *join(const char *name, const char *slot, const char *variable)
+{
+    size_t length = strlen(name) + strlen(slot) + strlen(variable) + 3;
+    char *joined = malloc(length);
+    if (joined != NULL)
+        snprintf(joined, length, "%s/%s%s%s", name, slot, *variable != '\0' ? "/" : "", variable);
+    return joined;
+}
+
+/* slot NULL: one that no user sees. */
+static ditto_status make_slot(const ditto_optimizer *o, const struct division *d, uint32_t k, const char *slot,
+                              ditto_variable **out)
+{
+    const ditto_variable *v = o->variable[k];
+    size_t first = 0, pieces = 0;
+    char *name = slot != NULL ? join(o->name, slot, v->name) : NULL;
+    if (slot != NULL && name == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a slot of \"%s\"", v->name);
+    while (first < d->pieces && d->piece[first].variable != k)
+        first++;
+    while (first + pieces < d->pieces && d->piece[first + pieces].variable == k)
+        pieces++;
+    ditto_status status =
+        dti_slot_create(dti_base_of(v->team->strategy), name, &v->spec, d->piece + first, pieces, out);
+    free(name);
+    return status;
+}
+
+static ditto_status make_slots_of(ditto_optimizer *o, const struct division *d)
+{
+    const char *name[DTI_SLOT_NAMES];
+    dti_step_slots(&o->options, name);
+    for (uint32_t k = 0; k < o->count; k++) {
+        for (uint32_t s = 0; s < o->slots; s++)
+            DTI_TRY(make_slot(o, d, k, name[s], &o->slot[k * o->slots + s]));
+        if (o->options.clip_norm > 0)
+            DTI_TRY(make_slot(o, d, k, NULL, &o->sum[k]));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status make_slots(ditto_optimizer *o)
+{
+    struct division division;
+    ditto_status status = divide(o, &division);
+    if (status == DITTO_OK)
+        status = make_slots_of(o, &division);
+    free(division.piece);
+    return status;
+}
+
+static ditto_status make_iterations(ditto_optimizer *o)
+{
+    ditto_tensor spec = { .dtype = DITTO_I64 };
+    struct dti_slot_piece whole = { .count = 1 };
+    char *name = join(o->name, "iterations", "");
+    if (name == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer");
+    ditto_status status =
+        dti_slot_create(dti_base_of(o->variable[0]->team->strategy), name, &spec, &whole, 1, &o->iterations);
+    free(name);
+    return status;
+}
+
+/* -- life -- */
+
+/* Another thread may still begin a call on a slot, of which it has the handle. Such calls are short: a save or a
+ * restore no longer finds the slot. */
+static void destroy_variables(ditto_variable **variable, size_t count)
+{
+    for (size_t i = 0; variable != NULL && i < count; i++)
+        if (variable[i] != NULL) {
+            variable[i]->users = 0; /* nobody else works on them */
+            while (dti_variable_destroy(variable[i]) == DITTO_ERR_BUSY)
+                sched_yield();
+        }
+}
+
+static const char *name_of(const struct dti_dependent *dependent)
+{
+    return ((const ditto_optimizer *)dependent)->name;
+}
+
+static ditto_status check_slot(const ditto_variable *v)
+{
+    if (dti_gate_calls(&v->dependent.gate) == 0)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_BUSY,
+                    "another thread is in a call on \"%s\" (or saves or restores it): destroy its optimizer when that "
+                    "has returned",
+                    v->name);
+}
+
+/* BUSY: a call is in a slot's gate, so that the slot can't be destroyed yet. */
+static ditto_status check_slots(const struct dti_dependent *dependent)
+{
+    const ditto_optimizer *o = (const ditto_optimizer *)dependent;
+    /* relaxed: behind the gate's O1. Its own, because the team's end tells the slots after the optimizer. */
+    const struct dti_team *team = atomic_load_explicit(&dependent->home, memory_order_relaxed);
+    if (team == NULL || dti_team_forked(team)) /* in a child they may be calls of threads that are not there */
+        return DITTO_OK;
+    for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
+        DTI_TRY(check_slot(o->slot[i]));
+    return check_slot(o->iterations);
+}
+
+static void hide(ditto_variable *v)
+{
+    dti_registry_remove(v);
+    v->hidden = true;
+}
+
+/* The slots are destroyed behind the turn. They are hidden with it, so that no save chooses them meanwhile. */
+static void leave(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    ditto_optimizer *o = (ditto_optimizer *)dependent, **at = dti_registry_optimizers(o->iterations->team);
+    (void)end;
+    while (*at != o)
+        at = &(*at)->next;
+    *at = o->next;
+    for (uint32_t k = 0; k < o->count; k++)
+        o->variable[k]->users--;
+    for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
+        hide(o->slot[i]);
+    hide(o->iterations);
+}
+
+static void release(struct dti_dependent *dependent)
+{
+    ditto_optimizer *o = (ditto_optimizer *)dependent;
+    destroy_variables(o->slot, (size_t)o->count * o->slots);
+    destroy_variables(o->sum, o->count);
+    destroy_variables(&o->iterations, 1);
+    free(o->block);
+    free(o->item);
+    free(o->place);
+    free(o->nowhere);
+    free(o->slot);
+    free(o->sum);
+    free(o->variable);
+    free(o->name);
+    free(o);
+}
+
+static const struct dti_dependent_kind kind = {
+    .what = "the optimizer",
+    .name = name_of,
+    .check = check_slots,
+    .leave = leave,
+    .release = release,
+};
+
+static ditto_optimizer *allocate(ditto_variable *const *variables, uint32_t count,
+                                 const ditto_optimizer_options *options)
+{
+    const char *name[DTI_SLOT_NAMES];
+    ditto_optimizer *o = calloc(1, sizeof *o);
+    if (o == NULL)
+        return NULL;
+    dti_step_slots(options, name);
+    while (name[o->slots] != NULL)
+        o->slots++;
+    o->dependent.kind = &kind;
+    o->options = *options;
+    o->count = count;
+    o->name = strdup(options->name);
+    o->variable = calloc(count, sizeof(ditto_variable *));
+    o->slot = calloc((size_t)count * o->slots + 1, sizeof(ditto_variable *));
+    o->sum = calloc(count, sizeof(ditto_variable *));
+    if (o->name == NULL || o->variable == NULL || o->slot == NULL || o->sum == NULL) {
+        release(&o->dependent);
+        return NULL;
+    }
+    o->options.name = o->name;
+    memcpy(o->variable, variables, count * sizeof(ditto_variable *));
+    return o;
+}
+
+/* The values that were held for its slots have been taken. */
+static void link_variables(ditto_optimizer *o)
+{
+    struct dti_team *team = o->iterations->team;
+    ditto_optimizer **first = dti_registry_optimizers(team);
+    dti_dependent_add(team, &o->dependent);
+    o->next = *first;
+    *first = o;
+    for (uint32_t k = 0; k < o->count; k++)
+        o->variable[k]->users++;
+    for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
+        dti_held_drop(team, o->slot[i]->name);
+    dti_held_drop(team, o->iterations->name);
+}
+
+/* Slots are found by their names, which begin with the optimizer's. With the turn taken. */
+static ditto_status check_name(const ditto_optimizer *o)
+{
+    const ditto_optimizer *other = *dti_registry_optimizers(o->variable[0]->team);
+    while (other != NULL && strcmp(other->name, o->name) != 0)
+        other = other->next;
+    if (other == NULL)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "the strategy has an optimizer called \"%s\" already, and both would call their slots "
+                    "\"%s/...\": give this one another options->name",
+                    o->name, o->name);
+}
+
+/* With the turn taken, so that no variable is destroyed meanwhile. */
+static ditto_status make(ditto_optimizer *o)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(o->variable[0]->team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = check_name(o);
+    if (status == DITTO_OK)
+        status = make_items(o);
+    if (status == DITTO_OK)
+        status = make_iterations(o);
+    if (status == DITTO_OK)
+        status = make_slots(o);
+    if (status == DITTO_OK)
+        status = dti_clip_make(o);
+    if (status == DITTO_OK)
+        link_variables(o);
+    dti_cross_leave(o->variable[0]->team, &frame);
+    return status;
+}
+
+ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t count,
+                                  const ditto_optimizer_options *options, ditto_optimizer **out)
+{
+    ditto_optimizer *o = allocate(variables, count, options);
+    if (o == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", count);
+    ditto_status status = make(o);
+    if (status != DITTO_OK)
+        release(&o->dependent); /* linking is the last step, so it is not linked */
+    else
+        *out = o;
+    return status;
+}
+
+void dti_optimizers_see_copies(const ditto_variable *v)
+{
+    ditto_optimizer **first = dti_registry_optimizers(v->team);
+    for (ditto_optimizer *o = first != NULL ? *first : NULL; o != NULL; o = o->next)
+        for (size_t i = 0; i < o->items; i++)
+            if (o->variable[o->item[i].variable] == v)
+                o->place[i] = place_of(o, &o->item[i]);
+}
+
+ditto_status dti_optimizer_destroy(ditto_optimizer *o)
+{
+    return dti_dependent_destroy(&o->dependent);
+}

@@ -1,0 +1,143 @@
+/* src/vars/optimizer/optimizer_step.c - steps of ditto/optimizer.h's rules; their loops: optimizer_loops.c. */
+#include "vars/optimizer/optimizer_step.h"
+#include "base/base.h"
+#include "replicas/replicas.h"
+#include "sync/sync.h"
+#include "vars/elements/elements.h"
+
+#include <math.h>
+#include <stdalign.h>
+#include <string.h>
+
+extern const struct dti_step_loops dti_step_portable;
+#if defined(DTI_HAVE_X86_KERNELS)
+extern const struct dti_step_loops dti_step_avx2, dti_step_avx512;
+#endif
+
+const struct dti_step_loops *dti_step_loops_of(ditto_kernels which)
+{
+#if defined(DTI_HAVE_X86_KERNELS)
+    if (which == DITTO_KERNELS_AVX2)
+        return &dti_step_avx2;
+    if (which == DITTO_KERNELS_AVX512)
+        return &dti_step_avx512;
+#endif
+    return which == DITTO_KERNELS_PORTABLE ? &dti_step_portable : NULL;
+}
+
+struct dti_step dti_step_of(const ditto_optimizer_options *options, double learning_rate, int64_t number)
+{
+    struct dti_step step = { .options = options,
+                             .loops = dti_step_loops_of(dti_kernels_best_set()),
+                             .learning_rate = learning_rate,
+                             .number = number };
+    if (options->rule == DITTO_RULE_ADAM) {
+        step.rate1 = learning_rate / (1 - dti_power(options->beta1, (uint64_t)number));
+        step.scale2 = 1 / sqrt(1 - dti_power(options->beta2, (uint64_t)number));
+    }
+    return step;
+}
+
+ditto_status dti_step_check(ditto_rule rule, ditto_dtype dtype)
+{
+    if (rule == DITTO_RULE_ADD || rule == DITTO_RULE_SUB)
+        return dti_rule_check(rule == DITTO_RULE_ADD ? DTI_ADD : DTI_SUB, dtype);
+    if ((rule == DITTO_RULE_SGD || rule == DITTO_RULE_ADAM) && dtype != DITTO_F32 && dtype != DITTO_F64)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of variables of %s: it has f32 and f64",
+                        rule == DITTO_RULE_SGD ? "SGD" : "Adam", ditto_dtype_name(dtype));
+    return DITTO_OK;
+}
+
+void dti_step_slots(const ditto_optimizer_options *o, const char *name[DTI_SLOT_NAMES])
+{
+    static const char *const own[DITTO_MAX_SLOTS] = { "slot0", "slot1", "slot2", "slot3" };
+    uint32_t slots = 0;
+    if (o->rule == DITTO_RULE_SGD && o->momentum != 0)
+        name[slots++] = "momentum";
+    if (o->rule == DITTO_RULE_ADAM) {
+        name[slots++] = "m";
+        name[slots++] = "v";
+    }
+    for (uint32_t i = 0; o->rule == DITTO_RULE_FUNCTION && i < o->slots; i++)
+        name[slots++] = own[i];
+    name[slots] = NULL;
+}
+
+/* The part of a range that begins at its element `at`. */
+static ditto_rule_range cut(const ditto_rule_range *range, size_t at, size_t most)
+{
+    ditto_rule_range part = *range;
+    size_t offset = at * ditto_dtype_bytes(range->dtype);
+    part.first += at;
+    part.count = range->count - at < most ? range->count - at : most;
+    part.gradient = (const char *)range->gradient + offset;
+    for (uint32_t k = 0; k < DITTO_MAX_SLOTS && part.slot[k] != NULL; k++)
+        part.slot[k] = (char *)part.slot[k] + offset;
+    return part;
+}
+
+#define PART_BYTES 1024 /* of values, beside the gradient in the cache */
+
+/* The function changes a value in place; `new` may be the gradient. */
+static DTI_GUARDED void call_function(const struct dti_step *s, const ditto_rule_range *range, const void *old,
+                                      void *new)
+{
+    alignas(DTI_LINE) char value[PART_BYTES];
+    size_t element = ditto_dtype_bytes(range->dtype), step = sizeof value / element;
+    for (size_t at = 0; at < range->count; at += step) {
+        ditto_rule_range part = cut(range, at, step);
+        part.value = value;
+        memcpy(value, (const char *)old + at * element, part.count * element);
+        DTI_GUARD("the function of an optimizer's own rule");
+        s->options->function(&part, s->options->user);
+        DTI_GUARD_END();
+        memcpy((char *)new + at *element, value, part.count * element);
+    }
+}
+
+static dti_step_loop *loop_of(const struct dti_step *s, ditto_dtype dtype)
+{
+    const ditto_optimizer_options *o = s->options;
+    dti_step_loop *const *loops = o->rule == DITTO_RULE_ADAM ? s->loops->adapt
+                                  : o->momentum == 0         ? s->loops->descend
+                                  : o->nesterov              ? s->loops->nesterov
+                                                             : s->loops->momentum;
+    return loops[dtype == DITTO_F64];
+}
+
+/* From a value that has been decayed, in parts for which there is room beside the gradient. */
+static void descend_and_decay(const struct dti_step *s, const ditto_rule_range *range, const void *old, void *new)
+{
+    alignas(DTI_LINE) char decayed[PART_BYTES];
+    size_t element = ditto_dtype_bytes(range->dtype), step = sizeof decayed / element;
+    for (size_t at = 0; at < range->count; at += step) {
+        ditto_rule_range part = cut(range, at, step);
+        s->loops->decay[range->dtype == DITTO_F64](s, &part, (const char *)old + at * element, decayed);
+        loop_of(s, range->dtype)(s, &part, decayed, (char *)new + at *element);
+    }
+}
+
+void dti_step_apply(const struct dti_step *s, const ditto_rule_range *range, const void *old, void *new)
+{
+    switch (s->options->rule) {
+    case DITTO_RULE_ASSIGN:
+        dti_rule_apply(DTI_ASSIGN, range->dtype, new, old, range->gradient, range->count);
+        break;
+    case DITTO_RULE_ADD:
+        dti_rule_apply(DTI_ADD, range->dtype, new, old, range->gradient, range->count);
+        break;
+    case DITTO_RULE_SUB:
+        dti_rule_apply(DTI_SUB, range->dtype, new, old, range->gradient, range->count);
+        break;
+    case DITTO_RULE_SGD:
+    case DITTO_RULE_ADAM:
+        if (s->options->weight_decay != 0)
+            descend_and_decay(s, range, old, new);
+        else
+            loop_of(s, range->dtype)(s, range, old, new);
+        break;
+    case DITTO_RULE_FUNCTION:
+        call_function(s, range, old, new);
+        break;
+    }
+}

@@ -1,0 +1,102 @@
+/* src/vars/registry/api_registry.c - a strategy's variables, and values that wait for theirs: include/ditto/variable.h. */
+#include "base/base.h"
+#include "vars/registry/registry.h"
+
+#include <string.h>
+
+ditto_status ditto_strategy_variables(ditto_strategy *strategy, ditto_variable **variables, size_t room, size_t *count)
+{
+    struct dti_frame frame;
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_not_null(count, "count"));
+    if (room != 0)
+        DTI_TRY(dti_not_null(variables, "variables"));
+    struct dti_team *team = dti_team_of(strategy);
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    size_t found = 0;
+    for (ditto_variable *v = dti_registry_first(team); v != NULL; v = v->next, found++)
+        if (found < room)
+            variables[found] = v;
+    *count = found;
+    dti_cross_leave(team, &frame);
+    return DITTO_OK;
+}
+
+/* The variable of that name; NULL: there is none. INVALID: there are two. */
+static ditto_status find(const struct dti_team *team, const char *name, ditto_variable **out)
+{
+    *out = NULL;
+    for (ditto_variable *v = dti_registry_first(team); v != NULL; v = v->next) {
+        if (strcmp(v->name, name) != 0)
+            continue;
+        if (*out != NULL)
+            return DTI_FAIL(DITTO_ERR_INVALID, "two variables are called \"%s\": give each a name of its own", name);
+        *out = v;
+    }
+    return DITTO_OK;
+}
+
+static ditto_status restore(struct dti_team *team, const char *name, const ditto_tensor *value)
+{
+    struct dti_held given = { .spec = *value };
+    ditto_variable *v;
+    DTI_TRY(find(team, name, &v));
+    if (v == NULL)
+        return dti_held_add(team, name, value);
+    DTI_TRY(dti_held_check(&given, v));
+    return v->kind->cross_write(v, DTI_ASSIGN, value->data);
+}
+
+ditto_status ditto_strategy_restore_value(ditto_strategy *strategy, const char *name, const ditto_tensor *value)
+{
+    struct dti_frame frame;
+    size_t bytes;
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_not_null(name, "name"));
+    DTI_TRY(dti_not_null(value, "value"));
+    DTI_TRY(dti_tensor_check(value, &bytes));
+    DTI_TRY(dti_buffer_check(value->data, bytes, value->dtype, "value->data"));
+    struct dti_team *team = dti_team_of(strategy);
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = restore(team, name, value);
+    dti_cross_leave(team, &frame);
+    return status;
+}
+
+ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer, size_t size, size_t *length,
+                                        size_t *count)
+{
+    struct dti_frame frame;
+    struct dti_text text = { buffer, size, 0 };
+    size_t found = 0;
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    if (size > 0) {
+        DTI_TRY(dti_not_null(buffer, "buffer"));
+        buffer[0] = '\0';
+    }
+    struct dti_team *team = dti_team_of(strategy);
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    for (const struct dti_held *held = dti_held_first(team); held != NULL; held = held->next, found++)
+        dti_text_add(&text, "%s\n", held->name);
+    dti_cross_leave(team, &frame);
+    if (length != NULL)
+        *length = text.length;
+    if (count != NULL)
+        *count = found;
+    return DITTO_OK;
+}
+
+ditto_status ditto_strategy_drop_held_values(ditto_strategy *strategy)
+{
+    struct dti_frame frame;
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    struct dti_team *team = dti_team_of(strategy);
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    dti_held_drop(team, NULL);
+    dti_cross_leave(team, &frame);
+    return DITTO_OK;
+}

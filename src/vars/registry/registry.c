@@ -1,0 +1,152 @@
+/* src/vars/registry/registry.c - see registry.h. */
+#include "vars/registry/registry.h"
+#include "vars/optimizer/optimizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct dti_registry {
+    struct dti_dependent dependent; /* first */
+    struct dti_team *team;
+    ditto_variable *first, **end;
+    struct ditto_optimizer *optimizers;
+    uint64_t dealt; /* shards */
+    struct dti_held *held, **held_end;
+};
+
+static void forget_held(struct dti_held *held)
+{
+    free(held->name);
+    free(held->value);
+    free(held);
+}
+
+static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    if (end != DTI_TEAM_IS_LEFT)
+        ((struct dti_registry *)dependent)->team->variables = NULL;
+}
+
+static void release(struct dti_dependent *dependent)
+{
+    struct dti_registry *registry = (struct dti_registry *)dependent;
+    while (registry->held != NULL) {
+        struct dti_held *held = registry->held;
+        registry->held = held->next;
+        forget_held(held);
+    }
+    free(registry);
+}
+
+static const struct dti_dependent_kind kind = { .orphan = orphan, .release = release };
+
+ditto_status dti_registry_make(struct dti_team *team)
+{
+    if (team->variables != NULL)
+        return DITTO_OK;
+    struct dti_registry *registry = calloc(1, sizeof *registry);
+    if (registry == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the strategy's list of variables");
+    registry->dependent.kind = &kind;
+    registry->team = team;
+    registry->dependent.freed_by = DTI_FREED_BY_TEAM;
+    registry->end = &registry->first;
+    registry->held_end = &registry->held;
+    dti_dependent_add(team, &registry->dependent);
+    team->variables = registry;
+    return DITTO_OK;
+}
+
+void dti_registry_add(ditto_variable *v)
+{
+    struct dti_registry *registry = v->team->variables;
+    *registry->end = v;
+    registry->end = &v->next;
+}
+
+void dti_registry_remove(ditto_variable *v)
+{
+    struct dti_registry *registry = v->team->variables;
+    ditto_variable **at = &registry->first;
+    while (*at != v)
+        at = &(*at)->next;
+    *at = v->next;
+    if (registry->end == &v->next)
+        registry->end = at;
+}
+
+ditto_variable *dti_registry_first(const struct dti_team *team)
+{
+    return team->variables != NULL ? team->variables->first : NULL;
+}
+
+struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team)
+{
+    return team->variables != NULL ? &team->variables->optimizers : NULL;
+}
+
+uint64_t *dti_registry_dealt(const struct dti_team *team)
+{
+    return &team->variables->dealt;
+}
+
+/* -- values that wait -- */
+
+ditto_status dti_held_add(struct dti_team *team, const char *name, const ditto_tensor *value)
+{
+    size_t bytes = ditto_tensor_bytes(value);
+    DTI_TRY(dti_registry_make(team));
+    dti_held_drop(team, name); /* the last one counts */
+    struct dti_held *held = calloc(1, sizeof *held);
+    if (held != NULL) {
+        held->name = strdup(name);
+        held->value = malloc(bytes + 1);
+        held->spec = *value;
+        held->spec.data = NULL;
+    }
+    if (held == NULL || held->name == NULL || held->value == NULL) {
+        if (held != NULL)
+            forget_held(held);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to keep %zu bytes for \"%s\" until it is created", bytes, name);
+    }
+    if (bytes != 0)
+        memcpy(held->value, value->data, bytes);
+    *team->variables->held_end = held;
+    team->variables->held_end = &held->next;
+    return DITTO_OK;
+}
+
+const struct dti_held *dti_held_first(const struct dti_team *team)
+{
+    return team->variables != NULL ? team->variables->held : NULL;
+}
+
+const struct dti_held *dti_held_find(const struct dti_team *team, const char *name)
+{
+    const struct dti_held *held = dti_held_first(team);
+    while (held != NULL && strcmp(held->name, name) != 0)
+        held = held->next;
+    return held;
+}
+
+void dti_held_drop(struct dti_team *team, const char *name)
+{
+    struct dti_registry *registry = team->variables;
+    struct dti_held **at = registry != NULL ? &registry->held : NULL;
+    while (at != NULL && *at != NULL) {
+        struct dti_held *held = *at;
+        if (name != NULL && strcmp(held->name, name) != 0) {
+            at = &held->next;
+            continue;
+        }
+        *at = held->next;
+        forget_held(held);
+    }
+    if (registry != NULL)
+        registry->held_end = at;
+}
+
+ditto_status dti_held_check(const struct dti_held *held, const ditto_variable *v)
+{
+    return dti_spec_check(&v->spec, v->name, &held->spec, "the value that was restored for it");
+}

@@ -1,0 +1,72 @@
+/* src/vars/registry/select_variables.c - see select_variables.h. */
+#include "vars/registry/select_variables.h"
+#include "vars/registry/registry.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static bool has(const struct dti_team *team, const ditto_variable *v)
+{
+    const ditto_variable *own = dti_registry_first(team);
+    while (own != NULL && own != v)
+        own = own->next;
+    return own != NULL;
+}
+
+static ditto_status list(const struct dti_team *team, ditto_variable *const *chosen, size_t count, ditto_variable **out)
+{
+    ditto_variable *next = dti_registry_first(team);
+    for (size_t i = 0; i < count; i++, next = next != NULL ? next->next : NULL) {
+        out[i] = chosen != NULL ? chosen[i] : next;
+        if (chosen != NULL && !has(team, out[i]))
+            return DTI_FAIL(DITTO_ERR_CONTEXT, "variables[%zu] is none of this strategy's", i);
+    }
+    return DITTO_OK;
+}
+
+/* With the turn. Gates of variables that are there are open: they are shut and closed with the turn alone. */
+static ditto_status hold(ditto_variable *const *variable, size_t count, struct dti_gates *held)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct dti_gate *gate = &variable[i]->dependent.gate;
+        if (!dti_gates_reserve(held))
+            return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to hold %zu variables", count);
+        (void)dti_gate_enter(gate);
+        dti_gates_add(held, gate);
+    }
+    return DITTO_OK;
+}
+
+/* `turn`: the call took it, and will give it back before it returns. */
+static ditto_status choose(const struct dti_team *team, ditto_variable *const *chosen, size_t count, bool turn,
+                           ditto_variable ***out, struct dti_gates *held)
+{
+    ditto_variable **variable = malloc((count + 1) * sizeof(ditto_variable *));
+    if (variable == NULL)
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to list %zu variables", count);
+    ditto_status status = list(team, chosen, count, variable);
+    if (status == DITTO_OK && turn)
+        status = hold(variable, count, held);
+    if (status == DITTO_OK)
+        *out = variable;
+    else
+        free(variable);
+    return status;
+}
+
+ditto_status dti_choose_variables(ditto_strategy *strategy, ditto_variable *const *chosen, size_t chosen_count,
+                                  ditto_variable ***out, size_t *count, struct dti_gates *held)
+{
+    struct dti_team *team = dti_team_of(strategy);
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    *count = chosen_count;
+    if (chosen == NULL) {
+        *count = 0;
+        for (const ditto_variable *v = dti_registry_first(team); v != NULL; v = v->next)
+            ++*count;
+    }
+    ditto_status status = choose(team, chosen, *count, frame.has_turn, out, held);
+    dti_cross_leave(team, &frame);
+    return status;
+}

@@ -1,0 +1,141 @@
+/* src/vars/variables/api_rows.c - include/ditto/rows.h: check, then call. */
+#include "base/base.h"
+#include "vars/variables/variable.h"
+
+#include <ditto/rows.h>
+
+static const enum dti_rule rule_of[] = {
+    [DITTO_SCATTER_ADD] = DTI_ADD,       [DITTO_SCATTER_SUB] = DTI_SUB, [DITTO_SCATTER_MUL] = DTI_MUL,
+    [DITTO_SCATTER_DIV] = DTI_DIV,       [DITTO_SCATTER_MIN] = DTI_MIN, [DITTO_SCATTER_MAX] = DTI_MAX,
+    [DITTO_SCATTER_UPDATE] = DTI_ASSIGN,
+};
+
+static ditto_status check_rows(const ditto_variable *v)
+{
+    if (v->spec.rank == 0)
+        return DTI_FAIL(DITTO_ERR_SHAPE, "\"%s\" is a scalar and has no rows", v->name);
+    return DITTO_OK;
+}
+
+static ditto_status check_op(const ditto_variable *v, ditto_scatter_op op, enum dti_rule *rule)
+{
+    if (op < DITTO_SCATTER_ADD || op > DITTO_SCATTER_UPDATE)
+        return DTI_FAIL(DITTO_ERR_RANGE, "op = %d is no value of ditto_scatter_op", (int)op);
+    *rule = rule_of[op];
+    return dti_rule_check(*rule, v->spec.dtype);
+}
+
+static ditto_status check_slices(const ditto_variable *v, const ditto_slices *s)
+{
+    size_t bytes;
+    DTI_TRY(dti_not_null(s, "slices"));
+    DTI_TRY(check_rows(v));
+    if (s->dtype != v->spec.dtype)
+        return DTI_FAIL(DITTO_ERR_INVALID, "slices of %s for \"%s\", which is of %s", ditto_dtype_name(s->dtype),
+                        v->name, ditto_dtype_name(v->spec.dtype));
+    size_t row = v->spec.shape[0] != 0 ? v->count / v->spec.shape[0] : s->row_count;
+    if (s->row_count != row)
+        return DTI_FAIL(DITTO_ERR_SHAPE, "slices with rows of %zu elements for \"%s\", whose rows have %zu",
+                        s->row_count, v->name, row);
+    if (!dti_multiply(s->rows, row, &bytes))
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu rows of %zu elements are more than memory has", s->rows, row);
+    DTI_TRY(dti_buffer_bytes(bytes, s->dtype, &bytes));
+    DTI_TRY(dti_buffer_check(s->values, bytes, s->dtype, "slices->values"));
+    DTI_TRY(dti_buffer_bytes(s->rows, DITTO_I64, &bytes));
+    return dti_buffer_check(s->indices, bytes, DITTO_I64, "slices->indices");
+}
+
+static ditto_status check_kind(const ditto_variable *v)
+{
+    if (v->mirrored)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "\"%s\" is sync-on-read: indexed updates are for mirrored variables",
+                    v->name);
+}
+
+/* Of those that do not add up. */
+static ditto_status check_order(const ditto_variable *v, ditto_scatter_op op)
+{
+    if (op < DITTO_SCATTER_MIN || (v->aggregation != DITTO_AGGREGATE_SUM && v->aggregation != DITTO_AGGREGATE_MEAN))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                    "min, max and update of rows of \"%s\", which aggregates by %s: create it with ONLY_FIRST_REPLICA",
+                    v->name, v->aggregation == DITTO_AGGREGATE_SUM ? "SUM" : "MEAN");
+}
+
+ditto_status ditto_scatter(ditto_replica *self, ditto_variable *v, ditto_scatter_op op, const ditto_slices *slices)
+{
+    enum dti_rule rule;
+    DTI_ENTER();
+    struct dti_replica *r = dti_self(self);
+    DTI_HOLD_OWN_VARIABLE(r, v);
+    DTI_TRY(check_kind(v));
+    DTI_TRY(check_op(v, op, &rule));
+    DTI_TRY(check_slices(v, slices));
+    if (v->aggregation == DITTO_AGGREGATE_NONE)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" has no aggregation, so the replicas' slices cannot become one update: create it with "
+                        "DITTO_AGGREGATE_SUM, MEAN or ONLY_FIRST_REPLICA to say how to aggregate",
+                        v->name);
+    DTI_TRY(check_order(v, op));
+    return dti_scatter_together(r, v, rule, slices);
+}
+
+ditto_status ditto_lookup(ditto_replica *self, const ditto_variable *v, const int64_t *indices, size_t count,
+                          void *rows)
+{
+    DTI_ENTER();
+    const struct dti_replica *r = dti_self(self);
+    DTI_HOLD_OWN_VARIABLE(r, v);
+    DTI_TRY(check_rows(v));
+    if (count == 0)
+        return DITTO_OK;
+    DTI_TRY(dti_buffer_check(indices, sizeof *indices, DITTO_I64, "indices"));
+    DTI_TRY(dti_buffer_check(rows, v->count != 0, v->spec.dtype, "rows"));
+    return dti_lookup(v, r->id, indices, count, rows);
+}
+
+/* The copy that the function of an update works on. */
+static const struct dti_frame *update_of(const ditto_variable *v)
+{
+    const struct dti_frame *top = dti_frame_top;
+    return top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v ? top : NULL;
+}
+
+ditto_status ditto_variable_scatter(ditto_variable *v, ditto_scatter_op op, const ditto_slices *slices)
+{
+    enum dti_rule rule;
+    DTI_ENTER();
+    DTI_HOLD_VARIABLE(v);
+    DTI_TRY(check_kind(v));
+    DTI_TRY(check_op(v, op, &rule));
+    DTI_TRY(check_slices(v, slices));
+    DTI_TRY(check_order(v, op));
+    const struct dti_frame *update = update_of(v);
+    if (update != NULL)
+        return dti_scatter_copy(v, update->replica->id, rule, slices);
+    DTI_TRY(dti_context_check_cross(v->team));
+    return dti_scatter_across(v, rule, slices);
+}
+
+ditto_status ditto_variable_lookup(ditto_variable *v, const int64_t *indices, size_t count, void *rows, size_t bytes)
+{
+    struct dti_frame frame;
+    size_t needed;
+    DTI_ENTER();
+    DTI_HOLD_VARIABLE(v);
+    DTI_TRY(check_rows(v));
+    if (!v->mirrored)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "rows of \"%s\", which is sync-on-read: read it as a whole, which aggregates", v->name);
+    size_t row = v->spec.shape[0] != 0 ? v->bytes / v->spec.shape[0] : 0;
+    if (!dti_multiply(count, row, &needed) || needed != bytes)
+        return DTI_FAIL(DITTO_ERR_SHAPE, "%zu rows of \"%s\" have %zu bytes each, but `rows` has %zu in all", count,
+                        v->name, row, bytes);
+    DTI_TRY(dti_buffer_check(rows, bytes, v->spec.dtype, "rows"));
+    DTI_TRY(dti_buffer_check(indices, count, DITTO_I64, "indices"));
+    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_WHERE_IT_IS));
+    ditto_status status = dti_lookup(v, 0, indices, count, rows);
+    dti_cross_leave(v->team, &frame);
+    return status;
+}

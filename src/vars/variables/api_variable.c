@@ -1,0 +1,399 @@
+/* src/vars/variables/api_variable.c - include/ditto/variable.h: check, then call. */
+#include "base/base.h"
+#include "vars/variables/copies.h"
+#include "vars/vars.h"
+
+#include <string.h>
+
+/* -- creation -- */
+
+static ditto_status check_enum(const ditto_variable_options *o, const char *field, int value, int least, int most,
+                               const char *hint)
+{
+    if (value == 0 || (value >= least && value <= most))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_RANGE, "options->%s of the variable \"%.100s\" is %d, which is no value of ditto_%s%s",
+                    field, dti_variable_name(o), value, field, hint);
+}
+
+static ditto_status check_enums(const ditto_variable_options *o)
+{
+    DTI_TRY(check_enum(o, "synchronization", (int)o->synchronization, DITTO_ON_WRITE, DITTO_SYNCHRONIZATION_NONE, ""));
+    DTI_TRY(check_enum(o, "aggregation", (int)o->aggregation, DITTO_AGGREGATE_NONE, DITTO_AGGREGATE_ONLY_FIRST_REPLICA,
+                       ": use DITTO_AGGREGATE_SUM, not DITTO_SUM, and the like"));
+    DTI_TRY(check_enum(o, "copies", (int)o->copies, DITTO_COPIES_PER_REPLICA, DITTO_COPIES_PER_REPLICA, ""));
+    DTI_TRY(check_enum(o, "trainable", (int)o->trainable, DITTO_TRAINABLE_ON, DITTO_TRAINABLE_OFF, ""));
+    if (o->synchronization == DITTO_SYNCHRONIZATION_NONE)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "options->synchronization of the variable \"%.100s\" is NONE: it is synchronized on write or on read",
+            dti_variable_name(o));
+    return DITTO_OK;
+}
+
+static ditto_status check_partitioner(const ditto_variable_options *o)
+{
+    const char *with = o->synchronization == DITTO_ON_READ     ? "synchronization ON_READ"
+                       : o->copies == DITTO_COPIES_PER_REPLICA ? "DITTO_COPIES_PER_REPLICA"
+                       : o->colocate_with != NULL              ? "colocate_with"
+                                                               : NULL;
+    DTI_TRY(dti_partitioner_check(&o->partitioner));
+    if (o->partitioner.kind == DITTO_PARTITION_NONE || with == NULL)
+        return DITTO_OK;
+    return DTI_FAIL(
+        DITTO_ERR_INVALID,
+        "the variable \"%.100s\" has a partitioner and %s: shards exist once, on nodes in turn; leave one of the "
+        "two out",
+        dti_variable_name(o), with);
+}
+
+static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_options *o)
+{
+    size_t bytes;
+    DTI_TRY(dti_tensor_check(t, &bytes));
+    if (t->data != NULL && o->initialize != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "both initial->data and options->initialize are given for the variable \"%.100s\": it has one "
+                        "initial value",
+                        dti_variable_name(o));
+    if (o->aggregation == DITTO_AGGREGATE_MEAN && !dti_dtype_is_float(t->dtype))
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "options->aggregation of the variable \"%.100s\", of %s, is MEAN, whose result is no integer: use a "
+            "floating dtype or SUM",
+            dti_variable_name(o), ditto_dtype_name(t->dtype));
+    if (o->aggregation == DITTO_AGGREGATE_SUM || o->aggregation == DITTO_AGGREGATE_MEAN)
+        return dti_rule_check(DTI_ADD, t->dtype);
+    return DITTO_OK;
+}
+
+ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor *initial,
+                                   const ditto_variable_options *options, ditto_variable **out)
+{
+    ditto_variable_options known;
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_not_null(initial, "initial"));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_variable_options"));
+    DTI_TRY(check_enums(&known));
+    DTI_TRY(check_partitioner(&known));
+    DTI_TRY(check_spec(initial, &known));
+    DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
+    DTI_LEAVES_GATE(held_other, NULL);
+    /* If its strategy was destroyed, it has no team, which is refused where that is looked at. */
+    if (known.colocate_with != NULL)
+        (void)dti_dependent_hold(&known.colocate_with->dependent, &held_other);
+    const struct dti_strategy_base *base = dti_base_of(strategy);
+    if (base->central && known.synchronization == DITTO_ON_READ)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "a sync-on-read variable in central storage: it keeps one component, "
+                                               "and each replica would need its own");
+    return dti_variable_create(base, initial, &known, out);
+}
+
+ditto_status ditto_variable_destroy(ditto_variable *variable)
+{
+    DTI_ENTER();
+    if (variable == NULL)
+        return DITTO_OK;
+    DTI_TRY(dti_context_check_outside("variable"));
+    return dti_variable_destroy(variable);
+}
+
+const char *ditto_variable_name(const ditto_variable *variable)
+{
+    return variable != NULL ? variable->name : "";
+}
+
+ditto_status ditto_variable_component_name(const ditto_variable *v, uint32_t replica, char *buffer, size_t size,
+                                           size_t *length)
+{
+    struct dti_text text = { buffer, size, 0 };
+    DTI_ENTER();
+    DTI_HOLD_VARIABLE(v);
+    if (size > 0)
+        DTI_TRY(dti_not_null(buffer, "buffer"));
+    if (replica >= v->team->n)
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, v->team->n);
+    if (replica == 0)
+        dti_text_add(&text, "%s", v->name);
+    else
+        dti_text_add(&text, "%s/replica_%u", v->name, replica);
+    if (length != NULL)
+        *length = text.length;
+    return DITTO_OK;
+}
+
+int ditto_variable_is_trainable(const ditto_variable *variable)
+{
+    return variable != NULL && variable->trainable;
+}
+
+ditto_tensor ditto_variable_spec(const ditto_variable *variable)
+{
+    return variable != NULL ? variable->spec : (ditto_tensor){ 0 };
+}
+
+ditto_synchronization ditto_variable_synchronization(const ditto_variable *variable)
+{
+    return variable != NULL && !variable->mirrored ? DITTO_ON_READ : DITTO_ON_WRITE;
+}
+
+ditto_aggregation ditto_variable_aggregation(const ditto_variable *variable)
+{
+    return variable != NULL ? variable->aggregation : DITTO_AGGREGATE_NONE;
+}
+
+size_t ditto_variable_num_shards(const ditto_variable *variable)
+{
+    return variable != NULL && !variable->slot ? variable->pieces : 1;
+}
+
+uint64_t ditto_variable_generation(const ditto_variable *v)
+{
+    uint64_t sum = 0;
+    DTI_LEAVES_GATE(held, NULL);
+    if (v == NULL || !dti_dependent_hold(&v->dependent, &held))
+        return 0;
+    for (uint32_t i = 0; i < v->team->n; i++) /* relaxed: compared, nothing is read through it */
+        sum += atomic_load_explicit(&v->generation[i].count, memory_order_relaxed);
+    return sum;
+}
+
+ditto_status ditto_partitioner_shards(const ditto_partitioner *partitioner, const ditto_tensor *spec, size_t *shards)
+{
+    size_t bytes;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(partitioner, "partitioner"));
+    DTI_TRY(dti_not_null(spec, "spec"));
+    DTI_TRY(dti_not_null(shards, "shards"));
+    DTI_TRY(dti_tensor_check(spec, &bytes));
+    DTI_TRY(dti_partitioner_check(partitioner));
+    bool rows = spec->rank > 0 && bytes != 0;
+    *shards = rows ? dti_partition_shards(partitioner, spec->shape[0], bytes / spec->shape[0]) : 1;
+    return DITTO_OK;
+}
+
+/* -- cross -- */
+
+static ditto_status fail_orphaned(const ditto_variable *v)
+{
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of \"%s\" has been destroyed, and its value with it", v->name);
+}
+
+ditto_status dti_variable_hold(const ditto_variable *v, struct dti_gate **held)
+{
+    DTI_TRY(dti_not_null(v, "variable"));
+    return dti_dependent_hold(&v->dependent, held) ? DITTO_OK : fail_orphaned(v);
+}
+
+ditto_status dti_variable_hold_kept(const ditto_variable *v, struct dti_gates *held)
+{
+    struct dti_gate *gate = NULL;
+    if (!dti_gates_reserve(held))
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to note that a call is on \"%s\"", v->name);
+    if (dti_dependent_hold(&v->dependent, &gate)) {
+        dti_gates_add(held, gate);
+        return DITTO_OK;
+    }
+    return DTI_FAIL(DITTO_ERR_CONTEXT,
+                    "the value refers to the variable \"%s\", which has been destroyed, by itself or "
+                    "with its strategy: make the value again, of a variable that is there",
+                    v->name);
+}
+
+ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what)
+{
+    if (v->pieces == 1)
+        return DITTO_OK;
+    return DTI_FAIL(
+        DITTO_ERR_UNSUPPORTED,
+        "%s \"%s\": it is cut into %u parts, which do not lie in one row; look rows up, or read it as a whole "
+        "in cross-replica context",
+        what, v->name, v->pieces);
+}
+
+static ditto_status check_size(const ditto_variable *v, const void *buffer, size_t bytes, const char *name)
+{
+    if (bytes != v->bytes)
+        return DTI_FAIL(DITTO_ERR_SHAPE, "\"%s\" has %zu bytes, but %s has %zu", v->name, v->bytes, name, bytes);
+    return dti_buffer_check(buffer, bytes, v->spec.dtype, name);
+}
+
+/* Inside the function of an update of this variable: the copy that it works on; else NULL. */
+static void *copy_at_hand(const ditto_variable *v)
+{
+    const struct dti_frame *top = dti_frame_top;
+    bool here = top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v;
+    return here ? dti_component(v, top->replica->id) : NULL;
+}
+
+ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
+{
+    DTI_ENTER();
+    DTI_HOLD_VARIABLE(v);
+    DTI_TRY(check_size(v, dst, bytes, "dst"));
+    const void *copy = copy_at_hand(v);
+    if (copy != NULL) {
+        memcpy(dst, copy, bytes);
+        return DITTO_OK;
+    }
+    DTI_TRY(dti_context_check_cross(v->team));
+    return v->kind->cross_read(v, dst);
+}
+
+static ditto_status cross_write(ditto_variable *v, enum dti_rule rule, const void *value, size_t bytes)
+{
+    DTI_HOLD_VARIABLE(v);
+    DTI_TRY(check_size(v, value, bytes, "value"));
+    DTI_TRY(dti_rule_check(rule, v->spec.dtype));
+    void *copy = copy_at_hand(v);
+    if (copy != NULL) {
+        struct dti_fenv saved = dti_fenv_enter();
+        dti_rule_apply(rule, v->spec.dtype, copy, copy, value, v->count);
+        dti_fenv_leave(saved);
+        return DITTO_OK;
+    }
+    DTI_TRY(dti_context_check_cross(v->team));
+    return v->kind->cross_write(v, rule, value);
+}
+
+ditto_status ditto_variable_assign(ditto_variable *variable, const void *value, size_t bytes)
+{
+    DTI_ENTER();
+    return cross_write(variable, DTI_ASSIGN, value, bytes);
+}
+
+ditto_status ditto_variable_assign_add(ditto_variable *variable, const void *value, size_t bytes)
+{
+    DTI_ENTER();
+    return cross_write(variable, DTI_ADD, value, bytes);
+}
+
+ditto_status ditto_variable_assign_sub(ditto_variable *variable, const void *value, size_t bytes)
+{
+    DTI_ENTER();
+    return cross_write(variable, DTI_SUB, value, bytes);
+}
+
+ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const void **data)
+{
+    DTI_ENTER();
+    DTI_HOLD_VARIABLE(v);
+    DTI_TRY(dti_not_null(data, "data"));
+    DTI_TRY(dti_context_check_cross(v->team));
+    if (replica >= v->team->n)
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, v->team->n);
+    DTI_TRY(dti_variable_check_whole(v, "a component of"));
+    *data = dti_component(v, replica);
+    return DITTO_OK;
+}
+
+static ditto_status check_shard(const ditto_variable *v, size_t shard)
+{
+    if (shard >= ditto_variable_num_shards(v))
+        return DTI_FAIL(DITTO_ERR_RANGE, "shard %zu: \"%s\" has %zu", shard, v->name, ditto_variable_num_shards(v));
+    return DITTO_OK;
+}
+
+ditto_status ditto_variable_shard_data(ditto_variable *v, size_t shard, const void **data)
+{
+    DTI_ENTER();
+    DTI_HOLD_VARIABLE(v);
+    DTI_TRY(check_shard(v, shard));
+    DTI_TRY(dti_not_null(data, "data"));
+    DTI_TRY(dti_context_check_cross(v->team));
+    if (v->slot)
+        DTI_TRY(dti_variable_check_whole(v, "the data of"));
+    *data = v->place[shard].copy[0].data;
+    return DITTO_OK;
+}
+
+ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, size_t *first_row, size_t *rows)
+{
+    DTI_ENTER();
+    DTI_HOLD_VARIABLE(v);
+    DTI_TRY(check_shard(v, shard));
+    DTI_TRY(dti_not_null(first_row, "first_row"));
+    DTI_TRY(dti_not_null(rows, "rows"));
+    bool one = ditto_variable_num_shards(v) == 1; /* of a scalar, or of rows without elements: all of it */
+    size_t all = v->spec.rank > 0 ? v->spec.shape[0] : 1, row = one ? 1 : v->count / all;
+    *first_row = one ? 0 : v->piece[shard].first / row;
+    *rows = one ? all : v->piece[shard].count / row;
+    return DITTO_OK;
+}
+
+/* -- replica -- */
+
+ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_variable *v, struct dti_gate **held)
+{
+    if (r == NULL)
+        return dti_error_get()->status;
+    DTI_TRY(dti_variable_hold(v, held));
+    if (v->team->strategy != r->team->strategy)
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another strategy than replica %u",
+                        v->name, r->id);
+    return DITTO_OK;
+}
+
+ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable, const void **data)
+{
+    DTI_ENTER();
+    const struct dti_replica *r = dti_self(self);
+    DTI_HOLD_OWN_VARIABLE(r, variable);
+    DTI_TRY(dti_not_null(data, "data"));
+    DTI_TRY(dti_variable_check_whole(variable, "to read"));
+    *data = dti_component(variable, r->id);
+    return DITTO_OK;
+}
+
+ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void **data)
+{
+    DTI_ENTER();
+    const struct dti_replica *r = dti_self(self);
+    DTI_HOLD_OWN_VARIABLE(r, variable);
+    DTI_TRY(dti_not_null(data, "data"));
+    if (variable->mirrored)
+        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is %s: its components change together, by ditto_assign and the like",
+                        variable->name, variable->central ? "in central storage" : "mirrored");
+    dti_changed(variable, r->id);
+    *data = dti_component(variable, r->id);
+    return DITTO_OK;
+}
+
+uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable)
+{
+    DTI_ENTER();
+    const struct dti_replica *r = dti_self(self);
+    DTI_LEAVES_GATE(held, NULL);
+    if (dti_variable_hold_own(r, variable, &held) != DITTO_OK)
+        return 0;
+    return atomic_load_explicit(&variable->generation[r->id].count, memory_order_relaxed); /* its own */
+}
+
+static ditto_status replica_write(ditto_replica *self, ditto_variable *v, enum dti_rule rule, const void *value)
+{
+    struct dti_replica *r = dti_self(self);
+    DTI_HOLD_OWN_VARIABLE(r, v);
+    DTI_TRY(dti_buffer_check(value, v->bytes, v->spec.dtype, "value"));
+    DTI_TRY(dti_rule_check(rule, v->spec.dtype));
+    return v->kind->write(r, v, rule, value);
+}
+
+ditto_status ditto_assign(ditto_replica *self, ditto_variable *variable, const void *value)
+{
+    DTI_ENTER();
+    return replica_write(self, variable, DTI_ASSIGN, value);
+}
+
+ditto_status ditto_assign_add(ditto_replica *self, ditto_variable *variable, const void *value)
+{
+    DTI_ENTER();
+    return replica_write(self, variable, DTI_ADD, value);
+}
+
+ditto_status ditto_assign_sub(ditto_replica *self, ditto_variable *variable, const void *value)
+{
+    DTI_ENTER();
+    return replica_write(self, variable, DTI_SUB, value);
+}

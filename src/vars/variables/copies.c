@@ -1,0 +1,351 @@
+/* src/vars/variables/copies.c - see copies.h. */
+#include "vars/variables/copies.h"
+#include "vars/optimizer/optimizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HUGE_BYTES ((size_t)2 << 20) /* larger copies ask for pages of this size */
+
+static ditto_status make_room(ditto_variable *v, size_t pieces, size_t copies)
+{
+    v->piece = calloc(pieces, sizeof *v->piece);
+    v->place = calloc(pieces, sizeof *v->place);
+    v->copy = calloc(copies, sizeof *v->copy);
+    v->copy_node = calloc(copies, sizeof *v->copy_node);
+    v->copy_of = calloc(v->team->n, sizeof *v->copy_of);
+    if (v->piece == NULL || v->place == NULL || v->copy == NULL || v->copy_node == NULL || v->copy_of == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the copies of \"%s\"", v->name);
+    for (size_t c = 0; c < copies; c++)
+        v->copy_node[c] = DTI_OWN_NODE;
+    return DITTO_OK;
+}
+
+/* -- one piece -- */
+
+/* A replica on the node if there is one: memory elsewhere is replica 0's. */
+static uint32_t owner_on(const struct dti_team *team, uint32_t node)
+{
+    uint32_t i = team->n - 1;
+    while (i > 0 && team->replica[i].pu.memory_node != node)
+        i--;
+    return i;
+}
+
+/* Where components cannot differ they share a copy per NUMA node, which the node's first replica owns. */
+static void share_by_node(ditto_variable *v)
+{
+    const struct dti_team *team = v->team;
+    for (uint32_t i = 0; i < team->n; i++) {
+        uint32_t c = 0;
+        while (c < v->copies &&
+               !(!v->own_copies && team->replica[v->copy[c].owner].pu.memory_node == team->replica[i].pu.memory_node))
+            c++;
+        if (c == v->copies)
+            v->copy[v->copies++] = (struct dti_copy){ .owner = i };
+        v->copy_of[i] = c;
+    }
+}
+
+static void share_as(ditto_variable *v, const ditto_variable *like)
+{
+    v->copies = like->copies;
+    memcpy(v->copy_node, like->copy_node, v->copies * sizeof *v->copy_node);
+    for (uint32_t i = 0; i < v->team->n; i++)
+        v->copy_of[i] = like->copy_of[i];
+    for (uint32_t c = 0; c < v->copies; c++)
+        v->copy[c].owner = like->copy[c].owner;
+}
+
+static ditto_status plan_whole(ditto_variable *v, const ditto_variable *like)
+{
+    DTI_TRY(make_room(v, 1, v->team->n));
+    v->pieces = 1;
+    v->piece[0].count = v->count;
+    if (like != NULL) {
+        share_as(v, like);
+    } else if (v->central) {
+        v->copies = 1;
+        v->copy[0].owner = owner_on(v->team, v->node);
+        v->copy_node[0] = v->node;
+    } else {
+        share_by_node(v);
+    }
+    v->place[0] = (struct dti_place){ v->copies, v->copy };
+    return DITTO_OK;
+}
+
+/* -- several -- */
+
+/* The k-th of the nodes on which replicas have their memory, in the order of the replicas; UINT32_MAX: there are fewer. */
+static uint32_t node_number(const struct dti_team *team, uint32_t k)
+{
+    for (uint32_t i = 0; i < team->n; i++) {
+        uint32_t before = 0;
+        while (before < i && team->replica[before].pu.memory_node != team->replica[i].pu.memory_node)
+            before++;
+        if (before == i && k-- == 0)
+            return team->replica[i].pu.memory_node;
+    }
+    return UINT32_MAX;
+}
+
+/* Their nodes: dti_copies_deal. */
+static ditto_status plan_shards(ditto_variable *v, size_t shards)
+{
+    size_t row = v->count / v->spec.shape[0];
+    DTI_TRY(make_room(v, shards, shards));
+    v->own_copies = false; /* they exist once */
+    v->pieces = (uint32_t)shards;
+    v->copies = (uint32_t)shards;
+    for (uint32_t i = 0; i < v->pieces; i++) {
+        size_t from = dti_partition_row(v->spec.shape[0], shards, i);
+        v->piece[i] =
+            (struct dti_piece){ from * row, (dti_partition_row(v->spec.shape[0], shards, i + 1) - from) * row };
+        v->place[i] = (struct dti_place){ 1, &v->copy[i] };
+    }
+    return DITTO_OK;
+}
+
+/* On the parameter nodes in turn: the central one, or all that replicas are on. */
+void dti_copies_deal(ditto_variable *v, uint64_t dealt)
+{
+    uint32_t nodes = 1;
+    if (v->pieces == 1 || v->slot)
+        return;
+    while (!v->central && node_number(v->team, nodes) != UINT32_MAX)
+        nodes++;
+    for (uint32_t i = 0; i < v->pieces; i++) {
+        v->copy_node[i] = v->central ? v->node : node_number(v->team, (uint32_t)((dealt + i) % nodes));
+        v->copy[i].owner = owner_on(v->team, v->copy_node[i]);
+    }
+}
+
+ditto_status dti_copies_plan(ditto_variable *v, const ditto_variable *like)
+{
+    size_t shards = 1;
+    if (v->spec.rank > 0 && v->count != 0 && like == NULL)
+        shards = dti_partition_shards(&v->partitioner, v->spec.shape[0], v->bytes / v->spec.shape[0]);
+    if (shards > UINT32_MAX)
+        return DTI_FAIL(DITTO_ERR_RANGE, "\"%s\" in %zu shards: at most %u", v->name, shards, UINT32_MAX);
+    return shards > 1 ? plan_shards(v, shards) : plan_whole(v, like);
+}
+
+ditto_status dti_copies_plan_slot(ditto_variable *v, const struct dti_slot_piece *piece, size_t pieces)
+{
+    if (pieces == 0)
+        return plan_whole(v, NULL); /* of no elements */
+    DTI_TRY(make_room(v, pieces, pieces));
+    v->pieces = (uint32_t)pieces;
+    v->copies = (uint32_t)pieces;
+    for (uint32_t i = 0; i < v->pieces; i++) {
+        v->piece[i] = (struct dti_piece){ piece[i].first, piece[i].count };
+        v->copy[i].owner = piece[i].replica;
+        v->place[i] = (struct dti_place){ 1, &v->copy[i] };
+    }
+    return DITTO_OK;
+}
+
+uint32_t dti_piece_of(const ditto_variable *v, size_t element)
+{
+    uint32_t low = 0, high = v->pieces;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        *(element < v->piece[middle].first ? &high : &low) = middle;
+    }
+    return low;
+}
+
+/* -- memory -- */
+
+/* On the owner's thread, so that pages that are only placed by their first touch lie on its node. Zeros where
+ * value is NULL. */
+static ditto_status make_copy(struct dti_replica *r, uint32_t node, size_t bytes, const void *value, void **out)
+{
+    void *data;
+    DTI_TRY(dti_node_alloc(r, node, bytes, bytes >= HUGE_BYTES ? HUGE_BYTES : DTI_LINE, &data));
+    if (bytes >= HUGE_BYTES) /* a hint, before the first touch */
+        (void)madvise(data, bytes / HUGE_BYTES * HUGE_BYTES, MADV_HUGEPAGE);
+    if (value != NULL && bytes != 0)
+        memcpy(data, value, bytes);
+    else
+        memset(data, 0, bytes);
+    *out = data;
+    return DITTO_OK;
+}
+
+struct placing {
+    ditto_variable *v;
+    const char *value;
+};
+
+/* On each replica's own thread: its copies in its arena, or in one of the copy's node. */
+static ditto_status place_own(struct dti_replica *r, void *argument)
+{
+    const struct placing *p = argument;
+    const ditto_variable *v = p->v;
+    size_t element = ditto_dtype_bytes(v->spec.dtype);
+    for (uint32_t i = 0; i < v->pieces; i++)
+        for (uint32_t c = 0; c < v->place[i].copies; c++) {
+            size_t copy = (size_t)(&v->place[i].copy[c] - v->copy);
+            if (v->copy[copy].owner != r->id)
+                continue;
+            uint32_t node = v->copy_node[copy] != DTI_OWN_NODE ? v->copy_node[copy] : r->pu.memory_node;
+            const char *value = p->value != NULL ? p->value + v->piece[i].first * element : NULL;
+            DTI_TRY(make_copy(r, node, v->piece[i].count * element, value, &v->copy[copy].data));
+        }
+    return DITTO_OK;
+}
+
+ditto_status dti_copies_place(ditto_variable *v, const void *value)
+{
+    struct placing placing = { v, value };
+    ditto_status status = dti_team_run(v->team, place_own, &placing, DITTO_FOREVER);
+    dti_team_renew(v->team); /* placing uses no collective: nothing else has to be renewed */
+    if (status != DITTO_OK)
+        dti_copies_free(v);
+    return status;
+}
+
+void dti_copies_free(ditto_variable *v)
+{
+    for (uint32_t c = 0; c < v->copies; c++) {
+        dti_replica_free_remote(&v->team->replica[v->copy[c].owner], v->copy[c].data);
+        v->copy[c].data = NULL;
+    }
+}
+
+/* -- splits -- */
+
+bool dti_variable_is_splittable(const ditto_variable *v)
+{
+    return v->mirrored && !v->slot && !v->central && v->pieces == 1 && v->aggregation == DITTO_AGGREGATE_NONE;
+}
+
+ditto_status dti_variable_check_each(const ditto_variable *v)
+{
+    if (v->own_copies || v->team->n == 1 || dti_variable_is_splittable(v))
+        return DITTO_OK;
+    return DTI_FAIL(
+        DITTO_ERR_INVALID,
+        "an update of \"%s\" in which each replica has its own arguments needs a copy for each replica, but %s",
+        v->name,
+        v->slot         ? "it is an optimizer's own, which exists once"
+        : v->pieces > 1 ? "it is cut into shards, which exist once"
+        : v->central    ? "central storage keeps one copy for all"
+                        : "its copies are shared, because it aggregates: create it with "
+                          "DITTO_COPIES_PER_REPLICA, or without aggregation");
+}
+
+struct splitting {
+    const ditto_variable *v;
+    void *made[DITTO_MAX_REPLICAS]; /* of replicas that do not own the copy that they use; the others keep theirs */
+};
+
+static ditto_status make_own(struct dti_replica *r, void *argument)
+{
+    struct splitting *s = argument;
+    if (dti_owns_copy(s->v, r->id))
+        return DITTO_OK;
+    return make_copy(r, r->pu.memory_node, s->v->bytes, dti_component(s->v, r->id), &s->made[r->id]);
+}
+
+/* The copies have been made. */
+static void use_own(ditto_variable *v, const struct splitting *s)
+{
+    uint32_t copies = v->copies;
+    for (uint32_t i = 0; i < v->team->n; i++) {
+        if (dti_owns_copy(v, i))
+            continue;
+        v->copy[copies] = (struct dti_copy){ i, s->made[i] };
+        /* release: pairs with the acquire in dti_copy_of */
+        atomic_store_explicit(&v->copy_of[i], copies++, memory_order_release);
+    }
+    v->place[0].copies = copies;
+    atomic_store_explicit(&v->copies, copies, memory_order_relaxed); /* a number alone: nothing is read through it */
+    v->own_copies = true;
+}
+
+static ditto_status split(ditto_variable *v)
+{
+    struct splitting splitting = { .v = v };
+    ditto_status status = dti_team_run(v->team, make_own, &splitting, DITTO_FOREVER);
+    dti_team_renew(v->team); /* it uses no collective: nothing else has to be renewed */
+    if (status == DITTO_OK) {
+        use_own(v, &splitting);
+        return DITTO_OK;
+    }
+    for (uint32_t i = 0; i < v->team->n; i++)
+        dti_replica_free_remote(&v->team->replica[i], splitting.made[i]);
+    return status;
+}
+
+ditto_status dti_variable_split(ditto_variable *v)
+{
+    if (!v->own_copies && v->team->n > 1)
+        DTI_TRY(split(v));
+    dti_variable_set_may_differ(v);
+    return DITTO_OK;
+}
+
+static void note_difference(ditto_variable *v, bool may_differ)
+{
+    if (v->may_differ == may_differ)
+        return;
+    v->may_differ = may_differ;
+    dti_optimizers_see_copies(v);
+}
+
+void dti_variable_set_may_differ(ditto_variable *v)
+{
+    note_difference(v, v->team->n > 1 && v->count != 0);
+}
+
+void dti_variable_set_equal(ditto_variable *v)
+{
+    note_difference(v, false);
+}
+
+void dti_copies_forget(ditto_variable *v)
+{
+    free(v->piece);
+    free(v->place);
+    free(v->copy);
+    free(v->copy_node);
+    free(v->copy_of);
+}
+
+/* -- reading and writing -- */
+
+/* The part of [first, end) that lies in a piece; false: nothing. */
+static bool cut(const struct dti_piece *piece, size_t *first, size_t *end)
+{
+    size_t last = piece->first + piece->count;
+    *first = *first > piece->first ? *first : piece->first;
+    *end = *end < last ? *end : last;
+    return *first < *end;
+}
+
+void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first, size_t end, const void *value)
+{
+    size_t element = ditto_dtype_bytes(v->spec.dtype);
+    for (uint32_t i = first < end ? dti_piece_of(v, first) : v->pieces; i < v->pieces && v->piece[i].first < end; i++) {
+        size_t from = first, to = end;
+        for (uint32_t c = 0; cut(&v->piece[i], &from, &to) && c < v->place[i].copies; c++) {
+            char *at = (char *)v->place[i].copy[c].data + (from - v->piece[i].first) * element;
+            dti_rule_apply(rule, v->spec.dtype, at, at, (const char *)value + (from - first) * element, to - from);
+        }
+    }
+}
+
+void dti_copies_read(const ditto_variable *v, uint32_t replica, size_t first, size_t end, void *dst)
+{
+    size_t element = ditto_dtype_bytes(v->spec.dtype);
+    for (uint32_t i = first < end ? dti_piece_of(v, first) : v->pieces; i < v->pieces && v->piece[i].first < end; i++) {
+        size_t from = first, to = end;
+        if (cut(&v->piece[i], &from, &to))
+            memcpy((char *)dst + (from - first) * element,
+                   dti_nearest(v, i, replica) + (from - v->piece[i].first) * element, (to - from) * element);
+    }
+}

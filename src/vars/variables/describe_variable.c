@@ -1,0 +1,80 @@
+/* src/vars/variables/describe_variable.c - a variable in a line of text. */
+#include "base/base.h"
+#include "vars/vars.h"
+
+static const char *aggregation_words(ditto_aggregation aggregation)
+{
+    switch (aggregation) {
+    case DITTO_AGGREGATE_SUM:
+        return "SUM";
+    case DITTO_AGGREGATE_MEAN:
+        return "MEAN";
+    case DITTO_AGGREGATE_ONLY_FIRST_REPLICA:
+        return "ONLY_FIRST_REPLICA";
+    default:
+        return "NONE";
+    }
+}
+
+static uint32_t node_of(const ditto_variable *v, uint32_t copy)
+{
+    return v->copy_node[copy] != DTI_OWN_NODE ? v->copy_node[copy]
+                                              : v->team->replica[v->copy[copy].owner].pu.memory_node;
+}
+
+static void add_parts(const ditto_variable *v, struct dti_text *text)
+{
+    if (v->slot)
+        dti_text_add(text, ", an optimizer's: in %u part%s", v->pieces, v->pieces == 1 ? "" : "s");
+    else
+        dti_text_add(text, ", %u shards", v->pieces);
+    dti_text_add(text, " on NUMA node");
+    for (uint32_t c = 0; c < v->pieces && c < 16; c++)
+        dti_text_add(text, " %u", node_of(v, c));
+    if (v->pieces > 16)
+        dti_text_add(text, " ...");
+}
+
+/* In the order of their owners, in which copies that come from a split do not lie. */
+static void add_copies(const ditto_variable *v, struct dti_text *text)
+{
+    uint32_t copies = 0, told = 0;
+    for (uint32_t i = 0; i < v->team->n; i++)
+        copies += dti_owns_copy(v, i);
+    dti_text_add(text, ", %u cop%s on NUMA node", copies, copies == 1 ? "y" : "ies");
+    for (uint32_t i = 0; i < v->team->n; i++)
+        if (dti_owns_copy(v, i) && told++ < 16)
+            dti_text_add(text, " %u", node_of(v, (uint32_t)(dti_copy_of(v, i) - v->copy)));
+    if (copies > 16)
+        dti_text_add(text, " ...");
+}
+
+static void add_unused(const ditto_variable *v, struct dti_text *text)
+{
+    static const char *const kinds[] = { "", "FIXED", "MIN_SIZE", "MAX_SIZE" };
+    if (v->partitioner.kind != DITTO_PARTITION_NONE && v->pieces == 1)
+        dti_text_add(text, "; not used: the partitioner %s, of which one shard comes out", kinds[v->partitioner.kind]);
+    if (v->wants_copies && v->central)
+        dti_text_add(text, "; not used: COPIES_PER_REPLICA, because central storage keeps one copy");
+}
+
+ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size_t size, size_t *length)
+{
+    struct dti_text text = { buffer, size, 0 };
+    char spec[DTI_SPEC_WORDS];
+    DTI_ENTER();
+    DTI_HOLD_VARIABLE(v);
+    if (size > 0)
+        DTI_TRY(dti_not_null(buffer, "buffer"));
+    dti_spec_words(&v->spec, spec);
+    dti_text_add(&text, "%s: %s, %s, %s%s", v->name, spec, v->central ? "central" : v->kind->name,
+                 aggregation_words(v->aggregation), v->trainable ? ", trainable" : "");
+    if (v->slot || v->pieces > 1)
+        add_parts(v, &text);
+    else
+        add_copies(v, &text);
+    add_unused(v, &text);
+    if (length != NULL)
+        *length = text.length;
+    return DITTO_OK;
+}

@@ -1,0 +1,56 @@
+/* src/vars/variables/partition.c - see copies.h. */
+#include "vars/variables/copies.h"
+#include "base/base.h"
+
+#define SHARD_BYTES ((size_t)256 << 10) /* the usual smallest shard */
+
+static size_t at_most(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t at_least(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static size_t divided_up(size_t a, size_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+ditto_status dti_partitioner_check(const ditto_partitioner *p)
+{
+    if ((unsigned)p->kind > DITTO_PARTITION_MAX_SIZE)
+        return DTI_FAIL(DITTO_ERR_RANGE, "partitioner.kind = %d is not a value of its enum", (int)p->kind);
+    if (p->kind == DITTO_PARTITION_FIXED && p->shards == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "a partitioner of a fixed number of shards: 0 shards hold nothing");
+    if (p->kind == DITTO_PARTITION_MAX_SIZE && p->bytes == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "a partitioner of a largest size: shards of at most 0 bytes hold nothing");
+    return DITTO_OK;
+}
+
+size_t dti_partition_shards(const ditto_partitioner *p, size_t rows, size_t row_bytes)
+{
+    size_t shards = 1, most = p->shards != 0 ? p->shards : SIZE_MAX;
+    switch (p->kind) {
+    case DITTO_PARTITION_NONE:
+        break;
+    case DITTO_PARTITION_FIXED:
+        shards = p->shards;
+        break;
+    case DITTO_PARTITION_MIN_SIZE: /* the variable exists, so its bytes fit */
+        shards = divided_up(rows * row_bytes, p->bytes != 0 ? p->bytes : SHARD_BYTES);
+        most = p->shards != 0 ? p->shards : 1;
+        break;
+    case DITTO_PARTITION_MAX_SIZE:
+        shards = divided_up(rows, at_least(1, row_bytes != 0 ? p->bytes / row_bytes : rows));
+        break;
+    }
+    return at_least(1, at_most(shards, at_most(most, rows)));
+}
+
+size_t dti_partition_row(size_t rows, size_t k, size_t i)
+{
+    return rows / k * i + at_most(i, rows % k);
+}

@@ -1,0 +1,81 @@
+/* src/vars/variables/sync_on_read.c - ON_READ: each replica writes its own component; a read across replicas aggregates. */
+#include "vars/elements/elements.h"
+#include "vars/vars.h"
+
+#include <string.h>
+
+static ditto_status write_own(struct dti_replica *self, ditto_variable *v, enum dti_rule rule, const void *value)
+{
+    void *own = dti_component(v, self->id);
+    dti_changed(v, self->id);
+    struct dti_fenv saved = dti_fenv_enter();
+    dti_rule_apply(rule, v->spec.dtype, own, own, value, v->count);
+    dti_fenv_leave(saved);
+    return DITTO_OK;
+}
+
+static ditto_status refuse_none(const ditto_variable *v, const char *what)
+{
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "\"%s\" has no aggregation, so %s across replicas has no meaning: create it with "
+                    "DITTO_AGGREGATE_SUM, MEAN or ONLY_FIRST_REPLICA",
+                    v->name, what);
+}
+
+/* -- cross-replica context: by all replicas where that is faster -- */
+
+static ditto_status read_range(size_t first, size_t end, void *context)
+{
+    const struct dti_across *a = context;
+    const ditto_variable *v = a->v;
+    size_t offset = first * ditto_dtype_bytes(v->spec.dtype);
+    const void *component[DITTO_MAX_REPLICAS];
+    if (v->aggregation == DITTO_AGGREGATE_ONLY_FIRST_REPLICA) {
+        dti_copies_read(v, 0, first, end, a->dst + offset);
+        return DITTO_OK;
+    }
+    for (uint32_t i = 0; i < v->team->n; i++)
+        component[i] = (const char *)dti_component(v, i) + offset;
+    return dti_reduce_here(v->spec.dtype, v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM : DITTO_MEAN, component,
+                           v->team->n, end - first, a->dst + offset);
+}
+
+static ditto_status read_across(ditto_variable *v, void *dst)
+{
+    struct dti_across across = { .v = v, .dst = dst };
+    if (v->aggregation == DITTO_AGGREGATE_NONE)
+        return refuse_none(v, "a read");
+    return dti_share(v->team, v->bytes * v->team->n, v->count, DTI_LINE, read_range, &across);
+}
+
+static ditto_status write_range(size_t first, size_t end, void *context)
+{
+    const struct dti_across *a = context;
+    const ditto_variable *v = a->v;
+    size_t offset = first * ditto_dtype_bytes(v->spec.dtype);
+    if (first == 0) /* one of them, with the turn */
+        dti_all_changed(v);
+    for (uint32_t i = 0; i < v->team->n; i++) {
+        char *own = (char *)dti_component(v, i) + offset;
+        if (v->aggregation == DITTO_AGGREGATE_SUM)
+            dti_part_of(v->spec.dtype, a->value + offset, i, v->team->n, own, end - first);
+        else
+            dti_rule_apply(a->rule, v->spec.dtype, own, own, a->value + offset, end - first);
+    }
+    return DITTO_OK;
+}
+
+static ditto_status write_across(ditto_variable *v, enum dti_rule rule, const void *value)
+{
+    struct dti_across across = { .v = v, .rule = rule, .value = value };
+    if (v->aggregation == DITTO_AGGREGATE_NONE)
+        return refuse_none(v, "a write");
+    if (v->aggregation == DITTO_AGGREGATE_SUM && rule != DTI_ASSIGN)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" aggregates by SUM, so what is added to every component is added once for each "
+                        "replica (%u): assign the sum, or add inside run",
+                        v->name, v->team->n);
+    return dti_share(v->team, v->bytes * v->team->n, v->count, DTI_LINE, write_range, &across);
+}
+
+const struct dti_variable_kind dti_sync_on_read_kind = { "sync-on-read", write_own, read_across, write_across };

@@ -1,0 +1,267 @@
+/* src/vars/variables/variable.c - a variable's life: what it starts with, and how it ends. Its copies: copies.c. */
+#include "vars/variables/copies.h"
+#include "vars/registry/registry.h"
+#include "vars/vars.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void dti_variable_keep(ditto_variable *v)
+{
+    /* relaxed: whoever keeps it has a reference, or is in a call on it */
+    atomic_fetch_add_explicit(&v->references, 1, memory_order_relaxed);
+}
+
+void dti_variable_drop(ditto_variable *v)
+{
+    /* acq_rel: what others read through their references comes before it is freed */
+    if (atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
+        return;
+    dti_copies_forget(v);
+    free(v->generation);
+    free(v->name);
+    free(v);
+}
+
+/* -- the end -- */
+
+static const char *name(const struct dti_dependent *dependent)
+{
+    return ((const ditto_variable *)dependent)->name;
+}
+
+/* Behind its strategy a variable may go before its optimizers; a slot may not, because it is one's own. */
+static ditto_status check_users(const struct dti_dependent *dependent)
+{
+    const ditto_variable *v = (const ditto_variable *)dependent;
+    if (v->users == 0 || (v->team == NULL && !v->slot))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_BUSY, "%u optimizer%s on \"%s\": destroy %s first", v->users,
+                    v->users > 1 ? "s work" : " works", v->name, v->users > 1 ? "them" : "it");
+}
+
+static void leave(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    ditto_variable *v = (ditto_variable *)dependent;
+    if (!v->hidden)
+        dti_registry_remove(v);
+    if (end != DTI_TEAM_IS_LEFT)
+        dti_copies_free(v);
+}
+
+static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    if (end != DTI_TEAM_IS_LEFT)                    /* else a late replica finds it as it was */
+        ((ditto_variable *)dependent)->team = NULL; /* the copies go with the arenas */
+}
+
+static void release(struct dti_dependent *dependent)
+{
+    dti_variable_drop((ditto_variable *)dependent);
+}
+
+static const struct dti_dependent_kind kind = {
+    .what = "the variable",
+    .name = name,
+    .check = check_users,
+    .leave = leave,
+    .orphan = orphan,
+    .release = release,
+};
+
+ditto_status dti_variable_destroy(ditto_variable *v)
+{
+    return dti_dependent_destroy(&v->dependent);
+}
+
+/* -- the beginning -- */
+
+static DTI_GUARDED ditto_status call_initializer(const ditto_variable *v, const ditto_variable_options *o,
+                                                 const ditto_tensor *shard, size_t first_row)
+{
+    uint32_t serial = dti_error_serial;
+    DTI_GUARD("the initialize function of a variable");
+    ditto_status status = o->initialize(shard, first_row, o->initialize_user);
+    DTI_GUARD_END();
+    status = status > 0 ? DITTO_ERR_USER : status; /* news is no value */
+    if (status != DITTO_OK && (dti_error_serial == serial || dti_error_get()->status != status))
+        DTI_FAIL(status, "the initializer of \"%s\" failed with %s", v->name, ditto_status_name(status));
+    return status;
+}
+
+/* What the caller's function makes, shard by shard. */
+static ditto_status make_value(const ditto_variable *v, const ditto_variable_options *o, char *value)
+{
+    size_t row = v->spec.rank > 0 && v->spec.shape[0] != 0 ? v->count / v->spec.shape[0] : v->count;
+    for (uint32_t i = 0; i < v->pieces; i++) {
+        ditto_tensor shard = v->spec;
+        shard.data = value + v->piece[i].first * ditto_dtype_bytes(v->spec.dtype);
+        if (v->pieces > 1)
+            shard.shape[0] = v->piece[i].count / row;
+        DTI_TRY(call_initializer(v, o, &shard, v->pieces > 1 ? v->piece[i].first / row : 0));
+    }
+    return DITTO_OK;
+}
+
+/* The initial value, evaluated once: the caller's data, or what its function makes. */
+static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initial, const ditto_variable_options *o,
+                             const void **value, void **made)
+{
+    *made = NULL;
+    *value = initial->data;
+    if (o->initialize == NULL || v->bytes == 0)
+        return DITTO_OK;
+    *made = aligned_alloc(DTI_LINE, (v->bytes + DTI_LINE - 1) / DTI_LINE * DTI_LINE);
+    if (*made == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the initial value of \"%s\"", v->name);
+    *value = *made;
+    return make_value(v, o, *made);
+}
+
+/* With the turn taken. What was restored before the variable was there goes before the initial value. */
+static ditto_status settle(ditto_variable *v, const void *value)
+{
+    const struct dti_held *held = v->hidden ? NULL : dti_held_find(v->team, v->name);
+    if (held != NULL)
+        DTI_TRY(dti_held_check(held, v));
+    dti_copies_deal(v, *dti_registry_dealt(v->team));
+    DTI_TRY(dti_copies_place(v, value));
+    if (held != NULL) {
+        ditto_status status = v->kind->cross_write(v, DTI_ASSIGN, held->value);
+        if (status != DITTO_OK) {
+            dti_copies_free(v);
+            return status;
+        }
+        if (!v->slot) /* an optimizer's, when all of it is there */
+            dti_held_drop(v->team, v->name);
+    }
+    dti_dependent_add(v->team, &v->dependent);
+    if (!v->hidden)
+        dti_registry_add(v);
+    if (v->pieces > 1 && !v->slot)
+        *dti_registry_dealt(v->team) += v->pieces;
+    return DITTO_OK;
+}
+
+static ditto_status fill_in(ditto_variable *v, const void *value)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = dti_registry_make(v->team);
+    if (status == DITTO_OK)
+        status = settle(v, value);
+    dti_cross_leave(v->team, &frame);
+    return status;
+}
+
+/* With the turn. The variable shares its copies as the other one does. Where it needs its own, that is
+ * possible if the other one's copies can be split: they lie on the nodes on which one copy for each replica
+ * would lie. */
+static ditto_status plan_colocated(ditto_variable *v, const ditto_variable *like)
+{
+    if (v->own_copies && !like->own_copies && v->team->n > 1 && !dti_variable_is_splittable(like))
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" needs a copy for each replica, but \"%s\", with which it is to lie, shares its copies",
+                        v->name, like->name);
+    if (like->pieces > 1)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" is to lie with \"%s\", which is cut into %u parts: give it a partitioner", v->name,
+                        like->name, like->pieces);
+    if (v->own_copies && !like->own_copies)
+        return dti_copies_plan(v, NULL);
+    v->own_copies = like->own_copies;
+    return dti_copies_plan(v, like);
+}
+
+static ditto_status colocate(ditto_variable *v, const ditto_variable *like)
+{
+    struct dti_frame frame;
+    if (like->team != v->team)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" is to lie with \"%s\", which is of another strategy, or of one that "
+                        "was destroyed",
+                        v->name, like->name);
+    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_WHERE_IT_IS)); /* so that it is not split meanwhile */
+    ditto_status status = plan_colocated(v, like);
+    dti_cross_leave(v->team, &frame);
+    return status;
+}
+
+/* All that can be told from the options; no copy yet. */
+static ditto_variable *describe(const struct dti_strategy_base *base, const ditto_tensor *spec,
+                                const ditto_variable_options *o)
+{
+    ditto_variable *v = calloc(1, sizeof *v);
+    if (v == NULL)
+        return NULL;
+    v->name = strdup(dti_variable_name(o));
+    v->generation = aligned_alloc(alignof(struct dti_generation), base->team->n * sizeof *v->generation);
+    atomic_init(&v->references, 1);
+    if (v->name == NULL || v->generation == NULL) {
+        dti_variable_drop(v);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < base->team->n; i++)
+        atomic_init(&v->generation[i].count, 0);
+    v->dependent.kind = &kind;
+    v->team = base->team;
+    v->central = base->central;
+    v->node = base->parameter_node;
+    v->mirrored = o->synchronization != DITTO_ON_READ;
+    v->kind = v->mirrored ? &dti_mirrored_kind : &dti_sync_on_read_kind;
+    v->spec = *spec;
+    v->spec.data = NULL;
+    v->count = ditto_tensor_count(spec);
+    v->bytes = ditto_tensor_bytes(spec);
+    v->aggregation = o->aggregation != DITTO_AGGREGATE_DEFAULT ? o->aggregation : DITTO_AGGREGATE_NONE;
+    v->wants_copies = o->copies == DITTO_COPIES_PER_REPLICA;
+    v->own_copies = !v->central && (!v->mirrored || v->wants_copies);
+    v->trainable = o->trainable != DITTO_TRAINABLE_DEFAULT ? o->trainable == DITTO_TRAINABLE_ON : v->mirrored;
+    v->partitioner = o->partitioner;
+    return v;
+}
+
+static ditto_status make(ditto_variable *v, const ditto_tensor *initial, const ditto_variable_options *o)
+{
+    const void *value;
+    void *made = NULL;
+    DTI_TRY(o->colocate_with != NULL ? colocate(v, o->colocate_with) : dti_copies_plan(v, NULL));
+    ditto_status status = evaluate(v, initial, o, &value, &made);
+    if (status == DITTO_OK)
+        status = fill_in(v, value);
+    free(made);
+    return status;
+}
+
+static ditto_status finish(ditto_variable *v, ditto_status status, ditto_variable **out)
+{
+    if (status != DITTO_OK)
+        dti_variable_drop(v);
+    else
+        *out = v;
+    return status;
+}
+
+ditto_status dti_variable_create(const struct dti_strategy_base *base, const ditto_tensor *initial,
+                                 const ditto_variable_options *o, ditto_variable **out)
+{
+    ditto_variable *v = describe(base, initial, o);
+    if (v == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a variable");
+    return finish(v, make(v, initial, o), out);
+}
+
+ditto_status dti_slot_create(const struct dti_strategy_base *base, const char *name, const ditto_tensor *spec,
+                             const struct dti_slot_piece *piece, size_t pieces, ditto_variable **out)
+{
+    ditto_variable_options options = { .name = name, .trainable = DITTO_TRAINABLE_OFF };
+    ditto_variable *v = describe(base, spec, &options);
+    if (v == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a variable");
+    v->slot = true;
+    v->users = 1; /* its optimizer, which alone may destroy it */
+    v->hidden = name == NULL;
+    v->own_copies = false;
+    ditto_status status = dti_copies_plan_slot(v, piece, pieces);
+    return finish(v, status == DITTO_OK ? fill_in(v, NULL) : status, out);
+}

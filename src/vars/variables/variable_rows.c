@@ -1,0 +1,180 @@
+/* src/vars/variables/variable_rows.c - indexed updates, and lookup of rows.
+ *
+ * An update of all replicas: everybody looks at all indices, and finds what is wrong with them by itself, so all find the same.
+ * Then the rows of the variable are divided: each replica goes through all slices in the order of the concatenation and applies
+ * those that fall on its rows. So every row sees its slices in order, and no row has two writers. */
+#include "vars/variables/variable.h"
+
+#include <string.h>
+
+struct scattering {
+    ditto_variable *v;
+    enum dti_rule rule;
+    uint32_t divisor; /* of values; 1: as they are */
+    uint32_t only;    /* the copies of this replica alone; DTI_EVERYONE: all */
+    const ditto_slices *of[DITTO_MAX_REPLICAS];
+    uint32_t sources;
+    size_t row, row_bytes; /* elements of a row */
+    ditto_status found;    /* what is wrong with the numbers: the same on all replicas */
+};
+
+static size_t rows_of(const ditto_variable *v)
+{
+    return v->spec.shape[0];
+}
+
+static void begin(struct scattering *s, ditto_variable *v, enum dti_rule rule)
+{
+    *s = (struct scattering){ .v = v, .rule = rule, .divisor = 1, .only = DTI_EVERYONE };
+    s->row = rows_of(v) != 0 ? v->count / rows_of(v) : 0;
+    s->row_bytes = s->row * ditto_dtype_bytes(v->spec.dtype);
+}
+
+static ditto_status check_index(const ditto_variable *v, int64_t index, size_t k, const char *whose)
+{
+    if (index >= 0 && (size_t)index < rows_of(v))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_RANGE, "%s %zu has the index %lld, but \"%s\" has rows 0 to %lld; nothing was written",
+                    whose, k, (long long)index, v->name, (long long)rows_of(v) - 1);
+}
+
+static ditto_status check_slices(const struct scattering *s, uint32_t source)
+{
+    const ditto_slices *slices = s->of[source];
+    char whose[40];
+    struct dti_text text = { whose, sizeof whose, 0 };
+    dti_text_add(&text, s->sources > 1 ? "replica %u's slice" : "slice", source);
+    for (size_t k = 0; k < slices->rows; k++)
+        DTI_TRY(check_index(s->v, slices->indices[k], k, whose));
+    if (s->rule == DTI_DIV && dti_has_integer_zero(slices->dtype, slices->values, slices->rows * s->row))
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s: an integer divided by 0; nothing was written", whose);
+    return DITTO_OK;
+}
+
+static ditto_status check_all(const struct scattering *s)
+{
+    for (uint32_t i = 0; i < s->sources; i++)
+        DTI_TRY(check_slices(s, i));
+    return DITTO_OK;
+}
+
+/* Elements [first, end) of the copies that are meant. */
+static void write(const struct scattering *s, size_t first, size_t end, const void *value)
+{
+    if (s->only == DTI_EVERYONE) {
+        dti_copies_write(s->v, s->rule, first, end, value);
+        return;
+    }
+    char *at = (char *)dti_component(s->v, s->only) + first * ditto_dtype_bytes(s->v->spec.dtype);
+    dti_rule_apply(s->rule, s->v->spec.dtype, at, at, value, end - first);
+}
+
+static void apply_row(const struct scattering *s, size_t index, const char *values)
+{
+    alignas(DTI_LINE) char tile[1024];
+    size_t element = ditto_dtype_bytes(s->v->spec.dtype), step = sizeof tile / element;
+    if (s->divisor == 1) {
+        write(s, index * s->row, (index + 1) * s->row, values);
+        return;
+    }
+    for (size_t at = 0; at < s->row; at += step) {
+        size_t count = s->row - at < step ? s->row - at : step;
+        dti_divide(s->v->spec.dtype, tile, values + at * element, count, s->divisor);
+        write(s, index * s->row + at, index * s->row + at + count, tile);
+    }
+}
+
+/* What falls on rows [first, end). An index that somebody has changed since it was checked falls nowhere. */
+static void apply_rows(const struct scattering *s, size_t first, size_t end)
+{
+    for (uint32_t i = 0; i < s->sources; i++)
+        for (size_t k = 0; k < s->of[i]->rows; k++) {
+            size_t index = (size_t)s->of[i]->indices[k];
+            if (index >= first && index < end)
+                apply_row(s, index, (const char *)s->of[i]->values + k * s->row_bytes);
+        }
+}
+
+/* -- replica context -- */
+
+static ditto_status scatter(struct dti_replica *self, const void *const *brought, void *context)
+{
+    struct scattering *s = context;
+    size_t first, end;
+    s->sources = s->v->aggregation == DITTO_AGGREGATE_ONLY_FIRST_REPLICA ? 1 : self->team->n;
+    for (uint32_t i = 0; i < s->sources; i++)
+        s->of[i] = brought[i];
+    s->found = check_all(s);
+    if (s->found != DITTO_OK)
+        return DITTO_OK;
+    dti_tree_part(rows_of(s->v), self->team->n, self->id, 1, &first, &end);
+    apply_rows(s, first, end);
+    return DITTO_OK;
+}
+
+ditto_status dti_scatter_together(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
+                                  const ditto_slices *slices)
+{
+    static const char *const names[] = {
+        [DTI_ASSIGN] = "ditto_scatter (UPDATE)", [DTI_ADD] = "ditto_scatter (ADD)", [DTI_SUB] = "ditto_scatter (SUB)",
+        [DTI_MUL] = "ditto_scatter (MUL)",       [DTI_DIV] = "ditto_scatter (DIV)", [DTI_MIN] = "ditto_scatter (MIN)",
+        [DTI_MAX] = "ditto_scatter (MAX)"
+    };
+    struct scattering s;
+    struct dti_together together = {
+        .name = names[rule], .object = v->name, .brought = slices, .work = scatter, .context = &s
+    };
+    struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
+    begin(&s, v, rule);
+    s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->team->n : 1;
+    dti_changed(v, self->id);
+    DTI_TRY(dti_work_together(self, &together, &deadline));
+    return s.found;
+}
+
+/* -- cross-replica context -- */
+
+static ditto_status scatter_range(size_t first, size_t end, void *context)
+{
+    const struct scattering *s = context;
+    if (first == 0)
+        dti_all_changed(s->v);
+    apply_rows(s, first, end);
+    return DITTO_OK;
+}
+
+ditto_status dti_scatter_across(ditto_variable *v, enum dti_rule rule, const ditto_slices *slices)
+{
+    struct scattering s;
+    begin(&s, v, rule);
+    s.of[0] = slices;
+    s.sources = 1;
+    DTI_TRY(check_all(&s));
+    return dti_share(v->team, slices->rows * s.row_bytes, rows_of(v), 1, scatter_range, &s);
+}
+
+ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule rule, const ditto_slices *slices)
+{
+    struct scattering s;
+    begin(&s, v, rule);
+    s.of[0] = slices;
+    s.sources = 1;
+    s.only = replica;
+    DTI_TRY(check_all(&s));
+    struct dti_fenv saved = dti_fenv_enter();
+    apply_rows(&s, 0, rows_of(v));
+    dti_fenv_leave(saved);
+    return DITTO_OK;
+}
+
+/* -- lookup -- */
+
+ditto_status dti_lookup(const ditto_variable *v, uint32_t replica, const int64_t *indices, size_t count, void *rows)
+{
+    size_t row = rows_of(v) != 0 ? v->count / rows_of(v) : 0, bytes = row * ditto_dtype_bytes(v->spec.dtype);
+    for (size_t k = 0; k < count; k++)
+        DTI_TRY(check_index(v, indices[k], k, "entry"));
+    for (size_t k = 0; k < count; k++)
+        dti_copies_read(v, replica, (size_t)indices[k] * row, ((size_t)indices[k] + 1) * row, (char *)rows + k * bytes);
+    return DITTO_OK;
+}
