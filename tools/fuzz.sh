@@ -30,16 +30,16 @@ files_of() {
 }
 
 for target in "$@"; do
-    ninja -C $folder tests/fuzz_"$target" tests/libfuzzer_"$target" >/dev/null
+    ninja -C $folder tests/fuzz/fuzz_"$target" tests/fuzz/libfuzzer_"$target" >/dev/null
     corpus=$folder/corpus-$target
     mkdir -p "$corpus"
-    LLVM_PROFILE_FILE=/dev/null $folder/tests/fuzz_"$target" --write-seeds "$corpus"
-    LLVM_PROFILE_FILE=$folder/$target.profraw $folder/tests/libfuzzer_"$target" -max_total_time="$seconds" -max_len=4096 -timeout=20 \
+    LLVM_PROFILE_FILE=/dev/null $folder/tests/fuzz/fuzz_"$target" --write-seeds "$corpus"
+    LLVM_PROFILE_FILE=$folder/$target.profraw $folder/tests/fuzz/libfuzzer_"$target" -max_total_time="$seconds" -max_len=4096 -timeout=20 \
         -artifact_prefix=$folder/ "$corpus" >$folder/"$target".log 2>&1 ||
         { tail -n 30 $folder/"$target".log; echo "fuzz: $target: see $folder/$target.log" >&2; exit 1; }
     llvm-profdata merge -o $folder/"$target".profdata $folder/"$target".profraw
     echo "$target: $(sed -n 's/^Done \([0-9]*\) runs in \([0-9]*\) second.*/\1 executions in \2 s, nothing found/p' $folder/"$target".log)"
-    llvm-cov report $folder/tests/libfuzzer_"$target" -instr-profile=$folder/"$target".profdata |
+    llvm-cov report $folder/tests/fuzz/libfuzzer_"$target" -instr-profile=$folder/"$target".profdata |
         awk -v files="$(files_of "$target")" 'BEGIN { n = split(files, file) }
             { for (i = 1; i <= n; i++) if ($1 == file[i]) printf "  %-40s %s of its lines\n", $1, $10 }'
 done

@@ -9,7 +9,7 @@
  * says. So a thread that begins with ditto_random_skip gets what one thread alone would have got there.
  *
  * Generator: Philox4x32-10, Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011; it
- * passes its authors' known answers (tests/strategy/test_random.c). 2^64 seeds, each of 2^64 streams of 2^64 words. Not
+ * passes its authors' known answers (tests/base/numbers/test_random.c). 2^64 seeds, each of 2^64 streams of 2^64 words. Not
  * for secrets.
  *
  * All functions: any thread; a ditto_random is used by one thread at a time, and is a plain value: a copy goes the same

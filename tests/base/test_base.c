@@ -1,5 +1,5 @@
 /* tests/base/test_base.c - the claims of src/base: statuses, options, numbers, sizes. */
-#include "support.h"
+#include "support/support.h"
 
 #include "base/base.h"
 

@@ -4,7 +4,7 @@
  * the rows that come after that state, and placement.txt a placement on a synthetic machine. `test_compat write
  * FOLDER` makes the three. They are made again only when a format gets a new version, and then under new names,
  * beside the old ones. */
-#include "input/rows.h"
+#include "input/written_rows.h"
 
 #include <ditto/checkpoint.h>
 

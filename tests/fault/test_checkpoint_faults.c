@@ -1,6 +1,6 @@
 /* tests/fault/test_checkpoint_faults.c - checkpoints that are cut, damaged, foreign, or in the way of a full disk, a missing
  * permission, a kill: an error that says so, and the checkpoint before it can be loaded. Prints how often each was tried. */
-#include "support.h"
+#include "support/support.h"
 
 #include <ditto/checkpoint.h>
 
@@ -18,7 +18,7 @@
 
 #include <hdf5.h>
 
-#include "vars/checkpoint/seal.h"
+#include "vars/checkpoint/checkpoint_support.h"
 
 #define ELEMENTS 3000
 

@@ -1,6 +1,6 @@
 /* tests/fault/test_collective_faults.c - every collective against replicas that return, fail, call something else or come late:
  * the documented error on every replica, buffers that can be freed at once, and a next run that works. */
-#include "support.h"
+#include "support/support.h"
 
 #include <stdatomic.h>
 

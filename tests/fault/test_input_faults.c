@@ -1,6 +1,6 @@
 /* tests/fault/test_input_faults.c - input where memory is refused, where a process forks at a bad moment, and where a strategy is
  * destroyed beside an iterator. The allocator's functions are wrapped by the linker, in this program and in the library. */
-#include "rows.h"
+#include "input/written_rows.h"
 
 #include "replicas/replicas.h"
 

@@ -2,8 +2,8 @@
  * that wait for their turn, values under calls on other threads, and strategies that a late replica still
  * uses. Each case runs in a child process, because memory that is freed too early crashes or hangs. */
 #include "replicas/team/team.h"
-#include "support.h"
-#include "watch.h"
+#include "support/support.h"
+#include "support/support.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 /* tests/fault/test_limits.c - an operating system that refuses: threads, address space, mbind; fork; coming and going. */
-#include "refuse.h"
-#include "support.h"
+#include "support/support.h"
+#include "support/support.h"
 
 #include <errno.h>
 #include <pthread.h>

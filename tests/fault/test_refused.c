@@ -1,8 +1,8 @@
 /* tests/fault/test_refused.c - sandboxes: system calls that the kernel refuses, with any error number, a process without
  * /proc and /sys, and what the error record keeps of a refusal. Each in a child process with a watchdog, because a filter
  * cannot be taken back, and because a wrong library hangs. */
-#include "refuse.h"
-#include "support.h"
+#include "support/support.h"
+#include "support/support.h"
 
 #include <errno.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* tests/fault/test_stop.c - replicas that fail, return early, diverge or sleep: every one ends in the documented error, names
  * who and what, and leaves a strategy that works. The messages are printed as a user would read them. */
-#include "support.h"
+#include "support/support.h"
 
 #include <stdatomic.h>
 

@@ -1,8 +1,8 @@
 /* tests/fault/test_user_functions.c - functions that the user gives to a collective, and what must not happen
  * in them: a call that the other replicas wait for, a fork, and taking longer than the time limits. Each case
  * runs in a child process with a limit. */
-#include "refuse.h"
-#include "support.h"
+#include "support/support.h"
+#include "support/support.h"
 
 #include <stdatomic.h>
 #include <sys/syscall.h>

@@ -1,5 +1,5 @@
-/* tests/fuzz/again.c - see again.h. */
-#include "again.h"
+/* tests/fuzz/again.c - see fuzz.h. */
+#include "fuzz/fuzz.h"
 
 #include "input/dataset.h"
 

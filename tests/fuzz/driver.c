@@ -1,8 +1,8 @@
 /* tests/fuzz/driver.c - runs a fuzz target on mutations of its seeds: DITTO_FUZZ_EXECUTIONS of them, 10^6 without it. For libFuzzer
  * (tools/fuzz.sh): --write-seeds FOLDER.
  * The input that is tried lies in a file of its own name when the program dies: fuzz-crash. */
-#include "fuzz.h"
-#include "support.h"
+#include "fuzz/fuzz.h"
+#include "support/support.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <ditto/dataset.h>
 
 /* Must not crash, hang or leak, whatever the bytes. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -15,5 +16,10 @@ extern const char *const fuzz_seeds[];
 extern const char *const fuzz_words[];
 /* How many inputs the target took as valid: a fuzzer that never gets inside shows nothing. */
 extern unsigned long fuzz_accepted;
+
+/* What must hold for every dataset, whatever its files hold: a position that is saved after two rows goes on with the
+ * same third one, and rows can say where they are. */
+
+void fuzz_again(const ditto_dataset *dataset);
 
 #endif

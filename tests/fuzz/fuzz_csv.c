@@ -1,8 +1,8 @@
 /* tests/fuzz/fuzz_csv.c - CSV files of any bytes, read with options that the first byte chooses. What the reader accepts must be what
  * a slow reference, one byte after the other, makes of the file: rows, texts, numbers. What it refuses must be corrupt. */
-#include "again.h"
-#include "fuzz.h"
-#include "support.h"
+#include "fuzz/fuzz.h"
+#include "fuzz/fuzz.h"
+#include "support/support.h"
 
 #include <ditto/source.h>
 

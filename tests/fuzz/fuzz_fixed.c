@@ -4,9 +4,9 @@
  *
  * Input: header and footer (a byte, mod 16), byte order and number of components (a byte), stride (a byte,
  * mod 48: '0' is 0), two bytes for each component, then the file. */
-#include "again.h"
-#include "fuzz.h"
-#include "support.h"
+#include "fuzz/fuzz.h"
+#include "fuzz/fuzz.h"
+#include "support/support.h"
 
 #include <ditto/source.h>
 

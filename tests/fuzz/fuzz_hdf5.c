@@ -3,8 +3,8 @@
  *
  * Input: edits of a good file, three bytes each: an offset in the HDF5 part (two bytes, taken modulo its
  * length) and the byte that is put there. The empty input is the good file. */
-#include "fuzz.h"
-#include "support.h"
+#include "fuzz/fuzz.h"
+#include "support/support.h"
 
 #include "vars/checkpoint/files/checkpoint_files.h"
 #include "vars/checkpoint/hdf5/hdf5.h"

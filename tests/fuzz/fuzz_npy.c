@@ -3,9 +3,9 @@
  *
  * Input: a byte of options, then a header's text up to "\n", which gets a right beginning and length, and data; or, where
  * the option says so, the file as it is, with '~' for the byte 0. */
-#include "again.h"
-#include "fuzz.h"
-#include "support.h"
+#include "fuzz/fuzz.h"
+#include "fuzz/fuzz.h"
+#include "support/support.h"
 
 #include <ditto/source.h>
 

@@ -1,7 +1,7 @@
 /* tests/fuzz/fuzz_placement.c - ditto_placement_read and the list of PUs, on text that does not parse. What is accepted must
  * be written and read back as the same text. */
-#include "fuzz.h"
-#include "support.h"
+#include "fuzz/fuzz.h"
+#include "support/support.h"
 
 const char *const fuzz_seeds[] = {
     "ditto-placement 1\nreplica 0: 0-3\nreplica 1: 4-7\nend\n",

@@ -4,9 +4,9 @@
  *
  * Input: a byte of options, then the file, each byte xor ' ': lengths are mostly zeros, and seeds are strings. It may be wrapped up as a gzip
  * file, in stored blocks; that may be damaged too, at a byte that two more bytes of the input choose. */
-#include "again.h"
-#include "fuzz.h"
-#include "support.h"
+#include "fuzz/fuzz.h"
+#include "fuzz/fuzz.h"
+#include "support/support.h"
 
 #include <ditto/source.h>
 

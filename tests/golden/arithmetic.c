@@ -1,7 +1,7 @@
 /* tests/golden/arithmetic.c - ditto's own arithmetic on fixed inputs. Compiled once for each compiler and
  * set of flags (tests/meson.build), with VARIANT naming the compilation; the sources under test are
  * included, so they are compiled alike. */
-#include "golden.h"
+#include "golden/golden.h"
 
 #include "base/numbers/elementary.h"
 

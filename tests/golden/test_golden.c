@@ -4,11 +4,11 @@
  *
  * The test is also run with GLIBC_TUNABLES, which makes the C library choose other variants of its
  * functions. */
-#include "support.h"
+#include "support/support.h"
 
 #include <math.h>
 
-#include "golden.h"
+#include "golden/golden.h"
 
 #define VARIANT(name) extern const struct golden_variant golden_##name;
 #include "golden_variants.h"

@@ -2,7 +2,7 @@
 #ifndef READERS_H
 #define READERS_H
 
-#include "support.h"
+#include "support/support.h"
 
 #include <fcntl.h>
 #include <unistd.h>

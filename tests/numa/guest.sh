@@ -101,7 +101,7 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree" "$tree.cpio"' EXIT
 mkdir -p "$tree/bin" "$tree/proc" "$tree/sys" "$tree/dev" "$tree/tmp"
 cp /bin/busybox "$tree/bin/busybox"
-programs="tests/test_numa tests/test_collectives tests/under tools/ditto-info"
+programs="tests/numa/test_numa tests/test_collectives tests/numa/under tools/ditto-info"
 [ "$machine" != four ] || programs="$programs examples/train_digits" # it brings HDF5's many libraries
 for program in $programs; do cp "$build/$program" "$tree/bin"; done
 cp "$root/examples/data/digits.csv" "$tree/digits.csv"

@@ -2,7 +2,7 @@
  *     under no-mbind PROGRAM...     mbind, set_mempolicy and get_mempolicy are refused, as in default containers
  *     under interleave PROGRAM...   with the memory policy of numactl --interleave=all
  *     under bind-1 PROGRAM...       with that of numactl --membind=1 */
-#include "refuse.h"
+#include "support/support.h"
 
 #include <numaif.h>
 #include <stdio.h>

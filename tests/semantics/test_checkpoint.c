@@ -1,5 +1,5 @@
 /* tests/semantics/test_checkpoint.c - semantics.md, section 8, rule 14: checkpoints. Each test carries its rule's number. */
-#include "support.h"
+#include "support/support.h"
 
 #include <ditto/checkpoint.h>
 

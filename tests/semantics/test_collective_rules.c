@@ -1,5 +1,5 @@
 /* tests/semantics/test_collective_rules.c - section 6: collectives, by rule. What each gives, to the bit: tests/sync/. */
-#include "support.h"
+#include "support/support.h"
 
 #include <unistd.h>
 

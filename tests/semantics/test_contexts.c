@@ -1,6 +1,6 @@
 /* tests/semantics/test_contexts.c - semantics.md, section 1: contexts and scope; and of section 2 what run has today.
  * Each test carries its rule's number. */
-#include "support.h"
+#include "support/support.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -2,7 +2,7 @@
  *
  * Half of the replicas are told that their memory is on another node, so that variables have two copies on
  * a machine of one node too. */
-#include "support.h"
+#include "support/support.h"
 
 #include "vars/variables/copies.h"
 

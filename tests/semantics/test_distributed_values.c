@@ -1,5 +1,5 @@
 /* tests/semantics/test_distributed_values.c - section 3: distributed values, and how long they live. */
-#include "support.h"
+#include "support/support.h"
 
 #include "strategy/strategy.h"
 

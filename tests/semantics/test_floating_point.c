@@ -1,6 +1,6 @@
 /* tests/semantics/test_floating_point.c - in which floating-point environment functions run on replicas, and that nothing of what the
  * library computes depends on it. */
-#include "support.h"
+#include "support/support.h"
 
 #include <ditto/optimizer.h>
 #include <ditto/rows.h>

@@ -1,9 +1,9 @@
 /* tests/semantics/test_gradients.c - the lesson's first gradients are those of a plain serial program that adds the replicas'
  * parts in the tree's order: bit by bit. */
-#include "support.h"
+#include "support/support.h"
 
 #include "network.h"
-#include "reference.h"
+#include "sync/reference.h"
 
 enum { BATCH = 50 };
 

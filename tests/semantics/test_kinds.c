@@ -1,6 +1,6 @@
 /* tests/semantics/test_kinds.c - sections 1.1, 1.3, 1.7: the default strategy and contexts; 8.15: central storage, one
  * device. */
-#include "support.h"
+#include "support/support.h"
 
 #include "replicas/team/team.h"
 

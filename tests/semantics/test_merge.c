@@ -1,5 +1,5 @@
 /* tests/semantics/test_merge.c - section 7: merge_call and update; of section 2, what merge functions may do. */
-#include "support.h"
+#include "support/support.h"
 
 #include "strategy/strategy.h"
 

@@ -1,6 +1,6 @@
 /* tests/semantics/test_optimizer.c - ditto_apply: every rule against its formula, element by element, on plain, sharded and
  * per-replica variables; slots, clipping, errors. */
-#include "support.h"
+#include "support/support.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* tests/semantics/test_placement_rules.c - docs/semantics.md, placement: rules 1 to 5, one test per sentence. */
-#include "machines.h"
+#include "replicas/machine/machines.h"
 
 #include "replicas/replicas.h"
 
@@ -224,7 +224,7 @@ static void rule_10_3_replicas_are_looked_up_by_node_and_have_coordinates(void *
     ditto_topology_destroy(t);
 }
 
-/* Serialising is tested for all machines in tests/replicas/test_placement.c; here on this machine, into a strategy. */
+/* Serialising is tested for all machines in tests/replicas/placement/test_placement.c; here on this machine, into a strategy. */
 static void rule_10_3_a_placement_is_written_read_back_and_made_a_strategy(void **state)
 {
     char text[4096];

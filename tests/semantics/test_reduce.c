@@ -1,7 +1,7 @@
 /* tests/semantics/test_reduce.c - sections 4 and 5: reduce, reduce_to, broadcast_to, gather, all_gather. */
-#include "support.h"
+#include "support/support.h"
 
-#include "reference.h"
+#include "sync/reference.h"
 #include "strategy/strategy.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* tests/semantics/test_rows.c - semantics.md, section 8, rules 13 (indexed updates) and 16 (shards). Each test carries its rule's
  * number. */
-#include "support.h"
+#include "support/support.h"
 
 #define ROWS 23
 #define ROW  3

@@ -1,5 +1,5 @@
 /* tests/semantics/test_run_values.c - section 2: run with arguments, results, options and steps. */
-#include "support.h"
+#include "support/support.h"
 
 /* -- arguments and results -- */
 

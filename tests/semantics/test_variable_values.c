@@ -1,8 +1,8 @@
 /* tests/semantics/test_variable_values.c - semantics.md, section 8: writes of every dtype (6, 7, 9), from values (6), in parts (11),
  * reads (8); generations, lists of variables. Each test carries its rule's number. */
-#include "support.h"
+#include "support/support.h"
 
-#include "reference.h"
+#include "sync/reference.h"
 
 #define COUNT 37
 

@@ -1,5 +1,5 @@
 /* tests/semantics/test_variables.c - semantics.md, section 8, rules 1, 2 and 6 to 12. Each test carries its rule's number. */
-#include "support.h"
+#include "support/support.h"
 
 #include <stdatomic.h>
 

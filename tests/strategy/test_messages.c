@@ -1,6 +1,6 @@
 /* tests/strategy/test_messages.c - what errors of values, reductions, merge_call, update and contexts say:
  * what was asked, what was found, what to do. One row of the table for each. */
-#include "support.h"
+#include "support/support.h"
 
 #include <stdatomic.h>
 

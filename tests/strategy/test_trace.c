@@ -1,5 +1,5 @@
 /* tests/strategy/test_trace.c - traces, statistics, counts of calls. */
-#include "support.h"
+#include "support/support.h"
 
 #include <unistd.h>
 

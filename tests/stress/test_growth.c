@@ -1,5 +1,5 @@
 /* tests/stress/test_growth.c - a million mixed operations, and the process is as large as it was. */
-#include "support.h"
+#include "support/support.h"
 
 enum { VALUES = 700, ITEMS = 5, ROWS = 6, AHEAD = 3 };
 

@@ -1,6 +1,6 @@
 /* tests/stress/test_stress.c - random programs on many replicas: mixed collectives, naps, failures, with a printed seed.
  * DITTO_STRESS_SECONDS sets how long (default 6). */
-#include "support.h"
+#include "support/support.h"
 
 #include <sched.h>
 #include <stdatomic.h>

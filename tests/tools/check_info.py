@@ -45,7 +45,7 @@ def run(program, words):
 def main(program, schema_path):
     schema = json.load(open(schema_path))
     found = []
-    machines = "tests/replicas/machines/"
+    machines = "tests/replicas/machine/machines/"
     for words in (
         [], ["--measure"], ["--replicas", "5"], ["--per", "machine"], ["--per", "machine", "--no-helpers"],
         ["--topology", machines + "memoryless.xml"], ["--topology", machines + "cpuless.xml", "--per", "node"],

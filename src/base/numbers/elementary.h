@@ -7,7 +7,7 @@
  * (base/fenv.h). The logarithm, sine and cosine have no branches, so loops over them become vector code.
  *
  * The error bounds below are in ulp, the distance of neighbouring f64 numbers at the exact result.
- * tests/base/test_elementary.c compares with long double functions; tests/golden/ holds the
+ * tests/base/numbers/test_elementary.c compares with long double functions; tests/golden/ holds the
  * bits. */
 #ifndef DTI_ELEMENTARY_H
 #define DTI_ELEMENTARY_H

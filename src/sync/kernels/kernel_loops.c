@@ -3,7 +3,7 @@
  *
  * Every kernel is one loop whose body is one expression; the compiler makes the vector code. No step depends on another
  * element, so vector width cannot change a bit, and -ffp-contract=off keeps a product and a sum apart: all tables give the
- * same bits (tests/sync/test_kernels.c). f16 and bf16 are combined in f32 and rounded once, to nearest even. */
+ * same bits (tests/sync/kernels/test_kernels.c). f16 and bf16 are combined in f32 and rounded once, to nearest even. */
 #include "sync/kernels/kernel.h"
 
 #include <math.h>
@@ -75,7 +75,7 @@ REAL(64, double)
 
 /* (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each rounded as it stands; infinities get no special care. Real and imaginary
  * parts have loops of their own: gcc 12 makes fused multiply-adds of the whole pattern where AVX-512 has them, whatever
- * -ffp-contract says, and those have other bits (tests/sync/test_kernels.c). */
+ * -ffp-contract says, and those have other bits (tests/sync/kernels/test_kernels.c). */
 #define BLOCK 128
 #define COMPLEX(name, real, type)                                                                                      \
     static void sum_##name(void *out, const void *left, const void *right, size_t count)                               \

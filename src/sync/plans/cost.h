@@ -1,5 +1,5 @@
 /* src/sync/plans/cost.h - what a plan costs, counted on paper: for machines that are not there, and to be compared with what the engine
- * counts where it runs (tests/sync/test_plans.c). No threads. */
+ * counts where it runs (tests/sync/plans/test_plans.c). No threads. */
 #ifndef DTI_COST_H
 #define DTI_COST_H
 

@@ -1,8 +1,8 @@
-/* tests/vars/checkpoint/failing_calls.c - see failing_calls.h. What does not fail goes to the kernel, or
+/* tests/vars/checkpoint/failing_calls.c - see checkpoint_support.h. What does not fail goes to the kernel, or
  * to glibc's malloc. */
 #undef _FILE_OFFSET_BITS /* else `open` is a name for open64, and both are defined here */
-#include "failing_calls.h"
-#include "support.h"
+#include "vars/checkpoint/checkpoint_support.h"
+#include "support/support.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

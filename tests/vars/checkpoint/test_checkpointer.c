@@ -3,8 +3,8 @@
  * knows where the threads are. */
 #undef _FILE_OFFSET_BITS /* else `pread` is a name for pread64, and both are defined here */
 #include "replicas/team/team.h"
-#include "support.h"
-#include "watch.h"
+#include "support/support.h"
+#include "support/support.h"
 
 #include <ditto/checkpoint.h>
 #include <ditto/optimizer.h>

@@ -1,5 +1,5 @@
 /* tests/vars/checkpoint/test_contents.c - which names can be saved together. */
-#include "support.h"
+#include "support/support.h"
 
 #include "vars/checkpoint/contents.h"
 

@@ -1,8 +1,8 @@
 /* tests/vars/checkpoint/test_failing_calls.c - a call that fails once while a checkpoint is saved or
  * restored: every call of every kind in turn. An error says what failed and never blames the file; what
  * was there stays; and the next try succeeds. */
-#include "failing_calls.h"
-#include "support.h"
+#include "vars/checkpoint/checkpoint_support.h"
+#include "support/support.h"
 
 #include <ditto/checkpoint.h>
 

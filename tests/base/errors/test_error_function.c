@@ -1,0 +1,652 @@
+/* tests/base/errors/test_error_function.c - the claims of src/base/errors/status.h: an error names the public function
+ * that the user called, on whatever thread it happened. */
+#include "support/support.h"
+
+#include <dirent.h>
+
+static ditto_status nothing(ditto_replica *self, void *user)
+{
+    (void)self, (void)user;
+    return DITTO_OK;
+}
+
+/* What destroying is refused for on a replica. */
+static ditto_strategy *strategy;
+static ditto_variable *variable;
+static ditto_optimizer *optimizer;
+static ditto_dataset *dataset;
+static ditto_iterator *iterator;
+static ditto_value *value;
+
+/* -- every public function, called so that it fails at once -- */
+
+#define ON_REPLICAS(X)                      \
+    X(ditto_strategy_destroy, (strategy))   \
+    X(ditto_variable_destroy, (variable))   \
+    X(ditto_optimizer_destroy, (optimizer)) \
+    X(ditto_iterator_destroy, (iterator))   \
+    X(ditto_value_destroy, (value))         \
+    X(ditto_set_default, (NULL))
+
+#define EVERYWHERE(X)                                                                        \
+    X(ditto_barrier, (NULL, NULL))                                                           \
+    X(ditto_all_reduce, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL))                   \
+    X(ditto_all_reduce_tensor, (NULL, NULL, NULL, DITTO_SUM, NULL))                          \
+    X(ditto_all_reduce_list, (NULL, NULL, 0, DITTO_SUM, NULL))                               \
+    X(ditto_all_reduce_with, (NULL, NULL, NULL, 0, 0, NULL, NULL, NULL))                     \
+    X(ditto_reduce_to_root, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, 0, NULL))            \
+    X(ditto_broadcast_from_root, (NULL, NULL, 0, DITTO_F64, 0, NULL))                        \
+    X(ditto_reduce_scatter, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL))               \
+    X(ditto_reduce_scatter_uneven, (NULL, NULL, NULL, NULL, DITTO_F64, DITTO_SUM, NULL))     \
+    X(ditto_all_gather, (NULL, NULL, NULL, 0, DITTO_F64, NULL))                              \
+    X(ditto_all_gather_uneven, (NULL, NULL, NULL, NULL, DITTO_F64, NULL))                    \
+    X(ditto_block_sum, (NULL, NULL, 0, DITTO_F64, NULL, NULL))                               \
+    X(ditto_dataset_get_spec, (NULL, NULL))                                                  \
+    X(ditto_dataset_reduce, (NULL, NULL, NULL, 0))                                           \
+    X(ditto_parallel_for, (NULL, 0, 0, 0, 0, NULL, NULL))                                    \
+    X(ditto_on_logical_device, (NULL, 0, NULL, NULL))                                        \
+    X(ditto_join, (NULL))                                                                    \
+    X(ditto_split, (NULL, NULL, NULL, 0, NULL))                                              \
+    X(ditto_replicate, (NULL, NULL, NULL))                                                   \
+    X(ditto_assign_to_logical_device, (NULL, NULL, 0, NULL))                                 \
+    X(ditto_strategy_iterate, (NULL, NULL, NULL, NULL))                                      \
+    X(ditto_input_per_replica_batch, (NULL, 0, NULL))                                        \
+    X(ditto_strategy_iterate_from_function, (NULL, NULL, NULL, NULL, NULL))                  \
+    X(ditto_iterator_element_spec, (NULL, NULL, NULL))                                       \
+    X(ditto_next, (NULL, NULL, NULL))                                                        \
+    X(ditto_next_as_optional, (NULL, NULL, NULL, NULL))                                      \
+    X(ditto_input_wait_ns, (NULL, NULL, NULL))                                               \
+    X(ditto_iterator_next, (NULL, NULL))                                                     \
+    X(ditto_iterator_next_as_optional, (NULL, NULL, NULL))                                   \
+    X(ditto_iterator_save, (NULL, NULL, NULL))                                               \
+    X(ditto_iterator_stats, (NULL, 0, NULL))                                                 \
+    X(ditto_limits_read, (NULL))                                                             \
+    X(ditto_average_loss, (NULL, NULL, NULL, 0, NULL))                                       \
+    X(ditto_scale_regularization, (NULL, 0, NULL))                                           \
+    X(ditto_merge_call, (NULL, NULL, NULL, NULL, 0, NULL))                                   \
+    X(ditto_variable_update, (NULL, NULL, NULL, NULL, 0, NULL, NULL))                        \
+    X(ditto_update, (NULL, NULL, NULL, NULL, NULL, 0, NULL))                                 \
+    X(ditto_optimizer_create, (NULL, 0, NULL, NULL))                                         \
+    X(ditto_optimizer_slot, (NULL, 0, NULL, NULL))                                           \
+    X(ditto_optimizer_iterations, (NULL, NULL))                                              \
+    X(ditto_apply, (NULL, NULL, NULL, NULL))                                                 \
+    X(ditto_all_reduce_start, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL, NULL))       \
+    X(ditto_reduce_scatter_start, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL, NULL))   \
+    X(ditto_all_gather_start, (NULL, NULL, NULL, 0, DITTO_F64, NULL, NULL))                  \
+    X(ditto_wait, (NULL, NULL, NULL))                                                        \
+    X(ditto_test, (NULL, NULL))                                                              \
+    X(ditto_abandon, (NULL, 0))                                                              \
+    X(ditto_placement_build, (NULL, NULL, NULL))                                             \
+    X(ditto_placement_get, (NULL, 0, 0, NULL))                                               \
+    X(ditto_placement_lookup_replicas, (NULL, 0, NULL, NULL))                                \
+    X(ditto_placement_members, (NULL, 0, 0, NULL, NULL))                                     \
+    X(ditto_placement_write, (NULL, NULL, 0, NULL))                                          \
+    X(ditto_placement_read, (NULL, NULL, 0, NULL))                                           \
+    X(ditto_queue_create, (NULL, NULL))                                                      \
+    X(ditto_queue_put, (NULL, 0, NULL, 0, 0))                                                \
+    X(ditto_queue_claim, (NULL, 0, 0, 0, NULL, NULL))                                        \
+    X(ditto_queue_publish, (NULL, 0, 0, NULL, 0))                                            \
+    X(ditto_queue_fail, (NULL, 0, 0, 0, NULL))                                               \
+    X(ditto_queue_abandon, (NULL, 0))                                                        \
+    X(ditto_queue_get, (NULL, NULL, 0))                                                      \
+    X(ditto_queue_close, (NULL))                                                             \
+    X(ditto_queue_get_stats, (NULL, NULL))                                                   \
+    X(ditto_random_of, (NULL, 0, NULL))                                                      \
+    X(ditto_strategy_reduce, (NULL, DITTO_SUM, NULL, NULL, 0, NULL))                         \
+    X(ditto_strategy_reduce_f64, (NULL, DITTO_SUM, NULL, NULL))                              \
+    X(ditto_strategy_merge_slices, (NULL, NULL, NULL))                                       \
+    X(ditto_strategy_reduce_to, (NULL, DITTO_SUM, NULL, (ditto_places){ .of = NULL }, NULL)) \
+    X(ditto_strategy_batch_reduce_to, (NULL, DITTO_SUM, NULL, NULL, 0, NULL))                \
+    X(ditto_strategy_broadcast_to, (NULL, NULL, (ditto_places){ .of = NULL }, NULL))         \
+    X(ditto_strategy_gather, (NULL, NULL, 0, NULL))                                          \
+    X(ditto_all_gather_tensor, (NULL, NULL, 0, NULL))                                        \
+    X(ditto_alloc, (NULL, 0, 0, NULL))                                                       \
+    X(ditto_free, (NULL, NULL))                                                              \
+    X(ditto_fail, (NULL, 0, "wrong"))                                                        \
+    X(ditto_scatter, (NULL, NULL, 0, NULL))                                                  \
+    X(ditto_lookup, (NULL, NULL, NULL, 0, NULL))                                             \
+    X(ditto_variable_scatter, (NULL, 0, NULL))                                               \
+    X(ditto_variable_lookup, (NULL, NULL, 0, NULL, 0))                                       \
+    X(ditto_strategy_run_values, (NULL, NULL, NULL, NULL, NULL, NULL))                       \
+    X(ditto_strategy_run_steps, (NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL))               \
+    X(ditto_argument, (NULL, NULL, NULL))                                                    \
+    X(ditto_return, (NULL, NULL, NULL))                                                      \
+    X(ditto_return_f64, (NULL, NULL, 0))                                                     \
+    X(ditto_return_room, (NULL, NULL, NULL))                                                 \
+    X(ditto_return_variable, (NULL, NULL, NULL))                                             \
+    X(ditto_return_slices, (NULL, NULL, NULL, 0))                                            \
+    X(ditto_all_reduce_slices, (NULL, NULL, NULL, DITTO_SUM, NULL))                          \
+    X(ditto_all_reduce_slices_into, (NULL, NULL, NULL, 0, DITTO_SUM, NULL))                  \
+    X(ditto_dataset_from_range, (0, 0, 0, NULL))                                             \
+    X(ditto_dataset_from_arrays, (NULL, 0, NULL))                                            \
+    X(ditto_dataset_from_generator, (NULL, NULL, 0, NULL))                                   \
+    X(ditto_dataset_from_text, (NULL, NULL, NULL))                                           \
+    X(ditto_dataset_from_csv, (NULL, NULL, 0, NULL, NULL))                                   \
+    X(ditto_dataset_from_tfrecord, (NULL, NULL, NULL))                                       \
+    X(ditto_dataset_from_fixed, (NULL, NULL, 0, NULL, NULL))                                 \
+    X(ditto_dataset_from_npy, (NULL, 0, NULL))                                               \
+    X(ditto_strategy_create, (0, NULL, NULL))                                                \
+    X(ditto_strategy_run, (NULL, NULL, NULL))                                                \
+    X(ditto_strategy_scope_enter, (NULL))                                                    \
+    X(ditto_strategy_scope_leave, (NULL))                                                    \
+    X(ditto_strategy_replica_info, (NULL, 0, NULL))                                          \
+    X(ditto_strategy_device_info, (NULL, 0, 0, NULL))                                        \
+    X(ditto_strategy_describe, (NULL, NULL, 0, NULL))                                        \
+    X(ditto_topology_create, (NULL, NULL))                                                   \
+    X(ditto_topology_count, (NULL, NULL))                                                    \
+    X(ditto_topology_pu, (NULL, 0, NULL))                                                    \
+    X(ditto_topology_caches, (NULL, 0, NULL, NULL))                                          \
+    X(ditto_topology_node, (NULL, 0, NULL))                                                  \
+    X(ditto_strategy_trace_start, (NULL, NULL))                                              \
+    X(ditto_strategy_trace_stop, (NULL))                                                     \
+    X(ditto_strategy_operation_times, (NULL, 0, NULL))                                       \
+    X(ditto_strategy_statistics, (NULL, NULL, 0, NULL))                                      \
+    X(ditto_strategy_trace_write, (NULL, NULL))                                              \
+    X(ditto_usage_describe, (NULL, 1, NULL))                                                 \
+    X(ditto_dataset_map, (NULL, NULL, NULL, NULL, NULL))                                     \
+    X(ditto_dataset_filter, (NULL, NULL, NULL, NULL))                                        \
+    X(ditto_dataset_shuffle, (NULL, NULL, NULL))                                             \
+    X(ditto_dataset_repeat, (NULL, 0, NULL))                                                 \
+    X(ditto_dataset_take, (NULL, 0, NULL))                                                   \
+    X(ditto_dataset_skip, (NULL, 0, NULL))                                                   \
+    X(ditto_dataset_shard, (NULL, 0, 0, NULL))                                               \
+    X(ditto_dataset_zip, (NULL, 0, NULL))                                                    \
+    X(ditto_dataset_concatenate, (NULL, 0, NULL))                                            \
+    X(ditto_dataset_interleave, (NULL, 0, 0, 0, NULL))                                       \
+    X(ditto_dataset_batch, (NULL, 0, 0, NULL))                                               \
+    X(ditto_dataset_unbatch, (NULL, NULL))                                                   \
+    X(ditto_dataset_prefetch, (NULL, 0, NULL))                                               \
+    X(ditto_strategy_tuning, (NULL, NULL))                                                   \
+    X(ditto_strategy_choice, (NULL, 0, 0, 0, NULL))                                          \
+    X(ditto_strategy_value, (NULL, NULL, NULL))                                              \
+    X(ditto_strategy_value_from_function, (NULL, NULL, NULL, NULL))                          \
+    X(ditto_strategy_value_from_tensors, (NULL, NULL, 0, NULL))                              \
+    X(ditto_strategy_value_from_slices, (NULL, NULL, 0, NULL))                               \
+    X(ditto_variable_value, (NULL, NULL))                                                    \
+    X(ditto_variable_assign_value, (NULL, NULL))                                             \
+    X(ditto_variable_assign_add_value, (NULL, NULL))                                         \
+    X(ditto_variable_assign_sub_value, (NULL, NULL))                                         \
+    X(ditto_strategy_nest, (NULL, NULL, NULL, 0, NULL))                                      \
+    X(ditto_strategy_regroup, (NULL, NULL, 0, NULL))                                         \
+    X(ditto_value_element_spec, (NULL, NULL))                                                \
+    X(ditto_value_tensor, (NULL, NULL))                                                      \
+    X(ditto_value_f64, (NULL, NULL))                                                         \
+    X(ditto_value_component, (NULL, 0, NULL))                                                \
+    X(ditto_value_slices, (NULL, 0, NULL, NULL))                                             \
+    X(ditto_value_member, (NULL, NULL, NULL))                                                \
+    X(ditto_value_select, (NULL, 0, NULL))                                                   \
+    X(ditto_strategy_local_results, (NULL, NULL, NULL, NULL))                                \
+    X(ditto_local, (NULL, NULL, NULL))                                                       \
+    X(ditto_partitioner_shards, (NULL, NULL, NULL))                                          \
+    X(ditto_variable_create, (NULL, NULL, NULL, NULL))                                       \
+    X(ditto_variable_component_name, (NULL, 0, NULL, 0, NULL))                               \
+    X(ditto_variable_shard, (NULL, 0, NULL, NULL))                                           \
+    X(ditto_variable_describe, (NULL, NULL, 0, NULL))                                        \
+    X(ditto_strategy_variables, (NULL, NULL, 0, NULL))                                       \
+    X(ditto_strategy_restore_value, (NULL, NULL, NULL))                                      \
+    X(ditto_strategy_held_values, (NULL, NULL, 0, NULL, NULL))                               \
+    X(ditto_strategy_drop_held_values, (NULL))                                               \
+    X(ditto_variable_read, (NULL, NULL, 0))                                                  \
+    X(ditto_variable_assign, (NULL, NULL, 0))                                                \
+    X(ditto_variable_assign_add, (NULL, NULL, 0))                                            \
+    X(ditto_variable_assign_sub, (NULL, NULL, 0))                                            \
+    X(ditto_variable_component, (NULL, 0, NULL))                                             \
+    X(ditto_variable_shard_data, (NULL, 0, NULL))                                            \
+    X(ditto_create_variable, (NULL, NULL, NULL, NULL))                                       \
+    X(ditto_read, (NULL, NULL, NULL))                                                        \
+    X(ditto_component, (NULL, NULL, NULL))                                                   \
+    X(ditto_assign, (NULL, NULL, NULL))                                                      \
+    X(ditto_assign_add, (NULL, NULL, NULL))                                                  \
+    X(ditto_assign_sub, (NULL, NULL, NULL))
+
+#define DEFINE(name, arguments)           \
+    static ditto_status fail_##name(void) \
+    {                                     \
+        return name arguments;            \
+    }
+EVERYWHERE(DEFINE)
+ON_REPLICAS(DEFINE)
+
+static const struct {
+    const char *name;
+    ditto_status (*call)(void);
+} calls[] = {
+#define ROW(name, arguments) { #name, fail_##name },
+    EVERYWHERE(ROW) ON_REPLICAS(ROW)
+#undef ROW
+};
+#define COUNT(name, arguments) +1
+enum { EVERYWHERE_LENGTH = 0 EVERYWHERE(COUNT), CALLS_LENGTH = sizeof calls / sizeof calls[0] };
+
+/* Replaces the thread's record by another function's. */
+static void forget(const char *name)
+{
+    bool barrier = strcmp(name, "ditto_barrier") == 0;
+    ditto_status status = barrier ? ditto_limits_read(NULL) : ditto_barrier(NULL, NULL);
+    (void)status;
+}
+
+static const char *wrong_name(size_t i)
+{
+    forget(calls[i].name);
+    ditto_status status = calls[i].call();
+    if (status >= 0)
+        return "did not fail";
+    return strcmp(ditto_last_error()->function, calls[i].name) == 0 ? NULL : ditto_last_error()->function;
+}
+
+static void an_error_names_the_function_that_was_called(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < EVERYWHERE_LENGTH; i++) {
+        const char *wrong = wrong_name(i);
+        if (wrong != NULL)
+            fail_msg("%s: %s", calls[i].name, wrong);
+    }
+}
+
+static ditto_status call_all(ditto_replica *self, void *argument)
+{
+    for (size_t i = 0; i < CALLS_LENGTH; i++) {
+        const char *wrong = wrong_name(i);
+        if (wrong != NULL)
+            report_failure(argument, __FILE__, __LINE__, "%s on replica %u: %s", calls[i].name, ditto_replica_id(self),
+                           wrong);
+    }
+    return DITTO_OK;
+}
+
+static void so_it_does_on_replicas(void **state)
+{
+    struct report report = { 0 };
+    ditto_tensor scalar = { .dtype = DITTO_F64 };
+    ditto_optimizer_options sgd = DITTO_OPTIMIZER_OPTIONS_INIT;
+    (void)state;
+    sgd.rule = DITTO_RULE_SGD;
+    sgd.learning_rate = 0.1;
+    strategy = make_strategy(3, NULL);
+    assert_ok(ditto_variable_create(strategy, &scalar, NULL, &variable));
+    assert_ok(ditto_optimizer_create(&variable, 1, &sgd, &optimizer));
+    ditto_dataset *numbers;
+    assert_ok(ditto_dataset_from_range(0, 12, 1, &numbers));
+    assert_ok(ditto_dataset_batch(numbers, 6, 0, &dataset));
+    ditto_dataset_destroy(numbers);
+    assert_ok(ditto_strategy_iterate(strategy, dataset, NULL, &iterator));
+    assert_ok(ditto_strategy_value(strategy, &(ditto_tensor){ .data = &(double){ 1 }, .dtype = DITTO_F64 }, &value));
+    run_all(strategy, call_all, &report, &report);
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_iterator_destroy(iterator));
+    ditto_dataset_destroy(dataset);
+    assert_ok(ditto_optimizer_destroy(optimizer));
+    assert_ok(ditto_variable_destroy(variable));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* -- failures on other threads, and behind other calls -- */
+
+static ditto_status calls_and_fails(ditto_replica *self, void *user)
+{
+    (void)user;
+    DITTO_TRY(ditto_barrier(self, NULL));
+    return ditto_replica_id(self) == 2 ? DITTO_ERR_IO : DITTO_OK;
+}
+static ditto_status run_fails(ditto_strategy *s)
+{
+    return ditto_strategy_run(s, calls_and_fails, NULL);
+}
+static ditto_status run_values_fails(ditto_strategy *s)
+{
+    return ditto_strategy_run_values(s, calls_and_fails, NULL, NULL, NULL, NULL);
+}
+
+static ditto_status collective_on_one(ditto_replica *self, void *user)
+{
+    (void)user;
+    return ditto_replica_id(self) == 2 ? ditto_all_reduce(self, NULL, NULL, 1, DITTO_F64, DITTO_SUM, NULL) : DITTO_OK;
+}
+static ditto_status all_reduce_fails(ditto_strategy *s)
+{
+    return ditto_strategy_run(s, collective_on_one, NULL);
+}
+
+static ditto_status without_the_last(ditto_replica *self, void *user)
+{
+    double x = 1;
+    ditto_tensor out, in = { .data = &x, .dtype = DITTO_F64, .rank = 1, .shape = { 1 } };
+    (void)user;
+    return ditto_replica_id(self) < 2 ? ditto_all_gather_tensor(self, &in, 0, &out) : DITTO_OK;
+}
+static ditto_status gather_fails(ditto_strategy *s)
+{
+    return ditto_strategy_run(s, without_the_last, NULL);
+}
+
+static ditto_status fails_itself(ditto_replica *self, void *user)
+{
+    (void)user;
+    return ditto_replica_id(self) == 1 ? ditto_fail(self, 7, "no luck") : DITTO_OK;
+}
+static ditto_status fail_fails(ditto_strategy *s)
+{
+    return ditto_strategy_run(s, fails_itself, NULL);
+}
+
+static ditto_status fill_one(const ditto_tensor *tensor, size_t first_row, void *user)
+{
+    ditto_limits limits;
+    (void)tensor, (void)first_row, (void)user;
+    DITTO_TRY(ditto_limits_read(&limits));
+    return DITTO_ERR_IO;
+}
+static ditto_status create_fails(ditto_strategy *s)
+{
+    ditto_tensor spec = { .dtype = DITTO_F64 };
+    ditto_variable_options o = DITTO_VARIABLE_OPTIONS_INIT;
+    o.initialize = fill_one;
+    return ditto_variable_create(s, &spec, &o, &variable);
+}
+static ditto_status create_too_large_fails(ditto_strategy *s)
+{
+    ditto_tensor spec = { .dtype = DITTO_F64, .rank = 1, .shape = { (size_t)1 << 58 } };
+    return ditto_variable_create(s, &spec, NULL, &variable); /* no replica has the memory */
+}
+static ditto_status create_here(ditto_replica *self, void *user)
+{
+    ditto_tensor spec = { .dtype = DITTO_F64, .rank = 1, .shape = { (size_t)1 << 58 } };
+    ditto_variable *made;
+    (void)user;
+    return ditto_create_variable(self, &spec, NULL, &made);
+}
+static ditto_status create_in_run_fails(ditto_strategy *s)
+{
+    return ditto_strategy_run(s, create_here, NULL);
+}
+
+static ditto_status value_of(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user)
+{
+    (void)replicas, (void)component, (void)user;
+    return replica == 2 ? DITTO_ERR_IO : DITTO_OK;
+}
+static ditto_status value_fails(ditto_strategy *s)
+{
+    return ditto_strategy_value_from_function(s, value_of, NULL, &value);
+}
+
+static ditto_status copy_fails(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
+                               ditto_tensor *result)
+{
+    (void)copy, (void)arguments, (void)count, (void)user, (void)result;
+    return DITTO_ERR_IO;
+}
+static ditto_status update_fails(ditto_strategy *s)
+{
+    ditto_tensor spec = { .dtype = DITTO_F64 };
+    assert_ok(ditto_variable_create(s, &spec, NULL, &variable));
+    ditto_status status = ditto_variable_update(variable, copy_fails, NULL, NULL, 0, NULL, NULL);
+    assert_ok(ditto_variable_destroy(variable)); /* does not fail, so it leaves the record alone */
+    return status;
+}
+
+static ditto_status merge(ditto_strategy *s, ditto_value *const *arguments, uint32_t count, void *user,
+                          ditto_value **result)
+{
+    (void)arguments, (void)count, (void)user, (void)result;
+    return ditto_strategy_run(s, nothing, NULL) == DITTO_OK ? DITTO_ERR_IO : DITTO_ERR_USER;
+}
+static ditto_status merges(ditto_replica *self, void *user)
+{
+    (void)user;
+    return ditto_merge_call(self, merge, NULL, NULL, 0, NULL);
+}
+static ditto_status merge_fails(ditto_strategy *s)
+{
+    return ditto_strategy_run_values(s, merges, NULL, NULL, NULL, NULL);
+}
+
+static ditto_status merge_runs(ditto_strategy *s, ditto_value *const *arguments, uint32_t count, void *user,
+                               ditto_value **result)
+{
+    (void)arguments, (void)count, (void)user, (void)result;
+    return ditto_strategy_run(s, calls_and_fails, NULL);
+}
+static ditto_status merges_and_runs(ditto_replica *self, void *user)
+{
+    (void)user;
+    return ditto_merge_call(self, merge_runs, NULL, NULL, 0, NULL);
+}
+static ditto_status run_in_merge_fails(ditto_strategy *s)
+{
+    return ditto_strategy_run_values(s, merges_and_runs, NULL, NULL, NULL, NULL);
+}
+
+static ditto_status combine(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    (void)out, (void)left, (void)right, (void)count, (void)user;
+    return DITTO_ERR_IO;
+}
+static ditto_status combines(ditto_replica *self, void *user)
+{
+    double x = 1;
+    (void)user;
+    return ditto_all_reduce_with(self, &x, &x, 1, sizeof x, combine, NULL, NULL);
+}
+static ditto_status combine_fails(ditto_strategy *s)
+{
+    return ditto_strategy_run(s, combines, NULL);
+}
+
+static ditto_status on_device(uint32_t device, void *user)
+{
+    (void)device, (void)user;
+    return DITTO_ERR_IO;
+}
+static ditto_status gives_to_device(ditto_replica *self, void *user)
+{
+    (void)user;
+    DITTO_TRY(ditto_on_logical_device(self, 0, on_device, NULL));
+    return ditto_join(self);
+}
+static ditto_status device_fails(ditto_strategy *s)
+{
+    return ditto_strategy_run(s, gives_to_device, NULL);
+}
+
+/* In a producer's thread, where the user's function has called something before it failed. */
+static ditto_status map(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    (void)in, (void)out, (void)random, (void)user;
+    ditto_status status = ditto_limits_read(NULL);
+    return status != DITTO_OK ? status : DITTO_ERR_IO;
+}
+static ditto_iterator *iterate_over_failing_rows(ditto_strategy *s)
+{
+    ditto_iterator *made;
+    ditto_map_options o = DITTO_MAP_OPTIONS_INIT;
+    ditto_dataset *numbers, *mapped;
+    assert_ok(ditto_dataset_from_range(0, 12, 1, &numbers));
+    assert_ok(ditto_dataset_map(numbers, map, NULL, &o, &mapped));
+    assert_ok(ditto_dataset_batch(mapped, 6, 0, &dataset));
+    ditto_dataset_destroy(numbers);
+    ditto_dataset_destroy(mapped);
+    assert_ok(ditto_strategy_iterate(s, dataset, NULL, &made));
+    return made;
+}
+static ditto_status end_iterating(ditto_iterator *it, ditto_status status)
+{
+    assert_ok(ditto_iterator_destroy(it));
+    ditto_dataset_destroy(dataset);
+    return status;
+}
+static ditto_status iterator_next_fails(ditto_strategy *s)
+{
+    ditto_iterator *it = iterate_over_failing_rows(s);
+    return end_iterating(it, ditto_iterator_next(it, &value));
+}
+static ditto_status iterator_save_fails(ditto_strategy *s)
+{
+    ditto_iterator *it = iterate_over_failing_rows(s);
+    void *state;
+    size_t bytes;
+    ditto_status status = ditto_iterator_next(it, &value);
+    if (status < 0)
+        status = ditto_iterator_save(it, &state, &bytes);
+    return end_iterating(it, status);
+}
+static ditto_status step(ditto_replica *self, const ditto_batch *batch, void *user)
+{
+    (void)self, (void)batch, (void)user;
+    return DITTO_OK;
+}
+static ditto_status run_steps_fails(ditto_strategy *s)
+{
+    ditto_iterator *it = iterate_over_failing_rows(s);
+    return end_iterating(it, ditto_strategy_run_steps(s, it, 2, step, NULL, NULL, NULL, NULL));
+}
+static ditto_status takes(ditto_replica *self, void *it)
+{
+    ditto_batch batch;
+    return ditto_next(self, it, &batch);
+}
+static ditto_status next_fails(ditto_strategy *s)
+{
+    ditto_iterator *it = iterate_over_failing_rows(s);
+    return end_iterating(it, ditto_strategy_run(s, takes, it));
+}
+
+static ditto_status fold(const ditto_tensor *row, void *sum)
+{
+    ditto_limits limits;
+    (void)row, (void)sum;
+    DITTO_TRY(ditto_limits_read(&limits));
+    return DITTO_ERR_IO;
+}
+static ditto_status reduce_fails(ditto_strategy *s)
+{
+    (void)s;
+    assert_ok(ditto_dataset_from_range(0, 12, 1, &dataset));
+    ditto_status status = ditto_dataset_reduce(dataset, fold, NULL, 0);
+    ditto_dataset_destroy(dataset);
+    return status;
+}
+
+static ditto_status replica_info_fails(ditto_strategy *s)
+{
+    ditto_replica_info info;
+    return ditto_strategy_replica_info(s, 3, &info);
+}
+
+static const struct {
+    const char *function;
+    ditto_status (*fails)(ditto_strategy *s);
+    int32_t replica; /* -2: any */
+} deep[] = {
+    { "ditto_strategy_run", run_fails, 2 },
+    { "ditto_strategy_run_values", run_values_fails, 2 },
+    { "ditto_all_reduce", all_reduce_fails, 2 },
+    { "ditto_all_gather_tensor", gather_fails, -2 },
+    { "ditto_fail", fail_fails, 1 },
+    { "ditto_variable_create", create_fails, -2 },
+    { "ditto_variable_create", create_too_large_fails, -2 },
+    { "ditto_create_variable", create_in_run_fails, -2 },
+    { "ditto_strategy_value_from_function", value_fails, -2 },
+    { "ditto_variable_update", update_fails, -2 },
+    { "ditto_merge_call", merge_fails, 0 },
+    { "ditto_strategy_run", run_in_merge_fails, 2 },
+    { "ditto_all_reduce_with", combine_fails, -2 },
+    { "ditto_on_logical_device", device_fails, -2 },
+    { "ditto_iterator_next", iterator_next_fails, -2 },
+    { "ditto_iterator_save", iterator_save_fails, -2 },
+    { "ditto_strategy_run_steps", run_steps_fails, -2 },
+    { "ditto_next", next_fails, -2 },
+    { "ditto_dataset_reduce", reduce_fails, -2 },
+    { "ditto_strategy_replica_info", replica_info_fails, -2 },
+};
+
+static void fail_deeply(ditto_caller caller)
+{
+    ditto_strategy_options o = DITTO_STRATEGY_OPTIONS_INIT;
+    char wrong[4000] = "";
+    o.caller = caller;
+    ditto_strategy *s = make_strategy(3, &o);
+    for (size_t i = 0; i < sizeof deep / sizeof deep[0]; i++) {
+        forget("");
+        ditto_status status = deep[i].fails(s);
+        const ditto_error *error = ditto_last_error();
+        if (status >= 0 || strcmp(error->function, deep[i].function) != 0 ||
+            (deep[i].replica != -2 && deep[i].replica != error->replica))
+            snprintf(wrong + strlen(wrong), sizeof wrong - strlen(wrong), "%s, not %s (entry %zu, %s, replica %d); ",
+                     error->function, deep[i].function, i, ditto_status_name(status), (int)error->replica);
+    }
+    assert_string_equal(wrong, "");
+    assert_ok(ditto_strategy_destroy(s));
+}
+static void failures_on_replicas_and_other_threads_name_the_function_too(void **state)
+{
+    (void)state;
+    fail_deeply(DITTO_CALLER_DEFAULT);
+}
+static void so_they_do_where_the_caller_waits(void **state)
+{
+    (void)state;
+    fail_deeply(DITTO_CALLER_WAITS);
+}
+
+/* -- nothing is left out above -- */
+
+static void add_function(const char *at, char *missing, size_t size)
+{
+    size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz_0123456789");
+    for (size_t i = 0; i < CALLS_LENGTH; i++)
+        /* ditto_queue_destroy fails when a thread sleeps in the queue: tests/input/queue/test_queue.c */
+        if (strncmp("ditto_queue_destroy", at, length) == 0 ||
+            (strlen(calls[i].name) == length && strncmp(calls[i].name, at, length) == 0))
+            return;
+    snprintf(missing + strlen(missing), size - strlen(missing), " %.*s", (int)length, at);
+}
+
+static void list_untried(const char *path, char *missing, size_t size)
+{
+    char *text = calloc(1, 1 << 18);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, (1 << 18) - 1, file) > 0);
+    fclose(file);
+    for (char *at = text; (at = strstr(at, "\nDITTO_API ")) != NULL;) {
+        at += strlen("\nDITTO_API ");
+        if (strncmp(at, "DITTO_NODISCARD ", 16) == 0)
+            at += 16;
+        if (strncmp(at, "ditto_status", 12) == 0 && strchr(" \n", at[12]) != NULL)
+            add_function(at + 13, missing, size);
+    }
+    free(text);
+}
+
+static void every_function_that_returns_a_status_is_tried_here(void **state)
+{
+    char missing[4000] = "";
+    struct dirent *entry;
+    DIR *folder = opendir("include/ditto");
+    (void)state;
+    assert_non_null(folder);
+    while ((entry = readdir(folder)) != NULL) {
+        char path[300];
+        snprintf(path, sizeof path, "include/ditto/%s", entry->d_name);
+        /* checkpoints are of another library: tests/semantics/test_checkpoint.c */
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, "checkpoint.h") != 0)
+            list_untried(path, missing, sizeof missing);
+    }
+    closedir(folder);
+    assert_string_equal(missing, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_error_names_the_function_that_was_called),
+        cmocka_unit_test(so_it_does_on_replicas),
+        cmocka_unit_test(failures_on_replicas_and_other_threads_name_the_function_too),
+        cmocka_unit_test(so_they_do_where_the_caller_waits),
+        cmocka_unit_test(every_function_that_returns_a_status_is_tried_here),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+/* tests/input/distribute/step_model.c - see step_model.h. It is written for being read beside the rules, not for speed; nothing of
+ * the library is used. */
+#include "input/distribute/step_model.h"
+
+#include <string.h>
+
+/* 9.1: floor(G / N) rows, the first G mod N replicas one more. */
+static uint64_t size_at(const struct steps *s, uint64_t place)
+{
+    return s->global / s->replicas + (place % s->replicas < s->global % s->replicas);
+}
+
+/* 9.2 and 9.3: `rows` rows for replicas first .. first + count - 1 whose full sizes are these, from number
+ * `at` of the input on. */
+static void share_out(struct steps *s, uint32_t replica, uint32_t count, const uint64_t *full, uint64_t rows,
+                      uint64_t at)
+{
+    uint64_t all = 0, left = rows;
+    for (uint32_t j = 0; j < count; j++)
+        all += full[j];
+    for (uint32_t j = 0; j < count; j++) {
+        uint64_t own = full[j] < left ? full[j] : left;
+        if (s->last == LAST_EVEN && rows < all)
+            own = rows / count + (j < rows % count);
+        s->first[replica + j] = at + rows - left;
+        s->count[replica + j] = own;
+        left -= own;
+    }
+}
+
+/* One order of rows: the rules of one pipeline that serves all replicas, whatever W is (9.6). */
+static bool next_of_shared(struct steps *s)
+{
+    uint64_t full[MOST_REPLICAS], left = s->length[0] - s->given[0], rows = left < s->global ? left : s->global;
+    bool partial = rows < s->global;
+    if (rows == 0 || (partial && (s->last == LAST_STATIC || s->last == LAST_DROPPED)))
+        return false;
+    for (uint32_t r = 0; r < s->replicas; r++)
+        full[r] = size_at(s, r);
+    share_out(s, 0, s->replicas, full, rows, s->given[0]);
+    s->given[0] += rows;
+    return true;
+}
+
+/* An order of rows for each pipeline: pipeline w rotates the list of the sizes by w * R, and by R more in
+ * each step (9.1). */
+static bool next_of_own(struct steps *s)
+{
+    uint32_t each = s->replicas / s->pipelines;
+    uint64_t full[MOST_REPLICAS], want[MOST_REPLICAS] = { 0 };
+    bool any = false, all = true;
+    for (uint32_t w = 0; w < s->pipelines; w++) {
+        uint64_t left = s->length[w] - s->given[w];
+        for (uint32_t j = 0; j < each; j++) {
+            full[w * each + j] = size_at(s, ((uint64_t)w + s->step) * each + j);
+            want[w] += full[w * each + j];
+        }
+        any |= left > 0; /* 9.4: in this step, or in a later one */
+        all &= left >= want[w];
+    }
+    if (s->last == LAST_STATIC ? !all : !any)
+        return false;
+    for (uint32_t w = 0; w < s->pipelines; w++) {
+        uint64_t left = s->length[w] - s->given[w], rows = left < want[w] ? left : want[w];
+        share_out(s, w * each, each, full + w * each, rows, s->given[w]);
+        s->given[w] += rows;
+    }
+    return true;
+}
+
+/* 9.2, 9.4: what is no whole batch at the end of each input is dropped, and nothing elsewhere. */
+static void drop_remainders(struct steps *s)
+{
+    for (uint32_t w = 0; w < s->pipelines; w++)
+        s->length[w] -= s->length[w] % s->global;
+}
+
+void begin_steps(struct steps *s)
+{
+    s->step = UINT64_MAX;
+    memset(s->given, 0, sizeof s->given);
+    if (s->last == LAST_DROPPED)
+        drop_remainders(s);
+}
+
+bool next_step(struct steps *s)
+{
+    s->step++;
+    return s->shared ? next_of_shared(s) : next_of_own(s);
+}

@@ -1,0 +1,502 @@
+/* tests/input/distribute/test_failing_rows.c - what each replica gets when a row can't be had: which batches, and
+ * then which error. It is worked out from the rules (9.6, 9.8 and 9.10 of docs/semantics.md), and is the
+ * same for any number of pipelines, of producers, of batches in a queue, and in any order of the threads. */
+#include "input/written_rows.h"
+#include "input/distribute/step_model.h"
+
+#include <pthread.h>
+#include <time.h>
+
+enum { MOST_BATCHES = 64, MOST_OF_ALL = 64, SERVED = 4 };
+
+static void rest_us(long us)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
+}
+
+/* -- where a row fails -- */
+
+/* What chooses rows fails for all pipelines that share them. What fills batches fails for the one pipeline
+ * that delivers the row. */
+enum where { IN_MAP, IN_FIELD, IN_FILTER, IN_GENERATOR, PLACES };
+
+static bool is_chosen(enum where where)
+{
+    return where == IN_FILTER || where == IN_GENERATOR;
+}
+
+/* Slow where it fails, so that other producers and pipelines are ahead by then. */
+static ditto_status fail_slowly(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *row)
+{
+    (void)random;
+    *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
+    if (*(const int64_t *)in[0].data != *(const int64_t *)row)
+        return DITTO_OK;
+    rest_us(500);
+    return DITTO_ERR_CORRUPT;
+}
+
+static ditto_status refuse_row(const ditto_tensor *in, int *keep, void *row)
+{
+    *keep = 1;
+    return *(const int64_t *)in[0].data == *(const int64_t *)row ? DITTO_ERR_CORRUPT : DITTO_OK;
+}
+
+static ditto_status open_count(void *row, uint64_t pass, void **position)
+{
+    (void)row;
+    (void)pass;
+    *position = calloc(1, sizeof(int64_t));
+    return *position != NULL ? DITTO_OK : DITTO_ERR_NO_MEMORY;
+}
+static ditto_status count_to_failure(void *row, void *position, const ditto_tensor *out)
+{
+    int64_t *at = position;
+    if (*at == *(const int64_t *)row)
+        return DITTO_ERR_CORRUPT;
+    *(int64_t *)out[0].data = (*at)++;
+    return DITTO_OK;
+}
+static void close_count(void *row, void *position)
+{
+    (void)row;
+    free(position);
+}
+
+static ditto_dataset *make_generator(int64_t *row)
+{
+    ditto_generator g = DITTO_GENERATOR_INIT;
+    ditto_dataset *d;
+    g.user = row;
+    g.open = open_count;
+    g.next = count_to_failure;
+    g.close = close_count;
+    assert_ok(ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, &d));
+    return d;
+}
+
+static char *write_fields(int64_t length, int64_t row)
+{
+    char text[16 * MOST_OF_ALL] = "";
+    for (int64_t i = 0; i < length; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), i == row ? "what\n" : "%lld\n", (long long)i);
+    return temporary_file(text);
+}
+
+static ditto_dataset *make_fields(char *name)
+{
+    ditto_csv_component component = { .count = 1, .dtype = DITTO_I64 };
+    ditto_dataset *d;
+    assert_ok(ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ name }, 1, 0 }, &component, 1, NULL, &d));
+    return d;
+}
+
+/* Gives up the input's handle. */
+static ditto_dataset *failing(ditto_dataset *input, enum where where, int64_t *row)
+{
+    ditto_dataset *d;
+    assert_ok(where == IN_MAP ? ditto_dataset_map(input, fail_slowly, row, NULL, &d)
+                              : ditto_dataset_filter(input, refuse_row, row, &d));
+    ditto_dataset_destroy(input);
+    return d;
+}
+
+/* -- what every replica gets -- */
+
+struct batches {
+    uint64_t count, size[MOST_BATCHES], rows;
+    int64_t row[MOST_OF_ALL];
+    ditto_status end;
+    char message[512];
+};
+struct got {
+    ditto_iterator *iterator;
+    uint32_t slow; /* this replica computes for a while */
+    struct batches replica[SERVED];
+    struct report report;
+};
+
+static ditto_status take_all(ditto_replica *self, void *argument)
+{
+    struct got *g = argument;
+    uint32_t id = ditto_replica_id(self);
+    struct batches *own = &g->replica[id];
+    ditto_batch b;
+    while ((own->end = ditto_next(self, g->iterator, &b)) == DITTO_OK) {
+        EXPECT(&g->report, own->count < MOST_BATCHES && own->rows + b.rows <= MOST_OF_ALL && b.step == own->count);
+        memcpy(own->row + own->rows, b.component[0].data, b.rows * sizeof(int64_t));
+        own->size[own->count++] = b.rows;
+        own->rows += b.rows;
+        if (id == g->slow)
+            rest_us(50);
+    }
+    if (own->end < 0)
+        snprintf(own->message, sizeof own->message, "%s", ditto_last_error()->message);
+    EXPECT(&g->report, ditto_next(self, g->iterator, &b) == own->end); /* again and again, the same one */
+    EXPECT(&g->report, own->end >= 0 || strcmp(own->message, ditto_last_error()->message) == 0);
+    return DITTO_OK;
+}
+
+static void give(struct batches *to, int64_t first, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        to->row[to->rows++] = first + (int64_t)i;
+    to->size[to->count++] = count;
+}
+
+/* The batch of `count` rows from `first` on, of which row `bad` can't be had. */
+static void give_up_to(struct batches *to, int64_t first, uint64_t count, int64_t bad, bool is_static)
+{
+    bool fails = bad >= first && bad < first + (int64_t)count;
+    to->end = fails ? DITTO_ERR_CORRUPT : DITTO_OK;
+    if (!fails)
+        give(to, first, count);
+    else if (!is_static && bad > first)
+        give(to, first, (uint64_t)(bad - first));
+}
+
+static void compare(const char *what, const struct got *found, const struct batches *expected, uint32_t replicas)
+{
+    const char *message = NULL;
+    for (uint32_t r = 0; r < replicas; r++) {
+        const struct batches *f = &found->replica[r], *e = &expected[r];
+        bool same = f->count == e->count && f->rows == e->rows && f->end == e->end &&
+                    memcmp(f->size, e->size, e->count * sizeof e->size[0]) == 0 &&
+                    memcmp(f->row, e->row, e->rows * sizeof e->row[0]) == 0;
+        if (!same)
+            fail_msg(
+                "%s: replica %u got %llu rows in %llu batches, then %s; expected %llu rows in %llu batches, then %s",
+                what, r, (unsigned long long)f->rows, (unsigned long long)f->count, ditto_status_name(f->end),
+                (unsigned long long)e->rows, (unsigned long long)e->count, ditto_status_name(e->end));
+        if (f->end < 0 && message != NULL)
+            assert_string_equal(f->message, message); /* the first error in the order of rows, for all */
+        if (f->end < 0)
+            message = f->message;
+    }
+}
+
+static ditto_input_options options_of(const struct steps *s, uint32_t producers, uint64_t number)
+{
+    static const uint32_t buffer[] = { DITTO_NO_PREFETCH, 1, 2, 8 };
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    options.global_batch = s->last == LAST_DROPPED ? 0 : s->global;
+    options.pipelines = s->pipelines;
+    options.partial = s->last == LAST_EVEN ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_DEFAULT;
+    options.flags = s->last == LAST_STATIC ? DITTO_INPUT_STATIC : 0;
+    options.producers = producers;
+    options.buffer = buffer[number % 4];
+    return options;
+}
+
+static void take_and_compare(ditto_strategy *strategy, const struct steps *s, ditto_dataset *d,
+                             const ditto_input_options *options, const struct batches *expected, const char *what)
+{
+    static struct got found;
+    memset(&found, 0, sizeof found);
+    found.slow = (uint32_t)(s->global % (s->replicas + 1));
+    assert_ok(ditto_strategy_iterate(strategy, d, options, &found.iterator));
+    run_all(strategy, take_all, &found, &found.report);
+    compare(what, &found, expected, s->replicas);
+    assert_ok(ditto_iterator_destroy(found.iterator));
+}
+
+/* -- pipelines that share rows -- */
+
+/* The rules of one pipeline that serves all replicas: batches in the order of steps and replicas, up to
+ * the row. */
+static void expect_shared(const struct steps *asked, enum where where, int64_t row, struct batches *expected)
+{
+    struct steps s = *asked;
+    ditto_status end = is_chosen(where) ? DITTO_ERR_CORRUPT : DITTO_END_OF_INPUT;
+    if (is_chosen(where)) { /* in front of an error a short step is delivered, except with static shapes */
+        s.length[0] = (uint64_t)row;
+        s.last = s.last == LAST_DROPPED ? LAST_FILLED : s.last;
+    }
+    memset(expected, 0, SERVED * sizeof *expected);
+    begin_steps(&s);
+    for (bool failed = false; !failed && next_step(&s);)
+        for (uint32_t r = 0; r < s.replicas && !failed; r++) {
+            give_up_to(&expected[r], (int64_t)s.first[r], s.count[r], is_chosen(where) ? -1 : row,
+                       s.last == LAST_STATIC);
+            failed = expected[r].end < 0;
+            end = failed ? expected[r].end : end;
+        }
+    for (uint32_t r = 0; r < s.replicas; r++)
+        expected[r].end = end;
+}
+
+static void try_shared(ditto_strategy *strategy, const struct steps *s, enum where where, int64_t row,
+                       uint32_t producers, uint64_t number)
+{
+    struct batches expected[SERVED];
+    char what[200], *name = where == IN_FIELD ? write_fields((int64_t)s->length[0], row) : NULL;
+    ditto_input_options options = options_of(s, producers, number);
+    options.shard = s->pipelines > 1 ? DITTO_SHARD_DATA : DITTO_SHARD_DEFAULT;
+    ditto_dataset *d = where == IN_FIELD       ? make_fields(name)
+                       : where == IN_GENERATOR ? make_generator(&row)
+                                               : failing(range(0, (int64_t)s->length[0]), where, &row);
+    if (s->last == LAST_DROPPED)
+        d = then(d, whole_batches_of, s->global);
+    snprintf(what, sizeof what,
+             "row %lld of %llu fails in %d, G = %llu, N = %u, W = %u, last %d, %u producers, buffer %u", (long long)row,
+             (unsigned long long)s->length[0], (int)where, (unsigned long long)s->global, s->replicas, s->pipelines,
+             (int)s->last, producers, options.buffer);
+    expect_shared(s, where, row, expected);
+    take_and_compare(strategy, s, d, &options, expected, what);
+    ditto_dataset_destroy(d);
+    if (name != NULL)
+        forget_file(name);
+}
+
+/* Every row, for all ways to share out the last step, and any number of pipelines and producers. */
+static void rows_and_errors_do_not_depend_on_the_number_of_pipelines(enum where where)
+{
+    static const uint64_t global[] = { 1, 2, 3, 4, 7, 8 };
+    uint64_t random = test_seed(961 + (uint64_t)where);
+    int64_t every = test_trials(5) < 5 ? 5 : 1, length = 19;
+    for (uint32_t replicas = 2; replicas <= SERVED; replicas += 2) {
+        ditto_strategy *strategy = make_strategy(replicas, NULL);
+        for (uint32_t pipelines = 1; pipelines <= replicas; pipelines *= 2)
+            for (uint32_t producers = 1; producers <= 3; producers++)
+                for (int last = 0; last < LAST_STEPS; last++)
+                    for (int64_t row = (int64_t)(test_random(&random) % (uint64_t)every); row < length; row += every) {
+                        struct steps s = { .global = global[test_random(&random) % 6],
+                                           .replicas = replicas,
+                                           .pipelines = pipelines,
+                                           .shared = true,
+                                           .last = (enum last_step)last,
+                                           .length = { (uint64_t)length } };
+                        try_shared(strategy, &s, where, row, producers, test_random(&random));
+                    }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+static void rule_9_6_a_map_that_fails_ends_all_pipelines_at_its_row(void **state)
+{
+    (void)state;
+    rows_and_errors_do_not_depend_on_the_number_of_pipelines(IN_MAP);
+}
+static void rule_9_6_a_field_that_is_no_number_ends_all_pipelines_at_its_row(void **state)
+{
+    (void)state;
+    rows_and_errors_do_not_depend_on_the_number_of_pipelines(IN_FIELD);
+}
+static void rule_9_6_a_filter_that_fails_ends_all_pipelines_at_its_row(void **state)
+{
+    (void)state;
+    rows_and_errors_do_not_depend_on_the_number_of_pipelines(IN_FILTER);
+}
+static void rule_9_6_a_generator_that_fails_ends_all_pipelines_at_its_row(void **state)
+{
+    (void)state;
+    rows_and_errors_do_not_depend_on_the_number_of_pipelines(IN_GENERATOR);
+}
+
+/* -- pipelines that read different rows -- */
+
+/* Pipeline w's rows are 1000 w + i, and one of them fails. */
+struct of_files {
+    struct steps steps;
+    enum where where;
+    uint32_t pipeline;
+    int64_t row; /* in its file */
+};
+
+/* Rows of a full step of the model's pipeline w. */
+static uint64_t full_step(const struct steps *s, uint32_t w)
+{
+    uint64_t each = s->replicas / s->pipelines, first = (w + s->step) * each, rows = 0;
+    for (uint64_t place = first; place < first + each; place++)
+        rows += s->global / s->replicas + (place % s->replicas < s->global % s->replicas);
+    return rows;
+}
+
+/* Whether a pipeline, in the step that the model has come to, has rows of its own for this step, or none now
+ * and some later (G < N). `before` is how many it had given before. */
+static bool has_own(const struct steps *s, uint32_t w, uint64_t before)
+{
+    return full_step(s, w) == 0 ? before < s->length[w] : s->given[w] > before;
+}
+
+/* With static shapes the pass ends for all behind the row. Else a pipeline goes on with rows of its own,
+ * and gets the error in the place of the first batch of no rows, or of the end, that comes behind the
+ * error. */
+static void expect_own(const struct of_files *o, struct batches *expected)
+{
+    struct steps s = o->steps;
+    uint32_t each = s.replicas / s.pipelines;
+    bool is_static = s.last == LAST_STATIC, failed = false;
+    if (is_chosen(o->where))
+        s.length[o->pipeline] = (uint64_t)o->row;
+    memset(expected, 0, SERVED * sizeof *expected);
+    begin_steps(&s);
+    for (;;) {
+        uint64_t before[MOST_REPLICAS];
+        memcpy(before, s.given, sizeof before);
+        bool exists = next_step(&s), lacks = is_chosen(o->where) && before[o->pipeline] == s.length[o->pipeline];
+        failed |= lacks && !exists && !is_static;
+        if (!exists)
+            break;
+        for (uint32_t r = 0; r < s.replicas; r++) {
+            uint32_t w = r / each;
+            failed |= lacks && w == o->pipeline && !is_static; /* the step for which it has no row any more */
+            int64_t bad = w == o->pipeline && !is_chosen(o->where) ? o->row : -1;
+            struct batches *own = &expected[r];
+            bool behind = failed && (is_static || w == o->pipeline || !has_own(&s, w, before[w]));
+            if (own->end != DITTO_OK || behind) {
+                own->end = DITTO_ERR_CORRUPT;
+                continue;
+            }
+            uint64_t at = own->rows;
+            give_up_to(own, (int64_t)s.first[r], s.count[r], bad, is_static);
+            for (; at < own->rows; at++)
+                own->row[at] += 1000 * (int64_t)w;
+            failed |= own->end < 0;
+        }
+    }
+    if (is_chosen(o->where) && is_static) /* whether that pipeline is one for which the pass has ended */
+        failed = s.length[o->pipeline] - s.given[o->pipeline] < full_step(&s, o->pipeline);
+    for (uint32_t r = 0; r < s.replicas; r++)
+        expected[r].end = failed ? DITTO_ERR_CORRUPT : DITTO_END_OF_INPUT;
+}
+
+static void try_own(ditto_strategy *strategy, const struct of_files *o, uint32_t producers, uint64_t number)
+{
+    const struct steps *s = &o->steps;
+    struct batches expected[SERVED];
+    int64_t bad = 1000 * (int64_t)o->pipeline + o->row;
+    ditto_input_options options = options_of(s, producers, number);
+    char *name[SERVED], what[200];
+    ditto_dataset *d;
+    for (uint32_t w = 0; w < s->pipelines; w++) {
+        int64_t row[MOST_OF_ALL];
+        for (uint64_t i = 0; i < s->length[w]; i++)
+            row[i] = 1000 * (int64_t)w + (int64_t)i;
+        name[w] = temporary_bytes((const char *)row, s->length[w] * sizeof row[0]);
+    }
+    assert_ok(ditto_dataset_from_fixed(&(ditto_files){ (const char *const *)name, s->pipelines, 0 },
+                                       &(ditto_tensor){ .dtype = DITTO_I64 }, 1, NULL, &d));
+    d = failing(d, o->where, &bad);
+    options.shard = DITTO_SHARD_FILE;
+    snprintf(what, sizeof what,
+             "row %lld of pipeline %u (%llu) fails in %d, G = %llu, N = %u, W = %u, last %d, %u producers",
+             (long long)o->row, o->pipeline, (unsigned long long)s->length[o->pipeline], (int)o->where,
+             (unsigned long long)s->global, s->replicas, s->pipelines, (int)s->last, producers);
+    expect_own(o, expected);
+    take_and_compare(strategy, s, d, &options, expected, what);
+    ditto_dataset_destroy(d);
+    for (uint32_t w = 0; w < s->pipelines; w++)
+        forget_file(name[w]);
+}
+
+static void rule_9_10_no_pipeline_over_files_ends_as_if_there_were_no_error(void **state)
+{
+    uint64_t random = test_seed(962);
+    ditto_strategy *strategy = make_strategy(SERVED, NULL);
+    (void)state;
+    for (int trial = test_trials(600); trial > 0; trial--) {
+        struct of_files o = { .steps = { .global = 1 + test_random(&random) % 9,
+                                         .replicas = SERVED,
+                                         .pipelines = test_random(&random) % 2 ? 2 : 4,
+                                         .last = (enum last_step)(test_random(&random) % LAST_DROPPED) },
+                              .where = test_random(&random) % 2 ? IN_MAP : IN_FILTER };
+        for (uint32_t w = 0; w < o.steps.pipelines; w++)
+            o.steps.length[w] = 1 + test_random(&random) % 15;
+        o.pipeline = (uint32_t)(test_random(&random) % o.steps.pipelines);
+        o.row = (int64_t)(test_random(&random) % o.steps.length[o.pipeline]);
+        try_own(strategy, &o, 1 + (uint32_t)(trial % 3), test_random(&random));
+    }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* -- what ends the waiting for another pipeline's batches -- */
+
+struct waiting {
+    ditto_iterator *iterator;
+    ditto_status run;           /* as which the run ends, and so what replica 0 does after its first batch */
+    ditto_status got;           /* what replica 1 gets at last */
+    _Atomic ditto_status other; /* what it got */
+};
+
+/* Replica 0 takes one batch, replica 1 all that it can get. */
+static ditto_status wait_for_other(ditto_replica *self, void *argument)
+{
+    struct waiting *w = argument;
+    ditto_batch b;
+    ditto_status status;
+    if (ditto_replica_id(self) == 0) {
+        DITTO_TRY(ditto_next(self, w->iterator, &b));
+        for (int ms = 0; w->run == DITTO_ERR_TIMED_OUT && w->other == DITTO_OK && ms < 60000; ms++)
+            rest_us(900);
+        return w->run == DITTO_ERR_USER ? ditto_fail(self, 1, "enough") : DITTO_OK;
+    }
+    while ((status = ditto_next(self, w->iterator, &b)) == DITTO_OK)
+        ;
+    w->other = status;
+    return status;
+}
+
+/* A child, because what it shows is that nobody waits for ever. */
+static int wait_in_child(void *argument)
+{
+    const struct waiting *asked = argument;
+    for (uint32_t producers = 1; producers <= 2; producers++) {
+        ditto_strategy_options so = DITTO_STRATEGY_OPTIONS_INIT;
+        ditto_input_options io = DITTO_INPUT_OPTIONS_INIT;
+        struct waiting w = *asked;
+        ditto_strategy *s;
+        ditto_dataset *d;
+        so.replicas = 2;
+        so.placement_flags = DITTO_PLACEMENT_SHARE;
+        so.timeout_ms = w.run == DITTO_ERR_TIMED_OUT ? 300 : 0;
+        io.global_batch = 2;
+        io.pipelines = 2;
+        io.producers = producers;
+        REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &so, &s) == DITTO_OK);
+        REQUIRE(ditto_dataset_from_range(0, 1000000000, 1, &d) == DITTO_OK);
+        REQUIRE(ditto_strategy_iterate(s, d, &io, &w.iterator) == DITTO_OK);
+        ditto_status status = ditto_strategy_run(s, wait_for_other, &w);
+        REQUIRE(status == w.run);
+        REQUIRE(w.run != DITTO_ERR_DIVERGED || strstr(ditto_last_error()->message, "replica 0 has returned") != NULL);
+        REQUIRE(w.other == w.got);
+        REQUIRE(ditto_iterator_destroy(w.iterator) == DITTO_OK);
+        ditto_dataset_destroy(d);
+        REQUIRE(ditto_strategy_destroy(s) == DITTO_OK);
+    }
+    return 0;
+}
+
+static void rule_9_9_a_replica_that_has_left_is_named_to_other_pipelines(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        in_child(wait_in_child, &(struct waiting){ .run = DITTO_ERR_DIVERGED, .got = DITTO_ERR_DIVERGED }, 60), 0);
+}
+static void waiting_for_another_pipeline_ends_with_the_timeout(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        in_child(wait_in_child, &(struct waiting){ .run = DITTO_ERR_TIMED_OUT, .got = DITTO_ERR_TIMED_OUT }, 60), 0);
+}
+static void waiting_for_another_pipeline_ends_with_the_run(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        in_child(wait_in_child, &(struct waiting){ .run = DITTO_ERR_USER, .got = DITTO_ERR_PEER_STOPPED }, 60), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_9_6_a_map_that_fails_ends_all_pipelines_at_its_row),
+        cmocka_unit_test(rule_9_6_a_field_that_is_no_number_ends_all_pipelines_at_its_row),
+        cmocka_unit_test(rule_9_6_a_filter_that_fails_ends_all_pipelines_at_its_row),
+        cmocka_unit_test(rule_9_6_a_generator_that_fails_ends_all_pipelines_at_its_row),
+        cmocka_unit_test(rule_9_10_no_pipeline_over_files_ends_as_if_there_were_no_error),
+        cmocka_unit_test(rule_9_9_a_replica_that_has_left_is_named_to_other_pipelines),
+        cmocka_unit_test(waiting_for_another_pipeline_ends_with_the_timeout),
+        cmocka_unit_test(waiting_for_another_pipeline_ends_with_the_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

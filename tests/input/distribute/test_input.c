@@ -1,0 +1,682 @@
+/* tests/input/distribute/test_input.c - the claims of dataset.h and distribute.h, and semantics.md section 9, rules 1 to 5 and 10. */
+#include "input/written_rows.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/stat.h>
+
+#include "input/distribute/rebatch.h"
+#include "input/queue/ring.h"
+#include "replicas/replicas.h"
+
+/* -- pure -- */
+
+static uint64_t share(uint64_t rows, uint64_t g, uint32_t n, uint32_t r, bool even)
+{
+    struct dti_cut cut = { .global = g, .pipelines = 1, .replicas = n, .even = even };
+    return dti_cut_before(&cut, 0, rows, r + 1) - dti_cut_before(&cut, 0, rows, r);
+}
+
+static void rule_9_1_sizes_add_up_and_differ_by_one_at_most(void **state)
+{
+    (void)state;
+    for (uint64_t g = 1; g < 70; g++)
+        for (uint32_t n = 1; n < 20; n++) {
+            uint64_t sum = 0;
+            for (uint32_t r = 0; r < n; r++) {
+                uint64_t size = dti_rebatch_full(g, n, r);
+                assert_true(size == g / n || size == g / n + 1);
+                assert_true(r == 0 || size <= dti_rebatch_full(g, n, r - 1));
+                sum += size;
+            }
+            assert_int_equal(sum, g);
+        }
+}
+
+static void rule_9_3_a_partial_step_fills_replica_0_first_or_is_even(void **state)
+{
+    (void)state;
+    assert_int_equal(share(6, 8, 2, 0, false), 4);
+    assert_int_equal(share(6, 8, 2, 1, false), 2);
+    assert_int_equal(share(6, 8, 2, 0, true), 3);
+    assert_int_equal(share(6, 8, 2, 1, true), 3);
+    for (uint64_t g = 1; g < 40; g++)
+        for (uint64_t rows = 0; rows <= g; rows++)
+            for (uint32_t n = 1; n < 12; n++)
+                for (int even = 0; even < 2; even++) {
+                    uint64_t sum = 0;
+                    for (uint32_t r = 0; r < n; r++) {
+                        uint64_t own = share(rows, g, n, r, even);
+                        assert_true(own <= dti_rebatch_full(g, n, r) || even);
+                        assert_true(own <= dti_rebatch_full(g, n, 0)); /* fits the slot */
+                        sum += own;
+                    }
+                    assert_int_equal(sum, rows);
+                }
+}
+
+/* -- iterating -- */
+
+enum { MOST_ROWS = 3000 };
+struct pass {
+    struct report report;
+    ditto_iterator *iterator;
+    uint64_t global, expected_steps;
+    _Atomic uint32_t seen[MOST_ROWS]; /* how often each row was delivered */
+    uint32_t order[MOST_ROWS * 4];    /* row at each place of the stream, by (step, replica, index) */
+    _Atomic uint64_t steps, rows;
+    uint64_t sizes[64][DITTO_MAX_REPLICAS]; /* of the first 64 steps */
+    unsigned slow;                          /* replicas dawdle, to shake the timing */
+};
+
+/* Every row has x = its number, y = 2 x, 2 x + 1: components must be cut at the same rows. */
+static ditto_status consume(ditto_replica *self, void *argument)
+{
+    struct pass *p = argument;
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    ditto_batch b;
+    ditto_status status;
+    uint64_t steps = 0;
+    while ((status = ditto_next(self, p->iterator, &b)) == DITTO_OK) {
+        EXPECT(&p->report, b.step == steps && b.components == 2);
+        EXPECT(&p->report, b.component[0].shape[0] == b.rows && b.component[1].shape[0] == b.rows);
+        EXPECT(&p->report, b.component[0].rank == 1 && b.component[1].rank == 2 && b.component[1].shape[1] == 2);
+        EXPECT(&p->report, (uintptr_t)b.component[0].data % 64 == 0 && (uintptr_t)b.component[1].data % 64 == 0);
+        uint64_t before = 0; /* FILL: where this batch begins in the step */
+        for (uint32_t r = 0; r < id; r++)
+            before += dti_rebatch_full(p->global, n, r);
+        for (uint64_t i = 0; i < b.rows; i++) {
+            int32_t x = ((int32_t *)b.component[0].data)[i];
+            float *y = (float *)b.component[1].data + 2 * i;
+            EXPECT(&p->report, x >= 0 && x < MOST_ROWS && y[0] == (float)(2 * x) && y[1] == (float)(2 * x + 1));
+            atomic_fetch_add(&p->seen[x], 1);
+            if (b.step * p->global + before + i < MOST_ROWS * 4)
+                p->order[b.step * p->global + before + i] = (uint32_t)x;
+        }
+        if (steps < 64)
+            p->sizes[steps][id] = b.rows;
+        atomic_fetch_add(&p->rows, b.rows);
+        if (p->slow && (steps + id) % 7 == 0)
+            sched_yield();
+        steps++;
+    }
+    EXPECT(&p->report, status == DITTO_END_OF_INPUT);
+    EXPECT(&p->report, ditto_next(self, p->iterator, &b) == DITTO_END_OF_INPUT); /* again and again */
+    EXPECT(&p->report, p->expected_steps == 0 || steps == p->expected_steps);
+    atomic_store(&p->steps, steps);
+    return DITTO_OK;
+}
+
+static int32_t xs[MOST_ROWS];
+static float ys[MOST_ROWS][2];
+static ditto_dataset *numbers(size_t rows)
+{
+    ditto_tensor arrays[2] = { { .data = xs, .dtype = DITTO_I32, .rank = 1, .shape = { rows } },
+                               { .data = ys, .dtype = DITTO_F32, .rank = 2, .shape = { rows, 2 } } };
+    ditto_dataset *d;
+    for (int i = 0; i < MOST_ROWS; i++) {
+        xs[i] = i;
+        ys[i][0] = (float)(2 * i);
+        ys[i][1] = (float)(2 * i + 1);
+    }
+    assert_ok(ditto_dataset_from_arrays(arrays, 2, &d));
+    return d;
+}
+
+static struct pass *iterate(ditto_strategy *s, ditto_dataset *d, const ditto_input_options *options, uint64_t global)
+{
+    struct pass *p = calloc(1, sizeof *p);
+    p->global = global;
+    p->slow = 1;
+    assert_ok(ditto_strategy_iterate(s, d, options, &p->iterator));
+    run_all(s, consume, p, &p->report);
+    ditto_iterator_destroy(p->iterator);
+    return p;
+}
+
+static void rule_9_10_every_row_is_delivered_exactly_once(void **state)
+{
+    static const uint64_t globals[] = { 1, 2, 5, 8, 64, 100 };
+    static const size_t lengths[] = { 1, 7, 8, 64, 500 };
+    size_t points = 0;
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        uint32_t n = replica_counts[k];
+        ditto_strategy *s = make_strategy(n, NULL);
+        for (size_t g = 0; g < 6; g++)
+            for (size_t l = 0; l < 5; l++)
+                for (uint32_t producers = 1; producers <= 3; producers += 2) {
+                    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+                    options.producers = producers;
+                    options.buffer = 1 + producers % 2;
+                    options.global_batch = globals[g];
+                    ditto_dataset *d = numbers(lengths[l]);
+                    struct pass *p = iterate(s, d, &options, globals[g]);
+                    ditto_dataset_destroy(d);
+                    assert_int_equal(p->steps, (lengths[l] + globals[g] - 1) / globals[g]); /* 9.4 */
+                    for (size_t i = 0; i < MOST_ROWS; i++)
+                        assert_int_equal(p->seen[i], i < lengths[l]);
+                    for (size_t i = 0; i < lengths[l]; i++) /* 9.2: consecutive rows in replica order */
+                        assert_int_equal(p->order[i], i);
+                    free(p);
+                    points++;
+                }
+        assert_ok(ditto_strategy_destroy(s));
+    }
+    print_message("  %zu combinations of G, N, length and producers\n", points);
+}
+
+static void rule_9_3_the_last_step_is_4_and_2_or_3_and_3(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *d = numbers(14), *batched;
+    (void)state;
+    assert_ok(ditto_dataset_batch(d, 8, 0, &batched));
+    struct pass *p = iterate(s, batched, NULL, 8);
+    assert_int_equal(p->sizes[1][0], 4);
+    assert_int_equal(p->sizes[1][1], 2);
+    free(p);
+    options.partial = DITTO_PARTIAL_EVEN;
+    p = iterate(s, batched, &options, 8);
+    assert_int_equal(p->sizes[1][0], 3);
+    assert_int_equal(p->sizes[1][1], 3);
+    free(p);
+    ditto_dataset_destroy(batched);
+    assert_ok(ditto_dataset_batch(d, 8, DITTO_BATCH_DROP_REMAINDER, &batched)); /* 9.2 */
+    p = iterate(s, batched, NULL, 8);
+    assert_int_equal(p->steps, 1);
+    assert_int_equal(p->rows, 8);
+    free(p);
+    ditto_dataset_destroy(batched);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_9_4_replicas_without_rows_still_take_part(void **state)
+{
+    ditto_strategy *s = make_strategy(8, NULL);
+    ditto_dataset *d = numbers(4), *batched;
+    (void)state;
+    assert_ok(ditto_dataset_batch(d, 3, 0, &batched)); /* G < N */
+    struct pass *p = iterate(s, batched, NULL, 3);
+    assert_int_equal(p->steps, 2);
+    assert_int_equal(p->sizes[0][2], 1);
+    assert_int_equal(p->sizes[0][3], 0);
+    assert_int_equal(p->sizes[1][0], 1);
+    free(p);
+    ditto_dataset_destroy(batched);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_9_2_rows_flow_across_repetitions(void **state)
+{
+    ditto_strategy *s = make_strategy(3, NULL);
+    ditto_dataset *d = numbers(10), *twice, *batched;
+    (void)state;
+    assert_ok(ditto_dataset_batch(d, 8, 0, &batched));
+    assert_ok(ditto_dataset_repeat(batched, 2, &twice));
+    ditto_dataset_destroy(d); /* its handle alone: twice keeps what it needs */
+    ditto_dataset_destroy(batched);
+    struct pass *p = iterate(s, twice, NULL, 8);
+    assert_int_equal(p->rows, 20);
+    assert_int_equal(p->steps, 3);
+    for (size_t i = 0; i < 20; i++)
+        assert_int_equal(p->order[i], i % 10);
+    free(p);
+    ditto_dataset_destroy(twice);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void shuffle_orders_by_seed_and_pass_alone(void **state)
+{
+    ditto_strategy *s = make_strategy(3, NULL);
+    ditto_dataset *d = numbers(1000);
+    ditto_shuffle_options how = DITTO_SHUFFLE_OPTIONS_INIT;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    uint32_t first[1000];
+    size_t moved = 0;
+    (void)state;
+    options.global_batch = 10;
+    for (uint64_t buffer = 0; buffer <= 16; buffer += 16) {
+        ditto_dataset *shuffled, *fixed;
+        how.seed = 5;
+        how.buffer_rows = buffer;
+        how.reshuffle = DITTO_RESHUFFLE_DEFAULT;
+        assert_ok(ditto_dataset_shuffle(d, &how, &shuffled));
+        how.reshuffle = DITTO_RESHUFFLE_NEVER;
+        assert_ok(ditto_dataset_shuffle(d, &how, &fixed));
+        for (uint32_t producers = 1; producers <= 4; producers++) { /* the number of producers changes nothing */
+            options.producers = producers;
+            options.pass = 0;
+            struct pass *p = iterate(s, shuffled, &options, 10);
+            for (size_t i = 0; i < 1000; i++) {
+                assert_int_equal(p->seen[i], 1);
+                moved += p->order[i] != i;
+                if (buffer > 0)
+                    assert_true(p->order[i] < i + buffer); /* drawn from the next 16 */
+            }
+            if (producers == 1)
+                memcpy(first, p->order, sizeof first);
+            assert_memory_equal(p->order, first, sizeof first);
+            free(p);
+        }
+        options.pass = 1;
+        struct pass *p = iterate(s, shuffled, &options, 10);
+        assert_memory_not_equal(p->order, first, sizeof first);
+        free(p);
+        p = iterate(s, fixed, &options, 10); /* NEVER: pass 1 is as pass 0 */
+        assert_memory_equal(p->order, first, sizeof first);
+        free(p);
+        ditto_dataset_destroy(shuffled);
+        ditto_dataset_destroy(fixed);
+    }
+    assert_true(moved > 4000);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void take_and_skip_cut_a_dataset_in_two(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_dataset *d = numbers(100), *head, *tail;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    (void)state;
+    options.global_batch = 7;
+    assert_ok(ditto_dataset_take(d, 60, &head));
+    assert_ok(ditto_dataset_skip(d, 60, &tail));
+    struct pass *a = iterate(s, head, &options, 7), *b = iterate(s, tail, &options, 7);
+    for (size_t i = 0; i < 100; i++) {
+        assert_int_equal(a->seen[i], i < 60);
+        assert_int_equal(b->seen[i], i >= 60);
+    }
+    free(a);
+    free(b);
+    ditto_dataset_destroy(head);
+    assert_ok(ditto_dataset_skip(d, 1000, &head)); /* nothing left: no step */
+    a = iterate(s, head, &options, 7);
+    assert_int_equal(a->steps, 0);
+    free(a);
+    ditto_dataset_destroy(head);
+    ditto_dataset_destroy(tail);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void an_iterator_can_be_left_with_rows_in_it(void **state)
+{
+    ditto_dataset *d = numbers(1000), *forever;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_iterator *one, *two;
+    (void)state;
+    assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &forever));
+    options.global_batch = 8;
+    options.producers = 3;
+    long threads = count_threads();
+    for (int i = 0; i < 30; i++) {
+        ditto_strategy *s = make_strategy(3, NULL);
+        assert_ok(ditto_strategy_iterate(s, forever, &options, &one));
+        assert_ok(ditto_strategy_iterate(s, forever, &options, &two));
+        ditto_iterator_destroy(one);
+        assert_ok(ditto_strategy_destroy(s)); /* before its iterator: the producers are stopped */
+        ditto_iterator_destroy(two);
+    }
+    assert_int_equal(count_threads(), threads);
+    ditto_dataset_destroy(forever);
+    ditto_dataset_destroy(d);
+}
+
+/* -- errors -- */
+
+static ditto_status drain(ditto_replica *self, void *argument)
+{
+    ditto_batch b;
+    ditto_status status;
+    while ((status = ditto_next(self, argument, &b)) == DITTO_OK)
+        DITTO_TRY(ditto_barrier(self, NULL));
+    ditto_status again = ditto_next(self, argument, &b);
+    return again == status || again == DITTO_ERR_PEER_STOPPED ? status : ditto_fail(self, 1, "the end is not sticky");
+}
+
+static ditto_status csv(const char *path, const ditto_csv_component *components, uint32_t count,
+                        const ditto_csv_options *options, ditto_dataset **out)
+{
+    return ditto_dataset_from_csv(&(ditto_files){ .names = &path, .count = 1 }, components, count, options, out);
+}
+
+static const ditto_csv_component two_columns[] = { { .first_column = 0, .count = 2, .dtype = DITTO_F32 },
+                                                   { .first_column = 2, .count = 1, .dtype = DITTO_I32 } };
+
+/* A CSV text, the status that reading it ends with, and what the message says after the file's name. */
+static void expect_csv(const char *text, ditto_status expected, const char *message)
+{
+    char *path = temporary_file(text), wanted[256];
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *d;
+    options.global_batch = 2;
+    for (uint32_t n = 1; n <= 3; n++) {
+        ditto_strategy *s = make_strategy(n, NULL);
+        ditto_iterator *it;
+        assert_ok(csv(path, two_columns, 2, NULL, &d));
+        assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+        assert_int_equal(ditto_strategy_run(s, drain, it), expected);
+        if (expected != DITTO_END_OF_INPUT) {
+            snprintf(wanted, sizeof wanted, "%s%s", path, message);
+            assert_message(wanted);
+            if (n == 2)
+                print_message("  %s\n", ditto_last_error()->message);
+        }
+        ditto_iterator_destroy(it);
+        ditto_dataset_destroy(d);
+        assert_ok(ditto_strategy_destroy(s));
+    }
+    remove(path);
+    free(path);
+}
+
+static void a_malformed_line_is_named_by_file_line_and_column(void **state)
+{
+    (void)state;
+    expect_csv("1,2,3\n4,5,6\n", DITTO_END_OF_INPUT, "");
+    expect_csv("1,2,3\r\n\n4,5,6", DITTO_END_OF_INPUT, "");
+    expect_csv("1,2,3\n4,abc,6\n7,8,9\n", DITTO_ERR_CORRUPT, ":2: column 2: \"abc\" is not a number of type f32");
+    expect_csv("1,2,3\n4,5,6\n7,8\n", DITTO_ERR_CORRUPT, ":3: column 3: the line has 2 columns, expected 3");
+    expect_csv("1,2,3,4\n", DITTO_ERR_CORRUPT, ":1: column 4: the line has 4 columns, expected 3");
+    expect_csv("1,2,3.5\n", DITTO_ERR_CORRUPT, ":1: column 3: \"3.5\" is not a number of type i32");
+    expect_csv("1,2,3000000000\n", DITTO_ERR_CORRUPT, ":1: column 3");
+    expect_csv("\xef\xbb\xbf"
+               "1,2,3\n  \n4,5,6 \n",
+               DITTO_END_OF_INPUT, ""); /* byte order mark, spaces at line ends */
+    expect_csv("1e39,2,3\n", DITTO_ERR_CORRUPT, ":1: column 1: \"1e39\" is not a number of type f32");
+    expect_csv("nan,2,3\n", DITTO_ERR_CORRUPT, ":1: column 1");
+    expect_csv("\033[31m,2,3\n", DITTO_ERR_CORRUPT, ":1: column 1: \"?[31m\" is not");
+    expect_csv("1,,3\n", DITTO_ERR_CORRUPT, ":1: column 2: \"\" is not a number");
+    expect_csv("1,2,3\n4\"4,5,6\n", DITTO_ERR_CORRUPT, ":2: column 1");
+}
+
+static void files_that_cannot_be_read_are_refused(void **state)
+{
+    char *empty = temporary_file(""), *heading = temporary_file("a,b,c\n");
+    ditto_csv_options options = DITTO_CSV_OPTIONS_INIT;
+    ditto_csv_component bad = { .count = 0, .dtype = DITTO_F32 };
+    ditto_dataset *d;
+    (void)state;
+    assert_status(csv("/nowhere/x.csv", two_columns, 2, NULL, &d), DITTO_ERR_NOT_FOUND);
+    assert_message("/nowhere/x.csv");
+    assert_status(csv("/tmp", two_columns, 2, NULL, &d), DITTO_ERR_IO);
+    assert_status(csv(empty, two_columns, 2, NULL, &d), DITTO_ERR_INVALID);
+    options.skip_lines = 1;
+    assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
+    assert_message("has no row");
+    assert_status(csv(heading, &bad, 1, NULL, &d), DITTO_ERR_INVALID);
+    bad = (ditto_csv_component){ .count = 1, .dtype = DITTO_C64 };
+    assert_status(csv(heading, &bad, 1, NULL, &d), DITTO_ERR_UNSUPPORTED);
+    bad = (ditto_csv_component){ .first_column = UINT32_MAX, .count = 2, .dtype = DITTO_F32 };
+    assert_status(csv(heading, &bad, 1, NULL, &d), DITTO_ERR_INVALID);
+    options.columns = 2;
+    assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
+    assert_status(csv(NULL, two_columns, 2, NULL, &d), DITTO_ERR_INVALID);
+    assert_status(csv(heading, NULL, 2, NULL, &d), DITTO_ERR_INVALID);
+    options = (ditto_csv_options)DITTO_CSV_OPTIONS_INIT;
+    options.columns = UINT32_MAX;
+    assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
+    options.columns = 0;
+    options.delimiter = '.';
+    assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
+    remove(empty); /* a FIFO in its place: refused, not waited for */
+    assert_int_equal(mkfifo(empty, 0600), 0);
+    assert_status(csv(empty, two_columns, 2, NULL, &d), DITTO_ERR_IO);
+    remove(empty);
+    remove(heading);
+    free(empty);
+    free(heading);
+}
+
+static ditto_status take_one(ditto_replica *self, void *argument)
+{
+    ditto_batch b;
+    return ditto_next(self, argument, &b);
+}
+
+static void a_file_that_shrinks_meanwhile_is_an_error(void **state)
+{
+    char *path = temporary_file("1,2,3\n4,5,6\n7,8,9\n");
+    ditto_strategy *s = make_strategy(1, NULL);
+    ditto_shuffle_options how = DITTO_SHUFFLE_OPTIONS_INIT;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *d, *shuffled;
+    ditto_iterator *it;
+    (void)state;
+    options.global_batch = 1;
+    options.buffer = 1;
+    assert_ok(csv(path, two_columns, 2, NULL, &d));
+    assert_ok(ditto_dataset_shuffle(d, &how, &shuffled)); /* all lines are found at once, then read one by one */
+    assert_ok(ditto_strategy_iterate(s, shuffled, &options, &it));
+    assert_ok(ditto_strategy_run(s, take_one, it)); /* so all lines are found, and the third one is not read yet */
+    assert_int_equal(truncate(path, 0), 0);
+    assert_status(ditto_strategy_run(s, drain, it), DITTO_ERR_IO);
+    assert_message("became shorter");
+    ditto_iterator_destroy(it);
+    ditto_dataset_destroy(shuffled);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+    remove(path);
+    free(path);
+}
+
+static void wrong_datasets_are_refused(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_tensor none = { .data = xs, .dtype = DITTO_I32, .rank = 1, .shape = { 0 } };
+    ditto_tensor scalar = { .data = xs, .dtype = DITTO_I32 };
+    ditto_tensor uneven[2] = { { .data = xs, .dtype = DITTO_I32, .rank = 1, .shape = { 3 } },
+                               { .data = xs, .dtype = DITTO_I32, .rank = 1, .shape = { 4 } } };
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *d, *batched, *other;
+    ditto_iterator *it;
+    (void)state;
+    assert_status(ditto_dataset_from_arrays(&none, 1, &d), DITTO_ERR_INVALID); /* 0 rows */
+    assert_status(ditto_dataset_from_arrays(&scalar, 1, &d), DITTO_ERR_INVALID);
+    assert_status(ditto_dataset_from_arrays(uneven, 2, &d), DITTO_ERR_SHAPE);
+    assert_status(ditto_dataset_from_arrays(NULL, 1, &d), DITTO_ERR_INVALID);
+    ditto_tensor huge = { .data = xs, .dtype = DITTO_I32, .rank = 2, .shape = { 4, (size_t)1 << 62 } };
+    assert_status(ditto_dataset_from_arrays(&huge, 1, &d), DITTO_ERR_RANGE);
+    d = numbers(10);
+    assert_status(ditto_strategy_iterate(s, d, NULL, &it), DITTO_ERR_INVALID); /* rule 9.5 */
+    assert_message("batch it first");
+    assert_status(ditto_dataset_batch(d, 0, 0, &batched), DITTO_ERR_RANGE); /* G = 0 */
+    assert_status(ditto_dataset_batch(d, 4, 8, &batched), DITTO_ERR_INVALID);
+    assert_status(ditto_dataset_repeat(d, 0, &other), DITTO_ERR_RANGE);
+    assert_status(ditto_dataset_take(d, 0, &other), DITTO_ERR_RANGE);
+    assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &batched));
+    assert_status(ditto_dataset_shuffle(batched, NULL, &other), DITTO_ERR_INVALID);
+    assert_message("without end");
+    assert_ok(
+        ditto_dataset_skip(batched, UINT64_MAX - 1, &other)); /* would take for ever; destroying does not wait for it */
+    options.global_batch = 4;
+    assert_ok(ditto_strategy_iterate(s, other, &options, &it));
+    assert_ok(ditto_iterator_destroy(it));
+    ditto_dataset_destroy(other);
+    ditto_dataset_destroy(batched);
+    assert_ok(ditto_dataset_batch(d, 4, 0, &batched));
+    assert_status(ditto_dataset_batch(batched, 4, 0, &other), DITTO_ERR_INVALID);
+    assert_status(ditto_dataset_shuffle(batched, NULL, &other), DITTO_ERR_UNSUPPORTED);
+    options.global_batch = 5;
+    assert_status(ditto_strategy_iterate(s, batched, &options, &it), DITTO_ERR_INVALID);
+    options.global_batch = (uint64_t)1 << 62;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_RANGE);
+    options.global_batch = (uint64_t)1 << 50;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_NO_MEMORY);
+    options.global_batch = 4;
+    options.partial = (ditto_partial)5;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_RANGE);
+    assert_status(ditto_strategy_iterate(NULL, d, NULL, &it), DITTO_ERR_INVALID);
+    ditto_dataset_destroy(batched);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void of_several_malformed_lines_the_first_is_named(void **state)
+{
+    char text[4000] = "", *path;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *d;
+    (void)state;
+    for (int line = 1; line <= 300; line++) /* in two steps, read at the same time */
+        strcat(text, line == 201 || line == 211 ? "1,bad,3\n" : "1,2,3\n");
+    path = temporary_file(text);
+    options.global_batch = 8;
+    options.producers = 4;
+    for (int i = 0; i < 50; i++) {
+        ditto_strategy *s = make_strategy(1, NULL);
+        ditto_iterator *it;
+        assert_ok(csv(path, two_columns, 2, NULL, &d));
+        assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+        assert_status(ditto_strategy_run(s, drain, it), DITTO_ERR_CORRUPT);
+        assert_message(":201: column 2");
+        assert_ok(ditto_iterator_destroy(it));
+        ditto_dataset_destroy(d);
+        assert_ok(ditto_strategy_destroy(s));
+    }
+    remove(path);
+    free(path);
+}
+
+/* -- replicas that stop taking batches -- */
+
+struct uneven {
+    ditto_iterator *iterator;
+    uint32_t generous;
+};
+static ditto_status one_takes_one_more(ditto_replica *self, void *argument)
+{
+    struct uneven *u = argument;
+    ditto_batch b;
+    for (uint32_t i = 0; i < (ditto_replica_id(self) == u->generous ? 5u : 4u); i++)
+        DITTO_TRY(ditto_next(self, u->iterator, &b));
+    return DITTO_OK;
+}
+
+static void how_many_batches_may_be_taken_more_does_not_depend_on_timing(void **state)
+{
+    ditto_dataset *d = numbers(1000), *forever;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    (void)state;
+    assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &forever));
+    options.global_batch = 4;
+    options.buffer = 1; /* the queue holds the batch in use and one more: the fifth is there whatever the others do */
+    ditto_strategy *s = make_strategy(2, NULL);
+    for (int i = 0; i < 300; i++) {
+        struct uneven u = { .generous = 1 };
+        assert_ok(ditto_strategy_iterate(s, forever, &options, &u.iterator));
+        assert_ok(ditto_strategy_run(s, one_takes_one_more, &u));
+        assert_ok(ditto_iterator_destroy(u.iterator));
+    }
+    assert_ok(ditto_strategy_destroy(s));
+    ditto_dataset_destroy(forever);
+    ditto_dataset_destroy(d);
+}
+
+static void rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named(void **state)
+{
+    ditto_dataset *d = numbers(1000), *forever;
+    (void)state;
+    assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &forever));
+    for (uint32_t producers = 1; producers <= 3; producers++)
+        for (uint32_t n = 2; n <= 8; n += 3)
+            for (uint32_t leaver = 0; leaver < n; leaver += n - 1) {
+                ditto_strategy *s = make_strategy(n, NULL);
+                ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+                struct leaving l = { .leaver = leaver };
+                options.global_batch = 2 * n;
+                options.producers = producers;
+                assert_ok(ditto_strategy_iterate(s, forever, &options, &l.iterator));
+                assert_status(ditto_strategy_run(s, one_leaves, &l), DITTO_ERR_DIVERGED);
+                char text[64];
+                snprintf(text, sizeof text, "replica %u has returned", leaver);
+                assert_message(text);
+                l.fails = true;
+                assert_status(ditto_strategy_run(s, one_leaves, &l), DITTO_ERR_USER);
+                ditto_iterator_destroy(l.iterator);
+                assert_ok(ditto_strategy_destroy(s));
+            }
+    ditto_dataset_destroy(forever);
+    ditto_dataset_destroy(d);
+}
+
+/* -- the queue alone: several producers, tickets from a counter -- */
+
+enum { TICKETS = 100000, SLOTS = 4 };
+struct bench_queue {
+    struct dti_ring queue;
+    _Atomic uint64_t next_ticket;
+};
+static void *put_tickets(void *argument)
+{
+    struct bench_queue *b = argument;
+    uint64_t ticket;
+    while ((ticket = atomic_fetch_add(&b->next_ticket, 1)) < TICKETS) {
+        while (!dti_ring_is_free(&b->queue, ticket))
+            sched_yield();
+        struct dti_slot *slot = dti_ring_slot(&b->queue, ticket);
+        slot->rows = ticket;
+        memset(slot->payload, (int)ticket, 64);
+        dti_ring_publish(&b->queue, ticket);
+    }
+    return NULL;
+}
+
+static void a_queue_keeps_the_order_of_tickets(void **state)
+{
+    static struct bench_queue b;
+    pthread_t producers[4];
+    size_t bytes;
+    (void)state;
+    assert_true(dti_ring_bytes(SLOTS, 64, &bytes));
+    assert_false(dti_ring_bytes(1000, SIZE_MAX / 100, &(size_t){ 0 }));
+    void *memory = aligned_alloc(128, (bytes + 127) / 128 * 128);
+    dti_ring_init(&b.queue, SLOTS, 64, memory);
+    for (int i = 0; i < 4; i++)
+        pthread_create(&producers[i], NULL, put_tickets, &b);
+    for (uint64_t expected = 0; expected < TICKETS; expected++) {
+        struct dti_slot *slot;
+        while ((slot = dti_ring_peek(&b.queue)) == NULL)
+            sched_yield();
+        assert_int_equal(slot->rows, expected);
+        assert_int_equal((unsigned char)slot->payload[63], expected & 0xff);
+        dti_ring_take(&b.queue);
+        assert_true(dti_ring_release(&b.queue));
+        assert_false(dti_ring_release(&b.queue));
+    }
+    for (int i = 0; i < 4; i++)
+        pthread_join(producers[i], NULL);
+    free(memory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_9_1_sizes_add_up_and_differ_by_one_at_most),
+        cmocka_unit_test(rule_9_3_a_partial_step_fills_replica_0_first_or_is_even),
+        cmocka_unit_test(rule_9_10_every_row_is_delivered_exactly_once),
+        cmocka_unit_test(rule_9_3_the_last_step_is_4_and_2_or_3_and_3),
+        cmocka_unit_test(rule_9_4_replicas_without_rows_still_take_part),
+        cmocka_unit_test(rule_9_2_rows_flow_across_repetitions),
+        cmocka_unit_test(shuffle_orders_by_seed_and_pass_alone),
+        cmocka_unit_test(take_and_skip_cut_a_dataset_in_two),
+        cmocka_unit_test(an_iterator_can_be_left_with_rows_in_it),
+        cmocka_unit_test(a_malformed_line_is_named_by_file_line_and_column),
+        cmocka_unit_test(files_that_cannot_be_read_are_refused),
+        cmocka_unit_test(a_file_that_shrinks_meanwhile_is_an_error),
+        cmocka_unit_test(wrong_datasets_are_refused),
+        cmocka_unit_test(of_several_malformed_lines_the_first_is_named),
+        cmocka_unit_test(how_many_batches_may_be_taken_more_does_not_depend_on_timing),
+        cmocka_unit_test(rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named),
+        cmocka_unit_test(a_queue_keeps_the_order_of_tickets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

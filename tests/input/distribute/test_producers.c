@@ -1,0 +1,683 @@
+/* tests/input/distribute/test_producers.c - where functions of datasets are called: in which context, in which floating-point environment, and what
+ * becomes of rows behind an error. */
+#include "input/written_rows.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+static void rest_us(long us)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
+}
+
+static ditto_iterator *iterate(ditto_strategy *s, ditto_dataset *d, uint64_t global, uint32_t producers, uint32_t flags)
+{
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_iterator *it = NULL;
+    options.global_batch = global;
+    options.producers = producers;
+    options.flags = flags;
+    options.buffer = 4;
+    assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+    return it;
+}
+
+/* -- context -- */
+
+/* What a function of a dataset does, and what it was told. */
+struct caller {
+    ditto_strategy *strategy;
+    ditto_variable *variable;
+    _Atomic(ditto_iterator *) iterator;
+    _Atomic int calls;
+    ditto_status read, scope, create, run, destroyed, next, self, saved;
+    char message[512];
+};
+
+static ditto_status do_nothing(ditto_replica *self, void *unused)
+{
+    (void)self;
+    (void)unused;
+    return DITTO_OK;
+}
+
+static void call_everything(struct caller *c)
+{
+    float value[4];
+    ditto_tensor t = { .data = value, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
+    ditto_variable *variable;
+    ditto_value *batch;
+    ditto_iterator *it;
+    while ((it = atomic_load(&c->iterator)) == NULL) /* until ditto_strategy_iterate has returned */
+        rest_us(100);
+    c->self = ditto_barrier(ditto_get_replica_context(), NULL);
+    c->scope = ditto_strategy_scope_enter(c->strategy);
+    c->create = ditto_variable_create(c->strategy, &t, NULL, &variable);
+    c->run = ditto_strategy_run(c->strategy, do_nothing, NULL);
+    c->destroyed = ditto_iterator_destroy(it);
+    c->next = ditto_iterator_next(it, &batch);
+    c->read = ditto_variable_read(c->variable, value, sizeof value);
+    snprintf(c->message, sizeof c->message, "%s", ditto_last_error()->message);
+    atomic_fetch_add(&c->calls, 1);
+}
+
+static ditto_status map_calls(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    struct caller *c = user;
+    (void)random;
+    call_everything(c);
+    memcpy(out->data, in->data, sizeof(int64_t));
+    return c->read;
+}
+static ditto_status filter_calls(const ditto_tensor *row, int *keep, void *user)
+{
+    struct caller *c = user;
+    (void)row;
+    call_everything(c);
+    *keep = 1;
+    return c->read;
+}
+static ditto_status generator_calls(void *user, void *position, const ditto_tensor *row)
+{
+    struct caller *c = user;
+    (void)position;
+    call_everything(c);
+    *(int64_t *)row->data = 1;
+    return c->read;
+}
+
+static ditto_status take_one(ditto_replica *self, void *it)
+{
+    ditto_batch b;
+    return ditto_next(self, it, &b);
+}
+
+enum kind { MAP, FILTER, GENERATOR };
+static ditto_status make_calling(enum kind kind, struct caller *c, ditto_dataset **out)
+{
+    ditto_tensor row = { .dtype = DITTO_I64 };
+    ditto_dataset *rows;
+    ditto_generator g = DITTO_GENERATOR_INIT;
+    g.user = c;
+    g.next = generator_calls;
+    if (kind == GENERATOR)
+        return ditto_dataset_from_generator(&g, &row, 1, out);
+    DITTO_TRY(ditto_dataset_from_range(0, 100000, 1, &rows));
+    ditto_status status = kind == MAP ? ditto_dataset_map(rows, map_calls, c, NULL, out)
+                                      : ditto_dataset_filter(rows, filter_calls, c, out);
+    ditto_dataset_destroy(rows);
+    return status;
+}
+
+static int calls_of_a_dataset(void *kind)
+{
+    float zero[4] = { 0 };
+    ditto_tensor initial = { .data = zero, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
+    ditto_strategy_options so = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_input_options io = DITTO_INPUT_OPTIONS_INIT;
+    struct caller c = { .calls = 0 };
+    ditto_iterator *it;
+    ditto_dataset *d;
+    so.replicas = 2;
+    so.placement_flags = DITTO_PLACEMENT_SHARE;
+    io.global_batch = 8;
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &so, &c.strategy) == DITTO_OK);
+    REQUIRE(ditto_variable_create(c.strategy, &initial, NULL, &c.variable) == DITTO_OK);
+    REQUIRE(make_calling(*(enum kind *)kind, &c, &d) == DITTO_OK);
+    for (int taken = 0; taken < 2; taken++) { /* destroyed at once, and after a run that wants its rows */
+        atomic_store(&c.calls, 0);
+        atomic_store(&c.iterator, NULL);
+        REQUIRE(ditto_strategy_iterate(c.strategy, d, &io, &it) == DITTO_OK);
+        atomic_store(&c.iterator, it);
+        if (taken) {
+            REQUIRE(ditto_strategy_run(c.strategy, take_one, it) == DITTO_ERR_CONTEXT);
+            REQUIRE(strstr(ditto_last_error()->message, "in a function of a dataset") != NULL);
+        }
+        while (atomic_load(&c.calls) == 0)
+            rest_us(100);
+        ditto_status status;
+        while ((status = ditto_iterator_destroy(it)) == DITTO_ERR_BUSY) /* a call that is refused is in it */
+            rest_us(100);
+        REQUIRE(status == DITTO_OK);
+        REQUIRE(c.read == DITTO_ERR_CONTEXT && c.scope == DITTO_ERR_CONTEXT && c.create == DITTO_ERR_CONTEXT);
+        REQUIRE(c.run == DITTO_ERR_CONTEXT && c.destroyed == DITTO_ERR_CONTEXT && c.next == DITTO_ERR_CONTEXT);
+        REQUIRE(c.self == DITTO_ERR_CONTEXT);
+        REQUIRE(strstr(c.message, "hand it in by the user pointer") != NULL);
+    }
+    /* The strategy goes first, with a producer that calls it all the time. */
+    atomic_store(&c.calls, 0);
+    atomic_store(&c.iterator, NULL);
+    REQUIRE(ditto_strategy_iterate(c.strategy, d, &io, &it) == DITTO_OK);
+    atomic_store(&c.iterator, it);
+    while (atomic_load(&c.calls) == 0)
+        rest_us(100);
+    ditto_status status;
+    while ((status = ditto_strategy_destroy(c.strategy)) == DITTO_ERR_BUSY)
+        rest_us(100);
+    REQUIRE(status == DITTO_OK);
+    REQUIRE(ditto_iterator_destroy(it) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(c.variable) == DITTO_OK);
+    ditto_dataset_destroy(d);
+    return 0;
+}
+
+static void a_function_of_a_dataset_makes_no_call_of_a_strategy(void **state)
+{
+    (void)state;
+    for (enum kind kind = MAP; kind <= GENERATOR; kind++)
+        assert_int_equal(in_child(calls_of_a_dataset, &kind, 60), 0); /* 124: it has hung */
+}
+
+/* A generator's functions for its position are called where the iterator is made and saved. */
+static ditto_status generator_counts(void *user, void *position, const ditto_tensor *row)
+{
+    (void)user;
+    (void)position;
+    *(int64_t *)row->data = 1;
+    return DITTO_OK;
+}
+static ditto_status save_saves(void *user, void *position, void *bytes, size_t size, size_t *length)
+{
+    struct caller *c = user;
+    void *state;
+    size_t state_bytes;
+    (void)position;
+    (void)bytes;
+    (void)size;
+    c->saved = ditto_iterator_save(atomic_load(&c->iterator), &state, &state_bytes);
+    *length = 0;
+    return c->saved;
+}
+static ditto_status restore_nothing(void *user, void *position, const void *bytes, size_t length)
+{
+    (void)user;
+    (void)position;
+    (void)bytes;
+    (void)length;
+    return DITTO_OK;
+}
+static int save_in_save(void *unused)
+{
+    ditto_generator g = DITTO_GENERATOR_INIT;
+    ditto_tensor row = { .dtype = DITTO_I64 };
+    ditto_input_options io = DITTO_INPUT_OPTIONS_INIT;
+    struct caller c = { .calls = 0 };
+    ditto_iterator *it;
+    ditto_dataset *d;
+    void *state;
+    size_t bytes;
+    (void)unused;
+    g.user = &c;
+    g.next = generator_counts;
+    g.save = save_saves;
+    g.restore = restore_nothing;
+    io.global_batch = 2;
+    REQUIRE(ditto_strategy_create(DITTO_ONE_DEVICE, NULL, &c.strategy) == DITTO_OK);
+    REQUIRE(ditto_dataset_from_generator(&g, &row, 1, &d) == DITTO_OK);
+    REQUIRE(ditto_strategy_iterate(c.strategy, d, &io, &it) == DITTO_OK);
+    atomic_store(&c.iterator, it);
+    REQUIRE(ditto_iterator_save(it, &state, &bytes) == DITTO_ERR_CONTEXT);
+    REQUIRE(c.saved == DITTO_ERR_CONTEXT);
+    REQUIRE(ditto_iterator_destroy(it) == DITTO_OK);
+    ditto_dataset_destroy(d);
+    REQUIRE(ditto_strategy_destroy(c.strategy) == DITTO_OK);
+    return 0;
+}
+static void a_generators_save_does_not_save_its_iterator(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(save_in_save, NULL, 60), 0);
+}
+
+static ditto_status take_across(ditto_replica *self, void *it)
+{
+    ditto_value *value;
+    (void)self;
+    return ditto_iterator_next(it, &value);
+}
+static void rule_9_9_inside_a_run_the_message_points_to_ditto_next(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_dataset *d = range(0, 10);
+    ditto_iterator *it = iterate(s, d, 4, 1, 0);
+    (void)state;
+    assert_status(ditto_strategy_run(s, take_across, it), DITTO_ERR_CONTEXT);
+    assert_message("takes its own with ditto_next");
+    assert_ok(ditto_iterator_destroy(it));
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* -- the default strategy -- */
+
+static void take_all_outside(ditto_iterator *it, int64_t rows)
+{
+    ditto_replica *self = ditto_get_replica_context();
+    ditto_batch b;
+    int has_value = 0;
+    uint64_t waited;
+    int64_t row = 0;
+    for (uint64_t step = 0; row < rows; step++) {
+        if (step % 2 == 0)
+            assert_ok(ditto_next(self, it, &b));
+        else
+            assert_ok(ditto_next_as_optional(self, it, &b, &has_value));
+        assert_int_equal(has_value, step % 2);
+        has_value = 0;
+        assert_int_equal(b.step, step);
+        assert_int_equal(b.rows, rows - row < 4 ? rows - row : 4);
+        for (uint64_t i = 0; i < b.rows; i++)
+            assert_int_equal(((const int64_t *)b.component[0].data)[i], row++);
+    }
+    assert_status(ditto_next(self, it, &b), DITTO_END_OF_INPUT);
+    assert_ok(ditto_next_as_optional(self, it, &b, &has_value));
+    assert_int_equal(has_value, 0);
+    assert_ok(ditto_input_wait_ns(self, it, &waited));
+}
+
+struct in_default {
+    ditto_iterator *iterator;
+    int64_t sum;
+    struct report report;
+};
+static ditto_status take_in_run(ditto_replica *self, void *argument)
+{
+    struct in_default *d = argument;
+    ditto_batch b;
+    EXPECT(&d->report, ditto_next(self, d->iterator, &b) == DITTO_OK);
+    d->sum += *(const int64_t *)b.component[0].data;
+    return DITTO_OK;
+}
+static void *take_on_another_thread(void *argument)
+{
+    struct in_default *d = argument;
+    (void)take_in_run(ditto_get_replica_context(), d);
+    return NULL;
+}
+
+static void rule_1_7_the_default_strategys_replica_takes_batches_outside_a_run(void **state)
+{
+    ditto_strategy *s = ditto_get_strategy();
+    ditto_dataset *d = range(0, 10), *bad;
+    ditto_batch b;
+    ditto_value *value;
+    (void)state;
+    for (uint32_t producers = 1; producers < 3; producers++) {
+        ditto_iterator *it = iterate(s, d, 4, producers, 0);
+        take_all_outside(it, 10);
+        assert_status(ditto_iterator_next(it, &value), DITTO_ERR_CONTEXT); /* it is used in the other way */
+        assert_ok(ditto_iterator_destroy(it));
+    }
+    /* inside a run, outside, on another thread: one queue */
+    struct in_default own = { .iterator = iterate(s, d, 1, 1, 0) };
+    pthread_t thread;
+    run_all(s, take_in_run, &own, &own.report);
+    assert_ok(take_in_run(ditto_get_replica_context(), &own));
+    pthread_create(&thread, NULL, take_on_another_thread, &own);
+    pthread_join(thread, NULL);
+    run_all(s, take_in_run, &own, &own.report);
+    assert_string_equal(own.report.first_failure, "");
+    assert_int_equal(own.sum, 0 + 1 + 2 + 3);
+    assert_ok(ditto_iterator_destroy(own.iterator));
+    /* errors come as in a run, again and again, and do not stay in the strategy */
+    assert_ok(ditto_dataset_map(d, fail_on_row, (void *)5, NULL, &bad));
+    ditto_iterator *it = iterate(s, bad, 4, 1, 0);
+    assert_ok(ditto_next(ditto_get_replica_context(), it, &b));
+    assert_ok(ditto_next(ditto_get_replica_context(), it, &b));
+    assert_int_equal(b.rows, 1);
+    for (int again = 0; again < 2; again++) {
+        assert_status(ditto_next(ditto_get_replica_context(), it, &b), DITTO_ERR_CORRUPT);
+        assert_message("row 5");
+    }
+    assert_ok(ditto_strategy_run(s, do_nothing, NULL));
+    assert_ok(ditto_iterator_destroy(it));
+    ditto_dataset_destroy(bad);
+    /* a real strategy's batches are its replicas' */
+    ditto_strategy *real = make_strategy(2, NULL);
+    it = iterate(real, d, 4, 1, 0);
+    assert_status(ditto_next(ditto_get_replica_context(), it, &b), DITTO_ERR_CONTEXT);
+    assert_message("inside a run of that strategy, or ditto_iterator_next");
+    assert_ok(ditto_iterator_destroy(it));
+    assert_ok(ditto_strategy_destroy(real));
+    ditto_dataset_destroy(d);
+}
+
+/* -- floating point -- */
+
+#if defined(__x86_64__)
+#define FLUSH_TO_ZERO 0x8040u
+static unsigned modes(void)
+{
+    return __builtin_ia32_stmxcsr() & ~0x3fu;
+}
+static void set_modes(unsigned modes)
+{
+    __builtin_ia32_ldmxcsr(modes);
+}
+#define ROUND_UP 0x4000u
+#define CONTRACT 0x1f80u
+static const unsigned other_modes[] = { CONTRACT, CONTRACT | FLUSH_TO_ZERO, CONTRACT | ROUND_UP,
+                                        CONTRACT | FLUSH_TO_ZERO | ROUND_UP };
+#define OTHER_MODES 4
+
+static ditto_status compute(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    volatile double x = (double)*(const int64_t *)in->data + 1, tiny = 1e-310;
+    double *y = out->data, normal;
+    ditto_random_normal_f64(random, &normal, 1);
+    y[0] = x / 3;
+    y[1] = tiny * x;
+    y[2] = normal;
+    y[3] = (double)modes();
+    if (user != NULL) /* a function that leaves another environment than it found */
+        set_modes(CONTRACT | ROUND_UP);
+    return DITTO_OK;
+}
+
+enum { COMPUTED = 24 };
+struct computed {
+    ditto_iterator *iterator;
+    double row[COMPUTED][4];
+    struct report report;
+};
+static ditto_status keep_computed(ditto_replica *self, void *argument)
+{
+    struct computed *c = argument;
+    ditto_batch b;
+    uint64_t at = 0;
+    ditto_status status;
+    while ((status = ditto_next(self, c->iterator, &b)) == DITTO_OK) {
+        EXPECT(&c->report, at + b.rows <= COMPUTED);
+        memcpy(c->row[at], b.component[0].data, b.rows * sizeof c->row[0]);
+        at += b.rows;
+    }
+    EXPECT(&c->report, status == DITTO_END_OF_INPUT && at == COMPUTED);
+    return DITTO_OK;
+}
+
+static void rows_do_not_depend_on_the_callers_floating_point_environment(void **state)
+{
+    static struct computed first, own;
+    ditto_strategy *s = make_strategy(1, NULL);
+    ditto_map_options options = DITTO_MAP_OPTIONS_INIT;
+    ditto_tensor row = { .dtype = DITTO_F64, .rank = 1, .shape = { 4 } };
+    ditto_dataset *numbers = range(0, COMPUTED), *d;
+    unsigned before = modes();
+    (void)state;
+    options.row = &row;
+    options.components = 1;
+    for (uint32_t spoils = 0; spoils < 2; spoils++) {
+        assert_ok(ditto_dataset_map(numbers, compute, spoils ? &row : NULL, &options, &d));
+        for (int m = 0; m < OTHER_MODES; m++) {
+            memset(&own, 0, sizeof own);
+            set_modes(other_modes[m]);
+            own.iterator = iterate(s, d, 1, 1, 0);
+            unsigned after = modes();
+            set_modes(before);
+            assert_int_equal(after, other_modes[m]);
+            run_all(s, keep_computed, &own, &own.report);
+            assert_ok(ditto_iterator_destroy(own.iterator));
+            if (spoils == 0 && m == 0)
+                first = own;
+            assert_memory_equal(own.row, first.row, sizeof first.row);
+            assert_true(own.row[0][3] == CONTRACT);
+        }
+        ditto_dataset_destroy(d);
+    }
+    ditto_dataset_destroy(numbers);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+struct csv_bits {
+    uint32_t bits[4];
+    ditto_iterator *iterator;
+};
+static ditto_status keep_bits(ditto_replica *self, void *argument)
+{
+    struct csv_bits *c = argument;
+    ditto_batch b;
+    DITTO_TRY(ditto_next(self, c->iterator, &b));
+    memcpy(c->bits, b.component[0].data, sizeof c->bits);
+    return DITTO_OK;
+}
+
+static void numbers_in_files_do_not_either(void **state)
+{
+    static const uint32_t expected[4] = { 0x000116c2, 0x3dcccccd, 0x40533333, 0xc0f66666 };
+    char *name = temporary_file("1e-40,0.1,3.3,-7.7\n");
+    ditto_csv_component component = { .count = 4, .dtype = DITTO_F32 };
+    ditto_strategy *s = make_strategy(1, NULL);
+    unsigned before = modes();
+    (void)state;
+    for (int m = 0; m < OTHER_MODES; m++) {
+        struct csv_bits c = { { 0 }, NULL };
+        ditto_dataset *d;
+        set_modes(other_modes[m]);
+        ditto_status made =
+            ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ name }, 1, 0 }, &component, 1, NULL, &d);
+        if (made == DITTO_OK)
+            c.iterator = iterate(s, d, 1, 1, 0);
+        set_modes(before);
+        assert_ok(made);
+        assert_ok(ditto_strategy_run(s, keep_bits, &c));
+        assert_memory_equal(c.bits, expected, sizeof expected);
+        assert_ok(ditto_iterator_destroy(c.iterator));
+        ditto_dataset_destroy(d);
+    }
+    assert_ok(ditto_strategy_destroy(s));
+    forget_file(name);
+}
+
+struct reduced {
+    double row[COMPUTED][4];
+    size_t rows;
+    unsigned seen;
+};
+static ditto_status reduce_row(const ditto_tensor *row, void *state)
+{
+    struct reduced *r = state;
+    memcpy(r->row[r->rows++], row[0].data, sizeof r->row[0]);
+    r->seen = modes();
+    return DITTO_OK;
+}
+
+static void reduce_and_random_numbers_leave_the_callers_environment_as_it_was(void **state)
+{
+    static struct reduced first, own;
+    ditto_map_options options = DITTO_MAP_OPTIONS_INIT;
+    ditto_tensor row = { .dtype = DITTO_F64, .rank = 1, .shape = { 4 } };
+    ditto_dataset *numbers = range(0, COMPUTED), *d;
+    unsigned before = modes();
+    double normal[OTHER_MODES][33];
+    float narrow[OTHER_MODES][33];
+    (void)state;
+    options.row = &row;
+    options.components = 1;
+    assert_ok(ditto_dataset_map(numbers, compute, NULL, &options, &d));
+    for (int m = 0; m < OTHER_MODES; m++) {
+        ditto_random random = ditto_random_make(7, 1);
+        memset(&own, 0, sizeof own);
+        set_modes(other_modes[m]);
+        ditto_status reduced = ditto_dataset_reduce(d, reduce_row, &own, 0);
+        unsigned after_reduce = modes();
+        ditto_random_normal_f64(&random, normal[m], 33);
+        ditto_random_normal_f32(&random, narrow[m], 33);
+        unsigned after_random = modes();
+        set_modes(before);
+        assert_ok(reduced);
+        assert_int_equal(after_reduce, other_modes[m]);
+        assert_int_equal(after_random, other_modes[m]);
+        assert_int_equal(own.seen, CONTRACT);
+        if (m == 0)
+            first = own;
+        assert_memory_equal(own.row, first.row, sizeof first.row);
+        assert_memory_equal(normal[m], normal[0], sizeof normal[0]);
+        assert_memory_equal(narrow[m], narrow[0], sizeof narrow[0]);
+    }
+    ditto_dataset_destroy(d);
+    ditto_dataset_destroy(numbers);
+}
+#endif
+
+/* -- rows behind an error -- */
+
+struct failing {
+    int64_t row;
+    _Atomic int calls;
+};
+/* Slow where it fails, so that other producers are ahead by then. */
+static ditto_status fail_slowly(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    struct failing *f = user;
+    (void)random;
+    if (*(const int64_t *)in->data == f->row) {
+        rest_us(3000);
+        return DITTO_ERR_CORRUPT;
+    }
+    *(int64_t *)out->data = *(const int64_t *)in->data;
+    return DITTO_OK;
+}
+
+enum { MOST_OF_REPLICA = 100 };
+struct gathered {
+    ditto_iterator *iterator;
+    struct {
+        int64_t row[MOST_OF_REPLICA];
+        uint64_t rows, most;
+        ditto_status end;
+        char message[512];
+    } replica[4];
+    struct report report;
+};
+static ditto_status gather_rows(ditto_replica *self, void *argument)
+{
+    struct gathered *g = argument;
+    uint32_t id = ditto_replica_id(self);
+    ditto_batch b;
+    ditto_status status;
+    while ((status = ditto_next(self, g->iterator, &b)) == DITTO_OK) {
+        EXPECT(&g->report, g->replica[id].rows + b.rows <= MOST_OF_REPLICA);
+        memcpy(g->replica[id].row + g->replica[id].rows, b.component[0].data, b.rows * sizeof(int64_t));
+        g->replica[id].rows += b.rows;
+    }
+    g->replica[id].end = status;
+    snprintf(g->replica[id].message, sizeof g->replica[id].message, "%s", ditto_last_error()->message);
+    EXPECT(&g->report, ditto_next(self, g->iterator, &b) == status); /* again and again */
+    return DITTO_OK;
+}
+
+/* What comes of `length` rows of which number `row` fails: all before it, nothing behind, in any order of the threads. */
+static void fails_at(ditto_strategy *s, uint32_t n, int64_t length, int64_t row, uint64_t global, uint32_t producers,
+                     uint32_t flags)
+{
+    static struct gathered g;
+    struct failing failing = { .row = row };
+    ditto_dataset *rows = range(0, length), *d;
+    int64_t each =
+        flags & DITTO_INPUT_STATIC ? (int64_t)global / n : 1; /* static: N divides G, and no batch is smaller */
+    int64_t given = row / each * each;
+    bool seen[4 * MOST_OF_REPLICA] = { false };
+    uint64_t all = 0;
+    char text[64];
+    memset(&g, 0, sizeof g);
+    assert_ok(ditto_dataset_map(rows, fail_slowly, &failing, NULL, &d));
+    ditto_dataset_destroy(rows);
+    g.iterator = iterate(s, d, global, producers, flags);
+    run_all(s, gather_rows, &g, &g.report);
+    snprintf(text, sizeof text, "on row %lld", (long long)row);
+    for (uint32_t r = 0; r < n; r++) {
+        assert_int_equal(g.replica[r].end, DITTO_ERR_CORRUPT);
+        assert_non_null(strstr(g.replica[r].message, text));
+        for (uint64_t i = 0; i < g.replica[r].rows; i++) {
+            int64_t own = g.replica[r].row[i];
+            assert_true(own >= 0 && own < given && !seen[own]);
+            seen[own] = true;
+        }
+        all += g.replica[r].rows;
+    }
+    assert_int_equal(all, given);
+    assert_ok(ditto_iterator_destroy(g.iterator));
+    ditto_dataset_destroy(d);
+}
+
+static void rule_9_10_rows_behind_an_error_are_given_to_nobody(void **state)
+{
+    static const uint64_t global[] = { 1, 2, 4, 7 };
+    uint64_t random = test_seed(925);
+    (void)state;
+    for (uint32_t n = 1; n <= 4; n++) {
+        ditto_strategy *s = make_strategy(n, NULL);
+        for (int trial = test_trials(100); trial > 0; trial--) {
+            int64_t length = 1 + (int64_t)(test_random(&random) % 60);
+            int64_t row = (int64_t)(test_random(&random) % (uint64_t)length);
+            fails_at(s, n, length, row, global[trial % 4], 1 + (uint32_t)(test_random(&random) % 4), 0);
+        }
+        fails_at(s, n, 40, 39, 4, 3, 0); /* the last row of all, where the end is known already */
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+static void rule_9_10_with_static_shapes_the_batch_of_an_error_is_not_given(void **state)
+{
+    uint64_t random = test_seed(926);
+    (void)state;
+    for (uint32_t n = 1; n <= 4; n++) {
+        ditto_strategy *s = make_strategy(n, NULL);
+        for (int trial = test_trials(60); trial > 0; trial--) {
+            uint64_t global = n * (1 + test_random(&random) % 3);
+            int64_t steps = 1 + (int64_t)(test_random(&random) % 12), length = steps * (int64_t)global;
+            int64_t row = (int64_t)(test_random(&random) % (uint64_t)length);
+            fails_at(s, n, length, row, global, 1 + (uint32_t)(test_random(&random) % 4), DITTO_INPUT_STATIC);
+        }
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+/* -- a replica that leaves, where batches come in the order of rows -- */
+
+static ditto_status leave_early(ditto_replica *self, void *it)
+{
+    ditto_batch b;
+    ditto_status status = DITTO_OK;
+    for (int i = 0; status == DITTO_OK && (ditto_replica_id(self) != 1 || i < 2); i++)
+        status = ditto_next(self, it, &b);
+    return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
+}
+static void a_replica_that_leaves_is_named_whatever_holds_the_batches_back(void **state)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    (void)state;
+    options.timeout_ms = 60000;
+    for (uint32_t producers = 1; producers <= 3; producers++)
+        for (uint32_t flags = 0; flags <= DITTO_INPUT_STATIC; flags += DITTO_INPUT_STATIC) {
+            ditto_strategy *s = make_strategy(3, &options);
+            ditto_dataset *d = range(0, 3000);
+            ditto_iterator *it = iterate(s, d, 3, producers, flags);
+            assert_status(ditto_strategy_run(s, leave_early, it), DITTO_ERR_DIVERGED);
+            assert_message("replica 1 has returned");
+            assert_ok(ditto_iterator_destroy(it));
+            ditto_dataset_destroy(d);
+            assert_ok(ditto_strategy_destroy(s));
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_function_of_a_dataset_makes_no_call_of_a_strategy),
+        cmocka_unit_test(a_generators_save_does_not_save_its_iterator),
+        cmocka_unit_test(rule_9_9_inside_a_run_the_message_points_to_ditto_next),
+        cmocka_unit_test(rule_1_7_the_default_strategys_replica_takes_batches_outside_a_run),
+#if defined(__x86_64__)
+        cmocka_unit_test(rows_do_not_depend_on_the_callers_floating_point_environment),
+        cmocka_unit_test(numbers_in_files_do_not_either),
+        cmocka_unit_test(reduce_and_random_numbers_leave_the_callers_environment_as_it_was),
+#endif
+        cmocka_unit_test(rule_9_10_rows_behind_an_error_are_given_to_nobody),
+        cmocka_unit_test(rule_9_10_with_static_shapes_the_batch_of_an_error_is_not_given),
+        cmocka_unit_test(a_replica_that_leaves_is_named_whatever_holds_the_batches_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+/* tests/input/distribute/test_rebatch.c - the arithmetic of steps (src/input/distribute/rebatch.h) against the rules of
+ * docs/semantics.md: every G, N, W and length in a range, without a thread. */
+#include "input/distribute/step_model.h"
+#include "support/support.h"
+
+#include "input/distribute/rebatch.h"
+
+enum { MOST_ROWS = 300, MOST_GLOBAL = 100, MOST_SERVED = 8 };
+
+/* The pipelines of an iterator, cut with the library's functions. */
+struct cutting {
+    struct dti_cut cut[MOST_SERVED];
+    uint64_t length[MOST_SERVED], at[MOST_SERVED]; /* rows of each pipeline's input; those before its next step */
+    bool ended[MOST_SERVED];
+    uint64_t step, first[MOST_SERVED], count[MOST_SERVED]; /* of replicas, as in struct steps */
+};
+
+static void begin_cutting(struct cutting *c, const struct steps *s)
+{
+    bool together = s->shared || s->global % s->replicas == 0;
+    *c = (struct cutting){ .step = UINT64_MAX };
+    for (uint32_t w = 0; w < s->pipelines; w++) {
+        c->length[w] = s->length[s->shared ? 0 : w];
+        if (s->last == LAST_DROPPED && !s->shared) /* by batch itself, at the end of each input */
+            c->length[w] -= c->length[w] % s->global;
+        c->cut[w] = (struct dti_cut){
+            .global = s->global,
+            .pipelines = s->pipelines,
+            .pipeline = w,
+            .replicas = s->replicas / s->pipelines,
+            .arrangement = s->shared ? DTI_CUT_SHARED : DTI_CUT_OWN,
+            .shorts = s->last == LAST_STATIC                ? DTI_SHORT_NEVER
+                      : s->last == LAST_DROPPED && together ? DTI_SHORT_DROPPED
+                                                            : DTI_SHORT_DELIVERED,
+            .even = s->last == LAST_EVEN,
+        };
+    }
+}
+
+/* What a sequencer does with its pipeline's next step; returns the rows that it has chosen. */
+static uint64_t cut_one(struct cutting *c, uint32_t w)
+{
+    const struct dti_cut *cut = &c->cut[w];
+    uint64_t left = c->length[w] - c->at[w], want = dti_cut_step(cut, c->step), got = left < want ? left : want;
+    c->ended[w] = c->ended[w] || !dti_cut_exists(cut, want, got, false, left > 0);
+    return c->ended[w] ? 0 : got;
+}
+
+static bool next_cut(struct cutting *c)
+{
+    uint32_t pipelines = c->cut[0].pipelines, each = c->cut[0].replicas, with = 0, none = 0;
+    bool all_or_none = c->cut[0].shorts == DTI_SHORT_NEVER;
+    uint64_t got[MOST_SERVED];
+    c->step++;
+    for (uint32_t w = 0; w < pipelines; w++) {
+        got[w] = cut_one(c, w);
+        with += !c->ended[w];
+    }
+    for (uint32_t w = 0; w < pipelines; w++) {
+        enum dti_outcome outcome = dti_cut_outcome(all_or_none, pipelines, with, pipelines - with, !c->ended[w]);
+        uint64_t rows = outcome == DTI_STEP_ROWS ? got[w] : 0;
+        uint64_t before = dti_cut_before(&c->cut[w], c->step, rows, 0);
+        assert_true(outcome != DTI_STEP_UNKNOWN);
+        none += outcome == DTI_STEP_NONE;
+        for (uint32_t j = 0; j < each; j++) {
+            uint64_t behind = dti_cut_before(&c->cut[w], c->step, rows, j + 1);
+            c->first[w * each + j] = c->at[w] + before;
+            c->count[w * each + j] = behind - before;
+            before = behind;
+        }
+        c->at[w] += rows;
+    }
+    assert_true(none == 0 || none == pipelines); /* 9.4: all end together */
+    return none == 0;
+}
+
+static void fail_at(const struct steps *s, uint32_t r, const struct cutting *c)
+{
+    print_error("G = %llu, N = %u, W = %u, length %llu, shared %d, last step %d: replica %u in step %llu has %llu rows "
+                "from %llu on, "
+                "expected %llu from %llu on\n",
+                (unsigned long long)s->global, s->replicas, s->pipelines, (unsigned long long)s->length[0], s->shared,
+                (int)s->last, r, (unsigned long long)s->step, (unsigned long long)c->count[r],
+                (unsigned long long)c->first[r], (unsigned long long)s->count[r], (unsigned long long)s->first[r]);
+    fail();
+}
+
+/* Returns the number of batches. */
+static uint64_t compare(struct steps *s)
+{
+    struct cutting c;
+    uint64_t batches = 0;
+    begin_cutting(&c, s);
+    begin_steps(s);
+    for (;;) {
+        bool expected = next_step(s), found = next_cut(&c);
+        if (expected != found)
+            fail_at(s, 0, &c);
+        if (!expected)
+            break;
+        for (uint32_t r = 0; r < s->replicas; r++)
+            if (c.count[r] != s->count[r] || (c.count[r] > 0 && c.first[r] != s->first[r]))
+                fail_at(s, r, &c);
+        batches += s->replicas;
+    }
+    if (s->last == LAST_FILLED || s->last == LAST_EVEN) /* 9.10: every row was delivered */
+        for (uint32_t w = 0; w < (s->shared ? 1 : s->pipelines); w++)
+            assert_int_equal(s->given[w], s->length[w]);
+    return batches;
+}
+
+/* The rows of each pipeline's own input: all have `length` (OFF), or they share them out unequally (FILE). */
+static void set_lengths(struct steps *s, uint64_t length, bool unequal)
+{
+    uint64_t sum = (uint64_t)s->pipelines * (s->pipelines + 1) / 2, left = length;
+    for (uint32_t w = 0; w < s->pipelines; w++) {
+        s->length[w] = !unequal ? length : w + 1 == s->pipelines ? left : length * w / sum;
+        left -= unequal ? s->length[w] : 0;
+    }
+}
+
+/* Every length, or some of them where there are many more batches, and fewer where the test is slow. */
+static void compare_all(bool shared, bool unequal)
+{
+    uint64_t every = (test_trials(5) < 5 ? 11u : 1u) * (shared || unequal ? 1u : 4u), batches = 0, cases = 0;
+    for (uint64_t global = 1; global <= MOST_GLOBAL; global++)
+        for (uint64_t length = global % every; length <= MOST_ROWS; length += every)
+            for (uint32_t replicas = 1; replicas <= MOST_SERVED; replicas++)
+                for (uint32_t pipelines = 1; pipelines <= replicas; pipelines++)
+                    for (int last = 0; last < (unequal ? LAST_DROPPED : LAST_STEPS);
+                         last++) { /* FILE: not with DROP_REMAINDER */
+                        struct steps s = { .global = global,
+                                           .replicas = replicas,
+                                           .pipelines = pipelines,
+                                           .shared = shared,
+                                           .last = (enum last_step)last };
+                        if (replicas % pipelines != 0 || (!shared && pipelines == 1))
+                            continue;
+                        set_lengths(&s, length, unequal);
+                        batches += compare(&s);
+                        cases++;
+                    }
+    print_message("  %llu cases, %llu batches\n", (unsigned long long)cases, (unsigned long long)batches);
+}
+
+static void rules_9_1_to_9_6_hold_for_pipelines_that_share_rows(void **state)
+{
+    (void)state;
+    compare_all(true, false);
+}
+
+static void rules_9_1_to_9_6_hold_for_pipelines_that_read_all_rows(void **state)
+{
+    (void)state;
+    compare_all(false, false);
+}
+
+static void rules_9_1_to_9_6_hold_for_pipelines_that_read_other_files(void **state)
+{
+    (void)state;
+    compare_all(false, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rules_9_1_to_9_6_hold_for_pipelines_that_share_rows),
+        cmocka_unit_test(rules_9_1_to_9_6_hold_for_pipelines_that_read_all_rows),
+        cmocka_unit_test(rules_9_1_to_9_6_hold_for_pipelines_that_read_other_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

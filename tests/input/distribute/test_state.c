@@ -1,0 +1,589 @@
+/* tests/input/distribute/test_state.c - an iterator's position, saved and gone on with (docs/semantics.md, "Datasets", 9.10): the rows that come are
+ * exactly those that would have come. */
+#include "input/written_rows.h"
+
+#include <sched.h>
+
+#include "input/dataset.h"
+
+enum { MOST_STEPS = 3000, MOST_REPLICAS = 8, MOST_OF_STEP = 24 };
+/* Every step's rows, in replica order. */
+struct record {
+    struct report report;
+    ditto_iterator *iterator;
+    uint32_t n;
+    uint64_t stop_at; /* the step before which replicas return; UINT64_MAX: the end */
+    uint32_t laggard; /* a replica that takes one batch less; UINT32_MAX: none */
+    uint64_t count[MOST_STEPS][MOST_REPLICAS];
+    int64_t row[MOST_STEPS][MOST_REPLICAS][MOST_OF_STEP];
+    uint64_t steps[MOST_REPLICAS];
+};
+
+static ditto_status consume(ditto_replica *self, void *argument)
+{
+    struct record *d = argument;
+    uint32_t id = ditto_replica_id(self);
+    ditto_batch b;
+    ditto_status status = DITTO_OK;
+    while (d->steps[id] + (id == d->laggard) < d->stop_at && (status = ditto_next(self, d->iterator, &b)) == DITTO_OK) {
+        EXPECT(&d->report, b.step < MOST_STEPS && b.rows <= MOST_OF_STEP && b.step == d->steps[id]);
+        memcpy(d->row[b.step][id], b.component[0].data, b.rows * sizeof(int64_t));
+        d->count[b.step][id] = b.rows;
+        d->steps[id]++;
+    }
+    return status < 0 ? status : DITTO_OK;
+}
+
+static ditto_iterator *open_at(ditto_strategy *s, ditto_dataset *dataset, ditto_input_options options,
+                               const char *state, size_t bytes)
+{
+    ditto_iterator *it;
+    options.struct_size = sizeof options;
+    options.state = state;
+    options.state_bytes = bytes;
+    assert_ok(ditto_strategy_iterate(s, dataset, &options, &it));
+    return it;
+}
+
+static char *save(ditto_iterator *it, size_t *bytes)
+{
+    void *state;
+    assert_ok(ditto_iterator_save(it, &state, bytes));
+    return state;
+}
+
+static struct record *make_record(uint32_t n)
+{
+    struct record *r = calloc(1, sizeof *r);
+    assert_non_null(r);
+    r->n = n;
+    r->stop_at = UINT64_MAX;
+    r->laggard = UINT32_MAX;
+    return r;
+}
+
+static void take_until(ditto_strategy *s, struct record *r, uint64_t step)
+{
+    r->stop_at = step;
+    run_all(s, consume, r, &r->report);
+}
+
+/* All rows of the steps from `first` on, in order: whatever N is, they must be the same. */
+static size_t flatten(const struct record *r, uint64_t first, int64_t *out)
+{
+    size_t count = 0;
+    for (uint64_t step = first; step < r->steps[0]; step++)
+        for (uint32_t id = 0; id < r->n; id++)
+            for (uint64_t i = 0; i < r->count[step][id]; i++)
+                out[count++] = r->row[step][id][i];
+    return count;
+}
+
+static void assert_same_from(const struct record *a, const struct record *b, uint64_t first)
+{
+    static int64_t rows[2][MOST_LISTED];
+    size_t count = flatten(a, first, rows[0]);
+    assert_int_equal(flatten(b, first, rows[1]), count);
+    assert_memory_equal(rows[0], rows[1], count * sizeof(int64_t));
+}
+
+static void end_record(struct record *r)
+{
+    assert_ok(ditto_iterator_destroy(r->iterator));
+    free(r);
+}
+
+/* Saves where `whole` is. Then it and `rest`, an iterator of that state on another strategy, take the rows that
+ * are left, which are the same. */
+static void go_on_twice(ditto_strategy *s, struct record *whole, ditto_strategy *other, struct record *rest,
+                        ditto_dataset *d, ditto_input_options options)
+{
+    uint64_t cut = whole->steps[0];
+    size_t bytes;
+    char *saved = save(whole->iterator, &bytes);
+    rest->iterator = open_at(other, d, options, saved, bytes);
+    for (uint32_t id = 0; id < rest->n; id++)
+        rest->steps[id] = cut;
+    take_until(s, whole, UINT64_MAX);
+    take_until(other, rest, UINT64_MAX);
+    assert_same_from(whole, rest, cut);
+    ditto_state_free(saved);
+}
+
+static void the_rows_after_a_restore_are_those_that_would_have_come(void **state)
+{
+    static const uint32_t replicas[] = { 1, 2, 3, 8 };
+    uint64_t random = test_seed(20260921);
+    ditto_strategy *strategy[4];
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        strategy[i] = make_strategy(replicas[i], NULL);
+    for (int trial = 0; trial < test_trials(150); trial++) {
+        ditto_dataset *d = random_dataset(&random, 100 + test_random(&random) % 200, trial % 2 == 1);
+        int from = (int)(test_random(&random) % 4), to = (int)(test_random(&random) % 4);
+        ditto_input_options options = { .struct_size = sizeof options,
+                                        .global_batch = 1 + test_random(&random) % 20,
+                                        .pass = test_random(&random) % 3 };
+        struct record *whole = make_record(replicas[from]), *first = make_record(replicas[from]),
+                      *rest = make_record(replicas[to]);
+        whole->iterator = open_at(strategy[from], d, options, NULL, 0);
+        take_until(strategy[from], whole, UINT64_MAX);
+        uint64_t cut = whole->steps[0] != 0 ? test_random(&random) % (whole->steps[0] + 2) : 0;
+        options.producers = 1 + (uint32_t)(test_random(&random) % 3);
+        first->iterator = open_at(strategy[from], d, options, NULL, 0);
+        take_until(strategy[from], first, cut);
+        size_t bytes;
+        char *saved = save(first->iterator, &bytes);
+        options.pass = 0;
+        options.buffer = test_random(&random) % 2 ? 1 : 5;
+        rest->iterator = open_at(strategy[to], d, options, saved, bytes);
+        for (uint32_t id = 0; id < rest->n; id++)
+            rest->steps[id] = first->steps[0];
+        take_until(strategy[to], rest, UINT64_MAX);
+        assert_same_from(whole, rest, first->steps[0]);
+        take_until(strategy[from], first, UINT64_MAX); /* saving has changed nothing */
+        assert_same_from(whole, first, 0);
+        struct record *all[] = { whole, first, rest };
+        for (int i = 0; i < 3; i++)
+            end_record(all[i]);
+        ditto_state_free(saved);
+        ditto_dataset_destroy(d);
+    }
+    for (int i = 0; i < 4; i++)
+        assert_ok(ditto_strategy_destroy(strategy[i]));
+}
+
+/* With any number of replicas that the pipelines can serve: the rows of a step are those of the global batch,
+ * whoever gets them. */
+static void pipelines_go_on_together(void **state)
+{
+    static const uint32_t replicas[] = { 4, 8, 4 };
+    uint64_t random = test_seed(7);
+    ditto_strategy *s = make_strategy(4, NULL), *wide = make_strategy(8, NULL);
+    (void)state;
+    for (int trial = 0; trial < test_trials(90); trial++) {
+        ditto_dataset *d = random_dataset(&random, 300, trial % 2 == 1);
+        ditto_input_options options = { .struct_size = sizeof options,
+                                        .global_batch = 1 + test_random(&random) % 12,
+                                        .pipelines = 1u << trial % 3,
+                                        .partial = trial % 5 == 0 ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_FILL };
+        uint32_t n = replicas[trial / 3 % 3];
+        ditto_strategy *other = n == 8 ? wide : s;
+        struct record *whole = make_record(4), *rest = make_record(n);
+        whole->iterator = open_at(s, d, options, NULL, 0);
+        take_until(s, whole, 2 + test_random(&random) % 10);
+        go_on_twice(s, whole, other, rest, d, options);
+        end_record(whole);
+        end_record(rest);
+        ditto_dataset_destroy(d);
+    }
+    assert_ok(ditto_strategy_destroy(s));
+    assert_ok(ditto_strategy_destroy(wide));
+}
+
+/* Rows (i, [i + 1, i + 2]) of a file of numbers: records of three at a stride of one. */
+static ditto_status overlapping(const char *name, ditto_dataset **out)
+{
+    ditto_fixed_options options = DITTO_FIXED_OPTIONS_INIT;
+    const ditto_tensor row[2] = { { .dtype = DITTO_I64 }, { .dtype = DITTO_I64, .rank = 1, .shape = { 2 } } };
+    options.stride_bytes = sizeof(int64_t);
+    return ditto_dataset_from_fixed(&(ditto_files){ &name, 1, 0 }, row, 2, &options, out);
+}
+
+static void rows_that_overlap_in_their_file_go_on(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL), *other = make_strategy(2, NULL);
+    int64_t numbers[302];
+    (void)state;
+    for (int64_t i = 0; i < 302; i++)
+        numbers[i] = i;
+    char *name = temporary_bytes((const char *)numbers, sizeof numbers);
+    for (uint64_t cut = 0; cut < 30; cut += 7)
+        for (uint64_t buffer = 1; buffer < 60; buffer += 40)
+            for (uint32_t pipelines = 1; pipelines <= 2; pipelines++) {
+                ditto_input_options options = {
+                    .struct_size = sizeof options, .global_batch = 11, .pipelines = pipelines, .shard = DITTO_SHARD_DATA
+                };
+                struct record *whole = make_record(4), *rest = make_record(2);
+                ditto_dataset *d;
+                bool seen[300] = { false };
+                assert_ok(overlapping(name, &d));
+                d = then(d, shuffle_by, buffer);
+                whole->iterator = open_at(s, d, options, NULL, 0);
+                take_until(s, whole, cut);
+                assert_true(whole->steps[0] == cut);
+                go_on_twice(s, whole, other, rest, d, options);
+                for (uint64_t step = 0; step < whole->steps[0]; step++)
+                    for (uint32_t id = 0; id < 4; id++)
+                        for (uint64_t i = 0; i < whole->count[step][id]; i++) {
+                            int64_t row = whole->row[step][id][i];
+                            assert_true(row >= 0 && row < 300 && !seen[row]);
+                            seen[row] = true;
+                        }
+                for (int i = 0; i < 300; i++)
+                    assert_true(seen[i]);
+                end_record(whole);
+                end_record(rest);
+                ditto_dataset_destroy(d);
+            }
+    forget_file(name);
+    assert_ok(ditto_strategy_destroy(s));
+    assert_ok(ditto_strategy_destroy(other));
+}
+
+static void replicas_that_are_apart_stay_so(void **state)
+{
+    ditto_strategy *s = make_strategy(3, NULL), *other = make_strategy(2, NULL);
+    ditto_dataset *d = then(range(0, 200), shuffle_by, 11);
+    ditto_input_options options = { .struct_size = sizeof options, .global_batch = 7 };
+    ditto_iterator *it;
+    (void)state;
+    for (uint32_t laggard = 0; laggard < 3; laggard++) {
+        struct record *whole = make_record(3), *rest = make_record(3);
+        whole->iterator = open_at(s, d, options, NULL, 0);
+        whole->laggard = laggard;
+        take_until(s, whole, 9);
+        size_t bytes;
+        char *saved = save(whole->iterator, &bytes);
+        rest->iterator = open_at(s, d, options, saved, bytes);
+        memcpy(rest->steps, whole->steps, sizeof rest->steps);
+        whole->laggard = UINT32_MAX;
+        take_until(s, whole, UINT64_MAX);
+        take_until(s, rest, UINT64_MAX);
+        for (uint64_t step = 9; step < whole->steps[0]; step++)
+            for (uint32_t id = 0; id < 3; id++)
+                assert_memory_equal(whole->row[step][id], rest->row[step][id], sizeof whole->row[step][id]);
+        assert_memory_equal(whole->row[8][laggard], rest->row[8][laggard], sizeof whole->row[8][laggard]);
+        assert_int_equal(rest->steps[laggard], whole->steps[laggard]);
+        options.state = saved;
+        options.state_bytes = bytes;
+        assert_status(ditto_strategy_iterate(other, d, &options, &it), DITTO_ERR_INVALID);
+        assert_message("different numbers of batches");
+        options.state = NULL;
+        options.state_bytes = 0;
+        end_record(whole);
+        end_record(rest);
+        ditto_state_free(saved);
+    }
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+    assert_ok(ditto_strategy_destroy(other));
+}
+
+static void a_state_belongs_to_its_dataset(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_dataset *d = then(range(0, 200), shuffle_by, 11), *others[5];
+    ditto_input_options options = { .struct_size = sizeof options, .global_batch = 8 };
+    struct record *r = make_record(2);
+    ditto_iterator *it;
+    size_t bytes;
+    (void)state;
+    r->iterator = open_at(s, d, options, NULL, 0);
+    take_until(s, r, 3);
+    char *saved = save(r->iterator, &bytes);
+    options.state = saved;
+    options.state_bytes = bytes;
+    others[0] = then(range(0, 201), shuffle_by, 11);
+    others[1] = then(range(0, 200), shuffle_by, 12);
+    others[2] = range(0, 200);
+    others[3] = then(then(range(0, 200), shuffle_by, 11), ditto_dataset_repeat, 2);
+    others[4] = then(then(range(0, 200), shuffle_by, 11), batch_of, 8);
+    for (int i = 0; i < 5; i++) {
+        assert_status(ditto_strategy_iterate(s, others[i], &options, &it), DITTO_ERR_INVALID);
+        assert_message("another dataset");
+        ditto_dataset_destroy(others[i]);
+    }
+    options.global_batch = 9;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
+    assert_message("8 rows in a global batch, but here are 9");
+    options.global_batch = 8;
+    options.pipelines = 2;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
+    options.pipelines = 0;
+    options.pass = 4;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
+    options.pass = 0;
+    for (size_t cut = 1; cut < bytes; cut++) {
+        options.state_bytes = cut;
+        assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_CORRUPT);
+    }
+    options.state_bytes = bytes;
+    for (size_t at = 0; at < bytes; at++) {
+        saved[at] ^= (char)(1 << at % 8);
+        assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_CORRUPT);
+        saved[at] ^= (char)(1 << at % 8);
+    }
+    void *none;
+    assert_status(ditto_iterator_save(r->iterator, NULL, &bytes), DITTO_ERR_INVALID);
+    assert_status(ditto_iterator_save(r->iterator, &none, NULL), DITTO_ERR_INVALID);
+    assert_status(ditto_iterator_save(NULL, &none, &bytes), DITTO_ERR_INVALID);
+    end_record(r);
+    ditto_state_free(saved);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* Row number `row`, as a state has it, of a dataset. */
+static ditto_status load(ditto_dataset *d, uint64_t row)
+{
+    struct dti_bytes bytes = { 0 };
+    uint64_t word;
+    dti_bytes_put_u64(&bytes, row);
+    struct dti_bytes_reader from = { bytes.data, bytes.data + bytes.length, false };
+    ditto_status status = dti_row_load(d, &word, &from);
+    assert_true(status != DITTO_OK || word == row);
+    dti_bytes_free(&bytes);
+    return status;
+}
+
+static void rows_that_the_source_does_not_have_are_refused(void **state)
+{
+    int32_t numbers[9] = { 0 };
+    ditto_tensor array = { .data = numbers, .dtype = DITTO_I32, .rank = 1, .shape = { 9 } };
+    ditto_dataset *d[2] = { range(100, 109) };
+    (void)state;
+    assert_ok(ditto_dataset_from_arrays(&array, 1, &d[1]));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(load(d[i], 0));
+        assert_ok(load(d[i], 8));
+        assert_status(load(d[i], 9), DITTO_ERR_CORRUPT);
+        assert_status(load(d[i], UINT64_MAX), DITTO_ERR_CORRUPT);
+        ditto_dataset_destroy(d[i]);
+    }
+}
+
+static ditto_status fail_on_7(const ditto_tensor *row, int *keep, void *user)
+{
+    (void)user;
+    *keep = 1;
+    return *(const int64_t *)row[0].data == 7 ? DITTO_ERR_CORRUPT : DITTO_OK;
+}
+
+static void what_cannot_be_saved_says_so(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_dataset *d, *failing, *source = range(0, 100);
+    ditto_iterator *it;
+    size_t bytes;
+    void *saved;
+    ditto_input_options options = { .struct_size = sizeof options, .global_batch = 4 };
+    (void)state;
+    assert_ok(counted_up_to(100, false, &d));
+    it = open_at(s, d, options, NULL, 0);
+    assert_status(ditto_iterator_save(it, &saved, &bytes), DITTO_ERR_UNSUPPORTED);
+    assert_message("save and restore");
+    assert_ok(ditto_iterator_destroy(it));
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_filter(source, fail_on_7, NULL, &failing));
+    struct record *r = make_record(2);
+    r->iterator = open_at(s, failing, options, NULL, 0);
+    assert_status(ditto_strategy_run(s, consume, r), DITTO_ERR_CORRUPT);
+    assert_status(ditto_iterator_save(r->iterator, &saved, &bytes),
+                  DITTO_ERR_CORRUPT); /* there is nothing to go on from */
+    assert_message("row 7 of a range");
+    end_record(r);
+    it = open_at(s, source, options, NULL, 0);
+    assert_ok(ditto_strategy_destroy(s));
+    assert_status(ditto_iterator_save(it, &saved, &bytes), DITTO_ERR_CONTEXT);
+    assert_ok(ditto_iterator_destroy(it));
+    ditto_dataset_destroy(failing);
+    ditto_dataset_destroy(source);
+}
+
+struct until {
+    int64_t next;
+};
+static ditto_status until_30(void *user, void *position, const ditto_tensor *row)
+{
+    struct until *u = user;
+    (void)position;
+    *(int64_t *)row[0].data = u->next++;
+    return u->next > 30 ? DITTO_ERR_USER : DITTO_OK;
+}
+static ditto_status until_save(void *user, void *position, void *bytes, size_t size, size_t *length)
+{
+    (void)position;
+    *length = sizeof(struct until);
+    if (size == sizeof(struct until))
+        memcpy(bytes, user, size);
+    return DITTO_OK;
+}
+static ditto_status until_restore(void *user, void *position, const void *bytes, size_t length)
+{
+    (void)position;
+    memcpy(user, bytes, length);
+    return DITTO_OK;
+}
+
+/* What has met an error cannot be gone on from: it would come to a good end. */
+static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **state)
+{
+    ditto_strategy *s = make_strategy(1, NULL);
+    (void)state;
+    for (int how = 0; how < 2; how++) {
+        struct until u = { 0 };
+        ditto_generator g = DITTO_GENERATOR_INIT;
+        ditto_dataset *d;
+        ditto_input_options options = { .struct_size = sizeof options,
+                                        .global_batch = how == 0 ? 4 : 0,
+                                        .producers = 1 };
+        void *saved;
+        size_t bytes;
+        g.user = &u;
+        g.next = until_30;
+        g.save = until_save;
+        g.restore = until_restore;
+        assert_ok(ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, &d));
+        d = how == 0 ? then(d, shuffle_by, 20) : then(d, whole_batches_of, 16);
+        struct record *r = make_record(1);
+        r->iterator = open_at(s, d, options, NULL, 0);
+        take_until(s, r, how == 0 ? 3 : 1);
+        ditto_status status = DITTO_OK;
+        for (int i = 0; i < 2000 && status == DITTO_OK; i++) { /* until the producer has met it */
+            status = ditto_iterator_save(r->iterator, &saved, &bytes);
+            if (status == DITTO_OK)
+                ditto_state_free(saved);
+            sched_yield();
+        }
+        assert_int_equal(status, DITTO_ERR_USER);
+        assert_message("a generator (next)");
+        end_record(r);
+        ditto_dataset_destroy(d);
+    }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* Where a pipeline is given no rows in a step, whether the step exists hangs on rows behind it, which nobody gets. */
+static void steps_that_exist_are_there_after_a_restore(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL);
+    (void)state;
+    for (int64_t length = 15; length < 24; length++)
+        for (uint64_t cut = 6; cut < 10; cut++)
+            for (int how = 0; how < test_trials(4); how++) {
+                ditto_dataset *d = range(0, length);
+                ditto_input_options options = { .struct_size = sizeof options,
+                                                .global_batch = 2,
+                                                .pipelines = 2,
+                                                .shard = how / 2 % 2 ? DITTO_SHARD_DATA : DITTO_SHARD_OFF,
+                                                .flags = how % 2 ? 0 : DITTO_INPUT_STATIC };
+                struct record *whole = make_record(4), *rest = make_record(4);
+                size_t bytes;
+                whole->iterator = open_at(s, d, options, NULL, 0);
+                take_until(s, whole, cut);
+                uint64_t at = whole->steps[0];
+                char *saved = save(whole->iterator, &bytes);
+                rest->iterator = open_at(s, d, options, saved, bytes);
+                memcpy(rest->steps, whole->steps, sizeof rest->steps);
+                take_until(s, whole, UINT64_MAX);
+                take_until(s, rest, UINT64_MAX);
+                assert_int_equal(rest->steps[0], whole->steps[0]);
+                assert_same_from(whole, rest, at);
+                end_record(whole);
+                end_record(rest);
+                ditto_state_free(saved);
+                ditto_dataset_destroy(d);
+            }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* Saved by the library when the pipelines of DATA each read every W-th row: range(0, 50), G = 6, N = 4,
+ * behind two steps. */
+static const unsigned char of_one_pipeline[] = { 0x44, 0x49, 0x54, 0x54, 0x4f, 0x49, 0x54, 0x32, 0xfe, 0x27, 0x0b,
+                                                 0xf7, 0x46, 0x46, 0xc1, 0x10, 0x01, 0x06, 0x04, 0x00, 0x00, 0x02,
+                                                 0x01, 0x00, 0x0c, 0xc0, 0x9b, 0xc2, 0x8b, 0x43, 0x0e, 0x75, 0x91 };
+static const unsigned char of_all_rows[] = { 0x44, 0x49, 0x54, 0x54, 0x4f, 0x49, 0x54, 0x32, 0xc0, 0xff,
+                                             0x64, 0xe1, 0xde, 0xc8, 0x28, 0x18, 0x02, 0x06, 0x04, 0x00,
+                                             0x00, 0x02, 0x01, 0x00, 0x06, 0x02, 0x01, 0x00, 0x06, 0xdc,
+                                             0x78, 0x4a, 0xbe, 0x40, 0x28, 0xc7, 0xc8 };
+static const unsigned char of_every_second_row[] = { 0x44, 0x49, 0x54, 0x54, 0x4f, 0x49, 0x54, 0x32, 0x2f, 0xed, 0xdd,
+                                                     0xa4, 0xb1, 0x5c, 0xf3, 0x62, 0x02, 0x06, 0x04, 0x00, 0x00, 0x02,
+                                                     0x01, 0x00, 0x01, 0x00, 0x0b, 0x02, 0x01, 0x00, 0x00, 0x00, 0x0c,
+                                                     0x29, 0xe9, 0x91, 0x00, 0x6e, 0xcb, 0x0f, 0x15 };
+
+static void states_of_before_go_on_where_the_rules_are_the_same(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL);
+    ditto_dataset *d = range(0, 50);
+    const struct {
+        const unsigned char *state;
+        size_t bytes;
+        uint32_t pipelines;
+        ditto_shard shard;
+    } kept[] = { { of_one_pipeline, sizeof of_one_pipeline, 1, DITTO_SHARD_AUTO },
+                 { of_one_pipeline, sizeof of_one_pipeline, 1, DITTO_SHARD_DATA },
+                 { of_all_rows, sizeof of_all_rows, 2, DITTO_SHARD_OFF } };
+    (void)state;
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        ditto_input_options options = {
+            .struct_size = sizeof options, .global_batch = 6, .pipelines = kept[i].pipelines, .shard = kept[i].shard
+        };
+        struct record *whole = make_record(4), *rest = make_record(4);
+        whole->iterator = open_at(s, d, options, NULL, 0);
+        rest->iterator = open_at(s, d, options, (const char *)kept[i].state, kept[i].bytes);
+        for (uint32_t id = 0; id < 4; id++)
+            rest->steps[id] = 2;
+        take_until(s, whole, UINT64_MAX);
+        take_until(s, rest, UINT64_MAX);
+        assert_int_equal(rest->steps[0], whole->steps[0]);
+        assert_same_from(whole, rest, 2);
+        end_record(whole);
+        end_record(rest);
+    }
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void states_of_pipelines_that_shared_rows_in_another_way_are_refused(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL);
+    ditto_dataset *d = range(0, 50);
+    ditto_iterator *it;
+    size_t bytes;
+    ditto_input_options options = { .struct_size = sizeof options,
+                                    .global_batch = 6,
+                                    .pipelines = 2,
+                                    .state = of_every_second_row,
+                                    .state_bytes = sizeof of_every_second_row };
+    (void)state;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
+    assert_message("every W-th row, as DATA did in an earlier version");
+    options.shard = DITTO_SHARD_OFF;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
+    assert_message("another dataset");
+    options.shard = DITTO_SHARD_DATA;
+    options.state = NULL;
+    options.state_bytes = 0;
+    it = open_at(s, d, options, NULL, 0);
+    options.state = save(it, &bytes);
+    options.state_bytes = bytes;
+    assert_ok(ditto_iterator_destroy(it));
+    options.shard = DITTO_SHARD_OFF;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
+    assert_message("share out the rows of each global batch, but here they each read all rows of a dataset");
+    options.pipelines = 1;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
+    assert_message("2 pipelines, but here are 1");
+    ditto_state_free((void *)(uintptr_t)options.state);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_rows_after_a_restore_are_those_that_would_have_come),
+        cmocka_unit_test(pipelines_go_on_together),
+        cmocka_unit_test(an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end),
+        cmocka_unit_test(steps_that_exist_are_there_after_a_restore),
+        cmocka_unit_test(rows_that_overlap_in_their_file_go_on),
+        cmocka_unit_test(replicas_that_are_apart_stay_so),
+        cmocka_unit_test(states_of_before_go_on_where_the_rules_are_the_same),
+        cmocka_unit_test(states_of_pipelines_that_shared_rows_in_another_way_are_refused),
+        cmocka_unit_test(a_state_belongs_to_its_dataset),
+        cmocka_unit_test(rows_that_the_source_does_not_have_are_refused),
+        cmocka_unit_test(what_cannot_be_saved_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,484 @@
+/* tests/input/sources/records/test_fixed.c - the claims of source.h about files of records of equal length. */
+#include "input/readers.h"
+
+static struct made made;
+
+static ditto_status open_fixed(const char *path, const ditto_tensor *row, uint32_t components, uint64_t header,
+                               uint64_t footer, int big_endian, ditto_dataset **out)
+{
+    ditto_fixed_options options = DITTO_FIXED_OPTIONS_INIT;
+    options.header_bytes = header;
+    options.footer_bytes = footer;
+    options.big_endian = big_endian;
+    return ditto_dataset_from_fixed(&(ditto_files){ .names = &path, .count = 1 }, row, components, &options, out);
+}
+
+static const ditto_tensor two_u16[1] = { { .dtype = DITTO_U16, .rank = 1, .shape = { 2 } } };
+static const ditto_tensor image_and_label[2] = { { .dtype = DITTO_U8, .rank = 2, .shape = { 3, 2 } },
+                                                 { .dtype = DITTO_I32 } };
+
+/* -- values -- */
+
+static void components_lie_one_after_the_other(void **state)
+{
+    ditto_dataset *d;
+    (void)state;
+    made.length = 0;
+    add(&made, "HEADER", 6);
+    for (unsigned i = 0; i < 100; i++) {
+        for (unsigned k = 0; k < 6; k++)
+            add_number(&made, i + k, 1);
+        add_number(&made, 0x01020300u + i, 4);
+    }
+    add(&made, "END", 3);
+    const char *path = write_bytes("pairs", made.bytes, made.length);
+    for (int big = 0; big < 2; big++) {
+        assert_ok(open_fixed(path, image_and_label, 2, 6, 3, big, &d));
+        struct taken t = take_all(d);
+        assert_int_equal(t.rows, 100);
+        for (uint32_t i = 0; i < 100; i++) {
+            uint32_t label = big ? __builtin_bswap32(0x01020300u + i) : 0x01020300u + i;
+            for (unsigned k = 0; k < 6; k++)
+                assert_int_equal(t.bytes[i * 10 + k], i + k);
+            assert_memory_equal(t.bytes + i * 10 + 6, &label, 4);
+        }
+        free(t.bytes);
+        restarts_anywhere(d);
+        ditto_dataset_destroy(d);
+    }
+}
+
+/* One record with one element of each of 16 bytes' worth, 00 01 02 ...: its bytes in memory are these. */
+static void elements_of_every_type_are_turned_round(void **state)
+{
+    static const struct {
+        ditto_dtype dtype;
+        size_t width; /* of what is turned round */
+    } types[] = { { DITTO_F16, 2 },  { DITTO_BF16, 2 }, { DITTO_F32, 4 }, { DITTO_F64, 8 }, { DITTO_C64, 4 },
+                  { DITTO_C128, 8 }, { DITTO_I8, 1 },   { DITTO_I16, 2 }, { DITTO_I32, 4 }, { DITTO_I64, 8 },
+                  { DITTO_U8, 1 },   { DITTO_U16, 2 },  { DITTO_U32, 4 }, { DITTO_U64, 8 } };
+    (void)state;
+    made.length = 0;
+    for (unsigned i = 0; i < 64; i++)
+        add_number(&made, i, 1);
+    const char *path = write_bytes("types", made.bytes, made.length);
+    for (size_t k = 0; k < sizeof types / sizeof types[0]; k++)
+        for (int big = 0; big < 2; big++)
+            for (uint32_t components = 1; components <= 2; components++) { /* read to their places, and copied there */
+                size_t elements = 16 / ditto_dtype_bytes(types[k].dtype);
+                ditto_tensor row[2] = { { .dtype = types[k].dtype, .rank = 1, .shape = { elements } },
+                                        { .dtype = types[k].dtype, .rank = 1, .shape = { elements } } };
+                ditto_dataset *d;
+                assert_ok(open_fixed(path, row, components, 0, 0, big, &d));
+                struct taken t = take_all(d);
+                assert_int_equal(t.length, 64);
+                for (size_t i = 0; i < 64; i++) {
+                    size_t in = i % types[k].width;
+                    assert_int_equal(t.bytes[i], big ? i - in + (types[k].width - 1 - in) : i);
+                }
+                free(t.bytes);
+                ditto_dataset_destroy(d);
+            }
+}
+
+static void a_bool_is_0_or_1(void **state)
+{
+    ditto_tensor row = { .dtype = DITTO_BOOL };
+    ditto_dataset *d;
+    (void)state;
+    assert_ok(open_fixed(write_bytes("bools", "\0\1\2\xff", 4), &row, 1, 0, 0, 0, &d));
+    struct taken t = take_all(d);
+    assert_int_equal(t.rows, 4);
+    assert_memory_equal(t.bytes, "\0\1\1\1", 4);
+    free(t.bytes);
+    ditto_dataset_destroy(d);
+}
+
+static void long_records_are_read_component_by_component(void **state)
+{
+    ditto_tensor row[2] = { { .dtype = DITTO_U8, .rank = 1, .shape = { 300001 } }, { .dtype = DITTO_U32 } };
+    uint64_t random = test_seed(1);
+    ditto_dataset *d, *shuffled;
+    (void)state;
+    made.length = 0;
+    for (uint32_t i = 0; i < 5; i++) {
+        for (size_t k = 0; k < 300001; k++)
+            made.bytes[made.length++] = (unsigned char)test_random(&random);
+        add_number(&made, i, 4);
+    }
+    const char *path = write_bytes("long", made.bytes, made.length);
+    assert_ok(open_fixed(path, row, 2, 0, 0, 0, &d));
+    struct taken t = take_all(d);
+    assert_int_equal(t.length, made.length);
+    assert_memory_equal(t.bytes, made.bytes, made.length);
+    free(t.bytes);
+    restarts_anywhere(d);
+    assert_ok(ditto_dataset_shuffle(d, NULL, &shuffled));
+    t = take_all(shuffled);
+    for (size_t i = 0; i < 5; i++) {
+        uint32_t number;
+        memcpy(&number, t.bytes + i * 300005 + 300001, 4);
+        assert_memory_equal(t.bytes + i * 300005, made.bytes + number * 300005, 300005);
+    }
+    free(t.bytes);
+    ditto_dataset_destroy(shuffled);
+    ditto_dataset_destroy(d);
+}
+
+static void files_follow_one_another(void **state)
+{
+    const char *names[4] = { write_bytes("0-even", "Hab01cd23F", 10), write_bytes("1-odd", "HF", 2),
+                             write_bytes("2-even", "HF", 2), write_bytes("3-odd", "Hef45gh67F", 10) };
+    ditto_fixed_options options = DITTO_FIXED_OPTIONS_INIT;
+    ditto_dataset *d, *shuffled;
+    (void)state;
+    options.header_bytes = options.footer_bytes = 1;
+    assert_ok(ditto_dataset_from_fixed(&(ditto_files){ names, 4, 0 }, two_u16, 1, &options, &d));
+    struct taken t = take_all(d);
+    assert_int_equal(t.rows, 4);
+    assert_memory_equal(t.bytes, "ab01cd23ef45gh67", 16);
+    free(t.bytes);
+    restarts_anywhere(d);
+    shards_take_turns(d);
+    ditto_shuffle_options mixed = DITTO_SHUFFLE_OPTIONS_INIT;
+    for (mixed.seed = 0; mixed.seed < 20; mixed.seed++) { /* neighbours, and rows of two files that would be */
+        assert_ok(ditto_dataset_shuffle(d, &mixed, &shuffled));
+        t = take_all(shuffled);
+        assert_int_equal(t.rows, 4);
+        unsigned seen = 0;
+        for (size_t row = 0; row < 4; row++)
+            for (unsigned i = 0; i < 4; i++)
+                seen += memcmp(t.bytes + 4 * row, &"ab01cd23ef45gh67"[4 * i], 4) == 0 ? 1u << 4 * i : 0;
+        assert_int_equal(seen, 0x1111);
+        free(t.bytes);
+        ditto_dataset_destroy(shuffled);
+    }
+    ditto_dataset_destroy(d);
+    assert_status(ditto_dataset_from_fixed(&(ditto_files){ &names[1], 2, 0 }, two_u16, 1, &options, &d),
+                  DITTO_ERR_INVALID);
+    assert_message("1-odd and all other files: no record");
+}
+
+/* -- records that overlap, or have bytes between them -- */
+
+static ditto_status open_at_stride(const char *const *paths, uint32_t files, const ditto_tensor *row,
+                                   uint32_t components, uint64_t around, uint64_t stride, ditto_dataset **out)
+{
+    ditto_fixed_options options = DITTO_FIXED_OPTIONS_INIT;
+    options.header_bytes = options.footer_bytes = around;
+    options.stride_bytes = stride;
+    return ditto_dataset_from_fixed(&(ditto_files){ paths, files, 0 }, row, components, &options, out);
+}
+
+/* A header and a footer of `around` bytes, and between them the numbers 0 .. tokens - 1 in 16 bits each. */
+static const char *write_tokens(const char *name, unsigned first, unsigned tokens, size_t around)
+{
+    made.length = 0;
+    add(&made, "HHHH", around);
+    for (unsigned i = 0; i < tokens; i++)
+        add_number(&made, first + i, 2);
+    add(&made, "FFFF", around);
+    return write_bytes(name, made.bytes, made.length);
+}
+
+/* Row i of what was taken holds the `count` numbers from first + i * stride on. */
+static void assert_windows(const struct taken *t, size_t row, size_t count, size_t first, size_t stride)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint16_t found;
+        memcpy(&found, t->bytes + 2 * (row * count + i), 2);
+        assert_int_equal(found, first + stride * row + i);
+    }
+}
+
+/* T tokens and the one behind them, at a stride of T: what a language model learns from. */
+static void rows_of_a_language_model_overlap_by_one_token(void **state)
+{
+    (void)state;
+    for (size_t length = 1; length <= 6; length++)
+        for (unsigned tokens = 0; tokens < 40; tokens++) {
+            const char *path = write_tokens("tokens", 0, tokens, 3);
+            ditto_tensor row = { .dtype = DITTO_U16, .rank = 1, .shape = { length + 1 } };
+            size_t rows = tokens / length - (tokens % length == 0 && tokens > 0); /* each needs the token behind it */
+            ditto_dataset *d;
+            ditto_status status = open_at_stride(&path, 1, &row, 1, 3, 2 * length, &d);
+            if (rows == 0) {
+                assert_int_equal(status, DITTO_ERR_INVALID);
+                assert_message("tokens: no record");
+                continue;
+            }
+            assert_int_equal(status, DITTO_OK);
+            struct taken t = take_all(d);
+            assert_int_equal(t.rows, rows);
+            for (size_t r = 0; r < rows; r++)
+                assert_windows(&t, r, length + 1, 0, length);
+            free(t.bytes);
+            restarts_anywhere(d);
+            ditto_dataset_destroy(d);
+        }
+}
+
+/* Shorter and longer strides than the record, read one by one, together, and in any order. */
+static void records_begin_at_every_stride(void **state)
+{
+    enum { TOKENS = 3000 };
+    const char *path = write_tokens("strides", 0, TOKENS, 1);
+    static const size_t strides[] = { 1, 2, 7, 8, 9, 20, 400, 2990, 5000 };
+    (void)state;
+    for (size_t k = 0; k < sizeof strides / sizeof strides[0]; k++)
+        for (int mixed = 0; mixed < 2; mixed++) {
+            ditto_tensor row = { .dtype = DITTO_U16, .rank = 1, .shape = { 8 } };
+            ditto_dataset *d, *shuffled;
+            ditto_shuffle_options options = DITTO_SHUFFLE_OPTIONS_INIT;
+            if (strides[k] == 8)
+                row.shape[0] = 9;
+            size_t length = row.shape[0], rows = (TOKENS - length) / strides[k] + 1;
+            assert_ok(open_at_stride(&path, 1, &row, 1, 1, 2 * strides[k], &d));
+            options.buffer_rows = rows;
+            assert_ok(ditto_dataset_shuffle(d, &options, &shuffled));
+            struct taken t = take_all(mixed ? shuffled : d);
+            unsigned char *seen = calloc(1, rows);
+            assert_int_equal(t.rows, rows);
+            for (size_t r = 0; r < rows; r++) {
+                uint16_t first;
+                memcpy(&first, t.bytes + 2 * length * r, 2);
+                assert_int_equal(first % strides[k], 0);
+                assert_true(mixed || first == r * strides[k]);
+                assert_windows(&(struct taken){ .bytes = t.bytes + 2 * length * r }, 0, length, first, 0);
+                assert_int_equal(seen[first / strides[k]]++, 0);
+            }
+            free(seen);
+            free(t.bytes);
+            ditto_dataset_destroy(shuffled);
+            ditto_dataset_destroy(d);
+        }
+}
+
+static void components_of_records_that_overlap(void **state)
+{
+    ditto_tensor row[3] = { { .dtype = DITTO_U8, .rank = 1, .shape = { 3 } },
+                            { .dtype = DITTO_U32 },
+                            { .dtype = DITTO_U8, .rank = 1, .shape = { 600000 } } };
+    uint64_t random = test_seed(5);
+    (void)state;
+    made.length = 0;
+    for (size_t i = 0; i < 1000000; i++)
+        add_number(&made, test_random(&random), 1);
+    const char *path = write_bytes("mixed", made.bytes, made.length);
+    for (uint32_t components = 2; components <= 3; components++) /* short records; long ones, read in parts */
+        for (size_t stride = 3; stride < 1000; stride = stride * 5 + 1) {
+            size_t bytes = components == 2 ? 7 : 600007, rows = (1000000 - bytes) / (stride * 997) + 1;
+            ditto_dataset *d;
+            assert_ok(open_at_stride(&path, 1, row, components, 0, stride * 997, &d));
+            struct taken t = take_all(d);
+            assert_int_equal(t.rows, rows);
+            for (size_t r = 0; r < rows; r++)
+                assert_memory_equal(t.bytes + r * bytes, made.bytes + r * stride * 997, bytes);
+            free(t.bytes);
+            ditto_dataset_destroy(d);
+        }
+    ditto_tensor one = { .dtype = DITTO_U8, .rank = 1, .shape = { 400000 } };
+    ditto_dataset *d;
+    assert_ok(open_at_stride(&path, 1, &one, 1, 0, 150000, &d));
+    struct taken t = take_all(d);
+    assert_int_equal(t.rows, 5);
+    for (size_t r = 0; r < 5; r++)
+        assert_memory_equal(t.bytes + r * 400000, made.bytes + r * 150000, 400000);
+    free(t.bytes);
+    ditto_dataset_destroy(d);
+}
+
+static void no_record_crosses_from_one_file_to_the_next(void **state)
+{
+    ditto_tensor row = { .dtype = DITTO_U16, .rank = 1, .shape = { 4 } };
+    const char *names[4];
+    ditto_dataset *d;
+    (void)state;
+    names[0] = write_tokens("0-even", 0, 10, 0);  /* 0 - 3, 3 - 6, 6 - 9 */
+    names[1] = write_tokens("1-odd", 100, 3, 0);  /* too short for one */
+    names[2] = write_tokens("2-even", 200, 9, 0); /* 200 - 203, 203 - 206; two tokens are left */
+    names[3] = write_tokens("3-odd", 300, 4, 0);
+    assert_ok(open_at_stride(names, 4, &row, 1, 0, 6, &d));
+    struct taken t = take_all(d);
+    static const uint16_t first[] = { 0, 3, 6, 200, 203, 300 };
+    assert_int_equal(t.rows, 6);
+    for (size_t r = 0; r < 6; r++)
+        assert_windows(&(struct taken){ .bytes = t.bytes + 8 * r }, 0, 4, first[r], 0);
+    free(t.bytes);
+    restarts_anywhere(d);
+    shards_take_turns(d);
+    ditto_dataset_destroy(d);
+}
+
+static void a_stride_of_one_record_is_no_stride(void **state)
+{
+    const char *path = write_bytes("even", "0123456789abcdef", 16), *odd = write_bytes("rest", "0123456789", 10);
+    ditto_dataset *d[3];
+    uint64_t print[3];
+    (void)state;
+    for (uint64_t i = 0; i < 3; i++) {
+        assert_ok(open_at_stride(&path, 1, two_u16, 1, 0, 4 * i / 2, &d[i])); /* none, half a record, one */
+        assert_ok(dti_dataset_fingerprint(d[i], &print[i]));
+        ditto_dataset_destroy(d[i]);
+    }
+    assert_true(print[0] == print[2] && print[0] != print[1]);
+    assert_status(open_at_stride(&odd, 1, two_u16, 1, 0, 4, &d[0]), DITTO_ERR_CORRUPT);
+    assert_message("rest: records of 4 bytes from offset 0 to 10: 2, and 2 bytes more from offset 8 on");
+    assert_ok(open_at_stride(&odd, 1, two_u16, 1, 0, 6, &d[0]));
+    ditto_dataset_destroy(d[0]);
+    assert_ok(open_at_stride(&odd, 1, two_u16, 1, 0, UINT64_MAX, &d[0])); /* one record */
+    ditto_dataset_destroy(d[0]);
+}
+
+static void records_that_overlap_by_a_part_of_an_element_are_refused(void **state)
+{
+    const char *path = write_bytes("ok", "0123456789abcdef", 16);
+    ditto_tensor pair[2] = { two_u16[0], two_u16[0] };
+    ditto_dataset *d;
+    (void)state;
+    for (uint32_t components = 1; components <= 2; components++) {
+        assert_status(open_at_stride(&path, 1, pair, components, 0, 3, &d), DITTO_ERR_INVALID);
+        assert_message("stride_bytes is 3, but elements have 2 bytes");
+    }
+    assert_ok(open_at_stride(&path, 1, two_u16, 1, 0, 5, &d)); /* a byte between the records */
+    ditto_dataset_destroy(d);
+    pair[1].dtype = DITTO_U8; /* elements of several sizes: there is no one size to go by */
+    assert_ok(open_at_stride(&path, 1, pair, 2, 0, 3, &d));
+    ditto_dataset_destroy(d);
+}
+
+/* -- what is refused -- */
+
+static void a_file_must_be_a_whole_number_of_records(void **state)
+{
+    ditto_dataset *d;
+    (void)state;
+    made.length = 0;
+    for (unsigned i = 0; i < 40; i++)
+        add_number(&made, i, 1);
+    for (size_t length = 0; length <= 40; length++) {
+        const char *path = write_bytes("cut", made.bytes, length);
+        char place[96];
+        ditto_status status = open_fixed(path, two_u16, 1, 3, 5, 0, &d);
+        if (length < 8) {
+            assert_int_equal(status, DITTO_ERR_CORRUPT);
+            snprintf(place, sizeof place, "cut ends at offset %zu: shorter than its header of 3 and footer of 5 bytes",
+                     length);
+        } else if (length == 8) {
+            assert_int_equal(status, DITTO_ERR_INVALID);
+            snprintf(place, sizeof place, "cut: no record");
+        } else if ((length - 8) % 4 != 0) {
+            assert_int_equal(status, DITTO_ERR_CORRUPT);
+            snprintf(place, sizeof place,
+                     "cut: records of 4 bytes from offset 3 to %zu: %zu, and %zu bytes more from offset %zu on",
+                     length - 5, (length - 8) / 4, (length - 8) % 4, 3 + (length - 8) / 4 * 4);
+        } else {
+            assert_int_equal(status, DITTO_OK);
+            struct taken t = take_all(d);
+            assert_int_equal(t.length, length - 8);
+            assert_memory_equal(t.bytes, made.bytes + 3, length - 8);
+            free(t.bytes);
+            ditto_dataset_destroy(d);
+            continue;
+        }
+        assert_message(place);
+    }
+}
+
+static void wrong_arguments_and_files_are_refused(void **state)
+{
+    const char *path = write_bytes("ok", "12345678", 8);
+    ditto_tensor empty = { .dtype = DITTO_U8, .rank = 2, .shape = { 5, 0 } }, unknown = { .rank = 0 };
+    ditto_tensor huge[2] = { { .dtype = DITTO_U8, .rank = 1, .shape = { PTRDIFF_MAX } },
+                             { .dtype = DITTO_U8, .rank = 1, .shape = { PTRDIFF_MAX } } };
+    ditto_dataset *d;
+    (void)state;
+    assert_status(open_fixed(path, &empty, 1, 0, 0, 0, &d), DITTO_ERR_INVALID);
+    assert_message("0 bytes");
+    assert_status(open_fixed(path, &unknown, 1, 0, 0, 0, &d), DITTO_ERR_INVALID);
+    assert_status(open_fixed(path, two_u16, 0, 0, 0, 0, &d), DITTO_ERR_INVALID);
+    assert_status(open_fixed(path, huge, 2, 0, 0, 0, &d),
+                  DITTO_ERR_CORRUPT); /* so much fits size_t, but not the file */
+    assert_message("ok: records of");
+    assert_status(open_fixed(path, two_u16, 1, UINT64_MAX, 0, 0, &d), DITTO_ERR_CORRUPT);
+    assert_status(open_fixed(path, two_u16, 1, UINT64_MAX, UINT64_MAX, 0, &d), DITTO_ERR_CORRUPT);
+    assert_status(open_fixed(path, two_u16, 1, 4, UINT64_MAX - 3, 0, &d), DITTO_ERR_CORRUPT); /* their sum is 0 */
+    assert_message("ok ends at offset 8");
+    assert_status(open_fixed(own_path("absent"), two_u16, 1, 0, 0, 0, &d), DITTO_ERR_NOT_FOUND);
+    assert_status(open_fixed(own_folder, two_u16, 1, 0, 0, 0, &d), DITTO_ERR_IO);
+    assert_int_equal(mkfifo(own_path("fifo"), 0600), 0);
+    assert_status(open_fixed(own_path("fifo"), two_u16, 1, 0, 0, 0, &d), DITTO_ERR_IO);
+    assert_message("fifo");
+}
+
+static void a_file_that_becomes_shorter_is_an_error(void **state)
+{
+    ditto_tensor wide = { .dtype = DITTO_U8, .rank = 1, .shape = { 1000 } };
+    ditto_tensor pair[2] = { { .dtype = DITTO_U8, .rank = 1, .shape = { 600 } },
+                             { .dtype = DITTO_U8, .rank = 1, .shape = { 400 } } };
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        ditto_dataset *d, *shuffled;
+        const char *path = write_bytes("shrinks", made.bytes, 1000000);
+        assert_ok(open_fixed(path, kind & 1 ? pair : &wide, kind & 1 ? 2 : 1, 0, 0, 0, &d));
+        assert_ok(ditto_dataset_shuffle(d, NULL, &shuffled));
+        struct taken t = nothing_taken(d);
+        t.shorten = path;
+        assert_status(ditto_dataset_reduce(kind & 2 ? shuffled : d, take_row, &t, 0), DITTO_ERR_IO);
+        assert_message("shrinks: record ");
+        assert_message("became shorter");
+        assert_true(t.rows > 0 && t.rows < 1000);
+        free(t.bytes);
+        ditto_dataset_destroy(shuffled);
+        ditto_dataset_destroy(d);
+    }
+}
+
+/* A saved state may be of another program, or damaged: its rows are checked before they are read. */
+static void places_outside_the_files_are_an_error(void **state)
+{
+    const char *path = write_bytes("places", made.bytes, 2000000);
+    static const struct {
+        uint32_t components;
+        size_t bytes; /* of each component */
+        uint64_t stride;
+    } kinds[] = { { 1, 10, 0 }, { 1, 400000, 0 }, { 1, 10, 5 }, { 2, 10, 0 }, { 2, 200000, 0 } };
+    uint64_t damaged[2][3] = { { 0, 1ull << 32, 1 }, { UINT64_MAX - 20, 0, 1 } };
+    static unsigned char to[2][400000];
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        ditto_tensor one = { .dtype = DITTO_U8, .rank = 1, .shape = { kinds[k].bytes } };
+        struct dti_reader reader = { 0 };
+        ditto_dataset *d;
+        assert_ok(open_at_stride(&path, 1, (ditto_tensor[]){ one, one }, kinds[k].components, 0, kinds[k].stride, &d));
+        for (int i = 0; i < 2; i++) {
+            struct dti_rows rows = { damaged[i], 3 };
+            assert_status(dti_fill(d, &reader, rows, 1, (void *[]){ to[0], to[1] }), DITTO_ERR_CORRUPT);
+            assert_message("the iterator's state is damaged");
+        }
+        dti_reader_free(&reader);
+        ditto_dataset_destroy(d);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(components_lie_one_after_the_other),
+        cmocka_unit_test(elements_of_every_type_are_turned_round),
+        cmocka_unit_test(a_bool_is_0_or_1),
+        cmocka_unit_test(long_records_are_read_component_by_component),
+        cmocka_unit_test(files_follow_one_another),
+        cmocka_unit_test(rows_of_a_language_model_overlap_by_one_token),
+        cmocka_unit_test(records_begin_at_every_stride),
+        cmocka_unit_test(components_of_records_that_overlap),
+        cmocka_unit_test(no_record_crosses_from_one_file_to_the_next),
+        cmocka_unit_test(a_stride_of_one_record_is_no_stride),
+        cmocka_unit_test(records_that_overlap_by_a_part_of_an_element_are_refused),
+        cmocka_unit_test(a_file_must_be_a_whole_number_of_records),
+        cmocka_unit_test(wrong_arguments_and_files_are_refused),
+        cmocka_unit_test(a_file_that_becomes_shorter_is_an_error),
+        cmocka_unit_test(places_outside_the_files_are_an_error),
+    };
+    return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
+}

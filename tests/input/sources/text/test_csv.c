@@ -1,0 +1,720 @@
+/* tests/input/sources/text/test_csv.c - the claims of source.h for CSV files, through ditto_dataset_reduce. */
+#include "support/support.h"
+
+#include <ditto/source.h>
+#include <ditto/transform.h>
+
+#include <inttypes.h>
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "input/dataset.h"
+
+#define BYTES(literal) literal, sizeof literal - 1
+
+/* -- rows as text: values of a row behind one another with '|' between, rows in lines; text without the zeros behind it -- */
+
+struct rows {
+    char *text;
+    size_t used, room, rows;
+};
+
+static void add(struct rows *r, const void *bytes, size_t length)
+{
+    while (r->room - r->used <= length)
+        r->text = realloc(r->text, r->room = 2 * r->room + 4096);
+    memcpy(r->text + r->used, bytes, length);
+    r->used += length;
+}
+
+static int print_value(char *to, size_t room, const ditto_tensor *t, size_t i)
+{
+    switch (t->dtype) {
+    case DITTO_F32:
+        return snprintf(to, room, "%.9g", (double)((const float *)t->data)[i]);
+    case DITTO_F64:
+        return snprintf(to, room, "%.17g", ((const double *)t->data)[i]);
+    case DITTO_I8:
+        return snprintf(to, room, "%d", ((const int8_t *)t->data)[i]);
+    case DITTO_I16:
+        return snprintf(to, room, "%d", ((const int16_t *)t->data)[i]);
+    case DITTO_I32:
+        return snprintf(to, room, "%" PRId32, ((const int32_t *)t->data)[i]);
+    case DITTO_I64:
+        return snprintf(to, room, "%" PRId64, ((const int64_t *)t->data)[i]);
+    case DITTO_U8:
+    case DITTO_BOOL:
+        return snprintf(to, room, "%d", ((const uint8_t *)t->data)[i]);
+    case DITTO_U16:
+        return snprintf(to, room, "%d", ((const uint16_t *)t->data)[i]);
+    case DITTO_U32:
+        return snprintf(to, room, "%" PRIu32, ((const uint32_t *)t->data)[i]);
+    default:
+        return snprintf(to, room, "%" PRIu64, ((const uint64_t *)t->data)[i]);
+    }
+}
+
+static ditto_status collect(const ditto_tensor *row, void *state)
+{
+    struct rows *r = state;
+    for (uint32_t k = 0; k < DITTO_MAX_COMPONENTS && row[k].dtype != 0; k++) {
+        if (row[k].dtype == DITTO_U8 && row[k].rank == 1) { /* text */
+            size_t length = row[k].shape[0];
+            while (length > 0 && ((const char *)row[k].data)[length - 1] == 0)
+                length--;
+            add(r, row[k].data, length);
+            add(r, "|", 1);
+            continue;
+        }
+        for (size_t i = 0; i < ditto_tensor_count(&row[k]); i++) {
+            char value[64];
+            add(r, value, (size_t)print_value(value, sizeof value, &row[k], i));
+            add(r, "|", 1);
+        }
+    }
+    add(r, "\n", 1);
+    r->rows++;
+    return DITTO_OK;
+}
+
+/* -- what is expected -- */
+
+struct table {
+    ditto_csv_component component[4];
+    uint32_t components;
+    ditto_csv_options options;
+};
+#define TEXT_COLUMN(column)           \
+    {                                 \
+        column, 1, DITTO_U8, 24, 0, 0 \
+    }
+static const struct table numbers = { { { 0, 2, DITTO_F32, 0, 0, 0 }, { 2, 1, DITTO_I32, 0, 0, 0 } },
+                                      2,
+                                      DITTO_CSV_OPTIONS_INIT };
+static const struct table texts = { { TEXT_COLUMN(0), TEXT_COLUMN(1) }, 2, DITTO_CSV_OPTIONS_INIT };
+
+/* `row` has room for all components, so that the function above sees where they end. */
+struct seen {
+    struct rows *rows;
+    uint32_t components;
+};
+static ditto_status collect_row(const ditto_tensor *row, void *state)
+{
+    struct seen *seen = state;
+    ditto_tensor own[DITTO_MAX_COMPONENTS] = { 0 };
+    memcpy(own, row, seen->components * sizeof *row);
+    return collect(own, seen->rows);
+}
+
+static ditto_dataset *csv_of(const char *name, const struct table *t)
+{
+    ditto_dataset *d;
+    assert_ok(ditto_dataset_from_csv(&(ditto_files){ &name, 1, 0 }, t->component, t->components, &t->options, &d));
+    return d;
+}
+
+static void expect_rows(const struct table *t, const char *bytes, size_t length, const char *expected)
+{
+    char *name = temporary_bytes(bytes, length);
+    struct rows r = { 0 };
+    ditto_dataset *d = csv_of(name, t);
+    assert_ok(ditto_dataset_reduce(d, collect_row, &(struct seen){ &r, t->components }, 0));
+    add(&r, "", 1);
+    assert_string_equal(r.text, expected);
+    free(r.text);
+    ditto_dataset_destroy(d);
+    forget_file(name);
+}
+
+/* `rows` rows, and then an error: what its message says behind the file's name. */
+static void expect_error(const struct table *t, const char *bytes, size_t length, size_t rows, const char *message)
+{
+    char *name = temporary_bytes(bytes, length), wanted[300];
+    struct rows r = { 0 };
+    ditto_dataset *d = csv_of(name, t);
+    snprintf(wanted, sizeof wanted, "%s%s", name, message);
+    assert_status(ditto_dataset_reduce(d, collect_row, &(struct seen){ &r, t->components }, 0), DITTO_ERR_CORRUPT);
+    assert_message(wanted);
+    assert_int_equal(r.rows, rows);
+    free(r.text);
+    ditto_dataset_destroy(d);
+    forget_file(name);
+}
+
+/* -- rows -- */
+
+static void a_row_is_a_line_of_fields(void **state)
+{
+    (void)state;
+    expect_rows(&numbers, BYTES("1,2,3\n4,5,6\n"), "1|2|3|\n4|5|6|\n");
+    expect_rows(&numbers, BYTES("1,2,3\r\n\n4,5,6"), "1|2|3|\n4|5|6|\n");
+    expect_rows(&numbers, BYTES("\n\r\n \t \n1,2,3\n\n\n"), "1|2|3|\n");
+    expect_rows(&numbers,
+                BYTES("\xef\xbb\xbf"
+                      "1,2,3\n  \n4,5,6 \n"),
+                "1|2|3|\n4|5|6|\n"); /* byte order mark, spaces at line ends */
+    expect_rows(&numbers, BYTES(" 1.5 ,\t-2e1\t, +3"), "1.5|-20|3|\n");
+    expect_rows(&numbers, BYTES("\"1\",\" 2.5\",\"-3\"\n"), "1|2.5|-3|\n");
+}
+
+static void a_malformed_row_is_named_by_file_line_and_column(void **state)
+{
+    (void)state;
+    expect_error(&numbers, BYTES("1,2,3\n4,abc,6\n7,8,9\n"), 1, ":2: column 2: \"abc\" is not a number of type f32");
+    expect_error(&numbers, BYTES("1,2,3\n4,5,6\n7,8\n"), 2, ":3: column 3: the line has 2 columns, expected 3");
+    expect_error(&numbers, BYTES("1,2,3,4\n"), 0, ":1: column 4: the line has 4 columns, expected 3");
+    expect_error(&numbers, BYTES("1,2,3,4,\"5,\n6\",\n"), 0, ":1: column 4: the line has 6 columns, expected 3");
+    expect_error(&numbers, BYTES("1,2,3,\n"), 0, ":1: column 4: the line has 4 columns, expected 3");
+    expect_error(&numbers, BYTES("1,2,3.5\n"), 0, ":1: column 3: \"3.5\" is not a number of type i32");
+    expect_error(&numbers, BYTES("1e39,2,3\n"), 0, ":1: column 1: \"1e39\" is not a number of type f32");
+    expect_error(&numbers, BYTES("\033[31m,2,3\n"), 0, ":1: column 1: \"?[31m\" is not");
+    expect_error(&numbers, BYTES("1\0,2,3\n"), 0, ":1: column 1: \"1?\" is not");
+    expect_error(&numbers, BYTES("1,,3\n"), 0, ":1: column 2: \"\" is not a number");
+    expect_error(&numbers, BYTES("1,2,3\r"), 0, ":1: column 3: \"3?\" is not a number"); /* \r alone ends no line */
+    expect_error(&numbers, BYTES("1,2,3\n\"4\n\",5,6\n"), 1, ":2: column 1: \"4?\" is not a number of type f32");
+    expect_error(&numbers, BYTES("\"1\n\n\",2,3\n4,5,6\n"), 0, ":1: column 1");
+    expect_error(&texts, BYTES("\"a\n\n\",b\nc,d\ne\n"), 2, ":5: column 2: the line has 1 columns, expected 2");
+}
+
+static void quotes_are_those_of_rfc_4180(void **state)
+{
+    struct table raw = texts;
+    (void)state;
+    expect_rows(&texts, BYTES("a,b\n"), "a|b|\n");
+    expect_rows(&texts, BYTES(" a , b\t\n"), " a | b\t|\n"); /* spaces are the text's own */
+    expect_rows(&texts, BYTES("\"a\",\"b\"\r\n\"c\",d"), "a|b|\nc|d|\n");
+    expect_rows(&texts, BYTES("\"a,b\",\"c\nd\"\n\"e\r\nf\",\"\n\n\"\n"), "a,b|c\nd|\ne\r\nf|\n\n|\n");
+    expect_rows(&texts, BYTES("\"a\"\"b\",\"\"\"\"\n\"\"\"a\",\"a\"\"\"\n"), "a\"b|\"|\n\"a|a\"|\n");
+    expect_rows(&texts, BYTES("\"\"\"\"\"\"\"\",\"x\"\"\"\"y\"\n"), "\"\"\"|x\"\"y|\n");
+    expect_rows(&texts, BYTES(",\n\"\",\"\"\n"), "||\n||\n"); /* text that is missing is empty */
+    expect_rows(&texts, BYTES("a\r,\rb\n"), "a\r|\rb|\n");
+    expect_rows(&texts, BYTES("\"\"\"\n\"\"\",b\n"), "\"\n\"|b|\n");
+    expect_error(&texts, BYTES("a,b\nc\"d,e\n"), 1, ":2: column 1: there is a quote in the middle of a field");
+    expect_error(&texts, BYTES("a, \"b\"\n"), 0, ":1: column 2: there is a quote in the middle");
+    expect_error(&texts, BYTES("\"a\"b,c\n"), 0, ":1: column 1: there is text behind a closing quote");
+    expect_error(&texts, BYTES("\"a\" ,c\n"), 0, ":1: column 1: there is text behind a closing quote");
+    expect_error(&texts, BYTES("\"a\"\r,c\n"), 0, ":1: column 1: there is text behind a closing quote");
+    expect_error(&texts, BYTES("a,b\n\nc,\"d\n,\n"), 1, ":3: column 2: its quote is not closed");
+    expect_error(&texts, BYTES("a,\""), 0, ":1: column 2: its quote is not closed");
+    expect_error(&numbers, BYTES("1,2,\"3\n"), 0, ":1: column 3: its quote is not closed");
+    raw.options.no_quotes = 1;
+    expect_rows(&raw, BYTES("\"a,b\"\nc\"d,\"\n"), "\"a|b\"|\nc\"d|\"|\n");
+    raw.options = texts.options;
+    raw.options.delimiter = '\t';
+    expect_rows(&raw, BYTES("a,b\tc\n\t\n\"\t\"\td\n"), "a,b|c|\n||\n\t|d|\n"); /* a tab is no blank, then */
+}
+
+static void columns_between_are_looked_at_only_for_their_ends(void **state)
+{
+    struct table t = { { { 1, 1, DITTO_I32, 0, 0, 0 }, { 3, 1, DITTO_F64, 0, 0, 0 }, TEXT_COLUMN(1) },
+                       3,
+                       DITTO_CSV_OPTIONS_INIT };
+    (void)state;
+    expect_rows(&t, BYTES("x,1,\xff,2\n,3,\"a,\"\"b\",4\n"), "1|2|1|\n3|4|3|\n"); /* a column may be used twice */
+    expect_error(&t, BYTES("x\"y,1,,2\n"), 0, ":1: column 1: there is a quote");
+    t.options.columns = 5;
+    expect_rows(&t, BYTES("x,1,y,2,z\n"), "1|2|1|\n");
+    expect_error(&t, BYTES("x,1,y,2\n"), 0, ":1: column 5: the line has 4 columns, expected 5");
+}
+
+static void text_is_utf8_and_fits(void **state)
+{
+    static const char *const bad[] = { "\x80",
+                                       "\xc0\x80",
+                                       "\xc1\xbf",
+                                       "\xe0\x9f\xbf",
+                                       "\xed\xa0\x80",
+                                       "\xf0\x8f\xbf\xbf",
+                                       "\xf4\x90\x80\x80",
+                                       "\xf5\x80\x80\x80",
+                                       "\xff",
+                                       "\xc3",
+                                       "\xe2\x82",
+                                       "\xf0\x9f\x98",
+                                       "abcdefgh\xfe",
+                                       "12345678\xc3(",
+                                       "\xe2(\xa1" };
+    static const char *const good[] = {
+        "\xc2\x80",     "\xdf\xbf",         "\xe0\xa0\x80",     "\xed\x9f\xbf",     "\xee\x80\x80",
+        "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf", "12345678\xc3\xa9", "gr\xc3\xbc\xc3\x9f dich"
+    };
+    char line[64], expected[64];
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(line, sizeof line, "a,%s\n", bad[i]);
+        expect_error(&texts, line, strlen(line), 0, ":1: column 2: the text is not UTF-8");
+    }
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        snprintf(line, sizeof line, "%s,\"%s\"\n", good[i], good[i]);
+        snprintf(expected, sizeof expected, "%s|%s|\n", good[i], good[i]);
+        expect_rows(&texts, line, strlen(line), expected);
+    }
+    expect_rows(&texts, BYTES("123456789012345678901234,\"12345678901234567890123\"\"\"\n"),
+                "123456789012345678901234|12345678901234567890123\"|\n");
+    expect_error(&texts, BYTES("1234567890123456789012345,\n"), 0, ":1: column 1: the text has more than 24 bytes");
+    expect_error(&texts, BYTES(",\"123456789012345678901234\"\"\"\n"), 0,
+                 ":1: column 2: the text has more than 24 bytes");
+}
+
+static void missing_values_are_errors_or_what_was_said(void **state)
+{
+    struct table t = { { { 0, 2, DITTO_F32, 0, DITTO_CSV_MISSING_VALUE, NAN },
+                         { 2, 1, DITTO_I16, 0, DITTO_CSV_MISSING_VALUE, -1 },
+                         { 3, 1, DITTO_BOOL, 0, DITTO_CSV_MISSING_VALUE, 1 },
+                         { 4, 1, DITTO_F64, 0, DITTO_CSV_MISSING_ERROR, 7 } },
+                       4,
+                       DITTO_CSV_OPTIONS_INIT };
+    static const ditto_dtype integers[] = { DITTO_I8, DITTO_I16, DITTO_I32, DITTO_I64,
+                                            DITTO_U8, DITTO_U16, DITTO_U32, DITTO_U64 };
+    (void)state;
+    expect_rows(&t, BYTES("1,2,3,0,4\n,,,,4\n \t,\"\", ,\" \",4\n1,,0,false,4"),
+                "1|2|3|0|4|\nnan|nan|-1|1|4|\nnan|nan|-1|1|4|\n1|nan|0|0|4|\n");
+    expect_error(&t, BYTES("1,2,3,0,\n"), 0, ":1: column 5: \"\" is not a number of type f64");
+    for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++) {
+        struct table one = { { { 0, 1, integers[i], 0, DITTO_CSV_MISSING_VALUE, 100 } }, 1, DITTO_CSV_OPTIONS_INIT };
+        expect_rows(&one, BYTES("7\n\"\"\n"), "7|\n100|\n");
+        one.component[0].missing = DITTO_CSV_MISSING_DEFAULT;
+        expect_error(&one, BYTES("7\n\"\"\n"), 1, ":2: column 1: \"\" is not a number");
+    }
+    struct table wide = { { { 0, 1, DITTO_U64, 0, DITTO_CSV_MISSING_VALUE, 0x1.fffffffffffffp63 },
+                            { 1, 1, DITTO_I64, 0, DITTO_CSV_MISSING_VALUE, -0x1p63 } },
+                          2,
+                          DITTO_CSV_OPTIONS_INIT };
+    expect_rows(&wide, BYTES(",\n"), "18446744073709549568|-9223372036854775808|\n");
+}
+
+static void every_dtype_has_its_limits(void **state)
+{
+    static const struct {
+        ditto_dtype dtype;
+        const char *least, *most, *below, *above;
+    } of[] = {
+        { DITTO_I8, "-128", "127", "-129", "128" },
+        { DITTO_I16, "-32768", "32767", "-32769", "32768" },
+        { DITTO_I32, "-2147483648", "2147483647", "-2147483649", "2147483648" },
+        { DITTO_I64, "-9223372036854775808", "9223372036854775807", "-9223372036854775809", "9223372036854775808" },
+        { DITTO_U8, "0", "255", "-1", "256" },
+        { DITTO_U16, "0", "65535", "-1", "65536" },
+        { DITTO_U32, "0", "4294967295", "-1", "4294967296" },
+        { DITTO_U64, "0", "18446744073709551615", "-1", "18446744073709551616" },
+    };
+    static const char *const none[] = { "nan", "inf", "-inf", "0x10", "1.5", "1e3", "1.",   ".", "-",
+                                        "+",   "--1", "1-",   "1 2",  "1_0", "",    "true", "e5" };
+    char line[128], message[128];
+    (void)state;
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        struct table t = {
+            { { 0, 1, of[i].dtype, 0, 0, 0 }, { 1, 1, of[i].dtype, 0, 0, 0 }, { 2, 1, DITTO_U8, 64, 0, 0 } },
+            3,
+            DITTO_CSV_OPTIONS_INIT
+        };
+        snprintf(line, sizeof line, "%s,%s,some more text\n-0,+0000000000000000000000001,\n", of[i].least, of[i].most);
+        snprintf(message, sizeof message, "%s|%s|some more text|\n0|1||\n", of[i].least, of[i].most);
+        expect_rows(&t, line, strlen(line), message);
+        for (int side = 0; side < 2; side++) { /* in front of a long row, and at its end: parsed in other ways */
+            const char *beyond = side == 0 ? of[i].below : of[i].above;
+            snprintf(line, sizeof line, "%s,0,some more text", beyond);
+            snprintf(message, sizeof message, ":1: column 1: \"%s\" is not a number of type %s", beyond,
+                     ditto_dtype_name(of[i].dtype));
+            expect_error(&t, line, strlen(line), 0, message);
+            snprintf(line, sizeof line, "0,%s,", beyond);
+            expect_error(&t, line, strlen(line), 0, ":1: column 2");
+        }
+        for (size_t n = 0; n < sizeof none / sizeof none[0]; n++) {
+            snprintf(line, sizeof line, "1,%s,some more text", none[n]);
+            snprintf(message, sizeof message, ":1: column 2: \"%s\" is not a number of type", none[n]);
+            expect_error(&t, line, strlen(line), 0, message);
+        }
+    }
+    struct table t = { { { 0, 1, DITTO_BOOL, 0, 0, 0 } }, 1, DITTO_CSV_OPTIONS_INIT };
+    expect_rows(&t, BYTES("0\n1\ntrue\n false\t\n\"true\"\n"), "0|\n1|\n1|\n0|\n1|\n");
+    expect_error(&t, BYTES("1\n2\n"), 1, ":2: column 1: \"2\" is none of 0, 1, true and false");
+    expect_error(&t, BYTES("TRUE\n"), 0, ":1: column 1");
+    expect_error(&t, BYTES("\"\"\n"), 0, ":1: column 1");
+}
+
+/* -- numbers -- */
+
+/* A number as people and programs write them. */
+static void random_number(uint64_t *random, char text[80])
+{
+    static const char *const formats[] = { "%.17g", "%.6f", "%.3e", "%g", "%.9g", "%.0f", "%+.15E", "%.20f" };
+    uint64_t bits = test_random(random), kind = test_random(random) % 12;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    if (kind >= 8 || !isfinite(value) || fabs(value) > 1e30) /* most are of a size that data has */
+        value = (double)(int64_t)bits / (double)((uint64_t)1 << (10 + test_random(random) % 54));
+    if (kind < 8)
+        snprintf(text, 80, formats[kind], value);
+    else if (kind == 8)
+        snprintf(text, 80, "%" PRId64, (int64_t)bits >> test_random(random) % 64);
+    else if (kind == 9)
+        snprintf(text, 80, "%" PRIu64 ".%" PRIu64, bits >> test_random(random) % 64, test_random(random));
+    else if (kind == 10)
+        snprintf(text, 80, "%s%" PRIu64 "e%d", bits & 1 ? "-" : "", bits >> test_random(random) % 64,
+                 (int)(test_random(random) % 700) - 350);
+    else
+        snprintf(text, 80, "-.%0*" PRIu64 "E-00000000000%d", 1 + (int)(bits % 18), bits >> test_random(random) % 64,
+                 (int)(test_random(random) % 40));
+}
+
+struct compared {
+    char (*text)[80];
+    size_t at;
+};
+
+static ditto_status compare(const ditto_tensor *row, void *state)
+{
+    struct compared *c = state;
+    double value = strtod(c->text[c->at], NULL), f64 = *(const double *)row[0].data;
+    float single = (float)value, f32 = *(const float *)row[1].data;
+    if (memcmp(&value, &f64, sizeof value) != 0 || (!isinf(single) && memcmp(&single, &f32, sizeof single) != 0)) {
+        print_error("%s is read as %.17g and %.9g\n", c->text[c->at], f64, (double)f32);
+        return DITTO_ERR_USER;
+    }
+    c->at++;
+    return DITTO_OK;
+}
+
+/* Bit by bit, of the C library's strtod; f32 through a double. */
+static void numbers_are_rounded_as_strtod_does(void **state)
+{
+    enum { MANY = 100000 };
+    struct table t = { { { 0, 1, DITTO_F64, 0, 0, 0 }, { 1, 1, DITTO_F32, 0, 0, 0 } }, 2, DITTO_CSV_OPTIONS_INIT };
+    struct compared c = { malloc((size_t)MANY * 80), 0 };
+    uint64_t random = test_seed(4180);
+    char *name = temporary_file("");
+    FILE *file = fopen(name, "w");
+    size_t count = 0;
+    (void)state;
+    while (count < MANY) {
+        random_number(&random, c.text[count]);
+        double value = strtod(c.text[count], NULL);
+        if (isinf(value)) /* an error, here */
+            continue;
+        fprintf(file, "%s,%s\n", c.text[count], isinf((float)value) ? "0" : c.text[count]);
+        count++;
+    }
+    fclose(file);
+    ditto_dataset *d = csv_of(name, &t);
+    assert_ok(ditto_dataset_reduce(d, compare, &c, 0));
+    assert_int_equal(c.at, MANY);
+    ditto_dataset_destroy(d);
+    forget_file(name);
+    free(c.text);
+}
+
+static void integers_of_all_lengths_come_back(void **state)
+{
+    struct table t = { { { 0, 3, DITTO_I64, 0, 0, 0 } }, 1, DITTO_CSV_OPTIONS_INIT };
+    uint64_t random = test_seed(8259);
+    size_t room = (size_t)1 << 22, used = 0, wanted = 0;
+    char *text = malloc(room), *expected = malloc(room);
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        int64_t n[3];
+        for (int k = 0; k < 3; k++)
+            n[k] = (int64_t)test_random(&random) >> test_random(&random) % 64;
+        used += (size_t)snprintf(text + used, room - used, "%" PRId64 ",%" PRId64 ",%" PRId64 "\n", n[0], n[1], n[2]);
+        wanted += (size_t)snprintf(expected + wanted, room - wanted, "%" PRId64 "|%" PRId64 "|%" PRId64 "|\n", n[0],
+                                   n[1], n[2]);
+    }
+    expect_rows(&t, text, used, expected);
+    free(text);
+    free(expected);
+}
+
+/* -- files -- */
+
+/* Fields of 1 to 300000 bytes, in quotes or not, with line ends in them: rows begin and end anywhere in what is read. */
+static void rows_may_lie_across_the_borders_of_reads(void **state)
+{
+    struct table t = { { { 0, 1, DITTO_U8, 300000, 0, 0 }, { 1, 1, DITTO_I32, 0, 0, 0 } }, 2, DITTO_CSV_OPTIONS_INIT };
+    uint64_t random = test_seed(262144);
+    size_t room = (size_t)16 << 20, used = 0, wanted = 0;
+    char *text = malloc(room), *expected = malloc(room);
+    (void)state;
+    for (int row = 0; row < 60; row++) {
+        size_t length = test_random(&random) % (row % 6 == 0 ? 300000 : 5000) + 1;
+        bool quoted = test_random(&random) % 2;
+        if (quoted)
+            text[used++] = '"';
+        for (size_t i = 0; i < length; i++) {
+            char byte = (char)('a' + test_random(&random) % 26);
+            uint64_t special = quoted ? test_random(&random) % 50 : 9;
+            byte = special == 0 ? '\n' : special == 1 ? '"' : special == 2 ? ',' : special == 3 ? '\r' : byte;
+            text[used++] = expected[wanted++] = byte;
+            if (byte == '"')
+                text[used++] = '"';
+        }
+        if (quoted)
+            text[used++] = '"';
+        used += (size_t)sprintf(text + used, ",%d%s", row, row % 2 ? "\r\n" : "\n");
+        wanted += (size_t)sprintf(expected + wanted, "|%d|\n", row);
+    }
+    expect_rows(&t, text, used, expected);
+    free(text);
+    free(expected);
+}
+
+static void lines_are_counted_through_quotes_and_files(void **state)
+{
+    char *first = temporary_file("heading \"\n\"a\n\n\",b\n\n\"\"\"\n\",d\n"),
+         *second = temporary_file("h\n1,2\n\"x\n\",y\nz\n"), message[128];
+    const char *names[] = { first, second };
+    struct table t = texts;
+    struct rows r = { 0 };
+    ditto_dataset *d;
+    (void)state;
+    t.options.skip_lines = 1; /* whatever quotes it has */
+    assert_ok(ditto_dataset_from_csv(&(ditto_files){ names, 2, 0 }, t.component, 2, &t.options, &d));
+    assert_status(ditto_dataset_reduce(d, collect_row, &(struct seen){ &r, 2 }, 0), DITTO_ERR_CORRUPT);
+    snprintf(message, sizeof message, "%s:5: column 2: the line has 1 columns", second);
+    assert_message(message);
+    add(&r, "", 1);
+    assert_string_equal(r.text, "a\n\n|b|\n\"\n|d|\n1|2|\nx\n|y|\n");
+    free(r.text);
+    ditto_dataset_destroy(d);
+    forget_file(first);
+    forget_file(second);
+}
+
+static void an_endless_row_does_not_eat_memory(void **state)
+{
+    char *name = temporary_file("1,2,3\n1,2,\"3");
+    char message[128];
+    (void)state;
+    assert_int_equal(truncate(name, 1l << 30), 0); /* a hole: it takes no room */
+    ditto_dataset *d = csv_of(name, &numbers);
+    struct rows r = { 0 };
+    assert_status(ditto_dataset_reduce(d, collect_row, &(struct seen){ &r, 2 }, 0), DITTO_ERR_CORRUPT);
+    snprintf(message, sizeof message, "%s:2: the row has more than 16777216 bytes: a quote in it is not closed", name);
+    assert_message(message);
+    assert_int_equal(r.rows, 1);
+    assert_true(resident_kib() < 300 << 10);
+    free(r.text);
+    ditto_dataset_destroy(d);
+    forget_file(name);
+}
+
+/* A shuffle chooses all rows before the first is read: the first that is read cuts the file for those behind it. Rows are long, so that
+ * they don't come with one read. */
+struct cut {
+    const char *name;
+    int rows;
+};
+
+static ditto_status cut_file(const ditto_tensor *row, void *state)
+{
+    struct cut *cut = state;
+    (void)row;
+    cut->rows++;
+    return truncate(cut->name, 0) == 0 ? DITTO_OK : DITTO_ERR_USER;
+}
+
+static void a_file_that_shrinks_meanwhile_is_an_error(void **state)
+{
+    enum { ROWS = 8, WIDE = 100000 };
+    struct table t = { { { 0, WIDE, DITTO_I32, 0, 0, 0 } }, 1, DITTO_CSV_OPTIONS_INIT };
+    char *name = temporary_file("");
+    FILE *file = fopen(name, "w");
+    (void)state;
+    for (int i = 0; i < ROWS * WIDE; i++)
+        fprintf(file, "%d%c", i, i % WIDE == WIDE - 1 ? '\n' : ',');
+    fclose(file);
+    ditto_dataset *d = csv_of(name, &t), *shuffled;
+    assert_ok(ditto_dataset_shuffle(d, NULL, &shuffled));
+    struct cut cut = { name, 0 };
+    assert_status(ditto_dataset_reduce(shuffled, cut_file, &cut, 0), DITTO_ERR_IO);
+    assert_message("became shorter");
+    assert_message("line ");
+    assert_int_equal(cut.rows, 1);
+    ditto_dataset_destroy(shuffled);
+    ditto_dataset_destroy(d);
+    forget_file(name);
+}
+
+/* -- inside: positions, shards, rows that come out of a state -- */
+
+/* Reads what is left of a pass, `step` rows at a time, each time with a new cursor that is restored from the one before. */
+static void read_in_steps(ditto_dataset *d, const struct dti_pass *pass, size_t step, struct rows *r)
+{
+    struct dti_bytes state = { 0 };
+    struct dti_reader reader = { 0 };
+    ditto_status status = DITTO_OK;
+    for (int round = 0; status == DITTO_OK || round < 3; round++) { /* and the end comes again and again */
+        struct dti_cursor *cursor;
+        uint64_t word[8 * 3];
+        struct dti_rows rows = { word, 3 };
+        struct dti_bytes_reader from = { state.data, state.data + state.length, false };
+        size_t got;
+        assert_ok(dti_cursor_open(d, pass, &cursor));
+        if (round > 0)
+            assert_ok(dti_cursor_restore(cursor, &from));
+        assert_false(from.failed);
+        status = dti_cursor_next(cursor, rows, step, &got);
+        assert_true(status == (got == step ? DITTO_OK : DITTO_END_OF_INPUT));
+        for (size_t i = 0; i < got; i++) {
+            char first[24], second[24];
+            ditto_tensor row[DITTO_MAX_COMPONENTS] = { 0 };
+            assert_ok(dti_fill(d, &reader, dti_rows_from(rows, i), 1, (void *const[]){ first, second }));
+            dti_row_tensors(d, (void *const[]){ first, second }, row);
+            assert_ok(collect(row, r));
+        }
+        dti_bytes_free(&state);
+        assert_ok(dti_cursor_save(cursor, &state));
+        dti_cursor_close(cursor);
+    }
+    dti_bytes_free(&state);
+    dti_reader_free(&reader);
+}
+
+static void positions_are_saved_and_shards_take_whole_files(void **state)
+{
+    char *names[3] = { temporary_file("h\n\xef,1\n"), temporary_file("\xef\xbb\xbfh\na,b\n\n\"c\nd\",e\nf,g"),
+                       temporary_file("h\ni,j\n") };
+    const char *const *files = (const char *const *)names;
+    struct table t = texts;
+    ditto_dataset *d;
+    (void)state;
+    t.options.skip_lines = 1;
+    assert_ok(ditto_dataset_from_csv(&(ditto_files){ files + 1, 2, 0 }, t.component, 2, &t.options, &d));
+    for (size_t step = 1; step < 8; step++) {
+        struct rows r = { 0 };
+        read_in_steps(d, &(struct dti_pass){ 0 }, step, &r);
+        read_in_steps(d, &(struct dti_pass){ .shards = 2, .shard = 0, .first_file = 3 }, step,
+                      &r); /* its second is number 4 */
+        read_in_steps(d, &(struct dti_pass){ .shards = 2, .shard = 1, .first_file = 3 }, step, &r);
+        read_in_steps(d, &(struct dti_pass){ .shards = 9, .shard = 1, .first_file = 3 }, step, &r);
+        add(&r, "", 1);
+        assert_string_equal(r.text, "a|b|\nc\nd|e|\nf|g|\ni|j|\ni|j|\na|b|\nc\nd|e|\nf|g|\n");
+        free(r.text);
+    }
+    ditto_dataset_destroy(d);
+    for (int i = 0; i < 3; i++)
+        forget_file(names[i]);
+}
+
+/* Whatever a row's words say, there is an error and no other harm. */
+static void rows_of_a_damaged_state_are_refused(void **state)
+{
+    static const uint64_t damaged[][3] = {
+        { 0, (uint64_t)1 << 32 | 5, 1 }, { UINT64_MAX - 3, 5, 1 }, { 0, UINT64_MAX, 1 }, { 1000, 5, 1 }
+    };
+    char *name = temporary_file("1,2,3\n");
+    ditto_dataset *d = csv_of(name, &numbers);
+    struct dti_reader reader = { 0 };
+    float f[2];
+    int32_t i;
+    (void)state;
+    for (size_t n = 0; n < sizeof damaged / sizeof damaged[0]; n++) {
+        uint64_t word[3];
+        memcpy(word, damaged[n], sizeof word);
+        ditto_status status = dti_fill(d, &reader, (struct dti_rows){ word, 3 }, 1, (void *const[]){ f, &i });
+        assert_true(status == DITTO_ERR_CORRUPT || status == DITTO_ERR_IO);
+    }
+    dti_reader_free(&reader);
+    ditto_dataset_destroy(d);
+    forget_file(name);
+}
+
+/* -- what is refused -- */
+
+static void refuse(ditto_csv_component component, ditto_csv_options options, ditto_status status, const char *message)
+{
+    char *name = temporary_file("1,2,3\n");
+    ditto_dataset *d;
+    assert_status(
+        ditto_dataset_from_csv(&(ditto_files){ (const char *const *)&name, 1, 0 }, &component, 1, &options, &d),
+        status);
+    assert_message(message);
+    forget_file(name);
+}
+
+static void what_no_file_could_have_is_refused(void **state)
+{
+    ditto_csv_options plain = DITTO_CSV_OPTIONS_INIT, o = plain;
+    ditto_csv_component good = { 0, 3, DITTO_F32, 0, 0, 0 };
+    static const char delimiters[] = "\n\r.+-eE\"0123456789";
+    (void)state;
+    refuse((ditto_csv_component){ 0, 0, DITTO_F32, 0, 0, 0 }, plain, DITTO_ERR_INVALID, "components[0] has 0 columns");
+    refuse((ditto_csv_component){ UINT32_MAX, 2, DITTO_F32, 0, 0, 0 }, plain, DITTO_ERR_INVALID, "at most 1000000");
+    refuse((ditto_csv_component){ 0, 1, DITTO_F16, 0, 0, 0 }, plain, DITTO_ERR_UNSUPPORTED, "f16");
+    refuse((ditto_csv_component){ 0, 1, DITTO_C64, 0, 0, 0 }, plain, DITTO_ERR_UNSUPPORTED, "c64");
+    refuse((ditto_csv_component){ 0, 1, (ditto_dtype)99, 0, 0, 0 }, plain, DITTO_ERR_UNSUPPORTED, "unknown dtype");
+    refuse((ditto_csv_component){ 0, 1, DITTO_F32, 8, 0, 0 }, plain, DITTO_ERR_UNSUPPORTED, "text as u8");
+    refuse((ditto_csv_component){ 0, 2, DITTO_U8, 8, 0, 0 }, plain, DITTO_ERR_INVALID, "2 columns of text");
+    refuse((ditto_csv_component){ 0, 1, DITTO_F32, 0, (ditto_csv_missing)3, 0 }, plain, DITTO_ERR_RANGE, "missing = 3");
+    o.columns = 2;
+    refuse(good, o, DITTO_ERR_INVALID, "a row has 2");
+    o.columns = UINT32_MAX;
+    refuse(good, o, DITTO_ERR_INVALID, "at most 1000000");
+    for (size_t i = 0; i < sizeof delimiters - 1; i++) {
+        o = plain;
+        o.delimiter = delimiters[i];
+        refuse(good, o, DITTO_ERR_INVALID, "options->delimiter");
+    }
+    static const struct {
+        ditto_dtype dtype;
+        double value;
+    } cannot[] = { { DITTO_F32, 1e39 },   { DITTO_I8, 128 },       { DITTO_I8, -129 },    { DITTO_U8, -1 },
+                   { DITTO_U8, 256 },     { DITTO_I32, 0.5 },      { DITTO_I64, 0x1p63 }, { DITTO_I64, NAN },
+                   { DITTO_U64, 0x1p64 }, { DITTO_U64, -1 },       { DITTO_BOOL, 2 },     { DITTO_I16, HUGE_VAL },
+                   { DITTO_BOOL, 0.5 },   { DITTO_I64, -0x1.1p63 } };
+    for (size_t i = 0; i < sizeof cannot / sizeof cannot[0]; i++)
+        refuse((ditto_csv_component){ 0, 1, cannot[i].dtype, 0, DITTO_CSV_MISSING_VALUE, cannot[i].value }, plain,
+               DITTO_ERR_INVALID, "missing_value");
+}
+
+static void files_that_cannot_be_read_are_refused(void **state)
+{
+    char *empty = temporary_file(""), *heading = temporary_file("a,b,c\n\n \n");
+    const char *names[] = { empty, heading };
+    ditto_files files = { names, 2, 0 };
+    ditto_csv_options options = DITTO_CSV_OPTIONS_INIT;
+    ditto_dataset *d;
+    (void)state;
+    options.skip_lines = 1;
+    assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, &options, &d), DITTO_ERR_INVALID);
+    assert_message("no row");
+    files.count = 1;
+    assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, NULL, &d), DITTO_ERR_INVALID);
+    assert_status(ditto_dataset_from_csv(&files, NULL, 2, NULL, &d), DITTO_ERR_INVALID);
+    assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, NULL, NULL), DITTO_ERR_INVALID);
+    names[0] = "/nowhere/x.csv";
+    assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, NULL, &d), DITTO_ERR_NOT_FOUND);
+    assert_message("/nowhere/x.csv");
+    names[0] = "/tmp";
+    assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, NULL, &d), DITTO_ERR_IO);
+    names[0] = empty;
+    remove(empty); /* a FIFO in its place: refused, not waited for */
+    assert_int_equal(mkfifo(empty, 0600), 0);
+    assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, NULL, &d), DITTO_ERR_IO);
+    forget_file(empty);
+    forget_file(heading);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_row_is_a_line_of_fields),
+        cmocka_unit_test(a_malformed_row_is_named_by_file_line_and_column),
+        cmocka_unit_test(quotes_are_those_of_rfc_4180),
+        cmocka_unit_test(columns_between_are_looked_at_only_for_their_ends),
+        cmocka_unit_test(text_is_utf8_and_fits),
+        cmocka_unit_test(missing_values_are_errors_or_what_was_said),
+        cmocka_unit_test(every_dtype_has_its_limits),
+        cmocka_unit_test(numbers_are_rounded_as_strtod_does),
+        cmocka_unit_test(integers_of_all_lengths_come_back),
+        cmocka_unit_test(rows_may_lie_across_the_borders_of_reads),
+        cmocka_unit_test(lines_are_counted_through_quotes_and_files),
+        cmocka_unit_test(an_endless_row_does_not_eat_memory),
+        cmocka_unit_test(a_file_that_shrinks_meanwhile_is_an_error),
+        cmocka_unit_test(positions_are_saved_and_shards_take_whole_files),
+        cmocka_unit_test(rows_of_a_damaged_state_are_refused),
+        cmocka_unit_test(what_no_file_could_have_is_refused),
+        cmocka_unit_test(files_that_cannot_be_read_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,456 @@
+/* tests/input/transforms/test_transforms.c - what each source in memory and each transformation gives, on one thread. */
+#include "input/written_rows.h"
+
+static ditto_dataset *joined(ditto_status (*join)(ditto_dataset *const *, uint32_t, ditto_dataset **), ditto_dataset *a,
+                             ditto_dataset *b)
+{
+    ditto_dataset *inputs[2] = { a, b }, *d;
+    assert_ok(join(inputs, 2, &d));
+    ditto_dataset_destroy(a);
+    ditto_dataset_destroy(b);
+    return d;
+}
+
+static void ranges_count_up_and_down(void **state)
+{
+    ditto_dataset *d;
+    (void)state;
+    assert_ok(ditto_dataset_from_range(3, 10, 3, &d));
+    assert_rows(d, 3, 6, 9);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_from_range(2, -3, -2, &d));
+    assert_rows(d, 2, 0, -2);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_from_range(INT64_MIN, INT64_MAX, INT64_MAX, &d)); /* differences that i64 does not have */
+    assert_rows(d, INT64_MIN, -1, INT64_MAX - 1);
+    ditto_dataset_destroy(d);
+    assert_status(ditto_dataset_from_range(0, 10, 0, &d), DITTO_ERR_RANGE);
+    assert_status(ditto_dataset_from_range(0, 0, 1, &d), DITTO_ERR_INVALID);
+    assert_status(ditto_dataset_from_range(0, 10, -1, &d), DITTO_ERR_INVALID);
+}
+
+static void rows_are_repeated_skipped_taken_and_sharded(void **state)
+{
+    ditto_dataset *d;
+    (void)state;
+    d = then(range(0, 3), ditto_dataset_repeat, 2);
+    assert_rows(d, 0, 1, 2, 0, 1, 2);
+    d = then(then(d, ditto_dataset_skip, 2), ditto_dataset_take, 3);
+    assert_rows(d, 2, 0, 1);
+    ditto_dataset_destroy(d);
+    ditto_dataset *eight = range(0, 8);
+    assert_ok(ditto_dataset_shard(eight, 3, 1, &d));
+    ditto_dataset_destroy(eight);
+    assert_rows(d, 1, 4, 7);
+    ditto_dataset_destroy(d);
+}
+
+static void behind_batch_take_skip_and_shard_count_in_batches(void **state)
+{
+    ditto_dataset *batched = then(range(0, 20), batch_of, 3), *d, *flat;
+    ditto_dataset_spec spec;
+    (void)state;
+    assert_ok(ditto_dataset_take(batched, 2, &d));
+    assert_rows(d, 0, 1, 2, 3, 4, 5);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_skip(batched, 6, &d));
+    assert_rows(d, 18, 19);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_shard(batched, 3, 1, &d));
+    assert_rows(d, 3, 4, 5, 12, 13, 14);
+    assert_ok(ditto_dataset_get_spec(d, &spec));
+    assert_int_equal(spec.batch, 3);
+    assert_ok(ditto_dataset_unbatch(d, &flat));
+    assert_ok(ditto_dataset_get_spec(flat, &spec));
+    assert_int_equal(spec.batch, 0);
+    assert_status(ditto_dataset_unbatch(flat, &d), DITTO_ERR_INVALID);
+    ditto_dataset_destroy(flat);
+    ditto_dataset_destroy(d);
+    ditto_dataset_destroy(batched);
+    d = then(then(range(0, 10), whole_batches_of, 4), ditto_dataset_repeat, 2); /* each pass drops its own remainder */
+    assert_rows(d, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
+    ditto_dataset_destroy(d);
+    d = then(then(range(0, 3), whole_batches_of, 4), ditto_dataset_repeat, DITTO_REPEAT_FOREVER); /* empty: ends */
+    static struct rows none;
+    assert_ok(list_rows(d, 0, &none));
+    assert_int_equal(none.count, 0);
+    ditto_dataset_destroy(d);
+}
+
+static void several_datasets_become_one(void **state)
+{
+    ditto_dataset *inputs[5], *d;
+    (void)state;
+    d = joined(ditto_dataset_concatenate, range(0, 3), range(10, 12));
+    assert_rows(d, 0, 1, 2, 10, 11);
+    ditto_dataset_destroy(d);
+    for (int i = 0; i < 5; i++) /* the example of tf.data's interleave: blocks of 4 of 2 at a time, each six times */
+        inputs[i] = then(range(i + 1, i + 2), ditto_dataset_repeat, 6);
+    assert_ok(ditto_dataset_interleave(inputs, 5, 2, 4, &d));
+    assert_rows(d, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_interleave(inputs, 2, 0, 0, &d));
+    assert_rows(d, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2);
+    ditto_dataset_destroy(d);
+    for (int i = 0; i < 5; i++)
+        ditto_dataset_destroy(inputs[i]);
+}
+
+static ditto_status sum_both(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    (void)random;
+    (void)user;
+    *(int64_t *)out[0].data = 100 * *(const int64_t *)in[0].data + *(const int64_t *)in[1].data;
+    return DITTO_OK;
+}
+
+static void zipped_rows_have_the_components_of_both_and_end_with_the_shorter(void **state)
+{
+    ditto_map_options one = DITTO_MAP_OPTIONS_INIT;
+    ditto_tensor scalar = { .dtype = DITTO_I64 };
+    ditto_dataset_spec spec;
+    (void)state;
+    one.row = &scalar;
+    one.components = 1;
+    for (int longer = 0; longer < 2; longer++) {
+        ditto_dataset *d = joined(ditto_dataset_zip, range(0, longer == 0 ? 9 : 3), range(5, longer == 1 ? 14 : 8)),
+                      *sums;
+        assert_ok(ditto_dataset_get_spec(d, &spec));
+        assert_int_equal(spec.components, 2);
+        assert_ok(ditto_dataset_map(d, sum_both, NULL, &one, &sums));
+        ditto_dataset_destroy(d);
+        assert_rows(sums, 5, 106, 207);
+        ditto_dataset_destroy(sums);
+    }
+}
+
+static void filters_keep_what_they_say(void **state)
+{
+    ditto_dataset *d = then(range(0, 10), keep_residues, 3);
+    (void)state;
+    assert_rows(d, 1, 2, 4, 5, 7, 8);
+    ditto_dataset_destroy(d);
+    static struct rows rows;
+    d = then(range(0, 30000), keep_residues, 1); /* nothing stays */
+    assert_ok(list_rows(d, 0, &rows));
+    assert_int_equal(rows.count, 0);
+    ditto_dataset_destroy(d);
+}
+
+static void random_maps_depend_on_row_and_pass_alone(void **state)
+{
+    static struct rows first, again, other;
+    ditto_dataset *d = then(range(0, 1000), add_noise, 5),
+                  *front = then(then(range(0, 1000), add_noise, 5), ditto_dataset_take, 10);
+    (void)state;
+    assert_ok(list_rows(d, 0, &first));
+    assert_ok(list_rows(d, 0, &again));
+    assert_memory_equal(first.row, again.row, 1000 * sizeof(int64_t));
+    assert_ok(list_rows(d, 1, &other));
+    size_t equal = 0;
+    for (int i = 0; i < 1000; i++)
+        equal += other.row[i] == first.row[i];
+    assert_true(equal < 5);
+    assert_ok(list_rows(front, 0, &again));
+    assert_memory_equal(first.row, again.row, 10 * sizeof(int64_t));
+    ditto_dataset_destroy(front);
+    ditto_dataset_destroy(then(d, add_noise, 6));
+}
+
+/* repeat(2) of pass 0 goes through passes 0 and 1 of its input, that of pass 1 through 2 and 3. */
+static void what_is_repeated_goes_through_passes_of_its_own(void **state)
+{
+    static struct rows once, twice;
+    ditto_dataset *d = then(range(0, 100), shuffle_by, 0), *repeated;
+    (void)state;
+    assert_ok(ditto_dataset_repeat(d, 2, &repeated));
+    for (uint64_t pass = 0; pass < 4; pass++) {
+        assert_ok(list_rows(d, pass, &once));
+        assert_ok(list_rows(repeated, pass / 2, &twice));
+        assert_int_equal(twice.count, 200);
+        assert_memory_equal(once.row, twice.row + pass % 2 * 100, 100 * sizeof(int64_t));
+    }
+    ditto_dataset_destroy(repeated);
+    ditto_dataset_destroy(d);
+}
+
+static ditto_status add_hundred(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    (void)random;
+    (void)user;
+    *(int64_t *)out[0].data = *(const int64_t *)in[0].data + 100;
+    return DITTO_OK;
+}
+
+/* Many rows are read at once, and singly when one of them fails: below the second map nothing has been written then. */
+static void rows_before_one_that_fails_are_reduced(void **state)
+{
+    static struct rows rows;
+    ditto_dataset *d = range(0, 10), *failing, *mapped, *filtered;
+    (void)state;
+    assert_ok(ditto_dataset_map(d, fail_on_row, (void *)7, NULL, &failing));
+    assert_ok(ditto_dataset_map(failing, add_hundred, NULL, NULL, &mapped));
+    assert_ok(keep_residues(mapped, 103, &filtered)); /* without 103 */
+    for (int with_filter = 0; with_filter < 2; with_filter++) {
+        assert_status(list_rows(with_filter ? filtered : mapped, 0, &rows), DITTO_ERR_CORRUPT);
+        assert_int_equal(rows.count, 7 - with_filter);
+        for (int64_t i = 0; i < (int64_t)rows.count; i++)
+            assert_int_equal(rows.row[i], 100 + i + (with_filter && i >= 3));
+    }
+    ditto_dataset_destroy(filtered);
+    ditto_dataset_destroy(mapped);
+    ditto_dataset_destroy(failing);
+    ditto_dataset_destroy(d);
+}
+
+/* A row of 2^64 - 128 bytes can be counted, and what else its memory takes cannot. */
+static void a_row_that_no_memory_holds_is_refused(void **state)
+{
+    static struct rows rows;
+    const size_t half = ((size_t)1 << 63) - 128;
+    ditto_tensor row[3] = { { .dtype = DITTO_U8, .rank = 1, .shape = { half } },
+                            { .dtype = DITTO_U8, .rank = 1, .shape = { half } },
+                            { .dtype = DITTO_U8, .rank = 1, .shape = { 128 } } };
+    ditto_map_options options = DITTO_MAP_OPTIONS_INIT;
+    ditto_dataset *d = range(0, 3), *mapped;
+    (void)state;
+    options.row = row;
+    options.components = 3;
+    assert_ok(ditto_dataset_map(d, fail_on_row, NULL, &options, &mapped));
+    assert_status(list_rows(mapped, 0, &rows), DITTO_ERR_NO_MEMORY);
+    assert_message("no memory for the values of 1 rows");
+    ditto_dataset_destroy(mapped);
+    ditto_dataset_destroy(d);
+}
+
+static void a_shuffle_without_limit_reaches_every_order(void **state)
+{
+    unsigned seen[24] = { 0 };
+    (void)state;
+    ditto_dataset *d = then(range(0, 4), shuffle_by, 0);
+    static struct rows rows;
+    for (uint64_t pass = 0; pass < 24000; pass++) {
+        unsigned number = 0;
+        assert_ok(list_rows(d, pass, &rows));
+        for (int i = 0; i < 4; i++) /* the order's number among all 24 */
+            for (int j = i + 1; j < 4; j++)
+                number += (rows.row[j] < rows.row[i]) * (unsigned[]){ 6, 2, 1, 0 }[i];
+        seen[number]++;
+    }
+    double chi = 0;
+    for (int i = 0; i < 24; i++)
+        chi += ((double)seen[i] - 1000) * ((double)seen[i] - 1000) / 1000;
+    assert_true(chi < 60); /* 23 degrees of freedom: more happens once in 30000 times; the seeds are fixed */
+    ditto_dataset_destroy(d);
+}
+
+/* -- failures -- */
+
+struct failing {
+    int64_t at;
+    ditto_status with;
+    int opened, closed;
+};
+static ditto_status fail_open(void *user, uint64_t pass, void **position)
+{
+    (void)pass;
+    ((struct failing *)user)->opened++;
+    *position = calloc(1, sizeof(int64_t));
+    return DITTO_OK;
+}
+static ditto_status fail_next(void *user, void *position, const ditto_tensor *row)
+{
+    const struct failing *f = user;
+    int64_t *at = position;
+    if (*at == f->at)
+        return f->with;
+    *(int64_t *)row[0].data = (*at)++;
+    return DITTO_OK;
+}
+static void fail_close(void *user, void *position)
+{
+    ((struct failing *)user)->closed++;
+    free(position);
+}
+static ditto_dataset *failing_generator(struct failing *f)
+{
+    ditto_generator g = DITTO_GENERATOR_INIT;
+    ditto_dataset *d;
+    g.user = f;
+    g.open = fail_open;
+    g.next = fail_next;
+    g.close = fail_close;
+    assert_ok(ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, &d));
+    return d;
+}
+
+static void a_generator_that_fails_loses_no_row_before_it(void **state)
+{
+    static struct rows rows;
+    struct failing f = { .at = 10000, .with = DITTO_ERR_USER };
+    (void)state;
+    for (int kind = 0; kind < 5; kind++) {
+        ditto_dataset *d = failing_generator(&f);
+        if (kind == 1)
+            d = then(d, shuffle_by, 50);
+        if (kind == 2)
+            d = then(d, keep_residues, 20000);
+        if (kind == 3)
+            d = then(d, batch_of, 7);
+        if (kind == 4)
+            d = joined(ditto_dataset_zip, d, range(0, 20000));
+        assert_status(list_rows(d, 0, &rows), DITTO_ERR_USER);
+        assert_message("a generator (next)");
+        assert_int_equal(rows.count, kind == 2 ? 9999 : 10000);
+        ditto_dataset_destroy(d);
+    }
+    f.with = DITTO_END_OF_INPUT;
+    ditto_dataset *d = then(failing_generator(&f), ditto_dataset_repeat, 3);
+    assert_ok(list_rows(d, 0, &rows));
+    assert_int_equal(rows.count, 30000);
+    ditto_dataset_destroy(d);
+    assert_int_equal(f.opened, f.closed);
+}
+
+static ditto_status refuse_open(void *user, uint64_t pass, void **position)
+{
+    (void)user;
+    (void)pass;
+    (void)position;
+    return DITTO_ERR_USER;
+}
+
+static void an_input_that_cannot_be_opened_comes_after_those_before_it(void **state)
+{
+    static struct rows rows;
+    ditto_generator g = DITTO_GENERATOR_INIT;
+    ditto_dataset *bad, *inputs[2], *d;
+    (void)state;
+    g.open = refuse_open;
+    g.next = fail_next;
+    assert_ok(ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, &bad));
+    inputs[0] = range(0, 4);
+    inputs[1] = bad;
+    assert_ok(ditto_dataset_concatenate(inputs, 2, &d));
+    assert_status(list_rows(d, 0, &rows), DITTO_ERR_USER);
+    assert_message("a generator (open)");
+    assert_int_equal(rows.count, 4);
+    ditto_dataset_destroy(d);
+    ditto_dataset_destroy(inputs[0]);
+    ditto_dataset_destroy(bad);
+}
+
+static ditto_status fail_on_500(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+{
+    (void)random;
+    (void)user;
+    *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
+    return *(const int64_t *)in[0].data == 500 ? DITTO_ERR_CORRUPT : DITTO_OK;
+}
+static ditto_status refuse_500(const ditto_tensor *row, int *keep, void *user)
+{
+    (void)user;
+    *keep = 1;
+    return *(const int64_t *)row[0].data == 500 ? DITTO_ERR_USER : DITTO_OK;
+}
+
+static void a_function_that_fails_is_named_with_the_row(void **state)
+{
+    static struct rows rows;
+    ditto_dataset *d, *source = range(0, 1000), *filtered;
+    (void)state;
+    assert_ok(ditto_dataset_map(source, fail_on_500, NULL, NULL, &d));
+    assert_status(list_rows(d, 0, &rows), DITTO_ERR_CORRUPT);
+    assert_message("a map returned DITTO_ERR_CORRUPT on row 500 of a range");
+    assert_int_equal(rows.count, 500);
+    assert_ok(ditto_dataset_filter(d, refuse_500, NULL, &filtered)); /* the map comes first */
+    assert_status(list_rows(filtered, 0, &rows), DITTO_ERR_CORRUPT);
+    assert_int_equal(rows.count, 500);
+    ditto_dataset_destroy(filtered);
+    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_filter(source, refuse_500, NULL, &d));
+    assert_status(list_rows(d, 0, &rows), DITTO_ERR_USER);
+    assert_message("a filter returned DITTO_ERR_USER on row 500 of a range");
+    assert_int_equal(rows.count, 500);
+    ditto_dataset_destroy(d);
+    ditto_dataset_destroy(source);
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+    ditto_dataset *d = range(0, 10), *batched = then(range(0, 10), batch_of, 2), *out, *zipped[9];
+    ditto_map_options map = DITTO_MAP_OPTIONS_INIT;
+    ditto_tensor deep = { .dtype = DITTO_F32, .rank = DITTO_MAX_RANK };
+    ditto_generator g = DITTO_GENERATOR_INIT;
+    (void)state;
+    assert_status(ditto_dataset_shuffle(batched, NULL, &out), DITTO_ERR_UNSUPPORTED);
+    assert_status(ditto_dataset_filter(batched, refuse_500, NULL, &out), DITTO_ERR_UNSUPPORTED);
+    assert_message("filter after batch");
+    assert_status(ditto_dataset_concatenate((ditto_dataset *[]){ d, batched }, 2, &out), DITTO_ERR_UNSUPPORTED);
+    assert_status(ditto_dataset_zip((ditto_dataset *[]){ d, batched }, 2, &out), DITTO_ERR_INVALID);
+    assert_status(ditto_dataset_zip((ditto_dataset *[]){ d, NULL }, 2, &out), DITTO_ERR_INVALID);
+    assert_status(ditto_dataset_zip((ditto_dataset *[]){ d }, 0, &out), DITTO_ERR_INVALID);
+    assert_status(ditto_dataset_zip(NULL, 2, &out), DITTO_ERR_INVALID);
+    for (int i = 0; i < 9; i++)
+        assert_ok(ditto_dataset_zip((ditto_dataset *[]){ d, d }, 2, &zipped[i]));
+    assert_status(ditto_dataset_zip(zipped, 9, &out), DITTO_ERR_INVALID);
+    assert_message("18 components");
+    assert_status(ditto_dataset_concatenate((ditto_dataset *[]){ d, zipped[0] }, 2, &out), DITTO_ERR_INVALID);
+    for (int i = 0; i < 9; i++)
+        ditto_dataset_destroy(zipped[i]);
+    assert_status(ditto_dataset_shard(d, 3, 3, &out), DITTO_ERR_RANGE);
+    assert_message("index is 3");
+    assert_status(ditto_dataset_shard(d, 0, 0, &out), DITTO_ERR_RANGE);
+    assert_message("shards is 0");
+    assert_status(ditto_dataset_prefetch(d, 0, &out), DITTO_ERR_RANGE);
+    assert_status(ditto_dataset_map(d, NULL, NULL, NULL, &out), DITTO_ERR_INVALID);
+    map.components = 1;
+    assert_status(ditto_dataset_map(d, fail_on_500, NULL, &map, &out), DITTO_ERR_INVALID);
+    map.row = &deep;
+    assert_status(ditto_dataset_map(d, fail_on_500, NULL, &map, &out), DITTO_ERR_INVALID);
+    assert_message("rank 8");
+    assert_status(ditto_dataset_from_generator(&g, &deep, 1, &out), DITTO_ERR_INVALID);
+    assert_message("next is NULL");
+    g.next = fail_next;
+    assert_status(ditto_dataset_from_generator(&g, &deep, 0, &out), DITTO_ERR_INVALID);
+    assert_status(ditto_dataset_reduce(d, NULL, NULL, 0), DITTO_ERR_INVALID);
+    assert_status(ditto_dataset_reduce(NULL, NULL, NULL, 0), DITTO_ERR_INVALID);
+    assert_status(ditto_dataset_get_spec(d, NULL), DITTO_ERR_INVALID);
+    ditto_dataset_destroy(d);
+    ditto_dataset_destroy(batched);
+}
+
+static void a_chain_of_datasets_has_a_limit(void **state)
+{
+    ditto_dataset *d = range(0, 2), *more;
+    (void)state;
+    for (int i = 1; i < 1000; i++)
+        d = then(d, ditto_dataset_skip, 0);
+    assert_rows(d, 0, 1);
+    assert_status(ditto_dataset_skip(d, 0, &more), DITTO_ERR_RANGE);
+    assert_message("at most 999");
+    ditto_dataset_destroy(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranges_count_up_and_down),
+        cmocka_unit_test(rows_are_repeated_skipped_taken_and_sharded),
+        cmocka_unit_test(behind_batch_take_skip_and_shard_count_in_batches),
+        cmocka_unit_test(several_datasets_become_one),
+        cmocka_unit_test(zipped_rows_have_the_components_of_both_and_end_with_the_shorter),
+        cmocka_unit_test(filters_keep_what_they_say),
+        cmocka_unit_test(random_maps_depend_on_row_and_pass_alone),
+        cmocka_unit_test(what_is_repeated_goes_through_passes_of_its_own),
+        cmocka_unit_test(rows_before_one_that_fails_are_reduced),
+        cmocka_unit_test(a_row_that_no_memory_holds_is_refused),
+        cmocka_unit_test(a_shuffle_without_limit_reaches_every_order),
+        cmocka_unit_test(a_generator_that_fails_loses_no_row_before_it),
+        cmocka_unit_test(an_input_that_cannot_be_opened_comes_after_those_before_it),
+        cmocka_unit_test(a_function_that_fails_is_named_with_the_row),
+        cmocka_unit_test(what_makes_no_sense_is_refused),
+        cmocka_unit_test(a_chain_of_datasets_has_a_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

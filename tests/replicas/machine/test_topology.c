@@ -1,0 +1,411 @@
+/* tests/replicas/machine/test_topology.c - the claims of include/ditto/topology.h and limits.h, on machines that are not here. */
+#include "replicas/machine/machines.h"
+
+#include "replicas/machine/topology.h"
+#include "replicas/replicas.h"
+
+#include <unistd.h>
+
+static void a_machine_is_counted(void **state)
+{
+    ditto_topology *topology = machine_part("pack:2 [numa] core:4 pu:2", NULL);
+    ditto_topology_counts counts;
+    (void)state;
+    assert_ok(ditto_topology_count(topology, &counts));
+    assert_int_equal(counts.packages, 2);
+    assert_int_equal(counts.numa_nodes, 2);
+    assert_int_equal(counts.cores, 8);
+    assert_int_equal(counts.pus, 16);
+    assert_int_equal(counts.llcs, 2);
+    assert_int_equal(counts.regular, 1);
+    assert_memory_equal(counts.mesh, ((uint32_t[]){ 2, 1, 4, 2 }), sizeof counts.mesh);
+    assert_int_equal(ditto_topology_default_replicas(topology), 8);
+    ditto_topology_destroy(topology);
+}
+
+static ditto_pu pu_at(const ditto_topology *topology, uint32_t index)
+{
+    ditto_pu pu;
+    assert_ok(ditto_topology_pu(topology, index, &pu));
+    return pu;
+}
+
+static ditto_node node_at(const ditto_topology *topology, uint32_t index)
+{
+    ditto_node node;
+    assert_ok(ditto_topology_node(topology, index, &node));
+    return node;
+}
+
+static void pus_are_listed_in_the_order_of_the_mesh(void **state)
+{
+    ditto_topology *t = machine_topology(MACHINE_SERVER);
+    ditto_topology_counts counts;
+    ditto_pu pu;
+    (void)state;
+    assert_ok(ditto_topology_count(t, &counts));
+    assert_memory_equal(counts.mesh, ((uint32_t[]){ 2, 1, 64, 2 }), sizeof counts.mesh);
+    assert_int_equal(pu_at(t, 0).number, 0);
+    assert_int_equal(pu_at(t, 1).number, 128); /* the sibling */
+    assert_int_equal(pu_at(t, 1).smt, 1);
+    assert_int_equal(pu_at(t, 128).number, 64);
+    assert_memory_equal(pu_at(t, 131).mesh, ((uint32_t[]){ 1, 0, 1, 1 }), 16);
+    assert_int_equal(pu_at(t, 131).number, 64 + 1 + 128);
+    assert_status(ditto_topology_pu(t, 256, &pu), DITTO_ERR_RANGE);
+    ditto_topology_destroy(t);
+}
+
+static void a_part_of_a_machine_is_cut_out(void **state)
+{
+    ditto_topology *t = machine_part(machines[MACHINE_PACKAGES].text, "8-12,16,31");
+    ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
+    ditto_topology_counts counts;
+    (void)state;
+    assert_ok(ditto_topology_count(t, &counts));
+    assert_int_equal(counts.pus, 7);
+    assert_int_equal(counts.machine_pus, 32);
+    assert_int_equal(counts.packages, 3);
+    assert_int_equal(counts.regular, 0);
+    assert_memory_equal(counts.mesh, ((uint32_t[]){ 3, 1, 5, 1 }), sizeof counts.mesh);
+    assert_int_equal(pu_at(t, 5).package, 2); /* the machine's number; its coordinate is 1 */
+    assert_int_equal(pu_at(t, 5).mesh[0], 1);
+    ditto_topology_destroy(t);
+    options.synthetic = "pack:1 [numa] core:2 pu:1";
+    static const char *const malformed[] = { "", "x", "1-", "2-1", "0,", ",0", "0 1", "8192", "99999999999", "0-8192" };
+    for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
+        options.cpus = malformed[i];
+        assert_status(ditto_topology_create(&options, &t), DITTO_ERR_INVALID);
+    }
+    options.cpus = "0-2";
+    assert_status(ditto_topology_create(&options, &t), DITTO_ERR_RANGE);
+    assert_message("PU 2");
+}
+
+static void sets_of_numbers_are_written_as_they_are_read(void **state)
+{
+    static const char *const lists[] = { "0", "0-3", "1,3,5", "0-1,63-64,8191", "4094-4097" };
+    (void)state;
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        struct dti_mask mask;
+        char text[64];
+        struct dti_text out = { text, sizeof text, 0 };
+        assert_true(dti_mask_parse(lists[i], strlen(lists[i]), &mask));
+        dti_mask_write(&mask, &out);
+        assert_string_equal(text, lists[i]);
+    }
+}
+
+static void a_node_without_memory_gets_it_from_the_nearest(void **state)
+{
+    ditto_topology *t = machine_topology(MACHINE_MEMORYLESS);
+    (void)state;
+    assert_int_equal(node_at(t, 0).kind, DITTO_NODE_ORDINARY);
+    assert_int_equal(node_at(t, 1).kind, DITTO_NODE_MEMORYLESS);
+    assert_int_equal(node_at(t, 2).kind, DITTO_NODE_ORDINARY);
+    assert_int_equal(ditto_topology_distance(t, 0, 2), 31);
+    assert_int_equal(ditto_topology_distance(t, 1, 1), 10);
+    assert_int_equal(ditto_topology_distance(t, 1, 3), 0); /* there is no such node */
+    assert_int_equal(pu_at(t, 2).numa_node, 1);
+    assert_int_equal(pu_at(t, 2).memory_node, 2); /* 21 away; node 0 is 31 away */
+    assert_int_equal(pu_at(t, 3).memory_node, 2);
+    ditto_topology_destroy(t);
+}
+
+static void nodes_without_pus_never_count(void **state)
+{
+    ditto_topology *t = machine_topology(MACHINE_CPULESS);
+    ditto_topology_counts counts;
+    (void)state;
+    assert_ok(ditto_topology_count(t, &counts));
+    assert_int_equal(counts.numa_nodes, 1);
+    assert_int_equal(counts.machine_nodes, 2);
+    assert_int_equal(counts.packages, 2);
+    assert_int_equal(node_at(t, 1).kind, DITTO_NODE_CPULESS);
+    ditto_topology_destroy(t);
+    t = machine_topology(MACHINE_HBM);
+    assert_ok(ditto_topology_count(t, &counts));
+    assert_int_equal(counts.numa_nodes, 8);
+    assert_int_equal(counts.machine_nodes, 16);
+    for (uint32_t i = 0; i < counts.pus; i++)
+        assert_int_equal(pu_at(t, i).numa_node, i / 28 * 2); /* DRAM has the even numbers */
+    ditto_topology_destroy(t);
+}
+
+static void caches_are_told_with_their_sharers(void **state)
+{
+    ditto_topology *t = machine_topology(MACHINE_AMD);
+    ditto_cache cache[DITTO_MAX_CACHES];
+    ditto_topology_counts counts;
+    uint32_t count;
+    (void)state;
+    assert_ok(ditto_topology_count(t, &counts));
+    assert_int_equal(counts.llcs, 24);
+    assert_ok(ditto_topology_caches(t, 17, cache, &count));
+    assert_int_equal(count, 1);
+    assert_int_equal(cache[0].level, 3);
+    assert_int_equal(cache[0].pus, 16);
+    assert_true(cache[0].bytes == (uint64_t)32 << 20);
+    assert_int_equal(pu_at(t, 17).llc, 1);
+    ditto_topology_destroy(t);
+}
+
+/* Two packages with two nodes each. From node 0 the other package's node 3 is the nearest, but packages stay together: 1,
+ * and from there 3. */
+static void nodes_follow_one_another_by_distance(void **state)
+{
+    static const uint32_t distance[4][4] = {
+        { 10, 12, 40, 11 }, { 12, 10, 40, 20 }, { 40, 40, 10, 12 }, { 11, 20, 12, 10 }
+    };
+    struct dti_raw_pu raw[4] = { 0 };
+    struct dti_pu pus[4];
+    ditto_node nodes[4] = { 0 };
+    ditto_topology t = { .pus = pus, .nodes = nodes, .apart = (uint32_t *)(uintptr_t)distance };
+    (void)state;
+    t.counts.machine_nodes = 4;
+    for (uint32_t i = 0; i < 4; i++)
+        raw[i] = (struct dti_raw_pu){ .pu = { .is = { .number = i, .package = i / 2, .numa_node = i, .core = i } },
+                                      .node = i,
+                                      .locality = i,
+                                      .llc = i };
+    assert_true(dti_mesh_order(&t, raw, 4));
+    assert_int_equal(pus[0].is.number, 0);
+    assert_int_equal(pus[1].is.number, 1);
+    assert_int_equal(pus[2].is.number, 3);
+    assert_int_equal(pus[3].is.number, 2);
+    assert_memory_equal(pus[2].is.mesh, ((uint32_t[]){ 1, 0, 0, 0 }), 16);
+}
+
+/* Writes a recording with one piece of its text replaced and opens it. */
+static ditto_topology *changed_recording(const char *name, const char *from, const char *to)
+{
+    static char text[1 << 15], changed[1 << 15];
+    ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
+    ditto_topology *t;
+    char path[128];
+    snprintf(path, sizeof path, "tests/replicas/machine/machines/%s", name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    char *at = strstr(text, from);
+    assert_non_null(at);
+    snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    char *made = temporary_file(changed);
+    options.xml_path = made;
+    assert_ok(ditto_topology_create(&options, &t));
+    remove(made);
+    free(made);
+    return t;
+}
+
+/* The recording, with its node 0 declared to be HBM: then node 1 is where PUs belong. */
+static void ordinary_memory_goes_before_hbm_whatever_its_number(void **state)
+{
+    ditto_topology *t = changed_recording("hbm.xml", "<object type=\"NUMANode\" os_index=\"0\"",
+                                          "<object type=\"NUMANode\" subtype=\"HBM\" os_index=\"0\"");
+    (void)state;
+    assert_int_equal(pu_at(t, 0).numa_node, 1);
+    assert_int_equal(node_at(t, 0).kind, DITTO_NODE_CPULESS);
+    ditto_topology_destroy(t);
+}
+
+/* Node 1 has no memory; of nodes 0 and 2, which are not told to be at any distance, 2 is in its package. */
+static void without_distances_the_nearest_is_what_shares_most(void **state)
+{
+    ditto_topology *t = changed_recording("memoryless.xml", "NUMALatency", "NoSuchName");
+    (void)state;
+    assert_int_equal(ditto_topology_distance(t, 0, 2), 0);
+    assert_int_equal(pu_at(t, 2).numa_node, 1);
+    assert_int_equal(pu_at(t, 2).memory_node, 2);
+    ditto_topology_destroy(t);
+}
+
+static void what_a_recording_does_not_allow_is_cut_out(void **state)
+{
+    ditto_topology *t =
+        changed_recording("memoryless.xml", "allowed_cpuset=\"0x0000000f\"", "allowed_cpuset=\"0x00000007\"");
+    ditto_topology_counts counts;
+    (void)state;
+    assert_ok(ditto_topology_count(t, &counts));
+    assert_int_equal(counts.pus, 3);
+    assert_int_equal(counts.cpuset_pus, 3);
+    assert_int_equal(counts.machine_pus, 4);
+    ditto_topology_destroy(t);
+}
+
+static void caches_are_told_apart_whatever_their_level_and_never_cross_packages(void **state)
+{
+    /* without any cache, the PUs of a node that reaches into two packages share none across them */
+    ditto_topology *t = machine_part("numa:2 pack:2 core:2 pu:1", NULL);
+    ditto_topology_counts counts;
+    (void)state;
+    assert_ok(ditto_topology_count(t, &counts));
+    assert_int_equal(counts.packages, 4);
+    assert_int_equal(counts.llcs, 4);
+    ditto_topology_destroy(t);
+    /* package 0 loses its L3, so that its cores end in L2 caches, number 0 among them; package 1 ends in L3 number 0 */
+    t = changed_recording(
+        "cpuless.xml",
+        "<object type=\"L3Cache\" os_index=\"0\" cpuset=\"0x00000003\" complete_cpuset=\"0x00000003\" "
+        "nodeset=\"0x00000001\" complete_nodeset=\"0x00000001\" gp_index=\"8\" cache_size=\"16777216\" "
+        "depth=\"3\" cache_linesize=\"64\" cache_associativity=\"16\" cache_type=\"0\">",
+        "<object type=\"Group\" cpuset=\"0x00000003\" complete_cpuset=\"0x00000003\" "
+        "nodeset=\"0x00000001\" complete_nodeset=\"0x00000001\" gp_index=\"8\" kind=\"0\" subkind=\"0\">");
+    assert_ok(ditto_topology_count(t, &counts));
+    assert_int_equal(counts.llcs, 3);
+    ditto_topology_destroy(t);
+}
+
+static void a_core_in_two_nodes_is_one_core(void **state)
+{
+    ditto_topology *t = machine_part("pack:1 core:2 numa:2 pu:1", NULL);
+    ditto_topology_counts counts;
+    (void)state;
+    assert_ok(ditto_topology_count(t, &counts));
+    assert_int_equal(counts.cores, 2);
+    assert_int_equal(counts.pus, 4);
+    assert_int_equal(counts.numa_nodes, 4);
+    ditto_topology_destroy(t);
+}
+
+static int ask_with_a_lie(void *unused)
+{
+    ditto_topology *t = NULL;
+    ditto_strategy *s = NULL;
+    (void)unused;
+    setenv("HWLOC_SYNTHETIC", "pack:2 [numa] core:1 pu:1", 1);
+    REQUIRE(ditto_topology_create(NULL, &t) == DITTO_ERR_INVALID);
+    REQUIRE(strstr(ditto_last_error()->message, "HWLOC_SYNTHETIC") != NULL);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, NULL, &s) == DITTO_ERR_INVALID);
+    return 0;
+}
+
+static void a_machine_that_the_environment_makes_up_is_not_this_one(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(ask_with_a_lie, NULL, 60), 0);
+}
+
+static void lists_that_do_not_fit_end_in_dots(void **state)
+{
+    struct dti_mask mask;
+    char text[32];
+    struct dti_text out = { text, sizeof text, 0 };
+    (void)state;
+    dti_mask_clear(&mask);
+    for (uint32_t i = 100; i < 140; i += 2)
+        dti_mask_add(&mask, i);
+    dti_mask_write(&mask, &out);
+    dti_list_fit(&out);
+    assert_string_equal(text, "100,102,104,106,108,110,112,...");
+    out = (struct dti_text){ text, sizeof text, 0 };
+    dti_mask_clear(&mask);
+    dti_mask_add(&mask, 7);
+    dti_mask_write(&mask, &out);
+    dti_list_fit(&out);
+    assert_string_equal(text, "7");
+}
+
+/* -- limits -- */
+
+static void limits_are_read_from_the_kernel_s_files(void **state)
+{
+    char root[] = "/tmp/ditto-limits-XXXXXX", command[64];
+    ditto_limits limits;
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    put_file(root, "/proc/self/status", "Name:\tx\nMems_allowed:\t5\nMems_allowed_list:\t0,2\nother:\t1\n");
+    put_file(root, "/proc/sys/kernel/numa_balancing", "2\n");
+    put_file(root, "/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+    dti_limits_read(root, NULL, &limits);
+    assert_string_equal(limits.memory_nodes, "0,2");
+    assert_int_equal(limits.numa_balancing, 2);
+    assert_int_equal(limits.huge_pages, DITTO_HUGE_PAGES_MADVISE);
+    assert_int_not_equal(limits.affinity[0], 0);
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    assert_int_equal(system(command), 0);
+    dti_limits_read("/nowhere", NULL, &limits);
+    assert_string_equal(limits.memory_nodes, "");
+    assert_int_equal(limits.numa_balancing, -1);
+    assert_int_equal(limits.huge_pages, DITTO_HUGE_PAGES_UNKNOWN);
+    assert_ok(ditto_limits_read(&limits));
+    assert_status(ditto_limits_read(NULL), DITTO_ERR_INVALID);
+}
+
+static void malformed_machines_are_refused(void **state)
+{
+    ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
+    ditto_topology *topology;
+    char *rubbish = temporary_file("<?xml version=\"1.0\"?><topology><object type=\"Mach");
+    (void)state;
+    options.synthetic = "pack:zwei";
+    assert_status(ditto_topology_create(&options, &topology), DITTO_ERR_INVALID);
+    options.synthetic = "";
+    assert_status(ditto_topology_create(&options, &topology), DITTO_ERR_INVALID);
+    options.synthetic = NULL;
+    options.xml_path = rubbish;
+    assert_status(ditto_topology_create(&options, &topology), DITTO_ERR_CORRUPT);
+    options.xml_path = "/nowhere/machine.xml";
+    assert_status(ditto_topology_create(&options, &topology), DITTO_ERR_NOT_FOUND);
+    options.synthetic = "pu:1";
+    assert_status(ditto_topology_create(&options, &topology), DITTO_ERR_INVALID);
+    remove(rubbish);
+    free(rubbish);
+}
+
+static void an_empty_cpuset_is_refused(void **state)
+{
+    ditto_topology_options here = DITTO_TOPOLOGY_OPTIONS_INIT;
+    ditto_topology *topology;
+    struct dti_mask none;
+    (void)state;
+    dti_mask_clear(&none);
+    assert_status(dti_topology_read(&here, &none, &topology), DITTO_ERR_RANGE);
+    assert_message("no PU is left");
+}
+
+static void this_machine_is_cut_to_the_affinity(void **state)
+{
+    struct dti_mask before, one;
+    ditto_topology *topology;
+    ditto_topology_counts counts;
+    uint32_t pu = 0;
+    (void)state;
+    assert_ok(dti_affinity_get(&before));
+    while (!dti_mask_has(&before, pu))
+        pu++;
+    dti_mask_clear(&one);
+    dti_mask_add(&one, pu);
+    assert_ok(dti_pin_to(&one));
+    assert_ok(ditto_topology_create(NULL, &topology));
+    dti_affinity_restore(&before);
+    assert_ok(ditto_topology_count(topology, &counts));
+    assert_int_equal(counts.pus, 1);
+    ditto_topology_destroy(topology);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_machine_is_counted),
+        cmocka_unit_test(pus_are_listed_in_the_order_of_the_mesh),
+        cmocka_unit_test(a_part_of_a_machine_is_cut_out),
+        cmocka_unit_test(sets_of_numbers_are_written_as_they_are_read),
+        cmocka_unit_test(a_node_without_memory_gets_it_from_the_nearest),
+        cmocka_unit_test(nodes_without_pus_never_count),
+        cmocka_unit_test(ordinary_memory_goes_before_hbm_whatever_its_number),
+        cmocka_unit_test(caches_are_told_with_their_sharers),
+        cmocka_unit_test(nodes_follow_one_another_by_distance),
+        cmocka_unit_test(without_distances_the_nearest_is_what_shares_most),
+        cmocka_unit_test(what_a_recording_does_not_allow_is_cut_out),
+        cmocka_unit_test(caches_are_told_apart_whatever_their_level_and_never_cross_packages),
+        cmocka_unit_test(a_core_in_two_nodes_is_one_core),
+        cmocka_unit_test(a_machine_that_the_environment_makes_up_is_not_this_one),
+        cmocka_unit_test(lists_that_do_not_fit_end_in_dots),
+        cmocka_unit_test(limits_are_read_from_the_kernel_s_files),
+        cmocka_unit_test(malformed_machines_are_refused),
+        cmocka_unit_test(an_empty_cpuset_is_refused),
+        cmocka_unit_test(this_machine_is_cut_to_the_affinity),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,99 @@
+/* tests/replicas/memory/test_arena.c - the claims of src/replicas/memory/arena.h. */
+#include "support/support.h"
+
+#include "replicas/replicas.h"
+
+static void memory_is_aligned_writable_and_apart(void **state)
+{
+    struct dti_arena *arena;
+    void *block[64];
+    (void)state;
+    assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena));
+    for (size_t i = 0; i < 64; i++) {
+        size_t alignment = (size_t)1 << i % 13, bytes = i * i * 37;
+        assert_ok(dti_arena_alloc(arena, bytes, alignment, &block[i]));
+        assert_int_equal((uintptr_t)block[i] % alignment, 0);
+        memset(block[i], (int)i, bytes);
+    }
+    for (size_t i = 0; i < 64; i++)
+        for (size_t k = 0; k < i * i * 37; k++)
+            assert_int_equal(((unsigned char *)block[i])[k], i);
+    for (size_t i = 0; i < 64; i++)
+        if (i % 2 == 0)
+            dti_arena_free(arena, block[i]);
+        else
+            dti_arena_free_remote(arena, block[i]);
+    dti_arena_destroy(arena);
+}
+
+static void what_is_freed_is_used_again(void **state)
+{
+    struct dti_arena *arena;
+    (void)state;
+    assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena));
+    for (int i = 0; i < 2000; i++) {
+        void *memory;
+        assert_ok(dti_arena_alloc(arena, (size_t)1 << 20, 0, &memory));
+        memset(memory, 1, (size_t)1 << 20);
+        dti_arena_free(arena, memory);
+    }
+    assert_true(dti_arena_inspect(arena).mapped_bytes < (uint64_t)64 << 20);
+    dti_arena_destroy(arena);
+}
+
+static void reserved_memory_costs_pages_only_when_touched(void **state)
+{
+    struct dti_arena *arena;
+    void *memory;
+    (void)state;
+    assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena));
+    assert_ok(dti_arena_alloc(arena, (size_t)1 << 30, 0, &memory));
+    struct dti_arena_report report = dti_arena_inspect(arena);
+    assert_true(report.mapped_bytes >= (uint64_t)1 << 30);
+    if (dti_arena_binding(arena) != DITTO_BINDING_FIRST_TOUCH)
+        assert_true(report.resident_pages < 4096);
+    dti_arena_destroy(arena);
+}
+
+static void a_request_beyond_memory_is_refused(void **state)
+{
+    struct dti_arena *arena;
+    void *memory = &arena;
+    (void)state;
+    assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena));
+    assert_status(dti_arena_alloc(arena, (size_t)1 << 62, 0, &memory), DITTO_ERR_NO_MEMORY);
+    assert_status(dti_arena_alloc(arena, SIZE_MAX, 0, &memory), DITTO_ERR_NO_MEMORY);
+    assert_ptr_equal(memory, &arena); /* outputs are set only on success */
+    dti_arena_destroy(arena);
+}
+
+static void arenas_come_and_go_without_growth(void **state)
+{
+    struct dti_arena *arena;
+    long mappings = 0, resident = 0;
+    (void)state;
+    for (int i = 0; i < 500; i++) {
+        void *memory;
+        assert_ok(dti_arena_create(0, DTI_NO_PU, false, &arena));
+        assert_ok(dti_arena_alloc(arena, 100000, 0, &memory));
+        dti_arena_destroy(arena);
+        if (i == 100) {
+            mappings = count_mappings();
+            resident = resident_kib();
+        }
+    }
+    assert_true(count_mappings() <= mappings + 4);
+    assert_true(resident_kib() <= resident + 8192); /* sanitizers keep books that grow a little */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_aligned_writable_and_apart),
+        cmocka_unit_test(what_is_freed_is_used_again),
+        cmocka_unit_test(reserved_memory_costs_pages_only_when_touched),
+        cmocka_unit_test(a_request_beyond_memory_is_refused),
+        cmocka_unit_test(arenas_come_and_go_without_growth),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,491 @@
+/* tests/replicas/placement/test_placement.c - the claims of include/ditto/placement.h, on machines that are not here; the expected
+ * placements were written by hand. */
+#include "replicas/machine/machines.h"
+
+#include <time.h>
+
+#include "replicas/replicas.h"
+
+/* Builds on a machine and compares with the expected lines. NULL expected: only builds. */
+static void expect(int machine, const ditto_placement_options *options, const char *expected)
+{
+    ditto_topology *topology = machine_topology(machine);
+    ditto_placement *placement;
+    assert_ok(ditto_placement_build(topology, options, &placement));
+    if (expected != NULL)
+        assert_string_equal(placement_lines(placement), expected);
+    ditto_placement_destroy(placement);
+    ditto_topology_destroy(topology);
+}
+
+static void expect_shape(int machine, const int64_t shape[4], const int64_t stride[4], uint32_t replicas,
+                         ditto_policy policy, const char *expected)
+{
+    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
+    o.replicas = replicas;
+    o.policy = policy;
+    o.shape = shape;
+    o.shape_rank = shape != NULL ? 4 : 0;
+    o.stride = stride;
+    o.stride_rank = stride != NULL ? 4 : 0;
+    expect(machine, &o, expected);
+}
+
+static void expect_per(int machine, ditto_per per, uint32_t flags, uint32_t replicas, const char *expected)
+{
+    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
+    o.per = per;
+    o.flags = flags;
+    o.replicas = replicas;
+    expect(machine, &o, expected);
+}
+
+/* -- expected by hand: the 2 x 64 SMT server -- */
+
+static void names_on_the_server(void **state)
+{
+    (void)state;
+    expect_per(MACHINE_SERVER, DITTO_PER_PU, 0, 3, "0: 0\n1: 1\n2: 64\n"); /* spread, siblings last */
+    expect_per(MACHINE_SERVER, DITTO_PER_CORE, 0, 3, "0: 0,128\n1: 1,129\n2: 64,192\n");
+    expect_per(MACHINE_SERVER, DITTO_PER_LLC, 0, 0, "0: 0-63,128-191\n1: 64-127,192-255\n");
+    expect_per(MACHINE_SERVER, DITTO_PER_NUMA_NODE, 0, 0, "0: 0-63,128-191\n1: 64-127,192-255\n");
+    expect_per(MACHINE_SERVER, DITTO_PER_PACKAGE, DITTO_PLACEMENT_NO_SMT, 0, "0: 0-63\n1: 64-127\n");
+    expect_per(MACHINE_SERVER, DITTO_PER_MACHINE, 0, 0, "0: 0-255\n");
+}
+
+static void shapes_on_the_server(void **state)
+{
+    static const int64_t half[] = { 1, 1, 32, 2 }, cores[] = { 1, 1, 32, 1 }, apart[] = { 1, 1, 2, 1 },
+                         both[] = { 2, 1, 1, 1 }, all[] = { 2, 1, 64, 2 };
+    (void)state;
+    expect_shape(MACHINE_SERVER, NULL, NULL, 0, DITTO_SPREAD, "0: 0\n");
+    expect_shape(MACHINE_SERVER, NULL, NULL, 4, DITTO_COMPACT, "0: 0\n1: 1\n2: 2\n3: 3\n");
+    expect_shape(MACHINE_SERVER, half, NULL, 3, DITTO_SPREAD, "0: 0-31,128-159\n1: 32-63,160-191\n2: 64-95,192-223\n");
+    expect_shape(MACHINE_SERVER, cores, NULL, 5, DITTO_COMPACT, /* the fifth takes siblings: no first PU is left */
+                 "0: 0-31\n1: 128-159\n2: 32-63\n3: 64-95\n4: 96-127\n");
+    expect_shape(MACHINE_SERVER, both, NULL, 2, DITTO_SPREAD, "0: 0,64\n1: 1,65\n");
+    expect_shape(MACHINE_SERVER, all, NULL, 1, DITTO_SPREAD, "0: 0-255\n");
+    expect_shape(MACHINE_SERVER, cores, apart, 2, DITTO_COMPACT,
+                 "0: 0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38,40,42,44,46,48,50,52,54,56,58,60,62\n"
+                 "1: 1,3,5,7,9,11,13,15,17,19,21,23,25,27,29,31,33,35,37,39,41,43,45,47,49,51,53,55,57,59,61,63\n");
+}
+
+/* -- sub-NUMA clusters: 2 packages of 4 nodes of 8 cores -- */
+
+static void names_on_sub_numa_clusters(void **state)
+{
+    (void)state;
+    expect_per(MACHINE_SUB_NUMA, DITTO_PER_NUMA_NODE, DITTO_PLACEMENT_NO_SMT, 0,
+               "0: 0-7\n1: 8-15\n2: 16-23\n3: 24-31\n4: 32-39\n5: 40-47\n6: 48-55\n7: 56-63\n");
+    expect_per(MACHINE_SUB_NUMA, DITTO_PER_PACKAGE, 0, 0, "0: 0-31,64-95\n1: 32-63,96-127\n");
+    expect_shape(MACHINE_SUB_NUMA, (int64_t[]){ 1, 2, 8, 1 }, NULL, 4, DITTO_SPREAD,
+                 "0: 0-15\n1: 16-31\n2: 32-47\n3: 48-63\n");
+    expect_shape(MACHINE_SUB_NUMA, (int64_t[]){ 1, 1, 4, 2 }, NULL, 9, DITTO_SPREAD, /* one each, then a second one */
+                 "0: 0-3,64-67\n1: 4-7,68-71\n2: 8-11,72-75\n3: 16-19,80-83\n4: 24-27,88-91\n5: 32-35,96-99\n"
+                 "6: 40-43,104-107\n7: 48-51,112-115\n8: 56-59,120-123\n");
+}
+
+/* -- AMD: last-level caches are smaller than nodes -- */
+
+static void caches_on_amd(void **state)
+{
+    (void)state;
+    expect_per(MACHINE_AMD, DITTO_PER_LLC, DITTO_PLACEMENT_NO_SMT, 4, "0: 0-7\n1: 8-15\n2: 96-103\n3: 104-111\n");
+    expect_per(MACHINE_AMD, DITTO_PER_LLC, 0, 1, "0: 0-7,192-199\n");
+}
+
+/* -- recordings: nodes without memory, nodes without PUs, a node in two packages -- */
+
+static void odd_nodes(void **state)
+{
+    (void)state;
+    expect_per(MACHINE_MEMORYLESS, DITTO_PER_NUMA_NODE, 0, 0, "0: 0-1\n1: 2\n2: 3\n");
+    expect_per(MACHINE_MEMORYLESS, DITTO_PER_LLC, 0, 0, "0: 0-1\n1: 2-3\n"); /* wider than its nodes */
+    expect_per(MACHINE_MEMORYLESS, DITTO_PER_PU, 0, 4, "0: 0\n1: 1\n2: 2\n3: 3\n");
+    expect_per(MACHINE_CPULESS, DITTO_PER_NUMA_NODE, 0, 0, "0: 0-1\n1: 2-3\n"); /* a node's part in each package */
+    expect_per(MACHINE_CPULESS, DITTO_PER_MACHINE, 0, 0, "0: 0-3\n");
+    expect_per(MACHINE_ONE_CORE, DITTO_PER_PACKAGE, 0, 0, "0: 0\n");
+}
+
+static void an_irregular_mesh_is_filled_in_order(void **state)
+{
+    ditto_topology *t = machine_part(machines[MACHINE_PACKAGES].text, "0-2,8-12");
+    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
+    ditto_placement *p;
+    (void)state;
+    o.shape = (int64_t[]){ 1, 1, 2, 1 };
+    o.shape_rank = 4;
+    o.replicas = 3;
+    assert_ok(ditto_placement_build(t, &o, &p));
+    assert_string_equal(placement_lines(p), "0: 0-1\n1: 8-9\n2: 10-11\n"); /* whole boxes first */
+    ditto_placement_destroy(p);
+    o.replicas = 4;
+    assert_ok(ditto_placement_build(t, &o, &p));
+    assert_string_equal(placement_lines(p), "0: 0-1\n1: 2,12\n2: 8-9\n3: 10-11\n"); /* then what is left over */
+    ditto_placement_destroy(p);
+    o.replicas = 5;
+    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
+    assert_message("at most 4");
+    ditto_topology_destroy(t);
+}
+
+/* Every PU at most once, in every name and for many shapes of every machine, whatever part of it may be used. */
+static void nobody_shares_unless_asked(void **state)
+{
+    uint64_t random = test_seed(5), built = 0;
+    (void)state;
+    for (int round = 0; round < 400; round++) {
+        char cpus[512];
+        struct dti_text text = { cpus, sizeof cpus, 0 };
+        struct dti_mask mask;
+        int machine = (int)(test_random(&random) % MACHINES);
+        ditto_topology *t = machine_topology(machine);
+        dti_mask_clear(&mask);
+        for (uint32_t i = 0; i < 24; i++)
+            dti_mask_add(&mask, t->pus[test_random(&random) % t->counts.pus].is.number);
+        dti_mask_write(&mask, &text);
+        ditto_topology_destroy(t);
+        t = machine_part(machines[machine].text, cpus);
+        for (int k = 0; k < 8; k++) {
+            ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
+            ditto_placement *p;
+            int64_t shape[4], stride[4];
+            o.policy = (ditto_policy)(test_random(&random) % 2);
+            o.replicas = (uint32_t)(test_random(&random) % 9);
+            o.per = k < 4 ? (ditto_per)(test_random(&random) % (DITTO_PER_MACHINE + 1)) : DITTO_PER_SHAPE;
+            for (int d = 0; d < 4; d++) {
+                shape[d] = (int64_t)(1 + test_random(&random) % t->counts.mesh[d]);
+                stride[d] = (int64_t)(1 + test_random(&random) % 2);
+            }
+            if (o.per == DITTO_PER_SHAPE) {
+                o.shape = shape, o.stride = stride;
+                o.shape_rank = o.stride_rank = 4;
+            }
+            ditto_status status = ditto_placement_build(t, &o, &p);
+            if (status != DITTO_OK) {
+                assert_int_equal(status, DITTO_ERR_RANGE);
+                continue;
+            }
+            built++;
+            assert_false(p->shared);
+            for (uint32_t i = 0; i < p->num_pus; i++)
+                assert_true(p->sharers[i] <= 1);
+            for (uint32_t r = 1; r < p->replicas; r++) /* ids follow the mesh */
+                assert_true(p->list[p->blocks[r].first] > p->list[p->blocks[r - 1].first]);
+            ditto_placement_destroy(p);
+        }
+        ditto_topology_destroy(t);
+    }
+    assert_true(built > 300);
+}
+
+static void more_replicas_than_places_share_them_evenly(void **state)
+{
+    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
+    (void)state;
+    o.flags = DITTO_PLACEMENT_SHARE;
+    o.replicas = 10;
+    expect(MACHINE_MEMORYLESS, &o, "0: 0\n1: 0\n2: 0\n3: 1\n4: 1\n5: 2\n6: 2\n7: 2\n8: 3\n9: 3\n");
+    o.policy = DITTO_COMPACT;
+    o.per = DITTO_PER_NUMA_NODE;
+    o.replicas = 4;
+    expect(MACHINE_MEMORYLESS, &o, "0: 0-1\n1: 0-1\n2: 2\n3: 3\n");
+}
+
+static void given_sets_keep_their_order_and_are_checked(void **state)
+{
+    ditto_topology *t = machine_topology(MACHINE_PACKAGES);
+    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
+    ditto_placement *p;
+    ditto_place place;
+    uint32_t pus[] = { 9, 8, 3, 0, 1 }, sizes[] = { 2, 1, 2 };
+    (void)state;
+    o.pus = pus;
+    o.num_pus = 5;
+    o.set_sizes = sizes;
+    o.replicas = 3;
+    assert_ok(ditto_placement_build(t, &o, &p));
+    assert_string_equal(placement_lines(p), "0: 0-1\n1: 3\n2: 9,8\n"); /* ids node by node; the leader's PU first */
+    assert_ok(ditto_placement_get(p, 2, 1, &place));
+    assert_int_equal(place.pu.number, 8);
+    assert_int_equal(place.device, 1);
+    assert_status(ditto_placement_get(p, 2, 2, &place), DITTO_ERR_RANGE);
+    assert_status(ditto_placement_get(p, 3, 0, &place), DITTO_ERR_RANGE);
+    assert_int_equal(ditto_placement_devices(p, 2), 2);
+    assert_int_equal(ditto_placement_devices(p, 3), 0);
+    ditto_placement_destroy(p);
+    pus[4] = 9; /* in two sets */
+    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
+    assert_message("names PU 9 again");
+    o.flags = DITTO_PLACEMENT_SHARE;
+    assert_ok(ditto_placement_build(t, &o, &p));
+    assert_ok(ditto_placement_get(p, 2, 0, &place));
+    assert_int_equal(place.sharers, 2);
+    ditto_placement_destroy(p);
+    pus[4] = 0; /* twice in one set: two logical devices share it */
+    assert_ok(ditto_placement_build(t, &o, &p));
+    assert_string_equal(placement_lines(p), "0: 0,0\n1: 3\n2: 9,8\n");
+    ditto_placement_destroy(p);
+    pus[4] = 32;
+    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
+    assert_message("PU 32, which this process may not use");
+    pus[4] = UINT32_MAX;
+    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
+    sizes[2] = 0;
+    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
+    sizes[2] = 1;
+    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_INVALID);
+    sizes[2] = UINT32_MAX;
+    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_INVALID);
+    ditto_topology_destroy(t);
+}
+
+static void contradictions_and_unknown_values_are_refused(void **state)
+{
+    static const int64_t ones[] = { 1, 1, 1, 1 };
+    static const uint32_t pus[] = { 0 };
+    ditto_topology *t = machine_topology(MACHINE_PACKAGES);
+    ditto_placement *p;
+    const struct {
+        ditto_placement_options o;
+        ditto_status status;
+    } cases[] = {
+        { { .flags = 4 }, DITTO_ERR_INVALID },
+        { { .policy = (ditto_policy)7 }, DITTO_ERR_RANGE },
+        { { .per = (ditto_per)7 }, DITTO_ERR_RANGE },
+        { { .per = (ditto_per)-1 }, DITTO_ERR_RANGE },
+        { { .num_pus = 2 }, DITTO_ERR_INVALID },
+        { { .pus = pus }, DITTO_ERR_INVALID },
+        { { .num_pus = 1, .pus = pus, .replicas = 2 }, DITTO_ERR_INVALID },
+        { { .num_pus = 1, .pus = pus, .per = DITTO_PER_CORE }, DITTO_ERR_INVALID },
+        { { .num_pus = 1, .pus = pus, .flags = DITTO_PLACEMENT_NO_SMT }, DITTO_ERR_INVALID },
+        { { .num_pus = 1, .pus = pus, .set_sizes = pus }, DITTO_ERR_INVALID },
+        { { .set_sizes = pus }, DITTO_ERR_INVALID },
+        { { .per = DITTO_PER_CORE, .shape = ones, .shape_rank = 4 }, DITTO_ERR_INVALID },
+        { { .shape_rank = 4 }, DITTO_ERR_INVALID },
+        { { .shape = ones, .shape_rank = 3 }, DITTO_ERR_SHAPE },
+        { { .stride = ones, .stride_rank = 5 }, DITTO_ERR_SHAPE },
+        { { .shape = ones }, DITTO_ERR_SHAPE },
+        { { .replicas = 1025 }, DITTO_ERR_RANGE },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ditto_placement_options o = cases[i].o;
+        o.struct_size = sizeof o;
+        if (ditto_placement_build(t, &o, &p) != cases[i].status)
+            fail_msg("case %zu: %s", i, ditto_last_error()->message);
+    }
+    assert_status(ditto_placement_build(NULL, NULL, &p), DITTO_ERR_INVALID);
+    assert_status(ditto_placement_build(t, NULL, NULL), DITTO_ERR_INVALID);
+    ditto_topology_destroy(t);
+}
+
+static void levels_list_their_members(void **state)
+{
+    ditto_topology *t = machine_topology(MACHINE_MEMORYLESS);
+    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
+    ditto_placement *p;
+    const uint32_t *members;
+    uint32_t count;
+    (void)state;
+    o.per = DITTO_PER_PU;
+    assert_ok(ditto_placement_build(t, &o, &p));
+    assert_int_equal(ditto_placement_groups(p, DITTO_LEVEL_LLC), 2);
+    assert_int_equal(ditto_placement_groups(p, DITTO_LEVEL_NODE), 3);
+    assert_int_equal(ditto_placement_groups(p, DITTO_LEVEL_PACKAGE), 2);
+    assert_int_equal(ditto_placement_groups(p, (ditto_level)3), 0);
+    assert_ok(ditto_placement_members(p, DITTO_LEVEL_LLC, 1, &members, &count));
+    assert_int_equal(count, 2);
+    assert_int_equal(members[0], 2);
+    assert_int_equal(members[1], 3);
+    assert_ok(ditto_placement_members(p, DITTO_LEVEL_NODE, 0, &members, &count));
+    assert_int_equal(count, 2);
+    assert_status(ditto_placement_members(p, DITTO_LEVEL_NODE, 3, &members, &count), DITTO_ERR_RANGE);
+    assert_status(ditto_placement_members(p, (ditto_level)-1, 0, &members, &count), DITTO_ERR_RANGE);
+    ditto_placement_destroy(p);
+    ditto_topology_destroy(t);
+}
+
+static void the_largest_machine_of_the_design_is_placed(void **state)
+{
+    ditto_topology *t = machine_topology(MACHINE_LARGEST);
+    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
+    ditto_placement *p;
+    ditto_place last;
+    struct timespec begin, end;
+    (void)state;
+    o.replicas = 1024;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    assert_ok(ditto_placement_build(t, &o, &p));
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    printf("  1024 replicas on 8 x 64 x 2: %.2f ms\n",
+           (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) * 1e-6);
+    assert_ok(ditto_placement_get(p, 1023, 0, &last));
+    assert_int_equal(last.pu.number, 1023);
+    assert_int_equal(last.pu.package, 7);
+    assert_int_equal(last.sharers, 1);
+    assert_int_equal(ditto_placement_groups(p, DITTO_LEVEL_PACKAGE), 8);
+    ditto_placement_destroy(p);
+    o.replicas = 1025;
+    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
+    assert_message("at most 1024");
+    ditto_topology_destroy(t);
+}
+
+/* -- text -- */
+
+static void text_is_read_back_as_it_was_written(void **state)
+{
+    (void)state;
+    for (int machine = 0; machine < MACHINES; machine++)
+        for (int per = DITTO_PER_PU; per <= DITTO_PER_MACHINE; per++) {
+            static char text[1 << 16], again[1 << 16];
+            ditto_topology *t = machine_topology(machine);
+            ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
+            ditto_placement *p, *q;
+            size_t length, half;
+            o.per = (ditto_per)per;
+            o.flags = DITTO_PLACEMENT_SHARE;
+            o.replicas = 7;
+            assert_ok(ditto_placement_build(t, &o, &p));
+            assert_ok(ditto_placement_write(p, text, sizeof text, &length));
+            assert_ok(ditto_placement_read(t, text, length, &q));
+            assert_ok(ditto_placement_write(q, again, sizeof again, NULL));
+            assert_string_equal(text, again);
+            assert_ok(ditto_placement_write(p, NULL, 0, &half)); /* how much room it needs */
+            assert_int_equal(half, length);
+            ditto_placement_destroy(p);
+            ditto_placement_destroy(q);
+            ditto_topology_destroy(t);
+        }
+}
+
+static void text_of_another_machine_is_refused(void **state)
+{
+    char text[256];
+    ditto_topology *there = machine_topology(MACHINE_SERVER), *here = machine_topology(MACHINE_PACKAGES);
+    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
+    ditto_placement *p;
+    size_t length;
+    (void)state;
+    o.pus = (uint32_t[]){ 1, 9 };
+    o.num_pus = 2;
+    assert_ok(ditto_placement_build(there, &o, &p));
+    assert_ok(ditto_placement_write(p, text, sizeof text, &length));
+    ditto_placement_destroy(p);
+    assert_status(ditto_placement_read(here, text, length, &p), DITTO_ERR_INVALID);
+    assert_message("other hardware");
+    ditto_topology_destroy(there);
+    ditto_topology_destroy(here);
+    /* the same numbers of PUs, nodes and of everything that is used, but for the package, or the core, of one PU */
+    static const char *const pairs[][2] = { { "pack:1 numa:2 core:2 pu:1", "pack:2 numa:1 core:2 pu:1" },
+                                            { "pack:1 [numa] core:4 pu:1", "pack:1 [numa] core:2 pu:2" } };
+    for (int i = 0; i < 2; i++) {
+        there = machine_part(pairs[i][0], NULL);
+        here = machine_part(pairs[i][1], NULL);
+        o.pus = (uint32_t[]){ 0, 3 };
+        assert_ok(ditto_placement_build(there, &o, &p));
+        assert_ok(ditto_placement_write(p, text, sizeof text, &length));
+        ditto_placement *moved = NULL, *read = NULL;
+        assert_status(ditto_placement_read(here, text, length, &read), DITTO_ERR_INVALID);
+        assert_status(dti_placement_move(p, here, &moved), DITTO_ERR_INVALID);
+        assert_message("made for another machine");
+        assert_ok(dti_placement_move(p, there, &moved));
+        ditto_placement_destroy(moved);
+        ditto_placement_destroy(p);
+        ditto_topology_destroy(there);
+        ditto_topology_destroy(here);
+    }
+    /* one PU that is the same on both, but the machines differ in size */
+    there = machine_part("pack:8 [numa] core:16 pu:1", NULL);
+    here = machine_part("pack:1 [numa] core:2 pu:1", NULL);
+    assert_ok(ditto_placement_build(there, NULL, &p));
+    ditto_placement *moved = NULL;
+    assert_status(dti_placement_move(p, here, &moved), DITTO_ERR_INVALID);
+    assert_message("of 128 PUs and 8 NUMA nodes; this one has 2 and 1");
+    ditto_placement_destroy(p);
+    ditto_topology_destroy(there);
+    ditto_topology_destroy(here);
+}
+
+static void malformed_text_names_its_line(void **state)
+{
+    static const struct {
+        const char *text, *message;
+        ditto_status status;
+    } cases[] = {
+        { "", "line 0", DITTO_ERR_CORRUPT },
+        { "ditto-placement 2\nend\n", "line 1", DITTO_ERR_CORRUPT },
+        { "ditto-placement 1\nend\n", "at least one", DITTO_ERR_CORRUPT },
+        { "ditto-placement 1\nreplica 0: 0\n", "is cut", DITTO_ERR_CORRUPT },
+        { "ditto-placement 1\nreplica 1: 0\nend\n", "line 2", DITTO_ERR_CORRUPT },
+        { "ditto-placement 1\nreplica 0: 0\nreplica 0: 1\nend\n", "line 3", DITTO_ERR_CORRUPT },
+        { "ditto-placement 1\nreplica 0: \nend\n", "numbers of PUs", DITTO_ERR_CORRUPT },
+        { "ditto-placement 1\nreplica 0: 0-\nend\n", "numbers of PUs", DITTO_ERR_CORRUPT },
+        { "ditto-placement 1\nreplica 0: 0;1\nend\n", "numbers of PUs", DITTO_ERR_CORRUPT },
+        { "ditto-placement 1\nreplica 0: 3-1\nend\n", "numbers of PUs", DITTO_ERR_CORRUPT },
+        { "ditto-placement 1\ncheck 0\nreplica 0: 0\nend\n", "16 hexadecimal", DITTO_ERR_CORRUPT },
+        { "ditto-placement 1\nreplica 0: 0\nend\nmore\n", "behind", DITTO_ERR_CORRUPT },
+        { "ditto-placement 1\nreplica 0: 32\nend\n", "PU 32", DITTO_ERR_RANGE },
+        { "ditto-placement 1\nreplica 0: 9000\nend\n", "PU 9000", DITTO_ERR_RANGE },
+        { "ditto-placement 1\nreplica 0: 0-8191,0\nend\n", "more than 8192", DITTO_ERR_RANGE },
+    };
+    ditto_topology *t = machine_topology(MACHINE_PACKAGES);
+    ditto_placement *p;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_status(ditto_placement_read(t, cases[i].text, strlen(cases[i].text), &p), cases[i].status);
+        assert_message(cases[i].message);
+    }
+    static const char by_hand[] = "ditto-placement 1\r\nreplica 0: 8,0\r\nreplica 1: 1-3\r\nend\r\n\r\n";
+    assert_ok(ditto_placement_read(t, by_hand, sizeof by_hand - 1, &p));
+    assert_string_equal(placement_lines(p), "0: 1-3\n1: 8,0\n"); /* numbered node by node */
+    ditto_placement_destroy(p);
+    ditto_topology_destroy(t);
+}
+
+/* Not a claim: the table of machines for people, `meson test -v placement`. */
+static void the_table_of_machines(void **state)
+{
+    static const char *const names[] = { "", "PU", "core", "LLC", "NUMA node", "package", "machine" };
+    (void)state;
+    printf("  %-26s %-10s %8s  %-22s %s\n", "machine", "per", "replicas", "replica 0", "last replica");
+    for (int machine = 0; machine < MACHINES; machine++)
+        for (int per = DITTO_PER_PU; per <= DITTO_PER_MACHINE; per++) {
+            ditto_topology *t = machine_topology(machine);
+            ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
+            ditto_placement *p;
+            o.per = (ditto_per)per;
+            assert_ok(ditto_placement_build(t, &o, &p));
+            const char *lines = placement_lines(p), *last = lines + strlen(lines) - 1;
+            while (last > lines && last[-1] != '\n')
+                last--;
+            printf("  %-26s %-10s %8u  %-22.*s %.*s\n", machines[machine].name, names[per], p->replicas,
+                   (int)strcspn(lines + 3, "\n"), lines + 3, (int)strcspn(last, "\n"), last);
+            ditto_placement_destroy(p);
+            ditto_topology_destroy(t);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_on_the_server),
+        cmocka_unit_test(shapes_on_the_server),
+        cmocka_unit_test(names_on_sub_numa_clusters),
+        cmocka_unit_test(caches_on_amd),
+        cmocka_unit_test(odd_nodes),
+        cmocka_unit_test(an_irregular_mesh_is_filled_in_order),
+        cmocka_unit_test(nobody_shares_unless_asked),
+        cmocka_unit_test(more_replicas_than_places_share_them_evenly),
+        cmocka_unit_test(given_sets_keep_their_order_and_are_checked),
+        cmocka_unit_test(contradictions_and_unknown_values_are_refused),
+        cmocka_unit_test(levels_list_their_members),
+        cmocka_unit_test(the_largest_machine_of_the_design_is_placed),
+        cmocka_unit_test(text_is_read_back_as_it_was_written),
+        cmocka_unit_test(text_of_another_machine_is_refused),
+        cmocka_unit_test(malformed_text_names_its_line),
+        cmocka_unit_test(the_table_of_machines),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,48 @@
+/* tests/support/single_step.c - see single_step.h. */
+#include "support/single_step.h"
+
+#if SINGLE_STEPS
+
+#include <signal.h>
+#include <ucontext.h>
+
+#define TRAP_FLAG 0x100
+
+static _Thread_local struct {
+    bool stepping;
+    unsigned long left;
+    void (*hold)(void *argument);
+    void *argument;
+} own;
+
+static void step(int signal, siginfo_t *info, void *context)
+{
+    ucontext_t *thread = context;
+    (void)signal;
+    (void)info;
+    if (own.stepping && own.left > 0 && --own.left > 0)
+        return;
+    thread->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+    if (!own.stepping) /* the function has returned */
+        return;
+    own.stepping = false;
+    own.hold(own.argument);
+}
+
+bool call_and_hold(unsigned long steps, void (*function)(void *argument), void (*hold)(void *argument), void *argument)
+{
+    struct sigaction action = { .sa_sigaction = step, .sa_flags = SA_SIGINFO };
+    assert_int_equal(sigaction(SIGTRAP, &action, NULL), 0);
+    own.left = steps;
+    own.hold = hold;
+    own.argument = argument;
+    own.stepping = true;
+    /* Over the red zone, in which the compiler may keep something. */
+    __asm__ volatile("subq $128, %%rsp; pushfq; orq $0x100, (%%rsp); popfq; addq $128, %%rsp" ::: "memory", "cc");
+    function(argument);
+    bool held = !own.stepping;
+    own.stepping = false; /* the next instruction's signal, if there is one, ends it */
+    return held;
+}
+
+#endif

@@ -1,0 +1,416 @@
+/* tests/sync/algorithms/test_collectives.c - the claims of include/ditto/collective.h for every operation and by every way: flat and
+ * hierarchical, in lines and in place, with groups of every size; the results are those of the tree, bit by bit. */
+#include "support/support.h"
+
+#include "sync/reference.h"
+
+#include <sched.h>
+
+enum kind {
+    ALL_REDUCE,
+    REDUCE,
+    BROADCAST,
+    REDUCE_SCATTER,
+    REDUCE_SCATTER_UNEVEN,
+    ALL_GATHER,
+    ALL_GATHER_UNEVEN,
+    KINDS
+};
+
+struct task {
+    struct report report;
+    enum kind kind;
+    size_t count; /* as the function takes it */
+    size_t counts[DITTO_MAX_REPLICAS];
+    ditto_dtype dtype;
+    ditto_op op;
+    uint32_t root;
+    bool in_place, started, flush_to_zero;
+    ditto_implementation implementation;
+    uint64_t seed;
+    void *result[DITTO_MAX_REPLICAS]; /* malloced here, compared afterwards */
+};
+
+static bool has_parts(const struct task *t)
+{
+    return t->kind >= REDUCE_SCATTER;
+}
+
+static size_t part_of(const struct task *t, uint32_t i)
+{
+    return t->kind == REDUCE_SCATTER_UNEVEN || t->kind == ALL_GATHER_UNEVEN ? t->counts[i] : t->count;
+}
+
+static size_t before(const struct task *t, uint32_t i)
+{
+    size_t sum = 0;
+    for (uint32_t k = 0; k < i; k++)
+        sum += part_of(t, k);
+    return sum;
+}
+
+/* Elements that replica i brings and receives. */
+static size_t brings(const struct task *t, uint32_t i, uint32_t n)
+{
+    if (t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN)
+        return part_of(t, i);
+    return has_parts(t) ? before(t, n) : t->count;
+}
+static size_t receives(const struct task *t, uint32_t i, uint32_t n)
+{
+    if (t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN)
+        return before(t, n);
+    return has_parts(t) ? part_of(t, i) : t->kind == REDUCE && i != t->root ? 0 : t->count;
+}
+
+static void fill(const struct task *t, uint32_t replica, size_t count, void *data)
+{
+    for (size_t i = 0; i < count; i++)
+        reference_fill(t->dtype, t->seed, replica, i, (char *)data + i * ditto_dtype_bytes(t->dtype));
+}
+
+static ditto_status call(ditto_replica *self, const struct task *t, const void *src, void *dst)
+{
+    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
+    ditto_pending pending;
+    o.implementation = t->implementation;
+    switch (t->kind) {
+    case ALL_REDUCE:
+        if (!t->started)
+            return ditto_all_reduce(self, src, dst, t->count, t->dtype, t->op, &o);
+        DITTO_TRY(ditto_all_reduce_start(self, src, dst, t->count, t->dtype, t->op, &o, &pending));
+        return ditto_wait(self, &pending, NULL);
+    case REDUCE:
+        return ditto_reduce_to_root(self, src, dst, t->count, t->dtype, t->op, t->root, &o);
+    case BROADCAST:
+        return ditto_broadcast_from_root(self, dst, t->count, t->dtype, t->root, &o);
+    case REDUCE_SCATTER:
+        if (!t->started)
+            return ditto_reduce_scatter(self, src, dst, t->count, t->dtype, t->op, &o);
+        DITTO_TRY(ditto_reduce_scatter_start(self, src, dst, t->count, t->dtype, t->op, &o, &pending));
+        return ditto_wait(self, &pending, NULL);
+    case REDUCE_SCATTER_UNEVEN:
+        return ditto_reduce_scatter_uneven(self, src, dst, t->counts, t->dtype, t->op, &o);
+    case ALL_GATHER:
+        if (!t->started)
+            return ditto_all_gather(self, src, dst, t->count, t->dtype, &o);
+        DITTO_TRY(ditto_all_gather_start(self, src, dst, t->count, t->dtype, &o, &pending));
+        return ditto_wait(self, &pending, NULL);
+    default:
+        return ditto_all_gather_uneven(self, src, dst, t->counts, t->dtype, &o);
+    }
+}
+
+/* Where the source and the destination of an operation in place begin in the one buffer. */
+static void offsets_in_place(const struct task *t, uint32_t id, size_t *src, size_t *dst)
+{
+    bool gather = t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN;
+    *src = gather ? before(t, id) : 0;
+    *dst = has_parts(t) && !gather ? before(t, id) : 0;
+}
+
+/* The call, with the caller's floating-point environment as the task wants it: results must not depend on it. */
+static ditto_status call_in_environment(ditto_replica *self, struct task *t, const void *src, void *dst)
+{
+#if defined(__x86_64__)
+    uint32_t mxcsr = __builtin_ia32_stmxcsr();
+    if (t->flush_to_zero)
+        __builtin_ia32_ldmxcsr((mxcsr | 0x8040u) ^ 0x2000u); /* denormals are 0, and rounding down */
+    uint32_t set = __builtin_ia32_stmxcsr() & 0xe040u;
+    ditto_status status = call(self, t, src, dst);
+    EXPECT(&t->report, (__builtin_ia32_stmxcsr() & 0xe040u) == set);
+    __builtin_ia32_ldmxcsr(mxcsr);
+    return status;
+#else
+    return call(self, t, src, dst);
+#endif
+}
+
+static ditto_status on_replica(ditto_replica *self, void *argument)
+{
+    struct task *t = argument;
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    size_t size = ditto_dtype_bytes(t->dtype), in = brings(t, id, n), out = receives(t, id, n), src_at = 0, dst_at = 0;
+    bool one = t->in_place || t->kind == BROADCAST;
+    size_t whole = in > out ? in : out;
+    char *a = malloc((one ? whole : in) * size + 1), *b = one ? a : malloc(out * size + 1);
+    if (one)
+        offsets_in_place(t, id, &src_at, &dst_at);
+    memset(a, 0x5a, (one ? whole : in) * size + 1);
+    if (t->kind != BROADCAST || id == t->root)
+        fill(t, id, in, a + src_at * size);
+    char *kept = malloc(whole * size + 1);
+    memcpy(kept, a, (one ? whole : in) * size);
+    ditto_status status = call_in_environment(self, t, a + src_at * size, b + dst_at * size);
+    memcpy(t->result[id], b + dst_at * size, out * size);
+    if (status == DITTO_OK && !one)
+        EXPECT(&t->report, memcmp(kept, a, in * size) == 0);           /* sources are read only */
+    if (status == DITTO_OK && t->in_place && has_parts(t) && out < in) /* the rest of src is kept */
+        EXPECT(&t->report,
+               memcmp(kept, a, dst_at * size) == 0 &&
+                   memcmp(kept + (dst_at + out) * size, a + (dst_at + out) * size, (in - dst_at - out) * size) == 0);
+    if (!one)
+        free(b);
+    free(a);
+    free(kept);
+    return status;
+}
+
+static struct reference_tally tally;
+
+static void expect_element(const struct task *t, uint32_t n, char *const *input, uint32_t replica, size_t i)
+{
+    size_t size = ditto_dtype_bytes(t->dtype);
+    const char *found = (const char *)t->result[replica] + i * size;
+    const void *source[DITTO_MAX_REPLICAS];
+    char expected[16];
+    if (t->kind == BROADCAST || t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN) {
+        uint32_t from = t->root;
+        size_t at = i;
+        for (from = t->kind == BROADCAST ? t->root : 0; t->kind != BROADCAST && at >= part_of(t, from); from++)
+            at -= part_of(t, from);
+        if (memcmp(found, input[from] + at * size, size) != 0)
+            fail_msg("kind %d of %u: element %zu of replica %u is not replica %u's", t->kind, n, i, replica, from);
+        return;
+    }
+    size_t at = has_parts(t) ? before(t, replica) + i : i;
+    for (uint32_t r = 0; r < n; r++)
+        source[r] = input[r] + at * size;
+    reference_reduce(t->dtype, t->op, source, n, expected);
+    if (!reference_same(t->dtype, expected, found))
+        fail_msg("kind %d, %s %s of %u, implementation %d: element %zu of replica %u differs from the tree", t->kind,
+                 ditto_dtype_name(t->dtype), ditto_op_name(t->op), n, t->implementation, i, replica);
+    tally.other_elements += reference_differs_from_left_fold(t->dtype, t->op, source, n, found);
+}
+
+static void run_and_compare(ditto_strategy *strategy, struct task *t)
+{
+    uint32_t n = ditto_strategy_num_replicas(strategy);
+    size_t size = ditto_dtype_bytes(t->dtype);
+    char *input[DITTO_MAX_REPLICAS];
+    size_t other = tally.other_elements;
+    for (uint32_t r = 0; r < n; r++)
+        t->result[r] = malloc(receives(t, r, n) * size + 1);
+    run_all(strategy, on_replica, t, &t->report);
+    for (uint32_t r = 0; r < n; r++) {
+        input[r] = malloc(brings(t, r, n) * size + 1);
+        fill(t, r, brings(t, r, n), input[r]);
+    }
+    for (uint32_t r = 0; r < n; r++) {
+        if (r > 0 && !has_parts(t) && t->kind != REDUCE) { /* everyone has the same bits */
+            assert_memory_equal(t->result[r], t->result[0], receives(t, r, n) * size);
+            continue;
+        }
+        for (size_t i = 0; i < receives(t, r, n); i++)
+            expect_element(t, n, input, r, i);
+        tally.elements += receives(t, r, n);
+    }
+    tally.cases++;
+    tally.other_cases += tally.other_elements != other;
+    for (uint32_t r = 0; r < n; r++) {
+        free(input[r]);
+        free(t->result[r]);
+    }
+}
+
+static void choose_type(struct task *t, uint64_t *seed)
+{
+    do {
+        t->dtype = (ditto_dtype)(1 + test_random(seed) % DITTO_BOOL);
+        t->op = (ditto_op)(1 + test_random(seed) % DITTO_XOR);
+    } while (!reference_has(t->dtype, t->op));
+    if (test_random(seed) % 2 == 0) { /* where order matters, half of the time */
+        t->dtype = test_random(seed) % 2 == 0 ? DITTO_F32 : DITTO_BF16;
+        t->op = DITTO_SUM;
+    }
+}
+
+static struct task random_task(uint32_t n, uint64_t *seed)
+{
+    static const size_t counts[] = { 0, 1, 2, 5, 16, 33, 130, 500, 1025, 3000, 9001 };
+    struct task t = { .kind = (enum kind)(test_random(seed) % KINDS), .root = (uint32_t)(test_random(seed) % n) };
+    size_t limit = n > 12 ? 6 : sizeof counts / sizeof counts[0];
+    t.count = counts[test_random(seed) % limit] / (has_parts(&t) && n > 3 ? 3 : 1);
+    for (uint32_t i = 0; i < n; i++)
+        t.counts[i] = test_random(seed) % 3 == 0 ? 0 : test_random(seed) % (2 * t.count + 2);
+    choose_type(&t, seed);
+    t.in_place = test_random(seed) % 2 == 0;
+    t.implementation = (ditto_implementation)(test_random(seed) % 3);
+    t.flush_to_zero = test_random(seed) % 4 == 0;
+    t.seed = test_random(seed);
+    return t;
+}
+
+/* By the number of near replicas, every property that must not matter: kernels, streaming, policy, where small ends. With groups of
+ * four all replicas are on one PU. */
+static ditto_strategy *make_tuned(uint32_t n, uint32_t near)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_tuning tuning = DITTO_TUNING_INIT;
+    uint32_t pus[DITTO_MAX_REPLICAS];
+    tuning.near_replicas = near;
+    tuning.block_bytes = 4096;
+    tuning.stream_bytes = near % 2 == 1 ? 1 : 0;
+    tuning.small_bytes = near == 2 ? 1 : 0; /* everything goes between buffers */
+    options.tuning = &tuning;
+    options.kernels = near == 3 ? DITTO_KERNELS_PORTABLE : DITTO_KERNELS_DEFAULT;
+    if (near == 4) {
+        pus[0] = (uint32_t)sched_getcpu();
+        for (uint32_t i = 1; i < n; i++)
+            pus[i] = pus[0];
+        options.pus = pus;
+        options.num_pus = n;
+        options.placement_flags = DITTO_PLACEMENT_SHARE;
+    } else
+        options.policy = near % 3 == 1 ? DITTO_COMPACT : DITTO_SPREAD;
+    return make_strategy(n, &options);
+}
+
+static void every_operation_gives_the_bits_of_the_tree_by_every_way(void **state)
+{
+    static const uint32_t replicas[] = { 1, 2, 3, 5, 6, 7, 8, 12, 64 };
+    uint64_t seed = test_seed(4711);
+    (void)state;
+    for (size_t k = 0; k < sizeof replicas / sizeof replicas[0]; k++)
+        for (uint32_t near = 0; near <= 5 && near <= replicas[k]; near++) {
+            ditto_strategy *strategy = make_tuned(replicas[k], near);
+            assert_ok(ditto_strategy_scope_enter(strategy));
+            for (int trial = 0; trial < test_trials(replicas[k] > 12 ? 40 : 150); trial++) {
+                struct task t = random_task(replicas[k], &seed);
+                t.started = trial % 3 == 0;
+                run_and_compare(strategy, &t);
+            }
+            assert_ok(ditto_strategy_scope_leave(strategy));
+            assert_ok(ditto_strategy_destroy(strategy));
+        }
+    print_message("%zu cases, %zu elements; %zu cases, %zu elements differ from a left fold\n", tally.cases,
+                  tally.elements, tally.other_cases, tally.other_elements);
+    assert_true(tally.other_elements > 0);
+}
+
+static void the_same_with_helpers(void **state)
+{
+    static const uint32_t devices[] = { 2, 3, 8 };
+    uint64_t seed = test_seed(77);
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        ditto_tuning tuning = DITTO_TUNING_INIT;
+        tuning.helper_bytes = 1;
+        options.tuning = &tuning;
+        ditto_strategy *strategy = make_wide_strategy(2 + (uint32_t)k, devices[k], &options);
+        for (int trial = 0; trial < test_trials(60); trial++) {
+            struct task t = random_task(2 + (uint32_t)k, &seed);
+            t.count = trial % 3 == 0 ? 60000 : t.count; /* several pieces */
+            t.started = trial % 4 == 0;
+            run_and_compare(strategy, &t);
+        }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+/* Packages, nodes and caches that the replicas are on; the first that there are several of are the groups. */
+static uint32_t expected_groups(ditto_strategy *strategy)
+{
+    uint32_t number[3] = { 1, 1, 1 }, before[3] = { 0 };
+    for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++) {
+        ditto_replica_info info;
+        assert_ok(ditto_strategy_replica_info(strategy, i, &info));
+        uint32_t here[3] = { info.place.pu.package, info.place.pu.memory_node, info.place.pu.llc };
+        for (int k = 0; k < 3; k++) {
+            number[k] += i > 0 && here[k] != before[k];
+            before[k] = here[k];
+        }
+    }
+    return number[0] > 1 ? number[0] : number[1] > 1 ? number[1] : number[2];
+}
+
+/* As this machine is. For guests with nodes. */
+static void the_same_on_the_groups_of_this_machine(void **state)
+{
+    uint64_t seed = test_seed(31);
+    (void)state;
+    for (uint32_t n = 2; n <= 8; n *= 2) {
+        ditto_choice choice;
+        ditto_strategy *strategy = make_strategy(n, NULL);
+        assert_ok(ditto_strategy_choice(strategy, DITTO_OPERATION_ALL_REDUCE, 1 << 20,
+                                        DITTO_IMPLEMENTATION_HIERARCHICAL, &choice));
+        assert_int_equal(choice.groups, expected_groups(strategy));
+        assert_ok(ditto_strategy_scope_enter(strategy));
+        for (uint32_t trial = 0; trial < 120 / n; trial++) { /* a guest with more CPUs than its host has is slow */
+            struct task t = random_task(n, &seed);
+            t.implementation = trial % 4 == 0 ? DITTO_IMPLEMENTATION_FLAT : DITTO_IMPLEMENTATION_HIERARCHICAL;
+            t.started = trial % 5 == 0;
+            run_and_compare(strategy, &t);
+        }
+        assert_ok(ditto_strategy_scope_leave(strategy));
+        print_message("  %u replicas in %u groups, %s: the bits of the tree\n", n, choice.groups, choice.algorithm);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+    print_message("%zu cases\n", tally.cases);
+}
+
+/* -- lists, functions of one's own, rows and block sums, on the groups of this machine; sums of small integers are exact -- */
+
+enum { WIDTH = 3000 };
+
+static ditto_status add_all(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    (void)user;
+    for (size_t i = 0; i < count; i++)
+        ((float *)out)[i] = ((const float *)left)[i] + ((const float *)right)[i];
+    return DITTO_OK;
+}
+
+static ditto_status reduce_otherwise(ditto_replica *self, void *argument)
+{
+    struct report *r = argument;
+    uint32_t n = ditto_num_replicas(self), id = ditto_replica_id(self);
+    float a[WIDTH], b[WIDTH], dense[4 * 8] = { 0 }, all = (float)(n * (n + 1) / 2), sum;
+    int64_t rows[2] = { id % 4, 3 };
+    ditto_slices in = { rows, a, 2, 8, DITTO_F32 };
+    for (int i = 0; i < WIDTH; i++)
+        a[i] = (float)(id + 1);
+    ditto_list_item item[2] = { { a, b, 1000, DITTO_F32 }, { a + 1000, b + 1000, WIDTH - 1000, DITTO_F32 } };
+    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
+    o.implementation = DITTO_IMPLEMENTATION_HIERARCHICAL;
+    DITTO_TRY(ditto_all_reduce_list(self, item, 2, DITTO_SUM, &o));
+    EXPECT(r, b[0] == all && b[999] == all && b[1000] == all && b[WIDTH - 1] == all);
+    memset(b, 0, sizeof b);
+    DITTO_TRY(ditto_all_reduce_with(self, a, b, WIDTH, sizeof *a, add_all, NULL, &o));
+    EXPECT(r, b[0] == all && b[WIDTH - 1] == all);
+    DITTO_TRY(ditto_all_reduce_slices_into(self, &in, dense, 4, DITTO_SUM, &o));
+    float last = all;
+    for (uint32_t i = 3; i < n; i += 4)
+        last += (float)(i + 1);
+    EXPECT(r, dense[3 * 8] == last && dense[3 * 8 + 7] == last);
+    DITTO_TRY(ditto_block_sum(self, a, WIDTH, DITTO_F32, &sum, &o));
+    EXPECT(r, sum == all * WIDTH);
+    return DITTO_OK;
+}
+
+static void the_other_operations_too(void **state)
+{
+    (void)state;
+    for (uint32_t n = 2; n <= 8; n *= 2) {
+        struct report report = { 0 };
+        ditto_strategy *strategy = make_strategy(n, NULL);
+        for (int i = 0; i < 5; i++)
+            run_all(strategy, reduce_otherwise, &report, &report);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+/* With a word, only what a guest is asked for. */
+int main(int count, char **words)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_on_the_groups_of_this_machine),
+        cmocka_unit_test(the_other_operations_too),
+        cmocka_unit_test(every_operation_gives_the_bits_of_the_tree_by_every_way),
+        cmocka_unit_test(the_same_with_helpers),
+    };
+    const struct CMUnitTest in_guest[] = { tests[0], tests[1] };
+    (void)words;
+    return count > 1 ? cmocka_run_group_tests(in_guest, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
+}

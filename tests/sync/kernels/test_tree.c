@@ -1,0 +1,158 @@
+/* tests/sync/kernels/test_tree.c - the claims of src/sync/kernels/tree.h and kernel.h: order, parts, arithmetic. */
+#include "support/support.h"
+
+#include "sync/reference.h"
+#include "sync/kernels/reduction.h"
+
+#include <math.h>
+
+/* A combine that writes down what it is asked: "(left right)". */
+struct word {
+    char text[4000];
+};
+static ditto_status write_down(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    struct word w;
+    (void)count, (void)user;
+    snprintf(w.text, sizeof w.text, "(%.1900s %.1900s)", ((const struct word *)left)->text,
+             ((const struct word *)right)->text);
+    memcpy(out, &w, sizeof w);
+    return DITTO_OK;
+}
+
+static struct dti_reduction in_words(void)
+{
+    return (struct dti_reduction){ .function = write_down,
+                                   .element_bytes = sizeof(struct word),
+                                   .accumulator_bytes = sizeof(struct word) };
+}
+
+static void expect_tree(uint32_t n, const char *expected)
+{
+    static struct word leaf[16], out, scratch[DTI_TREE_LEVELS];
+    struct dti_reduction r = in_words();
+    const void *source[16];
+    for (uint32_t i = 0; i < n; i++) {
+        snprintf(leaf[i].text, sizeof leaf[i].text, "%u", i);
+        source[i] = &leaf[i];
+    }
+    dti_reduce_block(&r, source, n, 0, 1, &out, scratch);
+    assert_string_equal(out.text, expected);
+}
+
+static void the_tree_splits_at_the_upper_half(void **state)
+{
+    (void)state;
+    expect_tree(1, "0");
+    expect_tree(2, "(0 1)");
+    expect_tree(3, "((0 1) 2)");
+    expect_tree(4, "((0 1) (2 3))");
+    expect_tree(5, "(((0 1) 2) (3 4))");
+    expect_tree(6, "(((0 1) 2) ((3 4) 5))");
+    expect_tree(7, "(((0 1) (2 3)) ((4 5) 6))");
+    expect_tree(8, "(((0 1) (2 3)) ((4 5) (6 7)))");
+}
+
+/* Whatever groups of neighbours combine first: with their subtrees the whole tree comes out as if nobody had grouped. */
+static void groups_that_pass_on_their_subtrees_give_the_same_tree(void **state)
+{
+    static struct word leaf[40], partial[40][DTI_TREE_PARTS], out, expected, scratch[DTI_TREE_LEVELS];
+    struct dti_reduction r = in_words();
+    uint64_t seed = test_seed(7);
+    (void)state;
+    for (int trial = 0; trial < 300; trial++) {
+        uint32_t n = 1 + (uint32_t)(test_random(&seed) % 40), values = 0, group = 0;
+        struct dti_value value[40 * DTI_TREE_PARTS], single[40];
+        const void *source[40];
+        for (uint32_t i = 0; i < n; i++) {
+            snprintf(leaf[i].text, sizeof leaf[i].text, "%u", i);
+            source[i] = &leaf[i];
+            single[i] = (struct dti_value){ i, i + 1, &leaf[i] };
+        }
+        for (size_t first = 0; first < n; group++) {
+            size_t end = first + 1 + test_random(&seed) % (n - first);
+            struct dti_span part[DTI_TREE_PARTS];
+            uint32_t parts = dti_tree_subtrees(n, (struct dti_span){ first, end }, part);
+            const struct dti_value *next = &single[first];
+            assert_true(parts >= 1 && parts <= DTI_TREE_PARTS);
+            assert_int_equal(part[0].first, first);
+            for (uint32_t p = 0; p < parts; p++) {
+                assert_int_equal(part[p].end, p + 1 < parts ? part[p + 1].first : end);
+                const void *sum = dti_fold(&r, part[p], &next, 1, &partial[group][p], scratch);
+                value[values++] = (struct dti_value){ part[p].first, part[p].end, sum };
+            }
+            first = end;
+        }
+        const struct dti_value *next = value;
+        dti_reduce_block(&r, source, n, 0, 1, &expected, scratch);
+        const struct word *found = dti_fold(&r, (struct dti_span){ 0, n }, &next, 1, &out, scratch);
+        assert_string_equal(found->text, expected.text);
+        assert_ptr_equal(next, value + values);
+    }
+}
+
+static void parts_are_disjoint_complete_and_even(void **state)
+{
+    static const size_t counts[] = { 0, 1, 15, 16, 17, 1000, 4096, 100003 };
+    (void)state;
+    for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++)
+        for (uint32_t n = 1; n <= 70; n++) {
+            size_t next = 0, largest = 0, smallest = SIZE_MAX;
+            for (uint32_t i = 0; i < n; i++) {
+                size_t first, end;
+                dti_tree_part(counts[c], n, i, 16, &first, &end);
+                assert_int_equal(first, next);
+                assert_true(first <= end);
+                assert_true(first == counts[c] || first % 16 == 0);
+                largest = end - first > largest ? end - first : largest;
+                smallest = end - first < smallest ? end - first : smallest;
+                next = end;
+            }
+            assert_int_equal(next, counts[c]);
+            assert_true(largest - smallest <= 32);
+        }
+}
+
+static void minimum_and_maximum_follow_ieee_754_2019(void **state)
+{
+    static const float special[] = { NAN, -INFINITY, -1.0f, -1e-42f, -0.0f, 0.0f, 1e-42f, 1.0f, INFINITY };
+    enum { N = sizeof special / sizeof special[0] };
+    (void)state;
+    for (int op = DITTO_MIN; op <= DITTO_MAX; op++)
+        for (size_t i = 0; i < N; i++)
+            for (size_t k = 0; k < N; k++) {
+                float pair[2] = { special[i], special[k] }, expected = reference_f32(pair, 0, 2, (ditto_op)op), found;
+                double wide[2] = { (double)pair[0], (double)pair[1] }, found_wide;
+                (*dti_kernels_best())[DITTO_F32][op].combine(&found, &pair[0], &pair[1], 1);
+                (*dti_kernels_best())[DITTO_F64][op].combine(&found_wide, &wide[0], &wide[1], 1);
+                if (isnan(expected))
+                    assert_true(isnan(found) && isnan(found_wide));
+                else {
+                    assert_memory_equal(&found, &expected, sizeof found);
+                    assert_true((double)found == found_wide && !!signbit(found) == !!signbit(found_wide));
+                }
+            }
+}
+
+static void integers_wrap_around(void **state)
+{
+    int32_t a = INT32_MAX, b = 1, sum;
+    int64_t wide_a = INT64_MIN, wide_b = -1, wide_sum;
+    (void)state;
+    (*dti_kernels_best())[DITTO_I32][DITTO_SUM].combine(&sum, &a, &b, 1);
+    assert_int_equal(sum, INT32_MIN);
+    (*dti_kernels_best())[DITTO_I64][DITTO_SUM].combine(&wide_sum, &wide_a, &wide_b, 1);
+    assert_true(wide_sum == INT64_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_tree_splits_at_the_upper_half),
+        cmocka_unit_test(groups_that_pass_on_their_subtrees_give_the_same_tree),
+        cmocka_unit_test(parts_are_disjoint_complete_and_even),
+        cmocka_unit_test(minimum_and_maximum_follow_ieee_754_2019),
+        cmocka_unit_test(integers_wrap_around),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+/* tests/sync/meeting/test_wrap.c - numbers that wrap: meetings are compared by 32 bits of their number, which some
+ * minutes of barriers go through; runs by 64. The numbers are set here, in place of as many meetings. */
+#include "support/support.h"
+
+#include "replicas/replicas.h"
+#include "sync/pending/pending.h"
+#include "sync/sync_state.h"
+
+enum { REPLICAS = 4, LARGE = 50000, MEETINGS = 600 };
+
+enum order { AUTOMATIC, IN_TURN, ONCE }; /* in which implementations are asked for */
+
+struct wrapping {
+    struct report report;
+    enum order order;
+    uint64_t start;
+};
+
+/* ONCE: in rounds at the very meeting whose 32 bits are 0, and before that in one round alone. */
+static ditto_implementation implementation_of(enum order order, uint64_t next)
+{
+    if (order == AUTOMATIC)
+        return DITTO_IMPLEMENTATION_AUTO;
+    bool rounds = order == IN_TURN ? next / 2 % 2 != 0 : (uint32_t)next == 0;
+    return rounds ? DITTO_IMPLEMENTATION_HIERARCHICAL : DITTO_IMPLEMENTATION_FLAT;
+}
+
+static ditto_status sum_large(ditto_replica *self, struct report *report, int *numbers, int step)
+{
+    uint32_t n = ditto_num_replicas(self);
+    for (size_t k = 0; k < LARGE; k++)
+        numbers[k] = (int)ditto_replica_id(self) + step;
+    DITTO_TRY(ditto_all_reduce(self, numbers, numbers, LARGE, DITTO_I32, DITTO_SUM, NULL));
+    EXPECT(report, numbers[LARGE - 1] == (int)(n * (uint32_t)step + n * (n - 1) / 2));
+    return DITTO_OK;
+}
+
+static ditto_status sum_started(ditto_replica *self, struct report *report, int step)
+{
+    uint32_t n = ditto_num_replicas(self);
+    int value = (int)ditto_replica_id(self) + step, sum = 0;
+    ditto_pending pending;
+    DITTO_TRY(ditto_all_reduce_start(self, &value, &sum, 1, DITTO_I32, DITTO_SUM, NULL, &pending));
+    DITTO_TRY(ditto_wait(self, &pending, NULL));
+    EXPECT(report, sum == (int)(n * (uint32_t)step + n * (n - 1) / 2));
+    return DITTO_OK;
+}
+
+static ditto_status meet_past_the_wrap(ditto_replica *self, void *argument)
+{
+    struct wrapping *w = argument;
+    struct dti_replica *r = dti_self(self);
+    struct dti_attendee *me = &r->sync->attendee[r->id];
+    static int memory[REPLICAS][LARGE];
+    uint32_t n = ditto_num_replicas(self);
+    me->seq = w->start;
+    for (int i = 0; i < MEETINGS; i++) {
+        ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+        int value = (int)r->id + i, sum = 0;
+        options.implementation = implementation_of(w->order, me->seq + 1);
+        DITTO_TRY(ditto_all_reduce(self, &value, &sum, 1, DITTO_I32, DITTO_SUM, &options));
+        EXPECT(&w->report, sum == (int)(n * (uint32_t)i + n * (n - 1) / 2));
+        if (w->order != ONCE && i % 16 == 0) {
+            DITTO_TRY(sum_large(self, &w->report, memory[r->id], i));
+            DITTO_TRY(sum_started(self, &w->report, i));
+        }
+    }
+    return DITTO_OK;
+}
+
+static void meetings_go_on_when_their_numbers_wrap(void **state)
+{
+    (void)state;
+    for (int order = AUTOMATIC; order <= ONCE; order++) {
+        ditto_tuning tuning = DITTO_TUNING_INIT;
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        struct wrapping w = { .order = (enum order)order, .start = 0xfffffe00u };
+        tuning.near_replicas = 2; /* two groups, which swap what they have combined */
+        options.tuning = &tuning;
+        options.timeout_ms = 60000;
+        ditto_strategy *strategy = make_strategy(REPLICAS, &options);
+        run_all(strategy, meet_past_the_wrap, &w, &w.report);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+/* -- runs -- */
+
+static ditto_status nothing(ditto_replica *self, void *unused)
+{
+    (void)self, (void)unused;
+    return DITTO_OK;
+}
+
+/* As if 2^32 runs had been posted in this one: the number of the inner run has the lower 32 bits of the outer
+ * one's. */
+static ditto_status run_after_a_wrap(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                     void *unused, ditto_value **result)
+{
+    (void)arguments, (void)count, (void)unused, (void)result;
+    struct dti_team *team = dti_team_of(strategy);
+    DITTO_TRY(
+        ditto_strategy_run(strategy, nothing, NULL)); /* the first one posts jobs that make what inner runs need */
+    atomic_store(&team->run, (uint32_t)atomic_load(&team->go) + 1u + ((uint64_t)1 << 32));
+    return ditto_strategy_run(strategy, nothing, NULL);
+}
+
+static ditto_status merge_then_meet(ditto_replica *self, void *unused)
+{
+    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+    (void)unused;
+    DITTO_TRY(ditto_merge_call(self, run_after_a_wrap, NULL, NULL, 0, NULL));
+    for (volatile int i = 0; ditto_replica_id(self) == 1 && i < 30000000; i++)
+        ; /* late: the others look whether it has returned */
+    options.implementation = DITTO_IMPLEMENTATION_FLAT;
+    return ditto_barrier(self, &options);
+}
+
+static void an_inner_run_is_told_from_the_outer_one_after_any_number_of_runs(void **state)
+{
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    (void)state;
+    assert_ok(ditto_strategy_run(strategy, merge_then_meet, NULL));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(meetings_go_on_when_their_numbers_wrap),
+        cmocka_unit_test(an_inner_run_is_told_from_the_outer_one_after_any_number_of_runs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,406 @@
+/* tests/sync/pending/test_pending.c - the claims of include/ditto/pending.h: the same values as the calls that wait, in any order of
+ * waiting; a replica that computes holds nobody up; handles that are misused, and replicas that go away, end in errors. */
+#include "support/support.h"
+
+#include <stdatomic.h>
+
+/* -- values -- */
+
+struct mix {
+    struct report report;
+    uint64_t seed; /* the same decisions on all replicas */
+    int steps;
+};
+
+enum { SLOTS = 20, MOST = 20000 };
+
+/* One open operation: f32 sums of small integers are exact in any order, so what is right is plain to see. */
+struct open_one {
+    ditto_pending handle;
+    float *src, *dst;
+    size_t count;
+    int started; /* the how manieth */
+    int kind;    /* 0 all-reduce, 1 reduce-scatter, 2 all-gather */
+    float base;
+};
+
+static ditto_status start_one(ditto_replica *self, struct open_one *o, uint64_t *seed)
+{
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    static const size_t counts[] = { 0, 1, 3, 14, 200, 1000, MOST };
+    o->count = counts[test_random(seed) % 7] / (n > 8 ? 8 : 1);
+    o->kind = (int)(test_random(seed) % 3);
+    o->base = (float)(test_random(seed) % 1000);
+    size_t in = o->kind == 1 ? o->count * n : o->count, out = o->kind == 2 ? o->count * n : o->count;
+    o->src = malloc(in * sizeof(float) + 1);
+    o->dst = malloc(out * sizeof(float) + 1);
+    for (size_t i = 0; i < in; i++)
+        o->src[i] = o->base + (float)id + (float)(i % 100);
+    if (o->kind == 0)
+        return ditto_all_reduce_start(self, o->src, o->dst, o->count, DITTO_F32, DITTO_SUM, NULL, &o->handle);
+    if (o->kind == 1)
+        return ditto_reduce_scatter_start(self, o->src, o->dst, o->count, DITTO_F32, DITTO_SUM, NULL, &o->handle);
+    return ditto_all_gather_start(self, o->src, o->dst, o->count, DITTO_F32, NULL, &o->handle);
+}
+
+static bool is_right(ditto_replica *self, const struct open_one *o)
+{
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    float sum = (float)n * o->base + (float)(n * (n - 1) / 2);
+    for (size_t i = 0; i < (o->kind == 2 ? o->count * n : o->count); i++) {
+        size_t at = o->kind == 1 ? id * o->count + i : i;
+        float expected = o->kind == 2 ? o->base + (float)(i / o->count) + (float)(i % o->count % 100)
+                                      : sum + (float)n * (float)(at % 100);
+        if (o->dst[i] != expected)
+            return false;
+    }
+    return true;
+}
+
+static ditto_status finish_one(ditto_replica *self, struct mix *m, struct open_one *o, uint64_t *own)
+{
+    ditto_status status = DITTO_PENDING;
+    if (test_random(own) % 2 == 0) /* each replica as it likes */
+        while ((status = ditto_test(self, &o->handle)) == DITTO_PENDING)
+            ;
+    else
+        status = ditto_wait(self, &o->handle, NULL);
+    DITTO_TRY(status);
+    EXPECT(&m->report, o->handle.number == 0);
+    EXPECT(&m->report, is_right(self, o));
+    free(o->src);
+    free(o->dst);
+    o->src = NULL;
+    return DITTO_OK;
+}
+
+static ditto_status start_and_wait_in_any_order(ditto_replica *self, void *argument)
+{
+    struct mix *m = argument;
+    struct open_one open[SLOTS] = { 0 };
+    uint64_t shared = m->seed, own = m->seed + 77 * ditto_replica_id(self);
+    int started = 0;
+    for (int step = 0; step < m->steps; step++) {
+        struct open_one *o = &open[test_random(&shared) % SLOTS];
+        for (int i = 0; i < SLOTS; i++) /* the oldest must not fall too far behind */
+            if (open[i].src != NULL && started - open[i].started >= DITTO_MAX_PENDING - 1)
+                DITTO_TRY(finish_one(self, m, &open[i], &own));
+        if (o->src != NULL) {
+            DITTO_TRY(finish_one(self, m, o, &own));
+        } else {
+            DITTO_TRY(start_one(self, o, &shared));
+            o->started = started++;
+        }
+        if (test_random(&shared) % 7 == 0) { /* calls that wait, in between */
+            float x = 1;
+            DITTO_TRY(ditto_all_reduce(self, &x, &x, 1, DITTO_F32, DITTO_SUM, NULL));
+            EXPECT(&m->report, x == (float)ditto_num_replicas(self));
+        }
+    }
+    for (int i = 0; i < SLOTS; i++)
+        if (open[i].src != NULL)
+            DITTO_TRY(finish_one(self, m, &open[i], &own));
+    return DITTO_OK;
+}
+
+static void operations_may_be_waited_for_in_any_order(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        struct mix m = { .seed = test_seed(99), .steps = test_trials(replica_counts[k] > 8 ? 200 : 1500) };
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        for (int run = 0; run < 2; run++) {
+            run_all(strategy, start_and_wait_in_any_order, &m, &m.report);
+            m.seed++;
+        }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+/* -- nobody is held up -- */
+
+struct busy {
+    struct report report;
+    _Atomic int finished; /* replicas whose operation is done */
+};
+
+/* Replica 0 starts, and calls nothing until all others have their results: they do its part. */
+static ditto_status one_computes_meanwhile(ditto_replica *self, void *argument)
+{
+    struct busy *b = argument;
+    size_t count = 300000;
+    int n = (int)ditto_num_replicas(self);
+    ditto_pending handle;
+    float *data = malloc(count * sizeof *data);
+    for (size_t i = 0; i < count; i++)
+        data[i] = 2;
+    DITTO_TRY(ditto_all_reduce_start(self, data, data, count, DITTO_F32, DITTO_SUM, NULL, &handle));
+    if (ditto_replica_id(self) == 0)
+        for (int waited = 0; atomic_load(&b->finished) < n - 1; waited++) {
+            EXPECT(&b->report, waited < 60000);
+            sleep_ms(1);
+        }
+    DITTO_TRY(ditto_wait(self, &handle, NULL));
+    atomic_fetch_add(&b->finished, 1);
+    for (size_t i = 0; i < count; i++)
+        EXPECT(&b->report, data[i] == 2.0f * (float)n);
+    free(data);
+    return DITTO_OK;
+}
+
+static void whoever_waits_does_the_parts_of_replicas_that_compute(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        struct busy b = { 0 };
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        run_all(strategy, one_computes_meanwhile, &b, &b.report);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+/* -- misuse -- */
+
+static ditto_pending left_over;
+
+static ditto_status misuse(ditto_replica *self, void *argument)
+{
+    struct report *r = argument;
+    uint32_t id = ditto_replica_id(self);
+    float x = 1, y;
+    ditto_pending handle, copy, empty = { 0 }, many[DITTO_MAX_PENDING];
+    EXPECT(r, ditto_wait(self, &empty, NULL) == DITTO_ERR_INVALID);
+    EXPECT(r, ditto_wait(self, NULL, NULL) == DITTO_ERR_INVALID);
+    EXPECT(r, ditto_all_reduce_start(self, &x, &y, 1, DITTO_F32, DITTO_SUM, NULL, NULL) == DITTO_ERR_INVALID);
+    EXPECT(r, ditto_all_reduce_start(self, &x, &y, 1, DITTO_F32, DITTO_XOR, NULL, &handle) == DITTO_ERR_UNSUPPORTED);
+    DITTO_TRY(ditto_all_reduce_start(self, &x, &y, 1, DITTO_F32, DITTO_SUM, NULL, &handle));
+    copy = handle;
+    copy.replica = (const char *)copy.replica + 1;
+    EXPECT(r, ditto_wait(self, &copy, NULL) == DITTO_ERR_CONTEXT);
+    EXPECT(r, strstr(ditto_last_error()->message, "another replica's") != NULL);
+    copy = handle;
+    copy.run--;
+    EXPECT(r, ditto_wait(self, &copy, NULL) == DITTO_ERR_CONTEXT);
+    copy = handle;
+    DITTO_TRY(ditto_wait(self, &handle, NULL));
+    EXPECT(r, ditto_wait(self, &handle, NULL) == DITTO_ERR_INVALID);
+    EXPECT(r, ditto_test(self, &copy) == DITTO_ERR_INVALID); /* a copy of one that has been waited for */
+    for (int i = 0; i < DITTO_MAX_PENDING; i++)
+        DITTO_TRY(ditto_all_reduce_start(self, &x, &y, 0, DITTO_F32, DITTO_SUM, NULL, &many[i]));
+    EXPECT(r, ditto_all_reduce_start(self, &x, &y, 1, DITTO_F32, DITTO_SUM, NULL, &handle) == DITTO_ERR_RANGE);
+    for (int i = DITTO_MAX_PENDING - 1; i >= 0; i--)
+        DITTO_TRY(ditto_wait(self, &many[i], NULL));
+    if (id == 0) { /* of an earlier run: the last one's */
+        if (left_over.number != 0)
+            EXPECT(r, ditto_wait(self, &left_over, NULL) == DITTO_ERR_CONTEXT);
+        left_over = copy;
+    }
+    return ditto_barrier(self, NULL);
+}
+
+static void misused_handles_are_refused(void **state)
+{
+    struct report report = { 0 };
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    (void)state;
+    left_over.number = 0;
+    run_all(strategy, misuse, &report, &report);
+    run_all(strategy, misuse, &report, &report);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* -- going away -- */
+
+enum fault { LEAVES_OPEN, RETURNS_EARLY, FAILS, STARTS_OTHER, MEETS_INSTEAD, STARTS_LESS, NEVER_STARTS };
+struct going {
+    struct report report;
+    enum fault fault;
+    size_t count;
+    void *left[64]; /* buffers of operations that a function has left open: its caller frees them, after the run */
+};
+
+/* The last replica does something else; the buffers of all are freed at once. */
+static ditto_status go_away(ditto_replica *self, void *argument)
+{
+    struct going *g = argument;
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    bool culprit = id == n - 1;
+    ditto_pending handle;
+    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+    float *data = calloc(g->count + 1, sizeof *data);
+    ditto_status status = DITTO_OK;
+    bool starts = !culprit || g->fault == LEAVES_OPEN || g->fault == STARTS_OTHER || g->fault == FAILS;
+    options.timeout_ms = g->fault == NEVER_STARTS ? 100 : 60000;
+    if (starts)
+        status = ditto_all_reduce_start(self, data, data, g->count, DITTO_F32,
+                                        culprit && g->fault == STARTS_OTHER ? DITTO_MAX : DITTO_SUM, NULL, &handle);
+    if (status == DITTO_OK && culprit && g->fault == FAILS)
+        status = ditto_fail(self, 7, "the disk is full");
+    if (status == DITTO_OK && culprit && g->fault == MEETS_INSTEAD)
+        status = ditto_barrier(self, NULL);
+    if (status == DITTO_OK && g->fault == STARTS_LESS)
+        status = ditto_barrier(self, NULL);
+    if (status == DITTO_OK && culprit && g->fault == NEVER_STARTS)
+        sleep_ms(700);
+    if (status == DITTO_OK && starts && !(culprit && g->fault == LEAVES_OPEN))
+        status = ditto_wait(self, &handle, &options);
+    if (culprit && (g->fault == LEAVES_OPEN || g->fault == FAILS)) {
+        g->left[id] = data;
+        return status;
+    }
+    memset(data, 0xff, g->count * sizeof *data); /* after ditto_wait they are its own again, whatever it returned */
+    free(data);
+    return status;
+}
+
+static void expect_fault(uint32_t n, enum fault fault, size_t count, ditto_status expected, const char *words)
+{
+    struct going g = { .fault = fault, .count = count };
+    struct mix m = { .seed = 5, .steps = 50 };
+    ditto_strategy *strategy = make_strategy(n, NULL);
+    assert_status(ditto_strategy_run(strategy, go_away, &g), expected);
+    assert_message(words);
+    for (uint32_t r = 0; r < n; r++)
+        free(g.left[r]);
+    if (n == 3 && count > 100)
+        print_message("  %s\n", ditto_last_error()->message);
+    run_all(strategy, start_and_wait_in_any_order, &m, &m.report); /* the next run works */
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void replicas_that_go_away_end_in_errors_that_name_them(void **state)
+{
+    static const uint32_t replicas[] = { 2, 3, 8 };
+    static const size_t counts[] = { 1, 100000 };
+    (void)state;
+    for (int k = 0; k < 3; k++)
+        for (int c = 0; c < 2; c++) {
+            expect_fault(replicas[k], RETURNS_EARLY, counts[c], DITTO_ERR_DIVERGED, "returned from its function");
+            expect_fault(replicas[k], STARTS_OTHER, counts[c], DITTO_ERR_DIVERGED, "MAX");
+            expect_fault(replicas[k], MEETS_INSTEAD, counts[c], DITTO_ERR_DIVERGED, "has not started it");
+            expect_fault(replicas[k], STARTS_LESS, counts[c], DITTO_ERR_DIVERGED, "number of started operations");
+            expect_fault(replicas[k], NEVER_STARTS, counts[c], DITTO_ERR_TIMED_OUT, "in no collective yet");
+            expect_fault(replicas[k], FAILS, counts[c], DITTO_ERR_USER, "the disk is full");
+            expect_fault(replicas[k], LEAVES_OPEN, counts[c], DITTO_ERR_INVALID, "1 started operations open");
+        }
+}
+
+/* -- giving up -- */
+
+/* Operations on a local array: whoever fails leaves it only after nobody is at it. */
+static ditto_status fail_with_local_buffers(ditto_replica *self, void *argument)
+{
+    enum { COUNT = 60000 };
+    struct report *r = argument;
+    float data[COUNT];
+    ditto_pending handle, small;
+    uint32_t last = ditto_num_replicas(self) - 1;
+    for (int i = 0; i < COUNT; i++)
+        data[i] = 1;
+    DITTO_TRY(ditto_all_reduce_start(self, data, data, COUNT, DITTO_F32, DITTO_SUM, NULL, &handle));
+    ditto_status status = ditto_all_reduce_start(self, data, NULL, 1, DITTO_F32, DITTO_SUM, NULL, &small);
+    EXPECT(r, status == DITTO_ERR_INVALID);
+    if (ditto_replica_id(self) == last) {
+        status = ditto_abandon(self, ditto_fail(self, 3, "enough"));
+        memset(data, 0xff, sizeof data);
+        EXPECT(r, status == DITTO_ERR_USER && ditto_abandon(self, DITTO_OK) == DITTO_OK); /* none is open */
+        EXPECT(r, ditto_wait(self, &handle, NULL) < 0);
+        return status;
+    }
+    return ditto_abandon(self, ditto_wait(self, &handle, NULL));
+}
+
+static ditto_status abandon_for_no_reason(ditto_replica *self, void *argument)
+{
+    float x = 1;
+    ditto_pending handle;
+    (void)argument;
+    DITTO_TRY(ditto_all_reduce_start(self, &x, &x, 1, DITTO_F32, DITTO_SUM, NULL, &handle));
+    return ditto_abandon(self, DITTO_OK);
+}
+
+static void operations_can_be_given_up(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        struct report report = { 0 };
+        struct mix m = { .seed = 5, .steps = 50 };
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        for (int i = 0; i < test_trials(10); i++) {
+            assert_status(ditto_strategy_run(strategy, fail_with_local_buffers, &report), DITTO_ERR_USER);
+            assert_string_equal(report.first_failure, "");
+            assert_message("enough");
+        }
+        assert_status(ditto_strategy_run(strategy, abandon_for_no_reason, NULL), DITTO_ERR_INVALID);
+        assert_message("nothing has gone wrong, and 1 started operations are open");
+        run_all(strategy, start_and_wait_in_any_order, &m, &m.report);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+/* -- who keeps a start waiting -- */
+
+struct room_test {
+    bool late;
+    _Atomic bool waited, over; /* replica 1 has waited for its two; replica 0 is done */
+};
+
+static void await_flag(_Atomic bool *flag)
+{
+    for (int i = 0; i < 60000 && !atomic_load(flag); i++)
+        sleep_ms(1);
+}
+
+/* All start two. Replica 0 then starts so many that it needs the first ones' places, to which 2 has not come; or 1, while 2 leaves. */
+static ditto_status start_many(ditto_replica *self, void *argument)
+{
+    struct room_test *t = argument;
+    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
+    ditto_pending pending[DITTO_MAX_PENDING + 2];
+    float x[DITTO_MAX_PENDING + 2] = { 0 };
+    uint32_t id = ditto_replica_id(self);
+    ditto_status status = DITTO_OK;
+    o.timeout_ms = t->late ? 200 : 60000;
+    for (int i = 0; i < 2; i++)
+        DITTO_TRY(ditto_all_reduce_start(self, &x[i], &x[i], 1, DITTO_F32, DITTO_SUM, NULL, &pending[i]));
+    if (id == (t->late ? 2 : 1))
+        await_flag(&t->over);
+    for (int i = 0; i < 2; i++)
+        if ((status = ditto_wait(self, &pending[i], NULL)) != DITTO_OK)
+            return ditto_abandon(self, status);
+    if (id == 0 && t->late)
+        await_flag(&t->waited);
+    for (int i = 2; i < DITTO_MAX_PENDING + 2 && id == 0 && status == DITTO_OK; i++)
+        status = ditto_all_reduce_start(self, &x[i], &x[i], 1, DITTO_F32, DITTO_SUM, &o, &pending[i]);
+    atomic_store(id == 0 ? &t->over : &t->waited, true);
+    if (id == 1 && t->late) /* whoever has returned will start nothing more */
+        await_flag(&t->over);
+    return ditto_abandon(self, status);
+}
+
+static void a_start_without_room_names_who_is_behind(void **state)
+{
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct room_test t = { .late = late == 1 };
+        assert_status(ditto_strategy_run(strategy, start_many, &t), late ? DITTO_ERR_TIMED_OUT : DITTO_ERR_DIVERGED);
+        assert_message("replica 2 (");
+        assert_null(strstr(ditto_last_error()->message, "replica 1 ("));
+        print_message("  %s\n", ditto_last_error()->message);
+    }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operations_may_be_waited_for_in_any_order),
+        cmocka_unit_test(whoever_waits_does_the_parts_of_replicas_that_compute),
+        cmocka_unit_test(misused_handles_are_refused),
+        cmocka_unit_test(replicas_that_go_away_end_in_errors_that_name_them),
+        cmocka_unit_test(operations_can_be_given_up),
+        cmocka_unit_test(a_start_without_room_names_who_is_behind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,339 @@
+/* tests/sync/plans/test_plans.c - the claims of src/sync/plans/rounds.h, groups.h and cost.h on made-up machines of up to 256 replicas on 8
+ * packages; and that the engine, where it runs for real, counts what the plan says. */
+#include "support/support.h"
+
+#include "sync/plans/cost.h"
+#include "sync/sync.h"
+
+#include <math.h>
+
+static const struct dti_costs costs = { { 50, 60, 90, 130 }, 10, 15 };
+
+/* -- rounds -- */
+
+/* In each round everyone learns what its siblings know; after the last, everything. */
+static void expect_everyone_hears_of_everyone(const struct dti_rounds *r)
+{
+    static bool knows[256][256], next[256][256];
+    memset(knows, 0, sizeof knows);
+    for (uint32_t i = 0; i < r->n; i++)
+        knows[i][i] = true;
+    for (uint32_t round = 0; round < r->rounds; round++) {
+        memcpy(next, knows, sizeof knows);
+        for (uint32_t i = 0; i < r->n; i++) {
+            struct dti_span siblings = dti_rounds_siblings(r, round, i);
+            bool own = false;
+            for (size_t b = siblings.first; b < siblings.end; b++) {
+                uint32_t speaker = dti_rounds_speaker(r, round, (uint32_t)b, i);
+                assert_int_equal(dti_rounds_block(r, round, speaker), b);
+                own |= speaker == i;
+                for (uint32_t k = 0; k < r->n; k++)
+                    next[i][k] |= knows[speaker][k];
+            }
+            assert_true(own);
+        }
+        memcpy(knows, next, sizeof knows);
+    }
+    for (uint32_t i = 0; i < r->n; i++)
+        for (uint32_t k = 0; k < r->n; k++)
+            assert_true(knows[i][k]);
+}
+
+static void expect_nested_cuts(const struct dti_rounds *r)
+{
+    assert_int_equal(r->blocks[0], r->n);
+    assert_int_equal(r->blocks[r->rounds], 1);
+    for (uint32_t cut = 0; cut <= r->rounds; cut++) {
+        assert_int_equal(r->start[cut][0], 0);
+        assert_int_equal(r->start[cut][r->blocks[cut]], r->n);
+        for (uint32_t b = 0; b < r->blocks[cut]; b++) {
+            assert_true(r->start[cut][b] < r->start[cut][b + 1]);
+            if (cut > 0) /* it begins where a block of the finer cut begins */
+                assert_int_equal(r->start[cut - 1][dti_rounds_block(r, cut - 1, r->start[cut][b])], r->start[cut][b]);
+        }
+    }
+}
+
+static void in_every_plan_everyone_hears_of_everyone(void **state)
+{
+    uint64_t seed = test_seed(5);
+    (void)state;
+    for (int trial = 0; trial < 300; trial++) {
+        struct dti_shape shape = { .n = 1 + (uint32_t)(test_random(&seed) % (trial < 250 ? 40 : 256)) };
+        uint32_t near = test_random(&seed) % 3 == 0 ? 1 + (uint32_t)(test_random(&seed) % 9) : 0;
+        for (uint32_t i = 1; i < shape.n; i++) /* any machine, also one that makes no sense */
+            shape.border[i] = test_random(&seed) % 4 == 0 ? (uint8_t)(test_random(&seed) % DTI_DISTANCES) : 0;
+        for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++) {
+            struct dti_rounds r;
+            assert_ok(dti_rounds_make(&shape, &costs, (ditto_implementation)i, near, &r));
+            assert_true(r.rounds >= 1);
+            assert_true(i != DITTO_IMPLEMENTATION_FLAT || r.rounds == 1);
+            expect_nested_cuts(&r);
+            expect_everyone_hears_of_everyone(&r);
+            dti_rounds_free(&r);
+        }
+    }
+}
+
+/* -- scale, on paper -- */
+
+struct row {
+    uint32_t n, packages, rounds;
+    struct dti_counters meeting, owners, exchange; /* the most of any replica */
+    size_t link_flat, link_groups;                 /* bytes that come into the package that gets most */
+    double meeting_ns;
+    bool subtrees; /* every package is one subtree */
+};
+
+static void keep_most(struct dti_counters *most, const struct dti_counters *c)
+{
+    uint64_t *a = &most->hops_near;
+    const uint64_t *b = &c->hops_near;
+    for (size_t i = 0; i < sizeof *c / sizeof *a; i++)
+        a[i] = b[i] > a[i] ? b[i] : a[i];
+}
+
+static struct row count_machine(uint32_t n, uint32_t packages, const struct dti_all_reduce_size *size)
+{
+    static struct dti_shape shape;
+    static struct dti_groups groups;
+    struct row row = { .n = n, .packages = packages };
+    size_t flat[8] = { 0 }, grouped[8] = { 0 };
+    struct dti_rounds r;
+    dti_shape_regular(n, packages, 1, 1, &shape);
+    dti_groups_make(&shape, 0, &groups);
+    assert_int_equal(groups.groups, packages);
+    assert_ok(dti_rounds_make(&shape, &costs, DITTO_IMPLEMENTATION_AUTO, 0, &r));
+    for (uint32_t i = 0; i < n; i++) {
+        struct dti_counters meeting = dti_cost_meeting(&r, &groups, i), owners = dti_cost_owners(&groups, n, i, size);
+        struct dti_counters exchange = dti_cost_exchange(&groups, n, i, size);
+        keep_most(&row.meeting, &meeting);
+        keep_most(&row.owners, &owners);
+        keep_most(&row.exchange, &exchange);
+        flat[groups.of[i]] += owners.read_far + owners.written_far;
+        grouped[groups.of[i]] += exchange.read_far + exchange.written_far;
+    }
+    for (uint32_t p = 0; p < packages; p++) {
+        row.link_flat = flat[p] > row.link_flat ? flat[p] : row.link_flat;
+        row.link_groups = grouped[p] > row.link_groups ? grouped[p] : row.link_groups;
+    }
+    row.rounds = r.rounds;
+    row.meeting_ns = dti_rounds_ns(&r, &shape, &costs);
+    row.subtrees = groups.most_parts == 1;
+    dti_rounds_free(&r);
+    return row;
+}
+
+static void print_row(const struct row *r, const struct dti_all_reduce_size *size)
+{
+    double n = (double)(size->count * size->element_bytes);
+    print_message("  %4u %4u %6u %5llu %5llu %9.0f   %8.2f %8.2f   %8.2f %8.2f  %s\n", r->n, r->packages, r->rounds,
+                  (unsigned long long)r->meeting.hops_near, (unsigned long long)r->meeting.hops_far, r->meeting_ns,
+                  (double)(r->owners.read_near + r->owners.read_far + r->owners.written_near + r->owners.written_far) /
+                      n,
+                  (double)(r->exchange.read_near + r->exchange.written_near) / n, (double)r->link_flat / n,
+                  (double)r->link_groups / n, r->subtrees ? "" : "packages are no subtrees");
+}
+
+static void cost_grows_with_the_logarithm_and_bytes_stay(void **state)
+{
+    /* 16 MiB; blocks so large that their borders do not count */
+    const struct dti_all_reduce_size size = { 4 << 20, 4, 4, 1 << 20 };
+    const double bytes = (double)(size.count * size.element_bytes);
+    double one_level[4] = { 0 };
+    (void)state;
+    print_message("  replicas, packages | a meeting: rounds, lines near, lines far, ns | bytes / message: a core flat, "
+                  "a core in\n"
+                  "  groups | a package's link flat, in groups\n");
+    for (uint32_t p = 0; p < 4; p++) {
+        uint32_t packages = 1u << p;
+        for (uint32_t n = packages * 2 > 2 ? packages * 2 : 2; n <= 256; n *= 2) {
+            struct row r = count_machine(n, packages, &size);
+            double log2n = log2(n);
+            print_row(&r, &size);
+            /* lines that a replica waits for, and time: at most so much for each doubling */
+            assert_true((double)(r.meeting.hops_near + r.meeting.hops_far) <= 4 * log2n + 4);
+            one_level[p] = one_level[p] == 0 ? r.meeting_ns : one_level[p];
+            assert_true(r.meeting_ns <= one_level[p] + 60 * log2n);
+            /* a core reads and writes 2 N, and what crosses between packages */
+            double ideal = packages == 1 ? 0 : 2 * bytes * (packages - 1) / packages;
+            double core =
+                (double)(r.owners.read_near + r.owners.read_far + r.owners.written_near + r.owners.written_far);
+            assert_true(fabs(core / bytes - 2) < 0.01);
+            if (packages > 1) {
+                assert_true(r.subtrees); /* powers of two */
+                assert_true(fabs((double)r.link_groups - ideal) < 0.01 * bytes);
+                assert_true((double)(r.exchange.written_near) <= 1.01 * bytes);
+                assert_true((double)(r.exchange.read_near) <= (1.01 + 2.0 * packages / n) * bytes);
+            }
+        }
+    }
+    static const uint32_t odd[][2] = { { 6, 2 }, { 12, 4 }, { 24, 3 }, { 48, 6 }, { 96, 8 }, { 100, 4 }, { 250, 7 } };
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        struct row r = count_machine(odd[i][0], odd[i][1], &size);
+        print_row(&r, &size);
+        assert_true((double)(r.meeting.hops_near + r.meeting.hops_far) <= 4 * log2(odd[i][0]) + 4);
+    }
+}
+
+/* -- predicted times, beside what others do; docs/performance.md has the table -- */
+
+/* A server of these years: what a core moves, a node's memory, a link between packages; bytes a nanosecond. */
+static const struct dti_bandwidths bandwidths = { 12, 150, 40 };
+
+/* Everyone adds to one counter, whose line goes from neighbour to neighbour; then everyone fetches the line that says go. */
+static double counter_ns(uint32_t n, uint32_t packages)
+{
+    double far = packages > 1 ? costs.hop_ns[DTI_OTHER_PACKAGE] : costs.hop_ns[DTI_SAME_CACHE];
+    return (n - packages) * costs.hop_ns[DTI_SAME_CACHE] + (packages - 1) * costs.hop_ns[DTI_OTHER_PACKAGE] + far +
+           n * costs.hop_ns[DTI_SAME_CACHE] / costs.overlap;
+}
+
+/* Rounds of two: those with a distance of a package or more cross between packages for everyone. */
+static double rounds_of_two_ns(uint32_t n, uint32_t packages)
+{
+    double ns = 0;
+    for (uint32_t step = 1; step < n; step *= 2)
+        ns += dti_round_ns(&costs, step >= n / packages ? DTI_OTHER_PACKAGE : DTI_SAME_CACHE, 2);
+    return ns;
+}
+
+/* Of messages that are much larger than their steps' latencies: the slowest of core, memory and link. */
+static double moved_ns(double core_bytes, double link_bytes, uint32_t n, uint32_t packages)
+{
+    double core = core_bytes / bandwidths.core, node = core_bytes * n / packages / bandwidths.node;
+    double link = link_bytes / bandwidths.link;
+    return core > node ? (core > link ? core : link) : node > link ? node : link;
+}
+
+/* Each passes a part on to its neighbour, n - 1 times combining and n - 1 times copying: five accesses for each byte. */
+static double ring_ns(double bytes, uint32_t n, uint32_t packages)
+{
+    double share = (double)(n - 1) / n;
+    return moved_ns(5 * bytes * share, packages > 1 ? 2 * bytes * share : 0, n, packages) +
+           2 * (n - 1) * dti_round_ns(&costs, packages > 1 ? DTI_OTHER_PACKAGE : DTI_SAME_CACHE, 2);
+}
+
+/* Through a segment that all ranks map: copied in, combined there by owners, copied out: six accesses. */
+static double segment_ns(double bytes, const struct row *r)
+{
+    return moved_ns(6 * bytes, (double)r->link_flat, r->n, r->packages) + 3 * r->meeting_ns;
+}
+
+static void predicted_times_grow_slower_than_those_of_others(void **state)
+{
+    static const uint32_t machines[][2] = { { 2, 1 },   { 8, 1 },  { 64, 1 },  { 16, 2 }, { 64, 2 },
+                                            { 128, 2 }, { 64, 4 }, { 256, 4 }, { 64, 8 }, { 256, 8 } };
+    const struct dti_all_reduce_size size = { 16 << 20, 4, 4, 1 << 20 };
+    const double bytes = (double)(size.count * size.element_bytes);
+    (void)state;
+    print_message(
+        "| replicas | packages | meeting, ns: ditto | rounds of two | a counter | 64 MiB, ms: ditto | its owners | "
+        "its groups | a ring | through a segment |\n"
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
+        uint32_t n = machines[i][0], packages = machines[i][1];
+        struct row r = count_machine(n, packages, &size);
+        double owners = dti_cost_ns(&r.owners, 2 * r.meeting_ns, n / packages, &bandwidths, &costs);
+        double groups = dti_cost_ns(&r.exchange, 2 * r.meeting_ns, n / packages, &bandwidths, &costs);
+        double ditto = packages > 1 && groups < owners ? groups : owners, two = rounds_of_two_ns(n, packages);
+        double counter = counter_ns(n, packages), ring = ring_ns(bytes, n, packages), segment = segment_ns(bytes, &r);
+        print_message("| %u | %u | %.0f | %.0f | %.0f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", n, packages,
+                      r.meeting_ns, two, counter, ditto / 1e6, owners / 1e6, groups / 1e6, ring / 1e6, segment / 1e6);
+        assert_true(r.meeting_ns <= 1.001 * two && r.meeting_ns <= 1.3 * counter);
+        assert_true(ditto < ring && ditto < segment);
+    }
+}
+
+/* -- the engine counts the same -- */
+
+struct counting {
+    struct report report;
+    size_t count;
+    ditto_implementation implementation;
+    struct dti_counters before[64];
+};
+
+static ditto_status reduce_once(ditto_replica *self, void *argument)
+{
+    struct counting *c = argument;
+    ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
+    float *data = calloc(c->count + 1, sizeof *data);
+    o.implementation = c->implementation;
+    ditto_status status = ditto_all_reduce(self, data, data, c->count, DITTO_F32, DITTO_SUM, &o);
+    free(data);
+    return status;
+}
+
+static struct dti_counters sum(struct dti_counters a, const struct dti_counters *b, int times)
+{
+    uint64_t *x = &a.hops_near;
+    const uint64_t *y = &b->hops_near;
+    for (size_t i = 0; i < sizeof a / sizeof *x; i++)
+        x[i] += (uint64_t)(int64_t)times * y[i];
+    return a;
+}
+
+static void expect_counters(ditto_strategy *strategy, ditto_implementation implementation, size_t count, bool print)
+{
+    struct dti_team *team = dti_team_of(strategy);
+    struct dti_sync *sync = team->sync;
+    struct counting c = { .count = count, .implementation = implementation };
+    const struct dti_all_reduce_size size = { count, 4, 4, sync->tuning.given.block_bytes };
+    bool groups = implementation == DITTO_IMPLEMENTATION_HIERARCHICAL && sync->groups.groups > 1;
+    for (uint32_t i = 0; i < team->n; i++)
+        c.before[i] = sync->attendee[i].desk.counters;
+    run_all(strategy, reduce_once, &c, &c.report);
+    for (uint32_t i = 0; i < team->n; i++) {
+        struct dti_counters found = sum(sync->attendee[i].desk.counters, &c.before[i], -1);
+        struct dti_counters meeting = dti_cost_meeting(&sync->rounds[implementation], &sync->groups, i);
+        struct dti_counters expected = groups ? dti_cost_exchange(&sync->groups, team->n, i, &size)
+                                              : dti_cost_owners(&sync->groups, team->n, i, &size);
+        expected = sum(expected, &meeting, 2);
+        if (print && i == 0)
+            print_message("  %4u %4u %-12s %8zu   %6llu %6llu %12llu %12llu   %6llu %6llu %12llu %12llu\n", team->n,
+                          sync->groups.groups, groups ? "groups" : "owners", count * 4,
+                          (unsigned long long)(expected.hops_near + expected.hops_far),
+                          (unsigned long long)expected.hops_far,
+                          (unsigned long long)(expected.read_near + expected.written_near),
+                          (unsigned long long)(expected.read_far + expected.written_far),
+                          (unsigned long long)(found.hops_near + found.hops_far), (unsigned long long)found.hops_far,
+                          (unsigned long long)(found.read_near + found.written_near),
+                          (unsigned long long)(found.read_far + found.written_far));
+        assert_memory_equal(&found, &expected, sizeof found);
+    }
+}
+
+static void the_engine_counts_what_the_plan_says(void **state)
+{
+    static const uint32_t replicas[] = { 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 64 };
+    (void)state;
+    print_message("  replica 0 of | planned: lines, far ones, bytes near, far | counted\n");
+    for (size_t k = 0; k < sizeof replicas / sizeof replicas[0]; k++)
+        for (uint32_t near = 1; near <= 8 && near < replicas[k]; near = near * 2 + (near == 2)) {
+            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+            ditto_tuning tuning = DITTO_TUNING_INIT;
+            tuning.near_replicas = near;
+            tuning.small_bytes = 1;
+            tuning.block_bytes = 4096;
+            options.tuning = &tuning;
+            ditto_strategy *strategy = make_strategy(replicas[k], &options);
+            bool print = near == 1 || near == 5;
+            expect_counters(strategy, DITTO_IMPLEMENTATION_FLAT, 1000, false);
+            expect_counters(strategy, DITTO_IMPLEMENTATION_FLAT, 50001, print);
+            expect_counters(strategy, DITTO_IMPLEMENTATION_HIERARCHICAL, 1000, false);
+            expect_counters(strategy, DITTO_IMPLEMENTATION_HIERARCHICAL, 50001, print);
+            assert_ok(ditto_strategy_destroy(strategy));
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_every_plan_everyone_hears_of_everyone),
+        cmocka_unit_test(cost_grows_with_the_logarithm_and_bytes_stay),
+        cmocka_unit_test(predicted_times_grow_slower_than_those_of_others),
+        cmocka_unit_test(the_engine_counts_what_the_plan_says),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,129 @@
+/* tests/sync/plans/test_tuning.c - the claims of include/ditto/tuning.h: what can be set, what is refused, what can be asked. */
+#include "support/support.h"
+
+static ditto_status tuning_of(const char *text, ditto_tuning *out)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    *out = (ditto_tuning)DITTO_TUNING_INIT;
+    options.replicas = 2;
+    options.placement_flags = DITTO_PLACEMENT_SHARE;
+    setenv("DITTO_TUNING", text, 1);
+    ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &strategy);
+    unsetenv("DITTO_TUNING");
+    if (status != DITTO_OK)
+        return status;
+    assert_ok(ditto_strategy_tuning(strategy, out));
+    return ditto_strategy_destroy(strategy);
+}
+
+/* The example that the header gives, word by word. */
+static void the_environment_sets_what_the_program_does_not(void **state)
+{
+    ditto_tuning t;
+    (void)state;
+    assert_ok(tuning_of("small_bytes=2K,near_replicas=4", &t));
+    assert_int_equal(t.small_bytes, 2048);
+    assert_int_equal(t.near_replicas, 4);
+    assert_ok(tuning_of("stream_bytes=never,block_bytes=4099", &t));
+    assert_true(t.stream_bytes == DITTO_NEVER_BYTES);
+    assert_int_equal(t.block_bytes, 4096); /* blocks stay aligned */
+    assert_true(t.small_bytes > 0 && t.helper_bytes > 0 && t.hierarchical_bytes > 0);
+}
+
+static void wrong_settings_are_refused_with_their_words(void **state)
+{
+    static const struct {
+        const char *text, *words;
+        ditto_status status;
+    } cases[] = {
+        { "near=4", "near=4", DITTO_ERR_INVALID },
+        { "small_bytes", "small_bytes", DITTO_ERR_INVALID },
+        { "small_bytes=", "small_bytes=", DITTO_ERR_INVALID },
+        { "small_bytes=-1", "small_bytes=-1", DITTO_ERR_INVALID },
+        { "small_bytes=2T", "2T", DITTO_ERR_INVALID },
+        { "small_bytes=99999999999G", "99999999999G", DITTO_ERR_INVALID },
+        { "block_bytes=1K", "block_bytes = 1024", DITTO_ERR_RANGE },
+        { "near_replicas=4294967298", "near_replicas = 4294967298", DITTO_ERR_RANGE },
+        { "near_replicas=never", "near_replicas", DITTO_ERR_RANGE },
+    };
+    ditto_tuning t;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_status(tuning_of(cases[i].text, &t), cases[i].status);
+        assert_message(cases[i].words);
+    }
+}
+
+static void a_struct_of_an_older_version_is_filled_as_far_as_it_goes(void **state)
+{
+    struct {
+        ditto_tuning tuning;
+        unsigned char behind[16];
+    } room;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    (void)state;
+    memset(&room, 0, sizeof room);
+    room.tuning.struct_size = offsetof(ditto_tuning, hierarchical_bytes);
+    assert_ok(ditto_strategy_tuning(strategy, &room.tuning));
+    assert_true(room.tuning.small_bytes != 0 && room.tuning.stream_bytes != 0);
+    assert_int_equal(room.tuning.hierarchical_bytes, 0);
+    assert_int_equal(room.tuning.struct_size, offsetof(ditto_tuning, hierarchical_bytes));
+    room.tuning.struct_size = 0;
+    assert_status(ditto_strategy_tuning(strategy, &room.tuning), DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_tuning(strategy, NULL), DITTO_ERR_INVALID);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* Whatever the sizes, a function of one's own sees elements as aligned as the header says. */
+static ditto_status needs_alignment(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    struct report *r = user;
+    const double *a = left, *b = right;
+    EXPECT(r, ((uintptr_t)out | (uintptr_t)left | (uintptr_t)right) % 16 == 0);
+    for (size_t i = 0; i < 2 * count; i++)
+        ((double *)out)[i] = a[i] + b[i];
+    return DITTO_OK;
+}
+
+static ditto_status add_pairs(ditto_replica *self, void *argument)
+{
+    enum { PAIRS = 5000 };
+    void *data;
+    DITTO_TRY(ditto_alloc(self, PAIRS * 16, 64, &data));
+    for (int i = 0; i < 2 * PAIRS; i++)
+        ((double *)data)[i] = 1;
+    DITTO_TRY(ditto_all_reduce_with(self, data, data, PAIRS, 16, needs_alignment, argument, NULL));
+    for (int i = 0; i < 2 * PAIRS; i++)
+        EXPECT(argument, ((double *)data)[i] == ditto_num_replicas(self));
+    return ditto_free(self, data);
+}
+
+static void odd_sizes_leave_elements_aligned(void **state)
+{
+    static const size_t sizes[] = { 4096, 4099, 5000, 12345 };
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct report report = { 0 };
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        ditto_tuning tuning = DITTO_TUNING_INIT;
+        tuning.block_bytes = sizes[i];
+        tuning.near_replicas = 2;
+        options.tuning = &tuning;
+        options.implementation = DITTO_IMPLEMENTATION_HIERARCHICAL;
+        ditto_strategy *strategy = make_strategy(6, &options);
+        run_all(strategy, add_pairs, &report, &report);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_environment_sets_what_the_program_does_not),
+        cmocka_unit_test(wrong_settings_are_refused_with_their_words),
+        cmocka_unit_test(a_struct_of_an_older_version_is_filled_as_far_as_it_goes),
+        cmocka_unit_test(odd_sizes_leave_elements_aligned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
