@@ -50,6 +50,12 @@ for file in $(git ls-files --cached --others --exclude-standard 'src/*.[ch]'); d
     done
 done
 
+echo "lint: every tag stands for one thing"
+for tag in $(git ls-files --cached --others --exclude-standard 'src/*.[ch]' |
+    xargs sed -nE 's/^[^*]*\b(struct|enum|union) ([a-z_0-9]+) \{.*/\2/p' | sort | uniq -d); do
+    complain "the tag $tag is defined twice under src/"
+done
+
 sources() { git ls-files --cached --others --exclude-standard 'src/*.c'; }
 
 echo "lint: cppcheck"

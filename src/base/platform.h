@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DTI_LINE 64 /* bytes that move between cores together */
-#define DTI_LINE_PAIR \
+#define DTI_CACHE_LINE 64 /* bytes that move between cores together */
+#define DTI_CACHE_LINE_PAIR \
     128 /* the adjacent-line prefetcher fetches pairs: words of different writers stay this far apart */
 
 static inline void dti_pause(void)
@@ -27,8 +27,8 @@ static inline void dti_pause(void)
  * the others it is a no-op. */
 static inline void dti_fetch_to_write(const void *to, size_t bytes)
 {
-    const char *at = (const char *)to - (uintptr_t)to % DTI_LINE;
-    for (size_t i = 0; i < (uintptr_t)to % DTI_LINE + bytes; i += DTI_LINE)
+    const char *at = (const char *)to - (uintptr_t)to % DTI_CACHE_LINE;
+    for (size_t i = 0; i < (uintptr_t)to % DTI_CACHE_LINE + bytes; i += DTI_CACHE_LINE)
 #if defined(__x86_64__)
         __asm__ volatile("prefetchw %0" : : "m"(at[i]));
 #else

@@ -77,14 +77,14 @@ ditto_status ditto_dataset_take(ditto_dataset *input, uint64_t count, ditto_data
     DTI_TRY(check_input(input, out));
     if (count == 0)
         return DTI_FAIL(DITTO_ERR_RANGE, "take 0: leaves no row");
-    return dti_window_create(input, 0, rows_of(input, count), out);
+    return dti_skip_take_create(input, 0, rows_of(input, count), out);
 }
 
 ditto_status ditto_dataset_skip(ditto_dataset *input, uint64_t count, ditto_dataset **out)
 {
     DTI_ENTER();
     DTI_TRY(check_input(input, out));
-    return dti_window_create(input, rows_of(input, count), UINT64_MAX, out);
+    return dti_skip_take_create(input, rows_of(input, count), UINT64_MAX, out);
 }
 
 ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t shards, uint64_t index, ditto_dataset **out)

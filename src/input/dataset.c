@@ -81,7 +81,7 @@ ditto_status dti_dataset_set_component(ditto_dataset *d, uint32_t k, const ditto
                         spec.rank, DITTO_MAX_RANK - 1);
     size_t bytes;
     DTI_TRY(dti_tensor_check(&spec, &bytes));
-    d->component[k] = (struct dti_component_spec){ .dtype = spec.dtype, .rank = spec.rank, .bytes = bytes };
+    d->component[k] = (struct dti_row_component_spec){ .dtype = spec.dtype, .rank = spec.rank, .bytes = bytes };
     memcpy(d->component[k].shape, spec.shape, spec.rank * sizeof spec.shape[0]);
     return DITTO_OK;
 }
@@ -152,7 +152,7 @@ static void digest(const ditto_dataset *d, struct dti_bytes *to)
     dti_bytes_put(to, d->kind->name, strlen(d->kind->name) + 1);
     dti_bytes_put_u64(to, d->components);
     for (uint32_t k = 0; k < d->components; k++) {
-        const struct dti_component_spec *spec = &d->component[k];
+        const struct dti_row_component_spec *spec = &d->component[k];
         dti_bytes_put_u64(to, (uint64_t)spec->dtype);
         dti_bytes_put_u64(to, spec->rank);
         for (uint32_t i = 0; i < spec->rank; i++)
@@ -273,8 +273,8 @@ bool dti_dataset_layout(const ditto_dataset *dataset, uint64_t rows, size_t *off
     for (uint32_t k = 0; k < dataset->components; k++) {
         offset[k] = *bytes;
         if (!dti_multiply(rows, dataset->component[k].bytes, &each) ||
-            __builtin_add_overflow(each, DTI_LINE_PAIR - 1, &each) ||
-            __builtin_add_overflow(*bytes, each / DTI_LINE_PAIR * DTI_LINE_PAIR, bytes))
+            __builtin_add_overflow(each, DTI_CACHE_LINE_PAIR - 1, &each) ||
+            __builtin_add_overflow(*bytes, each / DTI_CACHE_LINE_PAIR * DTI_CACHE_LINE_PAIR, bytes))
             return false;
     }
     return true;
@@ -283,7 +283,7 @@ bool dti_dataset_layout(const ditto_dataset *dataset, uint64_t rows, size_t *off
 void dti_row_tensors(const ditto_dataset *dataset, void *const *component, ditto_tensor *out)
 {
     for (uint32_t k = 0; k < dataset->components; k++) {
-        const struct dti_component_spec *spec = &dataset->component[k];
+        const struct dti_row_component_spec *spec = &dataset->component[k];
         out[k] = (ditto_tensor){ .data = component[k], .dtype = spec->dtype, .rank = spec->rank };
         memcpy(out[k].shape, spec->shape, spec->rank * sizeof spec->shape[0]);
     }

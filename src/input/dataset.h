@@ -15,7 +15,7 @@
 #include "input/bytes.h"
 
 /* One component of a row. */
-struct dti_component_spec {
+struct dti_row_component_spec {
     ditto_dtype dtype;
     uint32_t rank; /* of one row */
     size_t shape[DITTO_MAX_RANK];
@@ -91,7 +91,7 @@ struct ditto_dataset {
     uint32_t depth;              /* datasets below one another, this one included */
     const ditto_dataset *reader; /* that fills its rows: itself, or one below */
     uint32_t components;
-    struct dti_component_spec component[DITTO_MAX_COMPONENTS];
+    struct dti_row_component_spec component[DITTO_MAX_COMPONENTS];
     size_t row_bytes;    /* of all components */
     uint64_t batch_rows; /* G, 0: not batched */
     uint64_t prefetch;   /* batches; 0: not said */
@@ -135,8 +135,8 @@ ditto_status dti_cursor_restore(struct dti_cursor *cursor, struct dti_bytes_read
 ditto_status dti_closing_check(const _Atomic uint32_t *closing);
 
 /* -- Rows: any thread -- */
-static inline ditto_status dti_fill(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
-                                    size_t count, void *const *destination)
+static inline ditto_status dti_dataset_fill(const ditto_dataset *dataset, struct dti_reader *reader,
+                                            struct dti_rows rows, size_t count, void *const *destination)
 {
     return dataset->reader->kind->fill(dataset->reader, reader, rows, count, destination);
 }

@@ -7,11 +7,11 @@
 #include "input/bytes.h"
 #include "replicas/replicas.h"
 
-struct dti_plan;
+struct dti_input_plan;
 
 /* -- Cross context -- */
 /* `dataset`: [pipelines], the iterator takes references of its own. */
-ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset, const struct dti_plan *plan,
+ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset, const struct dti_input_plan *plan,
                                  ditto_iterator **out);
 ditto_status dti_iterator_destroy(ditto_iterator *iterator); /* BUSY: a call on it has not returned */
 /* After dti_cross_enter, no run going on. */

@@ -82,11 +82,11 @@ static const char *binding_name(ditto_binding binding)
 static void write_pus(const ditto_strategy *strategy, uint32_t replica, char *buffer, size_t size)
 {
     struct dti_text text = { buffer, size, 0 };
-    struct dti_list list = { .text = &text, .first = 1 };
+    struct dti_number_list list = { .text = &text, .first = 1 };
     for (uint32_t d = 0; d < ditto_placement_devices(strategy->placement, replica); d++)
-        dti_list_add(&list, dti_placement_pu(strategy->placement, replica, d)->is.number);
-    dti_list_end(&list);
-    dti_list_fit(&text);
+        dti_number_list_add(&list, dti_placement_pu(strategy->placement, replica, d)->is.number);
+    dti_number_list_end(&list);
+    dti_number_list_fit(&text);
 }
 
 static void describe_replica(const ditto_strategy *strategy, const ditto_replica_info *i, struct dti_text *text)

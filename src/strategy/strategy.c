@@ -94,8 +94,8 @@ static void release(ditto_strategy *strategy)
 static ditto_status make_lockers(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
-    strategy->locker = aligned_alloc(DTI_LINE_PAIR, team->n * sizeof *strategy->locker);
-    strategy->merging = aligned_alloc(DTI_LINE, team->n * sizeof *strategy->merging);
+    strategy->locker = aligned_alloc(DTI_CACHE_LINE_PAIR, team->n * sizeof *strategy->locker);
+    strategy->merging = aligned_alloc(DTI_CACHE_LINE, team->n * sizeof *strategy->merging);
     if (strategy->locker == NULL || strategy->merging == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the values of %u replicas", team->n);
     memset(strategy->locker, 0, team->n * sizeof *strategy->locker);
@@ -119,7 +119,7 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
                                  ditto_strategy **out)
 {
     DTI_TRY(check(o));
-    ditto_strategy *strategy = aligned_alloc(DTI_LINE_PAIR, sizeof *strategy);
+    ditto_strategy *strategy = aligned_alloc(DTI_CACHE_LINE_PAIR, sizeof *strategy);
     if (strategy == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
     memset(strategy, 0, sizeof *strategy);

@@ -45,7 +45,7 @@ struct dti_run_call {
 
 /* What one replica brings to a merge_call or an update: written before the meeting, read by others after it. */
 struct dti_merge_part {
-    alignas(DTI_LINE) const ditto_tensor *arguments;
+    alignas(DTI_CACHE_LINE) const ditto_tensor *arguments;
     const char *name;    /* of the variable that it creates, or splits */
     ditto_tensor result; /* of an update of the copy that it owns; dtype 0: none */
 };
@@ -62,7 +62,7 @@ struct ditto_strategy {
     struct dti_merge_part *merging; /* [replicas] */
     ditto_strategy *next_left;      /* see strategy.c */
     /* Written in each run and merge_call, so on lines of its own. */
-    alignas(DTI_LINE_PAIR) uint32_t levels; /* how many runs are going on; whoever posts them */
+    alignas(DTI_CACHE_LINE_PAIR) uint32_t levels; /* how many runs are going on; whoever posts them */
     ditto_value *merged[DTI_LEVELS]; /* what the last merge function gave, until the next, or the end of the run */
 };
 
@@ -110,7 +110,7 @@ ditto_status dti_strategy_describe(ditto_strategy *strategy, struct dti_text *te
 ditto_status dti_tensor_number(const ditto_tensor *tensor, double *out);
 void dti_to_f64(double *out, ditto_dtype dtype, const void *in, size_t count); /* real dtypes */
 /* Any dtype; infinities become the largest and the smallest integers. */
-void dti_fill(ditto_dtype dtype, void *out, size_t count, float value);
+void dti_number_fill(ditto_dtype dtype, void *out, size_t count, float value);
 
 /* Input as the conductor sees it. */
 

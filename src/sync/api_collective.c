@@ -10,7 +10,7 @@ ditto_status ditto_barrier(ditto_replica *self, const ditto_reduce_options *opti
 {
     struct dti_arguments a;
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_barrier", DTI_NOTHING, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_barrier", DTI_PATTERN_NOTHING, options, 0));
     return dti_barrier(a.replica, &a.call, &a.deadline);
 }
 
@@ -21,7 +21,7 @@ ditto_status ditto_all_reduce(ditto_replica *self, const void *src, void *dst, s
 {
     struct dti_arguments a;
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce", DTI_ALL_REDUCE, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce", DTI_PATTERN_ALL_REDUCE, options, 0));
     DTI_TRY(dti_arguments_reduce(&a, src, dst, count, count, dtype, op));
     return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
@@ -50,7 +50,7 @@ ditto_status ditto_all_reduce_tensor(ditto_replica *self, const ditto_tensor *sr
                         ditto_tensor_count(dst), ditto_dtype_name(dst->dtype), dst->rank, ditto_tensor_count(src),
                         ditto_dtype_name(src->dtype), src->rank);
     size_t count = ditto_tensor_count(src);
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_tensor", DTI_ALL_REDUCE, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_tensor", DTI_PATTERN_ALL_REDUCE, options, 0));
     DTI_TRY(dti_arguments_reduce(&a, src->data, dst->data, count, count, src->dtype, op));
     for (uint32_t d = 0; d < src->rank; d++)
         a.call.hash = dti_hash(a.call.hash, src->shape[d]);
@@ -74,7 +74,7 @@ ditto_status ditto_all_reduce_list(ditto_replica *self, const ditto_list_item *l
 {
     struct dti_arguments a;
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_list", DTI_LIST, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_list", DTI_PATTERN_LIST, options, 0));
     DTI_TRY(dti_arguments_list(&a, list, length, op));
     size_t done = 0;
     do { /* an empty list is a barrier */
@@ -103,10 +103,10 @@ ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *d
                                    ditto_combine_fn combine, void *user, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
-    struct dti_function function = { combine, user };
+    struct dti_combine_call function = { combine, user };
     size_t bytes;
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_with", DTI_ALL_REDUCE, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_with", DTI_PATTERN_ALL_REDUCE, options, 0));
     if (combine == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "combine is NULL: give the function that combines two elements");
     if (element_bytes < 1 || element_bytes > DTI_TILE_BYTES)
@@ -137,7 +137,7 @@ ditto_status ditto_reduce_to_root(ditto_replica *self, const void *src, void *ds
 {
     struct dti_arguments a;
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_to_root", DTI_REDUCE, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_to_root", DTI_PATTERN_REDUCE, options, 0));
     DTI_TRY(dti_arguments_root(&a, root));
     DTI_TRY(dti_arguments_reduce(&a, src, a.replica->id == root ? dst : NULL, count, a.replica->id == root ? count : 0,
                                  dtype, op));
@@ -149,7 +149,7 @@ ditto_status ditto_broadcast_from_root(ditto_replica *self, void *buffer, size_t
 {
     struct dti_arguments a;
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_broadcast_from_root", DTI_BROADCAST, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_broadcast_from_root", DTI_PATTERN_BROADCAST, options, 0));
     DTI_TRY(dti_arguments_root(&a, root));
     DTI_TRY(dti_arguments_move(&a, buffer, buffer, count, count, dtype));
     return dti_collective(a.replica, &a.call, NULL, &a.deadline);
@@ -162,7 +162,7 @@ ditto_status ditto_reduce_scatter(ditto_replica *self, const void *src, void *ds
 {
     struct dti_arguments a;
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_scatter", DTI_REDUCE_SCATTER, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_scatter", DTI_PATTERN_REDUCE_SCATTER, options, 0));
     DTI_TRY(dti_arguments_scatter(&a, src, dst, count, NULL, dtype, op));
     return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
@@ -172,7 +172,7 @@ ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src, v
 {
     struct dti_arguments a;
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_scatter_uneven", DTI_REDUCE_SCATTER, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_scatter_uneven", DTI_PATTERN_REDUCE_SCATTER, options, 0));
     DTI_TRY(dti_not_null(counts, "counts"));
     DTI_TRY(dti_arguments_scatter(&a, src, dst, 0, counts, dtype, op));
     return dti_collective(a.replica, &a.call, NULL, &a.deadline);
@@ -181,7 +181,7 @@ ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src, v
 ditto_status dti_all_gather(ditto_replica *self, const struct dti_gathering *g, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
-    DTI_TRY(dti_arguments_begin(&a, self, g->name, DTI_ALL_GATHER, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, g->name, DTI_PATTERN_ALL_GATHER, options, 0));
     DTI_TRY(dti_arguments_gather(&a, g->src, g->dst, g->count, g->counts, g->dtype));
     a.call.unsaid = g->unsaid;
     return dti_collective(a.replica, &a.call, NULL, &a.deadline);
@@ -216,7 +216,7 @@ ditto_status ditto_block_sum(ditto_replica *self, const void *values, size_t cou
     struct dti_arguments a;
     size_t bytes;
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_block_sum", DTI_BLOCKS, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_block_sum", DTI_PATTERN_BLOCKS, options, 0));
     DTI_TRY(dti_reduction_check(dtype, DITTO_SUM));
     DTI_TRY(dti_buffer_bytes(count, dtype, &bytes));
     DTI_TRY(dti_buffer_check(values, bytes, dtype, "values"));

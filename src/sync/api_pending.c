@@ -18,7 +18,7 @@ ditto_status ditto_all_reduce_start(ditto_replica *self, const void *src, void *
     struct dti_arguments a;
     DTI_ENTER();
     DTI_TRY(dti_not_null(out, "out"));
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_start", DTI_ALL_REDUCE, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_start", DTI_PATTERN_ALL_REDUCE, options, 0));
     DTI_TRY(dti_arguments_reduce(&a, src, dst, count, count, dtype, op));
     return start(&a, out);
 }
@@ -30,7 +30,7 @@ ditto_status ditto_reduce_scatter_start(ditto_replica *self, const void *src, vo
     struct dti_arguments a;
     DTI_ENTER();
     DTI_TRY(dti_not_null(out, "out"));
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_scatter_start", DTI_REDUCE_SCATTER, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_scatter_start", DTI_PATTERN_REDUCE_SCATTER, options, 0));
     DTI_TRY(dti_arguments_scatter(&a, src, dst, count, NULL, dtype, op));
     return start(&a, out);
 }
@@ -41,7 +41,7 @@ ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *
     struct dti_arguments a;
     DTI_ENTER();
     DTI_TRY(dti_not_null(out, "out"));
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_gather_start", DTI_ALL_GATHER, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_gather_start", DTI_PATTERN_ALL_GATHER, options, 0));
     DTI_TRY(dti_arguments_gather(&a, src, dst, count, NULL, dtype));
     return start(&a, out);
 }
@@ -79,7 +79,7 @@ ditto_status ditto_wait(ditto_replica *self, ditto_pending *pending, const ditto
     struct dti_arguments a;
     uint64_t number;
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_wait", DTI_NOTHING, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, "ditto_wait", DTI_PATTERN_NOTHING, options, 0));
     DTI_TRY(check_handle(a.replica, pending, &number));
     DTI_TRY(dti_async_wait(a.replica, number, &a.deadline));
     pending->number = 0;

@@ -17,10 +17,10 @@ static ditto_status check_slices(const ditto_slices *s, const char *name, size_t
     return dti_buffer_check(s->indices, s->rows * sizeof *s->indices, DITTO_I64, name);
 }
 
-static ditto_status check_apart_from_input(const struct dti_extent *out, const ditto_slices *in, size_t bytes)
+static ditto_status check_apart_from_input(const struct dti_named_buffer *out, const ditto_slices *in, size_t bytes)
 {
-    struct dti_extent values = { "in->values", in->values, bytes };
-    struct dti_extent indices = { "in->indices", in->indices, in->rows * sizeof *in->indices };
+    struct dti_named_buffer values = { "in->values", in->values, bytes };
+    struct dti_named_buffer indices = { "in->indices", in->indices, in->rows * sizeof *in->indices };
     DTI_TRY(dti_check_apart(out, &values));
     return dti_check_apart(out, &indices);
 }
@@ -28,7 +28,7 @@ static ditto_status check_apart_from_input(const struct dti_extent *out, const d
 static ditto_status begin(struct dti_arguments *a, ditto_replica *self, const char *name, const ditto_slices *in,
                           ditto_op op, const ditto_reduce_options *options, uint32_t flags, size_t *bytes)
 {
-    DTI_TRY(dti_arguments_begin(a, self, name, DTI_SLICES, options, flags));
+    DTI_TRY(dti_arguments_begin(a, self, name, DTI_PATTERN_SLICES, options, flags));
     DTI_TRY(check_slices(in, "in", bytes));
     DTI_TRY(dti_reduction_check(in->dtype, op));
     if (op != DITTO_SUM && op != DITTO_MEAN)
@@ -50,8 +50,8 @@ ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *in
     DTI_TRY(dti_not_null(out, "out"));
     ditto_slices result = { out->indices, out->values, out->rows, in->row_count, in->dtype };
     DTI_TRY(check_slices(&result, "out", &room));
-    struct dti_extent values = { "out->values", result.values, room };
-    struct dti_extent indices = { "out->indices", result.indices, result.rows * sizeof *result.indices };
+    struct dti_named_buffer values = { "out->values", result.values, room };
+    struct dti_named_buffer indices = { "out->indices", result.indices, result.rows * sizeof *result.indices };
     DTI_TRY(check_apart_from_input(&values, in, bytes));
     DTI_TRY(check_apart_from_input(&indices, in, bytes));
     DTI_TRY(dti_check_apart(&values, &indices));
@@ -76,7 +76,7 @@ ditto_status ditto_all_reduce_slices_into(ditto_replica *self, const ditto_slice
                         in->row_count);
     DTI_TRY(dti_buffer_bytes(elements, in->dtype, &dense_bytes));
     DTI_TRY(dti_buffer_check(dense, dense_bytes, in->dtype, "dense"));
-    struct dti_extent rows = { "dense", dense, dense_bytes };
+    struct dti_named_buffer rows = { "dense", dense, dense_bytes };
     DTI_TRY(check_apart_from_input(&rows, in, bytes));
     struct dti_slices own = { .in = *in, .dense = dense, .dense_rows = dense_rows, .merge = true };
     a.call.hash = dti_hash(a.call.hash, dense_rows);

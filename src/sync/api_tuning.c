@@ -21,12 +21,12 @@ ditto_status ditto_strategy_tuning(const ditto_strategy *strategy, ditto_tuning 
 }
 
 static const enum dti_pattern pattern_of[] = {
-    [DITTO_OPERATION_BARRIER] = DTI_NOTHING,
-    [DITTO_OPERATION_ALL_REDUCE] = DTI_ALL_REDUCE,
-    [DITTO_OPERATION_REDUCE] = DTI_REDUCE,
-    [DITTO_OPERATION_BROADCAST] = DTI_BROADCAST,
-    [DITTO_OPERATION_REDUCE_SCATTER] = DTI_REDUCE_SCATTER,
-    [DITTO_OPERATION_ALL_GATHER] = DTI_ALL_GATHER,
+    [DITTO_OPERATION_BARRIER] = DTI_PATTERN_NOTHING,
+    [DITTO_OPERATION_ALL_REDUCE] = DTI_PATTERN_ALL_REDUCE,
+    [DITTO_OPERATION_REDUCE] = DTI_PATTERN_REDUCE,
+    [DITTO_OPERATION_BROADCAST] = DTI_PATTERN_BROADCAST,
+    [DITTO_OPERATION_REDUCE_SCATTER] = DTI_PATTERN_REDUCE_SCATTER,
+    [DITTO_OPERATION_ALL_GATHER] = DTI_PATTERN_ALL_GATHER,
 };
 
 ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operation operation, size_t bytes,
@@ -47,8 +47,8 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
                              .dtype = DITTO_U8,
                              .count = operation == DITTO_OPERATION_REDUCE_SCATTER ? bytes / team->n : bytes,
                              .element_bytes = 1 };
-    struct dti_size size = dti_size_of(&call, team->n);
-    struct dti_choice choice = dti_choose(sync, &call, &size);
+    struct dti_call_size size = dti_call_size_of(&call, team->n);
+    struct dti_algorithm_choice choice = dti_choose_algorithm(sync, &call, &size);
     const struct dti_rounds *rounds = &sync->rounds[call.implementation];
     bool counted = dti_meets_by_counter(team, &call),
          lines = operation == DITTO_OPERATION_BARRIER || choice.way == DTI_LINES;
@@ -57,7 +57,7 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
     out->rounds = counted ? 1 : rounds->rounds;
     out->groups = !lines && choice.way == DTI_GROUPS ? sync->groups.groups : 1;
     out->streams = !lines && choice.streams;
-    out->predicted_ns = out->meetings * (counted ? sync->tuning.costs.hop_ns[DTI_SAME_CACHE] * team->n
+    out->predicted_ns = out->meetings * (counted ? sync->tuning.costs.hop_ns[DTI_DISTANCE_CACHE] * team->n
                                                  : dti_rounds_ns(rounds, &sync->shape, &sync->tuning.costs));
     return DITTO_OK;
 }

@@ -75,7 +75,8 @@ static ditto_status check_buffers(const void *src, size_t src_count, const void 
 ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *dst, size_t src_count, size_t dst_count,
                                 ditto_dtype dtype)
 {
-    bool parts = a->call.pattern == DTI_REDUCE_SCATTER || a->call.pattern == DTI_ALL_GATHER; /* see add_parts */
+    bool parts =
+        a->call.pattern == DTI_PATTERN_REDUCE_SCATTER || a->call.pattern == DTI_PATTERN_ALL_GATHER; /* see add_parts */
     DTI_TRY(check_buffers(src, src_count, dst, dst_count, dtype));
     a->call.src = src;
     a->call.dst = dst;

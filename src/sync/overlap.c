@@ -10,7 +10,7 @@ static bool have_common(const void *a, size_t a_bytes, const void *b, size_t b_b
     return a_bytes != 0 && b_bytes != 0 && (x < y ? y - x < a_bytes : x - y < b_bytes);
 }
 
-ditto_status dti_check_apart(const struct dti_extent *one, const struct dti_extent *other)
+ditto_status dti_check_apart(const struct dti_named_buffer *one, const struct dti_named_buffer *other)
 {
     if (!have_common(one->data, one->bytes, other->data, other->bytes))
         return DITTO_OK;

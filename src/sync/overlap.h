@@ -6,14 +6,14 @@
 
 struct dti_replica;
 
-struct dti_extent {
+struct dti_named_buffer {
     const char *name; /* for the message */
     const void *data;
     size_t bytes;
 };
 
 /* INVALID if the two have an address in common. */
-ditto_status dti_check_apart(const struct dti_extent *one, const struct dti_extent *other);
+ditto_status dti_check_apart(const struct dti_named_buffer *one, const struct dti_named_buffer *other);
 /* src and dst: INVALID unless the inner buffer stands at `allowed`, or the two are apart. */
 ditto_status dti_check_overlap(const void *outer, size_t outer_bytes, const void *inner, size_t inner_bytes,
                                const void *allowed);

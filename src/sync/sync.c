@@ -13,7 +13,7 @@
 ditto_status dti_allocate(struct dti_replica *r, size_t bytes, void *out)
 {
     void *memory;
-    DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE_PAIR, &memory));
+    DTI_TRY(dti_replica_alloc(r, bytes, DTI_CACHE_LINE_PAIR, &memory));
     memset(memory, 0, bytes); /* first touch */
     memcpy(out, &memory, sizeof memory);
     return DITTO_OK;
@@ -23,16 +23,16 @@ ditto_status dti_desk_make(struct dti_replica *r, struct dti_desk *desk)
 {
     DTI_TRY(dti_allocate(r, r->team->n * sizeof *desk->source, &desk->source));
     DTI_TRY(dti_allocate(r, r->team->n * sizeof *desk->destination, &desk->destination));
-    return dti_replica_alloc(r, DTI_DESK_BYTES, DTI_LINE_PAIR, &desk->scratch); /* touched as far as it is used */
+    return dti_replica_alloc(r, DTI_DESK_BYTES, DTI_CACHE_LINE_PAIR, &desk->scratch); /* touched as far as it is used */
 }
 
 /* This replica's part of a plan, on its own memory. */
-static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *rounds, struct dti_route *route)
+static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *rounds, struct dti_rounds_view *route)
 {
     route->rounds = rounds->rounds;
     for (uint32_t round = 0; round < rounds->rounds; round++) {
         struct dti_span siblings = dti_rounds_siblings(rounds, round, r->id);
-        struct dti_step *step = &route->step[round];
+        struct dti_round_view *step = &route->step[round];
         uint32_t *speaker;
         step->count = (uint32_t)(siblings.end - siblings.first);
         step->own = dti_rounds_block(rounds, round, r->id) - (uint32_t)siblings.first;
@@ -144,7 +144,7 @@ static ditto_status make(struct dti_team *team, const struct dti_sync_options *o
 {
     ditto_tuning given;
     DTI_TRY(dti_kernels_choose(options->kernels, &sync->kernels));
-    dti_shape_of_placement(team->options.placement, &sync->shape);
+    dti_machine_shape_of_placement(team->options.placement, &sync->shape);
     sync->defaults = options->defaults;
     DTI_TRY(dti_tuning_read(options->tuning, &given));
     sync->tuning = dti_tuning_usual;
@@ -173,12 +173,12 @@ static void release(struct dti_sync *sync)
 
 static ditto_status allocate(struct dti_team *team, struct dti_sync **out)
 {
-    struct dti_sync *sync = aligned_alloc(DTI_LINE_PAIR, sizeof *sync);
+    struct dti_sync *sync = aligned_alloc(DTI_CACHE_LINE_PAIR, sizeof *sync);
     if (sync != NULL) {
         memset(sync, 0, sizeof *sync);
         sync->team = team;
-        sync->attendee = aligned_alloc(DTI_LINE_PAIR, team->n * sizeof *sync->attendee);
-        sync->result = aligned_alloc(DTI_LINE_PAIR, DTI_SMALL_BYTES);
+        sync->attendee = aligned_alloc(DTI_CACHE_LINE_PAIR, team->n * sizeof *sync->attendee);
+        sync->result = aligned_alloc(DTI_CACHE_LINE_PAIR, DTI_SMALL_BYTES);
         sync->diagnosis = malloc(dti_diagnosis_bytes(team->n));
         if (sync->attendee != NULL && sync->result != NULL && sync->diagnosis != NULL) {
             memset(sync->attendee, 0, team->n * sizeof *sync->attendee);

@@ -45,14 +45,15 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
 /* -- The replica's own thread: collective -- */
 
 /* A call that all replicas must make alike. */
-struct dti_same {
+struct dti_matched_call {
     const char *name;   /* the public function's */
     const char *object; /* the variable's own name, or NULL */
     size_t arguments;   /* how many tensors are given */
     uint64_t hash;      /* of everything else that must agree, such as the function */
 };
 /* A barrier that waits until all replicas have made the call, and compares their calls. */
-ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_same *same, struct dti_deadline *deadline);
+ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_matched_call *same,
+                           struct dti_deadline *deadline);
 
 /* An all-gather under a public function's name. It takes `count` elements of each replica, or counts[i] of
  * replica i. */
@@ -74,7 +75,7 @@ struct dti_copy {
     void *data;
 };
 /* Where the results of one item go. */
-struct dti_place {
+struct dti_copy_set {
     uint32_t copies; /* 0: nowhere, `finish` keeps them */
     const struct dti_copy *copy;
 };
@@ -86,14 +87,14 @@ struct dti_target {
      * replicas, for the copies there. NULL: nothing. */
     void (*finish)(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile, void *out);
     void *context;
-    const struct dti_place *place; /* [items] */
+    const struct dti_copy_set *place; /* [items] */
     /* `finish` calls a function of the user's, which may take any time. So `finish` is called outside
      * (access.h), on replicas' own threads alone, and touches no buffer but the tile and memory of the
      * strategy's own. */
     bool calls;
 };
 /* A reduction into a target: every item over all replicas. All but the items' src is the same on all replicas. */
-struct dti_update {
+struct dti_target_reduction {
     const ditto_list_item *item; /* [items] src, count, dtype; dst is not used */
     size_t items;                /* at least 1 */
     ditto_op op;                 /* 0: no reduction, replica 0's values are taken */
@@ -102,10 +103,11 @@ struct dti_update {
     const struct dti_target *target;
 };
 /* When it returns DITTO_OK all copies are written and are seen. Errors: as a collective's. */
-ditto_status dti_update(struct dti_replica *self, const struct dti_update *update, struct dti_deadline *deadline);
+ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_target_reduction *update,
+                                  struct dti_deadline *deadline);
 /* Which replica does `finish` for which elements: each range once, ascending. Any context; what memory near its owner is for. */
 typedef void dti_update_range(void *context, size_t item, size_t first, size_t count, uint32_t replica);
-void dti_update_owners(const struct dti_team *team, const struct dti_update *update, dti_update_range *range,
+void dti_update_owners(const struct dti_team *team, const struct dti_target_reduction *update, dti_update_range *range,
                        void *context);
 
 /* All meet; each works while all are there, and sees what the others brought; all meet again. What `work` returns other than

@@ -14,40 +14,40 @@
 /* A replica's line of one round. The word carries a digest of the call, so that comparing calls costs no second cache
  * line, and announcing one is a single store: peers watch that line, and each store to it may have to win it back from
  * them. */
-struct dti_slot {
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t word; /* lower half of the meeting's number << 32 | digest */
+struct dti_mailbox {
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t word; /* lower half of the meeting's number << 32 | digest */
     unsigned char brief[DTI_INLINE_BYTES];
-    alignas(DTI_LINE_PAIR) unsigned char payload[DTI_SMALL_BYTES];
+    alignas(DTI_CACHE_LINE_PAIR) unsigned char payload[DTI_SMALL_BYTES];
 };
 /* Of a call of one dtype, whose elements 8 bytes of alignment are enough for, the payload may ride with the word. */
-static inline unsigned char *dti_slot_payload(struct dti_slot *slot, const struct dti_call *call, size_t bytes)
+static inline unsigned char *dti_mailbox_payload(struct dti_mailbox *slot, const struct dti_call *call, size_t bytes)
 {
     return bytes <= DTI_INLINE_BYTES && call->dtype != 0 ? slot->brief : slot->payload;
 }
 
 /* Bytes of `parts` partial results in a slot. */
-static inline size_t dti_stage_bytes(size_t bytes, uint32_t parts)
+static inline size_t dti_partials_bytes(size_t bytes, uint32_t parts)
 {
-    return (bytes + DTI_LINE - 1) / DTI_LINE * DTI_LINE * parts;
+    return (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE * parts;
 }
 
 /* A call in full: read for buffers' addresses, and for messages. */
 struct dti_card {
-    alignas(DTI_LINE_PAIR) struct dti_call call;
+    alignas(DTI_CACHE_LINE_PAIR) struct dti_call call;
     uint32_t digest; /* of call */
 };
 
 /* One round of a plan as one replica sees it: blocks [0, count), which of them is its own, and who speaks for each. */
-struct dti_step {
+struct dti_round_view {
     uint32_t count, own;
     const uint32_t *speaker; /* [count] ids; NULL: block b is replica b, of a single round */
     const uint32_t *start;   /* [count + 1] ids: block b is replicas start[b] .. start[b + 1] - 1 */
 };
-struct dti_route {
+struct dti_rounds_view {
     uint32_t rounds;
-    struct dti_step step[DTI_MOST_ROUNDS];
+    struct dti_round_view step[DTI_MOST_ROUNDS];
 };
-static inline uint32_t dti_step_speaker(const struct dti_step *step, uint32_t block)
+static inline uint32_t dti_round_representative(const struct dti_round_view *step, uint32_t block)
 {
     return step->speaker != NULL ? step->speaker[block] : block;
 }
@@ -75,7 +75,7 @@ struct dti_aid;   /* helper_work.c */
 struct dti_attendee {
     /* The number of the last meeting to which the replica went. Slots hold the lower half of it. Like the
      * members that follow, it is plain, because only the replica uses it. */
-    alignas(DTI_LINE_PAIR) uint64_t seq;
+    alignas(DTI_CACHE_LINE_PAIR) uint64_t seq;
     uint64_t checked_list; /* addresses of the list that was last found to be in order (overlap.c) */
     /* The public name of the collective in which a function of the user's may be running now, or NULL. Such a
      * function may start no other collective. */
@@ -89,10 +89,11 @@ struct dti_attendee {
     _Atomic uint64_t run;
     _Atomic uint32_t number, finished;
     _Atomic(const char *) name;
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t inside; /* 1 while it may touch other replicas' buffers (access.h) */
-    alignas(DTI_LINE_PAIR) struct dti_slot *slot;   /* [2 * most_rounds], in its own arena, as all that follows */
-    struct dti_card *card;                          /* [2] */
-    struct dti_route route[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t inside; /* 1 while it may touch other replicas' buffers (access.h) */
+    alignas(
+        DTI_CACHE_LINE_PAIR) struct dti_mailbox *slot; /* [2 * most_rounds], in its own arena, as all that follows */
+    struct dti_card *card;                             /* [2] */
+    struct dti_rounds_view route[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
     struct dti_area *area;   /* [lanes it may own] of the exchange between groups; NULL: one group */
     struct dti_async *async; /* operations that it has started */
     unsigned char *payloads; /* theirs: [DITTO_MAX_PENDING][DTI_SMALL_BYTES] */
@@ -129,13 +130,13 @@ struct dti_sync {
     struct dti_team *team;
     struct dti_sync *outer, *inner; /* of runs inside runs: each has what it needs for itself, and disturbs no other */
     struct dti_attendee *attendee;  /* [n] */
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t arrived;
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t release; /* the last meeting that was released (crowded) */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t arrived;
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t release; /* the last meeting that was released (crowded) */
     /* constant while the team runs */
-    alignas(
-        DTI_LINE_PAIR) unsigned char *result; /* what the last arrival combined: read by all before they arrive again */
+    alignas(DTI_CACHE_LINE_PAIR) unsigned char
+        *result; /* what the last arrival combined: read by all before they arrive again */
     dti_kernel_table *kernels;
-    struct dti_shape shape;
+    struct dti_machine_shape shape;
     struct dti_rounds rounds[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
     uint32_t most_rounds;
     uint32_t
@@ -152,7 +153,8 @@ static inline size_t dti_diagnosis_bytes(uint32_t replicas)
     return 128 + 128 * (size_t)replicas;
 }
 
-static inline struct dti_slot *dti_slot_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq, uint32_t round)
+static inline struct dti_mailbox *dti_mailbox_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq,
+                                                 uint32_t round)
 {
     return &sync->attendee[replica].slot[(seq & 1) * sync->most_rounds + round];
 }

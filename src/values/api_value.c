@@ -84,19 +84,19 @@ static ditto_status assign_value(ditto_variable *v, enum dti_rule rule, const di
 ditto_status ditto_variable_assign_value(ditto_variable *variable, const ditto_value *value)
 {
     DTI_ENTER();
-    return assign_value(variable, DTI_ASSIGN, value);
+    return assign_value(variable, DTI_RULE_ASSIGN, value);
 }
 
 ditto_status ditto_variable_assign_add_value(ditto_variable *variable, const ditto_value *value)
 {
     DTI_ENTER();
-    return assign_value(variable, DTI_ADD, value);
+    return assign_value(variable, DTI_RULE_ADD, value);
 }
 
 ditto_status ditto_variable_assign_sub_value(ditto_variable *variable, const ditto_value *value)
 {
     DTI_ENTER();
-    return assign_value(variable, DTI_SUB, value);
+    return assign_value(variable, DTI_RULE_SUB, value);
 }
 
 ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names, const ditto_value *const *members,

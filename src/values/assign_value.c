@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* Both have a copy for each replica: component to component. */
-struct copying {
+struct assign_copy {
     ditto_variable *to;
     const ditto_variable *from;
     enum dti_rule rule;
@@ -13,13 +13,13 @@ struct copying {
 
 static ditto_status copy_range(size_t first, size_t end, void *context)
 {
-    const struct copying *c = context;
+    const struct assign_copy *c = context;
     size_t offset = first * ditto_dtype_bytes(c->to->spec.dtype);
     if (first == 0)
         dti_all_changed(c->to);
     for (uint32_t i = 0; i < c->to->team->n; i++) {
-        char *to = (char *)dti_component(c->to, i) + offset;
-        const char *from = (const char *)dti_component(c->from, i) + offset;
+        char *to = (char *)dti_variable_component(c->to, i) + offset;
+        const char *from = (const char *)dti_variable_component(c->from, i) + offset;
         dti_rule_apply(c->rule, c->to->spec.dtype, to, to, from, end - first);
     }
     return DITTO_OK;
@@ -42,11 +42,11 @@ static ditto_status copy_whole(ditto_variable *v, enum dti_rule rule, ditto_vari
  * split first. */
 static ditto_status copy_components(ditto_variable *v, enum dti_rule rule, const ditto_variable *from)
 {
-    struct copying copying = { v, from, rule };
+    struct assign_copy copying = { v, from, rule };
     if (from->may_differ)
         DTI_TRY(dti_variable_split(v));
-    DTI_TRY(dti_share(v->team, v->bytes * v->team->n, v->count, DTI_LINE, copy_range, &copying));
-    if (rule == DTI_ASSIGN && !from->may_differ)
+    DTI_TRY(dti_share(v->team, v->bytes * v->team->n, v->count, DTI_CACHE_LINE, copy_range, &copying));
+    if (rule == DTI_RULE_ASSIGN && !from->may_differ)
         dti_variable_set_equal(v);
     return DITTO_OK;
 }

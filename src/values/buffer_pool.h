@@ -13,9 +13,9 @@
 
 struct dti_locker;
 
-struct dti_component {
-    alignas(DTI_LINE) struct dti_locker *locker;
-    struct dti_component *next;
+struct dti_value_buffer {
+    alignas(DTI_CACHE_LINE) struct dti_locker *locker;
+    struct dti_value_buffer *next;
     void *memory; /* of `room` bytes; NULL: none */
     size_t room;
     alignas(16) unsigned char small[16]; /* scalars need no more, and no second line */
@@ -25,7 +25,7 @@ struct dti_component {
 struct dti_result {
     ditto_value_kind kind;                /* per-replica, variable, slices */
     char name[DITTO_MAX_RESULT_NAME + 1]; /* "": the only one */
-    struct dti_component *component;      /* NULL: a variable */
+    struct dti_value_buffer *component;   /* NULL: a variable */
     ditto_variable *variable;
     int64_t *index; /* of slices: [rows] */
     size_t dense_rows;
@@ -42,21 +42,21 @@ struct dti_results {
 
 struct dti_locker {
     /* the replica's own; results: also of whoever posted the run, when it is over */
-    alignas(DTI_LINE_PAIR) struct dti_replica *replica;
-    struct dti_component *small, *large; /* without and with memory of their own; kept for the next */
-    uint64_t allocations;                /* of components and their memory */
+    alignas(DTI_CACHE_LINE_PAIR) struct dti_replica *replica;
+    struct dti_value_buffer *small, *large; /* without and with memory of their own; kept for the next */
+    uint64_t allocations;                   /* of components and their memory */
     struct dti_results *results[DTI_LEVELS];
-    alignas(DTI_LINE_PAIR) _Atomic(struct dti_component *) returned;
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic(struct dti_value_buffer *) returned;
 };
 
 /* -- The replica's own thread -- */
 /* Memory for `bytes`, aligned to 64 (16 for small ones); *data is where. NO_MEMORY. */
-ditto_status dti_component_take(struct dti_locker *locker, size_t bytes, struct dti_component **out, void **data);
+ditto_status dti_value_buffer_take(struct dti_locker *locker, size_t bytes, struct dti_value_buffer **out, void **data);
 /* The results of the run on a level, none yet. NO_MEMORY. */
 ditto_status dti_results_begin(struct dti_locker *locker, uint32_t level);
 
 /* -- Any thread -- */
-void dti_component_give(struct dti_component *component); /* NULL is allowed */
+void dti_value_buffer_give(struct dti_value_buffer *component); /* NULL is allowed */
 
 /* -- The poster of a run, when all replicas have returned -- */
 void dti_results_drop(struct dti_results *results); /* gives their components back. NULL is allowed */

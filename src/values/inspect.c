@@ -34,17 +34,17 @@ bool dti_value_part(const ditto_value *v, uint32_t replica, ditto_tensor *out)
         return true;
     case DITTO_VARIABLE:
         *out = v->variable->spec;
-        out->data = dti_component(v->variable, replica);
+        out->data = dti_variable_component(v->variable, replica);
         return true;
     default:
         return false;
     }
 }
 
-ditto_status dti_parts_open(const ditto_value *v, struct dti_parts *parts)
+ditto_status dti_value_parts_open(const ditto_value *v, struct dti_value_parts *parts)
 {
     uint32_t n = v->strategy->base.team->n;
-    *parts = (struct dti_parts){ .part = v->part };
+    *parts = (struct dti_value_parts){ .part = v->part };
     if (v->kind == DITTO_PER_REPLICA)
         return DITTO_OK;
     parts->part = parts->own = malloc(n * sizeof *parts->own);
@@ -55,7 +55,7 @@ ditto_status dti_parts_open(const ditto_value *v, struct dti_parts *parts)
     return DITTO_OK;
 }
 
-void dti_parts_close(struct dti_parts *parts)
+void dti_value_parts_close(struct dti_value_parts *parts)
 {
     free(parts->own);
 }

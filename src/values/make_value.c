@@ -8,7 +8,7 @@
 /* -- components, each copied by its replica -- */
 
 /* What one replica's component is made of. */
-struct copying {
+struct value_copy {
     ditto_value *value;
     uint32_t replica;         /* whose turn it is; DTI_EVERY_REPLICA */
     const ditto_tensor *from; /* [each] of every replica, or of the one */
@@ -17,13 +17,13 @@ struct copying {
 };
 #define DTI_EVERY_REPLICA UINT32_MAX
 
-static ditto_status copy_tensors(struct dti_locker *locker, const struct copying *c, uint32_t replica)
+static ditto_status copy_tensors(struct dti_locker *locker, const struct value_copy *c, uint32_t replica)
 {
     const ditto_tensor *from = c->replica == replica ? c->from : c->from + (size_t)replica * c->each;
     ditto_tensor *part = &c->value->part[replica];
     size_t bytes = ditto_tensor_bytes(from);
     void *data;
-    DTI_TRY(dti_component_take(locker, bytes * c->each, &c->value->component[replica], &data));
+    DTI_TRY(dti_value_buffer_take(locker, bytes * c->each, &c->value->component[replica], &data));
     *part = *from;
     part->data = data;
     part->device = 0;
@@ -37,13 +37,14 @@ static ditto_status copy_tensors(struct dti_locker *locker, const struct copying
     return DITTO_OK;
 }
 
-ditto_status dti_slices_copy(struct dti_locker *locker, const ditto_slices *from, struct dti_component **component,
+ditto_status dti_slices_copy(struct dti_locker *locker, const ditto_slices *from, struct dti_value_buffer **component,
                              ditto_tensor *part, int64_t **index)
 {
     size_t row_bytes = from->row_count * ditto_dtype_bytes(from->dtype), bytes = from->rows * row_bytes;
-    size_t aligned = (bytes + DTI_LINE - 1) / DTI_LINE * DTI_LINE; /* the indices follow on a line of their own */
+    size_t aligned =
+        (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE; /* the indices follow on a line of their own */
     void *data;
-    DTI_TRY(dti_component_take(locker, aligned + from->rows * sizeof **index + DTI_LINE, component, &data));
+    DTI_TRY(dti_value_buffer_take(locker, aligned + from->rows * sizeof **index + DTI_CACHE_LINE, component, &data));
     *part = (ditto_tensor){ .data = data, .dtype = from->dtype, .rank = 2, .shape = { from->rows, from->row_count } };
     *index = (int64_t *)(void *)((char *)data + aligned);
     if (bytes != 0)
@@ -55,7 +56,7 @@ ditto_status dti_slices_copy(struct dti_locker *locker, const ditto_slices *from
 
 static ditto_status copy_component(struct dti_replica *r, void *argument)
 {
-    const struct copying *c = argument;
+    const struct value_copy *c = argument;
     struct dti_locker *locker = &c->value->strategy->locker[r->id];
     if (c->slices != NULL)
         return dti_slices_copy(locker, &c->slices[r->id], &c->value->component[r->id], &c->value->part[r->id],
@@ -63,7 +64,7 @@ static ditto_status copy_component(struct dti_replica *r, void *argument)
     return c->replica == DTI_EVERY_REPLICA || c->replica == r->id ? copy_tensors(locker, c, r->id) : DITTO_OK;
 }
 
-static ditto_status copy_components(struct copying *c)
+static ditto_status copy_components(struct value_copy *c)
 {
     struct dti_team *team = c->value->strategy->base.team;
     ditto_status status = dti_team_run(team, copy_component, c, DITTO_FOREVER);
@@ -145,7 +146,7 @@ static DTI_GUARDED ditto_status call_functions(ditto_value *value, ditto_value_f
                             i);
         DTI_TRY(check_tensor(&component, i));
         DTI_TRY(dti_check_alike(i == 0 ? &component : &value->part[0], &component, i));
-        DTI_TRY(copy_components(&(struct copying){ .value = value, .replica = i, .from = &component, .each = 1 }));
+        DTI_TRY(copy_components(&(struct value_copy){ .value = value, .replica = i, .from = &component, .each = 1 }));
     }
     return DITTO_OK;
 }
@@ -160,7 +161,7 @@ ditto_status dti_make_from_function(ditto_value *value, ditto_value_fn function,
     return status;
 }
 
-static ditto_status copy_in_turn(struct copying *c)
+static ditto_status copy_in_turn(struct value_copy *c)
 {
     struct dti_team *team = c->value->strategy->base.team;
     struct dti_frame frame;
@@ -182,7 +183,7 @@ ditto_status dti_make_from_tensors(ditto_value *value, const ditto_tensor *tenso
         DTI_TRY(check_stack(&tensors[(size_t)i * each], each, i));
     }
     return copy_in_turn(
-        &(struct copying){ .value = value, .replica = DTI_EVERY_REPLICA, .from = tensors, .each = each });
+        &(struct value_copy){ .value = value, .replica = DTI_EVERY_REPLICA, .from = tensors, .each = each });
 }
 
 /* -- slices -- */
@@ -214,7 +215,7 @@ ditto_status dti_make_from_slices(ditto_value *value, const ditto_slices *slices
                             ditto_dtype_name(slices[0].dtype));
     }
     value->dense_rows = dense_rows;
-    return copy_in_turn(&(struct copying){ .value = value, .slices = slices });
+    return copy_in_turn(&(struct value_copy){ .value = value, .slices = slices });
 }
 
 /* -- nests -- */
@@ -293,7 +294,7 @@ static ditto_status regroup_leaf(ditto_strategy *strategy, const ditto_value *co
     ditto_tensor one;
     ditto_value *value;
     DTI_TRY(dti_value_make(strategy, DITTO_PER_REPLICA, &value));
-    struct copying copying = { .value = value, .each = 1 };
+    struct value_copy copying = { .value = value, .each = 1 };
     ditto_status status = DITTO_OK;
     for (uint32_t i = 0; i < n && status == DITTO_OK; i++) {
         status = dti_look_tensor(values[i], &one);

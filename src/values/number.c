@@ -76,7 +76,7 @@ static uint64_t integer_of(ditto_dtype dtype, float value)
     return (uint64_t)(int64_t)value;
 }
 
-void dti_fill(ditto_dtype dtype, void *out, size_t count, float value)
+void dti_number_fill(ditto_dtype dtype, void *out, size_t count, float value)
 {
     double complex_f64[2] = { (double)value, 0 };
     float complex_f32[2] = { value, 0 };

@@ -104,7 +104,7 @@ ditto_status dti_value_room(ditto_value *v)
     if (bytes > sizeof v->small && v->room < bytes) {
         free(v->memory);
         v->room = 0;
-        v->memory = aligned_alloc(DTI_LINE, (bytes + DTI_LINE - 1) / DTI_LINE * DTI_LINE);
+        v->memory = aligned_alloc(DTI_CACHE_LINE, (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE);
         if (v->memory == NULL)
             return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a value of %zu bytes", bytes);
         v->room = bytes;
@@ -148,7 +148,7 @@ static void give_components(ditto_value *v)
 {
     uint32_t n = v->wide && v->strategy != NULL ? v->strategy->base.team->n : 0;
     for (uint32_t i = 0; i < n; i++) {
-        dti_component_give(v->component[i]);
+        dti_value_buffer_give(v->component[i]);
         v->component[i] = NULL;
     }
 }

@@ -34,8 +34,8 @@ struct ditto_value {
     alignas(16) unsigned char small[16];
     size_t dense_rows; /* of DITTO_SLICES */
     /* of DITTO_PER_REPLICA, DITTO_MIRRORED_VALUE, DITTO_SLICES; [replicas] */
-    ditto_tensor *part;               /* rank DTI_NO_PART: there is none here (mirrored on some replicas only) */
-    struct dti_component **component; /* a part's memory; NULL: somebody else's */
+    ditto_tensor *part;                  /* rank DTI_NO_PART: there is none here (mirrored on some replicas only) */
+    struct dti_value_buffer **component; /* a part's memory; NULL: somebody else's */
     int64_t **index;
     /* of DITTO_NEST */
     uint32_t members, member_room;
@@ -117,12 +117,12 @@ ditto_status dti_value_hold_item(const ditto_value *value, const ditto_strategy 
  * (nest, slices). */
 bool dti_value_part(const ditto_value *value, uint32_t replica, ditto_tensor *out);
 /* The same of all replicas, as an array [replicas]: the value's own where it has one. NO_MEMORY. */
-struct dti_parts {
+struct dti_value_parts {
     const ditto_tensor *part;
     ditto_tensor *own; /* made for this; NULL: none */
 };
-ditto_status dti_parts_open(const ditto_value *value, struct dti_parts *parts);
-void dti_parts_close(struct dti_parts *parts);
+ditto_status dti_value_parts_open(const ditto_value *value, struct dti_value_parts *parts);
+void dti_value_parts_close(struct dti_value_parts *parts);
 const ditto_value *dti_value_find(const ditto_value *value, const char *path); /* NULL: no such member */
 ditto_status dti_fail_no_member(const ditto_value *value, const char *path, const char *what);
 /* Of a value that was being made: hands it out, or drops it. */

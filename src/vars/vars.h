@@ -19,13 +19,13 @@ struct dti_variable_kind {
 };
 
 /* Elements that lie in one row of memory: all of a variable, or a shard. Pieces are in order, and leave nothing out. */
-struct dti_piece {
+struct dti_variable_piece {
     size_t first, count;
 };
 
 /* How often a replica's component may have changed: written by that replica, or in cross context by whoever has the turn. */
 struct dti_generation {
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t count;
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t count;
 };
 
 struct ditto_variable {
@@ -51,14 +51,14 @@ struct ditto_variable {
     uint32_t node;                 /* of the one copy, or of the first shard */
     ditto_partitioner partitioner; /* as asked for */
     uint32_t pieces;
-    struct dti_piece *piece; /* [pieces] */
+    struct dti_variable_piece *piece; /* [pieces] */
     /* Physical copies in all: of a variable of several pieces one of each. A split only adds copies behind
      * those that there are, so that `copy` and what it points to stay valid; it changes `copies` and
      * `copy_of` last. */
     _Atomic uint32_t copies;
     struct dti_copy *copy;             /* [copies] each shared by the components of one or more replicas */
     uint32_t *copy_node;               /* [copies] DTI_OWN_NODE: its owner's */
-    struct dti_place *place;           /* [pieces] the copies of each; under the turn */
+    struct dti_copy_set *place;        /* [pieces] the copies of each; under the turn */
     _Atomic uint32_t *copy_of;         /* [replicas] index into copy, of a variable of one piece */
     struct dti_generation *generation; /* [replicas] */
     struct ditto_variable *next;       /* of its strategy */
@@ -104,7 +104,7 @@ static inline const struct dti_copy *dti_copy_of(const ditto_variable *v, uint32
      * seen */
     return &v->copy[atomic_load_explicit(&v->copy_of[replica], memory_order_acquire)];
 }
-static inline void *dti_component(const ditto_variable *v, uint32_t replica)
+static inline void *dti_variable_component(const ditto_variable *v, uint32_t replica)
 {
     return dti_copy_of(v, replica)->data;
 }
@@ -115,9 +115,9 @@ static inline bool dti_owns_copy(const ditto_variable *v, uint32_t replica)
 /* The copy of a piece that is nearest to a replica. */
 static inline char *dti_nearest(const ditto_variable *v, uint32_t piece, uint32_t replica)
 {
-    return v->pieces == 1 ? dti_component(v, replica) : v->place[piece].copy[0].data;
+    return v->pieces == 1 ? dti_variable_component(v, replica) : v->place[piece].copy[0].data;
 }
-uint32_t dti_piece_of(const ditto_variable *v, size_t element); /* that it lies in */
+uint32_t dti_variable_piece_of(const ditto_variable *v, size_t element); /* that it lies in */
 
 /* -- splits: shared copies become one copy for each replica --
  *

@@ -384,11 +384,11 @@ struct claiming {
 /* As if another thread were writing its error just now: that thread is not in the child. */
 static ditto_status fork_under_a_claim(struct claiming *c)
 {
-    atomic_store(&c->team->stop.state, DTI_CLAIMED);
+    atomic_store(&c->team->stop.state, DTI_STOP_CLAIMED);
     pid_t child = fork();
     if (child == 0)
         return DITTO_ERR_USER; /* it stops the run as well */
-    atomic_store(&c->team->stop.state, DTI_GOING);
+    atomic_store(&c->team->stop.state, DTI_STOP_RUNNING);
     atomic_store(&c->code, await_child(child));
     return DITTO_OK;
 }

@@ -31,7 +31,7 @@ static void make_file(void)
     for (int i = 0; i < 20; i++) {
         char name[20];
         snprintf(name, sizeof name, i % 4 == 0 ? "g/h/v%d" : "v%d", i);
-        struct dti_entry *entry = dti_contents_add(&c, name);
+        struct dti_contents_entry *entry = dti_contents_add(&c, name);
         entry->spec = (ditto_tensor){ .dtype = (ditto_dtype)(DITTO_F16 + i % (DITTO_BOOL - DITTO_F16 + 1)),
                                       .rank = (uint32_t)i % 3,
                                       .shape = { i % 3 > 0 ? 2 : 0, i % 3 > 1 ? 3 : 0 } };
@@ -64,11 +64,11 @@ static void put(size_t at, const unsigned char *byte)
 static void read_values(const struct dti_contents *c)
 {
     for (size_t i = 0; i < c->entries; i++) {
-        const struct dti_entry *entry = &c->entry[i];
+        const struct dti_contents_entry *entry = &c->entry[i];
         size_t bytes = ditto_tensor_bytes(&entry->spec);
         void *value = malloc(bytes + 1);
         if (entry->name[0] == '\0' || (bytes != 0 && entry->offset + bytes > file_bytes) ||
-            dti_file_read(file, value, bytes, entry->offset, "fuzz") != DITTO_OK)
+            dti_checkpoint_file_read(file, value, bytes, entry->offset, "fuzz") != DITTO_OK)
             abort();
         free(value);
     }

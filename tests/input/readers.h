@@ -100,7 +100,7 @@ static inline size_t read_some(ditto_dataset *d, struct dti_cursor *cursor, cons
         assert_true(status == DITTO_OK || status == DITTO_END_OF_INPUT);
         if (one == 0)
             break;
-        assert_ok(dti_fill(d, &reader, (struct dti_rows){ words, d->row_words }, 1, at));
+        assert_ok(dti_dataset_fill(d, &reader, (struct dti_rows){ words, d->row_words }, 1, at));
         assert_true(from + got < all->rows);
         assert_memory_equal(values, all->bytes + (from + got) * row_bytes, row_bytes);
         dti_rows_drop(d, (struct dti_rows){ words, d->row_words }, 1);

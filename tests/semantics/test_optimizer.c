@@ -250,14 +250,14 @@ static void all_sets_of_loops_give_the_same_bits(void **state)
                         put(wide ? DITTO_F64 : DITTO_F32, start[k], i,
                             (double)(test_random(&random) % 100000) / 777 + 1);
                 for (int side = 0; side < 2; side++) {
-                    struct dti_step step = dti_step_of(&rules[r], 0.1, 3);
+                    struct dti_optimizer_step step = dti_optimizer_step_of(&rules[r], 0.1, 3);
                     memcpy(found[side], start, sizeof start);
-                    step.loops = dti_step_loops_of(side ? (ditto_kernels)which : DITTO_KERNELS_PORTABLE);
+                    step.loops = dti_optimizer_loops_of(side ? (ditto_kernels)which : DITTO_KERNELS_PORTABLE);
                     ditto_rule_range range = { .dtype = wide ? DITTO_F64 : DITTO_F32,
                                                .count = COUNT,
                                                .gradient = found[side][1],
                                                .slot = { found[side][2], found[side][3] } };
-                    dti_step_apply(&step, &range, found[side][0], found[side][0]);
+                    dti_optimizer_step_apply(&step, &range, found[side][0], found[side][0]);
                 }
                 assert_memory_equal(found[0], found[1], sizeof found[0]);
             }

@@ -12,10 +12,12 @@
 /* -- Any thread; each writes its own record only -- */
 
 /* Fill the record and return `status`, so that `return DTI_FAIL(...)` is one line. errno is kept as it is. */
-#define DTI_FAIL(status, ...) (dti_fail((status), 0, __VA_ARGS__), dti_same(status))
+#define DTI_FAIL(status, ...) (dti_fail((status), 0, __VA_ARGS__), dti_status_same(status))
 /* The same when a system call failed: keeps its errno and adds its text to the message. */
-#define DTI_FAIL_ERRNO(status, error_number, ...) (dti_fail((status), (error_number), __VA_ARGS__), dti_same(status))
-static inline ditto_status dti_same(ditto_status status) /* so that a reader, and an analyser, sees what is returned */
+#define DTI_FAIL_ERRNO(status, error_number, ...) \
+    (dti_fail((status), (error_number), __VA_ARGS__), dti_status_same(status))
+static inline ditto_status dti_status_same(
+    ditto_status status) /* so that a reader, and an analyser, sees what is returned */
 {
     return status;
 }

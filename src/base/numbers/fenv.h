@@ -9,11 +9,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#if !defined(__x86_64__)
+#include <fenv.h>
+#endif
+
+/* The floating-point environment of a thread. */
+struct dti_fenv {
+#if defined(__x86_64__)
+    uint32_t mxcsr;
+#else
+    fenv_t environment;
+#endif
+};
+
 #if defined(__x86_64__)
 
-struct dti_fenv {
-    uint32_t mxcsr; /* of the caller */
-};
 #define DTI_MXCSR_DEFAULT 0x1f80u
 #define DTI_MXCSR_FLAGS   0x003fu /* exceptions that have happened: not a mode, left to the caller */
 
@@ -48,11 +58,6 @@ static inline void dti_fenv_leave(struct dti_fenv saved)
 }
 
 #else
-#include <fenv.h>
-
-struct dti_fenv {
-    fenv_t environment;
-};
 
 static inline struct dti_fenv dti_fenv_here(void)
 {

@@ -19,12 +19,12 @@
 #include "base/base.h"
 
 /* The state is one of these, and EXPIRED may be added to CLAIMED and STOPPED. */
-enum { DTI_GOING = 0, DTI_CLAIMED = 1, DTI_STOPPED = 2, DTI_EXPIRED = 4 };
+enum { DTI_STOP_RUNNING = 0, DTI_STOP_CLAIMED = 1, DTI_STOP_STOPPED = 2, DTI_STOP_EXPIRED = 4 };
 
 struct dti_stop {
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t state; /* read in every slow look of every wait, written once a run */
-    uint64_t run;                                  /* the number of the run that the error ended; plain (I2) */
-    ditto_error error;                             /* plain (I2) */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t state; /* read in every slow look of every wait, written once a run */
+    uint64_t run;                                        /* the number of the run that the error ended; plain (I2) */
+    ditto_error error;                                   /* plain (I2) */
 };
 
 /* -- Any thread -- */
@@ -38,12 +38,12 @@ bool dti_stop_now(struct dti_stop *stop, const ditto_error *error, uint64_t run)
 bool dti_stop_expire(struct dti_stop *stop, const ditto_error *error, uint64_t run);
 static inline bool dti_stopped(const struct dti_stop *stop)
 {
-    return (atomic_load_explicit(&stop->state, memory_order_acquire) & DTI_STOPPED) != 0; /* X1 */
+    return (atomic_load_explicit(&stop->state, memory_order_acquire) & DTI_STOP_STOPPED) != 0; /* X1 */
 }
 static inline bool dti_stop_is_expired(const struct dti_stop *stop)
 {
     /* relaxed: nothing is read through it */
-    return (atomic_load_explicit(&stop->state, memory_order_relaxed) & DTI_EXPIRED) != 0;
+    return (atomic_load_explicit(&stop->state, memory_order_relaxed) & DTI_STOP_EXPIRED) != 0;
 }
 
 /* -- The poster of run `run`, when all its replicas have returned from it -- */

@@ -9,7 +9,7 @@ enum { AWAKE = 0, SLEEPING = 1 };
 bool dti_waitroom_init(struct dti_waitroom *room, uint32_t seats)
 {
     dti_fence_init();
-    room->seat = aligned_alloc(DTI_LINE_PAIR, seats * sizeof *room->seat);
+    room->seat = aligned_alloc(DTI_CACHE_LINE_PAIR, seats * sizeof *room->seat);
     if (room->seat == NULL)
         return false;
     for (uint32_t i = 0; i < seats; i++) {

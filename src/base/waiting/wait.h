@@ -21,12 +21,12 @@
 #define DTI_EVERYONE UINT32_MAX /* awaiting, or signalled by, anyone */
 
 struct dti_seat {
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t state; /* the futex word */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t state; /* the futex word */
     _Atomic uint32_t awaits;
 };
 
 struct dti_waitroom {
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t parked;
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t parked;
     uint32_t seats; /* constant */
     struct dti_seat *seat;
 };

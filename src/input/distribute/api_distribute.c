@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-static ditto_status create(struct dti_team *team, const struct dti_plan *plan, ditto_dataset **datasets,
+static ditto_status create(struct dti_team *team, const struct dti_input_plan *plan, ditto_dataset **datasets,
                            ditto_iterator **out)
 {
     ditto_status status = dti_iterator_create(team, datasets, plan, out);
@@ -19,7 +19,7 @@ ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dat
                                     const ditto_input_options *options, ditto_iterator **out)
 {
     ditto_input_options known;
-    struct dti_plan plan;
+    struct dti_input_plan plan;
     ditto_dataset **datasets = NULL;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
@@ -28,7 +28,7 @@ ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dat
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_input_options"));
     struct dti_team *team = dti_team_of(strategy);
     DTI_TRY(dti_context_check_cross(team));
-    DTI_TRY(dti_plan_distribute(team, dataset, &known, &plan, &datasets));
+    DTI_TRY(dti_input_plan_distribute(team, dataset, &known, &plan, &datasets));
     return create(team, &plan, datasets, out);
 }
 
@@ -36,7 +36,7 @@ ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditt
                                                   const ditto_input_options *options, ditto_iterator **out)
 {
     ditto_input_options known;
-    struct dti_plan plan;
+    struct dti_input_plan plan;
     ditto_dataset **datasets = NULL;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
@@ -46,7 +46,7 @@ ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditt
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_input_options"));
     struct dti_team *team = dti_team_of(strategy);
     DTI_TRY(dti_context_check_cross(team));
-    DTI_TRY(dti_plan_from_function(team, function, user, &known, &plan, &datasets));
+    DTI_TRY(dti_input_plan_from_function(team, function, user, &known, &plan, &datasets));
     return create(team, &plan, datasets, out);
 }
 

@@ -19,7 +19,7 @@ ditto_status dti_iterator_claim(ditto_iterator *it, enum dti_use use)
 /* -- nothing will come -- */
 
 /* The crew's next ticket can't be given out, because a replica that has returned from its function does not empty its ring. */
-static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p, const struct dti_crew_of_node *crew,
+static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p, const struct dti_producer_group *crew,
                   uint32_t *left)
 {
     uint32_t blocked =
@@ -112,8 +112,8 @@ static bool batch_ready(void *argument)
 {
     const struct batch_wait *w = argument;
     uint32_t left;
-    return dti_order_turn(w->iterator, w->replica) != DTI_TURN_WAITS || dti_stopped(&w->iterator->team->stop) ||
-           starved(w->iterator, w->replica, &left);
+    return dti_order_next_delivery(w->iterator, w->replica) != DTI_NEXT_DELIVERY_NONE ||
+           dti_stopped(&w->iterator->team->stop) || starved(w->iterator, w->replica, &left);
 }
 
 static void count(_Atomic uint64_t *total, uint64_t more)
@@ -142,18 +142,19 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
         dti_replica_stop_late(self, &deadline);
         return DITTO_ERR_TIMED_OUT;
     }
-    if (dti_order_turn(it, self->id) != DTI_TURN_WAITS)
+    if (dti_order_next_delivery(it, self->id) != DTI_NEXT_DELIVERY_NONE)
         return DITTO_OK;
     if (dti_stopped(&self->team->stop))
         return dti_team_stop_status(self->team);
     /* A batch may have come after that look, and before nothing could come any more: looks once more. */
-    return starved(it, self->id, &left) && dti_order_turn(it, self->id) == DTI_TURN_WAITS ? fail_starved(self, left)
-                                                                                          : DITTO_OK;
+    return starved(it, self->id, &left) && dti_order_next_delivery(it, self->id) == DTI_NEXT_DELIVERY_NONE
+               ? fail_starved(self, left)
+               : DITTO_OK;
 }
 
 /* -- taking -- */
 
-static uint64_t describe_batch(const struct ditto_iterator *it, const struct dti_slot *slot, ditto_batch *out)
+static uint64_t describe_batch(const struct ditto_iterator *it, const struct dti_batch_slot *slot, ditto_batch *out)
 {
     const ditto_dataset *dataset = dti_iterator_dataset(it);
     uint64_t bytes = 0;
@@ -161,7 +162,7 @@ static uint64_t describe_batch(const struct ditto_iterator *it, const struct dti
     out->step = slot->step;
     out->components = dataset->components;
     for (uint32_t k = 0; k < out->components; k++) {
-        const struct dti_component_spec *spec = &dataset->component[k];
+        const struct dti_row_component_spec *spec = &dataset->component[k];
         ditto_tensor *t = &out->component[k];
         *t = (ditto_tensor){ .data = slot->payload != NULL ? slot->payload + it->offset[k] : NULL,
                              .dtype = spec->dtype,
@@ -175,7 +176,7 @@ static uint64_t describe_batch(const struct ditto_iterator *it, const struct dti
 
 void dti_iterator_describe_empty(const ditto_iterator *it, ditto_batch *out)
 {
-    struct dti_slot none = { .rows = 0 };
+    struct dti_batch_slot none = { .rows = 0 };
     describe_batch(it, &none, out);
 }
 
@@ -209,7 +210,7 @@ static ditto_status end_with_error(struct dti_replica *self, struct ditto_iterat
 static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, ditto_batch *out, uint64_t *bytes)
 {
     struct dti_consumer *c = &it->consumer[self->id];
-    enum dti_turn turn;
+    enum dti_next_delivery turn;
     bool waited = false;
     if (c->last != DITTO_OK)
         return end_of(self, it, c->last);
@@ -217,11 +218,11 @@ static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, dit
         dti_waitroom_signal(&it->room, self->id);
     if (dti_team_forked(self->team))
         return dti_fail_forked();
-    for (; (turn = dti_order_turn(it, self->id)) == DTI_TURN_WAITS; waited = true)
+    for (; (turn = dti_order_next_delivery(it, self->id)) == DTI_NEXT_DELIVERY_NONE; waited = true)
         DTI_TRY(wait_for_batch(self, it));
-    if (turn == DTI_TURN_ERROR)
+    if (turn == DTI_NEXT_DELIVERY_ERROR)
         return end_with_error(self, it);
-    const struct dti_slot *slot = dti_ring_peek(&c->ring);
+    const struct dti_batch_slot *slot = dti_ring_peek(&c->ring);
     c->last = slot->status;
     if (slot->status != DITTO_OK && (slot->status == DITTO_END_OF_INPUT || slot->rows == 0))
         return end_of(self, it, slot->status);
@@ -248,20 +249,20 @@ ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *it, dit
 
 /* -- outside of runs -- */
 
-struct taking {
+struct outside_take {
     ditto_iterator *iterator;
     ditto_batch *out;
 };
 static ditto_status take_one(struct dti_replica *r, void *argument)
 {
-    const struct taking *t = argument;
+    const struct outside_take *t = argument;
     return dti_iterator_next(r, t->iterator, t->out);
 }
 
 ditto_status dti_iterator_next_outside(ditto_iterator *it, ditto_batch *out)
 {
     struct dti_team *team = it->team;
-    struct taking taking = { it, out };
+    struct outside_take taking = { it, out };
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
     ditto_status status = dti_team_run(team, take_one, &taking, DITTO_FOREVER);

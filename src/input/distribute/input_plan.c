@@ -30,12 +30,12 @@ static ditto_status check_ranges(const ditto_input_options *o)
 
 /* What holds for both ways of making an iterator. */
 static ditto_status begin(const struct dti_team *team, const ditto_input_options *o, uint32_t pipelines,
-                          struct dti_plan *plan)
+                          struct dti_input_plan *plan)
 {
     if (pipelines > team->n || team->n % pipelines != 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "%u pipelines for %u replicas: each serves equally many", pipelines,
                         team->n);
-    *plan = (struct dti_plan){
+    *plan = (struct dti_input_plan){
         .pass = o->pass,
         .max_bytes = o->max_bytes != 0 ? o->max_bytes : UINT64_MAX,
         .pipelines = pipelines,
@@ -50,7 +50,7 @@ static ditto_status begin(const struct dti_team *team, const ditto_input_options
 }
 
 /* What the datasets say beside the options. */
-static void finish(const ditto_dataset *dataset, const ditto_input_options *o, struct dti_plan *plan)
+static void finish(const ditto_dataset *dataset, const ditto_input_options *o, struct dti_input_plan *plan)
 {
     uint64_t buffer = o->buffer != 0 ? o->buffer : dataset->prefetch != 0 ? dataset->prefetch : DEFAULT_BUFFER;
     plan->slots = (uint32_t)(buffer == DITTO_NO_PREFETCH ? 1 : buffer + 1); /* and the one in use */
@@ -79,7 +79,8 @@ static ditto_status check_batch(const ditto_dataset *dataset, const ditto_input_
     return DITTO_OK;
 }
 
-static ditto_status choose_sharing(const ditto_dataset *dataset, const ditto_input_options *o, struct dti_plan *plan)
+static ditto_status choose_sharing(const ditto_dataset *dataset, const ditto_input_options *o,
+                                   struct dti_input_plan *plan)
 {
     bool by_file = o->shard == DITTO_SHARD_FILE, automatic = o->shard <= DITTO_SHARD_AUTO;
     if (by_file && dataset->files == 0)
@@ -89,14 +90,15 @@ static ditto_status choose_sharing(const ditto_dataset *dataset, const ditto_inp
                         "shard is FILE, but rows are counted across files (take, skip, shard, zip, DROP_REMAINDER), "
                         "or do not all come from files: use DATA");
     by_file |= automatic && dataset->by_file && dataset->files >= plan->pipelines;
-    plan->sharing = plan->pipelines == 1 || o->shard == DITTO_SHARD_OFF ? DTI_SHARE_NOTHING
-                    : by_file                                           ? DTI_SHARE_FILES
-                                                                        : DTI_SHARE_ROWS;
+    plan->sharing = plan->pipelines == 1 || o->shard == DITTO_SHARD_OFF ? DTI_SHARING_NONE
+                    : by_file                                           ? DTI_SHARING_FILES
+                                                                        : DTI_SHARING_ROWS;
     return DITTO_OK;
 }
 
-ditto_status dti_plan_distribute(const struct dti_team *team, ditto_dataset *dataset, const ditto_input_options *o,
-                                 struct dti_plan *plan, ditto_dataset ***datasets)
+ditto_status dti_input_plan_distribute(const struct dti_team *team, ditto_dataset *dataset,
+                                       const ditto_input_options *o, struct dti_input_plan *plan,
+                                       ditto_dataset ***datasets)
 {
     DTI_TRY(check_ranges(o));
     DTI_TRY(check_batch(dataset, o));
@@ -159,8 +161,9 @@ static DTI_GUARDED ditto_status make_one(ditto_dataset_fn function, void *user, 
     return dti_fail_user(status, serial, "ditto_strategy_iterate_from_function", NULL, NULL);
 }
 
-ditto_status dti_plan_from_function(const struct dti_team *team, ditto_dataset_fn function, void *user,
-                                    const ditto_input_options *o, struct dti_plan *plan, ditto_dataset ***datasets)
+ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dataset_fn function, void *user,
+                                          const ditto_input_options *o, struct dti_input_plan *plan,
+                                          ditto_dataset ***datasets)
 {
     DTI_TRY(check_ranges(o));
     DTI_TRY(check_no_rebatching(o));

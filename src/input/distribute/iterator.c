@@ -39,11 +39,12 @@ static ditto_status place_ring(struct dti_replica *r, void *argument)
     size_t bytes = 0;
     dti_ring_bytes(it->plan.slots, it->payload_bytes, &bytes); /* lay_out has checked it */
     if (it->plan.host_memory) {
-        c->memory = aligned_alloc(DTI_LINE_PAIR, (bytes + DTI_LINE_PAIR - 1) / DTI_LINE_PAIR * DTI_LINE_PAIR);
+        c->memory = aligned_alloc(DTI_CACHE_LINE_PAIR,
+                                  (bytes + DTI_CACHE_LINE_PAIR - 1) / DTI_CACHE_LINE_PAIR * DTI_CACHE_LINE_PAIR);
         if (c->memory == NULL)
             return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a queue of %zu bytes", bytes);
     } else
-        DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE_PAIR, &c->memory));
+        DTI_TRY(dti_replica_alloc(r, bytes, DTI_CACHE_LINE_PAIR, &c->memory));
     dti_ring_init(&c->ring, it->plan.slots, it->payload_bytes, c->memory);
     return DITTO_OK;
 }
@@ -71,15 +72,15 @@ static void free_rings(struct ditto_iterator *it)
 
 /* -- pipelines -- */
 
-static enum dti_arrangement arrangement_of(const struct dti_plan *plan)
+static enum dti_arrangement arrangement_of(const struct dti_input_plan *plan)
 {
     if (plan->each)
         return DTI_CUT_EACH;
-    return plan->pipelines == 1 || plan->sharing == DTI_SHARE_ROWS ? DTI_CUT_SHARED : DTI_CUT_OWN;
+    return plan->pipelines == 1 || plan->sharing == DTI_SHARING_ROWS ? DTI_CUT_SHARED : DTI_CUT_OWN;
 }
 
 /* N divides G. */
-static bool all_have_equally_many(const struct dti_plan *plan)
+static bool all_have_equally_many(const struct dti_input_plan *plan)
 {
     return plan->global % (plan->pipelines * plan->replicas_each) == 0;
 }
@@ -87,14 +88,14 @@ static bool all_have_equally_many(const struct dti_plan *plan)
 /* All pipelines come to the end of their input in the same step, so what it lacks there is lacking at the end
  * of all input. Where they read different rows, or cut the same rows into steps of different sizes, a short
  * step is that of one pipeline alone. */
-static bool end_together(const struct dti_plan *plan)
+static bool end_together(const struct dti_input_plan *plan)
 {
-    if (plan->pipelines == 1 || plan->sharing == DTI_SHARE_ROWS)
+    if (plan->pipelines == 1 || plan->sharing == DTI_SHARING_ROWS)
         return true;
-    return !plan->each && plan->sharing == DTI_SHARE_NOTHING && all_have_equally_many(plan);
+    return !plan->each && plan->sharing == DTI_SHARING_NONE && all_have_equally_many(plan);
 }
 
-static enum dti_short_step short_steps_of(const struct dti_plan *plan, const ditto_dataset *dataset)
+static enum dti_short_step short_steps_of(const struct dti_input_plan *plan, const ditto_dataset *dataset)
 {
     if (plan->is_static)
         return DTI_SHORT_NEVER;
@@ -110,7 +111,7 @@ static ditto_status make_pipelines(struct ditto_iterator *it)
         p->sequencer.o = (struct dti_sequencer_options){
             .pass = { .number = it->plan.pass,
                       .closing = &it->closing,
-                      .shards = it->plan.sharing == DTI_SHARE_FILES ? it->plan.pipelines : 0,
+                      .shards = it->plan.sharing == DTI_SHARING_FILES ? it->plan.pipelines : 0,
                       .shard = w },
             .cut = { .global = it->plan.each ? p->dataset->batch_rows : it->plan.global,
                      .pipelines = it->plan.pipelines,
@@ -249,12 +250,14 @@ static void *zeroed(size_t count, size_t bytes)
 {
     size_t all;
     void *memory = dti_multiply(count, bytes, &all)
-                       ? aligned_alloc(DTI_LINE_PAIR, (all + DTI_LINE_PAIR - 1) / DTI_LINE_PAIR * DTI_LINE_PAIR)
+                       ? aligned_alloc(DTI_CACHE_LINE_PAIR,
+                                       (all + DTI_CACHE_LINE_PAIR - 1) / DTI_CACHE_LINE_PAIR * DTI_CACHE_LINE_PAIR)
                        : NULL;
     return memory != NULL ? memset(memory, 0, all) : NULL;
 }
 
-static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **dataset, const struct dti_plan *plan)
+static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **dataset,
+                                       const struct dti_input_plan *plan)
 {
     struct ditto_iterator *it = zeroed(1, sizeof *it);
     if (it == NULL)
@@ -266,7 +269,7 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
     it->begin_ns = dti_now_ns();
     it->board = (struct dti_board){ .pipelines = plan->pipelines,
                                     .all_or_none = plan->is_static,
-                                    .end_at_error = plan->is_static || plan->sharing == DTI_SHARE_ROWS,
+                                    .end_at_error = plan->is_static || plan->sharing == DTI_SHARING_ROWS,
                                     .notice = zeroed(plan->pipelines, sizeof *it->board.notice) };
     for (uint32_t w = 0; it->board.notice != NULL && w < plan->pipelines; w++)
         atomic_init(&it->board.notice[w].failed, DTI_NO_POINT);
@@ -314,7 +317,7 @@ static ditto_status start(struct ditto_iterator *it)
     return status;
 }
 
-ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset, const struct dti_plan *plan,
+ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset, const struct dti_input_plan *plan,
                                  ditto_iterator **out)
 {
     struct ditto_iterator *it = allocate(team, dataset, plan);
@@ -372,7 +375,7 @@ void dti_iterator_spec(const ditto_iterator *it, uint32_t *components, ditto_ten
     }
     *components = d->components;
     for (uint32_t k = 0; k < d->components; k++) {
-        const struct dti_component_spec *spec = &d->component[k];
+        const struct dti_row_component_spec *spec = &d->component[k];
         out[k] = (ditto_tensor){ .dtype = spec->dtype, .rank = spec->rank + 1 };
         out[k].shape[0] = equal ? (size_t)rows : DITTO_ANY_SIZE;
         memcpy(&out[k].shape[1], spec->shape, spec->rank * sizeof spec->shape[0]);

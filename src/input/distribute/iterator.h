@@ -9,7 +9,7 @@
 struct dti_producer {
     struct ditto_iterator *iterator;
     struct dti_pipeline *pipeline;
-    struct dti_crew_of_node *crew;
+    struct dti_producer_group *crew;
     pthread_t thread;
     uint32_t index;  /* among all of the iterator: its seat */
     uint32_t number; /* among all of the team: for traces */
@@ -17,7 +17,7 @@ struct dti_producer {
     uint32_t naps; /* waits in a row that were long */
     struct dti_mask affinity;
     bool has_affinity;
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t waiting_ns, filling_ns; /* written by itself */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t waiting_ns, filling_ns; /* written by itself */
 };
 
 /* One order of rows, and the replicas that share it: first_replica .. first_replica + R - 1. */
@@ -26,15 +26,15 @@ struct dti_pipeline {
     uint32_t first_replica;
     struct dti_sequencer sequencer;
     struct dti_order order;
-    alignas(DTI_LINE_PAIR) struct dti_crew_of_node *crew; /* [crews] */
+    alignas(DTI_CACHE_LINE_PAIR) struct dti_producer_group *crew; /* [crews] */
     uint32_t crews;
 };
 
 struct dti_consumer {
-    alignas(DTI_LINE_PAIR) struct dti_ring ring;
+    alignas(DTI_CACHE_LINE_PAIR) struct dti_ring ring;
     void *memory; /* of the ring */
     struct dti_pipeline *pipeline;
-    struct dti_crew_of_node *crew;
+    struct dti_producer_group *crew;
     ditto_status last; /* behind the batch that was taken last; OK: more may come */
     /* The pipeline whose error `last` is, if it is one. */
     struct dti_pipeline *failed;
@@ -51,13 +51,13 @@ struct dti_consumer {
 
 /* How several pipelines share one dataset. The numbers stand in saved states. */
 enum dti_sharing {
-    DTI_SHARE_NOTHING = 0, /* every pipeline reads all of its dataset; also where there is one pipeline */
-    DTI_SHARE_FILES = 1,   /* every pipeline reads files of its own */
-    DTI_SHARE_ROWS = 2,    /* all choose the same rows, and each delivers those of its replicas */
+    DTI_SHARING_NONE = 0,  /* every pipeline reads all of its dataset; also where there is one pipeline */
+    DTI_SHARING_FILES = 1, /* every pipeline reads files of its own */
+    DTI_SHARING_ROWS = 2,  /* all choose the same rows, and each delivers those of its replicas */
 };
 
 /* What an iterator is made for: the caller's options, with nothing left open. */
-struct dti_plan {
+struct dti_input_plan {
     uint64_t global, pass, max_bytes;
     uint32_t pipelines, replicas_each, slots, producers; /* of each pipeline */
     enum dti_sharing sharing;
@@ -70,7 +70,7 @@ struct dti_plan {
 struct ditto_iterator {
     struct dti_dependent dependent; /* first */
     struct dti_team *team;          /* NULL: the strategy is destroyed */
-    struct dti_plan plan;
+    struct dti_input_plan plan;
     struct dti_pipeline *pipeline; /* [plan.pipelines] */
     struct dti_board board;
     struct dti_waitroom room; /* seats: producers; they await replicas' ids, or DTI_AWAITS_BOARD */
@@ -108,11 +108,12 @@ ditto_status dti_state_read(struct ditto_iterator *iterator, struct dti_pipeline
 /* From a caller's options to what an iterator is made for. */
 
 /* One dataset for all pipelines: makes the plan, and a dataset [plan->pipelines] for each, whose references are the caller's. */
-ditto_status dti_plan_distribute(const struct dti_team *team, ditto_dataset *dataset,
-                                 const ditto_input_options *options, struct dti_plan *plan, ditto_dataset ***datasets);
+ditto_status dti_input_plan_distribute(const struct dti_team *team, ditto_dataset *dataset,
+                                       const ditto_input_options *options, struct dti_input_plan *plan,
+                                       ditto_dataset ***datasets);
 /* The same, of datasets that a function makes. */
-ditto_status dti_plan_from_function(const struct dti_team *team, ditto_dataset_fn function, void *user,
-                                    const ditto_input_options *options, struct dti_plan *plan,
-                                    ditto_dataset ***datasets);
+ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dataset_fn function, void *user,
+                                          const ditto_input_options *options, struct dti_input_plan *plan,
+                                          ditto_dataset ***datasets);
 
 #endif

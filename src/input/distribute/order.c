@@ -66,7 +66,7 @@ static void end_rest(struct dti_pipeline *p)
             uint64_t ticket = *finished_of(p, r, i) - 1;
             if (*finished_of(p, r, i) == 0)
                 continue;
-            struct dti_slot *slot = dti_ring_slot(p->sequencer.o.ring[r], ticket);
+            struct dti_batch_slot *slot = dti_ring_slot(p->sequencer.o.ring[r], ticket);
             slot->rows = 0;
             slot->status = p->order.end;
             publish(p, r, ticket);
@@ -160,19 +160,19 @@ static uint64_t first_error(const struct ditto_iterator *it, struct dti_pipeline
 }
 
 /* Whether a replica waits for other pipelines before it takes what is in its next slot. */
-static bool depends_on_others(const struct ditto_iterator *it, const struct dti_slot *slot)
+static bool depends_on_others(const struct ditto_iterator *it, const struct dti_batch_slot *slot)
 {
     if (it->plan.pipelines == 1)
         return false;
     return it->board.end_at_error || (slot != NULL && slot->by_others && slot->status >= 0);
 }
 
-enum dti_turn dti_order_turn(struct ditto_iterator *it, uint32_t replica)
+enum dti_next_delivery dti_order_next_delivery(struct ditto_iterator *it, uint32_t replica)
 {
     struct dti_consumer *c = &it->consumer[replica];
     const struct dti_sequencer *s = &c->pipeline->sequencer;
-    const struct dti_slot *slot = dti_ring_peek(&c->ring);
-    enum dti_turn own = slot != NULL ? DTI_TURN_BATCH : DTI_TURN_WAITS;
+    const struct dti_batch_slot *slot = dti_ring_peek(&c->ring);
+    enum dti_next_delivery own = slot != NULL ? DTI_NEXT_DELIVERY_BATCH : DTI_NEXT_DELIVERY_NONE;
     if (!depends_on_others(it, slot))
         return own;
     /* All pipelines end in one step. The end comes behind all steps before, and behind an error of any
@@ -190,9 +190,9 @@ enum dti_turn dti_order_turn(struct ditto_iterator *it, uint32_t replica)
     c->safe = reached < behind ? reached : behind;
     c->limit = place < behind ? place : behind;
     if (c->limit > reached)
-        return DTI_TURN_WAITS;
+        return DTI_NEXT_DELIVERY_NONE;
     if (!fails)
         return own;
     c->failed = failed;
-    return DTI_TURN_ERROR;
+    return DTI_NEXT_DELIVERY_ERROR;
 }

@@ -33,17 +33,17 @@ struct ditto_iterator;
 /* Of one pipeline. */
 struct dti_order {
     /* Constant, on lines that nobody writes: consumers look at them while they wait. */
-    alignas(DTI_LINE_PAIR) bool needed; /* else producers hand over at once what they have finished */
+    alignas(DTI_CACHE_LINE_PAIR) bool needed; /* else producers hand over at once what they have finished */
     /* [replicas * slots], of a slot of each ring: ticket + 1 if it is finished and not handed over, else 0. Under the lock. */
     uint64_t *finished;
 
     /* Under the lock. */
-    alignas(DTI_LINE_PAIR) pthread_mutex_t lock;
+    alignas(DTI_CACHE_LINE_PAIR) pthread_mutex_t lock;
     ditto_status end; /* what was handed over last: if it is not DITTO_OK, everything behind it is this */
 
     /* step * replicas + replica, of the pipeline's own replicas, of the batch that is handed over next;
      * DTI_ORDER_ENDED behind the end. Written under the lock; consumers of all pipelines read it. */
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t next;
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t next;
 };
 #define DTI_ORDER_ENDED UINT64_MAX
 
@@ -62,12 +62,12 @@ bool dti_order_awaits(const struct dti_pipeline *pipeline, uint32_t *replica, ui
 uint64_t dti_order_reached(const struct dti_pipeline *pipeline);
 
 /* -- A replica's own thread -- */
-enum dti_turn {
-    DTI_TURN_WAITS,
-    DTI_TURN_BATCH, /* what is in the replica's next slot: a batch, the end, or its own pipeline's error */
-    DTI_TURN_ERROR, /* the error of the consumer's `failed`, which comes before it in the order of all batches */
+enum dti_next_delivery {
+    DTI_NEXT_DELIVERY_NONE,
+    DTI_NEXT_DELIVERY_BATCH, /* what is in the replica's next slot: a batch, the end, or its own pipeline's error */
+    DTI_NEXT_DELIVERY_ERROR, /* the error of the consumer's `failed`, which comes before it in the order of all batches */
 };
 /* What comes next to it. */
-enum dti_turn dti_order_turn(struct ditto_iterator *iterator, uint32_t replica);
+enum dti_next_delivery dti_order_next_delivery(struct ditto_iterator *iterator, uint32_t replica);
 
 #endif

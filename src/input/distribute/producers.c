@@ -63,7 +63,7 @@ static ditto_status make_crews(struct ditto_iterator *it, struct dti_pipeline *p
     uint32_t n = it->plan.replicas_each, nodes = 0;
     uint32_t *node = malloc(n * sizeof *node), *list = malloc(n * sizeof *list);
     size_t bytes = (most < n ? most : n) * sizeof *p->crew;
-    struct dti_crew_of_node *crew = aligned_alloc(DTI_LINE_PAIR, bytes);
+    struct dti_producer_group *crew = aligned_alloc(DTI_CACHE_LINE_PAIR, bytes);
     if (node == NULL || list == NULL || crew == NULL) {
         free(node);
         free(list);
@@ -133,7 +133,7 @@ void dti_producers_free(struct ditto_iterator *it)
 struct ticket_wait {
     struct dti_producer *producer;
     const struct dti_ticket *ticket;
-    enum dti_take why;
+    enum dti_ticket_result why;
 };
 static bool may_go_on(void *argument)
 {
@@ -141,7 +141,7 @@ static bool may_go_on(void *argument)
     const struct ditto_iterator *it = w->producer->iterator;
     if (atomic_load_explicit(&it->closing, memory_order_acquire) != 0) /* pairs with dti_producers_stop */
         return true;
-    if (w->why == DTI_UNKNOWN)
+    if (w->why == DTI_TICKET_UNKNOWN)
         return dti_board_knows(&it->board, (uint32_t)(w->producer->pipeline - it->pipeline), w->ticket->step);
     return dti_ring_reached(it->ring[w->producer->pipeline->first_replica + w->ticket->replica], w->ticket->number);
 }
@@ -153,16 +153,16 @@ static void add_time(_Atomic uint64_t *total, uint64_t since)
                           memory_order_relaxed);
 }
 
-static void wait_for_turn(struct dti_producer *p, const struct dti_ticket *ticket, enum dti_take why)
+static void wait_for_turn(struct dti_producer *p, const struct dti_ticket *ticket, enum dti_ticket_result why)
 {
     /* Waits in a row that were long: then it sleeps at once, and only every so often sees whether they have become short. */
     struct dti_patience patience = { .yield_ns = p->naps % DTI_NAPS == 0 ? YIELD_NS : 0 };
     struct ditto_iterator *it = p->iterator;
     struct ticket_wait w = { p, ticket, why };
-    uint32_t awaited = why == DTI_UNKNOWN ? DTI_AWAITS_BOARD(it) : p->pipeline->first_replica + ticket->replica;
+    uint32_t awaited = why == DTI_TICKET_UNKNOWN ? DTI_AWAITS_BOARD(it) : p->pipeline->first_replica + ticket->replica;
     uint64_t begin = dti_now_ns();
     dti_waitroom_signal(&it->team->room, DTI_AWAITS_INPUT(it->team)); /* consumers look whether that replica has left */
-    if (why == DTI_UNKNOWN)
+    if (why == DTI_TICKET_UNKNOWN)
         dti_waitroom_signal(&it->room, DTI_AWAITS_BOARD(it)); /* its own step may have been cut before */
     dti_wait(&it->room, p->index, awaited, &patience, &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, may_go_on,
              &w);
@@ -180,7 +180,7 @@ static uint64_t fill_up_to_error(struct dti_producer *p, const struct dti_ticket
         void *to[DITTO_MAX_COMPONENTS];
         for (uint32_t k = 0; k < dataset->components; k++)
             to[k] = (char *)destination[k] + i * dataset->component[k].bytes;
-        if (dti_fill(dataset, &p->reader, dti_rows_from(ticket->rows, i), 1, to) != DITTO_OK)
+        if (dti_dataset_fill(dataset, &p->reader, dti_rows_from(ticket->rows, i), 1, to) != DITTO_OK)
             return i;
     }
     return ticket->count; /* a function that fails only sometimes */
@@ -189,7 +189,7 @@ static uint64_t fill_up_to_error(struct dti_producer *p, const struct dti_ticket
 static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
 {
     struct ditto_iterator *it = p->iterator;
-    struct dti_slot *slot = dti_ring_slot(it->ring[p->pipeline->first_replica + ticket->replica], ticket->number);
+    struct dti_batch_slot *slot = dti_ring_slot(it->ring[p->pipeline->first_replica + ticket->replica], ticket->number);
     void *destination[DITTO_MAX_COMPONENTS];
     uint64_t begin = dti_now_ns();
     slot->rows = ticket->count;
@@ -201,7 +201,7 @@ static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
     for (uint32_t k = 0; k < p->pipeline->dataset->components; k++)
         destination[k] = slot->payload + it->offset[k];
     if (ticket->count > 0 &&
-        dti_fill(p->pipeline->dataset, &p->reader, ticket->rows, ticket->count, destination) != DITTO_OK) {
+        dti_dataset_fill(p->pipeline->dataset, &p->reader, ticket->rows, ticket->count, destination) != DITTO_OK) {
         slot->rows = fill_up_to_error(p, ticket, destination);
         if (slot->rows < ticket->count) {
             slot->status = dti_sequencer_fail(&p->pipeline->sequencer, ticket);
@@ -224,7 +224,7 @@ static void *producer_main(void *argument)
     struct ditto_iterator *it = p->iterator;
     struct dti_ticket ticket;
     struct dti_frame frame;
-    enum dti_take taken;
+    enum dti_ticket_result taken;
     char name[16];
     snprintf(name, sizeof name, "ditto-in%u", p->index);
     dti_thread_settle(name);
@@ -232,8 +232,8 @@ static void *producer_main(void *argument)
         dti_affinity_restore(&p->affinity);
     struct dti_fenv saved = dti_frame_enter_input(&frame, it->team);
     while (atomic_load_explicit(&it->closing, memory_order_acquire) == 0 && /* pairs with dti_producers_stop */
-           (taken = dti_sequencer_take(&p->pipeline->sequencer, p->crew, &ticket)) != DTI_FINISHED) {
-        if (taken == DTI_TAKEN)
+           (taken = dti_sequencer_take(&p->pipeline->sequencer, p->crew, &ticket)) != DTI_TICKET_FINISHED) {
+        if (taken == DTI_TICKET_TAKEN)
             produce(p, &ticket);
         else
             wait_for_turn(p, &ticket, taken);

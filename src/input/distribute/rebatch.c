@@ -89,11 +89,14 @@ bool dti_cut_exists(const struct dti_cut *cut, uint64_t want, uint64_t got, bool
     return got > 0;
 }
 
-enum dti_outcome dti_cut_outcome(bool all_or_none, uint32_t pipelines, uint32_t with, uint32_t without, bool own)
+enum dti_step_existence dti_cut_existence(bool all_or_none, uint32_t pipelines, uint32_t with, uint32_t without,
+                                          bool own)
 {
     if (all_or_none)
-        return with + without < pipelines ? DTI_STEP_UNKNOWN : without > 0 ? DTI_STEP_NONE : DTI_STEP_ROWS;
+        return with + without < pipelines ? DTI_STEP_EXISTENCE_UNKNOWN
+               : without > 0              ? DTI_STEP_EXISTS_NOT
+                                          : DTI_STEP_EXISTS_WITH_ROWS;
     if (own)
-        return DTI_STEP_ROWS;
-    return with > 0 ? DTI_STEP_EMPTY : without == pipelines ? DTI_STEP_NONE : DTI_STEP_UNKNOWN;
+        return DTI_STEP_EXISTS_WITH_ROWS;
+    return with > 0 ? DTI_STEP_EXISTS_EMPTY : without == pipelines ? DTI_STEP_EXISTS_NOT : DTI_STEP_EXISTENCE_UNKNOWN;
 }

@@ -69,17 +69,18 @@ uint64_t dti_cut_before(const struct dti_cut *cut, uint64_t step, uint64_t rows,
 bool dti_cut_exists(const struct dti_cut *cut, uint64_t want, uint64_t got, bool failed, bool more);
 
 /* What a pipeline's replicas get in a step, by what is known of all pipelines. */
-enum dti_outcome {
-    DTI_STEP_UNKNOWN, /* some pipelines have to come to this step first */
-    DTI_STEP_ROWS,    /* the step exists, and the pipeline has cut it */
-    DTI_STEP_EMPTY,   /* the step exists because others have rows for it: batches of 0 rows */
-    DTI_STEP_NONE,    /* the step does not exist: the end */
+enum dti_step_existence {
+    DTI_STEP_EXISTENCE_UNKNOWN, /* some pipelines have to come to this step first */
+    DTI_STEP_EXISTS_WITH_ROWS,  /* the step exists, and the pipeline has cut it */
+    DTI_STEP_EXISTS_EMPTY,      /* the step exists because others have rows for it: batches of 0 rows */
+    DTI_STEP_EXISTS_NOT,        /* the step does not exist: the end */
 };
 
 /* Of `pipelines` pipelines, `with` have cut the step and `without` have ended before it.
  *   own          this pipeline has cut it
  *   all_or_none  a step exists if all pipelines have cut it (DTI_SHORT_NEVER), else if any has. Whether it
  *                exists is said when all have come to it: one of them may come to an error there */
-enum dti_outcome dti_cut_outcome(bool all_or_none, uint32_t pipelines, uint32_t with, uint32_t without, bool own);
+enum dti_step_existence dti_cut_existence(bool all_or_none, uint32_t pipelines, uint32_t with, uint32_t without,
+                                          bool own);
 
 #endif

@@ -62,7 +62,7 @@ static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_p
         rows += s->step[t % (s->o.slots + 1)].count;
     dti_bytes_put_u64(to, rows);
     for (uint64_t t = first; t < s->cut; t++) {
-        const struct dti_step *step = &s->step[t % (s->o.slots + 1)];
+        const struct dti_input_step *step = &s->step[t % (s->o.slots + 1)];
         for (uint64_t i = 0; i < step->count; i++)
             DTI_TRY(dti_row_save(d, dti_rows_from(step->rows, i).word, to));
     }
@@ -108,17 +108,17 @@ static ditto_status refuse(const char *what, uint64_t saved, uint64_t now)
                     what, (unsigned long long)now);
 }
 
-/* In states of libraries that had no DTI_SHARE_ROWS, the pipelines of DITTO_SHARD_DATA share nothing: each
+/* In states of libraries that had no DTI_SHARING_ROWS, the pipelines of DITTO_SHARD_DATA share nothing: each
  * read a dataset of its own, of every W-th row. Such a state is not of the rows that the pipelines deliver
  * now. */
 static ditto_status refuse_sharing(enum dti_sharing saved, enum dti_sharing now)
 {
     static const char *const words[] = {
-        [DTI_SHARE_NOTHING] = "each read all rows of a dataset",
-        [DTI_SHARE_FILES] = "share out files",
-        [DTI_SHARE_ROWS] = "share out the rows of each global batch",
+        [DTI_SHARING_NONE] = "each read all rows of a dataset",
+        [DTI_SHARING_FILES] = "share out files",
+        [DTI_SHARING_ROWS] = "share out the rows of each global batch",
     };
-    bool old = saved == DTI_SHARE_NOTHING && now == DTI_SHARE_ROWS;
+    bool old = saved == DTI_SHARING_NONE && now == DTI_SHARING_ROWS;
     return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved where pipelines %s%s, but here they %s", words[saved],
                     old ? " (or every W-th row, as DATA did in an earlier version)" : "", words[now]);
 }
@@ -141,7 +141,7 @@ ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *
     uint64_t pipelines = dti_bytes_get_u64(from), global = dti_bytes_get_u64(from);
     it->plan.state_replicas = (uint32_t)dti_bytes_get_below(from, UINT32_MAX);
     uint64_t pass = dti_bytes_get_u64(from);
-    enum dti_sharing sharing = (enum dti_sharing)dti_bytes_get_below(from, DTI_SHARE_ROWS);
+    enum dti_sharing sharing = (enum dti_sharing)dti_bytes_get_below(from, DTI_SHARING_ROWS);
     DTI_TRY(dti_bytes_reader_status(from));
     if (pipelines != it->plan.pipelines)
         return refuse("pipelines", pipelines, it->plan.pipelines);

@@ -37,7 +37,7 @@ ditto_status dti_sequencer_init(struct dti_sequencer *s, const struct dti_sequen
     return dti_cursor_open(options->dataset, &s->o.pass, &s->cursor);
 }
 
-static struct dti_step *step_at(struct dti_sequencer *s, uint64_t step)
+static struct dti_input_step *step_at(struct dti_sequencer *s, uint64_t step)
 {
     return &s->step[step % (s->o.slots + 1)];
 }
@@ -90,7 +90,7 @@ static size_t ask(struct dti_sequencer *s, struct dti_rows rows, size_t want)
     return got;
 }
 
-static void choose(struct dti_sequencer *s, struct dti_step *step, uint64_t want)
+static void choose(struct dti_sequencer *s, struct dti_input_step *step, uint64_t want)
 {
     for (step->count = 0; step->count < want && s->before_given < s->before_count; step->count++)
         memcpy(dti_rows_from(step->rows, step->count).word, dti_rows_from(s->before, s->before_given++).word,
@@ -123,7 +123,7 @@ static void publish(struct dti_sequencer *s)
 /* The rows of step s->cut, if there are any. */
 static void cut_step(struct dti_sequencer *s)
 {
-    struct dti_step *step = step_at(s, s->cut);
+    struct dti_input_step *step = step_at(s, s->cut);
     uint64_t want = dti_cut_step(&s->o.cut, s->cut), begin = dti_now_ns();
     if (s->cut - s->kept == (uint64_t)s->o.slots + 1) {
         dti_rows_drop(s->o.dataset, step->rows, step->count); /* all replicas have taken it */
@@ -144,7 +144,7 @@ static void cut_step(struct dti_sequencer *s)
 
 /* -- tickets -- */
 
-static enum dti_outcome outcome_of(const struct dti_board *board, uint32_t pipeline, uint64_t step)
+static enum dti_step_existence outcome_of(const struct dti_board *board, uint32_t pipeline, uint64_t step)
 {
     uint32_t with = 0, without = 0;
     bool own = false;
@@ -156,15 +156,15 @@ static enum dti_outcome outcome_of(const struct dti_board *board, uint32_t pipel
         without += !has && ended;
         own |= has && w == pipeline;
     }
-    return dti_cut_outcome(board->all_or_none, board->pipelines, with, without, own);
+    return dti_cut_existence(board->all_or_none, board->pipelines, with, without, own);
 }
 
 bool dti_board_knows(const struct dti_board *board, uint32_t pipeline, uint64_t step)
 {
-    return outcome_of(board, pipeline, step) != DTI_STEP_UNKNOWN;
+    return outcome_of(board, pipeline, step) != DTI_STEP_EXISTENCE_UNKNOWN;
 }
 
-static void pass_turn(struct dti_crew_of_node *crew)
+static void pass_turn(struct dti_producer_group *crew)
 {
     if (++crew->next == crew->replicas) {
         crew->next = 0;
@@ -173,7 +173,7 @@ static void pass_turn(struct dti_crew_of_node *crew)
 }
 
 /* The ticket that the crew gives out next; false: none will follow. */
-static bool find_next(const struct dti_sequencer *s, struct dti_crew_of_node *crew, struct dti_ticket *ticket)
+static bool find_next(const struct dti_sequencer *s, struct dti_producer_group *crew, struct dti_ticket *ticket)
 {
     for (uint32_t ended = 0; ended < crew->replicas; pass_turn(crew)) {
         uint32_t r = crew->replica[crew->next];
@@ -202,31 +202,32 @@ static bool has_room(const struct dti_sequencer *s, uint32_t *late, uint64_t *nu
     return true;
 }
 
-static enum dti_take block(struct dti_crew_of_node *crew, struct dti_ticket *ticket, uint32_t on, uint64_t number)
+static enum dti_ticket_result block(struct dti_producer_group *crew, struct dti_ticket *ticket, uint32_t on,
+                                    uint64_t number)
 {
     if (on != DTI_BLOCKED_BY_BOARD)
         ticket->replica = on;
     ticket->number = number;
     atomic_store_explicit(&crew->blocked_ticket, number, memory_order_relaxed);
     atomic_store_explicit(&crew->blocked_on, on, memory_order_release); /* pairs with starved() in consumer.c */
-    return on == DTI_BLOCKED_BY_BOARD ? DTI_UNKNOWN : DTI_BLOCKED;
+    return on == DTI_BLOCKED_BY_BOARD ? DTI_TICKET_UNKNOWN : DTI_TICKET_BLOCKED;
 }
 
 /* What a replica gets in a step that has rows. */
 static void set_rows(struct dti_sequencer *s, struct dti_ticket *ticket)
 {
-    const struct dti_step *step = step_at(s, ticket->step);
+    const struct dti_input_step *step = step_at(s, ticket->step);
     uint64_t before = dti_cut_before(&s->o.cut, ticket->step, step->count, ticket->replica);
     ticket->count = dti_cut_before(&s->o.cut, ticket->step, step->count, ticket->replica + 1) - before;
     ticket->rows = dti_rows_from(step->rows, before);
 }
 
-static enum dti_take take(struct dti_sequencer *s, struct dti_crew_of_node *crew, struct dti_ticket *ticket)
+static enum dti_ticket_result take(struct dti_sequencer *s, struct dti_producer_group *crew, struct dti_ticket *ticket)
 {
     uint32_t late;
     uint64_t number;
     if (!find_next(s, crew, ticket))
-        return DTI_FINISHED;
+        return DTI_TICKET_FINISHED;
     uint32_t r = ticket->replica;
     if (!dti_ring_is_free(s->o.ring[r], ticket->number))
         return block(crew, ticket, r, ticket->number);
@@ -235,28 +236,29 @@ static enum dti_take take(struct dti_sequencer *s, struct dti_crew_of_node *crew
             return block(crew, ticket, late, number);
         cut_step(s);
     }
-    enum dti_outcome outcome = outcome_of(s->o.board, s->o.cut.pipeline, ticket->step);
-    ticket->by_others = outcome != DTI_STEP_ROWS;
+    enum dti_step_existence outcome = outcome_of(s->o.board, s->o.cut.pipeline, ticket->step);
+    ticket->by_others = outcome != DTI_STEP_EXISTS_WITH_ROWS;
     if (s->end < 0 && 2 * dti_sequencer_place(s, ticket->step, r) >= s->end_point)
         ticket->status = s->end;
-    else if (outcome == DTI_STEP_UNKNOWN)
+    else if (outcome == DTI_STEP_EXISTENCE_UNKNOWN)
         return block(crew, ticket, DTI_BLOCKED_BY_BOARD, ticket->step);
-    else if (outcome == DTI_STEP_NONE)
+    else if (outcome == DTI_STEP_EXISTS_NOT)
         ticket->status = DITTO_END_OF_INPUT;
-    else if (outcome == DTI_STEP_ROWS)
+    else if (outcome == DTI_STEP_EXISTS_WITH_ROWS)
         set_rows(s, ticket);
     s->ended[r] = ticket->status != DITTO_OK;
     atomic_store_explicit(&s->given[r], ticket->number + 1,
                           memory_order_release); /* pairs with starved() in consumer.c */
     pass_turn(crew);
     atomic_store_explicit(&crew->blocked_on, DTI_NOT_BLOCKED, memory_order_release); /* the same */
-    return DTI_TAKEN;
+    return DTI_TICKET_TAKEN;
 }
 
-enum dti_take dti_sequencer_take(struct dti_sequencer *s, struct dti_crew_of_node *crew, struct dti_ticket *ticket)
+enum dti_ticket_result dti_sequencer_take(struct dti_sequencer *s, struct dti_producer_group *crew,
+                                          struct dti_ticket *ticket)
 {
     pthread_mutex_lock(&s->lock);
-    enum dti_take taken = take(s, crew, ticket);
+    enum dti_ticket_result taken = take(s, crew, ticket);
     pthread_mutex_unlock(&s->lock);
     return taken;
 }

@@ -37,7 +37,7 @@
 /* What a pipeline tells the others. */
 struct dti_notice {
     /* The number of steps with rows that it has cut so far. */
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t steps;
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t steps;
 
     /* Whether it will cut no more. Written behind `steps` and `failed`. */
     _Atomic bool ended;
@@ -62,18 +62,19 @@ struct dti_board {
 #define DTI_BLOCKED_BY_BOARD (UINT32_MAX - 1)
 
 /* Replicas of one NUMA node, whose batches the same producers make, in the order of steps. */
-struct dti_crew_of_node {
+struct dti_producer_group {
     uint32_t *replica; /* [replicas], the pipeline's own numbers, ascending */
     uint32_t replicas;
     /* Under the sequencer's lock. */
     uint64_t step; /* of the ticket that comes next */
     uint32_t next; /* index of its replica */
     /* Why that ticket can't be given out; written under the lock, read by consumers. */
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t blocked_on; /* the pipeline's replica whose ring is full, or as above */
-    _Atomic uint64_t blocked_ticket;                    /* that must be reached there; published by blocked_on */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t
+        blocked_on;                  /* the pipeline's replica whose ring is full, or as above */
+    _Atomic uint64_t blocked_ticket; /* that must be reached there; published by blocked_on */
 };
 
-struct dti_step {
+struct dti_input_step {
     uint64_t count; /* rows; with DTI_CUT_SHARED of all pipelines together */
     struct dti_rows rows;
 };
@@ -91,10 +92,10 @@ struct dti_sequencer {
     pthread_mutex_t lock;           /* guards all below, but for what is constant */
     struct dti_sequencer_options o; /* constant */
     struct dti_cursor *cursor;
-    struct dti_step *step; /* [slots + 1], step t at t mod (slots + 1) */
-    uint64_t first;        /* step that this iterator began with */
-    uint64_t cut;          /* steps up to here have been cut */
-    uint64_t kept;         /* from here on they are still known */
+    struct dti_input_step *step; /* [slots + 1], step t at t mod (slots + 1) */
+    uint64_t first;              /* step that this iterator began with */
+    uint64_t cut;                /* steps up to here have been cut */
+    uint64_t kept;               /* from here on they are still known */
     size_t
         short_of; /* rows in the place of step `cut` that were too few to be one: nobody gets them, but a saved position has them */
     struct dti_rows
@@ -126,13 +127,14 @@ ditto_status dti_sequencer_init(struct dti_sequencer *s, const struct dti_sequen
 void dti_sequencer_free(struct dti_sequencer *s); /* zeroed is allowed */
 
 /* -- Any producer -- */
-enum dti_take {
-    DTI_TAKEN,
-    DTI_BLOCKED,  /* ticket->number must be reached in ticket->replica's ring */
-    DTI_UNKNOWN,  /* the other pipelines have to come to step ticket->step */
-    DTI_FINISHED, /* all queues of the crew have their end */
+enum dti_ticket_result {
+    DTI_TICKET_TAKEN,
+    DTI_TICKET_BLOCKED,  /* ticket->number must be reached in ticket->replica's ring */
+    DTI_TICKET_UNKNOWN,  /* the other pipelines have to come to step ticket->step */
+    DTI_TICKET_FINISHED, /* all queues of the crew have their end */
 };
-enum dti_take dti_sequencer_take(struct dti_sequencer *s, struct dti_crew_of_node *crew, struct dti_ticket *ticket);
+enum dti_ticket_result dti_sequencer_take(struct dti_sequencer *s, struct dti_producer_group *crew,
+                                          struct dti_ticket *ticket);
 /* Does a step exist? True when that is known. */
 bool dti_board_knows(const struct dti_board *board, uint32_t pipeline, uint64_t step);
 /* Reading failed for a ticket, with the calling thread's error record: the queue ends there, the others behind it. Returns the status

@@ -60,12 +60,12 @@ static inline uint32_t state_of(const ditto_queue *q)
 
 /* -- a producer -- */
 
-static inline void hand_over(ditto_queue *q, struct dti_entry *e, uint64_t ticket)
+static inline void hand_over(ditto_queue *q, struct dti_queue_slot *e, uint64_t ticket)
 {
     atomic_store_explicit(&e->filled, ticket + 1, memory_order_release); /* P0 */
     dti_waitroom_signal(&q->taker, DTI_EVERYONE);
 }
-void dti_queue_hand_over(ditto_queue *q, struct dti_entry *e, uint64_t ticket)
+void dti_queue_hand_over(ditto_queue *q, struct dti_queue_slot *e, uint64_t ticket)
 {
     hand_over(q, e, ticket);
 }
@@ -136,16 +136,16 @@ __attribute__((noinline)) static ditto_status wait_for_room(struct claiming *c, 
 }
 
 /* A ticket that came after closing: the consumer skips it. */
-__attribute__((noinline)) static ditto_status withdraw(struct claiming *c, struct dti_entry *e)
+__attribute__((noinline)) static ditto_status withdraw(struct claiming *c, struct dti_queue_slot *e)
 {
-    e->kind = DTI_ENTRY_WITHDRAWN;
+    e->kind = DTI_QUEUE_SLOT_WITHDRAWN;
     dti_queue_hand_over(c->queue, e, c->ticket); /* W0 */
     return refuse(c->queue);
 }
 
 /* The slot of a ticket of its own; NULL: *status says why not. */
-static inline __attribute__((always_inline)) struct dti_entry *claim(struct claiming *c, uint32_t producer,
-                                                                     uint32_t timeout_ms, ditto_status *status)
+static inline __attribute__((always_inline)) struct dti_queue_slot *claim(struct claiming *c, uint32_t producer,
+                                                                          uint32_t timeout_ms, ditto_status *status)
 {
     ditto_queue *q = c->queue;
     c->maker = &q->maker[producer];
@@ -157,7 +157,7 @@ static inline __attribute__((always_inline)) struct dti_entry *claim(struct clai
         *status = refuse(q);
         return NULL;
     }
-    struct dti_entry *e = dti_queue_entry(q, c->ticket);
+    struct dti_queue_slot *e = dti_queue_slot_of(q, c->ticket);
     e->producer = producer;
     e->claimed_bytes = c->bytes;
     dti_fence_light();
@@ -167,12 +167,12 @@ static inline __attribute__((always_inline)) struct dti_entry *claim(struct clai
     return NULL;
 }
 
-static inline void publish(ditto_queue *q, struct dti_entry *e, uint64_t ticket, void *item, uint64_t bytes)
+static inline void publish(ditto_queue *q, struct dti_queue_slot *e, uint64_t ticket, void *item, uint64_t bytes)
 {
     struct dti_maker *m = &q->maker[e->producer];
     e->item = item;
     e->bytes = bytes;
-    e->kind = DTI_ENTRY_ITEM;
+    e->kind = DTI_QUEUE_SLOT_ITEM;
     hand_over(q, e, ticket);
     dti_queue_count(&m->puts, 1);
     dti_queue_count(&m->bytes, bytes);
@@ -182,7 +182,7 @@ ditto_status dti_queue_put(ditto_queue *q, uint32_t producer, void *item, uint64
 {
     struct claiming c = { .queue = q, .bytes = bytes };
     ditto_status status;
-    struct dti_entry *e = claim(&c, producer, timeout_ms, &status);
+    struct dti_queue_slot *e = claim(&c, producer, timeout_ms, &status);
     if (__builtin_expect(e == NULL, 0))
         return status;
     if (q->payload != NULL) {
@@ -200,7 +200,7 @@ ditto_status dti_queue_claim(ditto_queue *q, uint32_t producer, uint64_t bytes, 
 {
     struct claiming c = { .queue = q, .bytes = bytes };
     ditto_status status;
-    struct dti_entry *e = claim(&c, producer, timeout_ms, &status);
+    struct dti_queue_slot *e = claim(&c, producer, timeout_ms, &status);
     if (__builtin_expect(e == NULL, 0))
         return status;
     e->ticket = c.ticket;
@@ -212,9 +212,9 @@ ditto_status dti_queue_claim(ditto_queue *q, uint32_t producer, uint64_t bytes, 
     return DITTO_OK;
 }
 
-struct dti_entry *dti_queue_held(const ditto_queue *q, uint32_t producer, uint64_t ticket)
+struct dti_queue_slot *dti_queue_claimed_slot(const ditto_queue *q, uint32_t producer, uint64_t ticket)
 {
-    struct dti_entry *e = dti_queue_entry(q, ticket);
+    struct dti_queue_slot *e = dti_queue_slot_of(q, ticket);
     /* relaxed: if it says this producer, this thread or the one before it wrote it, and the slot is its own */
     bool held = atomic_load_explicit(&e->holder, memory_order_relaxed) == producer + 1 && e->ticket == ticket;
     return held ? e : NULL;
@@ -222,7 +222,7 @@ struct dti_entry *dti_queue_held(const ditto_queue *q, uint32_t producer, uint64
 
 ditto_status dti_queue_publish(ditto_queue *q, uint32_t producer, uint64_t ticket, void *item, uint64_t bytes)
 {
-    struct dti_entry *e = dti_queue_held(q, producer, ticket);
+    struct dti_queue_slot *e = dti_queue_claimed_slot(q, producer, ticket);
     if (e == NULL)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "producer %u does not hold ticket %llu", producer,
                         (unsigned long long)ticket);
@@ -230,14 +230,14 @@ ditto_status dti_queue_publish(ditto_queue *q, uint32_t producer, uint64_t ticke
         return DTI_FAIL(DITTO_ERR_RANGE, "producer %u publishes %llu bytes with ticket %llu, and claimed %llu",
                         producer, (unsigned long long)bytes, (unsigned long long)ticket,
                         (unsigned long long)e->claimed_bytes);
-    atomic_store_explicit(&e->holder, 0, memory_order_relaxed); /* as in dti_queue_held */
+    atomic_store_explicit(&e->holder, 0, memory_order_relaxed); /* as in dti_queue_claimed_slot */
     publish(q, e, ticket, q->payload != NULL ? dti_queue_payload(q, ticket) : item, bytes);
     return DITTO_OK;
 }
 
 /* -- the consumer -- */
 
-static inline bool is_filled(const struct dti_entry *e, uint64_t ticket)
+static inline bool is_filled(const struct dti_queue_slot *e, uint64_t ticket)
 {
     return atomic_load_explicit(&e->filled, memory_order_acquire) == ticket + 1; /* P1 */
 }
@@ -268,14 +268,14 @@ enum sight { SEES_NOTHING, SEES_ENTRY, SEES_END };
 static inline enum sight look(ditto_queue *q)
 {
     for (;;) {
-        struct dti_entry *e = dti_queue_entry(q, q->next);
+        struct dti_queue_slot *e = dti_queue_slot_of(q, q->next);
         if (!is_filled(e, q->next)) {
             if (!q->ended && !has_ended(q))
                 return SEES_NOTHING;
             q->ended = true; /* not written while it waits: producers read this line */
             return SEES_END;
         }
-        if (__builtin_expect(e->kind != DTI_ENTRY_WITHDRAWN, 1))
+        if (__builtin_expect(e->kind != DTI_QUEUE_SLOT_WITHDRAWN, 1))
             return SEES_ENTRY;
         q->next++;
         give_back(q, e->claimed_bytes);
@@ -311,7 +311,7 @@ ditto_status dti_queue_get(ditto_queue *q, ditto_queue_item *out, uint32_t timeo
 {
     /* relaxed: the consumer's own */
     if (q->payload != NULL && q->next != atomic_load_explicit(&q->head, memory_order_relaxed))
-        give_back(q, dti_queue_entry(q, q->next - 1)->claimed_bytes);
+        give_back(q, dti_queue_slot_of(q, q->next - 1)->claimed_bytes);
     enum sight seen = look(q);
     if (seen == SEES_NOTHING) {
         if (timeout_ms == 0)
@@ -321,8 +321,8 @@ ditto_status dti_queue_get(ditto_queue *q, ditto_queue_item *out, uint32_t timeo
     if (__builtin_expect(seen != SEES_ENTRY, 0))
         return seen == SEES_END ? DITTO_END_OF_INPUT : DITTO_ERR_TIMED_OUT;
     uint64_t ticket = q->next;
-    struct dti_entry *e = dti_queue_entry(q, ticket);
-    if (__builtin_expect(e->kind == DTI_ENTRY_FAILED, 0)) /* stays: the next call finds it again */
+    struct dti_queue_slot *e = dti_queue_slot_of(q, ticket);
+    if (__builtin_expect(e->kind == DTI_QUEUE_SLOT_FAILED, 0)) /* stays: the next call finds it again */
         return dti_queue_failure(q);
     *out = (ditto_queue_item){ .item = e->item, .bytes = e->bytes, .ticket = ticket, .producer = e->producer };
     q->next = ticket + 1;

@@ -40,15 +40,15 @@
 
 #include <pthread.h>
 
-enum dti_entry_kind { DTI_ENTRY_ITEM, DTI_ENTRY_FAILED, DTI_ENTRY_WITHDRAWN };
+enum dti_queue_slot_kind { DTI_QUEUE_SLOT_ITEM, DTI_QUEUE_SLOT_FAILED, DTI_QUEUE_SLOT_WITHDRAWN };
 
 /* A slot: what moves between two cores for one item is this line alone. */
-struct dti_entry {
-    alignas(DTI_LINE) _Atomic uint64_t filled; /* ticket + 1 of what is in it */
+struct dti_queue_slot {
+    alignas(DTI_CACHE_LINE) _Atomic uint64_t filled; /* ticket + 1 of what is in it */
     void *item;
     uint64_t bytes;
     uint32_t producer;
-    enum dti_entry_kind kind;
+    enum dti_queue_slot_kind kind;
     uint64_t claimed_bytes; /* of max_bytes */
     uint64_t ticket;        /* of claim; believed by who is the holder */
     _Atomic uint32_t
@@ -57,8 +57,9 @@ struct dti_entry {
 
 /* One producer's own line. */
 struct dti_maker {
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t puts, bytes, waits, wait_ns; /* written by it alone, read for statistics */
-    uint64_t seen_head;                                                  /* its own */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t puts, bytes, waits,
+        wait_ns;        /* written by it alone, read for statistics */
+    uint64_t seen_head; /* its own */
     struct dti_patience patience;
 };
 
@@ -66,7 +67,7 @@ enum { DTI_QUEUE_CLOSING = 1, DTI_QUEUE_CLOSED = 2, DTI_QUEUE_FAILED = 4 };
 
 struct ditto_queue {
     /* Constant, but for `state`, which changes when it ends. */
-    struct dti_entry *entry;
+    struct dti_queue_slot *entry;
     char *payload; /* NULL: items are pointers */
     uint64_t mask; /* slots - 1 */
     uint64_t max_bytes, payload_bytes, payload_stride;
@@ -78,10 +79,10 @@ struct ditto_queue {
     size_t mapped_bytes; /* at `entry` */
     struct dti_waitroom makers, taker;
     /* The producers'. */
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t tail;
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t tail;
     _Atomic uint64_t reserved;
     /* The consumer's own; atomic for those who read statistics. */
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t head;
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t head;
     uint64_t next; /* ticket that it takes next: head, or head + 1 while it has a payload in hand */
     _Atomic uint64_t returned;
     _Atomic uint64_t gets, got_bytes, waits, wait_ns;
@@ -89,7 +90,7 @@ struct ditto_queue {
     /* The consumer has seen the end. No item can follow it, so the consumer does not ask for it again. */
     bool ended;
     /* The first failure. */
-    alignas(DTI_LINE_PAIR) pthread_mutex_t lock;
+    alignas(DTI_CACHE_LINE_PAIR) pthread_mutex_t lock;
     ditto_status status; /* DITTO_OK: none */
     uint32_t failed_producer;
     uint64_t failed_ticket;
@@ -115,7 +116,7 @@ void dti_queue_abandon(ditto_queue *queue, uint32_t producer);
 
 /* -- What the queue's files share -- */
 
-static inline struct dti_entry *dti_queue_entry(const ditto_queue *queue, uint64_t ticket)
+static inline struct dti_queue_slot *dti_queue_slot_of(const ditto_queue *queue, uint64_t ticket)
 {
     return &queue->entry[ticket & queue->mask];
 }
@@ -124,9 +125,9 @@ static inline void *dti_queue_payload(const ditto_queue *queue, uint64_t ticket)
     return queue->payload == NULL ? NULL : queue->payload + (ticket & queue->mask) * queue->payload_stride;
 }
 /* The slot of a ticket that this producer holds, or NULL. */
-struct dti_entry *dti_queue_held(const ditto_queue *queue, uint32_t producer, uint64_t ticket);
+struct dti_queue_slot *dti_queue_claimed_slot(const ditto_queue *queue, uint32_t producer, uint64_t ticket);
 /* P0 and its signal; the slot is written. */
-void dti_queue_hand_over(ditto_queue *queue, struct dti_entry *entry, uint64_t ticket);
+void dti_queue_hand_over(ditto_queue *queue, struct dti_queue_slot *entry, uint64_t ticket);
 /* The recorded failure, as the calling thread's error. */
 ditto_status dti_queue_failure(ditto_queue *queue);
 

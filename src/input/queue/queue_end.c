@@ -37,7 +37,7 @@ static void record(ditto_queue *q, uint32_t producer, uint64_t ticket, ditto_sta
 ditto_status dti_queue_fail(ditto_queue *q, uint32_t producer, uint64_t ticket, ditto_status status,
                             const char *message)
 {
-    struct dti_entry *e = dti_queue_held(q, producer, ticket);
+    struct dti_queue_slot *e = dti_queue_claimed_slot(q, producer, ticket);
     if (e == NULL)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "producer %u does not hold ticket %llu", producer,
                         (unsigned long long)ticket);
@@ -45,8 +45,8 @@ ditto_status dti_queue_fail(ditto_queue *q, uint32_t producer, uint64_t ticket, 
     /* relaxed: who sees the bit takes the lock that record() has released. It may be seen late: then something is put that
      * nobody takes. */
     atomic_fetch_or_explicit(&q->state, DTI_QUEUE_FAILED, memory_order_relaxed);
-    atomic_store_explicit(&e->holder, 0, memory_order_relaxed); /* as in dti_queue_held */
-    e->kind = DTI_ENTRY_FAILED;
+    atomic_store_explicit(&e->holder, 0, memory_order_relaxed); /* as in dti_queue_claimed_slot */
+    e->kind = DTI_QUEUE_SLOT_FAILED;
     dti_queue_hand_over(q, e, ticket);
     dti_waitroom_signal(&q->makers, DTI_EVERYONE);
     return DITTO_OK;
@@ -55,7 +55,7 @@ ditto_status dti_queue_fail(ditto_queue *q, uint32_t producer, uint64_t ticket, 
 void dti_queue_abandon(ditto_queue *q, uint32_t producer)
 {
     for (uint64_t i = 0; i <= q->mask; i++)
-        /* relaxed: as in dti_queue_held */
+        /* relaxed: as in dti_queue_claimed_slot */
         if (atomic_load_explicit(&q->entry[i].holder, memory_order_relaxed) == producer + 1)
             (void)dti_queue_fail(q, producer, q->entry[i].ticket, DITTO_ERR_PEER_STOPPED,
                                  "it has gone without publishing what it had claimed");

@@ -28,11 +28,11 @@ static ditto_status lay_out(ditto_queue *q)
 {
     uint64_t slots = q->mask + 1, payload, stride;
     size_t total;
-    if (__builtin_add_overflow(q->payload_bytes, DTI_LINE_PAIR - 1, &stride))
+    if (__builtin_add_overflow(q->payload_bytes, DTI_CACHE_LINE_PAIR - 1, &stride))
         goto too_much;
-    stride = stride / DTI_LINE_PAIR * DTI_LINE_PAIR;
+    stride = stride / DTI_CACHE_LINE_PAIR * DTI_CACHE_LINE_PAIR;
     if (__builtin_mul_overflow(stride, slots, &payload) ||
-        __builtin_add_overflow(payload, slots * sizeof(struct dti_entry) + DTI_LINE_PAIR, &total))
+        __builtin_add_overflow(payload, slots * sizeof(struct dti_queue_slot) + DTI_CACHE_LINE_PAIR, &total))
         goto too_much;
     q->payload_stride = stride;
     q->mapped_bytes = total;
@@ -64,8 +64,9 @@ static ditto_status map(ditto_queue *q, const ditto_queue_options *o)
         prefer_node(memory, q->mapped_bytes, o->node);
     memset(memory, 0, q->mapped_bytes); /* now, not when somebody waits for it */
     q->entry = memory;
-    uint64_t slots = q->mask + 1, after = (slots * sizeof(struct dti_entry) + DTI_LINE_PAIR - 1) / DTI_LINE_PAIR;
-    q->payload = q->payload_bytes != 0 ? (char *)memory + after * DTI_LINE_PAIR : NULL;
+    uint64_t slots = q->mask + 1,
+             after = (slots * sizeof(struct dti_queue_slot) + DTI_CACHE_LINE_PAIR - 1) / DTI_CACHE_LINE_PAIR;
+    q->payload = q->payload_bytes != 0 ? (char *)memory + after * DTI_CACHE_LINE_PAIR : NULL;
     return DITTO_OK;
 }
 
@@ -93,7 +94,7 @@ static void release(ditto_queue *q)
 
 static ditto_queue *allocate(const ditto_queue_options *o)
 {
-    ditto_queue *q = aligned_alloc(DTI_LINE_PAIR, sizeof *q);
+    ditto_queue *q = aligned_alloc(DTI_CACHE_LINE_PAIR, sizeof *q);
     if (q == NULL)
         return NULL;
     memset(q, 0, sizeof *q);
@@ -105,7 +106,7 @@ static ditto_queue *allocate(const ditto_queue_options *o)
     q->drop = o->drop;
     q->drop_argument = o->drop_argument;
     q->patience = patience_of(o, q->producers);
-    q->maker = aligned_alloc(DTI_LINE_PAIR, q->producers * sizeof *q->maker);
+    q->maker = aligned_alloc(DTI_CACHE_LINE_PAIR, q->producers * sizeof *q->maker);
     if (q->maker == NULL || !dti_waitroom_init(&q->makers, q->producers) || !dti_waitroom_init(&q->taker, 1)) {
         release(q);
         return NULL;
@@ -140,8 +141,8 @@ static DTI_GUARDED void drop_all(ditto_queue *q)
     uint64_t tail = atomic_load_explicit(&q->tail, memory_order_acquire);
     DTI_GUARD("the drop function of a queue");
     for (uint64_t t = q->next; t != tail; t++) {
-        struct dti_entry *e = dti_queue_entry(q, t);
-        if (atomic_load_explicit(&e->filled, memory_order_acquire) == t + 1 && e->kind == DTI_ENTRY_ITEM)
+        struct dti_queue_slot *e = dti_queue_slot_of(q, t);
+        if (atomic_load_explicit(&e->filled, memory_order_acquire) == t + 1 && e->kind == DTI_QUEUE_SLOT_ITEM)
             q->drop(e->item, q->drop_argument);
     }
     DTI_GUARD_END();

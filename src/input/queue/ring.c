@@ -4,7 +4,7 @@
 bool dti_ring_bytes(uint32_t slots, size_t payload_bytes, size_t *bytes)
 {
     size_t each;
-    return !__builtin_add_overflow(payload_bytes, sizeof(struct dti_slot), &each) &&
+    return !__builtin_add_overflow(payload_bytes, sizeof(struct dti_batch_slot), &each) &&
            !__builtin_mul_overflow(each, (size_t)slots, bytes);
 }
 
@@ -15,12 +15,12 @@ void dti_ring_init(struct dti_ring *ring, uint32_t slots, size_t payload_bytes, 
     ring->slots = slots;
     ring->slot = memory;
     for (uint32_t i = 0; i < slots; i++) {
-        ring->slot[i] = (struct dti_slot){ .payload = (char *)(ring->slot + slots) + i * payload_bytes };
+        ring->slot[i] = (struct dti_batch_slot){ .payload = (char *)(ring->slot + slots) + i * payload_bytes };
         atomic_init(&ring->slot[i].turn, 2 * (uint64_t)i);
     }
 }
 
-struct dti_slot *dti_ring_slot(struct dti_ring *ring, uint64_t ticket)
+struct dti_batch_slot *dti_ring_slot(struct dti_ring *ring, uint64_t ticket)
 {
     return &ring->slot[ticket % ring->slots];
 }
@@ -46,9 +46,9 @@ void dti_ring_publish(struct dti_ring *ring, uint64_t ticket)
     atomic_store_explicit(&dti_ring_slot(ring, ticket)->turn, 2 * ticket + 1, memory_order_release); /* P0 */
 }
 
-struct dti_slot *dti_ring_peek(struct dti_ring *ring)
+struct dti_batch_slot *dti_ring_peek(struct dti_ring *ring)
 {
-    struct dti_slot *slot = dti_ring_slot(ring, ring->next);
+    struct dti_batch_slot *slot = dti_ring_slot(ring, ring->next);
     return atomic_load_explicit(&slot->turn, memory_order_acquire) == 2 * ring->next + 1 ? slot : NULL; /* P1 */
 }
 

@@ -16,8 +16,8 @@
 
 #include "base/base.h"
 
-struct dti_slot {
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t turn;
+struct dti_batch_slot {
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t turn;
     uint64_t rows, step;
     ditto_status status; /* not OK: nothing follows these rows */
     bool by_others;      /* as of its ticket: sequencer.h */
@@ -28,29 +28,29 @@ struct dti_slot {
 
 struct dti_ring {
     /* The consumer's own. */
-    alignas(DTI_LINE_PAIR) uint64_t next; /* ticket that it takes next */
-    bool holding;                         /* it has taken ticket next - 1 and not released it */
+    alignas(DTI_CACHE_LINE_PAIR) uint64_t next; /* ticket that it takes next */
+    bool holding;                               /* it has taken ticket next - 1 and not released it */
     /* Constant. */
-    alignas(DTI_LINE_PAIR) uint32_t slots;
-    struct dti_slot *slot;
+    alignas(DTI_CACHE_LINE_PAIR) uint32_t slots;
+    struct dti_batch_slot *slot;
 };
 
-/* Bytes of memory for a ring whose payloads have payload_bytes (a multiple of DTI_LINE); false: more than size_t counts. */
+/* Bytes of memory for a ring whose payloads have payload_bytes (a multiple of DTI_CACHE_LINE); false: more than size_t counts. */
 bool dti_ring_bytes(uint32_t slots, size_t payload_bytes, size_t *bytes);
-/* Lays the ring out in `memory`, aligned to DTI_LINE_PAIR. */
+/* Lays the ring out in `memory`, aligned to DTI_CACHE_LINE_PAIR. */
 void dti_ring_init(struct dti_ring *ring, uint32_t slots, size_t payload_bytes, void *memory);
 
 /* -- The producer that holds `ticket` -- */
 bool dti_ring_is_free(const struct dti_ring *ring, uint64_t ticket);
 /* It has been free: the one before it in the same slot was released. */
 bool dti_ring_reached(const struct dti_ring *ring, uint64_t ticket);
-struct dti_slot *dti_ring_slot(struct dti_ring *ring, uint64_t ticket); /* to be filled once it is free */
+struct dti_batch_slot *dti_ring_slot(struct dti_ring *ring, uint64_t ticket); /* to be filled once it is free */
 void dti_ring_publish(struct dti_ring *ring, uint64_t ticket);
 /* -- Any thread: of about now -- */
 bool dti_ring_is_filled(const struct dti_ring *ring, uint64_t ticket);
 /* -- The consumer -- */
-struct dti_slot *dti_ring_peek(struct dti_ring *ring); /* the next slot, NULL while it is not filled */
-void dti_ring_take(struct dti_ring *ring);             /* after a peek that was not NULL */
-bool dti_ring_release(struct dti_ring *ring);          /* what was taken last; false: nothing was */
+struct dti_batch_slot *dti_ring_peek(struct dti_ring *ring); /* the next slot, NULL while it is not filled */
+void dti_ring_take(struct dti_ring *ring);                   /* after a peek that was not NULL */
+bool dti_ring_release(struct dti_ring *ring);                /* what was taken last; false: nothing was */
 
 #endif

@@ -66,8 +66,8 @@ static DTI_GUARDED ditto_status generate(struct generator_cursor *c, uint64_t *r
     const ditto_generator *user = &c->generator->user;
     void *component[DITTO_MAX_COMPONENTS];
     ditto_tensor out[DITTO_MAX_COMPONENTS];
-    DTI_TRY(dti_held_row_new(dataset, c->rows, row));
-    dti_held_row_components(dataset, row, component);
+    DTI_TRY(dti_owned_row_new(dataset, c->rows, row));
+    dti_owned_row_components(dataset, row, component);
     dti_row_tensors(dataset, component, out);
     uint32_t serial = dti_error_serial;
     DTI_GUARD("a function of a generator (ditto_dataset_from_generator)");
@@ -76,7 +76,7 @@ static DTI_GUARDED ditto_status generate(struct generator_cursor *c, uint64_t *r
     if (status < 0 || status > DITTO_END_OF_INPUT)
         status = dti_fail_user(status, serial, "a generator (next)", dataset, row);
     if (status != DITTO_OK)
-        dti_held_row_drop(dataset, row);
+        dti_owned_row_drop(dataset, row);
     return status;
 }
 
@@ -163,7 +163,7 @@ static DTI_GUARDED ditto_status restore_generator(struct dti_cursor *cursor, str
 static void where_generator(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
 {
     (void)dataset;
-    dti_text_add(text, "row %llu of a generator", (unsigned long long)dti_held_row_of(row)->number);
+    dti_text_add(text, "row %llu of a generator", (unsigned long long)dti_owned_row_of(row)->number);
 }
 
 static const struct dti_dataset_kind generator_kind = {
@@ -173,11 +173,11 @@ static const struct dti_dataset_kind generator_kind = {
     .close = close_generator,
     .save = save_generator,
     .restore = restore_generator,
-    .fill = dti_held_row_fill,
+    .fill = dti_owned_row_fill,
     .where = where_generator,
-    .drop = dti_held_row_drop,
-    .save_row = dti_held_row_save,
-    .load_row = dti_held_row_load,
+    .drop = dti_owned_row_drop,
+    .save_row = dti_owned_row_save,
+    .load_row = dti_owned_row_load,
 };
 
 ditto_status dti_generator_create(const ditto_generator *user, const ditto_tensor *row, uint32_t components,

@@ -158,7 +158,7 @@ ditto_status dti_repeat_create(ditto_dataset *input, uint64_t count, ditto_datas
     return create(input, count, 0, UINT64_MAX, out);
 }
 
-ditto_status dti_window_create(ditto_dataset *input, uint64_t skip, uint64_t take, ditto_dataset **out)
+ditto_status dti_skip_take_create(ditto_dataset *input, uint64_t skip, uint64_t take, ditto_dataset **out)
 {
     return create(input, 1, skip, take, out);
 }

@@ -156,7 +156,8 @@ static ditto_status fill_join(const ditto_dataset *dataset, struct dti_reader *r
             run++;
         for (uint32_t k = 0; k < dataset->components; k++)
             to[k] = (char *)destination[k] + i * dataset->component[k].bytes;
-        DTI_TRY(dti_fill(dataset->input[*which], reader, dti_rows_words_from(dti_rows_from(rows, i), 1), run, to));
+        DTI_TRY(
+            dti_dataset_fill(dataset->input[*which], reader, dti_rows_words_from(dti_rows_from(rows, i), 1), run, to));
     }
     return DITTO_OK;
 }

@@ -108,7 +108,7 @@ static ditto_status fill_map(const ditto_dataset *dataset, struct dti_reader *re
         size_t number = count - done < chunk.most ? count - done : chunk.most;
         for (uint32_t k = 0; k < dataset->components; k++)
             out[k] = (char *)destination[k] + done * dataset->component[k].bytes;
-        status = dti_fill(dataset->input[0], reader, dti_rows_words_from(some, 1), number, chunk.component);
+        status = dti_dataset_fill(dataset->input[0], reader, dti_rows_words_from(some, 1), number, chunk.component);
         if (status == DITTO_OK)
             status = map_rows(map, reader, some, number, chunk.component, out);
     }

@@ -101,7 +101,7 @@ static ditto_status fill_zip(const ditto_dataset *dataset, struct dti_reader *re
     size_t word = 0;
     for (uint32_t i = 0, k = 0; i < dataset->inputs; i++) {
         const ditto_dataset *input = dataset->input[i];
-        DTI_TRY(dti_fill(input, reader, dti_rows_words_from(rows, word), count, destination + k));
+        DTI_TRY(dti_dataset_fill(input, reader, dti_rows_words_from(rows, word), count, destination + k));
         word += input->row_words;
         k += input->components;
     }

@@ -91,11 +91,11 @@ static void run_share(struct dti_device *d, const struct dti_loop *loop, uint32_
 {
     size_t first, last;
     if (!loop->dynamic) {
-        first = dti_range_part(&loop->range, d->index, devices);
-        last = dti_range_part(&loop->range, d->index + 1, devices);
+        first = dti_loop_range_part(&loop->range, d->index, devices);
+        last = dti_loop_range_part(&loop->range, d->index + 1, devices);
         struct call all = { .loop = loop,
-                            .begin = dti_range_start(&loop->range, first),
-                            .end = dti_range_start(&loop->range, last) };
+                            .begin = dti_loop_range_start(&loop->range, first),
+                            .end = dti_loop_range_start(&loop->range, last) };
         if (first < last)
             call_on(d, &all);
         return;
@@ -104,8 +104,8 @@ static void run_share(struct dti_device *d, const struct dti_loop *loop, uint32_
         /* relaxed: hands out numbers; what pieces read and write is ordered by L and E */
         first = atomic_fetch_add_explicit(&d->crew->next, 1, memory_order_relaxed);
         struct call piece = { .loop = loop,
-                              .begin = dti_range_start(&loop->range, first),
-                              .end = dti_range_start(&loop->range, first + 1) };
+                              .begin = dti_loop_range_start(&loop->range, first),
+                              .end = dti_loop_range_start(&loop->range, first + 1) };
         if (piece.begin >= piece.end || !call_on(d, &piece))
             return;
     }
@@ -164,19 +164,19 @@ static void *helper_main(void *argument)
 
 /* -- the leader -- */
 
-struct done_wait {
+struct loop_wait {
     const struct dti_device *device;
     uint32_t number;
 };
 static bool loop_is_done(void *argument)
 {
-    const struct done_wait *w = argument;
+    const struct loop_wait *w = argument;
     return atomic_load_explicit(&w->device->done, memory_order_acquire) == w->number; /* E1 */
 }
 /* finished has reached number, or passed it */
 static bool post_is_finished(void *argument)
 {
-    const struct done_wait *w = argument;
+    const struct loop_wait *w = argument;
     uint32_t finished = atomic_load_explicit(&w->device->finished, memory_order_acquire); /* F1 */
     return (int32_t)(finished - w->number) >= 0;
 }
@@ -190,7 +190,7 @@ static void await(struct dti_replica *r, uint32_t device, dti_condition *conditi
     struct dti_crew *crew = r->crew;
     if (dti_team_forked(r->team))
         return;
-    struct done_wait w = { &crew->device[device], number };
+    struct loop_wait w = { &crew->device[device], number };
     struct dti_deadline limit = dti_replica_deadline(r, DITTO_FOREVER), none = { .timeout_ms = DITTO_FOREVER };
     if (dti_wait(&crew->room, 0, device, &r->patience, &limit, condition, &w))
         return;
@@ -229,7 +229,7 @@ ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
 {
     struct dti_crew *crew = r->crew;
     DTI_TRY(check_alive(r));
-    if (crew->devices == 1 || dti_range_pieces(&loop->range) <= 1) { /* not worth a hand-over */
+    if (crew->devices == 1 || dti_loop_range_pieces(&loop->range) <= 1) { /* not worth a hand-over */
         DTI_TRY(dti_crew_join(r));
         atomic_store_explicit(&crew->next, 0, memory_order_relaxed);
         run_share(&crew->device[0], loop, 1);
@@ -257,7 +257,7 @@ static void put(struct dti_replica *r, uint32_t device, ditto_device_fn function
     struct dti_device *d = &r->crew->device[device];
     /* relaxed: only this thread writes it */
     uint32_t posted = atomic_load_explicit(&d->posted, memory_order_relaxed);
-    struct done_wait room = { d, posted + 1 - DTI_POSTS };
+    struct loop_wait room = { d, posted + 1 - DTI_POSTS };
     if (device == 0 && !post_is_finished(&room))
         drain(d);
     else if (device != 0)
@@ -375,8 +375,8 @@ ditto_status dti_crew_create(struct dti_replica *r, const ditto_placement *place
     uint32_t devices = r->team->options.helpers ? r->pus : 1;
     void *memory, *device;
     /* in the replica's arena, so on its node; gone with the arena */
-    DTI_TRY(dti_arena_alloc(r->arena, sizeof(struct dti_crew), DTI_LINE_PAIR, &memory));
-    DTI_TRY(dti_arena_alloc(r->arena, devices * sizeof(struct dti_device), DTI_LINE_PAIR, &device));
+    DTI_TRY(dti_arena_alloc(r->arena, sizeof(struct dti_crew), DTI_CACHE_LINE_PAIR, &memory));
+    DTI_TRY(dti_arena_alloc(r->arena, devices * sizeof(struct dti_device), DTI_CACHE_LINE_PAIR, &device));
     struct dti_crew *crew = memory;
     memset(crew, 0, sizeof *crew);
     memset(device, 0, devices * sizeof(struct dti_device));

@@ -37,12 +37,12 @@ struct dti_post {
 
 /* A device: its helper's words and the leader's, on lines of their own. Entry 0 is the leader's own ring. */
 struct dti_device {
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t done; /* number of the last loop that it finished */
-    _Atomic uint32_t finished;                    /* functions */
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t posted;
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t done; /* number of the last loop that it finished */
+    _Atomic uint32_t finished;                          /* functions */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t posted;
     struct dti_post ring[DTI_POSTS]; /* plain, published by posted */
     /* constant while the threads run */
-    alignas(DTI_LINE_PAIR) struct dti_crew *crew;
+    alignas(DTI_CACHE_LINE_PAIR) struct dti_crew *crew;
     uint32_t index;
     ditto_pu pu;
     struct dti_patience patience; /* the helper's own */
@@ -60,18 +60,18 @@ struct dti_loop {
 };
 
 struct dti_crew {
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t go; /* number of the loop posted last */
-    struct dti_loop loop;                       /* plain, published by go */
-    alignas(DTI_LINE_PAIR) _Atomic size_t next; /* piece of a dynamic loop */
-    struct dti_stop failed;                     /* the first error of a device, until the leader has told it */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t go; /* number of the loop posted last */
+    struct dti_loop loop;                             /* plain, published by go */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic size_t next; /* piece of a dynamic loop */
+    struct dti_stop failed;                           /* the first error of a device, until the leader has told it */
     /* constant while the threads run */
-    alignas(DTI_LINE_PAIR) struct dti_replica *replica;
+    alignas(DTI_CACHE_LINE_PAIR) struct dti_replica *replica;
     uint32_t devices;          /* the leader included */
     uint32_t started;          /* devices that have a thread, entry 0 counted */
     struct dti_device *device; /* [devices] */
     struct dti_waitroom room;  /* seats: devices */
     /* the leader's own */
-    alignas(DTI_LINE_PAIR) bool outstanding; /* the user has given functions since the last join */
+    alignas(DTI_CACHE_LINE_PAIR) bool outstanding; /* the user has given functions since the last join */
 };
 
 /* -- The leader, when its team is made -- */

@@ -26,8 +26,8 @@ static ditto_status copy_there(uint32_t device, void *argument)
 static ditto_status allocate_all(struct dti_replica *r, struct copy *copies, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        DTI_TRY(
-            dti_device_alloc(r, copies[i].to.device, ditto_tensor_bytes(&copies[i].to), DTI_LINE, &copies[i].to.data));
+        DTI_TRY(dti_device_alloc(r, copies[i].to.device, ditto_tensor_bytes(&copies[i].to), DTI_CACHE_LINE,
+                                 &copies[i].to.data));
     return DITTO_OK;
 }
 

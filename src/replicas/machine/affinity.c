@@ -52,7 +52,7 @@ ditto_status dti_pin_to(const struct dti_mask *pus)
     char list[256];
     struct dti_text text = { list, sizeof list, 0 };
     dti_mask_write(pus, &text);
-    dti_list_fit(&text);
+    dti_number_list_fit(&text);
     if (refused == EINVAL)
         return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
                               "could not bind the thread to PU %s: was it taken offline or out of the cpuset? "

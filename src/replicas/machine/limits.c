@@ -111,7 +111,7 @@ static void write_mask(const struct dti_mask *mask, char *buffer, size_t size)
     struct dti_text text = { buffer, size, 0 };
     buffer[0] = '\0';
     dti_mask_write(mask, &text);
-    dti_list_fit(&text);
+    dti_number_list_fit(&text);
 }
 
 void dti_limits_read(const char *root, const struct dti_mask *affinity, ditto_limits *out)

@@ -39,7 +39,7 @@ static bool parse_number(const char **at, const char *end, uint32_t *number)
     return *at > start && sum <= MOST_NUMBER;
 }
 
-bool dti_range_parse(const char **at, const char *end, uint32_t *first, uint32_t *last)
+bool dti_number_range_parse(const char **at, const char *end, uint32_t *first, uint32_t *last)
 {
     if (!parse_number(at, end, first))
         return false;
@@ -56,7 +56,7 @@ bool dti_mask_parse(const char *text, size_t length, struct dti_mask *mask)
     uint32_t first, last;
     dti_mask_clear(mask);
     for (;; at++) { /* over the comma */
-        if (!dti_range_parse(&at, end, &first, &last) || last >= DTI_MAX_PUS)
+        if (!dti_number_range_parse(&at, end, &first, &last) || last >= DTI_MAX_PUS)
             return false;
         for (; first <= last; first++)
             dti_mask_add(mask, first);
@@ -67,7 +67,7 @@ bool dti_mask_parse(const char *text, size_t length, struct dti_mask *mask)
     }
 }
 
-static void write_run(struct dti_list *list)
+static void write_run(struct dti_number_list *list)
 {
     if (list->first > list->last)
         return;
@@ -76,7 +76,7 @@ static void write_run(struct dti_list *list)
     list->started = true;
 }
 
-void dti_list_add(struct dti_list *list, uint32_t number)
+void dti_number_list_add(struct dti_number_list *list, uint32_t number)
 {
     if (list->first <= list->last && number == list->last + 1) {
         list->last = number;
@@ -86,14 +86,14 @@ void dti_list_add(struct dti_list *list, uint32_t number)
     list->first = list->last = number;
 }
 
-void dti_list_end(struct dti_list *list)
+void dti_number_list_end(struct dti_number_list *list)
 {
     write_run(list);
     list->first = 1;
     list->last = 0;
 }
 
-void dti_list_fit(struct dti_text *text)
+void dti_number_list_fit(struct dti_text *text)
 {
     static const char mark[] = ",...";
     if (text->length < text->size || text->size <= sizeof mark)
@@ -107,9 +107,9 @@ void dti_list_fit(struct dti_text *text)
 
 void dti_mask_write(const struct dti_mask *mask, struct dti_text *text)
 {
-    struct dti_list list = { .text = text, .first = 1 };
+    struct dti_number_list list = { .text = text, .first = 1 };
     for (uint32_t i = 0; i < DTI_MAX_PUS; i++)
         if (dti_mask_has(mask, i))
-            dti_list_add(&list, i);
-    dti_list_end(&list);
+            dti_number_list_add(&list, i);
+    dti_number_list_end(&list);
 }

@@ -21,18 +21,18 @@ uint32_t dti_mask_count(const struct dti_mask *mask);
 bool dti_mask_parse(const char *text, size_t length, struct dti_mask *mask);
 
 /* Reads one item, a number or a range, at *at and moves *at behind it; false: there is none. */
-bool dti_range_parse(const char **at, const char *end, uint32_t *first, uint32_t *last);
+bool dti_number_range_parse(const char **at, const char *end, uint32_t *first, uint32_t *last);
 /* Appends number `number` to a list under construction that ends with the run [*first, *last]: runs are written when they
- * end. Start with *first > *last; finish with dti_list_end. */
-struct dti_list {
+ * end. Start with *first > *last; finish with dti_number_list_end. */
+struct dti_number_list {
     struct dti_text *text;
     uint32_t first, last; /* the run that is not yet written; first > last: none */
     bool started;
 };
-void dti_list_add(struct dti_list *list, uint32_t number);
-void dti_list_end(struct dti_list *list);
+void dti_number_list_add(struct dti_number_list *list, uint32_t number);
+void dti_number_list_end(struct dti_number_list *list);
 /* Finishes a list in a buffer of its own that may be too small: then it ends in ",..." instead of in half a number. */
-void dti_list_fit(struct dti_text *text);
+void dti_number_list_fit(struct dti_text *text);
 /* The whole set as a list. */
 void dti_mask_write(const struct dti_mask *mask, struct dti_text *text);
 

@@ -36,7 +36,7 @@ const char *dti_je_malloc_conf = "tcache:false,narenas:1,background_thread:false
 
 #define TOUCH_STEP_BYTES ((size_t)2 << 20) /* most that first touch may waste beyond what is asked: a huge page */
 
-struct dti_range {
+struct dti_node_range {
     void *start;
     size_t bytes;
 };
@@ -51,7 +51,7 @@ struct dti_arena {
      * its own call, or that of another refusal of the same arena. */
     _Atomic int refused;
     pthread_mutex_t lock; /* of ranges: extents may be mapped by a remote free's bookkeeping too */
-    struct dti_range *ranges;
+    struct dti_node_range *ranges;
     size_t ranges_count, ranges_room;
 };
 
@@ -113,7 +113,7 @@ static bool remember(struct dti_arena *a, void *start, size_t bytes)
     pthread_mutex_lock(&a->lock);
     if (a->ranges_count == a->ranges_room) {
         size_t room = a->ranges_room != 0 ? 2 * a->ranges_room : 8;
-        struct dti_range *grown = realloc(a->ranges, room * sizeof *grown); /* the host's malloc: not this arena */
+        struct dti_node_range *grown = realloc(a->ranges, room * sizeof *grown); /* the host's malloc: not this arena */
         if (grown != NULL) {
             a->ranges = grown;
             a->ranges_room = room;
@@ -121,7 +121,7 @@ static bool remember(struct dti_arena *a, void *start, size_t bytes)
         done = grown != NULL;
     }
     if (done)
-        a->ranges[a->ranges_count++] = (struct dti_range){ start, bytes };
+        a->ranges[a->ranges_count++] = (struct dti_node_range){ start, bytes };
     pthread_mutex_unlock(&a->lock);
     return done;
 }
@@ -339,7 +339,8 @@ ditto_binding dti_arena_binding(const struct dti_arena *a)
     return (ditto_binding)atomic_load_explicit(&a->binding, memory_order_relaxed);
 }
 
-static void inspect_range(const struct dti_arena *a, const struct dti_range *range, struct dti_arena_report *report)
+static void inspect_range(const struct dti_arena *a, const struct dti_node_range *range,
+                          struct dti_arena_report *report)
 {
     enum { BATCH = 512 };
     size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = range->bytes / page;

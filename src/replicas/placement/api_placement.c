@@ -15,7 +15,7 @@ ditto_status ditto_placement_build(const ditto_topology *topology, const ditto_p
     return dti_placement_make(topology, &known, out);
 }
 
-static void free_grouping(struct dti_grouping *grouping)
+static void free_grouping(struct dti_replica_grouping *grouping)
 {
     free(grouping->first);
     free(grouping->member);
@@ -62,7 +62,8 @@ ditto_status ditto_placement_get(const ditto_placement *placement, uint32_t repl
     return DITTO_OK;
 }
 
-static void give_group(const struct dti_grouping *grouping, uint32_t group, const uint32_t **replicas, uint32_t *count)
+static void give_group(const struct dti_replica_grouping *grouping, uint32_t group, const uint32_t **replicas,
+                       uint32_t *count)
 {
     *replicas = grouping->member + grouping->first[group];
     *count = grouping->first[group + 1] - grouping->first[group];
@@ -75,7 +76,7 @@ ditto_status ditto_placement_lookup_replicas(const ditto_placement *placement, u
     DTI_TRY(dti_not_null(placement, "placement"));
     DTI_TRY(dti_not_null(replicas, "replicas"));
     DTI_TRY(dti_not_null(count, "count"));
-    const struct dti_grouping *home = &placement->home;
+    const struct dti_replica_grouping *home = &placement->home;
     for (uint32_t group = 0; group < home->groups; group++)
         if (dti_placement_leader(placement, home->member[home->first[group]])->is.numa_node == numa_node) {
             give_group(home, group, replicas, count);

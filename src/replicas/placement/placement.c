@@ -80,7 +80,7 @@ static uint32_t key_of(const ditto_placement *p, enum key key, uint32_t replica)
 }
 
 /* Groups by order of appearance. */
-static bool make_grouping(const ditto_placement *p, enum key key, struct dti_grouping *out)
+static bool make_grouping(const ditto_placement *p, enum key key, struct dti_replica_grouping *out)
 {
     out->first = calloc(p->replicas + 1u, sizeof *out->first);
     out->member = calloc(p->replicas + 1u, sizeof *out->member);
@@ -114,7 +114,7 @@ static void number_replicas(const ditto_topology *t, const struct dti_sites *sit
     for (uint32_t s = 0; s < sites->count; s++)
         for (uint32_t copy = 0; copy < taken[s]; copy++) {
             const struct dti_site *site = &sites->site[s];
-            p->blocks[p->replicas++] = (struct dti_block){ listed, site->count };
+            p->blocks[p->replicas++] = (struct dti_pu_block){ listed, site->count };
             for (uint32_t k = 0; k < site->count; k++) {
                 uint32_t pu = sites->pu[site->first + k];
                 p->list[listed++] = pu;

@@ -7,12 +7,12 @@
 #include "replicas/machine/topology.h"
 
 /* A replica has a range of the placement's list: its leader's PU first. */
-struct dti_block {
+struct dti_pu_block {
     uint32_t first, count;
 };
 
 /* Replicas sorted into groups: group g has member[first[g]] .. member[first[g + 1] - 1], ascending. */
-struct dti_grouping {
+struct dti_replica_grouping {
     uint32_t groups;
     uint32_t *first;  /* [groups + 1] */
     uint32_t *member; /* [replicas] */
@@ -20,11 +20,11 @@ struct dti_grouping {
 
 struct ditto_placement {
     uint32_t replicas;
-    struct dti_block *blocks;                      /* per replica */
-    uint32_t *list;                                /* all blocks, one after the other: indices into pus */
-    struct dti_pu *pus;                            /* [num_pus] of the topology, in the order of the mesh */
-    uint32_t *sharers;                             /* [num_pus] logical devices on it */
-    struct dti_grouping level[DITTO_LEVELS], home; /* home: by the leader's NUMA node */
+    struct dti_pu_block *blocks;                           /* per replica */
+    uint32_t *list;                                        /* all blocks, one after the other: indices into pus */
+    struct dti_pu *pus;                                    /* [num_pus] of the topology, in the order of the mesh */
+    uint32_t *sharers;                                     /* [num_pus] logical devices on it */
+    struct dti_replica_grouping level[DITTO_LEVELS], home; /* home: by the leader's NUMA node */
     uint32_t num_pus;
     uint32_t machine_pus, machine_nodes; /* of the topology */
     bool shared;                         /* some PU has more than one logical device */

@@ -34,11 +34,11 @@ void dti_placement_write(const ditto_placement *p, struct dti_text *text)
 {
     dti_text_add(text, "%s\ncheck %016" PRIx64 "\n", title, hardware_check(p));
     for (uint32_t r = 0; r < p->replicas; r++) {
-        struct dti_list list = { .text = text, .first = 1 };
+        struct dti_number_list list = { .text = text, .first = 1 };
         dti_text_add(text, "replica %u: ", r);
         for (uint32_t d = 0; d < p->blocks[r].count; d++)
-            dti_list_add(&list, dti_placement_pu(p, r, d)->is.number);
-        dti_list_end(&list);
+            dti_number_list_add(&list, dti_placement_pu(p, r, d)->is.number);
+        dti_number_list_end(&list);
         dti_text_add(text, "\n");
     }
     dti_text_add(text, "end\n");
@@ -46,7 +46,7 @@ void dti_placement_write(const ditto_placement *p, struct dti_text *text)
 
 /* -- reading -- */
 
-struct reader {
+struct placement_reader {
     const char *at, *end;
     uint32_t line;
     uint32_t *pus, *sizes; /* what was read; pus has room for `room` */
@@ -56,13 +56,13 @@ struct reader {
     uint64_t check;
 };
 
-static ditto_status corrupt(const struct reader *r, const char *expected)
+static ditto_status corrupt(const struct placement_reader *r, const char *expected)
 {
     return DTI_FAIL(DITTO_ERR_CORRUPT, "line %u of the placement: expected %s", r->line, expected);
 }
 
 /* The next line without its end; false: there is none. */
-static bool next_line(struct reader *r, const char **line, size_t *length)
+static bool next_line(struct placement_reader *r, const char **line, size_t *length)
 {
     if (r->at == r->end)
         return false;
@@ -101,7 +101,7 @@ static bool parse_hex(const char *at, const char *end, uint64_t *value)
     return true;
 }
 
-static ditto_status add_pu(struct reader *r, uint32_t pu)
+static ditto_status add_pu(struct placement_reader *r, uint32_t pu)
 {
     if (r->listed == r->room) {
         size_t room = r->room != 0 ? 2 * r->room : 256;
@@ -116,7 +116,7 @@ static ditto_status add_pu(struct reader *r, uint32_t pu)
 }
 
 /* "replica I: 0-3,8", with I counting up from 0. */
-static ditto_status read_replica(struct reader *r, const char *line, size_t length)
+static ditto_status read_replica(struct placement_reader *r, const char *line, size_t length)
 {
     char wanted[32];
     const char *at, *end = line + length;
@@ -129,7 +129,7 @@ static ditto_status read_replica(struct reader *r, const char *line, size_t leng
         return corrupt(r, "\"replica\" with the next number and a colon, or \"end\"");
     for (at = line + text.length;; at++) { /* over the comma */
         uint32_t first, last;
-        if (!dti_range_parse(&at, end, &first, &last))
+        if (!dti_number_range_parse(&at, end, &first, &last))
             return corrupt(r, "numbers of PUs, like 0-3,8");
         if (last >= DTI_MAX_PUS)
             return DTI_FAIL(DITTO_ERR_RANGE, "line %u: PU %u: this build counts to %u", r->line, last, DTI_MAX_PUS);
@@ -146,7 +146,7 @@ static ditto_status read_replica(struct reader *r, const char *line, size_t leng
     return DITTO_OK;
 }
 
-static ditto_status read_lines(struct reader *r)
+static ditto_status read_lines(struct placement_reader *r)
 {
     const char *line;
     size_t length;
@@ -173,7 +173,7 @@ static ditto_status read_lines(struct reader *r)
 
 ditto_status dti_placement_read(const ditto_topology *topology, const char *text, size_t length, ditto_placement **out)
 {
-    struct reader r = { .at = text, .end = text + length };
+    struct placement_reader r = { .at = text, .end = text + length };
     ditto_placement *p = NULL;
     r.sizes = calloc(DITTO_MAX_REPLICAS, sizeof *r.sizes);
     ditto_status status = r.sizes != NULL ? read_lines(&r) : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a placement");

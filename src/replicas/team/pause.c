@@ -9,7 +9,7 @@ static _Atomic uint32_t *state_of(const struct dti_replica *r)
 
 void dti_pause_announce(struct dti_replica *self)
 {
-    dti_fetch_to_write(&self->team->go, DTI_LINE); /* the others have it since they looked last */
+    dti_fetch_to_write(&self->team->go, DTI_CACHE_LINE); /* the others have it since they looked last */
 }
 
 bool dti_pause_begin(struct dti_replica *self)

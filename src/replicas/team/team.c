@@ -154,20 +154,20 @@ struct run {
     struct dti_deadline deadline;
 };
 
-struct done_wait {
+struct run_wait {
     const struct dti_replica *replica;
     uint64_t number;
 };
 /* True also of a replica that will never do the job, because it has returned from the outermost run. */
 static bool is_done_or_gone(void *argument)
 {
-    const struct done_wait *w = argument;
+    const struct run_wait *w = argument;
     uint64_t done = atomic_load_explicit(&w->replica->done, memory_order_acquire); /* D1 */
     return done == w->number || done == w->replica->team->outermost;
 }
 static bool is_done(void *argument)
 {
-    struct done_wait *w = argument;
+    struct run_wait *w = argument;
     return atomic_load_explicit(&w->replica->done, memory_order_acquire) == w->number; /* D1 */
 }
 
@@ -176,7 +176,7 @@ static bool join(struct dti_team *team, const struct run *run, struct dti_deadli
 {
     struct dti_patience asleep = { 0 };
     for (uint32_t i = run->waits ? 0 : 1; i < team->n; i++) {
-        struct done_wait w = { &team->replica[i], run->number };
+        struct run_wait w = { &team->replica[i], run->number };
         if (!dti_wait(&team->room, run->waits ? team->n : 0, i, run->waits ? &asleep : &team->replica[0].patience,
                       deadline, run->inner ? is_done_or_gone : is_done, &w))
             return false;
@@ -190,7 +190,7 @@ void dti_team_list_missing(const struct dti_team *team, uint64_t number, char *b
     bool missing[DITTO_MAX_REPLICAS];
     buffer[0] = '\0';
     for (uint32_t i = 0; i < team->n; i++) {
-        struct done_wait w = { &team->replica[i], number };
+        struct run_wait w = { &team->replica[i], number };
         missing[i] = !(i == 0 && !team->options.caller_waits) && !is_done(&w);
     }
     dti_text_add_set(&text, missing, team->n);
@@ -386,7 +386,7 @@ ditto_status dti_team_stop_status(const struct dti_team *team)
 
 bool dti_team_has_left(const struct dti_team *team, uint32_t replica)
 {
-    return is_done(&(struct done_wait){ &team->replica[replica], team->outermost });
+    return is_done(&(struct run_wait){ &team->replica[replica], team->outermost });
 }
 
 bool dti_team_all_returned(const struct dti_team *team)

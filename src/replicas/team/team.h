@@ -33,10 +33,10 @@
 
 struct dti_replica {
     /* Written by the replica alone, watched by the poster and by peers that wait for it. */
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t done; /* number of the last run that it finished */
-    ditto_status news;                            /* plain, published by done: > 0 if its function returned news */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t done; /* number of the last run that it finished */
+    ditto_status news; /* plain, published by done: > 0 if its function returned news */
     /* Constant while the team runs, but for patience: written by the replica itself at the start of a run. */
-    alignas(DTI_LINE_PAIR) uint32_t id;
+    alignas(DTI_CACHE_LINE_PAIR) uint32_t id;
     struct dti_team *team;
     struct dti_arena *arena;
     ditto_pu pu;  /* of its leader */
@@ -161,18 +161,18 @@ struct dti_team {
     struct dti_registry *variables;       /* src/vars'; under lock; opaque here */
     pthread_mutex_t lock;                 /* one cross call at a time */
     struct dti_gate gate;                 /* for cross calls, also those that wait for their turn */
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t go; /* number posted last */
-    _Atomic uint64_t run;                       /* the innermost run's; relaxed: published by go */
-    dti_job job;                                /* plain, published by go */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t go; /* number posted last */
+    _Atomic uint64_t run;                             /* the innermost run's; relaxed: published by go */
+    dti_job job;                                      /* plain, published by go */
     void *argument;
     struct dti_fenv host; /* with options.host_floating; plain, published by go */
     const char *function; /* the public function that posted the job, which errors of its replicas name */
     /* How many pauses are going on in each other, of the present run: replica 0's own; else of whoever posts. Beside what others read
      * it cost them a line in each merge_call. */
-    alignas(DTI_LINE_PAIR) uint32_t pauses;
+    alignas(DTI_CACHE_LINE_PAIR) uint32_t pauses;
     uint64_t ended;                     /* number of the run that ended last; written by the same threads */
     _Atomic uint32_t pause[DTI_PAUSES]; /* enum dti_pause_state, of the run that is inside as many pauses */
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t returned; /* of the present run; counted in crowded teams alone */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t returned; /* of the present run; counted in crowded teams alone */
 };
 
 /* What a seat of the room can await, beside the ids of replicas. */

@@ -220,7 +220,7 @@ static bool is_crowded(const struct dti_team_options *options, uint32_t *threads
 static struct dti_team *allocate(const struct dti_team_options *options)
 {
     uint32_t n = options->placement->replicas, threads = 0;
-    struct dti_team *team = aligned_alloc(DTI_LINE_PAIR, sizeof *team);
+    struct dti_team *team = aligned_alloc(DTI_CACHE_LINE_PAIR, sizeof *team);
     if (team == NULL)
         return NULL;
     memset(team, 0, sizeof *team);
@@ -234,7 +234,7 @@ static struct dti_team *allocate(const struct dti_team_options *options)
     atomic_init(&team->run, DTI_GO_NONE);
     atomic_init(&team->poisoned, false);
     team->process = dti_process_number();
-    team->replica = aligned_alloc(DTI_LINE_PAIR, n * sizeof *team->replica);
+    team->replica = aligned_alloc(DTI_CACHE_LINE_PAIR, n * sizeof *team->replica);
     if (team->process == 0 || team->replica == NULL || !dti_waitroom_init(&team->room, n + 1)) {
         team->n = 0; /* no replica has been set up */
         release(team);

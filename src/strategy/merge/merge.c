@@ -140,10 +140,10 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
         return merge_plain(merge, arguments, result);
     struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
     ditto_value **merged = &strategy->merged[call->level];
-    struct dti_same same = { .name = merge->name,
-                             .object = merge->object,
-                             .arguments = merge->count,
-                             .hash = (uint64_t)(uintptr_t)merge->function };
+    struct dti_matched_call same = { .name = merge->name,
+                                     .object = merge->object,
+                                     .arguments = merge->count,
+                                     .hash = (uint64_t)(uintptr_t)merge->function };
     if (r->crew != NULL && r->crew->outstanding)
         DTI_TRY(dti_crew_join(r));
     strategy->merging[r->id].arguments = arguments;

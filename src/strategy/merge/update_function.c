@@ -14,7 +14,7 @@ static DTI_GUARDED ditto_status call_function(struct dti_replica *r, ditto_varia
     ditto_tensor copy = v->spec;
     struct dti_frame frame;
     size_t bytes;
-    copy.data = dti_component(v, r->id);
+    copy.data = dti_variable_component(v, r->id);
     *result = (ditto_tensor){ .data = NULL };
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_UPDATE, r, NULL);
     frame.object = v;
@@ -82,8 +82,8 @@ static ditto_status keep_result(const struct updating *u, uint32_t replica, cons
     ditto_tensor *part = &u->results->part[replica];
     *part = *result;
     part->device = 0;
-    DTI_TRY(dti_component_take(&u->variable->team->strategy->locker[replica], bytes, &u->results->component[replica],
-                               &data));
+    DTI_TRY(dti_value_buffer_take(&u->variable->team->strategy->locker[replica], bytes, &u->results->component[replica],
+                                  &data));
     if (bytes != 0)
         memcpy(data, result->data, bytes);
     part->data = data;
@@ -173,7 +173,7 @@ static ditto_status copy_result(struct dti_replica *r, const ditto_tensor *from,
 {
     void *data;
     size_t bytes = ditto_tensor_bytes(from);
-    DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE, &data));
+    DTI_TRY(dti_replica_alloc(r, bytes, DTI_CACHE_LINE, &data));
     if (bytes != 0)
         memcpy(data, from->data, bytes);
     *to = *from;
@@ -229,7 +229,7 @@ static bool any_result(const ditto_variable *v)
 }
 
 /* What the owner of this replica's copy has left. A further meeting keeps it there until all have taken it. */
-static ditto_status share_result(struct dti_replica *r, const ditto_variable *v, const struct dti_same *same,
+static ditto_status share_result(struct dti_replica *r, const ditto_variable *v, const struct dti_matched_call *same,
                                  ditto_tensor *result)
 {
     struct dti_merge_part *merging = r->team->strategy->merging;
@@ -312,7 +312,7 @@ ditto_status dti_update_here(struct dti_replica *r, ditto_variable *v, const str
                              const ditto_tensor *arguments, ditto_tensor *result)
 {
     struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
-    struct dti_same same = {
+    struct dti_matched_call same = {
         .name = "ditto_update", .object = v->name, .arguments = wish->count, .hash = (uint64_t)(uintptr_t)wish->function
     };
     if (needs_split(v))

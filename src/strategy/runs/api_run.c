@@ -103,7 +103,7 @@ static ditto_status make_room(ditto_replica *self, const char *name, ditto_tenso
     DTI_TRY(dti_not_null(tensor, "tensor"));
     DTI_TRY(dti_tensor_check(tensor, &bytes));
     DTI_TRY(dti_result_place(r, name, DITTO_PER_REPLICA, &results, &result));
-    DTI_TRY(dti_component_take(results->locker, bytes, &result->component, &tensor->data));
+    DTI_TRY(dti_value_buffer_take(results->locker, bytes, &result->component, &tensor->data));
     tensor->device = 0;
     result->tensor = *tensor;
     dti_result_done(results, result);

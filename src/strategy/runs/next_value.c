@@ -7,7 +7,7 @@
 
 /* -- values -- */
 
-struct taking {
+struct value_take {
     ditto_iterator *iterator;
     ditto_batch *batch; /* [replicas] */
     _Atomic uint32_t with_rows;
@@ -17,7 +17,7 @@ struct taking {
  * again. */
 static ditto_status take_own(struct dti_replica *r, void *argument)
 {
-    struct taking *t = argument;
+    struct value_take *t = argument;
     ditto_status status = dti_iterator_next(r, t->iterator, &t->batch[r->id]);
     if (status == DITTO_OK)
         atomic_fetch_add_explicit(&t->with_rows, 1, memory_order_relaxed); /* read when the run is over */
@@ -30,14 +30,14 @@ static ditto_status take_own(struct dti_replica *r, void *argument)
 
 static ditto_status take_end(struct dti_replica *r, void *argument)
 {
-    const struct taking *t = argument;
+    const struct value_take *t = argument;
     return dti_iterator_next(r, t->iterator, &t->batch[r->id]);
 }
 
 static ditto_status take_all(ditto_strategy *strategy, ditto_iterator *iterator, ditto_batch *batch)
 {
     struct dti_frame frame;
-    struct taking taking = { iterator, batch, 0 };
+    struct value_take taking = { iterator, batch, 0 };
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
     ditto_status status = dti_meeting_run(strategy, take_own, &taking);
     if (status == DITTO_OK && atomic_load_explicit(&taking.with_rows, memory_order_relaxed) == 0)

@@ -85,7 +85,7 @@ static ditto_status find_place(struct dti_results *results, const char *name, st
     for (uint32_t i = 0; i < results->count; i++)
         if (strcmp(results->result[i].name, name) == 0) {
             *out = &results->result[i];
-            dti_component_give((*out)->component);
+            dti_value_buffer_give((*out)->component);
             (*out)->component = NULL;
             return DITTO_OK;
         }

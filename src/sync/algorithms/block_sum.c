@@ -139,7 +139,7 @@ static bool have_part(void *context, struct dti_span span, void *sum)
     }
     if (c->part[c->next].first != span.first || c->part[c->next].end != span.end)
         return false;
-    memcpy(sum, dti_slot_of(sync, c->replica - 1, c->seq, 0)->payload + c->next++ * bytes, bytes);
+    memcpy(sum, dti_mailbox_of(sync, c->replica - 1, c->seq, 0)->payload + c->next++ * bytes, bytes);
     return true;
 }
 

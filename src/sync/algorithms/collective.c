@@ -49,29 +49,29 @@ ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, 
     return status;
 }
 
-ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_same *same, struct dti_deadline *deadline)
+ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_matched_call *same, struct dti_deadline *deadline)
 {
     struct dti_call call = { .name = same->name,
                              .object = same->object,
                              .count = same->arguments,
                              .root = DTI_NO_ROOT,
-                             .pattern = DTI_NOTHING,
+                             .pattern = DTI_PATTERN_NOTHING,
                              .hash = same->hash };
     DTI_TRY(dti_not_calling(self, same->name));
     return dti_barrier(self, &call, deadline);
 }
 
-struct moving {
+struct collective_move {
     const struct dti_call *call;
     const struct dti_target *target;
-    struct dti_choice choice;
+    struct dti_algorithm_choice choice;
     uint32_t timeout_ms;
 };
 
 /* The user's function that combines, and the replica that calls it. */
 struct combining {
     struct dti_replica *self;
-    const struct dti_function *own;
+    const struct dti_combine_call *own;
 };
 
 /* A ditto_combine_fn. It gets memory that belongs to this replica alone, so it can be called outside (see
@@ -88,7 +88,7 @@ static ditto_status combine_outside(void *out, const void *left, const void *rig
 
 static ditto_status move_inside(struct dti_replica *self, uint32_t seq, void *context)
 {
-    const struct moving *m = context;
+    const struct collective_move *m = context;
     struct dti_sync *sync = self->sync;
     const struct dti_groups *groups = &sync->groups;
     uint32_t group = groups->of[self->id];
@@ -127,10 +127,10 @@ ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, con
                             struct dti_deadline *deadline)
 {
     struct dti_sync *sync = self->sync;
-    struct dti_size size = dti_size_of(call, self->team->n);
+    struct dti_call_size size = dti_call_size_of(call, self->team->n);
     if (target != NULL)
         size.all = written_bytes(call, target);
-    struct moving moving = { call, target, dti_choose(sync, call, &size), deadline->timeout_ms };
+    struct collective_move moving = { call, target, dti_choose_algorithm(sync, call, &size), deadline->timeout_ms };
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, call);
     ditto_status status = moving.choice.way == DTI_LINES

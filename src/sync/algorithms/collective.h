@@ -18,20 +18,20 @@ static inline void dti_call_ends(struct dti_replica *self, const struct dti_call
 {
     dti_finish_call(&self->sync->attendee[self->id]);
     if (__builtin_expect(self->tracer != NULL, 0))
-        dti_trace_end(self, dti_size_of(call, self->team->n).own);
+        dti_trace_end(self, dti_call_size_of(call, self->team->n).own);
     DTI_PROBE2(collective_end, self->id, call->name);
 }
 
-/* The replica's own thread. Whatever the pattern and the way; `target` of DTI_UPDATE alone, else NULL. */
+/* The replica's own thread. Whatever the pattern and the way; `target` of DTI_PATTERN_TARGET alone, else NULL. */
 ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, const struct dti_target *target,
                             struct dti_deadline *deadline);
 
-/* A call of the pattern DTI_NOTHING: it meets. */
+/* A call of the pattern DTI_PATTERN_NOTHING: it meets. */
 ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline);
 
 /* -- the ways -- */
-ditto_status dti_collective_in_lines(struct dti_replica *self, const struct dti_call *call, const struct dti_size *size,
-                                     struct dti_deadline *deadline);
+ditto_status dti_collective_in_lines(struct dti_replica *self, const struct dti_call *call,
+                                     const struct dti_call_size *size, struct dti_deadline *deadline);
 /* Between two meetings: the first tells addresses, the last that all is written. `work` is done inside (access.h), by
  * every replica; `seq` is the first meeting's number. An error of it ends the run. */
 typedef ditto_status dti_inside_work(struct dti_replica *self, uint32_t seq, void *context);

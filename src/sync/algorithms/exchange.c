@@ -91,7 +91,7 @@ static unsigned char *result_at(const struct lane *l, uint32_t group, uint32_t b
 static void piece_of(const struct lane *l, const struct block *b, uint32_t piece, size_t *first, size_t *end)
 {
     const struct dti_groups *g = l->groups;
-    if (l->flow->call->pattern == DTI_REDUCE_SCATTER) {
+    if (l->flow->call->pattern == DTI_PATTERN_REDUCE_SCATTER) {
         *first = 0;
         *end = g->of[b->segment.to] == piece ? b->count : 0;
     } else {
@@ -157,16 +157,16 @@ static ditto_status combine_own(struct lane *l, struct block *b)
     uint32_t first = l->groups->start[l->group], end = l->groups->start[l->group + 1], far;
     size_t step = dti_tile_count(r), offset = b->first * r->element_bytes;
     char *scratch = (char *)flow->desk->scratch + DTI_TILE_BYTES;
-    struct dti_value value[DITTO_MAX_REPLICAS];
+    struct dti_tree_value value[DITTO_MAX_REPLICAS];
     flow->reduction = *r;
     dti_flow_sources(flow, &b->segment, first, end, &far);
     for (size_t at = 0; at < b->count; at += step) {
         size_t count = b->count - at < step ? b->count - at : step;
-        const struct dti_value *next = value;
+        const struct dti_tree_value *next = value;
         for (uint32_t i = first; i < end; i++)
             value[i - first] =
-                (struct dti_value){ i, i + 1,
-                                    (const char *)flow->desk->source[i - first] + offset + at * r->element_bytes };
+                (struct dti_tree_value){ i, i + 1,
+                                         (const char *)flow->desk->source[i - first] + offset + at * r->element_bytes };
         for (uint32_t p = 0; p < l->parts; p++) {
             if (l->part[p].end - l->part[p].first == 1) {
                 next++;
@@ -183,7 +183,7 @@ static ditto_status combine_own(struct lane *l, struct block *b)
 }
 
 /* All groups' subtrees of a block, in order, at element `at` of the block. */
-static void gather_values(const struct lane *l, const struct block *b, size_t at, struct dti_value *value)
+static void gather_values(const struct lane *l, const struct block *b, size_t at, struct dti_tree_value *value)
 {
     const struct dti_reduction *r = &b->reduction;
     struct dti_span part[DTI_TREE_PARTS];
@@ -195,7 +195,7 @@ static void gather_values(const struct lane *l, const struct block *b, size_t at
                                    ? dti_flow_source(l->flow, &b->segment, (uint32_t)part[p].first) +
                                          (b->first + at) * r->element_bytes
                                    : (const char *)partial_at(l, g, b->number, p) + at * r->accumulator_bytes;
-            *value++ = (struct dti_value){ part[p].first, part[p].end, data };
+            *value++ = (struct dti_tree_value){ part[p].first, part[p].end, data };
         }
     }
 }
@@ -227,8 +227,8 @@ static ditto_status combine_piece(struct lane *l, struct block *b)
     piece_of(l, b, l->group, &first, &end);
     count_values(l, b, end - first);
     for (size_t at = first; at < end; at += step) {
-        struct dti_value value[DITTO_MAX_REPLICAS];
-        const struct dti_value *next = value;
+        struct dti_tree_value value[DITTO_MAX_REPLICAS];
+        const struct dti_tree_value *next = value;
         size_t count = end - at < step ? end - at : step;
         unsigned char *out = result_at(l, l->group, b->number) + (at - first) * r->element_bytes;
         gather_values(l, b, at, value);

@@ -13,15 +13,18 @@ static const struct {
     bool to_all;           /* all replicas receive */
     bool cut_src, cut_dst; /* the segment lies behind the earlier ones in the source's, the destination's buffer */
 } shape_of[] = {
-    [DTI_ALL_REDUCE] = { false, true, true, false, false },    [DTI_LIST] = { false, true, true, false, false },
-    [DTI_REDUCE] = { false, true, false, false, false },       [DTI_BROADCAST] = { false, false, true, false, false },
-    [DTI_REDUCE_SCATTER] = { true, true, false, true, false }, [DTI_ALL_GATHER] = { true, false, true, false, true },
-    [DTI_UPDATE] = { false, true, true, false, false },
+    [DTI_PATTERN_ALL_REDUCE] = { false, true, true, false, false },
+    [DTI_PATTERN_LIST] = { false, true, true, false, false },
+    [DTI_PATTERN_REDUCE] = { false, true, false, false, false },
+    [DTI_PATTERN_BROADCAST] = { false, false, true, false, false },
+    [DTI_PATTERN_REDUCE_SCATTER] = { true, true, false, true, false },
+    [DTI_PATTERN_ALL_GATHER] = { true, false, true, false, true },
+    [DTI_PATTERN_TARGET] = { false, true, true, false, false },
 };
 
 bool dti_flow_is_combined(const struct dti_call *call)
 {
-    bool first_only = call->pattern == DTI_UPDATE && call->op == 0; /* the root's values, as they are */
+    bool first_only = call->pattern == DTI_PATTERN_TARGET && call->op == 0; /* the root's values, as they are */
     return shape_of[call->pattern].gathers && !first_only;
 }
 
@@ -31,7 +34,7 @@ struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struc
         return (struct dti_reduction){ .element_bytes = 1, .accumulator_bytes = 1 }; /* each segment sets its own */
     if (call->dtype != 0)
         return dti_reduction_of(sync->kernels, (ditto_dtype)call->dtype, (ditto_op)call->op);
-    const struct dti_function *own = call->more;
+    const struct dti_combine_call *own = call->more;
     return (struct dti_reduction){ .function = own->combine,
                                    .user = own->user,
                                    .element_bytes = call->element_bytes,
@@ -126,15 +129,16 @@ static const struct dti_call *call_of(const struct dti_flow *flow, uint32_t repl
 /* Of a small message: what the replica put where its peers look. */
 static const void *payload_of(const struct dti_flow *flow, uint32_t replica, size_t bytes)
 {
-    return flow->posted != 0 ? dti_posting_payload(flow->sync, replica, flow->posted, bytes)
-                             : dti_slot_payload(dti_slot_of(flow->sync, replica, flow->seq, 0), flow->call, bytes);
+    return flow->posted != 0
+               ? dti_posting_payload(flow->sync, replica, flow->posted, bytes)
+               : dti_mailbox_payload(dti_mailbox_of(flow->sync, replica, flow->seq, 0), flow->call, bytes);
 }
 
 const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica)
 {
     size_t bytes = flow->reduction.element_bytes;
     if (flow->from_slots) {
-        bool parts = flow->call->pattern == DTI_ALL_GATHER;
+        bool parts = flow->call->pattern == DTI_PATTERN_ALL_GATHER;
         return (const char *)payload_of(flow, replica, parts ? segment->count * bytes : flow->payload_bytes) +
                segment->slot_bytes + segment->src_first * bytes;
     }
@@ -169,7 +173,7 @@ uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segme
 uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first, uint32_t end,
                                uint32_t *far)
 {
-    const struct dti_place *place = flow->target != NULL ? &flow->target->place[segment->index] : NULL;
+    const struct dti_copy_set *place = flow->target != NULL ? &flow->target->place[segment->index] : NULL;
     uint32_t self = flow->self->id, found = 0, n = place != NULL ? place->copies : flow->sync->team->n;
     *far = 0;
     for (uint32_t k = 0; k < n; k++) { /* starting at its own, so that writers spread over the buffers */

@@ -38,7 +38,7 @@ struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struc
 bool dti_flow_is_combined(const struct dti_call *call); /* else moved */
 
 /* The caller's own function of a call: its `more`. */
-struct dti_function {
+struct dti_combine_call {
     ditto_combine_fn combine;
     void *user;
 };
@@ -56,7 +56,7 @@ bool dti_flow_next(struct dti_flow *flow, struct dti_segment *segment);
 /* Lines' worth of elements: indices are divided at multiples of this. */
 static inline size_t dti_flow_grain(const struct dti_flow *flow)
 {
-    return flow->reduction.element_bytes < DTI_LINE ? DTI_LINE / flow->reduction.element_bytes : 1;
+    return flow->reduction.element_bytes < DTI_CACHE_LINE ? DTI_CACHE_LINE / flow->reduction.element_bytes : 1;
 }
 /* Of a list's item in a slot's payload: items begin at multiples of 16. */
 static inline size_t dti_item_bytes(const ditto_list_item *item)

@@ -8,10 +8,10 @@
 #define MOST_PIECES 0xffffu
 
 struct dti_aid {
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t claim; /* pieces << 16 | next piece */
-    alignas(DTI_LINE_PAIR) _Atomic uint32_t done;  /* pieces of the present part */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t claim; /* pieces << 16 | next piece */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t done;  /* pieces of the present part */
     /* the part: plain, published by claim */
-    alignas(DTI_LINE_PAIR) struct dti_flow flow;
+    alignas(DTI_CACHE_LINE_PAIR) struct dti_flow flow;
     size_t from, to;
     uint32_t first, end;
     struct dti_desk *desk; /* [devices], entry 0 not used; constant */
@@ -65,7 +65,7 @@ static ditto_status help(uint32_t device, void *argument)
 bool dti_aid_range(struct dti_flow *flow, size_t from, size_t to, uint32_t first, uint32_t end)
 {
     struct dti_aid *aid = flow->me->aid;
-    size_t bytes = (to - from) * DTI_LINE;
+    size_t bytes = (to - from) * DTI_CACHE_LINE;
     /* Functions of the user's are called on this thread alone, because they are called outside (access.h),
      * and helpers cannot go outside by themselves. */
     bool calls = flow->reduction.function != NULL || (flow->target != NULL && flow->target->calls);

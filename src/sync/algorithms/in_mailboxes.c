@@ -17,38 +17,39 @@ struct carried {
 };
 
 /* Where a block's subtree `part` of `parts` stands in a slot of round > 0. */
-static unsigned char *carried_at(struct dti_slot *slot, const struct dti_call *call, const struct carried *c,
+static unsigned char *carried_at(struct dti_mailbox *slot, const struct dti_call *call, const struct carried *c,
                                  uint32_t part, uint32_t parts)
 {
     size_t bytes = c->count * c->reduction.accumulator_bytes;
-    return parts == 1 ? dti_slot_payload(slot, call, bytes) : slot->payload + part * dti_stage_bytes(bytes, 1);
+    return parts == 1 ? dti_mailbox_payload(slot, call, bytes) : slot->payload + part * dti_partials_bytes(bytes, 1);
 }
 
 /* What the siblings of a round brought, as values in order; how many. */
-static uint32_t values_of_round(struct dti_replica *self, const struct dti_step *step, uint32_t seq, uint32_t round,
-                                const struct dti_call *call, const struct carried *c, struct dti_value *value)
+static uint32_t values_of_round(struct dti_replica *self, const struct dti_round_view *step, uint32_t seq,
+                                uint32_t round, const struct dti_call *call, const struct carried *c,
+                                struct dti_tree_value *value)
 {
     struct dti_sync *sync = self->sync;
     uint32_t values = 0, b = 0;
     do { /* its own block is always there */
-        struct dti_slot *slot = dti_slot_of(sync, dti_step_speaker(step, b), seq, round);
+        struct dti_mailbox *slot = dti_mailbox_of(sync, dti_round_representative(step, b), seq, round);
         struct dti_span part[DTI_TREE_PARTS] = { { step->start[b], step->start[b + 1] } };
         uint32_t parts = round > 0 ? dti_tree_subtrees(sync->team->n, part[0], part) : 1;
         for (uint32_t p = 0; p < parts; p++) {
             const void *data = round > 0 ? carried_at(slot, call, c, p, parts)
-                                         : dti_slot_payload(slot, call, c->count * c->reduction.element_bytes);
-            value[values++] = (struct dti_value){ part[p].first, part[p].end, data };
+                                         : dti_mailbox_payload(slot, call, c->count * c->reduction.element_bytes);
+            value[values++] = (struct dti_tree_value){ part[p].first, part[p].end, data };
         }
     } while (++b < step->count);
     return values;
 }
 
 /* Passes on: this block's subtrees into the slot of the next round. A single replica's element goes on unwidened. */
-static void fill_next(struct dti_replica *self, const struct dti_step *step, uint32_t seq, uint32_t round,
-                      const struct dti_call *call, struct carried *c, const struct dti_value *value)
+static void fill_next(struct dti_replica *self, const struct dti_round_view *step, uint32_t seq, uint32_t round,
+                      const struct dti_call *call, struct carried *c, const struct dti_tree_value *value)
 {
     struct dti_sync *sync = self->sync;
-    struct dti_slot *slot = dti_slot_of(sync, self->id, seq, round + 1);
+    struct dti_mailbox *slot = dti_mailbox_of(sync, self->id, seq, round + 1);
     struct dti_span part[DTI_TREE_PARTS];
     uint32_t parts =
         dti_tree_subtrees(sync->team->n, (struct dti_span){ step->start[0], step->start[step->count] }, part);
@@ -64,7 +65,7 @@ static void fill_next(struct dti_replica *self, const struct dti_step *step, uin
     }
 }
 
-static void finish_here(struct dti_replica *self, struct carried *c, const struct dti_value *value, void *dst)
+static void finish_here(struct dti_replica *self, struct carried *c, const struct dti_tree_value *value, void *dst)
 {
     struct dti_sync *sync = self->sync;
     char *tile = sync->attendee[self->id].desk.scratch,
@@ -75,7 +76,7 @@ static void finish_here(struct dti_replica *self, struct carried *c, const struc
 }
 
 /* Two plain values: straight into the destination, which is no slot. */
-static bool combine_pair(struct carried *c, const struct dti_value *value, uint32_t values)
+static bool combine_pair(struct carried *c, const struct dti_tree_value *value, uint32_t values)
 {
     const struct dti_kernel *kernel = c->reduction.kernel;
     if (values != 2 || kernel == NULL || kernel->widen != NULL || kernel->divide != NULL)
@@ -87,9 +88,9 @@ static bool combine_pair(struct carried *c, const struct dti_value *value, uint3
 static void join_round(struct dti_replica *self, uint32_t seq, uint32_t round, const struct dti_visit *visit)
 {
     struct dti_attendee *me = &self->sync->attendee[self->id];
-    const struct dti_route *route = &me->route[visit->call->implementation];
+    const struct dti_rounds_view *route = &me->route[visit->call->implementation];
     struct carried *c = visit->context;
-    struct dti_value value[DITTO_MAX_REPLICAS];
+    struct dti_tree_value value[DITTO_MAX_REPLICAS];
     uint32_t values = values_of_round(self, &route->step[round], seq, round, visit->call, c, value);
     if (round + 1 < route->rounds)
         fill_next(self, &route->step[round], seq, round, visit->call, c, value);
@@ -102,12 +103,12 @@ static void join_once(struct dti_replica *self, uint32_t seq, uint32_t round, co
 {
     struct dti_sync *sync = self->sync;
     struct carried *c = visit->context;
-    struct dti_value value[DITTO_MAX_REPLICAS];
+    struct dti_tree_value value[DITTO_MAX_REPLICAS];
     (void)round;
     for (uint32_t i = 0; i < sync->team->n; i++)
-        value[i] =
-            (struct dti_value){ i, i + 1,
-                                dti_slot_payload(dti_slot_of(sync, i, seq, 0), visit->call, visit->payload_bytes) };
+        value[i] = (struct dti_tree_value){
+            i, i + 1, dti_mailbox_payload(dti_mailbox_of(sync, i, seq, 0), visit->call, visit->payload_bytes)
+        };
     finish_here(self, c, value, sync->result);
 }
 
@@ -144,27 +145,27 @@ static const void *pack(const struct dti_call *call, char *payload)
     return payload;
 }
 
-static size_t own_bytes(const struct dti_replica *self, const struct dti_call *call, const struct dti_size *size)
+static size_t own_bytes(const struct dti_replica *self, const struct dti_call *call, const struct dti_call_size *size)
 {
-    if (call->pattern == DTI_BROADCAST)
+    if (call->pattern == DTI_PATTERN_BROADCAST)
         return self->id == call->root ? size->own : 0;
-    if (call->pattern == DTI_ALL_GATHER && call->counts != NULL)
+    if (call->pattern == DTI_PATTERN_ALL_GATHER && call->counts != NULL)
         return call->counts[self->id] * call->element_bytes;
     return size->own;
 }
 
-ditto_status dti_collective_in_lines(struct dti_replica *self, const struct dti_call *call, const struct dti_size *size,
-                                     struct dti_deadline *deadline)
+ditto_status dti_collective_in_lines(struct dti_replica *self, const struct dti_call *call,
+                                     const struct dti_call_size *size, struct dti_deadline *deadline)
 {
     struct dti_sync *sync = self->sync;
     struct dti_attendee *me = &sync->attendee[self->id];
     struct dti_flow flow = {
         .self = self, .sync = sync, .me = me, .desk = &me->desk, .call = call, .from_slots = true
     };
-    if (call->pattern == DTI_ALL_REDUCE && call->dtype != 0)
+    if (call->pattern == DTI_PATTERN_ALL_REDUCE && call->dtype != 0)
         return all_reduce(self, call, deadline);
     struct dti_visit visit = { .call = call,
-                               .payload = call->pattern == DTI_LIST ? pack(call, me->desk.scratch) : call->src,
+                               .payload = call->pattern == DTI_PATTERN_LIST ? pack(call, me->desk.scratch) : call->src,
                                .payload_bytes = own_bytes(self, call, size) };
     DTI_TRY(dti_meet(self, &visit, deadline, &flow.seq));
     flow.payload_bytes = size->own;

@@ -82,7 +82,7 @@ static void fetch_sources(const struct walk *w, size_t first, size_t count)
 {
     size_t bytes = w->flow->reduction.element_bytes;
     for (uint32_t i = 0; i < w->sources; i++)
-        for (size_t at = first * bytes; at < (first + count) * bytes; at += DTI_LINE)
+        for (size_t at = first * bytes; at < (first + count) * bytes; at += DTI_CACHE_LINE)
             __builtin_prefetch((const char *)w->flow->desk->source[i] + at);
 }
 

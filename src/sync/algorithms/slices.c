@@ -13,26 +13,26 @@
     ((size_t)DTI_TILE_BYTES / 2) /* of accumulators: scratch is enough for the tree over any number of rows */
 
 /* A row of somebody's slices. */
-struct entry {
+struct indexed_row {
     int64_t index;
     size_t place; /* in the concatenation */
     const char *values;
 };
 
-struct gathering {
+struct slices_reduction {
     struct dti_replica *self;
     const struct dti_slices *own;
     const struct dti_slices *of[DITTO_MAX_REPLICAS];
     struct dti_reduction reduction;
     size_t row_count, row_bytes, total;
-    struct entry *entry;     /* [total] if rows are merged */
-    struct dti_value *value; /* [total] */
-    ditto_status found;      /* what is wrong with the numbers: the same on all replicas */
+    struct indexed_row *indexed;  /* [total] if rows are merged */
+    struct dti_tree_value *value; /* [total] */
+    ditto_status found;           /* what is wrong with the numbers: the same on all replicas */
 };
 
 /* -- what every replica checks -- */
 
-static ditto_status check_index(const struct gathering *g, uint32_t replica, size_t k, int64_t index)
+static ditto_status check_index(const struct slices_reduction *g, uint32_t replica, size_t k, int64_t index)
 {
     size_t limit = g->own->out == NULL ? g->own->dense_rows : SIZE_MAX;
     if (index >= 0 && (size_t)index < limit)
@@ -41,7 +41,7 @@ static ditto_status check_index(const struct gathering *g, uint32_t replica, siz
                     (long long)index, (long long)(limit > INT64_MAX ? INT64_MAX : (int64_t)limit - 1));
 }
 
-static ditto_status check_rooms(const struct gathering *g, size_t needed)
+static ditto_status check_rooms(const struct slices_reduction *g, size_t needed)
 {
     for (uint32_t r = 0; r < g->self->team->n && g->own->out != NULL; r++)
         if (g->of[r]->room < needed)
@@ -53,7 +53,7 @@ static ditto_status check_rooms(const struct gathering *g, size_t needed)
 /* -- without merging -- */
 
 /* count elements, divided if the op is MEAN. */
-static void copy_values(struct gathering *g, const char *from, size_t count, char *to)
+static void copy_values(struct slices_reduction *g, const char *from, size_t count, char *to)
 {
     struct dti_reduction *r = &g->reduction;
     char *tile = g->self->sync->attendee[g->self->id].desk.scratch;
@@ -73,7 +73,7 @@ static void copy_values(struct gathering *g, const char *from, size_t count, cha
     }
 }
 
-static ditto_status check_indices(const struct gathering *g)
+static ditto_status check_indices(const struct slices_reduction *g)
 {
     for (uint32_t r = 0; r < g->self->team->n; r++)
         for (size_t k = 0; k < g->of[r]->in.rows; k++)
@@ -81,7 +81,7 @@ static ditto_status check_indices(const struct gathering *g)
     return DITTO_OK;
 }
 
-static ditto_status concatenate(struct gathering *g)
+static ditto_status concatenate(struct slices_reduction *g)
 {
     ditto_slices *out = g->own->out;
     size_t row = 0;
@@ -102,14 +102,14 @@ static ditto_status concatenate(struct gathering *g)
 
 static int by_index_then_place(const void *left, const void *right)
 {
-    const struct entry *a = left, *b = right;
+    const struct indexed_row *a = left, *b = right;
     if (a->index != b->index)
         return a->index < b->index ? -1 : 1;
     return a->place < b->place ? -1 : a->place > b->place;
 }
 
 /* Each index is read once, and checked as it was read: what is checked is what is used. */
-static ditto_status sort_entries(struct gathering *g)
+static ditto_status sort_entries(struct slices_reduction *g)
 {
     size_t place = 0;
     for (uint32_t r = 0; r < g->self->team->n; r++) {
@@ -117,23 +117,23 @@ static ditto_status sort_entries(struct gathering *g)
         for (size_t k = 0; k < in->rows; k++, place++) {
             int64_t index = in->indices[k];
             DTI_TRY(check_index(g, r, k, index));
-            g->entry[place] = (struct entry){ index, place, (const char *)in->values + k * g->row_bytes };
+            g->indexed[place] = (struct indexed_row){ index, place, (const char *)in->values + k * g->row_bytes };
         }
     }
-    qsort(g->entry, g->total, sizeof *g->entry, by_index_then_place);
+    qsort(g->indexed, g->total, sizeof *g->indexed, by_index_then_place);
     return DITTO_OK;
 }
 
 /* The end of the entries with the index of entry `first`. */
-static size_t end_of_index(const struct gathering *g, size_t first)
+static size_t end_of_index(const struct slices_reduction *g, size_t first)
 {
     size_t end = first + 1;
-    while (end < g->total && g->entry[end].index == g->entry[first].index)
+    while (end < g->total && g->indexed[end].index == g->indexed[first].index)
         end++;
     return end;
 }
 
-static size_t count_indices(const struct gathering *g)
+static size_t count_indices(const struct slices_reduction *g)
 {
     size_t count = 0;
     for (size_t first = 0; first < g->total; first = end_of_index(g, first))
@@ -142,13 +142,14 @@ static size_t count_indices(const struct gathering *g)
 }
 
 /* Elements [at, at + count) of the rows [first, end), combined: accumulators in `out`. */
-static void merge_tile(struct gathering *g, size_t first, size_t end, size_t at, size_t count, char *out, char *scratch)
+static void merge_tile(struct slices_reduction *g, size_t first, size_t end, size_t at, size_t count, char *out,
+                       char *scratch)
 {
     struct dti_reduction *r = &g->reduction;
-    const struct dti_value *next = g->value;
+    const struct dti_tree_value *next = g->value;
     for (size_t k = first; k < end; k++)
         g->value[k - first] =
-            (struct dti_value){ k - first, k - first + 1, g->entry[k].values + at * r->element_bytes };
+            (struct dti_tree_value){ k - first, k - first + 1, g->indexed[k].values + at * r->element_bytes };
     const void *sum = dti_fold(r, (struct dti_span){ 0, end - first }, &next, count, out, scratch);
     if (sum != out)
         memcpy(out, sum, count * r->accumulator_bytes);
@@ -157,7 +158,7 @@ static void merge_tile(struct gathering *g, size_t first, size_t end, size_t at,
 }
 
 /* Rounded once: the sum alone, or with what the dense row has. */
-static void put_tile(const struct gathering *g, char *sum, size_t count, char *to)
+static void put_tile(const struct slices_reduction *g, char *sum, size_t count, char *to)
 {
     const struct dti_kernel *kernel = g->reduction.kernel;
     char *old = sum + DTI_TILE_BYTES;
@@ -174,7 +175,7 @@ static void put_tile(const struct gathering *g, char *sum, size_t count, char *t
         memcpy(to, sum, count * g->reduction.element_bytes);
 }
 
-static ditto_status merge(struct gathering *g)
+static ditto_status merge(struct slices_reduction *g)
 {
     char *tile = g->self->sync->attendee[g->self->id].desk.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
     size_t step = TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
@@ -182,7 +183,7 @@ static ditto_status merge(struct gathering *g)
     DTI_TRY(check_rooms(g, g->own->out != NULL ? count_indices(g) : 0));
     for (size_t first = 0, end; first < g->total; first = end, row++) {
         end = end_of_index(g, first);
-        size_t target = g->own->out != NULL ? row : (size_t)g->entry[first].index;
+        size_t target = g->own->out != NULL ? row : (size_t)g->indexed[first].index;
         char *to = (char *)(g->own->out != NULL ? g->own->out->values : g->own->dense) + target * g->row_bytes;
         for (size_t at = 0; at < g->row_count; at += step) {
             size_t count = g->row_count - at < step ? g->row_count - at : step;
@@ -190,7 +191,7 @@ static ditto_status merge(struct gathering *g)
             put_tile(g, tile, count, to + at * g->reduction.element_bytes);
         }
         if (g->own->out != NULL)
-            g->own->out->indices[row] = g->entry[first].index;
+            g->own->out->indices[row] = g->indexed[first].index;
     }
     if (g->own->out != NULL)
         g->own->out->rows = row;
@@ -201,7 +202,7 @@ static ditto_status merge(struct gathering *g)
 
 static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context)
 {
-    struct gathering *g = context;
+    struct slices_reduction *g = context;
     void *memory;
     g->total = 0;
     for (uint32_t r = 0; r < self->team->n; r++) {
@@ -213,9 +214,9 @@ static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context
         return DITTO_OK;
     }
     /* one more than there are: none would be no memory */
-    DTI_TRY(dti_replica_alloc(self, (g->total + 1) * (sizeof *g->entry + sizeof *g->value), DTI_LINE, &memory));
-    g->entry = memory;
-    g->value = (struct dti_value *)(void *)(g->entry + g->total);
+    DTI_TRY(dti_replica_alloc(self, (g->total + 1) * (sizeof *g->indexed + sizeof *g->value), DTI_CACHE_LINE, &memory));
+    g->indexed = memory;
+    g->value = (struct dti_tree_value *)(void *)(g->indexed + g->total);
     g->found = merge(g);
     dti_arena_free(self->arena, memory);
     return DITTO_OK;
@@ -224,11 +225,11 @@ static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context
 ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call, const struct dti_slices *own,
                                struct dti_deadline *deadline)
 {
-    struct gathering g = { .self = self,
-                           .own = own,
-                           .reduction = dti_flow_reduction(self->sync, call),
-                           .row_count = call->count,
-                           .row_bytes = call->count * call->element_bytes };
+    struct slices_reduction g = { .self = self,
+                                  .own = own,
+                                  .reduction = dti_flow_reduction(self->sync, call),
+                                  .row_count = call->count,
+                                  .row_bytes = call->count * call->element_bytes };
     struct dti_fenv saved = dti_fenv_enter();
     call->more = own;
     dti_call_begins(self, call);

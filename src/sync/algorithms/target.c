@@ -7,13 +7,13 @@
 #include "sync/meeting/access.h"
 #include "sync/sync.h"
 
-static struct dti_call call_of(const struct dti_update *u)
+static struct dti_call call_of(const struct dti_target_reduction *u)
 {
     struct dti_call call = { .name = u->name,
                              .object = u->object,
                              .hash = u->hash,
                              .root = u->op != 0 ? DTI_NO_ROOT : 0,
-                             .pattern = DTI_UPDATE,
+                             .pattern = DTI_PATTERN_TARGET,
                              .op = (uint8_t)u->op };
     if (u->items == 1) {
         call.count = u->item->count;
@@ -29,7 +29,8 @@ static struct dti_call call_of(const struct dti_update *u)
     return call;
 }
 
-ditto_status dti_update(struct dti_replica *self, const struct dti_update *update, struct dti_deadline *deadline)
+ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_target_reduction *update,
+                                  struct dti_deadline *deadline)
 {
     struct dti_call call = call_of(update);
     DTI_TRY(dti_not_calling(self, update->name));
@@ -56,15 +57,15 @@ static void tell_grains(struct dti_flow *flow, size_t from, size_t to, uint32_t 
     }
 }
 
-void dti_update_owners(const struct dti_team *team, const struct dti_update *update, dti_update_range *range,
+void dti_update_owners(const struct dti_team *team, const struct dti_target_reduction *update, dti_update_range *range,
                        void *context)
 {
     struct dti_call call = call_of(update);
-    struct dti_size size = dti_size_of(&call, team->n);
+    struct dti_call_size size = dti_call_size_of(&call, team->n);
     struct dti_flow flow = {
         .self = &team->replica[0], .sync = team->sync, .call = &call, .reduction = dti_flow_reduction(team->sync, &call)
     };
-    if (dti_choose(team->sync, &call, &size).way == DTI_GROUPS && dti_flow_is_combined(&call)) {
+    if (dti_choose_algorithm(team->sync, &call, &size).way == DTI_GROUPS && dti_flow_is_combined(&call)) {
         dti_exchange_owners(&flow, range, context);
         return;
     }
@@ -98,7 +99,7 @@ ditto_status dti_work_together(struct dti_replica *self, const struct dti_togeth
     struct dti_call call = { .name = wish->name,
                              .object = wish->object,
                              .root = DTI_NO_ROOT,
-                             .pattern = DTI_NOTHING,
+                             .pattern = DTI_PATTERN_NOTHING,
                              .hash = wish->hash,
                              .more = wish->brought };
     DTI_TRY(dti_not_calling(self, wish->name));

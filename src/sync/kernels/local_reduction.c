@@ -13,7 +13,7 @@ void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left
 void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, uint32_t divisor)
 {
     struct dti_reduction r = dti_reduction_of(dti_kernels_best(), dtype, DITTO_MEAN);
-    alignas(DTI_LINE) char tile[1024]; /* of accumulators, which may be wider than elements */
+    alignas(DTI_CACHE_LINE) char tile[1024]; /* of accumulators, which may be wider than elements */
     size_t step = sizeof tile / r.accumulator_bytes;
     for (size_t at = 0; at < count; at += step) {
         size_t part = count - at < step ? count - at : step;

@@ -42,10 +42,10 @@ static bool copies(const struct dti_reduction *r)
 }
 
 /* Four single values, the lowest two levels of the tree: in one pass where the kernel can. */
-static bool fold_four(const struct dti_reduction *r, struct dti_span span, const struct dti_value **next, size_t count,
-                      void *out)
+static bool fold_four(const struct dti_reduction *r, struct dti_span span, const struct dti_tree_value **next,
+                      size_t count, void *out)
 {
-    const struct dti_value *v = *next;
+    const struct dti_tree_value *v = *next;
     if (span.end - span.first != 4 || r->kernel == NULL || r->kernel->combine_four == NULL ||
         v[0].end - v[0].first != 1 || v[1].end - v[1].first != 1 || v[2].end - v[2].first != 1)
         return false;
@@ -54,10 +54,10 @@ static bool fold_four(const struct dti_reduction *r, struct dti_span span, const
     return true;
 }
 
-const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct dti_value **next, size_t count,
+const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct dti_tree_value **next, size_t count,
                      void *out, void *scratch)
 {
-    const struct dti_value *value = *next;
+    const struct dti_tree_value *value = *next;
     if (value->first == span.first && value->end == span.end) {
         *next = value + 1;
         if (span.end - span.first > 1 || !copies(r))
@@ -100,11 +100,11 @@ void dti_reduce_block(struct dti_reduction *r, const void *const *source, uint32
         dti_finish(r, n, dst, dst, count, dst);
         return;
     }
-    struct dti_value value[DITTO_MAX_REPLICAS];
-    const struct dti_value *next = value;
+    struct dti_tree_value value[DITTO_MAX_REPLICAS];
+    const struct dti_tree_value *next = value;
     uint32_t i = 0;
     do
-        value[i] = (struct dti_value){ i, i + 1, (const char *)source[i] + offset };
+        value[i] = (struct dti_tree_value){ i, i + 1, (const char *)source[i] + offset };
     while (++i < n);
     void *out = copies(r) ? scratch : dst, *below = copies(r) ? (char *)scratch + DTI_TILE_BYTES : scratch;
     const void *result = dti_fold(r, (struct dti_span){ 0, n }, &next, count, out, below);

@@ -20,7 +20,7 @@ struct dti_reduction {
 struct dti_reduction dti_reduction_of(dti_kernel_table *kernels, ditto_dtype dtype, ditto_op op); /* op 0: moved */
 
 /* The combination of replicas [first, end); of a single one: its element as it lies, not widened yet. */
-struct dti_value {
+struct dti_tree_value {
     size_t first, end;
     const void *data;
 };
@@ -37,7 +37,7 @@ static inline size_t dti_tile_count(const struct dti_reduction *r)
  * order; moves *next past them. Gives accumulators: `out`, or the one value where it lies. `out` overlaps no
  * value; `scratch` has DTI_SCRATCH_BYTES. If a function of the user's combines, single values are copied
  * first, because their owners may leave while it runs. */
-const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct dti_value **next, size_t count,
+const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct dti_tree_value **next, size_t count,
                      void *out, void *scratch);
 
 /* What comes after the last combination over n: MEAN's division, the one rounding. `accumulators` is what dti_fold gave; dst may

@@ -1,12 +1,12 @@
 /* src/sync/kernels/tree.c - which spans are subtrees, and equal parts. Pure. */
 #include "sync/kernels/tree.h"
 
-struct search {
+struct subtree_search {
     struct dti_span within, *out;
     uint32_t found;
 };
 
-static void descend(struct search *s, size_t a, size_t b)
+static void descend(struct subtree_search *s, size_t a, size_t b)
 {
     if (b <= s->within.first || s->within.end <= a)
         return;
@@ -21,7 +21,7 @@ static void descend(struct search *s, size_t a, size_t b)
 
 uint32_t dti_tree_subtrees(size_t n, struct dti_span within, struct dti_span *out)
 {
-    struct search s = { within, out, 0 };
+    struct subtree_search s = { within, out, 0 };
     if (within.first < within.end)
         descend(&s, 0, n);
     return s.found;

@@ -40,15 +40,15 @@ static void describe_size(const struct dti_call *c, struct dti_text *text)
                      c->op != 0 ? ditto_op_name((ditto_op)c->op) : "");
     else if (c->dtype == 0)
         dti_text_add(text, " (%zu x %zu bytes, with a function of one's own", c->count, c->element_bytes);
-    else if (c->pattern == DTI_BLOCKS) /* how many differs, and may */
+    else if (c->pattern == DTI_PATTERN_BLOCKS) /* how many differs, and may */
         dti_text_add(text, " (of %s", ditto_dtype_name((ditto_dtype)c->dtype));
     else
         dti_text_add(text, " (%s%zu x %s",
-                     c->pattern == DTI_SLICES ? "rows of "
-                     : c->counts != NULL      ? "at most "
-                                              : "",
+                     c->pattern == DTI_PATTERN_SLICES ? "rows of "
+                     : c->counts != NULL              ? "at most "
+                                                      : "",
                      c->count, ditto_dtype_name((ditto_dtype)c->dtype));
-    if (c->dtype != 0 && c->op != 0 && c->pattern != DTI_BLOCKS)
+    if (c->dtype != 0 && c->op != 0 && c->pattern != DTI_PATTERN_BLOCKS)
         dti_text_add(text, ", %s", ditto_op_name((ditto_op)c->op));
     if (c->root != DTI_NO_ROOT)
         dti_text_add(text, ", root %u", c->root);
@@ -58,9 +58,9 @@ static void describe_size(const struct dti_call *c, struct dti_text *text)
 void dti_call_describe(const struct dti_call *c, uint64_t number, struct dti_text *text)
 {
     dti_text_add(text, "%s #%llu", c->name, (unsigned long long)number);
-    if (c->pattern == DTI_NOTHING && c->count != 0)
+    if (c->pattern == DTI_PATTERN_NOTHING && c->count != 0)
         dti_text_add(text, " (%zu argument%s)", c->count, c->count == 1 ? "" : "s");
-    else if (c->pattern != DTI_NOTHING && !c->unsaid)
+    else if (c->pattern != DTI_PATTERN_NOTHING && !c->unsaid)
         describe_size(c, text);
     if (c->implementation != DITTO_IMPLEMENTATION_AUTO)
         dti_text_add(text, ", %s", c->implementation == DITTO_IMPLEMENTATION_FLAT ? "FLAT" : "HIERARCHICAL");
@@ -94,7 +94,8 @@ static bool describe_counts(const struct dti_call *a, const struct dti_call *b, 
 static bool describe_shapes(const struct dti_call *a, const struct dti_call *b, struct dti_text *text)
 {
     char here[DTI_SPEC_WORDS], there[DTI_SPEC_WORDS];
-    if (a->pattern != DTI_ALL_REDUCE || a->dtype == 0 || a->more == NULL || b->more == NULL || a->count != b->count)
+    if (a->pattern != DTI_PATTERN_ALL_REDUCE || a->dtype == 0 || a->more == NULL || b->more == NULL ||
+        a->count != b->count)
         return false;
     dti_spec_words(a->more, here);
     dti_spec_words(b->more, there);
@@ -105,7 +106,7 @@ static bool describe_shapes(const struct dti_call *a, const struct dti_call *b, 
 void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uint32_t n, struct dti_text *text)
 {
     if (a->name != b->name || a->pattern != b->pattern || a->whole != b->whole ||
-        (a->pattern == DTI_NOTHING && a->count != b->count))
+        (a->pattern == DTI_PATTERN_NOTHING && a->count != b->count))
         return; /* the descriptions say it */
     if (a->object != b->object) {
         if (a->object != NULL && b->object != NULL && strcmp(a->object, b->object) == 0)
@@ -117,8 +118,8 @@ void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uin
     if (describe_shapes(a, b, text))
         return;
     if (!describe_counts(a, b, n, text) && a->hash != b->hash)
-        dti_text_add(text, a->pattern == DTI_LIST     ? " (their bytes_per_pack differs)"
-                           : a->pattern == DTI_UPDATE ? " (their learning rates differ)"
-                           : a->pattern == DTI_SLICES ? " (their flags or numbers of rows differ)"
-                                                      : " (their functions differ)");
+        dti_text_add(text, a->pattern == DTI_PATTERN_LIST     ? " (their bytes_per_pack differs)"
+                           : a->pattern == DTI_PATTERN_TARGET ? " (their learning rates differ)"
+                           : a->pattern == DTI_PATTERN_SLICES ? " (their flags or numbers of rows differ)"
+                                                              : " (their functions differ)");
 }

@@ -11,16 +11,16 @@
 
 /* Which part of the data a collective moves where (flow.h). */
 enum dti_pattern {
-    DTI_NOTHING, /* a barrier */
-    DTI_ALL_REDUCE,
-    DTI_LIST,
-    DTI_REDUCE,
-    DTI_BROADCAST,
-    DTI_REDUCE_SCATTER,
-    DTI_ALL_GATHER,
-    DTI_UPDATE, /* an all-reduce into copies that are nobody's own (variables) */
-    DTI_SLICES,
-    DTI_BLOCKS,
+    DTI_PATTERN_NOTHING, /* a barrier */
+    DTI_PATTERN_ALL_REDUCE,
+    DTI_PATTERN_LIST,
+    DTI_PATTERN_REDUCE,
+    DTI_PATTERN_BROADCAST,
+    DTI_PATTERN_REDUCE_SCATTER,
+    DTI_PATTERN_ALL_GATHER,
+    DTI_PATTERN_TARGET, /* an all-reduce into copies that are nobody's own (variables) */
+    DTI_PATTERN_SLICES,
+    DTI_PATTERN_BLOCKS,
 };
 
 /* The fields up to `hash` are the same on all replicas, or they have diverged. */
@@ -42,7 +42,7 @@ struct dti_call {
         *list; /* [count], of a list: items `before` and following of the whole one; of an update of several */
     size_t before;
     const size_t *counts; /* [n], of parts that differ; NULL: all have `count` */
-    /* What else the pattern needs (dti_function, slices.c, block_sum.c). ditto_all_reduce_tensor: the tensor. */
+    /* What else the pattern needs (dti_combine_call, slices.c, block_sum.c). ditto_all_reduce_tensor: the tensor. */
     const void *more;
     bool unsaid; /* it moves data of the library's own, so messages leave the size out */
 };
@@ -50,7 +50,7 @@ struct dti_call {
 /* Any thread, any moment. */
 static inline bool dti_call_has_items(const struct dti_call *call) /* elements are its items', and so is their dtype */
 {
-    return call->pattern == DTI_LIST || (call->pattern == DTI_UPDATE && call->list != NULL);
+    return call->pattern == DTI_PATTERN_LIST || (call->pattern == DTI_PATTERN_TARGET && call->list != NULL);
 }
 bool dti_call_same(const struct dti_call *a, const struct dti_call *b);
 bool dti_call_identical(const struct dti_call *a, const struct dti_call *b); /* its own fields too */

@@ -20,7 +20,7 @@ static void describe_call(char *words, const struct dti_sync *sync, uint32_t rep
 
 static uint64_t word_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq, uint32_t round)
 {
-    return atomic_load_explicit(&dti_slot_of(sync, replica, seq, round)->word, memory_order_acquire); /* M1 */
+    return atomic_load_explicit(&dti_mailbox_of(sync, replica, seq, round)->word, memory_order_acquire); /* M1 */
 }
 
 static bool has_not_come(const struct dti_sync *sync, uint32_t replica, uint64_t seq)
@@ -97,7 +97,8 @@ ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq)
 {
     const struct dti_sync *sync = self->sync;
     const struct dti_call *mine = dti_call_of(sync, self->id, seq);
-    bool own_results = mine->count != 0 && (mine->pattern == DTI_ALL_REDUCE || mine->pattern == DTI_BROADCAST);
+    bool own_results =
+        mine->count != 0 && (mine->pattern == DTI_PATTERN_ALL_REDUCE || mine->pattern == DTI_PATTERN_BROADCAST);
     for (uint32_t i = 0; i < self->team->n; i++) {
         const struct dti_call *theirs = dti_call_of(sync, i, seq);
         if (!dti_call_same(dti_call_of(sync, 0, seq), theirs))
@@ -155,8 +156,8 @@ static ditto_status await_speaker(struct dti_replica *self, uint32_t peer, uint6
  * as this. */
 static void fetch_next(const struct dti_sync *sync, uint32_t self, uint32_t next, const struct dti_visit *visit)
 {
-    struct dti_slot *slot = dti_slot_of(sync, self, next, 0);
-    dti_fetch_to_write(slot, DTI_LINE);
+    struct dti_mailbox *slot = dti_mailbox_of(sync, self, next, 0);
+    dti_fetch_to_write(slot, DTI_CACHE_LINE);
     if (visit->payload_bytes > DTI_INLINE_BYTES)
         dti_fetch_to_write(slot->payload, visit->payload_bytes);
 }
@@ -167,15 +168,15 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_vi
     struct dti_team *team = self->team;
     struct dti_sync *sync = self->sync;
     struct dti_attendee *me = &sync->attendee[self->id];
-    const struct dti_route *route = &me->route[visit->call->implementation];
+    const struct dti_rounds_view *route = &me->route[visit->call->implementation];
     uint32_t seq = (uint32_t)(word >> 32);
     for (uint32_t round = 0; round < route->rounds; round++) {
-        const struct dti_step *step = &route->step[round];
-        atomic_store_explicit(&dti_slot_of(sync, self->id, seq, round)->word, word, memory_order_release); /* M0 */
+        const struct dti_round_view *step = &route->step[round];
+        atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, round)->word, word, memory_order_release); /* M0 */
         dti_waitroom_signal(&team->room, self->id);
         for (uint32_t k = 1; k < step->count; k++) { /* from the own place on, so that watchers spread over the lines */
             uint32_t block = step->own + k < step->count ? step->own + k : step->own + k - step->count;
-            uint32_t peer = dti_step_speaker(step, block);
+            uint32_t peer = dti_round_representative(step, block);
             DTI_TRY(await_speaker(self, peer, word, round, deadline));
             if (dti_is_far(sync, self->id, peer))
                 me->desk.counters.hops_far++;
@@ -235,7 +236,7 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_visi
     uint64_t number = sync->attendee[self->id].seq;
     struct crowded_wait w = { self, number };
     /* release: for describe_missing, which looks at slots here too; the order of the meeting comes from C0 */
-    atomic_store_explicit(&dti_slot_of(sync, self->id, seq, 0)->word, word, memory_order_release);
+    atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, 0)->word, word, memory_order_release);
     /* Whoever waits for this replica elsewhere (a started operation, a meeting in rounds) sees there that it has
      * diverged. */
     dti_waitroom_signal(&team->room, self->id);
@@ -308,7 +309,7 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_visit *visit, s
     uint64_t word =
         (uint64_t)number << 32 | (digest ^ (uint32_t)me->posted * 0x9e3779b1u); /* what was started before counts too */
     if (visit->payload_bytes != 0)
-        memcpy(dti_slot_payload(dti_slot_of(self->sync, self->id, number, 0), visit->call, visit->payload_bytes),
+        memcpy(dti_mailbox_payload(dti_mailbox_of(self->sync, self->id, number, 0), visit->call, visit->payload_bytes),
                visit->payload, visit->payload_bytes);
     *seq = number;
     uint64_t since = dti_trace_wait(self);

@@ -16,7 +16,7 @@ ditto_status dti_async_make(struct dti_replica *self, struct dti_sync *sync)
     void *payload;
     DTI_TRY(dti_allocate(self, sizeof *own, &own));
     /* not touched before it is used: most strategies start few operations, and there may be a thousand replicas */
-    DTI_TRY(dti_replica_alloc(self, DITTO_MAX_PENDING * (size_t)DTI_SMALL_BYTES, DTI_LINE_PAIR, &payload));
+    DTI_TRY(dti_replica_alloc(self, DITTO_MAX_PENDING * (size_t)DTI_SMALL_BYTES, DTI_CACHE_LINE_PAIR, &payload));
     sync->attendee[self->id].payloads = payload;
     sync->attendee[self->id].async = own;
     return DITTO_OK;
@@ -58,7 +58,8 @@ static bool combine_pair(struct dti_replica *self, uint64_t number)
     struct dti_sync *sync = self->sync;
     const struct dti_call *call = &dti_posting_of(sync, self->id, number)->call;
     const struct dti_kernel *kernel = &(*sync->kernels)[call->dtype][call->op];
-    if (self->team->n != 2 || call->pattern != DTI_ALL_REDUCE || kernel->widen != NULL || kernel->divide != NULL)
+    if (self->team->n != 2 || call->pattern != DTI_PATTERN_ALL_REDUCE || kernel->widen != NULL ||
+        kernel->divide != NULL)
         return false;
     size_t bytes = call->count * call->element_bytes;
     kernel->combine(call->dst, dti_posting_payload(sync, 0, number, bytes), dti_posting_payload(sync, 1, number, bytes),
@@ -68,7 +69,7 @@ static bool combine_pair(struct dti_replica *self, uint64_t number)
 
 static uint32_t pieces_of(const struct dti_flow *flow)
 {
-    struct dti_size size = dti_size_of(flow->call, flow->sync->team->n);
+    struct dti_call_size size = dti_call_size_of(flow->call, flow->sync->team->n);
     size_t pieces = size.all / flow->sync->team->n / PIECE_BYTES;
     return pieces < 1 ? 1 : pieces > MOST_PIECES ? MOST_PIECES : (uint32_t)pieces;
 }
@@ -114,7 +115,7 @@ static bool work_on(struct dti_replica *self, uint64_t number)
         return true;
     }
     uint32_t pieces = pieces_of(&flow);
-    flow.streams = dti_size_of(flow.call, n).all >= self->sync->tuning.given.stream_bytes;
+    flow.streams = dti_call_size_of(flow.call, n).all >= self->sync->tuning.given.stream_bytes;
     if (!dti_go_inside(self))
         return false;
     for (uint32_t step = 0; step < n; step++)

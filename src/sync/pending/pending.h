@@ -23,23 +23,24 @@
 #include "sync/sync_state.h"
 
 struct dti_posting {
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t word; /* k << 32 | digest; of k the lower half, here and below */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t word; /* k << 32 | digest; of k the lower half, here and below */
     unsigned char brief[DTI_INLINE_BYTES];
-    alignas(DTI_LINE_PAIR) struct dti_call call;
+    alignas(DTI_CACHE_LINE_PAIR) struct dti_call call;
     size_t bytes; /* that this replica brings */
     bool small;   /* they are in the payload */
     uint32_t digest;
     /* of this replica's share */
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t claim; /* k << 32 | next piece */
-    _Atomic uint64_t done;                         /* k << 32 | pieces that are done */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t claim; /* k << 32 | next piece */
+    _Atomic uint64_t done;                               /* k << 32 | pieces that are done */
 };
 
 struct dti_async {
-    alignas(DTI_LINE_PAIR) _Atomic uint64_t
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t
         consumed; /* written by its replica; others look at it once in a ring's length */
-    alignas(DTI_LINE_PAIR) uint64_t known_consumed; /* by all, at least; plain, as the next two: its replica's own */
-    uint64_t ready;                                 /* posted by all, at least, and compared */
-    uint32_t opened;                                /* entries of open that are not waited for */
+    alignas(DTI_CACHE_LINE_PAIR) uint64_t
+        known_consumed; /* by all, at least; plain, as the next two: its replica's own */
+    uint64_t ready;     /* posted by all, at least, and compared */
+    uint32_t opened;    /* entries of open that are not waited for */
     struct {
         uint64_t number; /* 0: waited for */
         const char *name;

@@ -8,7 +8,7 @@
 
 /* What is read by two replicas in turn goes faster through slots up to any size that they have room for: 2 KiB 0.73 of
  * the plain call against 1.4 between the buffers. */
-static bool is_small(const struct dti_sync *sync, const struct dti_size *size)
+static bool is_small(const struct dti_sync *sync, const struct dti_call_size *size)
 {
     return size->own <= DTI_SMALL_BYTES && size->read <= sync->small_started;
 }
@@ -100,7 +100,7 @@ static void fetch_next(const struct dti_replica *self, size_t bytes)
 {
     const struct dti_sync *sync = self->sync;
     uint64_t next = dti_attendee_of(self)->posted + 1;
-    dti_fetch_to_write(dti_posting_of(sync, self->id, next), DTI_LINE);
+    dti_fetch_to_write(dti_posting_of(sync, self->id, next), DTI_CACHE_LINE);
     if (bytes > DTI_INLINE_BYTES)
         dti_fetch_to_write(dti_posting_payload(sync, self->id, next, bytes), bytes);
 }
@@ -113,7 +113,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     struct dti_attendee *me = dti_attendee_of(self);
     uint64_t number = me->posted + 1, before = number - DITTO_MAX_PENDING;
     struct dti_posting *post = dti_posting_of(sync, self->id, number);
-    struct dti_size size = dti_size_of(call, team->n);
+    struct dti_call_size size = dti_call_size_of(call, team->n);
     if (dti_stopped(&team->stop))
         return dti_leave(self, dti_team_stop_status(team));
     if (dti_team_forked(team)) /* a function that forked: its peers are not in the child */

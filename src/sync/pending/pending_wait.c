@@ -32,7 +32,7 @@ bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t replica)
 {
     const struct dti_sync *sync = self->sync;
     uint32_t next = (uint32_t)sync->attendee[self->id].seq + 1;
-    return atomic_load_explicit(&dti_slot_of(sync, replica, next, 0)->word, memory_order_acquire) >> 32 == next;
+    return atomic_load_explicit(&dti_mailbox_of(sync, replica, next, 0)->word, memory_order_acquire) >> 32 == next;
 }
 
 /* The operation can never come to an end; with its error. DITTO_OK: it can. */

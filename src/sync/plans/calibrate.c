@@ -13,7 +13,7 @@ enum { HOP_BATCHES = 10, HOPS = 20, HOPS_NS = 500000, OVER = INT32_MAX };
 
 struct hops {
     struct {
-        alignas(DTI_LINE_PAIR) _Atomic uint32_t word;
+        alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t word;
     } ball[2];
     uint32_t pair[DTI_DISTANCES]; /* replicas pair - 1 and pair; 0: there are none at this distance */
     double ns[DTI_DISTANCES];
@@ -84,9 +84,9 @@ static ditto_status measure_hops(struct dti_replica *self, void *argument)
     return DITTO_OK;
 }
 
-ditto_status dti_measure_hops(struct dti_team *team, const struct dti_shape *shape, struct dti_costs *costs)
+ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_shape *shape, struct dti_costs *costs)
 {
-    struct hops *h = aligned_alloc(DTI_LINE_PAIR, sizeof *h);
+    struct hops *h = aligned_alloc(DTI_CACHE_LINE_PAIR, sizeof *h);
     uint32_t first = DTI_DISTANCES;
     if (team->crowded || team->n == 1) {
         free(h);
@@ -132,7 +132,7 @@ struct attempt {
 /* One word of every line, as a user will: what others have written has to come here. */
 static void look_at(const void *data, size_t bytes)
 {
-    for (size_t at = 0; at < bytes; at += DTI_LINE)
+    for (size_t at = 0; at < bytes; at += DTI_CACHE_LINE)
         (void)*(const volatile float *)(const void *)((const char *)data + at);
 }
 
@@ -146,7 +146,7 @@ static ditto_status repeat(struct dti_replica *self, const struct trial *trial, 
                                  .count = t->bytes / sizeof *data,
                                  .element_bytes = sizeof *data,
                                  .root = DTI_NO_ROOT,
-                                 .pattern = DTI_ALL_REDUCE,
+                                 .pattern = DTI_PATTERN_ALL_REDUCE,
                                  .dtype = DITTO_F32,
                                  .op = DITTO_MAX,
                                  .src = data,
@@ -258,7 +258,7 @@ static ditto_status measure(struct dti_replica *self, void *argument)
     size_t small_bytes = measured->small_bytes, hierarchical_bytes = DITTO_NEVER_BYTES;
     size_t most = trial->most;
     void *data;
-    DTI_TRY(dti_replica_alloc(self, 2 * most, DTI_LINE, &data));
+    DTI_TRY(dti_replica_alloc(self, 2 * most, DTI_CACHE_LINE, &data));
     memset(data, 0, 2 * most);
     ditto_status status = DITTO_OK;
     if (small)

@@ -21,46 +21,48 @@ static size_t parts_bytes(const struct dti_call *call, uint32_t n)
     return elements * call->element_bytes;
 }
 
-struct dti_size dti_size_of(const struct dti_call *call, uint32_t n)
+struct dti_call_size dti_call_size_of(const struct dti_call *call, uint32_t n)
 {
     size_t bytes = dti_call_has_items(call) ? list_bytes(call) : call->count * call->element_bytes, others = n - 1;
     switch ((enum dti_pattern)call->pattern) {
-    case DTI_LIST:
-        return (struct dti_size){ bytes, others * bytes, n * bytes };
-    case DTI_REDUCE:
-        return (struct dti_size){ bytes, others * bytes, bytes };
-    case DTI_BROADCAST:
-        return (struct dti_size){ bytes, bytes, others * bytes };
-    case DTI_REDUCE_SCATTER: {
+    case DTI_PATTERN_LIST:
+        return (struct dti_call_size){ bytes, others * bytes, n * bytes };
+    case DTI_PATTERN_REDUCE:
+        return (struct dti_call_size){ bytes, others * bytes, bytes };
+    case DTI_PATTERN_BROADCAST:
+        return (struct dti_call_size){ bytes, bytes, others * bytes };
+    case DTI_PATTERN_REDUCE_SCATTER: {
         size_t whole = parts_bytes(call, n);
-        return (struct dti_size){ whole, others * bytes, whole };
+        return (struct dti_call_size){ whole, others * bytes, whole };
     }
-    case DTI_ALL_GATHER: {
+    case DTI_PATTERN_ALL_GATHER: {
         size_t whole = parts_bytes(call, n);
-        return (struct dti_size){ bytes, whole, n * whole };
+        return (struct dti_call_size){ bytes, whole, n * whole };
     }
     default:
-        return (struct dti_size){ bytes, others * bytes, n * bytes };
+        return (struct dti_call_size){ bytes, others * bytes, n * bytes };
     }
 }
 
-static bool fits_lines(const struct dti_sync *sync, const struct dti_call *call, const struct dti_size *size)
+static bool fits_lines(const struct dti_sync *sync, const struct dti_call *call, const struct dti_call_size *size)
 {
     const ditto_tuning *t = &sync->tuning.given;
     uint32_t n = sync->team->n;
     bool combined_once = sync->team->crowded && call->implementation == DITTO_IMPLEMENTATION_AUTO;
-    bool carried = call->pattern == DTI_ALL_REDUCE && call->dtype != 0; /* partial results are, from round to round */
+    bool carried =
+        call->pattern == DTI_PATTERN_ALL_REDUCE && call->dtype != 0; /* partial results are, from round to round */
     size_t read = carried && (combined_once || n == 1) ? size->own : size->read;
-    if (call->pattern == DTI_UPDATE || size->own > DTI_SMALL_BYTES || read > t->small_bytes)
+    if (call->pattern == DTI_PATTERN_TARGET || size->own > DTI_SMALL_BYTES || read > t->small_bytes)
         return false;
     return !carried || combined_once ||
-           dti_stage_bytes(size->own * 2, sync->most_parts[call->implementation]) <= DTI_SMALL_BYTES;
+           dti_partials_bytes(size->own * 2, sync->most_parts[call->implementation]) <= DTI_SMALL_BYTES;
 }
 
-struct dti_choice dti_choose(const struct dti_sync *sync, const struct dti_call *call, const struct dti_size *size)
+struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, const struct dti_call *call,
+                                                 const struct dti_call_size *size)
 {
     const ditto_tuning *t = &sync->tuning.given;
-    struct dti_choice choice = { .way = DTI_OWNERS, .streams = size->all >= t->stream_bytes };
+    struct dti_algorithm_choice choice = { .way = DTI_OWNERS, .streams = size->all >= t->stream_bytes };
     bool wants_groups = call->implementation == DITTO_IMPLEMENTATION_HIERARCHICAL ||
                         (call->implementation == DITTO_IMPLEMENTATION_AUTO && size->own >= t->hierarchical_bytes);
     if (fits_lines(sync, call, size))

@@ -14,17 +14,18 @@ enum dti_way {
 extern const char *const dti_way_names[DTI_WAYS];
 
 /* How much a call moves, in bytes. */
-struct dti_size {
+struct dti_call_size {
     size_t own;  /* that a replica brings */
     size_t read; /* that a replica reads of others to get its result, if it makes it alone */
     size_t all;  /* that are written on all replicas together */
 };
-struct dti_size dti_size_of(const struct dti_call *call, uint32_t n);
+struct dti_call_size dti_call_size_of(const struct dti_call *call, uint32_t n);
 
-struct dti_choice {
+struct dti_algorithm_choice {
     enum dti_way way;
     bool streams;
 };
-struct dti_choice dti_choose(const struct dti_sync *sync, const struct dti_call *call, const struct dti_size *size);
+struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, const struct dti_call *call,
+                                                 const struct dti_call_size *size);
 
 #endif

@@ -19,7 +19,7 @@ struct dti_counters dti_cost_meeting(const struct dti_rounds *rounds, const stru
 
 static size_t grain_of(const struct dti_all_reduce_size *s)
 {
-    return s->element_bytes < DTI_LINE ? DTI_LINE / s->element_bytes : 1;
+    return s->element_bytes < DTI_CACHE_LINE ? DTI_CACHE_LINE / s->element_bytes : 1;
 }
 
 struct dti_counters dti_cost_owners(const struct dti_groups *groups, uint32_t n, uint32_t self,
@@ -90,6 +90,6 @@ double dti_cost_ns(const struct dti_counters *most, double meetings_ns, uint32_t
     double core = (near + far) / b->core, node = near * replicas_per_node / b->node;
     double link = far * replicas_per_node / b->link, slowest = core > node ? core : node;
     /* the flags of blocks overlap with work but for the first and the last (exchange.h) */
-    double flags = most->hops_far != 0 ? 4 * costs->hop_ns[DTI_OTHER_PACKAGE] : 0;
+    double flags = most->hops_far != 0 ? 4 * costs->hop_ns[DTI_DISTANCE_BEYOND_PACKAGE] : 0;
     return (slowest > link ? slowest : link) + flags + meetings_ns;
 }

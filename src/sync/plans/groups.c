@@ -1,21 +1,21 @@
 /* src/sync/plans/groups.c - groups of near replicas. Pure. */
 #include "sync/plans/groups.h"
 
-static bool begins(const struct dti_shape *shape, uint32_t i, int distance, uint32_t near)
+static bool begins(const struct dti_machine_shape *shape, uint32_t i, int distance, uint32_t near)
 {
     return i == 0 || (near != 0 ? i % near == 0 : shape->border[i] >= distance);
 }
 
 /* The farthest distance that occurs: what divides the row into the fewest groups. */
-static int farthest_border(const struct dti_shape *shape)
+static int farthest_border(const struct dti_machine_shape *shape)
 {
-    int farthest = DTI_SAME_NODE;
+    int farthest = DTI_DISTANCE_NODE;
     for (uint32_t i = 1; i < shape->n; i++)
         farthest = shape->border[i] > farthest ? shape->border[i] : farthest;
     return farthest;
 }
 
-void dti_groups_make(const struct dti_shape *shape, uint32_t near, struct dti_groups *out)
+void dti_groups_make(const struct dti_machine_shape *shape, uint32_t near, struct dti_groups *out)
 {
     int distance = farthest_border(shape);
     struct dti_span parts[DTI_TREE_PARTS];

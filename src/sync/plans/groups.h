@@ -17,7 +17,7 @@ struct dti_groups {
 };
 
 /* `near` > 0: groups of so many neighbours, whatever the borders. */
-void dti_groups_make(const struct dti_shape *shape, uint32_t near, struct dti_groups *out);
+void dti_groups_make(const struct dti_machine_shape *shape, uint32_t near, struct dti_groups *out);
 
 static inline uint32_t dti_groups_size(const struct dti_groups *g, uint32_t group)
 {

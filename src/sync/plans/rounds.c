@@ -29,7 +29,7 @@ static bool add_cut(struct dti_rounds *r, const uint32_t *start, uint32_t blocks
 }
 
 /* The cut at every border of at least `distance`, and every `every` replicas (0: not). */
-static uint32_t cut_at(const struct dti_shape *shape, int distance, uint32_t every, uint32_t *start)
+static uint32_t cut_at(const struct dti_machine_shape *shape, int distance, uint32_t every, uint32_t *start)
 {
     uint32_t blocks = 0;
     for (uint32_t i = 0; i < shape->n; i++)
@@ -72,7 +72,7 @@ static void halve(uint32_t first, uint32_t end, uint32_t halvings, bool *is_star
 }
 
 /* Between a coarse cut and the fine one below it: as many cuts as the costs ask for. */
-static bool add_between(struct dti_rounds *r, const struct dti_shape *shape, const struct dti_costs *costs,
+static bool add_between(struct dti_rounds *r, const struct dti_machine_shape *shape, const struct dti_costs *costs,
                         const uint32_t *coarse, uint32_t coarse_blocks, const uint32_t *fine, uint32_t fine_blocks)
 {
     uint32_t start[DITTO_MAX_REPLICAS + 1], most = 0, child = 0;
@@ -105,7 +105,7 @@ static bool add_between(struct dti_rounds *r, const struct dti_shape *shape, con
 }
 
 /* Below the coarse cut, which it replaces: the fine one, with what the costs ask for in between. */
-static bool refine(struct dti_rounds *r, const struct dti_shape *shape, const struct dti_costs *costs,
+static bool refine(struct dti_rounds *r, const struct dti_machine_shape *shape, const struct dti_costs *costs,
                    const uint32_t *fine, uint32_t fine_blocks)
 {
     const uint32_t *coarse = r->start[r->rounds - 1];
@@ -117,18 +117,18 @@ static bool refine(struct dti_rounds *r, const struct dti_shape *shape, const st
 }
 
 /* Coarsest first. */
-static bool add_levels(struct dti_rounds *r, const struct dti_shape *shape, const struct dti_costs *costs,
+static bool add_levels(struct dti_rounds *r, const struct dti_machine_shape *shape, const struct dti_costs *costs,
                        ditto_implementation implementation, uint32_t near)
 {
     uint32_t start[DITTO_MAX_REPLICAS + 1] = { 0, shape->n };
     bool flat = implementation == DITTO_IMPLEMENTATION_FLAT;
     bool good = add_cut(r, start, 1);
-    for (int distance = DTI_OTHER_PACKAGE; good && !flat && distance > DTI_SAME_CACHE; distance--)
+    for (int distance = DTI_DISTANCE_BEYOND_PACKAGE; good && !flat && distance > DTI_DISTANCE_CACHE; distance--)
         good = refine(r, shape, costs, start, cut_at(shape, distance, near, start));
-    return good && refine(r, shape, flat ? NULL : costs, start, cut_at(shape, DTI_SAME_CACHE, 1, start));
+    return good && refine(r, shape, flat ? NULL : costs, start, cut_at(shape, DTI_DISTANCE_CACHE, 1, start));
 }
 
-ditto_status dti_rounds_make(const struct dti_shape *shape, const struct dti_costs *costs,
+ditto_status dti_rounds_make(const struct dti_machine_shape *shape, const struct dti_costs *costs,
                              ditto_implementation implementation, uint32_t near, struct dti_rounds *out)
 {
     *out = (struct dti_rounds){ .n = shape->n };
@@ -191,7 +191,7 @@ uint32_t dti_rounds_speaker(const struct dti_rounds *r, uint32_t round, uint32_t
     return first + (self - r->start[round][own]) % (r->start[round][block + 1] - first);
 }
 
-double dti_rounds_ns(const struct dti_rounds *r, const struct dti_shape *shape, const struct dti_costs *costs)
+double dti_rounds_ns(const struct dti_rounds *r, const struct dti_machine_shape *shape, const struct dti_costs *costs)
 {
     double total = 0;
     for (uint32_t round = 0; round < r->rounds; round++) {
@@ -200,7 +200,7 @@ double dti_rounds_ns(const struct dti_rounds *r, const struct dti_shape *shape, 
             struct dti_span siblings = dti_rounds_siblings(r, round, i);
             int farthest = 0;
             for (size_t b = siblings.first; b < siblings.end; b++) {
-                int distance = (int)dti_shape_distance(shape, i, dti_rounds_speaker(r, round, (uint32_t)b, i));
+                int distance = (int)dti_machine_shape_distance(shape, i, dti_rounds_speaker(r, round, (uint32_t)b, i));
                 farthest = distance > farthest ? distance : farthest;
             }
             double cost = dti_round_ns(costs, (enum dti_distance)farthest, (uint32_t)(siblings.end - siblings.first));

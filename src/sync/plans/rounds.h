@@ -28,7 +28,7 @@ struct dti_rounds {
 /* The plans that a strategy keeps. FLAT: one round, everyone looks at everyone. HIERARCHICAL: every border that there is begins
  * a round of its own, and `near` > 0 cuts the row every so many replicas too. AUTO: the borders, and as many rounds between
  * them as cost least. NO_MEMORY. */
-ditto_status dti_rounds_make(const struct dti_shape *shape, const struct dti_costs *costs,
+ditto_status dti_rounds_make(const struct dti_machine_shape *shape, const struct dti_costs *costs,
                              ditto_implementation implementation, uint32_t near, struct dti_rounds *out);
 void dti_rounds_free(struct dti_rounds *rounds);
 
@@ -42,6 +42,7 @@ uint32_t dti_rounds_speaker(const struct dti_rounds *rounds, uint32_t round, uin
 /* One round's cost among `blocks` blocks at a distance. */
 double dti_round_ns(const struct dti_costs *costs, enum dti_distance distance, uint32_t blocks);
 /* The critical path of the whole meeting. */
-double dti_rounds_ns(const struct dti_rounds *rounds, const struct dti_shape *shape, const struct dti_costs *costs);
+double dti_rounds_ns(const struct dti_rounds *rounds, const struct dti_machine_shape *shape,
+                     const struct dti_costs *costs);
 
 #endif

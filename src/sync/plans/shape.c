@@ -4,16 +4,16 @@
 static enum dti_distance between(const struct dti_pu *a, const struct dti_pu *b)
 {
     if (a->is.package != b->is.package)
-        return DTI_OTHER_PACKAGE;
+        return DTI_DISTANCE_BEYOND_PACKAGE;
     if (a->is.memory_node != b->is.memory_node)
-        return DTI_SAME_PACKAGE;
-    return a->is.llc != b->is.llc ? DTI_SAME_NODE : DTI_SAME_CACHE;
+        return DTI_DISTANCE_PACKAGE;
+    return a->is.llc != b->is.llc ? DTI_DISTANCE_NODE : DTI_DISTANCE_CACHE;
 }
 
-void dti_shape_of_placement(const ditto_placement *placement, struct dti_shape *out)
+void dti_machine_shape_of_placement(const ditto_placement *placement, struct dti_machine_shape *out)
 {
     out->n = placement->replicas;
-    out->border[0] = DTI_SAME_CACHE;
+    out->border[0] = DTI_DISTANCE_CACHE;
     for (uint32_t i = 1; i < out->n; i++)
         out->border[i] = (uint8_t)between(dti_placement_leader(placement, i - 1), dti_placement_leader(placement, i));
 }
@@ -24,16 +24,17 @@ static uint32_t part_of(uint32_t i, uint32_t n, uint32_t parts)
     return (uint32_t)((uint64_t)i * parts / n);
 }
 
-void dti_shape_regular(uint32_t n, uint32_t packages, uint32_t nodes, uint32_t caches, struct dti_shape *out)
+void dti_machine_shape_regular(uint32_t n, uint32_t packages, uint32_t nodes, uint32_t caches,
+                               struct dti_machine_shape *out)
 {
     out->n = n;
-    out->border[0] = DTI_SAME_CACHE;
+    out->border[0] = DTI_DISTANCE_CACHE;
     for (uint32_t i = 1; i < n; i++) {
         uint32_t finest = packages * nodes * caches;
         uint32_t a = part_of(i - 1, n, finest), b = part_of(i, n, finest);
-        out->border[i] = a / (nodes * caches) != b / (nodes * caches) ? DTI_OTHER_PACKAGE
-                         : a / caches != b / caches                   ? DTI_SAME_PACKAGE
-                         : a != b                                     ? DTI_SAME_NODE
-                                                                      : DTI_SAME_CACHE;
+        out->border[i] = a / (nodes * caches) != b / (nodes * caches) ? DTI_DISTANCE_BEYOND_PACKAGE
+                         : a / caches != b / caches                   ? DTI_DISTANCE_PACKAGE
+                         : a != b                                     ? DTI_DISTANCE_NODE
+                                                                      : DTI_DISTANCE_CACHE;
     }
 }

@@ -109,7 +109,7 @@ ditto_status dti_tuning_read(const ditto_tuning *given, ditto_tuning *out)
         dti_tuning_fill(out, &from_text);
     }
     DTI_TRY(check(out));
-    out->block_bytes -= out->block_bytes % DTI_LINE_PAIR; /* blocks lie one behind the other, aligned */
+    out->block_bytes -= out->block_bytes % DTI_CACHE_LINE_PAIR; /* blocks lie one behind the other, aligned */
     return DITTO_OK;
 }
 
@@ -136,7 +136,7 @@ struct kept {
 };
 static _Atomic(struct kept *) cache;
 
-bool dti_tuning_find(const struct dti_shape *shape, struct dti_tuning *out)
+bool dti_tuning_find(const struct dti_machine_shape *shape, struct dti_tuning *out)
 {
     /* acquire: pairs with the release in dti_tuning_keep */
     const struct kept *k = atomic_load_explicit(&cache, memory_order_acquire);
@@ -147,7 +147,7 @@ bool dti_tuning_find(const struct dti_shape *shape, struct dti_tuning *out)
     return k != NULL;
 }
 
-void dti_tuning_keep(const struct dti_shape *shape, const struct dti_tuning *measured)
+void dti_tuning_keep(const struct dti_machine_shape *shape, const struct dti_tuning *measured)
 {
     struct kept *k = malloc(sizeof *k + shape->n);
     if (k == NULL) /* the next strategy measures again */

@@ -15,8 +15,8 @@ struct dti_tuning {
  * Errors: INVALID (the variable is no list of name=number), RANGE (a number outside its range). */
 ditto_status dti_tuning_read(const ditto_tuning *given, ditto_tuning *out);
 /* What this process has measured for teams of this shape; false: nothing yet. Any thread. */
-bool dti_tuning_find(const struct dti_shape *shape, struct dti_tuning *out);
-void dti_tuning_keep(const struct dti_shape *shape, const struct dti_tuning *measured);
+bool dti_tuning_find(const struct dti_machine_shape *shape, struct dti_tuning *out);
+void dti_tuning_keep(const struct dti_machine_shape *shape, const struct dti_tuning *measured);
 /* Sets the fields of *tuning that are 0. */
 void dti_tuning_fill(ditto_tuning *tuning, const ditto_tuning *from);
 /* Where nothing is measured: replicas that share PUs, and before. */
@@ -28,7 +28,7 @@ extern const struct dti_tuning dti_tuning_usual;
 struct dti_sync;
 
 /* Hand-overs of a cache line between neighbours at each distance that there is: 1000 each, under a millisecond. */
-ditto_status dti_measure_hops(struct dti_team *team, const struct dti_shape *shape, struct dti_costs *costs);
+ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_shape *shape, struct dti_costs *costs);
 
 /* Thresholds that are 0 in *measured, by trying both ways with the collectives themselves, on data that has to move; a few
  * milliseconds. Not measured but derived: stream_bytes, three eighths of the last-level caches (results and sources then fill three

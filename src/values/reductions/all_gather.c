@@ -47,14 +47,14 @@ static ditto_status gather(ditto_replica *self, struct dti_replica *r, const dit
     for (uint32_t i = 0; i < n; i++)
         counts[i] = ditto_tensor_count(&part[i]);
     size_t bytes = ditto_tensor_bytes(out);
-    DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE, &data));
+    DTI_TRY(dti_replica_alloc(r, bytes, DTI_CACHE_LINE, &data));
     out->data = data;
     struct dti_gathering values = {
         .name = "ditto_all_gather_tensor", .src = in->data, .dst = data, .counts = counts, .dtype = in->dtype
     };
     if (axis == 0)
         return dti_all_gather(self, &values, NULL);
-    DTI_TRY(dti_replica_alloc(r, bytes, DTI_LINE, &parts));
+    DTI_TRY(dti_replica_alloc(r, bytes, DTI_CACHE_LINE, &parts));
     values.dst = parts;
     ditto_status status = dti_all_gather(self, &values, NULL);
     if (status == DITTO_OK)
@@ -72,7 +72,7 @@ ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, c
     void *memory;
     for (uint32_t d = 0; d < in->rank; d++)
         own.shape[d] = in->shape[d];
-    DTI_TRY(dti_replica_alloc(r, n * (sizeof *shapes + sizeof *part), DTI_LINE, &memory));
+    DTI_TRY(dti_replica_alloc(r, n * (sizeof *shapes + sizeof *part), DTI_CACHE_LINE, &memory));
     shapes = memory;
     part = (ditto_tensor *)(void *)(shapes + n);
     ditto_status status = dti_all_gather(self,

@@ -182,7 +182,7 @@ static void fold_task(const struct dti_column *c, size_t task, char *elements, c
 ditto_status dti_column_fold(const struct dti_column *c, size_t first, size_t end)
 {
     size_t elements = DITTO_BLOCK * c->width;
-    char *accumulators = aligned_alloc(DTI_LINE, elements * c->accumulator_bytes * 2);
+    char *accumulators = aligned_alloc(DTI_CACHE_LINE, elements * c->accumulator_bytes * 2);
     if (accumulators == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to reduce along axes");
     for (size_t task = first; task < end; task++)
@@ -228,7 +228,7 @@ static void fill_with_nothing(const struct dti_column *c)
         value = &not_a_number;
     memset(c->result.data, 0, bytes);
     if (value != NULL)
-        dti_fill(c->result.dtype, c->result.data, c->kept, *value);
+        dti_number_fill(c->result.dtype, c->result.data, c->kept, *value);
 }
 
 void dti_column_finish(const struct dti_column *c)

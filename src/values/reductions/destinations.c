@@ -11,11 +11,11 @@ struct delivery {
     const ditto_value *from; /* NULL: spec and whole say it */
     const ditto_places *places;
     ditto_value *to;
-    ditto_tensor spec;      /* of the result */
-    struct dti_parts parts; /* what is reduced; NULL: `whole` is copied */
-    const void *whole;      /* one value, the same for all */
-    void *made;             /* whole, if it was made here */
-    bool sparse;            /* the result is slices, and is in `to` already */
+    ditto_tensor spec;            /* of the result */
+    struct dti_value_parts parts; /* what is reduced; NULL: `whole` is copied */
+    const void *whole;            /* one value, the same for all */
+    void *made;                   /* whole, if it was made here */
+    bool sparse;                  /* the result is slices, and is in `to` already */
 };
 
 struct deliveries {
@@ -65,7 +65,7 @@ static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
         memcpy(d->spec.shape, of->variable->spec.shape, sizeof d->spec.shape);
     }
     DTI_TRY(dti_tensor_check(&d->spec, &bytes));
-    d->made = aligned_alloc(DTI_LINE, bytes / DTI_LINE * DTI_LINE + DTI_LINE);
+    d->made = aligned_alloc(DTI_CACHE_LINE, bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
     if (d->made == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu dense rows", rows);
     d->whole = d->made;
@@ -87,7 +87,7 @@ static ditto_status plan_delivery(const struct deliveries *all, struct delivery 
         d->whole = d->spec.data;
         return dti_reduce_check_once(all->strategy, all->op);
     }
-    DTI_TRY(dti_parts_open(d->from, &d->parts));
+    DTI_TRY(dti_value_parts_open(d->from, &d->parts));
     DTI_TRY(dti_reduce_check_shapes(d->parts.part, n));
     d->spec.dtype = dti_reduce_dtype(all->op, d->spec.dtype);
     return DITTO_OK;
@@ -107,8 +107,8 @@ static ditto_status make_copies(struct dti_replica *r, const struct deliveries *
         if (!is_place(d, r->id))
             continue;
         void *data;
-        DTI_TRY(dti_component_take(&all->strategy->locker[r->id], ditto_tensor_bytes(&d->spec),
-                                   &d->to->component[r->id], &data));
+        DTI_TRY(dti_value_buffer_take(&all->strategy->locker[r->id], ditto_tensor_bytes(&d->spec),
+                                      &d->to->component[r->id], &data));
         *part = d->spec;
         part->data = data;
         part->device = 0;
@@ -140,14 +140,14 @@ static ditto_status deliver(struct dti_replica *r, void *argument)
     const struct deliveries *all = argument;
     struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
     DTI_TRY(make_copies(r, all));
-    DTI_TRY(dti_sync_meet(r, &(struct dti_same){ .name = dti_public_function }, &deadline));
+    DTI_TRY(dti_sync_meet(r, &(struct dti_matched_call){ .name = dti_public_function }, &deadline));
     struct dti_fenv saved = dti_fenv_enter();
     ditto_status status = DITTO_OK;
     for (uint32_t i = 0; i < all->count && status == DITTO_OK; i++) {
         size_t first, end;
         if (all->delivery[i].sparse)
             continue;
-        dti_tree_part(ditto_tensor_count(&all->delivery[i].spec), r->team->n, r->id, DTI_LINE, &first, &end);
+        dti_tree_part(ditto_tensor_count(&all->delivery[i].spec), r->team->n, r->id, DTI_CACHE_LINE, &first, &end);
         status = deliver_range(all, &all->delivery[i], first, end);
     }
     dti_fenv_leave(saved);
@@ -173,7 +173,7 @@ static ditto_status deliver_all(struct deliveries *all)
 static ditto_status finish(struct deliveries *all, ditto_status status, ditto_value **out)
 {
     for (uint32_t i = 0; i < all->count; i++) {
-        dti_parts_close(&all->delivery[i].parts);
+        dti_value_parts_close(&all->delivery[i].parts);
         free(all->delivery[i].made);
         if (status == DITTO_OK)
             out[i] = all->delivery[i].to;

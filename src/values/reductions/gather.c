@@ -48,7 +48,7 @@ void dti_gather_copy(const ditto_tensor *part, uint32_t axis, size_t before, con
         memcpy((char *)whole->data + i * all + before * inner, (const char *)part->data + i * own, own);
 }
 
-struct gathering {
+struct gather_parts_task {
     const ditto_tensor *part;
     uint32_t axis;
     const ditto_tensor *whole;
@@ -57,7 +57,7 @@ struct gathering {
 /* Parts [first, end). */
 static ditto_status copy_parts(size_t first, size_t end, void *context)
 {
-    const struct gathering *g = context;
+    const struct gather_parts_task *g = context;
     size_t before = 0;
     for (size_t i = 0; i < end; i++) {
         if (i >= first)
@@ -73,7 +73,7 @@ static ditto_status gather_parts(ditto_strategy *strategy, const ditto_tensor *p
     DTI_TRY(dti_gather_check(part, n, axis));
     DTI_TRY(dti_gather_shape(part, n, axis, &out->plain));
     DTI_TRY(dti_value_room(out));
-    struct gathering gathering = { part, axis, &out->plain };
+    struct gather_parts_task gathering = { part, axis, &out->plain };
     return dti_share(strategy->base.team, ditto_tensor_bytes(&out->plain), n, 1, copy_parts, &gathering);
 }
 
@@ -90,7 +90,7 @@ static ditto_status gather_nest(ditto_strategy *strategy, const ditto_value *v, 
 ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *v, uint32_t axis, ditto_value **out)
 {
     ditto_value *result;
-    struct dti_parts parts;
+    struct dti_value_parts parts;
     if (v->kind == DITTO_NEST) {
         DTI_TRY(dti_value_make(strategy, DITTO_NEST, &result));
         return dti_value_finish(result, gather_nest(strategy, v, axis, result), out);
@@ -101,10 +101,10 @@ ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *v, ui
         *out = dti_value_keep(v);
         return DITTO_OK;
     }
-    DTI_TRY(dti_parts_open(v, &parts));
+    DTI_TRY(dti_value_parts_open(v, &parts));
     ditto_status status = dti_value_make(strategy, DITTO_PLAIN, &result);
     if (status == DITTO_OK)
         status = dti_value_finish(result, gather_parts(strategy, parts.part, axis, result), out);
-    dti_parts_close(&parts);
+    dti_value_parts_close(&parts);
     return status;
 }

@@ -110,7 +110,7 @@ static ditto_status reduce_over_replicas(ditto_strategy *strategy, ditto_op op, 
     DTI_TRY(dti_value_room(out));
     struct elementwise e = { op, part, n, out->plain.data };
     size_t count = ditto_tensor_count(&part[0]), bytes = count * ditto_dtype_bytes(part[0].dtype);
-    return dti_share(strategy->base.team, bytes * n, count, DTI_LINE, reduce_elements, &e);
+    return dti_share(strategy->base.team, bytes * n, count, DTI_CACHE_LINE, reduce_elements, &e);
 }
 
 /* -- along axes -- */
@@ -127,7 +127,7 @@ static ditto_status reduce_column(ditto_strategy *strategy, struct dti_column *c
     DTI_TRY(dti_value_room(out));
     c->result.data = out->plain.data;
     size_t bytes = c->blocks * c->kept * c->accumulator_bytes;
-    c->partial = aligned_alloc(DTI_LINE, bytes / DTI_LINE * DTI_LINE + DTI_LINE);
+    c->partial = aligned_alloc(DTI_CACHE_LINE, bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
     if (c->partial == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu blocks of %zu elements", c->blocks, c->kept);
     ditto_status status = dti_share(strategy->base.team, c->rows * c->kept * ditto_dtype_bytes(c->part[0].dtype),
@@ -170,14 +170,14 @@ static ditto_status reduce_slices(const ditto_value *v, ditto_op op, const int32
     return dti_concatenate_slices(v, op, out);
 }
 
-struct copying {
+struct byte_copy {
     const char *from;
     char *to;
 };
 
 static ditto_status copy_bytes(size_t first, size_t end, void *context)
 {
-    const struct copying *c = context;
+    const struct byte_copy *c = context;
     memcpy(c->to + first, c->from + first, end - first);
     return DITTO_OK;
 }
@@ -188,23 +188,23 @@ static ditto_status copy_one(ditto_strategy *strategy, const ditto_tensor *one, 
     size_t bytes = ditto_tensor_bytes(one);
     out->plain = *one;
     DTI_TRY(dti_value_room(out));
-    struct copying copying = { one->data, out->plain.data };
-    return dti_share(strategy->base.team, 2 * bytes, bytes, DTI_LINE, copy_bytes, &copying);
+    struct byte_copy copying = { one->data, out->plain.data };
+    return dti_share(strategy->base.team, 2 * bytes, bytes, DTI_CACHE_LINE, copy_bytes, &copying);
 }
 
 /* One value for all, or the replicas' parts: into `out`. */
 static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const ditto_value *v, const int32_t *axes,
                                  uint32_t num_axes, ditto_value *out)
 {
-    struct dti_parts parts;
+    struct dti_value_parts parts;
     bool one = dti_is_one_value(v);
-    DTI_TRY(dti_parts_open(v, &parts));
+    DTI_TRY(dti_value_parts_open(v, &parts));
     ditto_status status;
     if (axes != NULL)
         status = reduce_along_axes(strategy, op, parts.part, one ? 1 : strategy->base.team->n, axes, num_axes, out);
     else
         status = one ? copy_one(strategy, parts.part, out) : reduce_over_replicas(strategy, op, parts.part, out);
-    dti_parts_close(&parts);
+    dti_value_parts_close(&parts);
     return status;
 }
 

@@ -12,7 +12,7 @@ static ditto_status make_room(const ditto_value *like, size_t rows, ditto_value 
     size_t count, bytes;
     if (!dti_multiply(rows, first.row_count, &count) || !dti_multiply(count, ditto_dtype_bytes(first.dtype), &bytes))
         return DTI_FAIL(DITTO_ERR_RANGE, "%zu slices of %zu elements are more than memory has", rows, first.row_count);
-    size_t aligned = (bytes + DTI_LINE - 1) / DTI_LINE * DTI_LINE;
+    size_t aligned = (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE;
     DTI_TRY(dti_value_make(like->strategy, DITTO_SLICES, &value));
     value->plain = (ditto_tensor){ .dtype = DITTO_U8, .rank = 1, .shape = { aligned + (rows + 8) * sizeof(int64_t) } };
     ditto_status status = dti_value_room(value);
@@ -67,7 +67,7 @@ ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, ditto_val
 
 /* -- merging -- */
 
-struct entry {
+struct slice_row {
     int64_t index;
     size_t place;
     const void *row;
@@ -75,7 +75,7 @@ struct entry {
 
 static int by_index_then_place(const void *left, const void *right)
 {
-    const struct entry *a = left, *b = right;
+    const struct slice_row *a = left, *b = right;
     if (a->index != b->index)
         return a->index < b->index ? -1 : 1;
     return a->place < b->place ? -1 : a->place > b->place;
@@ -83,14 +83,14 @@ static int by_index_then_place(const void *left, const void *right)
 
 /* The rows of all parts, sorted. */
 struct sorted {
-    struct entry *entry;
+    struct slice_row *indexed;
     const void **source; /* [rows] for one reduction */
     size_t rows;
 };
 
 static void release(struct sorted *s)
 {
-    free(s->entry);
+    free(s->indexed);
     free(s->source);
 }
 
@@ -100,23 +100,24 @@ static ditto_status sort(const ditto_value *v, struct sorted *s)
     *s = (struct sorted){ .rows = 0 };
     for (uint32_t i = 0; i < parts_of(v); i++)
         s->rows += v->part[i].shape[0];
-    s->entry = malloc((s->rows + 1) * sizeof *s->entry);
+    s->indexed = malloc((s->rows + 1) * sizeof *s->indexed);
     s->source = malloc((s->rows + 1) * sizeof *s->source);
-    if (s->entry == NULL || s->source == NULL) {
+    if (s->indexed == NULL || s->source == NULL) {
         release(s);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to sort %zu slices", s->rows);
     }
     for (uint32_t i = 0; i < parts_of(v); i++)
         for (size_t k = 0; k < v->part[i].shape[0]; k++, place++)
-            s->entry[place] = (struct entry){ v->index[i][k], place, (const char *)v->part[i].data + k * row_bytes };
-    qsort(s->entry, s->rows, sizeof *s->entry, by_index_then_place);
+            s->indexed[place] =
+                (struct slice_row){ v->index[i][k], place, (const char *)v->part[i].data + k * row_bytes };
+    qsort(s->indexed, s->rows, sizeof *s->indexed, by_index_then_place);
     return DITTO_OK;
 }
 
 static size_t end_of_index(const struct sorted *s, size_t first)
 {
     size_t end = first + 1;
-    while (end < s->rows && s->entry[end].index == s->entry[first].index)
+    while (end < s->rows && s->indexed[end].index == s->indexed[first].index)
         end++;
     return end;
 }
@@ -126,7 +127,7 @@ static ditto_status add_rows(const struct sorted *s, size_t first, size_t end, d
                              void *dst)
 {
     for (size_t k = first; k < end; k++)
-        s->source[k - first] = s->entry[k].row;
+        s->source[k - first] = s->indexed[k].row;
     return dti_reduce_here(dtype, DITTO_SUM, s->source, (uint32_t)(end - first), row_count, dst);
 }
 
@@ -136,7 +137,7 @@ static ditto_status merge_rows(const struct sorted *s, const ditto_slices *merge
     size_t row_bytes = merged->row_count * ditto_dtype_bytes(merged->dtype), row = 0;
     for (size_t first = 0, end; first < s->rows; first = end, row++) {
         end = end_of_index(s, first);
-        merged->indices[row] = s->entry[first].index;
+        merged->indices[row] = s->indexed[first].index;
         DTI_TRY(add_rows(s, first, end, merged->dtype, merged->row_count, (char *)merged->values + row * row_bytes));
     }
     return DITTO_OK;
@@ -168,14 +169,14 @@ ditto_status dti_slices_to_dense(const ditto_value *v, ditto_op op, size_t rows,
     DTI_TRY(check_op(v, op));
     DTI_TRY(sort(v, &sorted));
     ditto_status status = DITTO_OK;
-    if (sorted.rows != 0 && (uint64_t)sorted.entry[sorted.rows - 1].index >= rows)
+    if (sorted.rows != 0 && (uint64_t)sorted.indexed[sorted.rows - 1].index >= rows)
         status = DTI_FAIL(DITTO_ERR_RANGE, "a slice of row %lld: the destination has rows 0 to %zu",
-                          (long long)sorted.entry[sorted.rows - 1].index, rows - 1);
+                          (long long)sorted.indexed[sorted.rows - 1].index, rows - 1);
     if (status == DITTO_OK && rows * row_bytes != 0)
         memset(dst, 0, rows * row_bytes);
     for (size_t first = 0, end; first < sorted.rows && status == DITTO_OK; first = end) {
         end = end_of_index(&sorted, first);
-        char *row = (char *)dst + (size_t)sorted.entry[first].index * row_bytes;
+        char *row = (char *)dst + (size_t)sorted.indexed[first].index * row_bytes;
         status = add_rows(&sorted, first, end, v->part[0].dtype, row_count, row);
         if (status == DITTO_OK && op == DITTO_MEAN && parts_of(v) > 1)
             dti_divide(v->part[0].dtype, row, row, row_count, v->strategy->base.team->n);

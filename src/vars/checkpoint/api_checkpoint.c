@@ -42,7 +42,7 @@ static ditto_status open_file(const char *path, ditto_checkpoint **out)
         return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to open %s", DTI_SHOWN(path));
     (void)dti_path_shown(path, file->path);
     file->fd = -1;
-    ditto_status status = dti_file_open(path, &file->fd, &bytes);
+    ditto_status status = dti_checkpoint_file_open(path, &file->fd, &bytes);
     if (status == DITTO_OK)
         status = dti_hdf5_list(file->fd, bytes, file->path, &file->contents);
     if (status == DITTO_OK)
@@ -95,7 +95,7 @@ ditto_status ditto_checkpoint_get(const ditto_checkpoint *file, size_t entry, di
     DTI_TRY(dti_not_null(out, "out"));
     if (entry >= file->contents.entries)
         return DTI_FAIL(DITTO_ERR_RANGE, "entry %zu: %s has %zu", entry, file->path, file->contents.entries);
-    const struct dti_entry *e = &file->contents.entry[entry];
+    const struct dti_contents_entry *e = &file->contents.entry[entry];
     *out = (ditto_checkpoint_entry){ e->name, e->spec, e->synchronization, e->aggregation, e->trainable, e->own };
     return DITTO_OK;
 }
@@ -120,14 +120,14 @@ ditto_status ditto_checkpoint_read(ditto_checkpoint *file, const char *name, voi
     DTI_ENTER();
     DTI_TRY(dti_not_null(file, "checkpoint"));
     DTI_TRY(dti_not_null(name, "name"));
-    const struct dti_entry *entry = dti_contents_find(&file->contents, name);
+    const struct dti_contents_entry *entry = dti_contents_find(&file->contents, name);
     if (entry == NULL)
         return DTI_FAIL(DITTO_ERR_NOT_FOUND, "%s has no entry \"%.100s\"", file->path, name);
     if (ditto_tensor_bytes(&entry->spec) != bytes)
         return DTI_FAIL(DITTO_ERR_SHAPE, "\"%.100s\" has %zu bytes, but dst has %zu", name,
                         ditto_tensor_bytes(&entry->spec), bytes);
     DTI_TRY(dti_buffer_check(dst, bytes, entry->spec.dtype, "dst"));
-    return dti_keep_errno(before, dti_file_read(file->fd, dst, bytes, entry->offset, file->path));
+    return dti_keep_errno(before, dti_checkpoint_file_read(file->fd, dst, bytes, entry->offset, file->path));
 }
 
 /* -- restoring -- */

@@ -111,7 +111,7 @@ static ditto_status make_folder(const char *folder)
 {
     struct stat st;
     if (mkdir(folder, 0777) == 0)
-        return dti_file_flush_folder(folder);
+        return dti_checkpoint_flush_folder(folder);
     if (errno == EEXIST) {
         if (stat(folder, &st) == 0 && S_ISDIR(st.st_mode))
             return DITTO_OK;
@@ -132,7 +132,7 @@ ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *fol
     DTI_TRY(dti_not_null(folder, "folder"));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_checkpointer_options"));
-    const char *prefix = known.prefix != NULL ? known.prefix : DTI_PREFIX;
+    const char *prefix = known.prefix != NULL ? known.prefix : DTI_CHECKPOINT_PREFIX;
     DTI_TRY(check_prefix(prefix));
     DTI_TRY(make_folder(folder));
     ditto_checkpointer *c = calloc(1, sizeof *c);
@@ -317,7 +317,7 @@ ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix, cha
     DTI_TRY(dti_not_null(folder, "folder"));
     if (size > 0)
         DTI_TRY(dti_not_null(path, "path"));
-    prefix = prefix != NULL ? prefix : DTI_PREFIX;
+    prefix = prefix != NULL ? prefix : DTI_CHECKPOINT_PREFIX;
     DTI_TRY(check_prefix(prefix));
     DTI_TRY(dti_folder_newest(folder, prefix, &newest));
     char *name = dti_folder_path(folder, prefix, newest);

@@ -12,10 +12,10 @@ static ditto_status no_memory(void)
     return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a checkpoint's list of contents");
 }
 
-struct dti_entry *dti_contents_add(struct dti_contents *c, const char *name)
+struct dti_contents_entry *dti_contents_add(struct dti_contents *c, const char *name)
 {
     char *own = strdup(name);
-    struct dti_entry *entry = own != NULL ? realloc(c->entry, (c->entries + 1) * sizeof *entry) : NULL;
+    struct dti_contents_entry *entry = own != NULL ? realloc(c->entry, (c->entries + 1) * sizeof *entry) : NULL;
     if (entry == NULL) {
         free(own);
         (void)no_memory();
@@ -23,7 +23,7 @@ struct dti_entry *dti_contents_add(struct dti_contents *c, const char *name)
     }
     c->entry = entry;
     entry = &c->entry[c->entries++];
-    *entry = (struct dti_entry){ .name = own };
+    *entry = (struct dti_contents_entry){ .name = own };
     return entry;
 }
 
@@ -42,7 +42,7 @@ ditto_status dti_contents_add_attribute(struct dti_contents *c, const ditto_attr
     return DITTO_OK;
 }
 
-const struct dti_entry *dti_contents_find(const struct dti_contents *c, const char *name)
+const struct dti_contents_entry *dti_contents_find(const struct dti_contents *c, const char *name)
 {
     for (size_t i = 0; i < c->entries; i++)
         if (strcmp(c->entry[i].name, name) == 0)
@@ -100,7 +100,7 @@ static bool is_in(const char *path, const char *folder)
 
 /* Sorted by path. What is in a folder comes right behind an entry of the folder's name, as an equal name does,
  * so it is enough to compare neighbours. */
-static ditto_status check_names(struct dti_entry *const *sorted, size_t entries)
+static ditto_status check_names(struct dti_contents_entry *const *sorted, size_t entries)
 {
     for (size_t i = 0; i < entries; i++) {
         const char *name = sorted[i]->name, *before = i > 0 ? sorted[i - 1]->name : NULL;
@@ -132,7 +132,7 @@ static ditto_status check_attribute(const struct dti_contents *c, size_t i)
 
 ditto_status dti_contents_check(const struct dti_contents *c)
 {
-    struct dti_entry **sorted = dti_contents_sorted(c);
+    struct dti_contents_entry **sorted = dti_contents_sorted(c);
     if (sorted == NULL)
         return DITTO_ERR_NO_MEMORY;
     ditto_status status = check_names(sorted, c->entries);
@@ -159,13 +159,13 @@ static int compare_paths(const char *a, const char *b)
 
 static int by_path(const void *left, const void *right)
 {
-    const struct dti_entry *a = left, *b = right;
+    const struct dti_contents_entry *a = left, *b = right;
     return compare_paths(a->name, b->name);
 }
 
 static int pointers_by_path(const void *left, const void *right)
 {
-    return by_path(*(struct dti_entry *const *)left, *(struct dti_entry *const *)right);
+    return by_path(*(struct dti_contents_entry *const *)left, *(struct dti_contents_entry *const *)right);
 }
 
 void dti_contents_sort(struct dti_contents *c)
@@ -174,20 +174,20 @@ void dti_contents_sort(struct dti_contents *c)
         qsort(c->entry, c->entries, sizeof *c->entry, by_path);
 }
 
-struct dti_entry **dti_contents_sorted(const struct dti_contents *c)
+struct dti_contents_entry **dti_contents_sorted(const struct dti_contents *c)
 {
-    struct dti_entry **sorted = malloc((c->entries + 1) * sizeof(struct dti_entry *));
+    struct dti_contents_entry **sorted = malloc((c->entries + 1) * sizeof(struct dti_contents_entry *));
     if (sorted == NULL) {
         (void)no_memory();
         return NULL;
     }
     for (size_t i = 0; i < c->entries; i++)
         sorted[i] = &c->entry[i];
-    qsort(sorted, c->entries, sizeof(struct dti_entry *), pointers_by_path);
+    qsort(sorted, c->entries, sizeof(struct dti_contents_entry *), pointers_by_path);
     return sorted;
 }
 
-static bool same_entry(const struct dti_entry *a, const struct dti_entry *b)
+static bool same_entry(const struct dti_contents_entry *a, const struct dti_contents_entry *b)
 {
     bool same = strcmp(a->name, b->name) == 0 && a->spec.dtype == b->spec.dtype && a->spec.rank == b->spec.rank &&
                 a->own == b->own && a->offset == b->offset;
@@ -219,7 +219,7 @@ ditto_status dti_contents_same(const struct dti_contents *planned, const struct 
 {
     bool same = planned->entries == found->entries && planned->attributes == found->attributes &&
                 planned->step == found->step && strcmp(planned->version, found->version) == 0;
-    struct dti_entry **sorted = dti_contents_sorted(planned);
+    struct dti_contents_entry **sorted = dti_contents_sorted(planned);
     if (sorted == NULL)
         return DITTO_ERR_NO_MEMORY;
     for (size_t i = 0; same && i < found->entries; i++)

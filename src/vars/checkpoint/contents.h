@@ -16,7 +16,7 @@ static inline ditto_status dti_keep_errno(int before, ditto_status status)
 }
 
 /* A variable's value, as it is saved; or data of the program's own. */
-struct dti_entry {
+struct dti_contents_entry {
     char *name;
     ditto_tensor spec;
     ditto_synchronization synchronization;
@@ -30,18 +30,18 @@ struct dti_entry {
 struct dti_contents {
     int64_t step;
     char *version;
-    struct dti_entry *entry; /* [entries] */
+    struct dti_contents_entry *entry; /* [entries] */
     size_t entries;
     ditto_attribute *attribute; /* [attributes], with names and texts of their own */
     size_t attributes;
 };
 
 /* Grows by one, zeroed; NULL: no memory, with its message. */
-struct dti_entry *dti_contents_add(struct dti_contents *contents, const char *name);
+struct dti_contents_entry *dti_contents_add(struct dti_contents *contents, const char *name);
 /* A copy. NO_MEMORY. */
 ditto_status dti_contents_add_attribute(struct dti_contents *contents, const ditto_attribute *attribute);
-const struct dti_entry *dti_contents_find(const struct dti_contents *contents,
-                                          const char *name); /* NULL: it has none */
+const struct dti_contents_entry *dti_contents_find(const struct dti_contents *contents,
+                                                   const char *name); /* NULL: it has none */
 void dti_contents_free(struct dti_contents *contents);
 
 /* INVALID: a name that can't be a dataset's, or is too long; two of one name, one in the folder of another; a bad
@@ -52,7 +52,7 @@ ditto_status dti_contents_check(const struct dti_contents *contents);
 void dti_contents_sort(struct dti_contents *contents);
 
 /* The entries in that order: free it. NULL: no memory, with its message. */
-struct dti_entry **dti_contents_sorted(const struct dti_contents *contents);
+struct dti_contents_entry **dti_contents_sorted(const struct dti_contents *contents);
 
 /* Does `found`, which is sorted, hold the same as `planned`, values excepted? NO_MEMORY. */
 ditto_status dti_contents_same(const struct dti_contents *planned, const struct dti_contents *found, bool *same);

@@ -10,8 +10,8 @@
 #include <string.h>
 
 /* One value on its way. */
-struct moving {
-    const struct dti_entry *entry;
+struct restored_value {
+    const struct dti_contents_entry *entry;
     ditto_variable *variable; /* NULL: none yet */
     void *value;
 };
@@ -22,7 +22,7 @@ struct restoring {
     const ditto_restore_options *options;
     ditto_variable **variable; /* [variables] of the strategy, or those that were chosen */
     size_t variables;
-    struct moving *moving; /* [moves] */
+    struct restored_value *moving; /* [moves] */
     size_t moves;
     ditto_restore_status found;
 };
@@ -32,7 +32,7 @@ static ditto_status no_memory(void)
     return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to restore a checkpoint");
 }
 
-static ditto_status check_fit(const ditto_variable *v, const struct dti_entry *entry, const char *path)
+static ditto_status check_fit(const ditto_variable *v, const struct dti_contents_entry *entry, const char *path)
 {
     char what[256];
     ditto_tensor spec = ditto_variable_spec(v);
@@ -74,7 +74,7 @@ static ditto_status match_entries(struct restoring *r)
             continue;
         if (v != NULL)
             DTI_TRY(check_fit(v, &c->entry[i], r->file->path));
-        r->moving[r->moves++] = (struct moving){ .entry = &c->entry[i], .variable = v };
+        r->moving[r->moves++] = (struct restored_value){ .entry = &c->entry[i], .variable = v };
         *(v != NULL ? &r->found.restored : &r->found.held) += 1;
     }
     return DITTO_OK;
@@ -111,16 +111,17 @@ static ditto_status read_values(struct restoring *r)
 {
     for (size_t i = 0; i < r->moves; i++) {
         size_t bytes = ditto_tensor_bytes(&r->moving[i].entry->spec);
-        r->moving[i].value = aligned_alloc(DTI_LINE, bytes / DTI_LINE * DTI_LINE + DTI_LINE);
+        r->moving[i].value = aligned_alloc(DTI_CACHE_LINE, bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
         if (r->moving[i].value == NULL)
             return no_memory();
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what is moved has an entry of the file */
-        DTI_TRY(dti_file_read(r->file->fd, r->moving[i].value, bytes, r->moving[i].entry->offset, r->file->path));
+        DTI_TRY(dti_checkpoint_file_read(r->file->fd, r->moving[i].value, bytes, r->moving[i].entry->offset,
+                                         r->file->path));
     }
     return DITTO_OK;
 }
 
-static ditto_status write_value(const struct restoring *r, const struct moving *m)
+static ditto_status write_value(const struct restoring *r, const struct restored_value *m)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every move has its entry */
     ditto_tensor value = m->entry->spec;
@@ -143,7 +144,7 @@ static ditto_status write_values(const struct restoring *r)
 static ditto_status restore(struct restoring *r)
 {
     DTI_LEAVES_GATES(held);
-    DTI_TRY(dti_choose_variables(r->strategy, r->options->variables, r->options->num_variables, &r->variable,
+    DTI_TRY(dti_select_variables(r->strategy, r->options->variables, r->options->num_variables, &r->variable,
                                  &r->variables, &held));
     DTI_TRY(match_entries(r));
     DTI_TRY(find_missing(r));

@@ -18,7 +18,7 @@
 
 static ditto_status add_entry(struct dti_contents *contents, const ditto_variable *v)
 {
-    struct dti_entry *entry = dti_contents_add(contents, ditto_variable_name(v));
+    struct dti_contents_entry *entry = dti_contents_add(contents, ditto_variable_name(v));
     if (entry == NULL)
         return DITTO_ERR_NO_MEMORY;
     entry->spec = ditto_variable_spec(v);
@@ -40,7 +40,7 @@ static ditto_status add_data(struct dti_contents *contents, const ditto_checkpoi
     DTI_TRY(dti_not_null(data->name, "the name of data"));
     DTI_TRY(dti_tensor_check(&data->tensor, &bytes));
     DTI_TRY(dti_buffer_check(data->tensor.data, bytes, data->tensor.dtype, data->name));
-    struct dti_entry *entry = dti_contents_add(contents, data->name);
+    struct dti_contents_entry *entry = dti_contents_add(contents, data->name);
     if (entry == NULL)
         return DITTO_ERR_NO_MEMORY;
     entry->spec = data->tensor;
@@ -94,7 +94,7 @@ ditto_status dti_save_plan(ditto_strategy *strategy, const ditto_checkpoint_opti
         DTI_TRY(dti_not_null(o->attributes, "attributes"));
     if (o->num_data != 0)
         DTI_TRY(dti_not_null(o->data, "data"));
-    DTI_TRY(dti_choose_variables(strategy, o->variables, o->num_variables, variable, &count, held));
+    DTI_TRY(dti_select_variables(strategy, o->variables, o->num_variables, variable, &count, held));
     ditto_status status =
         count + o->num_data != 0
             ? fill_contents(contents, *variable, count, o)
@@ -110,7 +110,7 @@ ditto_status dti_save_plan(ditto_strategy *strategy, const ditto_checkpoint_opti
 
 static size_t padded(size_t bytes)
 {
-    return (bytes + DTI_LINE - 1) / DTI_LINE * DTI_LINE;
+    return (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE;
 }
 
 static ditto_status make_room(struct dti_snapshot *s, size_t bytes)
@@ -135,7 +135,7 @@ void dti_snapshot_free(struct dti_snapshot *s)
 }
 
 /* Where the value lies in one row, and is nobody's part of it; NULL: nowhere, which is no error. */
-static const void *row_of(ditto_variable *v, const struct dti_entry *entry)
+static const void *row_of(ditto_variable *v, const struct dti_contents_entry *entry)
 {
     const void *data = NULL;
     ditto_error before = *dti_error_get();
@@ -147,7 +147,7 @@ static const void *row_of(ditto_variable *v, const struct dti_entry *entry)
     return one ? data : NULL;
 }
 
-static bool is_copied(const struct dti_entry *entry, bool where_they_lie)
+static bool is_copied(const struct dti_contents_entry *entry, bool where_they_lie)
 {
     return entry->own ? !where_they_lie : entry->data == NULL;
 }
@@ -186,7 +186,7 @@ static ditto_status read_back(const struct dti_contents *c, int fd, const char *
     struct dti_contents found = { .step = 0 };
     uint64_t bytes = 0;
     bool same = false;
-    ditto_status status = dti_file_check(fd, path, &bytes);
+    ditto_status status = dti_checkpoint_file_check(fd, path, &bytes);
     if (status == DITTO_OK)
         status = dti_hdf5_list(fd, bytes, path, &found);
     if (status == DITTO_OK)
@@ -204,15 +204,15 @@ static ditto_status write_file(const struct dti_contents *c, const struct dti_sk
                                const char *path)
 {
     size_t extents = 1;
-    struct dti_extent *extent = malloc((c->entries + 1) * sizeof *extent);
+    struct dti_file_extent *extent = malloc((c->entries + 1) * sizeof *extent);
     if (extent == NULL)
         return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to write %s", path);
-    extent[0] = (struct dti_extent){ DTI_USER_BLOCK, skeleton->bytes, skeleton->size };
+    extent[0] = (struct dti_file_extent){ DTI_USER_BLOCK, skeleton->bytes, skeleton->size };
     for (size_t i = 0; i < c->entries; i++)
         if (c->entry[i].offset != 0)
             extent[extents++] =
-                (struct dti_extent){ c->entry[i].offset, c->entry[i].data, ditto_tensor_bytes(&c->entry[i].spec) };
-    ditto_status status = dti_file_fill(fd, path, skeleton->file_bytes, extent, extents);
+                (struct dti_file_extent){ c->entry[i].offset, c->entry[i].data, ditto_tensor_bytes(&c->entry[i].spec) };
+    ditto_status status = dti_checkpoint_file_fill(fd, path, skeleton->file_bytes, extent, extents);
     free(extent);
     return status == DITTO_OK ? read_back(c, fd, path) : status;
 }

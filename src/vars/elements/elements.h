@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stddef.h>
 
-enum dti_rule { DTI_ASSIGN, DTI_ADD, DTI_SUB, DTI_MUL, DTI_DIV, DTI_MIN, DTI_MAX };
+enum dti_rule { DTI_RULE_ASSIGN, DTI_RULE_ADD, DTI_RULE_SUB, DTI_RULE_MUL, DTI_RULE_DIV, DTI_RULE_MIN, DTI_RULE_MAX };
 
 const char *dti_rule_name(enum dti_rule rule); /* "addition" */
 /* UNSUPPORTED when the dtype has no such arithmetic. */
@@ -22,7 +22,7 @@ bool dti_has_integer_zero(ditto_dtype dtype, const void *value, size_t count); /
 
 /* part[k] = part i of value[k]: floating value / n (the sum may differ in the last place); integers in equal parts, the
  * remainder one each to the first, so that the sum is exact. Of a dtype that has a SUM; `part` does not overlap `value`. */
-void dti_part_of(ditto_dtype dtype, const void *value, uint32_t i, uint32_t n, void *part, size_t count);
+void dti_spread_part(ditto_dtype dtype, const void *value, uint32_t i, uint32_t n, void *part, size_t count);
 
 /* Quotients of complex numbers. Pure; runs in the default floating-point
  * environment. */

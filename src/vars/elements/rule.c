@@ -93,10 +93,10 @@ static const struct {
     const char *name;
     ditto_op op; /* 0: one of `own`, or none */
 } rules[] = {
-    [DTI_ASSIGN] = { "assignment", (ditto_op)0 }, [DTI_ADD] = { "addition", DITTO_SUM },
-    [DTI_SUB] = { "subtraction", (ditto_op)0 },   [DTI_MUL] = { "multiplication", DITTO_PROD },
-    [DTI_DIV] = { "division", (ditto_op)0 },      [DTI_MIN] = { "minimum", DITTO_MIN },
-    [DTI_MAX] = { "maximum", DITTO_MAX },
+    [DTI_RULE_ASSIGN] = { "assignment", (ditto_op)0 }, [DTI_RULE_ADD] = { "addition", DITTO_SUM },
+    [DTI_RULE_SUB] = { "subtraction", (ditto_op)0 },   [DTI_RULE_MUL] = { "multiplication", DITTO_PROD },
+    [DTI_RULE_DIV] = { "division", (ditto_op)0 },      [DTI_RULE_MIN] = { "minimum", DITTO_MIN },
+    [DTI_RULE_MAX] = { "maximum", DITTO_MAX },
 };
 
 const char *dti_rule_name(enum dti_rule rule)
@@ -106,8 +106,8 @@ const char *dti_rule_name(enum dti_rule rule)
 
 ditto_status dti_rule_check(enum dti_rule rule, ditto_dtype dtype)
 {
-    bool has = rule == DTI_ASSIGN || (rules[rule].op != 0 ? dti_kernel_of(dtype, rules[rule].op)->combine != NULL
-                                                          : own[dtype].divide != NULL);
+    bool has = rule == DTI_RULE_ASSIGN || (rules[rule].op != 0 ? dti_kernel_of(dtype, rules[rule].op)->combine != NULL
+                                                               : own[dtype].divide != NULL);
     if (!has)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "%s of %s: the dtype has no such operation (bool has no arithmetic, complex numbers no order)",
@@ -119,11 +119,11 @@ void dti_rule_apply(enum dti_rule rule, ditto_dtype dtype, void *new, const void
 {
     if (count == 0)
         return;
-    if (rule == DTI_ASSIGN)
+    if (rule == DTI_RULE_ASSIGN)
         memmove(new, value, count * ditto_dtype_bytes(dtype)); /* it may be the value itself */
-    else if (rule == DTI_SUB)
+    else if (rule == DTI_RULE_SUB)
         own[dtype].subtract(new, old, value, count);
-    else if (rule == DTI_DIV)
+    else if (rule == DTI_RULE_DIV)
         own[dtype].divide(new, old, value, count);
     else
         dti_combine_two(dtype, rules[rule].op, new, old, value, count);

@@ -53,7 +53,7 @@ static void store(size_t bytes, uint64_t number, void *at)
     memcpy(at, from, bytes);
 }
 
-void dti_part_of(ditto_dtype dtype, const void *value, uint32_t i, uint32_t n, void *part, size_t count)
+void dti_spread_part(ditto_dtype dtype, const void *value, uint32_t i, uint32_t n, void *part, size_t count)
 {
     size_t bytes = ditto_dtype_bytes(dtype);
     if (dti_dtype_is_float(dtype)) {

@@ -79,7 +79,7 @@ static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,
     for (uint32_t i = 0; i < k; i++)
         if (variables[i] == v)
             return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is variables %u and %u: give each once", v->name, i, k);
-    DTI_TRY(dti_step_check(o->rule, v->spec.dtype));
+    DTI_TRY(dti_optimizer_rule_check(o->rule, v->spec.dtype));
     DTI_TRY(dti_reduction_check(v->spec.dtype, o->aggregation));
     if (o->clip_norm > 0 && v->spec.dtype != DITTO_F32 && v->spec.dtype != DITTO_F64)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "clipping of \"%s\", of %s: it has f32 and f64", v->name,
@@ -120,7 +120,7 @@ ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer)
 
 ditto_status ditto_optimizer_slot(ditto_optimizer *o, uint32_t variable, const char *slot, ditto_variable **out)
 {
-    const char *name[DTI_SLOT_NAMES];
+    const char *name[DTI_OPTIMIZER_SLOT_NAMES];
     char names[200] = "none";
     struct dti_text text = { names, sizeof names, 0 };
     DTI_ENTER();
@@ -132,7 +132,7 @@ ditto_status ditto_optimizer_slot(ditto_optimizer *o, uint32_t variable, const c
     DTI_TRY(dti_not_null(out, "out"));
     if (variable >= o->count)
         return DTI_FAIL(DITTO_ERR_RANGE, "variable %u: the optimizer has %u", variable, o->count);
-    dti_step_slots(&o->options, name);
+    dti_optimizer_rule_slots(&o->options, name);
     for (uint32_t s = 0; s < o->slots; s++) {
         if (strcmp(name[s], slot) == 0) {
             *out = o->slot[(size_t)variable * o->slots + s];

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const struct dti_piece *piece_of(const ditto_optimizer *o, size_t item)
+static const struct dti_variable_piece *piece_of(const ditto_optimizer *o, size_t item)
 {
     return &o->variable[o->item[item].variable]->piece[o->item[item].piece];
 }
@@ -21,7 +21,7 @@ void dti_applying_range(const struct dti_applying *a, size_t item, size_t first,
                                  .step = a->step.number };
     for (uint32_t s = 0; s < o->slots; s++) { /* a variable's slots are cut in the same way */
         const ditto_variable *slot = o->slot[(size_t)k * o->slots + s];
-        uint32_t p = dti_piece_of(slot, base + first);
+        uint32_t p = dti_variable_piece_of(slot, base + first);
         size_t last = slot->piece[p].first + slot->piece[p].count - base;
         *end = *end < last ? *end : last;
         range->slot[s] = (char *)slot->copy[p].data + (base + first - slot->piece[p].first) * ditto_dtype_bytes(dtype);
@@ -33,10 +33,10 @@ void dti_applying_range(const struct dti_applying *a, size_t item, size_t first,
 
 /* The steps of all copies start from the same slots: those of the copies behind the first use copies of the
  * slots. The step of the first copy, replica 0's, is the last one and changes the slots. */
-static void step_each(const struct dti_applying *a, const struct dti_place *place, size_t first,
+static void step_each(const struct dti_applying *a, const struct dti_copy_set *place, size_t first,
                       const ditto_rule_range *range)
 {
-    alignas(DTI_LINE) char slot[DITTO_MAX_SLOTS][EACH_BYTES];
+    alignas(DTI_CACHE_LINE) char slot[DITTO_MAX_SLOTS][EACH_BYTES];
     size_t element = ditto_dtype_bytes(range->dtype);
     for (uint32_t c = place->copies; c-- > 0;) {
         ditto_rule_range own = *range;
@@ -44,7 +44,7 @@ static void step_each(const struct dti_applying *a, const struct dti_place *plac
         for (uint32_t s = 0; c > 0 && s < a->optimizer->slots; s++)
             /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): a range has all of its rule's slots */
             own.slot[s] = memcpy(slot[s], range->slot[s], range->count * element);
-        dti_step_apply(&a->step, &own, value, value);
+        dti_optimizer_step_apply(&a->step, &own, value, value);
     }
 }
 
@@ -74,7 +74,7 @@ static void step_all(const struct dti_applying *a, uint32_t replica, size_t item
         end = first + count;
         dti_applying_range(a, item, at, &end, &range);
         range.gradient = (const char *)tile + (at - first) * element;
-        dti_step_apply(&a->step, &range, old + at * element, (char *)out + (at - first) * element);
+        dti_optimizer_step_apply(&a->step, &range, old + at * element, (char *)out + (at - first) * element);
     }
 }
 
@@ -97,7 +97,7 @@ static void fill_items(const struct dti_applying *a, ditto_list_item *list)
     const ditto_optimizer *o = a->optimizer;
     for (size_t i = 0; i < o->items; i++) {
         const ditto_tensor *gradient = &a->gradient[o->item[i].variable];
-        const struct dti_piece *piece = piece_of(o, i);
+        const struct dti_variable_piece *piece = piece_of(o, i);
         list[i] =
             (ditto_list_item){ .src = (const char *)gradient->data + piece->first * ditto_dtype_bytes(gradient->dtype),
                                .count = piece->count,
@@ -112,12 +112,12 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
     struct dti_target target = {
         .finish = finish, .context = a, .place = o->place, .calls = o->options.rule == DITTO_RULE_FUNCTION
     };
-    struct dti_update update = { .item = list,
-                                 .items = o->items,
-                                 .op = o->options.aggregation,
-                                 .name = "ditto_apply",
-                                 .object = o->name,
-                                 .target = &target };
+    struct dti_target_reduction update = { .item = list,
+                                           .items = o->items,
+                                           .op = o->options.aggregation,
+                                           .name = "ditto_apply",
+                                           .object = o->name,
+                                           .target = &target };
     memcpy(&update.hash, &a->step.learning_rate, sizeof update.hash);
     fill_items(a, list);
     for (uint32_t k = 0; k < o->count; k++)
@@ -130,7 +130,7 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
     double length = 0;
     if (norm != NULL)
         DTI_TRY(dti_measure_norm(self, a, &deadline, &length));
-    DTI_TRY(dti_update(self, &update, &deadline));
+    DTI_TRY(dti_target_reduction(self, &update, &deadline));
     if (norm != NULL)
         *norm = length;
     return DITTO_OK;
@@ -147,9 +147,9 @@ ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto
     /* written between the meetings of the last step, and of this one not before this replica has come */
     int64_t steps = *(const int64_t *)o->iterations->copy[0].data;
     if (o->items > ITEMS_HERE)
-        DTI_TRY(dti_replica_alloc(self, o->items * sizeof few[0], DTI_LINE, &many));
+        DTI_TRY(dti_replica_alloc(self, o->items * sizeof few[0], DTI_CACHE_LINE, &many));
     struct dti_fenv saved = dti_fenv_enter();
-    applying.step = dti_step_of(&o->options, learning_rate, steps + 1);
+    applying.step = dti_optimizer_step_of(&o->options, learning_rate, steps + 1);
     ditto_status status = apply_items(self, &applying, many, norm);
     dti_fenv_leave(saved);
     if (o->items > ITEMS_HERE)

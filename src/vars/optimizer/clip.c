@@ -36,7 +36,7 @@ static void keep(void *context, uint32_t replica, size_t item, size_t first, siz
     const struct dti_optimizer_item *i = &o->item[item];
     first += o->variable[i->variable]->piece[i->piece].first;
     (void)replica, (void)out;
-    dti_copies_write(o->sum[i->variable], DTI_ASSIGN, first, first + count, tile);
+    dti_copies_write(o->sum[i->variable], DTI_RULE_ASSIGN, first, first + count, tile);
 }
 
 /* -- measure -- */
@@ -85,7 +85,7 @@ static ditto_status measure(struct dti_replica *self, const void *const *brought
     const struct measuring *m = context;
     const ditto_optimizer *o = m->applying->optimizer;
     size_t from, to, block = 0;
-    alignas(DTI_LINE) double values[BLOCK]; /* of either type */
+    alignas(DTI_CACHE_LINE) double values[BLOCK]; /* of either type */
     dti_tree_part(o->blocks, self->team->n, self->id, 1, &from, &to);
     for (uint32_t k = 0; k < o->count; k++)
         for (size_t first = 0; first < o->variable[k]->count; first += BLOCK, block++) {
@@ -147,7 +147,7 @@ static void scale(ditto_dtype dtype, double factor, void *values, size_t count)
 /* Elements of an item, of which this replica has the gradient in one piece. */
 static void apply_range(const struct scaling *s, uint32_t replica, size_t item, size_t first, size_t end)
 {
-    alignas(DTI_LINE) char tile[4096];
+    alignas(DTI_CACHE_LINE) char tile[4096];
     const ditto_optimizer *o = s->applying->optimizer;
     const struct dti_optimizer_item *i = &o->item[item];
     const ditto_variable *v = o->variable[i->variable];
@@ -165,8 +165,8 @@ static void apply_range(const struct scaling *s, uint32_t replica, size_t item, 
             continue;
         }
         range.gradient = tile;
-        dti_step_apply(&s->applying->step, &range, old + at * element, tile);
-        dti_copies_write(v, DTI_ASSIGN, base + at, base + stop, tile);
+        dti_optimizer_step_apply(&s->applying->step, &range, old + at * element, tile);
+        dti_copies_write(v, DTI_RULE_ASSIGN, base + at, base + stop, tile);
     }
 }
 
@@ -177,8 +177,8 @@ static ditto_status apply_own(struct dti_replica *self, const void *const *broug
     (void)brought;
     for (size_t item = 0; item < o->items; item++) {
         const ditto_variable *sum = o->sum[o->item[item].variable];
-        const struct dti_piece *whole = &o->variable[o->item[item].variable]->piece[o->item[item].piece];
-        uint32_t p = whole->count != 0 ? dti_piece_of(sum, whole->first) : sum->pieces;
+        const struct dti_variable_piece *whole = &o->variable[o->item[item].variable]->piece[o->item[item].piece];
+        uint32_t p = whole->count != 0 ? dti_variable_piece_of(sum, whole->first) : sum->pieces;
         for (; p < sum->pieces && sum->piece[p].first < whole->first + whole->count; p++) {
             size_t first = sum->piece[p].first > whole->first ? sum->piece[p].first - whole->first : 0;
             size_t end = sum->piece[p].first + sum->piece[p].count - whole->first;
@@ -191,12 +191,12 @@ static ditto_status apply_own(struct dti_replica *self, const void *const *broug
     return DITTO_OK;
 }
 
-ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a, const struct dti_update *update,
-                               struct dti_deadline *deadline, double *norm)
+ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
+                               const struct dti_target_reduction *update, struct dti_deadline *deadline, double *norm)
 {
     ditto_optimizer *o = a->optimizer;
     struct dti_target target = { .finish = keep, .context = a, .place = o->nowhere };
-    struct dti_update reducing = *update;
+    struct dti_target_reduction reducing = *update;
     struct measuring measuring = { a, read_kept };
     struct scaling scaling = { a, 1 };
     struct dti_together applying = { .name = "ditto_apply",
@@ -205,7 +205,7 @@ ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
                                      .context = &scaling,
                                      .calls = o->options.rule == DITTO_RULE_FUNCTION };
     reducing.target = &target;
-    DTI_TRY(dti_update(self, &reducing, deadline));
+    DTI_TRY(dti_target_reduction(self, &reducing, deadline));
     double length;
     DTI_TRY(norm_of(self, &measuring, deadline, &length));
     if (!(length <= o->options.clip_norm)) /* also what is no number, so that it is seen */

@@ -11,10 +11,10 @@
 /* -- items -- */
 
 /* Where the elements of an item are written. */
-static struct dti_place place_of(const ditto_optimizer *o, const struct dti_optimizer_item *item)
+static struct dti_copy_set place_of(const ditto_optimizer *o, const struct dti_optimizer_item *item)
 {
     const ditto_variable *v = o->variable[item->variable];
-    return v->may_differ ? DTI_WRITTEN_BY_FINISH : v->place[item->piece];
+    return v->may_differ ? DTI_COPIES_WRITTEN_BY_FINISH : v->place[item->piece];
 }
 
 static ditto_status make_items(ditto_optimizer *o)
@@ -43,7 +43,7 @@ static ditto_status make_items(ditto_optimizer *o)
 /* Who will update what: ranges of each variable. */
 struct division {
     const ditto_optimizer *optimizer;
-    struct dti_slot_piece *piece; /* of all variables, in a row */
+    struct dti_optimizer_slot_piece *piece; /* of all variables, in a row */
     size_t pieces, room;
     bool failed;
 };
@@ -53,7 +53,7 @@ static bool make_room(struct division *d)
     if (d->pieces < d->room)
         return true;
     size_t room = d->room * 2 + 64;
-    struct dti_slot_piece *grown = realloc(d->piece, room * sizeof *grown);
+    struct dti_optimizer_slot_piece *grown = realloc(d->piece, room * sizeof *grown);
     if (grown == NULL)
         return false;
     d->piece = grown;
@@ -61,7 +61,7 @@ static bool make_room(struct division *d)
     return true;
 }
 
-static bool follows(const struct dti_slot_piece *a, const struct dti_slot_piece *b)
+static bool follows(const struct dti_optimizer_slot_piece *a, const struct dti_optimizer_slot_piece *b)
 {
     return a->variable == b->variable && a->replica == b->replica && a->first + a->count == b->first;
 }
@@ -71,8 +71,8 @@ static void add_range(void *context, size_t item, size_t first, size_t count, ui
 {
     struct division *d = context;
     const struct dti_optimizer_item *i = &d->optimizer->item[item];
-    struct dti_slot_piece piece = { first + d->optimizer->variable[i->variable]->piece[i->piece].first, count, replica,
-                                    i->variable };
+    struct dti_optimizer_slot_piece piece = { first + d->optimizer->variable[i->variable]->piece[i->piece].first, count,
+                                              replica, i->variable };
     if (d->pieces > 0 && follows(&d->piece[d->pieces - 1], &piece)) {
         d->piece[d->pieces - 1].count += count;
         return;
@@ -90,7 +90,7 @@ static ditto_status divide(const ditto_optimizer *o, struct division *d)
         const ditto_variable *v = o->variable[o->item[i].variable];
         list[i] = (ditto_list_item){ .count = v->piece[o->item[i].piece].count, .dtype = v->spec.dtype };
     }
-    struct dti_update update = { .item = list, .items = o->items, .op = o->options.aggregation };
+    struct dti_target_reduction update = { .item = list, .items = o->items, .op = o->options.aggregation };
     if (list != NULL)
         dti_update_owners(o->iterations->team, &update, add_range, d);
     free(list);
@@ -121,15 +121,15 @@ static ditto_status make_slot(const ditto_optimizer *o, const struct division *d
     while (first + pieces < d->pieces && d->piece[first + pieces].variable == k)
         pieces++;
     ditto_status status =
-        dti_slot_create(dti_base_of(v->team->strategy), name, &v->spec, d->piece + first, pieces, out);
+        dti_optimizer_slot_create(dti_base_of(v->team->strategy), name, &v->spec, d->piece + first, pieces, out);
     free(name);
     return status;
 }
 
 static ditto_status make_slots_of(ditto_optimizer *o, const struct division *d)
 {
-    const char *name[DTI_SLOT_NAMES];
-    dti_step_slots(&o->options, name);
+    const char *name[DTI_OPTIMIZER_SLOT_NAMES];
+    dti_optimizer_rule_slots(&o->options, name);
     for (uint32_t k = 0; k < o->count; k++) {
         for (uint32_t s = 0; s < o->slots; s++)
             DTI_TRY(make_slot(o, d, k, name[s], &o->slot[k * o->slots + s]));
@@ -152,12 +152,12 @@ static ditto_status make_slots(ditto_optimizer *o)
 static ditto_status make_iterations(ditto_optimizer *o)
 {
     ditto_tensor spec = { .dtype = DITTO_I64 };
-    struct dti_slot_piece whole = { .count = 1 };
+    struct dti_optimizer_slot_piece whole = { .count = 1 };
     char *name = join(o->name, "iterations", "");
     if (name == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer");
     ditto_status status =
-        dti_slot_create(dti_base_of(o->variable[0]->team->strategy), name, &spec, &whole, 1, &o->iterations);
+        dti_optimizer_slot_create(dti_base_of(o->variable[0]->team->strategy), name, &spec, &whole, 1, &o->iterations);
     free(name);
     return status;
 }
@@ -253,11 +253,11 @@ static const struct dti_dependent_kind kind = {
 static ditto_optimizer *allocate(ditto_variable *const *variables, uint32_t count,
                                  const ditto_optimizer_options *options)
 {
-    const char *name[DTI_SLOT_NAMES];
+    const char *name[DTI_OPTIMIZER_SLOT_NAMES];
     ditto_optimizer *o = calloc(1, sizeof *o);
     if (o == NULL)
         return NULL;
-    dti_step_slots(options, name);
+    dti_optimizer_rule_slots(options, name);
     while (name[o->slots] != NULL)
         o->slots++;
     o->dependent.kind = &kind;
@@ -287,8 +287,8 @@ static void link_variables(ditto_optimizer *o)
     for (uint32_t k = 0; k < o->count; k++)
         o->variable[k]->users++;
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
-        dti_held_drop(team, o->slot[i]->name);
-    dti_held_drop(team, o->iterations->name);
+        dti_waiting_value_drop(team, o->slot[i]->name);
+    dti_waiting_value_drop(team, o->iterations->name);
 }
 
 /* Slots are found by their names, which begin with the optimizer's. With the turn taken. */

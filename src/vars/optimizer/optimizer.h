@@ -11,7 +11,7 @@ struct dti_optimizer_item {
 };
 
 /* Of an item whose copies may differ: `finish` writes each of them from its own value. */
-#define DTI_WRITTEN_BY_FINISH ((struct dti_place){ 0, NULL })
+#define DTI_COPIES_WRITTEN_BY_FINISH ((struct dti_copy_set){ 0, NULL })
 
 struct ditto_optimizer {
     struct dti_dependent dependent;  /* first; tells when the strategy goes */
@@ -25,8 +25,8 @@ struct ditto_optimizer {
     uint32_t slots;
     ditto_variable *iterations; /* alive as long as the strategy is */
     size_t items;
-    struct dti_optimizer_item *item;   /* [items] */
-    struct dti_place *place, *nowhere; /* [items] */
+    struct dti_optimizer_item *item;      /* [items] */
+    struct dti_copy_set *place, *nowhere; /* [items] */
     size_t ticking; /* the first item that has elements; its first one counts the step. items: none has */
     double *block;  /* for the norm: a sum of squares for each block of each variable */
     size_t blocks;
@@ -35,7 +35,7 @@ struct ditto_optimizer {
 /* One step, as one replica takes it. */
 struct dti_applying {
     ditto_optimizer *optimizer;
-    struct dti_step step;
+    struct dti_optimizer_step step;
     const ditto_tensor *gradient; /* [count] */
 };
 /* What a rule is given of elements [first, end) of an item, but for the gradient; at most to the end of the slots' piece: *end is cut there. */
@@ -48,8 +48,9 @@ void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, 
 /* The replica's own thread: collective. The arguments have been checked. norm NULL: not wanted. */
 ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
                        double learning_rate, double *norm);
-ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a, const struct dti_update *update,
-                               struct dti_deadline *deadline, double *norm); /* clip.c */
+ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
+                               const struct dti_target_reduction *update, struct dti_deadline *deadline,
+                               double *norm); /* clip.c */
 /* The norm of the aggregated gradients, which nobody keeps. The same bits as with clipping. clip.c */
 ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, struct dti_deadline *deadline,
                               double *norm);

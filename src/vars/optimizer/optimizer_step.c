@@ -9,28 +9,29 @@
 #include <stdalign.h>
 #include <string.h>
 
-extern const struct dti_step_loops dti_step_portable;
+extern const struct dti_optimizer_loops dti_optimizer_loops_portable;
 #if defined(DTI_HAVE_X86_KERNELS)
-extern const struct dti_step_loops dti_step_avx2, dti_step_avx512;
+extern const struct dti_optimizer_loops dti_optimizer_loops_avx2, dti_optimizer_loops_avx512;
 #endif
 
-const struct dti_step_loops *dti_step_loops_of(ditto_kernels which)
+const struct dti_optimizer_loops *dti_optimizer_loops_of(ditto_kernels which)
 {
 #if defined(DTI_HAVE_X86_KERNELS)
     if (which == DITTO_KERNELS_AVX2)
-        return &dti_step_avx2;
+        return &dti_optimizer_loops_avx2;
     if (which == DITTO_KERNELS_AVX512)
-        return &dti_step_avx512;
+        return &dti_optimizer_loops_avx512;
 #endif
-    return which == DITTO_KERNELS_PORTABLE ? &dti_step_portable : NULL;
+    return which == DITTO_KERNELS_PORTABLE ? &dti_optimizer_loops_portable : NULL;
 }
 
-struct dti_step dti_step_of(const ditto_optimizer_options *options, double learning_rate, int64_t number)
+struct dti_optimizer_step dti_optimizer_step_of(const ditto_optimizer_options *options, double learning_rate,
+                                                int64_t number)
 {
-    struct dti_step step = { .options = options,
-                             .loops = dti_step_loops_of(dti_kernels_best_set()),
-                             .learning_rate = learning_rate,
-                             .number = number };
+    struct dti_optimizer_step step = { .options = options,
+                                       .loops = dti_optimizer_loops_of(dti_kernels_best_set()),
+                                       .learning_rate = learning_rate,
+                                       .number = number };
     if (options->rule == DITTO_RULE_ADAM) {
         step.rate1 = learning_rate / (1 - dti_power(options->beta1, (uint64_t)number));
         step.scale2 = 1 / sqrt(1 - dti_power(options->beta2, (uint64_t)number));
@@ -38,17 +39,17 @@ struct dti_step dti_step_of(const ditto_optimizer_options *options, double learn
     return step;
 }
 
-ditto_status dti_step_check(ditto_rule rule, ditto_dtype dtype)
+ditto_status dti_optimizer_rule_check(ditto_rule rule, ditto_dtype dtype)
 {
     if (rule == DITTO_RULE_ADD || rule == DITTO_RULE_SUB)
-        return dti_rule_check(rule == DITTO_RULE_ADD ? DTI_ADD : DTI_SUB, dtype);
+        return dti_rule_check(rule == DITTO_RULE_ADD ? DTI_RULE_ADD : DTI_RULE_SUB, dtype);
     if ((rule == DITTO_RULE_SGD || rule == DITTO_RULE_ADAM) && dtype != DITTO_F32 && dtype != DITTO_F64)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of variables of %s: it has f32 and f64",
                         rule == DITTO_RULE_SGD ? "SGD" : "Adam", ditto_dtype_name(dtype));
     return DITTO_OK;
 }
 
-void dti_step_slots(const ditto_optimizer_options *o, const char *name[DTI_SLOT_NAMES])
+void dti_optimizer_rule_slots(const ditto_optimizer_options *o, const char *name[DTI_OPTIMIZER_SLOT_NAMES])
 {
     static const char *const own[DITTO_MAX_SLOTS] = { "slot0", "slot1", "slot2", "slot3" };
     uint32_t slots = 0;
@@ -79,10 +80,10 @@ static ditto_rule_range cut(const ditto_rule_range *range, size_t at, size_t mos
 #define PART_BYTES 1024 /* of values, beside the gradient in the cache */
 
 /* The function changes a value in place; `new` may be the gradient. */
-static DTI_GUARDED void call_function(const struct dti_step *s, const ditto_rule_range *range, const void *old,
-                                      void *new)
+static DTI_GUARDED void call_function(const struct dti_optimizer_step *s, const ditto_rule_range *range,
+                                      const void *old, void *new)
 {
-    alignas(DTI_LINE) char value[PART_BYTES];
+    alignas(DTI_CACHE_LINE) char value[PART_BYTES];
     size_t element = ditto_dtype_bytes(range->dtype), step = sizeof value / element;
     for (size_t at = 0; at < range->count; at += step) {
         ditto_rule_range part = cut(range, at, step);
@@ -95,20 +96,21 @@ static DTI_GUARDED void call_function(const struct dti_step *s, const ditto_rule
     }
 }
 
-static dti_step_loop *loop_of(const struct dti_step *s, ditto_dtype dtype)
+static dti_optimizer_loop *loop_of(const struct dti_optimizer_step *s, ditto_dtype dtype)
 {
     const ditto_optimizer_options *o = s->options;
-    dti_step_loop *const *loops = o->rule == DITTO_RULE_ADAM ? s->loops->adapt
-                                  : o->momentum == 0         ? s->loops->descend
-                                  : o->nesterov              ? s->loops->nesterov
-                                                             : s->loops->momentum;
+    dti_optimizer_loop *const *loops = o->rule == DITTO_RULE_ADAM ? s->loops->adapt
+                                       : o->momentum == 0         ? s->loops->descend
+                                       : o->nesterov              ? s->loops->nesterov
+                                                                  : s->loops->momentum;
     return loops[dtype == DITTO_F64];
 }
 
 /* From a value that has been decayed, in parts for which there is room beside the gradient. */
-static void descend_and_decay(const struct dti_step *s, const ditto_rule_range *range, const void *old, void *new)
+static void descend_and_decay(const struct dti_optimizer_step *s, const ditto_rule_range *range, const void *old,
+                              void *new)
 {
-    alignas(DTI_LINE) char decayed[PART_BYTES];
+    alignas(DTI_CACHE_LINE) char decayed[PART_BYTES];
     size_t element = ditto_dtype_bytes(range->dtype), step = sizeof decayed / element;
     for (size_t at = 0; at < range->count; at += step) {
         ditto_rule_range part = cut(range, at, step);
@@ -117,17 +119,18 @@ static void descend_and_decay(const struct dti_step *s, const ditto_rule_range *
     }
 }
 
-void dti_step_apply(const struct dti_step *s, const ditto_rule_range *range, const void *old, void *new)
+void dti_optimizer_step_apply(const struct dti_optimizer_step *s, const ditto_rule_range *range, const void *old,
+                              void *new)
 {
     switch (s->options->rule) {
     case DITTO_RULE_ASSIGN:
-        dti_rule_apply(DTI_ASSIGN, range->dtype, new, old, range->gradient, range->count);
+        dti_rule_apply(DTI_RULE_ASSIGN, range->dtype, new, old, range->gradient, range->count);
         break;
     case DITTO_RULE_ADD:
-        dti_rule_apply(DTI_ADD, range->dtype, new, old, range->gradient, range->count);
+        dti_rule_apply(DTI_RULE_ADD, range->dtype, new, old, range->gradient, range->count);
         break;
     case DITTO_RULE_SUB:
-        dti_rule_apply(DTI_SUB, range->dtype, new, old, range->gradient, range->count);
+        dti_rule_apply(DTI_RULE_SUB, range->dtype, new, old, range->gradient, range->count);
         break;
     case DITTO_RULE_SGD:
     case DITTO_RULE_ADAM:

@@ -39,13 +39,13 @@ static ditto_status find(const struct dti_team *team, const char *name, ditto_va
 
 static ditto_status restore(struct dti_team *team, const char *name, const ditto_tensor *value)
 {
-    struct dti_held given = { .spec = *value };
+    struct dti_waiting_value given = { .spec = *value };
     ditto_variable *v;
     DTI_TRY(find(team, name, &v));
     if (v == NULL)
-        return dti_held_add(team, name, value);
-    DTI_TRY(dti_held_check(&given, v));
-    return v->kind->cross_write(v, DTI_ASSIGN, value->data);
+        return dti_waiting_value_add(team, name, value);
+    DTI_TRY(dti_waiting_value_check(&given, v));
+    return v->kind->cross_write(v, DTI_RULE_ASSIGN, value->data);
 }
 
 ditto_status ditto_strategy_restore_value(ditto_strategy *strategy, const char *name, const ditto_tensor *value)
@@ -79,7 +79,7 @@ ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer, 
     }
     struct dti_team *team = dti_team_of(strategy);
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
-    for (const struct dti_held *held = dti_held_first(team); held != NULL; held = held->next, found++)
+    for (const struct dti_waiting_value *held = dti_waiting_value_first(team); held != NULL; held = held->next, found++)
         dti_text_add(&text, "%s\n", held->name);
     dti_cross_leave(team, &frame);
     if (length != NULL)
@@ -96,7 +96,7 @@ ditto_status ditto_strategy_drop_held_values(ditto_strategy *strategy)
     DTI_HOLD_STRATEGY(strategy);
     struct dti_team *team = dti_team_of(strategy);
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
-    dti_held_drop(team, NULL);
+    dti_waiting_value_drop(team, NULL);
     dti_cross_leave(team, &frame);
     return DITTO_OK;
 }

@@ -11,10 +11,10 @@ struct dti_registry {
     ditto_variable *first, **end;
     struct ditto_optimizer *optimizers;
     uint64_t dealt; /* shards */
-    struct dti_held *held, **held_end;
+    struct dti_waiting_value *held, **held_end;
 };
 
-static void forget_held(struct dti_held *held)
+static void forget_held(struct dti_waiting_value *held)
 {
     free(held->name);
     free(held->value);
@@ -31,7 +31,7 @@ static void release(struct dti_dependent *dependent)
 {
     struct dti_registry *registry = (struct dti_registry *)dependent;
     while (registry->held != NULL) {
-        struct dti_held *held = registry->held;
+        struct dti_waiting_value *held = registry->held;
         registry->held = held->next;
         forget_held(held);
     }
@@ -92,12 +92,12 @@ uint64_t *dti_registry_dealt(const struct dti_team *team)
 
 /* -- values that wait -- */
 
-ditto_status dti_held_add(struct dti_team *team, const char *name, const ditto_tensor *value)
+ditto_status dti_waiting_value_add(struct dti_team *team, const char *name, const ditto_tensor *value)
 {
     size_t bytes = ditto_tensor_bytes(value);
     DTI_TRY(dti_registry_make(team));
-    dti_held_drop(team, name); /* the last one counts */
-    struct dti_held *held = calloc(1, sizeof *held);
+    dti_waiting_value_drop(team, name); /* the last one counts */
+    struct dti_waiting_value *held = calloc(1, sizeof *held);
     if (held != NULL) {
         held->name = strdup(name);
         held->value = malloc(bytes + 1);
@@ -116,25 +116,25 @@ ditto_status dti_held_add(struct dti_team *team, const char *name, const ditto_t
     return DITTO_OK;
 }
 
-const struct dti_held *dti_held_first(const struct dti_team *team)
+const struct dti_waiting_value *dti_waiting_value_first(const struct dti_team *team)
 {
     return team->variables != NULL ? team->variables->held : NULL;
 }
 
-const struct dti_held *dti_held_find(const struct dti_team *team, const char *name)
+const struct dti_waiting_value *dti_waiting_value_find(const struct dti_team *team, const char *name)
 {
-    const struct dti_held *held = dti_held_first(team);
+    const struct dti_waiting_value *held = dti_waiting_value_first(team);
     while (held != NULL && strcmp(held->name, name) != 0)
         held = held->next;
     return held;
 }
 
-void dti_held_drop(struct dti_team *team, const char *name)
+void dti_waiting_value_drop(struct dti_team *team, const char *name)
 {
     struct dti_registry *registry = team->variables;
-    struct dti_held **at = registry != NULL ? &registry->held : NULL;
+    struct dti_waiting_value **at = registry != NULL ? &registry->held : NULL;
     while (at != NULL && *at != NULL) {
-        struct dti_held *held = *at;
+        struct dti_waiting_value *held = *at;
         if (name != NULL && strcmp(held->name, name) != 0) {
             at = &held->next;
             continue;
@@ -146,7 +146,7 @@ void dti_held_drop(struct dti_team *team, const char *name)
         registry->held_end = at;
 }
 
-ditto_status dti_held_check(const struct dti_held *held, const ditto_variable *v)
+ditto_status dti_waiting_value_check(const struct dti_waiting_value *held, const ditto_variable *v)
 {
     return dti_spec_check(&v->spec, v->name, &held->spec, "the value that was restored for it");
 }

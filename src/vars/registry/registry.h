@@ -6,8 +6,8 @@
 #include "vars/vars.h"
 
 /* A value that was restored before its variable was created. */
-struct dti_held {
-    struct dti_held *next;
+struct dti_waiting_value {
+    struct dti_waiting_value *next;
     char *name;
     ditto_tensor spec;
     void *value;
@@ -23,11 +23,13 @@ struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team);
 /* How many shards of its variables have got a node. */
 uint64_t *dti_registry_dealt(const struct dti_team *team);
 
-ditto_status dti_held_add(struct dti_team *team, const char *name, const ditto_tensor *value); /* copied. NO_MEMORY */
-const struct dti_held *dti_held_first(const struct dti_team *team);
-const struct dti_held *dti_held_find(const struct dti_team *team, const char *name); /* NULL: there is none */
-void dti_held_drop(struct dti_team *team, const char *name);                         /* NULL: all */
+ditto_status dti_waiting_value_add(struct dti_team *team, const char *name,
+                                   const ditto_tensor *value); /* copied. NO_MEMORY */
+const struct dti_waiting_value *dti_waiting_value_first(const struct dti_team *team);
+const struct dti_waiting_value *dti_waiting_value_find(const struct dti_team *team,
+                                                       const char *name); /* NULL: there is none */
+void dti_waiting_value_drop(struct dti_team *team, const char *name);     /* NULL: all */
 /* SHAPE, INVALID: the value does not fit the variable. */
-ditto_status dti_held_check(const struct dti_held *held, const ditto_variable *v);
+ditto_status dti_waiting_value_check(const struct dti_waiting_value *held, const ditto_variable *v);
 
 #endif

@@ -54,7 +54,7 @@ static ditto_status choose(const struct dti_team *team, ditto_variable *const *c
     return status;
 }
 
-ditto_status dti_choose_variables(ditto_strategy *strategy, ditto_variable *const *chosen, size_t chosen_count,
+ditto_status dti_select_variables(ditto_strategy *strategy, ditto_variable *const *chosen, size_t chosen_count,
                                   ditto_variable ***out, size_t *count, struct dti_gates *held)
 {
     struct dti_team *team = dti_team_of(strategy);

@@ -10,7 +10,7 @@
  * destroyed before the caller leaves the gates. *out [count] is the caller's, to be freed.
  * CONTEXT: one is of another strategy, or the calling thread may not wait for the turn. NO_MEMORY, FORKED,
  * POISONED. */
-DTI_COMPANION ditto_status dti_choose_variables(ditto_strategy *strategy, ditto_variable *const *chosen,
+DTI_COMPANION ditto_status dti_select_variables(ditto_strategy *strategy, ditto_variable *const *chosen,
                                                 size_t chosen_count, ditto_variable ***out, size_t *count,
                                                 struct dti_gates *held);
 

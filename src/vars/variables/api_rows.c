@@ -5,9 +5,9 @@
 #include <ditto/rows.h>
 
 static const enum dti_rule rule_of[] = {
-    [DITTO_SCATTER_ADD] = DTI_ADD,       [DITTO_SCATTER_SUB] = DTI_SUB, [DITTO_SCATTER_MUL] = DTI_MUL,
-    [DITTO_SCATTER_DIV] = DTI_DIV,       [DITTO_SCATTER_MIN] = DTI_MIN, [DITTO_SCATTER_MAX] = DTI_MAX,
-    [DITTO_SCATTER_UPDATE] = DTI_ASSIGN,
+    [DITTO_SCATTER_ADD] = DTI_RULE_ADD,       [DITTO_SCATTER_SUB] = DTI_RULE_SUB, [DITTO_SCATTER_MUL] = DTI_RULE_MUL,
+    [DITTO_SCATTER_DIV] = DTI_RULE_DIV,       [DITTO_SCATTER_MIN] = DTI_RULE_MIN, [DITTO_SCATTER_MAX] = DTI_RULE_MAX,
+    [DITTO_SCATTER_UPDATE] = DTI_RULE_ASSIGN,
 };
 
 static ditto_status check_rows(const ditto_variable *v)

@@ -63,7 +63,7 @@ static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_optio
             "floating dtype or SUM",
             dti_variable_name(o), ditto_dtype_name(t->dtype));
     if (o->aggregation == DITTO_AGGREGATE_SUM || o->aggregation == DITTO_AGGREGATE_MEAN)
-        return dti_rule_check(DTI_ADD, t->dtype);
+        return dti_rule_check(DTI_RULE_ADD, t->dtype);
     return DITTO_OK;
 }
 
@@ -225,7 +225,7 @@ static void *copy_at_hand(const ditto_variable *v)
 {
     const struct dti_frame *top = dti_frame_top;
     bool here = top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v;
-    return here ? dti_component(v, top->replica->id) : NULL;
+    return here ? dti_variable_component(v, top->replica->id) : NULL;
 }
 
 ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
@@ -261,19 +261,19 @@ static ditto_status cross_write(ditto_variable *v, enum dti_rule rule, const voi
 ditto_status ditto_variable_assign(ditto_variable *variable, const void *value, size_t bytes)
 {
     DTI_ENTER();
-    return cross_write(variable, DTI_ASSIGN, value, bytes);
+    return cross_write(variable, DTI_RULE_ASSIGN, value, bytes);
 }
 
 ditto_status ditto_variable_assign_add(ditto_variable *variable, const void *value, size_t bytes)
 {
     DTI_ENTER();
-    return cross_write(variable, DTI_ADD, value, bytes);
+    return cross_write(variable, DTI_RULE_ADD, value, bytes);
 }
 
 ditto_status ditto_variable_assign_sub(ditto_variable *variable, const void *value, size_t bytes)
 {
     DTI_ENTER();
-    return cross_write(variable, DTI_SUB, value, bytes);
+    return cross_write(variable, DTI_RULE_SUB, value, bytes);
 }
 
 ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const void **data)
@@ -285,7 +285,7 @@ ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const
     if (replica >= v->team->n)
         return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, v->team->n);
     DTI_TRY(dti_variable_check_whole(v, "a component of"));
-    *data = dti_component(v, replica);
+    *data = dti_variable_component(v, replica);
     return DITTO_OK;
 }
 
@@ -343,7 +343,7 @@ ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable, con
     DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(dti_not_null(data, "data"));
     DTI_TRY(dti_variable_check_whole(variable, "to read"));
-    *data = dti_component(variable, r->id);
+    *data = dti_variable_component(variable, r->id);
     return DITTO_OK;
 }
 
@@ -357,7 +357,7 @@ ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void
         return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is %s: its components change together, by ditto_assign and the like",
                         variable->name, variable->central ? "in central storage" : "mirrored");
     dti_changed(variable, r->id);
-    *data = dti_component(variable, r->id);
+    *data = dti_variable_component(variable, r->id);
     return DITTO_OK;
 }
 
@@ -383,17 +383,17 @@ static ditto_status replica_write(ditto_replica *self, ditto_variable *v, enum d
 ditto_status ditto_assign(ditto_replica *self, ditto_variable *variable, const void *value)
 {
     DTI_ENTER();
-    return replica_write(self, variable, DTI_ASSIGN, value);
+    return replica_write(self, variable, DTI_RULE_ASSIGN, value);
 }
 
 ditto_status ditto_assign_add(ditto_replica *self, ditto_variable *variable, const void *value)
 {
     DTI_ENTER();
-    return replica_write(self, variable, DTI_ADD, value);
+    return replica_write(self, variable, DTI_RULE_ADD, value);
 }
 
 ditto_status ditto_assign_sub(ditto_replica *self, ditto_variable *variable, const void *value)
 {
     DTI_ENTER();
-    return replica_write(self, variable, DTI_SUB, value);
+    return replica_write(self, variable, DTI_RULE_SUB, value);
 }

@@ -72,7 +72,7 @@ static ditto_status plan_whole(ditto_variable *v, const ditto_variable *like)
     } else {
         share_by_node(v);
     }
-    v->place[0] = (struct dti_place){ v->copies, v->copy };
+    v->place[0] = (struct dti_copy_set){ v->copies, v->copy };
     return DITTO_OK;
 }
 
@@ -101,9 +101,9 @@ static ditto_status plan_shards(ditto_variable *v, size_t shards)
     v->copies = (uint32_t)shards;
     for (uint32_t i = 0; i < v->pieces; i++) {
         size_t from = dti_partition_row(v->spec.shape[0], shards, i);
-        v->piece[i] =
-            (struct dti_piece){ from * row, (dti_partition_row(v->spec.shape[0], shards, i + 1) - from) * row };
-        v->place[i] = (struct dti_place){ 1, &v->copy[i] };
+        v->piece[i] = (struct dti_variable_piece){ from * row,
+                                                   (dti_partition_row(v->spec.shape[0], shards, i + 1) - from) * row };
+        v->place[i] = (struct dti_copy_set){ 1, &v->copy[i] };
     }
     return DITTO_OK;
 }
@@ -132,7 +132,8 @@ ditto_status dti_copies_plan(ditto_variable *v, const ditto_variable *like)
     return shards > 1 ? plan_shards(v, shards) : plan_whole(v, like);
 }
 
-ditto_status dti_copies_plan_slot(ditto_variable *v, const struct dti_slot_piece *piece, size_t pieces)
+ditto_status dti_copies_plan_optimizer_slot(ditto_variable *v, const struct dti_optimizer_slot_piece *piece,
+                                            size_t pieces)
 {
     if (pieces == 0)
         return plan_whole(v, NULL); /* of no elements */
@@ -140,14 +141,14 @@ ditto_status dti_copies_plan_slot(ditto_variable *v, const struct dti_slot_piece
     v->pieces = (uint32_t)pieces;
     v->copies = (uint32_t)pieces;
     for (uint32_t i = 0; i < v->pieces; i++) {
-        v->piece[i] = (struct dti_piece){ piece[i].first, piece[i].count };
+        v->piece[i] = (struct dti_variable_piece){ piece[i].first, piece[i].count };
         v->copy[i].owner = piece[i].replica;
-        v->place[i] = (struct dti_place){ 1, &v->copy[i] };
+        v->place[i] = (struct dti_copy_set){ 1, &v->copy[i] };
     }
     return DITTO_OK;
 }
 
-uint32_t dti_piece_of(const ditto_variable *v, size_t element)
+uint32_t dti_variable_piece_of(const ditto_variable *v, size_t element)
 {
     uint32_t low = 0, high = v->pieces;
     while (high - low > 1) {
@@ -164,7 +165,7 @@ uint32_t dti_piece_of(const ditto_variable *v, size_t element)
 static ditto_status make_copy(struct dti_replica *r, uint32_t node, size_t bytes, const void *value, void **out)
 {
     void *data;
-    DTI_TRY(dti_node_alloc(r, node, bytes, bytes >= HUGE_BYTES ? HUGE_BYTES : DTI_LINE, &data));
+    DTI_TRY(dti_node_alloc(r, node, bytes, bytes >= HUGE_BYTES ? HUGE_BYTES : DTI_CACHE_LINE, &data));
     if (bytes >= HUGE_BYTES) /* a hint, before the first touch */
         (void)madvise(data, bytes / HUGE_BYTES * HUGE_BYTES, MADV_HUGEPAGE);
     if (value != NULL && bytes != 0)
@@ -248,7 +249,7 @@ static ditto_status make_own(struct dti_replica *r, void *argument)
     struct splitting *s = argument;
     if (dti_owns_copy(s->v, r->id))
         return DITTO_OK;
-    return make_copy(r, r->pu.memory_node, s->v->bytes, dti_component(s->v, r->id), &s->made[r->id]);
+    return make_copy(r, r->pu.memory_node, s->v->bytes, dti_variable_component(s->v, r->id), &s->made[r->id]);
 }
 
 /* The copies have been made. */
@@ -319,7 +320,7 @@ void dti_copies_forget(ditto_variable *v)
 /* -- reading and writing -- */
 
 /* The part of [first, end) that lies in a piece; false: nothing. */
-static bool cut(const struct dti_piece *piece, size_t *first, size_t *end)
+static bool cut(const struct dti_variable_piece *piece, size_t *first, size_t *end)
 {
     size_t last = piece->first + piece->count;
     *first = *first > piece->first ? *first : piece->first;
@@ -330,7 +331,8 @@ static bool cut(const struct dti_piece *piece, size_t *first, size_t *end)
 void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first, size_t end, const void *value)
 {
     size_t element = ditto_dtype_bytes(v->spec.dtype);
-    for (uint32_t i = first < end ? dti_piece_of(v, first) : v->pieces; i < v->pieces && v->piece[i].first < end; i++) {
+    for (uint32_t i = first < end ? dti_variable_piece_of(v, first) : v->pieces;
+         i < v->pieces && v->piece[i].first < end; i++) {
         size_t from = first, to = end;
         for (uint32_t c = 0; cut(&v->piece[i], &from, &to) && c < v->place[i].copies; c++) {
             char *at = (char *)v->place[i].copy[c].data + (from - v->piece[i].first) * element;
@@ -342,7 +344,8 @@ void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first,
 void dti_copies_read(const ditto_variable *v, uint32_t replica, size_t first, size_t end, void *dst)
 {
     size_t element = ditto_dtype_bytes(v->spec.dtype);
-    for (uint32_t i = first < end ? dti_piece_of(v, first) : v->pieces; i < v->pieces && v->piece[i].first < end; i++) {
+    for (uint32_t i = first < end ? dti_variable_piece_of(v, first) : v->pieces;
+         i < v->pieces && v->piece[i].first < end; i++) {
         size_t from = first, to = end;
         if (cut(&v->piece[i], &from, &to))
             memcpy((char *)dst + (from - first) * element,

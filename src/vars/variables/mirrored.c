@@ -31,12 +31,12 @@ static ditto_status check_aggregation(const ditto_variable *v)
 }
 
 /* A piece after the other, as items of one update. */
-static ditto_status write_pieces(struct dti_replica *self, const struct dti_update *wish, const ditto_variable *v,
-                                 const void *value, struct dti_deadline *deadline)
+static ditto_status write_pieces(struct dti_replica *self, const struct dti_target_reduction *wish,
+                                 const ditto_variable *v, const void *value, struct dti_deadline *deadline)
 {
-    struct dti_update update = *wish;
+    struct dti_target_reduction update = *wish;
     void *memory;
-    DTI_TRY(dti_replica_alloc(self, v->pieces * sizeof *update.item, DTI_LINE, &memory));
+    DTI_TRY(dti_replica_alloc(self, v->pieces * sizeof *update.item, DTI_CACHE_LINE, &memory));
     ditto_list_item *item = memory;
     for (uint32_t i = 0; i < v->pieces; i++)
         item[i] = (ditto_list_item){ .src = (const char *)value + v->piece[i].first * ditto_dtype_bytes(v->spec.dtype),
@@ -44,7 +44,7 @@ static ditto_status write_pieces(struct dti_replica *self, const struct dti_upda
                                      .dtype = v->spec.dtype };
     update.item = item;
     update.items = v->pieces;
-    ditto_status status = dti_update(self, &update, deadline);
+    ditto_status status = dti_target_reduction(self, &update, deadline);
     dti_replica_free(self, memory);
     return status;
 }
@@ -59,12 +59,12 @@ struct write_each {
 
 static ditto_status write_each_part(struct dti_replica *self, const void *const *brought, void *context)
 {
-    alignas(DTI_LINE) char tile[4096];
+    alignas(DTI_CACHE_LINE) char tile[4096];
     const struct write_each *w = context;
     const ditto_variable *v = w->v;
     const void *source[DITTO_MAX_REPLICAS];
     size_t element = ditto_dtype_bytes(v->spec.dtype), step = sizeof tile / element, first, end;
-    dti_tree_part(v->count, self->team->n, self->id, DTI_LINE, &first, &end);
+    dti_tree_part(v->count, self->team->n, self->id, DTI_CACHE_LINE, &first, &end);
     for (size_t count; first < end; first += count) {
         count = end - first < step ? end - first : step;
         for (uint32_t i = 0; i < v->team->n; i++)
@@ -76,12 +76,13 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
             memcpy(tile, source[0], count * element);
         dti_copies_write(v, w->rule, first, first + count, tile);
     }
-    if (w->rule == DTI_ASSIGN && self->id == 0) /* the others look at it before they come here, and in later calls */
+    if (w->rule == DTI_RULE_ASSIGN &&
+        self->id == 0) /* the others look at it before they come here, and in later calls */
         dti_variable_set_equal(w->v);
     return DITTO_OK;
 }
 
-static ditto_status write_each(struct dti_replica *self, const struct dti_update *update, ditto_variable *v,
+static ditto_status write_each(struct dti_replica *self, const struct dti_target_reduction *update, ditto_variable *v,
                                enum dti_rule rule, struct dti_deadline *deadline)
 {
     struct write_each context = { v, rule, update->op };
@@ -104,22 +105,22 @@ static bool is_copy(const ditto_variable *v, const void *value)
     return false;
 }
 
-static ditto_status write_value(struct dti_replica *self, const struct dti_update *update, const ditto_variable *v,
-                                struct dti_deadline *deadline)
+static ditto_status write_value(struct dti_replica *self, const struct dti_target_reduction *update,
+                                const ditto_variable *v, struct dti_deadline *deadline)
 {
-    return v->pieces == 1 ? dti_update(self, update, deadline)
+    return v->pieces == 1 ? dti_target_reduction(self, update, deadline)
                           : write_pieces(self, update, v, update->item->src, deadline);
 }
 
 /* Replica 0's value is one of the copies. A group of replicas that is late would read there what another
  * group has written already, so all read a copy of the value. */
-static ditto_status write_from_copy(struct dti_replica *self, const struct dti_update *wish, const ditto_variable *v,
-                                    struct dti_deadline *deadline)
+static ditto_status write_from_copy(struct dti_replica *self, const struct dti_target_reduction *wish,
+                                    const ditto_variable *v, struct dti_deadline *deadline)
 {
-    struct dti_update update = *wish;
+    struct dti_target_reduction update = *wish;
     ditto_list_item item = *wish->item;
     void *value;
-    DTI_TRY(dti_replica_alloc(self, v->bytes, DTI_LINE, &value));
+    DTI_TRY(dti_replica_alloc(self, v->bytes, DTI_CACHE_LINE, &value));
     memcpy(value, item.src, v->bytes);
     item.src = value;
     update.item = &item;
@@ -133,21 +134,24 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
     static const char *const names[] = { "ditto_assign", "ditto_assign_add", "ditto_assign_sub" };
     struct update context = { v, rule };
     ditto_list_item item = { .src = value, .count = v->count, .dtype = v->spec.dtype };
-    struct dti_target target = { .finish = rule == DTI_ASSIGN ? NULL : apply, .context = &context, .place = v->place };
-    struct dti_update update = { .item = &item,
-                                 .items = 1,
-                                 .op = v->aggregation == DITTO_AGGREGATE_SUM    ? DITTO_SUM
-                                       : v->aggregation == DITTO_AGGREGATE_MEAN ? DITTO_MEAN
-                                                                                : (ditto_op)0, /* replica 0's */
-                                 .name = names[rule],
-                                 .object = v->name,
-                                 .target = &target };
+    struct dti_target target = { .finish = rule == DTI_RULE_ASSIGN ? NULL : apply,
+                                 .context = &context,
+                                 .place = v->place };
+    struct dti_target_reduction update = { .item = &item,
+                                           .items = 1,
+                                           .op = v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM
+                                                 : v->aggregation == DITTO_AGGREGATE_MEAN
+                                                     ? DITTO_MEAN
+                                                     : (ditto_op)0, /* replica 0's */
+                                           .name = names[rule],
+                                           .object = v->name,
+                                           .target = &target };
     struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
     DTI_TRY(check_aggregation(v));
     dti_changed(v, self->id); /* also if it fails: it may have */
     if (v->may_differ)
         return write_each(self, &update, v, rule, &deadline);
-    if (update.op == 0 && rule != DTI_ASSIGN && self->id == 0 && is_copy(v, value))
+    if (update.op == 0 && rule != DTI_RULE_ASSIGN && self->id == 0 && is_copy(v, value))
         return write_from_copy(self, &update, v, &deadline);
     return write_value(self, &update, v, &deadline);
 }
@@ -166,7 +170,7 @@ static ditto_status write_range(size_t first, size_t end, void *context)
     const struct dti_across *a = context;
     if (first == 0) { /* one of them, with the turn */
         dti_all_changed(a->v);
-        if (a->rule == DTI_ASSIGN)
+        if (a->rule == DTI_RULE_ASSIGN)
             dti_variable_set_equal(a->v);
     }
     dti_copies_write(a->v, a->rule, first, end, a->value + first * ditto_dtype_bytes(a->v->spec.dtype));
@@ -176,7 +180,7 @@ static ditto_status write_range(size_t first, size_t end, void *context)
 static ditto_status read_across(ditto_variable *v, void *dst)
 {
     struct dti_across across = { .v = v, .dst = dst };
-    return dti_share(v->team, v->bytes, v->count, DTI_LINE, read_range, &across);
+    return dti_share(v->team, v->bytes, v->count, DTI_CACHE_LINE, read_range, &across);
 }
 
 static ditto_status write_across(ditto_variable *v, enum dti_rule rule, const void *value)
@@ -184,7 +188,7 @@ static ditto_status write_across(ditto_variable *v, enum dti_rule rule, const vo
     struct dti_across across = { .v = v, .rule = rule, .value = value };
     /* relaxed: it says how long the work is, and nothing else */
     uint32_t copies = v->pieces == 1 ? atomic_load_explicit(&v->copies, memory_order_relaxed) : 1;
-    return dti_share(v->team, v->bytes * copies, v->count, DTI_LINE, write_range, &across);
+    return dti_share(v->team, v->bytes * copies, v->count, DTI_CACHE_LINE, write_range, &across);
 }
 
 const struct dti_variable_kind dti_mirrored_kind = { "mirrored", write_mirrored, read_across, write_across };

@@ -6,7 +6,7 @@
 
 static ditto_status write_own(struct dti_replica *self, ditto_variable *v, enum dti_rule rule, const void *value)
 {
-    void *own = dti_component(v, self->id);
+    void *own = dti_variable_component(v, self->id);
     dti_changed(v, self->id);
     struct dti_fenv saved = dti_fenv_enter();
     dti_rule_apply(rule, v->spec.dtype, own, own, value, v->count);
@@ -35,7 +35,7 @@ static ditto_status read_range(size_t first, size_t end, void *context)
         return DITTO_OK;
     }
     for (uint32_t i = 0; i < v->team->n; i++)
-        component[i] = (const char *)dti_component(v, i) + offset;
+        component[i] = (const char *)dti_variable_component(v, i) + offset;
     return dti_reduce_here(v->spec.dtype, v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM : DITTO_MEAN, component,
                            v->team->n, end - first, a->dst + offset);
 }
@@ -45,7 +45,7 @@ static ditto_status read_across(ditto_variable *v, void *dst)
     struct dti_across across = { .v = v, .dst = dst };
     if (v->aggregation == DITTO_AGGREGATE_NONE)
         return refuse_none(v, "a read");
-    return dti_share(v->team, v->bytes * v->team->n, v->count, DTI_LINE, read_range, &across);
+    return dti_share(v->team, v->bytes * v->team->n, v->count, DTI_CACHE_LINE, read_range, &across);
 }
 
 static ditto_status write_range(size_t first, size_t end, void *context)
@@ -56,9 +56,9 @@ static ditto_status write_range(size_t first, size_t end, void *context)
     if (first == 0) /* one of them, with the turn */
         dti_all_changed(v);
     for (uint32_t i = 0; i < v->team->n; i++) {
-        char *own = (char *)dti_component(v, i) + offset;
+        char *own = (char *)dti_variable_component(v, i) + offset;
         if (v->aggregation == DITTO_AGGREGATE_SUM)
-            dti_part_of(v->spec.dtype, a->value + offset, i, v->team->n, own, end - first);
+            dti_spread_part(v->spec.dtype, a->value + offset, i, v->team->n, own, end - first);
         else
             dti_rule_apply(a->rule, v->spec.dtype, own, own, a->value + offset, end - first);
     }
@@ -70,12 +70,12 @@ static ditto_status write_across(ditto_variable *v, enum dti_rule rule, const vo
     struct dti_across across = { .v = v, .rule = rule, .value = value };
     if (v->aggregation == DITTO_AGGREGATE_NONE)
         return refuse_none(v, "a write");
-    if (v->aggregation == DITTO_AGGREGATE_SUM && rule != DTI_ASSIGN)
+    if (v->aggregation == DITTO_AGGREGATE_SUM && rule != DTI_RULE_ASSIGN)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "\"%s\" aggregates by SUM, so what is added to every component is added once for each "
                         "replica (%u): assign the sum, or add inside run",
                         v->name, v->team->n);
-    return dti_share(v->team, v->bytes * v->team->n, v->count, DTI_LINE, write_range, &across);
+    return dti_share(v->team, v->bytes * v->team->n, v->count, DTI_CACHE_LINE, write_range, &across);
 }
 
 const struct dti_variable_kind dti_sync_on_read_kind = { "sync-on-read", write_own, read_across, write_across };

@@ -111,7 +111,7 @@ static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initia
     *value = initial->data;
     if (o->initialize == NULL || v->bytes == 0)
         return DITTO_OK;
-    *made = aligned_alloc(DTI_LINE, (v->bytes + DTI_LINE - 1) / DTI_LINE * DTI_LINE);
+    *made = aligned_alloc(DTI_CACHE_LINE, (v->bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE);
     if (*made == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the initial value of \"%s\"", v->name);
     *value = *made;
@@ -121,19 +121,19 @@ static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initia
 /* With the turn taken. What was restored before the variable was there goes before the initial value. */
 static ditto_status settle(ditto_variable *v, const void *value)
 {
-    const struct dti_held *held = v->hidden ? NULL : dti_held_find(v->team, v->name);
+    const struct dti_waiting_value *held = v->hidden ? NULL : dti_waiting_value_find(v->team, v->name);
     if (held != NULL)
-        DTI_TRY(dti_held_check(held, v));
+        DTI_TRY(dti_waiting_value_check(held, v));
     dti_copies_deal(v, *dti_registry_dealt(v->team));
     DTI_TRY(dti_copies_place(v, value));
     if (held != NULL) {
-        ditto_status status = v->kind->cross_write(v, DTI_ASSIGN, held->value);
+        ditto_status status = v->kind->cross_write(v, DTI_RULE_ASSIGN, held->value);
         if (status != DITTO_OK) {
             dti_copies_free(v);
             return status;
         }
         if (!v->slot) /* an optimizer's, when all of it is there */
-            dti_held_drop(v->team, v->name);
+            dti_waiting_value_drop(v->team, v->name);
     }
     dti_dependent_add(v->team, &v->dependent);
     if (!v->hidden)
@@ -251,8 +251,9 @@ ditto_status dti_variable_create(const struct dti_strategy_base *base, const dit
     return finish(v, make(v, initial, o), out);
 }
 
-ditto_status dti_slot_create(const struct dti_strategy_base *base, const char *name, const ditto_tensor *spec,
-                             const struct dti_slot_piece *piece, size_t pieces, ditto_variable **out)
+ditto_status dti_optimizer_slot_create(const struct dti_strategy_base *base, const char *name, const ditto_tensor *spec,
+                                       const struct dti_optimizer_slot_piece *piece, size_t pieces,
+                                       ditto_variable **out)
 {
     ditto_variable_options options = { .name = name, .trainable = DITTO_TRAINABLE_OFF };
     ditto_variable *v = describe(base, spec, &options);
@@ -262,6 +263,6 @@ ditto_status dti_slot_create(const struct dti_strategy_base *base, const char *n
     v->users = 1; /* its optimizer, which alone may destroy it */
     v->hidden = name == NULL;
     v->own_copies = false;
-    ditto_status status = dti_copies_plan_slot(v, piece, pieces);
+    ditto_status status = dti_copies_plan_optimizer_slot(v, piece, pieces);
     return finish(v, status == DITTO_OK ? fill_in(v, NULL) : status, out);
 }

@@ -46,7 +46,7 @@ static ditto_status check_slices(const struct scattering *s, uint32_t source)
     dti_text_add(&text, s->sources > 1 ? "replica %u's slice" : "slice", source);
     for (size_t k = 0; k < slices->rows; k++)
         DTI_TRY(check_index(s->v, slices->indices[k], k, whose));
-    if (s->rule == DTI_DIV && dti_has_integer_zero(slices->dtype, slices->values, slices->rows * s->row))
+    if (s->rule == DTI_RULE_DIV && dti_has_integer_zero(slices->dtype, slices->values, slices->rows * s->row))
         return DTI_FAIL(DITTO_ERR_INVALID, "%s: an integer divided by 0; nothing was written", whose);
     return DITTO_OK;
 }
@@ -65,13 +65,13 @@ static void write(const struct scattering *s, size_t first, size_t end, const vo
         dti_copies_write(s->v, s->rule, first, end, value);
         return;
     }
-    char *at = (char *)dti_component(s->v, s->only) + first * ditto_dtype_bytes(s->v->spec.dtype);
+    char *at = (char *)dti_variable_component(s->v, s->only) + first * ditto_dtype_bytes(s->v->spec.dtype);
     dti_rule_apply(s->rule, s->v->spec.dtype, at, at, value, end - first);
 }
 
 static void apply_row(const struct scattering *s, size_t index, const char *values)
 {
-    alignas(DTI_LINE) char tile[1024];
+    alignas(DTI_CACHE_LINE) char tile[1024];
     size_t element = ditto_dtype_bytes(s->v->spec.dtype), step = sizeof tile / element;
     if (s->divisor == 1) {
         write(s, index * s->row, (index + 1) * s->row, values);
@@ -116,9 +116,10 @@ ditto_status dti_scatter_together(struct dti_replica *self, ditto_variable *v, e
                                   const ditto_slices *slices)
 {
     static const char *const names[] = {
-        [DTI_ASSIGN] = "ditto_scatter (UPDATE)", [DTI_ADD] = "ditto_scatter (ADD)", [DTI_SUB] = "ditto_scatter (SUB)",
-        [DTI_MUL] = "ditto_scatter (MUL)",       [DTI_DIV] = "ditto_scatter (DIV)", [DTI_MIN] = "ditto_scatter (MIN)",
-        [DTI_MAX] = "ditto_scatter (MAX)"
+        [DTI_RULE_ASSIGN] = "ditto_scatter (UPDATE)", [DTI_RULE_ADD] = "ditto_scatter (ADD)",
+        [DTI_RULE_SUB] = "ditto_scatter (SUB)",       [DTI_RULE_MUL] = "ditto_scatter (MUL)",
+        [DTI_RULE_DIV] = "ditto_scatter (DIV)",       [DTI_RULE_MIN] = "ditto_scatter (MIN)",
+        [DTI_RULE_MAX] = "ditto_scatter (MAX)"
     };
     struct scattering s;
     struct dti_together together = {

@@ -622,7 +622,7 @@ static void *put_tickets(void *argument)
     while ((ticket = atomic_fetch_add(&b->next_ticket, 1)) < TICKETS) {
         while (!dti_ring_is_free(&b->queue, ticket))
             sched_yield();
-        struct dti_slot *slot = dti_ring_slot(&b->queue, ticket);
+        struct dti_batch_slot *slot = dti_ring_slot(&b->queue, ticket);
         slot->rows = ticket;
         memset(slot->payload, (int)ticket, 64);
         dti_ring_publish(&b->queue, ticket);
@@ -643,7 +643,7 @@ static void a_queue_keeps_the_order_of_tickets(void **state)
     for (int i = 0; i < 4; i++)
         pthread_create(&producers[i], NULL, put_tickets, &b);
     for (uint64_t expected = 0; expected < TICKETS; expected++) {
-        struct dti_slot *slot;
+        struct dti_batch_slot *slot;
         while ((slot = dti_ring_peek(&b.queue)) == NULL)
             sched_yield();
         assert_int_equal(slot->rows, expected);

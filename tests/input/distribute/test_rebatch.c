@@ -57,11 +57,12 @@ static bool next_cut(struct cutting *c)
         with += !c->ended[w];
     }
     for (uint32_t w = 0; w < pipelines; w++) {
-        enum dti_outcome outcome = dti_cut_outcome(all_or_none, pipelines, with, pipelines - with, !c->ended[w]);
-        uint64_t rows = outcome == DTI_STEP_ROWS ? got[w] : 0;
+        enum dti_step_existence outcome =
+            dti_cut_existence(all_or_none, pipelines, with, pipelines - with, !c->ended[w]);
+        uint64_t rows = outcome == DTI_STEP_EXISTS_WITH_ROWS ? got[w] : 0;
         uint64_t before = dti_cut_before(&c->cut[w], c->step, rows, 0);
-        assert_true(outcome != DTI_STEP_UNKNOWN);
-        none += outcome == DTI_STEP_NONE;
+        assert_true(outcome != DTI_STEP_EXISTENCE_UNKNOWN);
+        none += outcome == DTI_STEP_EXISTS_NOT;
         for (uint32_t j = 0; j < each; j++) {
             uint64_t behind = dti_cut_before(&c->cut[w], c->step, rows, j + 1);
             c->first[w * each + j] = c->at[w] + before;

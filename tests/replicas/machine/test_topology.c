@@ -296,13 +296,13 @@ static void lists_that_do_not_fit_end_in_dots(void **state)
     for (uint32_t i = 100; i < 140; i += 2)
         dti_mask_add(&mask, i);
     dti_mask_write(&mask, &out);
-    dti_list_fit(&out);
+    dti_number_list_fit(&out);
     assert_string_equal(text, "100,102,104,106,108,110,112,...");
     out = (struct dti_text){ text, sizeof text, 0 };
     dti_mask_clear(&mask);
     dti_mask_add(&mask, 7);
     dti_mask_write(&mask, &out);
-    dti_list_fit(&out);
+    dti_number_list_fit(&out);
     assert_string_equal(text, "7");
 }
 

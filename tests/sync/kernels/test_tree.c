@@ -62,28 +62,28 @@ static void groups_that_pass_on_their_subtrees_give_the_same_tree(void **state)
     (void)state;
     for (int trial = 0; trial < 300; trial++) {
         uint32_t n = 1 + (uint32_t)(test_random(&seed) % 40), values = 0, group = 0;
-        struct dti_value value[40 * DTI_TREE_PARTS], single[40];
+        struct dti_tree_value value[40 * DTI_TREE_PARTS], single[40];
         const void *source[40];
         for (uint32_t i = 0; i < n; i++) {
             snprintf(leaf[i].text, sizeof leaf[i].text, "%u", i);
             source[i] = &leaf[i];
-            single[i] = (struct dti_value){ i, i + 1, &leaf[i] };
+            single[i] = (struct dti_tree_value){ i, i + 1, &leaf[i] };
         }
         for (size_t first = 0; first < n; group++) {
             size_t end = first + 1 + test_random(&seed) % (n - first);
             struct dti_span part[DTI_TREE_PARTS];
             uint32_t parts = dti_tree_subtrees(n, (struct dti_span){ first, end }, part);
-            const struct dti_value *next = &single[first];
+            const struct dti_tree_value *next = &single[first];
             assert_true(parts >= 1 && parts <= DTI_TREE_PARTS);
             assert_int_equal(part[0].first, first);
             for (uint32_t p = 0; p < parts; p++) {
                 assert_int_equal(part[p].end, p + 1 < parts ? part[p + 1].first : end);
                 const void *sum = dti_fold(&r, part[p], &next, 1, &partial[group][p], scratch);
-                value[values++] = (struct dti_value){ part[p].first, part[p].end, sum };
+                value[values++] = (struct dti_tree_value){ part[p].first, part[p].end, sum };
             }
             first = end;
         }
-        const struct dti_value *next = value;
+        const struct dti_tree_value *next = value;
         dti_reduce_block(&r, source, n, 0, 1, &expected, scratch);
         const struct word *found = dti_fold(&r, (struct dti_span){ 0, n }, &next, 1, &out, scratch);
         assert_string_equal(found->text, expected.text);

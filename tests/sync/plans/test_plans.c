@@ -59,7 +59,7 @@ static void in_every_plan_everyone_hears_of_everyone(void **state)
     uint64_t seed = test_seed(5);
     (void)state;
     for (int trial = 0; trial < 300; trial++) {
-        struct dti_shape shape = { .n = 1 + (uint32_t)(test_random(&seed) % (trial < 250 ? 40 : 256)) };
+        struct dti_machine_shape shape = { .n = 1 + (uint32_t)(test_random(&seed) % (trial < 250 ? 40 : 256)) };
         uint32_t near = test_random(&seed) % 3 == 0 ? 1 + (uint32_t)(test_random(&seed) % 9) : 0;
         for (uint32_t i = 1; i < shape.n; i++) /* any machine, also one that makes no sense */
             shape.border[i] = test_random(&seed) % 4 == 0 ? (uint8_t)(test_random(&seed) % DTI_DISTANCES) : 0;
@@ -95,12 +95,12 @@ static void keep_most(struct dti_counters *most, const struct dti_counters *c)
 
 static struct row count_machine(uint32_t n, uint32_t packages, const struct dti_all_reduce_size *size)
 {
-    static struct dti_shape shape;
+    static struct dti_machine_shape shape;
     static struct dti_groups groups;
     struct row row = { .n = n, .packages = packages };
     size_t flat[8] = { 0 }, grouped[8] = { 0 };
     struct dti_rounds r;
-    dti_shape_regular(n, packages, 1, 1, &shape);
+    dti_machine_shape_regular(n, packages, 1, 1, &shape);
     dti_groups_make(&shape, 0, &groups);
     assert_int_equal(groups.groups, packages);
     assert_ok(dti_rounds_make(&shape, &costs, DITTO_IMPLEMENTATION_AUTO, 0, &r));
@@ -184,9 +184,10 @@ static const struct dti_bandwidths bandwidths = { 12, 150, 40 };
 /* Everyone adds to one counter, whose line goes from neighbour to neighbour; then everyone fetches the line that says go. */
 static double counter_ns(uint32_t n, uint32_t packages)
 {
-    double far = packages > 1 ? costs.hop_ns[DTI_OTHER_PACKAGE] : costs.hop_ns[DTI_SAME_CACHE];
-    return (n - packages) * costs.hop_ns[DTI_SAME_CACHE] + (packages - 1) * costs.hop_ns[DTI_OTHER_PACKAGE] + far +
-           n * costs.hop_ns[DTI_SAME_CACHE] / costs.overlap;
+    double far = packages > 1 ? costs.hop_ns[DTI_DISTANCE_BEYOND_PACKAGE] : costs.hop_ns[DTI_DISTANCE_CACHE];
+    return (n - packages) * costs.hop_ns[DTI_DISTANCE_CACHE] +
+           (packages - 1) * costs.hop_ns[DTI_DISTANCE_BEYOND_PACKAGE] + far +
+           n * costs.hop_ns[DTI_DISTANCE_CACHE] / costs.overlap;
 }
 
 /* Rounds of two: those with a distance of a package or more cross between packages for everyone. */
@@ -194,7 +195,7 @@ static double rounds_of_two_ns(uint32_t n, uint32_t packages)
 {
     double ns = 0;
     for (uint32_t step = 1; step < n; step *= 2)
-        ns += dti_round_ns(&costs, step >= n / packages ? DTI_OTHER_PACKAGE : DTI_SAME_CACHE, 2);
+        ns += dti_round_ns(&costs, step >= n / packages ? DTI_DISTANCE_BEYOND_PACKAGE : DTI_DISTANCE_CACHE, 2);
     return ns;
 }
 
@@ -211,7 +212,7 @@ static double ring_ns(double bytes, uint32_t n, uint32_t packages)
 {
     double share = (double)(n - 1) / n;
     return moved_ns(5 * bytes * share, packages > 1 ? 2 * bytes * share : 0, n, packages) +
-           2 * (n - 1) * dti_round_ns(&costs, packages > 1 ? DTI_OTHER_PACKAGE : DTI_SAME_CACHE, 2);
+           2 * (n - 1) * dti_round_ns(&costs, packages > 1 ? DTI_DISTANCE_BEYOND_PACKAGE : DTI_DISTANCE_CACHE, 2);
 }
 
 /* Through a segment that all ranks map: copied in, combined there by owners, copied out: six accesses. */

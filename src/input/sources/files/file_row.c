@@ -6,7 +6,8 @@
 #define SPAN_BYTES ((uint64_t)256 << 10) /* of one read, unless one row has more */
 #define GAP_BYTES  ((uint64_t)4096)      /* that are read for nothing rather than with a read more */
 
-void dti_place_where(const struct dti_files *files, struct dti_place place, const char *what, struct dti_text *text)
+void dti_file_row_where(const struct dti_files *files, struct dti_file_row place, const char *what,
+                        struct dti_text *text)
 {
     const char *name = files->file[place.file].name;
     if (strcmp(what, "line") == 0)
@@ -16,10 +17,10 @@ void dti_place_where(const struct dti_files *files, struct dti_place place, cons
                      (unsigned long long)place.offset);
 }
 
-ditto_status dti_places_check(const struct dti_files *files, struct dti_rows rows, size_t count, size_t before)
+ditto_status dti_file_rows_check(const struct dti_files *files, struct dti_rows rows, size_t count, size_t before)
 {
     for (size_t i = 0; i < count; i++) {
-        struct dti_place place = dti_place_get(dti_rows_from(rows, i).word);
+        struct dti_file_row place = dti_file_row_get(dti_rows_from(rows, i).word);
         if (place.file >= files->count || place.offset < before || place.offset > INT64_MAX - UINT32_MAX)
             return DTI_FAIL(DITTO_ERR_CORRUPT, "a row at offset %llu of file %u of %u: the iterator's state is damaged",
                             (unsigned long long)place.offset, place.file, files->count);
@@ -30,11 +31,11 @@ ditto_status dti_places_check(const struct dti_files *files, struct dti_rows row
 /* How many rows from the first on lie in one span, and where that ends. */
 static size_t span_of(struct dti_rows rows, size_t count, size_t after, uint64_t *end)
 {
-    struct dti_place first = dti_place_get(rows.word);
+    struct dti_file_row first = dti_file_row_get(rows.word);
     size_t run = 1;
     *end = first.offset + first.bytes + after;
     for (; run < count; run++) {
-        struct dti_place next = dti_place_get(dti_rows_from(rows, run).word);
+        struct dti_file_row next = dti_file_row_get(dti_rows_from(rows, run).word);
         uint64_t next_end = next.offset + next.bytes + after;
         if (next.file != first.file || next.offset < first.offset || next.offset > *end + GAP_BYTES ||
             next_end - first.offset > SPAN_BYTES)
@@ -44,14 +45,14 @@ static size_t span_of(struct dti_rows rows, size_t count, size_t after, uint64_t
     return run;
 }
 
-ditto_status dti_places_fill(const ditto_dataset *dataset, struct dti_files *files, struct dti_reader *reader,
-                             struct dti_rows rows, size_t count, size_t before, size_t after, const char *what,
-                             dti_place_parse *parse, void *const *destination, void *scratch)
+ditto_status dti_file_rows_fill(const ditto_dataset *dataset, struct dti_files *files, struct dti_reader *reader,
+                                struct dti_rows rows, size_t count, size_t before, size_t after, const char *what,
+                                dti_file_row_parse *parse, void *const *destination, void *scratch)
 {
-    DTI_TRY(dti_places_check(files, rows, count, before));
+    DTI_TRY(dti_file_rows_check(files, rows, count, before));
     for (size_t done = 0, run; done < count; done += run) {
         struct dti_rows span = dti_rows_from(rows, done);
-        struct dti_place first = dti_place_get(span.word);
+        struct dti_file_row first = dti_file_row_get(span.word);
         uint64_t end, begin = first.offset - before;
         run = span_of(span, count - done, after, &end);
         char *bytes = dti_reader_buffer(reader, (size_t)(end - begin) + 1);
@@ -59,7 +60,7 @@ ditto_status dti_places_fill(const ditto_dataset *dataset, struct dti_files *fil
             return DITTO_ERR_NO_MEMORY;
         DTI_TRY(dti_files_read_all(files, first.file, begin, bytes, (size_t)(end - begin), what, first.number));
         for (size_t i = 0; i < run; i++) {
-            struct dti_place place = dti_place_get(dti_rows_from(span, i).word);
+            struct dti_file_row place = dti_file_row_get(dti_rows_from(span, i).word);
             DTI_TRY(parse(dataset, place, bytes + (place.offset - begin), done + i, destination, scratch));
         }
     }

@@ -6,36 +6,37 @@
 #include "input/sources/files/files.h"
 
 /* A row's words. */
-#define DTI_PLACE_WORDS 3
-struct dti_place {
+#define DTI_FILE_ROW_WORDS 3
+struct dti_file_row {
     uint64_t offset;
     uint32_t file, bytes;
     uint64_t number; /* of the line or record in its file, from 1: for messages */
 };
-static inline void dti_place_put(uint64_t *row, struct dti_place place)
+static inline void dti_file_row_put(uint64_t *row, struct dti_file_row place)
 {
     row[0] = place.offset;
     row[1] = (uint64_t)place.file << 32 | place.bytes;
     row[2] = place.number;
 }
-static inline struct dti_place dti_place_get(const uint64_t *row)
+static inline struct dti_file_row dti_file_row_get(const uint64_t *row)
 {
-    return (struct dti_place){ row[0], (uint32_t)(row[1] >> 32), (uint32_t)row[1], row[2] };
+    return (struct dti_file_row){ row[0], (uint32_t)(row[1] >> 32), (uint32_t)row[1], row[2] };
 }
 
 /* Rows may come out of a state that another program has saved, or that is damaged. CORRUPT: a place is in no
  * file of the list, or less than `before` bytes behind the start of its file. */
-ditto_status dti_places_check(const struct dti_files *files, struct dti_rows rows, size_t count, size_t before);
+ditto_status dti_file_rows_check(const struct dti_files *files, struct dti_rows rows, size_t count, size_t before);
 /* What one row's bytes mean: writes row `index` of the destination. */
-typedef ditto_status dti_place_parse(const ditto_dataset *dataset, struct dti_place place, const char *bytes,
-                                     size_t index, void *const *destination, void *scratch);
+typedef ditto_status dti_file_row_parse(const ditto_dataset *dataset, struct dti_file_row place, const char *bytes,
+                                        size_t index, void *const *destination, void *scratch);
 /* Checks the rows, reads them and parses one after the other: rows that lie close behind one another in a
  * file come with one read. `before` and `after`: bytes around each place that the parser looks at too
  * (bytes[-before] ...). `what`: "line", "record". */
-ditto_status dti_places_fill(const ditto_dataset *dataset, struct dti_files *files, struct dti_reader *reader,
-                             struct dti_rows rows, size_t count, size_t before, size_t after, const char *what,
-                             dti_place_parse *parse, void *const *destination, void *scratch);
+ditto_status dti_file_rows_fill(const ditto_dataset *dataset, struct dti_files *files, struct dti_reader *reader,
+                                struct dti_rows rows, size_t count, size_t before, size_t after, const char *what,
+                                dti_file_row_parse *parse, void *const *destination, void *scratch);
 /* "data.csv:7" for lines, "data.tfrecord: record 7 at offset 1234" for others. */
-void dti_place_where(const struct dti_files *files, struct dti_place place, const char *what, struct dti_text *text);
+void dti_file_row_where(const struct dti_files *files, struct dti_file_row place, const char *what,
+                        struct dti_text *text);
 
 #endif

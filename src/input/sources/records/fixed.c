@@ -56,9 +56,9 @@ static ditto_status next_fixed(struct dti_cursor *cursor, struct dti_rows rows, 
             continue;
         }
         uint64_t offset = f->options.header_bytes + c->record * f->stride;
-        struct dti_place place = { offset, c->file, f->base.row_bytes < LONG_BYTES ? (uint32_t)f->base.row_bytes : 0,
-                                   c->record + 1 };
-        dti_place_put(rows.word + *got * rows.stride, place);
+        struct dti_file_row place = { offset, c->file, f->base.row_bytes < LONG_BYTES ? (uint32_t)f->base.row_bytes : 0,
+                                      c->record + 1 };
+        dti_file_row_put(rows.word + *got * rows.stride, place);
         c->record++;
         ++*got;
     }
@@ -89,7 +89,7 @@ static ditto_status restore_fixed(struct dti_cursor *cursor, struct dti_bytes_re
 /* -- reading -- */
 
 /* Part of a record, or of neighbouring ones, right to where it belongs. */
-static ditto_status read_into(const ditto_dataset *dataset, uint32_t k, struct dti_place place, uint64_t offset,
+static ditto_status read_into(const ditto_dataset *dataset, uint32_t k, struct dti_file_row place, uint64_t offset,
                               void *to, size_t bytes)
 {
     struct fixed_dataset *f = (struct fixed_dataset *)dataset; /* descriptors are under a lock */
@@ -104,9 +104,9 @@ static ditto_status fill_runs(const ditto_dataset *dataset, struct dti_rows rows
 {
     size_t bytes = dataset->row_bytes;
     for (size_t i = 0, run; i < count; i += run) {
-        struct dti_place first = dti_place_get(dti_rows_from(rows, i).word), next;
+        struct dti_file_row first = dti_file_row_get(dti_rows_from(rows, i).word), next;
         for (run = 1; i + run < count; run++) {
-            next = dti_place_get(dti_rows_from(rows, i + run).word);
+            next = dti_file_row_get(dti_rows_from(rows, i + run).word);
             if (next.file != first.file || next.offset != first.offset + run * bytes)
                 break;
         }
@@ -119,7 +119,7 @@ static ditto_status fill_long(const ditto_dataset *dataset, struct dti_rows rows
                               void *const *destination)
 {
     for (size_t i = 0; i < count; i++) {
-        struct dti_place place = dti_place_get(dti_rows_from(rows, i).word);
+        struct dti_file_row place = dti_file_row_get(dti_rows_from(rows, i).word);
         uint64_t at = place.offset;
         for (uint32_t k = 0; k < dataset->components; k++) {
             size_t bytes = dataset->component[k].bytes;
@@ -130,8 +130,8 @@ static ditto_status fill_long(const ditto_dataset *dataset, struct dti_rows rows
     return DITTO_OK;
 }
 
-static ditto_status parse_fixed(const ditto_dataset *dataset, struct dti_place place, const char *bytes, size_t index,
-                                void *const *destination, void *scratch)
+static ditto_status parse_fixed(const ditto_dataset *dataset, struct dti_file_row place, const char *bytes,
+                                size_t index, void *const *destination, void *scratch)
 {
     (void)place, (void)scratch;
     for (uint32_t k = 0; k < dataset->components; k++) {
@@ -148,17 +148,17 @@ static ditto_status fill_fixed(const ditto_dataset *dataset, struct dti_reader *
                                size_t count, void *const *destination)
 {
     struct fixed_dataset *f = (struct fixed_dataset *)dataset;
-    DTI_TRY(dti_places_check(&f->files, rows, count, 0));
+    DTI_TRY(dti_file_rows_check(&f->files, rows, count, 0));
     if (dataset->components == 1 && f->stride == dataset->row_bytes)
         return fill_runs(dataset, rows, count, destination);
     if (dataset->row_bytes >= LONG_BYTES)
         return fill_long(dataset, rows, count, destination);
-    return dti_places_fill(dataset, &f->files, reader, rows, count, 0, 0, "record", parse_fixed, destination, NULL);
+    return dti_file_rows_fill(dataset, &f->files, reader, rows, count, 0, 0, "record", parse_fixed, destination, NULL);
 }
 
 static void where_fixed(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
 {
-    dti_place_where(&((const struct fixed_dataset *)dataset)->files, dti_place_get(row), "record", text);
+    dti_file_row_where(&((const struct fixed_dataset *)dataset)->files, dti_file_row_get(row), "record", text);
 }
 
 /* -- making -- */
@@ -253,7 +253,7 @@ static ditto_status check_stride(const struct fixed_dataset *f)
 static ditto_status prepare(struct fixed_dataset *f, const ditto_files *files, const ditto_tensor *row,
                             uint32_t components)
 {
-    f->base.row_words = DTI_PLACE_WORDS;
+    f->base.row_words = DTI_FILE_ROW_WORDS;
     f->base.components = components;
     for (uint32_t k = 0; k < components; k++)
         DTI_TRY(dti_dataset_set_component(&f->base, k, &row[k]));

@@ -24,7 +24,7 @@ struct npy_dataset {
 static ditto_status fill_component(struct npy_dataset *n, uint32_t k, struct dti_rows rows, size_t count,
                                    char *destination)
 {
-    const struct dti_component_spec *spec = &n->counted.base.component[k];
+    const struct dti_row_component_spec *spec = &n->counted.base.component[k];
     for (size_t i = 0, run; i < count; i += run) {
         uint64_t first = rows.word[i * rows.stride];
         for (run = 1; i + run < count && rows.word[(i + run) * rows.stride] == first + run;)

@@ -96,7 +96,7 @@ static ditto_status check_not_empty(const struct dti_files *files)
 static ditto_status prepare(struct dti_tfrecord *t, const ditto_files *files)
 {
     bool packed = t->options.compression == DITTO_COMPRESSION_GZIP;
-    t->base.row_words = packed ? 1 : DTI_PLACE_WORDS;
+    t->base.row_words = packed ? 1 : DTI_FILE_ROW_WORDS;
     t->base.holds = packed;
     t->base.components = 2;
     DTI_TRY(dti_files_create(&t->files, files));

@@ -78,11 +78,11 @@ static ditto_status next_packed(struct dti_cursor *cursor, struct dti_rows rows,
         uint64_t *row = rows.word + *got * rows.stride;
         uint64_t number = c->records < UINT32_MAX ? c->records + 1 : UINT32_MAX;
         void *component[DITTO_MAX_COMPONENTS];
-        DTI_TRY(dti_held_row_new(dataset, (uint64_t)c->file << 32 | number, row));
-        dti_held_row_components(dataset, row, component);
+        DTI_TRY(dti_owned_row_new(dataset, (uint64_t)c->file << 32 | number, row));
+        dti_owned_row_components(dataset, row, component);
         ditto_status status = unpack_record(c, component);
         if (status != DITTO_OK)
-            dti_held_row_drop(dataset, row);
+            dti_owned_row_drop(dataset, row);
         if (status == DITTO_END_OF_INPUT)
             stand(c, c->file + 1);
         else
@@ -120,12 +120,12 @@ static ditto_status restore_packed(struct dti_cursor *cursor, struct dti_bytes_r
     if (file == c->tfrecord->files.count)
         return DITTO_OK;
     dti_gzip_start(c->gzip, file);
-    DTI_TRY(dti_held_row_new(dataset, 0, &row));
-    dti_held_row_components(dataset, &row, component);
+    DTI_TRY(dti_owned_row_new(dataset, 0, &row));
+    dti_owned_row_components(dataset, &row, component);
     ditto_status status = DITTO_OK;
     while (status == DITTO_OK && c->records < records)
         status = unpack_record(c, component);
-    dti_held_row_drop(dataset, &row);
+    dti_owned_row_drop(dataset, &row);
     if (status == DITTO_END_OF_INPUT)
         return DTI_FAIL(DITTO_ERR_CORRUPT,
                         "%s has %llu records, but %llu were read before the state was saved: it is another file now",
@@ -137,7 +137,7 @@ static ditto_status restore_packed(struct dti_cursor *cursor, struct dti_bytes_r
 static void where_packed(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
 {
     const struct dti_files *files = &((const struct dti_tfrecord *)dataset)->files;
-    uint64_t number = dti_held_row_of(row)->number, file = number >> 32;
+    uint64_t number = dti_owned_row_of(row)->number, file = number >> 32;
     dti_text_add(text, "%s: record %llu",
                  file < files->count ? files->file[file].name : "another file", /* of a state that is not ours */
                  (unsigned long long)(number & UINT32_MAX));
@@ -150,11 +150,11 @@ const struct dti_dataset_kind dti_tfrecord_packed_kind = {
     .close = close_packed,
     .save = save_packed,
     .restore = restore_packed,
-    .fill = dti_held_row_fill,
+    .fill = dti_owned_row_fill,
     .where = where_packed,
-    .drop = dti_held_row_drop,
-    .save_row = dti_held_row_save,
-    .load_row = dti_held_row_load,
+    .drop = dti_owned_row_drop,
+    .save_row = dti_owned_row_save,
+    .load_row = dti_owned_row_load,
     .digest = dti_tfrecord_digest,
     .free = dti_tfrecord_free,
 };

@@ -48,7 +48,7 @@ static ditto_status walk(struct plain_cursor *c, const char *header, size_t leng
         return dti_record_fail_cut(t, record,
                                    w->at < record.offset + DTI_TFRECORD_HEADER_BYTES + bytes ? "data" : "footer", w->at,
                                    w->at < known);
-    dti_place_put(row, (struct dti_place){ record.offset, record.file, (uint32_t)bytes, record.number });
+    dti_file_row_put(row, (struct dti_file_row){ record.offset, record.file, (uint32_t)bytes, record.number });
     c->records++;
     return DITTO_OK;
 }
@@ -110,8 +110,8 @@ static void put_row(const ditto_dataset *dataset, const char *data, size_t lengt
     ((int64_t *)destination[1])[index] = (int64_t)length;
 }
 
-static ditto_status parse_plain(const ditto_dataset *dataset, struct dti_place place, const char *bytes, size_t index,
-                                void *const *destination, void *scratch)
+static ditto_status parse_plain(const ditto_dataset *dataset, struct dti_file_row place, const char *bytes,
+                                size_t index, void *const *destination, void *scratch)
 {
     struct dti_record record = { place.file, place.number, place.offset };
     const char *data = bytes + DTI_TFRECORD_HEADER_BYTES;
@@ -125,14 +125,14 @@ static ditto_status fill_plain(const ditto_dataset *dataset, struct dti_reader *
                                size_t count, void *const *destination)
 {
     struct dti_tfrecord *t = (struct dti_tfrecord *)dataset;
-    return dti_places_fill(dataset, &t->files, reader, rows, count, 0,
-                           DTI_TFRECORD_HEADER_BYTES + DTI_TFRECORD_FOOTER_BYTES, "record", parse_plain, destination,
-                           NULL);
+    return dti_file_rows_fill(dataset, &t->files, reader, rows, count, 0,
+                              DTI_TFRECORD_HEADER_BYTES + DTI_TFRECORD_FOOTER_BYTES, "record", parse_plain, destination,
+                              NULL);
 }
 
 static void where_plain(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
 {
-    dti_place_where(&((const struct dti_tfrecord *)dataset)->files, dti_place_get(row), "record", text);
+    dti_file_row_where(&((const struct dti_tfrecord *)dataset)->files, dti_file_row_get(row), "record", text);
 }
 
 const struct dti_dataset_kind dti_tfrecord_plain_kind = {

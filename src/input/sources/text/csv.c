@@ -23,7 +23,7 @@ struct use {
 };
 
 struct csv_dataset {
-    struct dti_lines lines; /* first */
+    struct dti_text_lines lines; /* first */
     uint32_t columns;
     size_t uses;
     struct use *use; /* [uses], by column */
@@ -33,7 +33,7 @@ struct csv_dataset {
 /* A row that is being parsed. */
 struct csv_row {
     const struct csv_dataset *csv;
-    struct dti_place place;
+    struct dti_file_row place;
     uint32_t column; /* from 0 */
     char delimiter;
     const char *end;
@@ -151,7 +151,7 @@ static ditto_status store_text(const struct csv_row *r, const struct use *use, c
 /* Any field; *next: where it ends. */
 static ditto_status parse_field(const struct csv_row *r, const struct use *use, const char *at, const char **next)
 {
-    const struct dti_lines *lines = &r->csv->lines;
+    const struct dti_text_lines *lines = &r->csv->lines;
     struct dti_csv_field field;
     const char *fault;
     char *to = r->to[use->component] + use->offset;
@@ -210,7 +210,7 @@ static inline const char *parse_number(const struct csv_row *r, const struct use
     return dti_csv_store(&number, first, (size_t)(behind - first), (ditto_dtype)use->dtype, to) ? next : NULL;
 }
 
-static ditto_status parse_row(const ditto_dataset *dataset, struct dti_place place, const char *at, size_t index,
+static ditto_status parse_row(const ditto_dataset *dataset, struct dti_file_row place, const char *at, size_t index,
                               void *const *destination, void *scratch)
 {
     const struct csv_dataset *csv = (const struct csv_dataset *)dataset;
@@ -239,8 +239,8 @@ static ditto_status parse_row(const ditto_dataset *dataset, struct dti_place pla
 static ditto_status fill_csv(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
                              size_t count, void *const *destination)
 {
-    return dti_places_fill(dataset, dti_lines_files(dataset), reader, rows, count, 0, 0, "line", parse_row, destination,
-                           NULL);
+    return dti_file_rows_fill(dataset, dti_text_lines_files(dataset), reader, rows, count, 0, 0, "line", parse_row,
+                              destination, NULL);
 }
 
 /* -- making the dataset -- */
@@ -248,13 +248,13 @@ static ditto_status fill_csv(const ditto_dataset *dataset, struct dti_reader *re
 static void free_csv(ditto_dataset *dataset)
 {
     free(((struct csv_dataset *)dataset)->use);
-    dti_lines_free(dataset);
+    dti_text_lines_free(dataset);
 }
 
 static void digest_csv(const ditto_dataset *dataset, struct dti_bytes *to)
 {
     const struct csv_dataset *csv = (const struct csv_dataset *)dataset;
-    dti_lines_digest(dataset, to);
+    dti_text_lines_digest(dataset, to);
     dti_bytes_put_u64(to, csv->columns);
     dti_bytes_put_u64(to, (unsigned char)csv->lines.delimiter);
     dti_bytes_put_u64(to, csv->lines.quotes);
@@ -269,13 +269,13 @@ static void digest_csv(const ditto_dataset *dataset, struct dti_bytes *to)
 
 static const struct dti_dataset_kind csv_kind = {
     .name = "csv",
-    .open = dti_lines_open,
-    .next = dti_lines_next,
-    .close = dti_lines_close,
-    .save = dti_lines_save,
-    .restore = dti_lines_restore,
+    .open = dti_text_lines_open,
+    .next = dti_text_lines_next,
+    .close = dti_text_lines_close,
+    .save = dti_text_lines_save,
+    .restore = dti_text_lines_restore,
     .fill = fill_csv,
-    .where = dti_lines_where,
+    .where = dti_text_lines_where,
     .digest = digest_csv,
     .free = free_csv,
 };
@@ -388,7 +388,7 @@ static ditto_status prepare(struct csv_dataset *csv, const ditto_files *files, c
     if (options->columns > MOST_COLUMNS)
         return DTI_FAIL(DITTO_ERR_INVALID, "options->columns is %u: at most %u", options->columns, MOST_COLUMNS);
     csv->lines.skip_lines = options->skip_lines;
-    csv->lines.most_bytes = DTI_LINES_BYTES;
+    csv->lines.most_bytes = DTI_TEXT_LINE_MOST_BYTES;
     csv->lines.row = "row";
     csv->lines.quotes = !options->no_quotes;
     csv->lines.passes_blank = true;
@@ -397,7 +397,7 @@ static ditto_status prepare(struct csv_dataset *csv, const ditto_files *files, c
     DTI_TRY(set_components(csv, components, count));
     DTI_TRY(make_uses(csv));
     DTI_TRY(dti_files_create(&csv->lines.files, files));
-    return dti_lines_finish(&csv->lines);
+    return dti_text_lines_finish(&csv->lines);
 }
 
 ditto_status dti_csv_create(const ditto_files *files, const ditto_csv_component *components, uint32_t count,

@@ -8,7 +8,7 @@
 
 struct lines_cursor {
     struct dti_cursor base; /* first */
-    const struct dti_lines *lines;
+    const struct dti_text_lines *lines;
     struct dti_window window;
     uint64_t line; /* number of the next one in its file, from 1 */
 };
@@ -17,7 +17,7 @@ struct lines_cursor {
 
 /* The search for a row's end. A quote in the middle of a field, which is no quote, would mislead it; but such a row can't be read
  * anyway, and no row behind it is. So the number of quotes tells what is inside of them. */
-struct search {
+struct line_search {
     size_t at;      /* bytes before it have been looked at; the row does not end there */
     size_t newline; /* no line end lies in [at, newline): it is not searched twice, however many quotes there are */
     bool quotes, inside, crossed; /* quotes count; `at` is between some; so was a line end */
@@ -30,7 +30,7 @@ static size_t find(const char *data, size_t from, size_t to, char byte)
 }
 
 /* True: the row ends at s->newline. False: not in the `have` bytes that are here. */
-static bool search_end(struct search *s, const char *data, size_t have)
+static bool search_end(struct line_search *s, const char *data, size_t have)
 {
     for (;;) {
         if (s->inside) {
@@ -67,9 +67,9 @@ struct found {
     uint64_t lines;
 };
 
-static ditto_status refuse_length(const struct lines_cursor *c, const struct search *s)
+static ditto_status refuse_length(const struct lines_cursor *c, const struct line_search *s)
 {
-    const struct dti_lines *l = c->lines;
+    const struct dti_text_lines *l = c->lines;
     return DTI_FAIL(DITTO_ERR_CORRUPT, "%s:%llu: the %s has more than %llu bytes%s", l->files.file[c->window.file].name,
                     (unsigned long long)c->line, l->row, (unsigned long long)l->most_bytes,
                     s->inside ? ": a quote in it is not closed" : "");
@@ -77,8 +77,8 @@ static ditto_status refuse_length(const struct lines_cursor *c, const struct sea
 
 static ditto_status find_row(struct lines_cursor *c, bool quotes, struct found *f)
 {
-    struct search s = { .quotes = quotes };
-    uint64_t most = c->lines->most_bytes > DTI_LINES_BYTES ? c->lines->most_bytes : DTI_LINES_BYTES;
+    struct line_search s = { .quotes = quotes };
+    uint64_t most = c->lines->most_bytes > DTI_TEXT_LINE_MOST_BYTES ? c->lines->most_bytes : DTI_TEXT_LINE_MOST_BYTES;
     size_t have, before = 0;
     bool ended;
     DTI_TRY(dti_window_need(&c->window, 1, &f->data, &have));
@@ -116,7 +116,7 @@ static ditto_status pass_mark(struct dti_window *window)
 
 static ditto_status next_row(struct lines_cursor *c, uint64_t *row)
 {
-    const struct dti_lines *l = c->lines;
+    const struct dti_text_lines *l = c->lines;
     struct dti_window *w = &c->window;
     while (!dti_window_ended(w)) {
         struct found f;
@@ -131,7 +131,7 @@ static ditto_status next_row(struct lines_cursor *c, uint64_t *row)
         }
         passed = passed || (l->passes_blank && is_blank(&f, l->delimiter));
         if (!passed)
-            dti_place_put(row, (struct dti_place){ w->at, w->file, (uint32_t)f.bytes, c->line });
+            dti_file_row_put(row, (struct dti_file_row){ w->at, w->file, (uint32_t)f.bytes, c->line });
         dti_window_take(w, f.taken);
         c->line += f.lines;
         if (!passed)
@@ -142,23 +142,23 @@ static ditto_status next_row(struct lines_cursor *c, uint64_t *row)
 
 /* -- cursors -- */
 
-ditto_status dti_lines_open(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+ditto_status dti_text_lines_open(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
 {
     struct lines_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read files");
-    ditto_status status = dti_window_open(&c->window, dti_lines_files(dataset), pass);
+    ditto_status status = dti_window_open(&c->window, dti_text_lines_files(dataset), pass);
     if (status != DITTO_OK) {
         free(c);
         return status;
     }
-    c->lines = (const struct dti_lines *)dataset;
+    c->lines = (const struct dti_text_lines *)dataset;
     c->line = 1;
     *out = &c->base;
     return DITTO_OK;
 }
 
-ditto_status dti_lines_next(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
+ditto_status dti_text_lines_next(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
 {
     while (*got < want) {
         ditto_status status = next_row((struct lines_cursor *)cursor, rows.word + *got * rows.stride);
@@ -169,13 +169,13 @@ ditto_status dti_lines_next(struct dti_cursor *cursor, struct dti_rows rows, siz
     return DITTO_OK;
 }
 
-void dti_lines_close(struct dti_cursor *cursor)
+void dti_text_lines_close(struct dti_cursor *cursor)
 {
     dti_window_close(&((struct lines_cursor *)cursor)->window);
     free(cursor);
 }
 
-ditto_status dti_lines_save(struct dti_cursor *cursor, struct dti_bytes *to)
+ditto_status dti_text_lines_save(struct dti_cursor *cursor, struct dti_bytes *to)
 {
     const struct lines_cursor *c = (const struct lines_cursor *)cursor;
     dti_window_save(&c->window, to);
@@ -183,7 +183,7 @@ ditto_status dti_lines_save(struct dti_cursor *cursor, struct dti_bytes *to)
     return DITTO_OK;
 }
 
-ditto_status dti_lines_restore(struct dti_cursor *cursor, struct dti_bytes_reader *from)
+ditto_status dti_text_lines_restore(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
     struct lines_cursor *c = (struct lines_cursor *)cursor;
     dti_window_restore(&c->window, from);
@@ -193,39 +193,40 @@ ditto_status dti_lines_restore(struct dti_cursor *cursor, struct dti_bytes_reade
 
 /* -- datasets -- */
 
-struct dti_files *dti_lines_files(const ditto_dataset *dataset)
+struct dti_files *dti_text_lines_files(const ditto_dataset *dataset)
 {
-    return (struct dti_files *)&((const struct dti_lines *)dataset)->files; /* no dataset was ever defined as const */
+    return (struct dti_files *)&((const struct dti_text_lines *)dataset)
+        ->files; /* no dataset was ever defined as const */
 }
 
-void dti_lines_where(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
+void dti_text_lines_where(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
 {
-    dti_place_where(&((const struct dti_lines *)dataset)->files, dti_place_get(row), "line", text);
+    dti_file_row_where(&((const struct dti_text_lines *)dataset)->files, dti_file_row_get(row), "line", text);
 }
 
-void dti_lines_digest(const ditto_dataset *dataset, struct dti_bytes *to)
+void dti_text_lines_digest(const ditto_dataset *dataset, struct dti_bytes *to)
 {
-    const struct dti_lines *l = (const struct dti_lines *)dataset;
+    const struct dti_text_lines *l = (const struct dti_text_lines *)dataset;
     dti_bytes_put_u64(to, l->files.count);
     dti_bytes_put_u64(to, l->skip_lines);
     dti_bytes_put_u64(to, l->most_bytes);
 }
 
-void dti_lines_free(ditto_dataset *dataset)
+void dti_text_lines_free(ditto_dataset *dataset)
 {
-    dti_files_free(&((struct dti_lines *)dataset)->files);
+    dti_files_free(&((struct dti_text_lines *)dataset)->files);
 }
 
-ditto_status dti_lines_finish(struct dti_lines *l)
+ditto_status dti_text_lines_finish(struct dti_text_lines *l)
 {
     struct dti_cursor *cursor = NULL;
-    uint64_t row[DTI_PLACE_WORDS];
+    uint64_t row[DTI_FILE_ROW_WORDS];
     size_t got;
-    l->base.row_words = DTI_PLACE_WORDS;
+    l->base.row_words = DTI_FILE_ROW_WORDS;
     l->base.files = l->files.count;
     l->base.by_file = true;
     DTI_TRY(dti_cursor_open(&l->base, &(struct dti_pass){ 0 }, &cursor));
-    ditto_status status = dti_cursor_next(cursor, (struct dti_rows){ row, DTI_PLACE_WORDS }, 1, &got);
+    ditto_status status = dti_cursor_next(cursor, (struct dti_rows){ row, DTI_FILE_ROW_WORDS }, 1, &got);
     dti_cursor_close(cursor);
     if (status != DITTO_END_OF_INPUT)
         return status;

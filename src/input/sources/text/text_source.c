@@ -8,10 +8,10 @@
 #define DEFAULT_BYTES 1024u
 #define MOST_BYTES    ((uint64_t)1 << 30)
 
-static ditto_status copy_line(const ditto_dataset *dataset, struct dti_place place, const char *line, size_t index,
+static ditto_status copy_line(const ditto_dataset *dataset, struct dti_file_row place, const char *line, size_t index,
                               void *const *destination, void *scratch)
 {
-    const struct dti_lines *text = (const struct dti_lines *)dataset;
+    const struct dti_text_lines *text = (const struct dti_text_lines *)dataset;
     size_t room = dataset->component[0].bytes;
     char *to = (char *)destination[0] + index * room;
     (void)scratch;
@@ -27,24 +27,24 @@ static ditto_status copy_line(const ditto_dataset *dataset, struct dti_place pla
 static ditto_status fill_text(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
                               size_t count, void *const *destination)
 {
-    return dti_places_fill(dataset, dti_lines_files(dataset), reader, rows, count, 0, 0, "line", copy_line, destination,
-                           NULL);
+    return dti_file_rows_fill(dataset, dti_text_lines_files(dataset), reader, rows, count, 0, 0, "line", copy_line,
+                              destination, NULL);
 }
 
 static const struct dti_dataset_kind text_kind = {
     .name = "text",
-    .open = dti_lines_open,
-    .next = dti_lines_next,
-    .close = dti_lines_close,
-    .save = dti_lines_save,
-    .restore = dti_lines_restore,
+    .open = dti_text_lines_open,
+    .next = dti_text_lines_next,
+    .close = dti_text_lines_close,
+    .save = dti_text_lines_save,
+    .restore = dti_text_lines_restore,
     .fill = fill_text,
-    .where = dti_lines_where,
-    .digest = dti_lines_digest,
-    .free = dti_lines_free,
+    .where = dti_text_lines_where,
+    .digest = dti_text_lines_digest,
+    .free = dti_text_lines_free,
 };
 
-static ditto_status prepare(struct dti_lines *text, const ditto_files *files, const ditto_text_options *options)
+static ditto_status prepare(struct dti_text_lines *text, const ditto_files *files, const ditto_text_options *options)
 {
     text->skip_lines = options->skip_lines;
     text->most_bytes = options->max_bytes != 0 ? options->max_bytes : DEFAULT_BYTES;
@@ -57,12 +57,12 @@ static ditto_status prepare(struct dti_lines *text, const ditto_files *files, co
         &text->base, 0, &(ditto_tensor){ .dtype = DITTO_U8, .rank = 1, .shape = { (size_t)text->most_bytes } }));
     DTI_TRY(dti_dataset_set_component(&text->base, 1, &(ditto_tensor){ .dtype = DITTO_I64 }));
     DTI_TRY(dti_files_create(&text->files, files));
-    return dti_lines_finish(text);
+    return dti_text_lines_finish(text);
 }
 
 ditto_status dti_text_create(const ditto_files *files, const ditto_text_options *options, ditto_dataset **out)
 {
-    struct dti_lines *text = dti_dataset_new(sizeof *text, &text_kind, NULL, 0);
+    struct dti_text_lines *text = dti_dataset_new(sizeof *text, &text_kind, NULL, 0);
     if (text == NULL)
         return DITTO_ERR_NO_MEMORY;
     return dti_dataset_out(&text->base, prepare(text, files, options), out);

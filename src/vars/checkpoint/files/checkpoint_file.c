@@ -28,7 +28,7 @@ static void fill_block(unsigned char block[DTI_USER_BLOCK], uint64_t length)
 {
     memset(block, 0, DTI_USER_BLOCK);
     memcpy(block + AT_MAGIC, magic, sizeof magic);
-    dti_put_number(block + AT_FORMAT, DTI_FORMAT, 4);
+    dti_put_number(block + AT_FORMAT, DTI_CHECKPOINT_FORMAT, 4);
     dti_put_number(block + AT_BLOCK, DTI_USER_BLOCK, 4);
     dti_put_number(block + AT_LENGTH, length, 8);
     memcpy(block + AT_WORDS, words, sizeof words - 1);
@@ -36,7 +36,7 @@ static void fill_block(unsigned char block[DTI_USER_BLOCK], uint64_t length)
 
 /* -- reading and writing all -- */
 
-ditto_status dti_file_read(int fd, void *to, size_t bytes, uint64_t offset, const char *path)
+ditto_status dti_checkpoint_file_read(int fd, void *to, size_t bytes, uint64_t offset, const char *path)
 {
     for (size_t done = 0; done < bytes;) {
         ssize_t got = pread(fd, (char *)to + done, bytes - done, (off_t)(offset + done));
@@ -120,7 +120,7 @@ static ditto_status sum_zeros(XXH3_state_t *sum, uint64_t count, const char *pat
 
 /* An extent from memory to the file, and into the sum, in one go. The disk is not hurried
  * (sync_file_range): 0.50 of the speed of dd with it, 0.78 without. */
-static ditto_status write_extent(int fd, const struct dti_extent *e, XXH3_state_t *sum, const char *path)
+static ditto_status write_extent(int fd, const struct dti_file_extent *e, XXH3_state_t *sum, const char *path)
 {
     for (size_t at = 0; at < e->bytes;) {
         size_t bytes = e->bytes - at < CHUNK ? e->bytes - at : CHUNK;
@@ -142,8 +142,8 @@ static ditto_status flush(int fd, const char *path)
     return DITTO_OK;
 }
 
-ditto_status dti_file_fill(int fd, const char *path, uint64_t file_bytes, const struct dti_extent *extent,
-                           size_t extents)
+ditto_status dti_checkpoint_file_fill(int fd, const char *path, uint64_t file_bytes,
+                                      const struct dti_file_extent *extent, size_t extents)
 {
     unsigned char block[DTI_USER_BLOCK];
     XXH128_canonical_t found;
@@ -165,7 +165,7 @@ ditto_status dti_file_fill(int fd, const char *path, uint64_t file_bytes, const 
 }
 
 /* A name is on the disk when its folder is. */
-ditto_status dti_file_flush_folder(const char *path)
+ditto_status dti_checkpoint_flush_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
     char *folder = slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
@@ -193,11 +193,11 @@ static ditto_status check_block(const unsigned char *block, uint64_t length, con
 {
     if (memcmp(block + AT_MAGIC, magic, sizeof magic) != 0)
         return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is no checkpoint of ditto: its first bytes are others", path);
-    if (dti_get_number(block + AT_FORMAT, 4) > DTI_FORMAT)
+    if (dti_get_number(block + AT_FORMAT, 4) > DTI_CHECKPOINT_FORMAT)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "%s has format %llu, and this version reads up to %u: read it with the version that wrote it, "
                         "or a newer one",
-                        path, (unsigned long long)dti_get_number(block + AT_FORMAT, 4), DTI_FORMAT);
+                        path, (unsigned long long)dti_get_number(block + AT_FORMAT, 4), DTI_CHECKPOINT_FORMAT);
     if (dti_get_number(block + AT_LENGTH, 8) != length)
         return DTI_FAIL(DITTO_ERR_CORRUPT, "%s has %llu bytes and should have %llu: it has been cut, or added to", path,
                         (unsigned long long)length, (unsigned long long)dti_get_number(block + AT_LENGTH, 8));
@@ -209,7 +209,7 @@ static ditto_status sum_file(int fd, uint64_t length, XXH3_state_t *sum, unsigne
 {
     for (uint64_t at = DTI_USER_BLOCK; at < length;) {
         size_t bytes = length - at < CHUNK ? (size_t)(length - at) : CHUNK;
-        DTI_TRY(dti_file_read(fd, chunk, bytes, at, path));
+        DTI_TRY(dti_checkpoint_file_read(fd, chunk, bytes, at, path));
         DTI_TRY(sum_up(sum, chunk, bytes, path));
         at += bytes;
     }
@@ -237,7 +237,7 @@ static ditto_status check_sum(int fd, unsigned char *block, uint64_t length, con
     return DITTO_OK;
 }
 
-const char *dti_file_kind(unsigned mode)
+const char *dti_checkpoint_file_kind(unsigned mode)
 {
     switch (mode & S_IFMT) {
     case S_IFREG:
@@ -269,11 +269,11 @@ static ditto_status check_regular(const struct stat *st, const char *path)
 {
     if (!S_ISREG(st->st_mode))
         return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is %s: a checkpoint is a regular file", path,
-                        dti_file_kind(st->st_mode));
+                        dti_checkpoint_file_kind(st->st_mode));
     return DITTO_OK;
 }
 
-ditto_status dti_file_check(int fd, const char *path, uint64_t *file_bytes)
+ditto_status dti_checkpoint_file_check(int fd, const char *path, uint64_t *file_bytes)
 {
     unsigned char block[DTI_USER_BLOCK];
     struct stat st;
@@ -283,7 +283,7 @@ ditto_status dti_file_check(int fd, const char *path, uint64_t *file_bytes)
     if ((uint64_t)st.st_size < DTI_USER_BLOCK)
         return DTI_FAIL(DITTO_ERR_CORRUPT, "%s has %llu bytes: a checkpoint has more than %u", path,
                         (unsigned long long)st.st_size, DTI_USER_BLOCK);
-    DTI_TRY(dti_file_read(fd, block, sizeof block, 0, path));
+    DTI_TRY(dti_checkpoint_file_read(fd, block, sizeof block, 0, path));
     DTI_TRY(check_block(block, (uint64_t)st.st_size, path));
     DTI_TRY(check_sum(fd, block, (uint64_t)st.st_size, path));
     *file_bytes = (uint64_t)st.st_size;
@@ -298,7 +298,7 @@ static ditto_status fail_open(const char *path, int failed)
     return DTI_FAIL_ERRNO(status, failed, "opening %s", DTI_SHOWN(path));
 }
 
-ditto_status dti_file_open(const char *path, int *out, uint64_t *file_bytes)
+ditto_status dti_checkpoint_file_open(const char *path, int *out, uint64_t *file_bytes)
 {
     struct stat st;
     int fd;
@@ -310,7 +310,7 @@ ditto_status dti_file_open(const char *path, int *out, uint64_t *file_bytes)
     while (fd < 0 && errno == EINTR);
     if (fd < 0)
         return fail_open(path, errno);
-    ditto_status status = dti_file_check(fd, DTI_SHOWN(path), file_bytes);
+    ditto_status status = dti_checkpoint_file_check(fd, DTI_SHOWN(path), file_bytes);
     if (status != DITTO_OK)
         close(fd); /* read only: nothing can be lost */
     else

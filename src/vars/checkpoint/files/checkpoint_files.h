@@ -12,11 +12,11 @@
 #include <stdint.h>
 #include <stdbool.h>
 
-#define DTI_USER_BLOCK 4096u
-#define DTI_FORMAT     1u
+#define DTI_USER_BLOCK        4096u
+#define DTI_CHECKPOINT_FORMAT 1u
 
 /* Bytes of the file that come from memory; ascending, apart. The bytes between them are zeros. */
-struct dti_extent {
+struct dti_file_extent {
     uint64_t offset;
     const void *data;
     size_t bytes;
@@ -24,24 +24,24 @@ struct dti_extent {
 
 /* Fills an empty file of `file_bytes` bytes: asks for the room, writes the extents, then the user block,
  * and flushes. `path` is for messages here and below: what the file is called, or will be. IO, NO_MEMORY. */
-ditto_status dti_file_fill(int fd, const char *path, uint64_t file_bytes, const struct dti_extent *extent,
-                           size_t extents);
+ditto_status dti_checkpoint_file_fill(int fd, const char *path, uint64_t file_bytes,
+                                      const struct dti_file_extent *extent, size_t extents);
 
 /* Reads the whole file and compares its checksum. CORRUPT, UNSUPPORTED, IO, NO_MEMORY. */
-ditto_status dti_file_check(int fd, const char *path, uint64_t *file_bytes);
+ditto_status dti_checkpoint_file_check(int fd, const char *path, uint64_t *file_bytes);
 
 /* Opens for reading and checks. Only a regular file is opened. NOT_FOUND, IO, CORRUPT, UNSUPPORTED,
  * NO_MEMORY. */
-ditto_status dti_file_open(const char *path, int *fd, uint64_t *file_bytes);
+ditto_status dti_checkpoint_file_open(const char *path, int *fd, uint64_t *file_bytes);
 
 /* All of the bytes. IO; CORRUPT: the file ends before. */
-ditto_status dti_file_read(int fd, void *to, size_t bytes, uint64_t offset, const char *path);
+ditto_status dti_checkpoint_file_read(int fd, void *to, size_t bytes, uint64_t offset, const char *path);
 
 /* The folder that a path is in: its names are on the disk then. IO, NO_MEMORY. */
-ditto_status dti_file_flush_folder(const char *path);
+ditto_status dti_checkpoint_flush_folder(const char *path);
 
 /* What a file is, for messages: "a directory", "a FIFO". */
-const char *dti_file_kind(unsigned mode);
+const char *dti_checkpoint_file_kind(unsigned mode);
 
 /* A path as messages show it: of a long one "..." and its end, so that the rest of the message has room. */
 #define DTI_SHOWN_BYTES 160
@@ -50,7 +50,7 @@ const char *dti_path_shown(const char *path, char *buffer);
 
 /* The checkpoints of a folder: <prefix>-<step>.h5. */
 
-#define DTI_PREFIX "checkpoint"
+#define DTI_CHECKPOINT_PREFIX "checkpoint"
 
 char *dti_folder_path(const char *folder, const char *prefix, int64_t step); /* free it. NULL: no memory */
 /* The largest step. NOT_FOUND: there is none; IO, NO_MEMORY. */

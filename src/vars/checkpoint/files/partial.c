@@ -134,7 +134,7 @@ static ditto_status check_target(const char *path)
                           : S_ISLNK(st.st_mode) ? ELOOP
                                                 : EEXIST,
                           "%s is %s, and a save replaces regular files only: remove it, or save to another path",
-                          DTI_SHOWN(path), dti_file_kind(st.st_mode));
+                          DTI_SHOWN(path), dti_checkpoint_file_kind(st.st_mode));
 }
 
 /* Opens the file that `p->name` is to be. *again: somebody has that name, or took the new file for left
@@ -193,7 +193,7 @@ ditto_status dti_partial_publish(struct dti_partial *p, const char *path)
     if (close(p->fd) != 0 && errno != EINTR)
         status = DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "closing %s, which was flushed before", DTI_SHOWN(path));
     free(p->name);
-    return status == DITTO_OK ? dti_file_flush_folder(path) : status;
+    return status == DITTO_OK ? dti_checkpoint_flush_folder(path) : status;
 }
 
 void dti_partial_discard(struct dti_partial *p)

@@ -21,7 +21,7 @@ struct pending_group {
     uint64_t tree, heap;
 };
 
-struct reader {
+struct hdf5_reader {
     int fd;
     const char *path;
     struct dti_contents *contents;
@@ -43,31 +43,31 @@ struct reader {
     size_t pendings;
 };
 
-static ditto_status no_memory(const struct reader *r)
+static ditto_status no_memory(const struct hdf5_reader *r)
 {
     return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to read %s", r->path);
 }
 
-static ditto_status corrupt(const struct reader *r, const char *what)
+static ditto_status corrupt(const struct hdf5_reader *r, const char *what)
 {
     return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: its HDF5 part is wrong: %s", r->path, what);
 }
 
 /* -- bytes -- */
 
-static ditto_status get(struct reader *r, uint64_t address, size_t bytes, void *to)
+static ditto_status get(struct hdf5_reader *r, uint64_t address, size_t bytes, void *to)
 {
     if (address > r->end || bytes > r->end - address)
         return corrupt(r, "an address points behind its end");
     if (bytes > r->left)
         return corrupt(r, "its structures refer to each other in circles");
     r->left -= bytes;
-    return dti_file_read(r->fd, to, bytes, DTI_USER_BLOCK + address, r->path);
+    return dti_checkpoint_file_read(r->fd, to, bytes, DTI_USER_BLOCK + address, r->path);
 }
 
 /* The same into memory of its own, with a zero behind the bytes. The caller frees *out, which is NULL
  * after an error. */
-static ditto_status get_block(struct reader *r, uint64_t address, uint64_t bytes, unsigned char **out)
+static ditto_status get_block(struct hdf5_reader *r, uint64_t address, uint64_t bytes, unsigned char **out)
 {
     *out = NULL;
     if (bytes > r->end)
@@ -108,7 +108,7 @@ static void free_object(struct object *o)
     free(o->message);
 }
 
-static ditto_status add_message(const struct reader *r, struct object *o, const struct message *message)
+static ditto_status add_message(const struct hdf5_reader *r, struct object *o, const struct message *message)
 {
     if ((o->messages & (o->messages - 1)) == 0) { /* a power of two: all places are taken */
         size_t room = o->messages == 0 ? 1 : o->messages * 2;
@@ -121,7 +121,7 @@ static ditto_status add_message(const struct reader *r, struct object *o, const 
     return DITTO_OK;
 }
 
-static ditto_status add_block(struct reader *r, struct object *o, uint64_t address, uint64_t bytes)
+static ditto_status add_block(struct hdf5_reader *r, struct object *o, uint64_t address, uint64_t bytes)
 {
     unsigned char **grown = realloc(o->block, (o->blocks + 1) * sizeof *grown);
     if (grown == NULL)
@@ -144,7 +144,7 @@ static ditto_status add_block(struct reader *r, struct object *o, uint64_t addre
 }
 
 /* The caller gives it to free_object, also after an error. */
-static ditto_status get_object(struct reader *r, uint64_t address, struct object *o)
+static ditto_status get_object(struct hdf5_reader *r, uint64_t address, struct object *o)
 {
     unsigned char first[DTI_H5_HEADER_BYTES];
     *o = (struct object){ .blocks = 0 };
@@ -266,14 +266,14 @@ static int get_word(const struct object *o, const char *name, const char *const 
     return -1;
 }
 
-static ditto_status copy_text(const struct reader *r, const struct attribute *a, char **out)
+static ditto_status copy_text(const struct hdf5_reader *r, const struct attribute *a, char **out)
 {
     *out = strndup((const char *)a->value, a->bytes);
     return *out != NULL ? DITTO_OK : no_memory(r);
 }
 
 /* What the library itself has put there, and what is no attribute of the user's, is passed over. */
-static ditto_status add_user_attribute(const struct reader *r, const struct message *m)
+static ditto_status add_user_attribute(const struct hdf5_reader *r, const struct message *m)
 {
     struct attribute a;
     char *text = NULL;
@@ -296,7 +296,7 @@ static ditto_status add_user_attribute(const struct reader *r, const struct mess
     return status;
 }
 
-static ditto_status read_root_attributes(const struct reader *r, const struct object *root)
+static ditto_status read_root_attributes(const struct hdf5_reader *r, const struct object *root)
 {
     struct attribute version;
     if (!find_attribute(root, "ditto_version", &version) || !is_text(&version) ||
@@ -321,7 +321,7 @@ static ditto_dtype get_dtype(const struct object *o)
 }
 
 /* Of a variable: how its copies are kept equal. */
-static bool describe_variable(const struct object *o, struct dti_entry *entry)
+static bool describe_variable(const struct object *o, struct dti_contents_entry *entry)
 {
     int8_t trainable = 0;
     int synchronization = get_word(o, "synchronization", dti_h5_synchronizations, 2),
@@ -347,7 +347,7 @@ static bool read_shape(const struct object *o, ditto_tensor *spec)
 }
 
 /* In one row, in the file, and not in bytes that are something else's. */
-static bool read_place(struct reader *r, const struct object *o, struct dti_entry *entry)
+static bool read_place(struct hdf5_reader *r, const struct object *o, struct dti_contents_entry *entry)
 {
     const unsigned char *layout = find_message(o, DTI_H5_LAYOUT, 18);
     if (layout == NULL || layout[0] != 3 || layout[1] != 1)
@@ -371,7 +371,7 @@ static bool has_own_datatype(const struct object *o, ditto_dtype dtype)
 }
 
 /* A dataset of ours; false: it is something else, or can't be. */
-static bool describe_dataset(struct reader *r, const struct object *o, struct dti_entry *entry)
+static bool describe_dataset(struct hdf5_reader *r, const struct object *o, struct dti_contents_entry *entry)
 {
     static const char *const kinds[] = { "data" };
     entry->spec.dtype = get_dtype(o);
@@ -380,9 +380,9 @@ static bool describe_dataset(struct reader *r, const struct object *o, struct dt
            has_own_datatype(o, entry->spec.dtype) && read_shape(o, &entry->spec) && read_place(r, o, entry);
 }
 
-static ditto_status add_dataset(struct reader *r, const struct object *o, const char *name)
+static ditto_status add_dataset(struct hdf5_reader *r, const struct object *o, const char *name)
 {
-    struct dti_entry *entry = dti_contents_add(r->contents, name);
+    struct dti_contents_entry *entry = dti_contents_add(r->contents, name);
     if (entry == NULL)
         return DITTO_ERR_NO_MEMORY;
     if (!describe_dataset(r, o, entry))
@@ -393,7 +393,7 @@ static ditto_status add_dataset(struct reader *r, const struct object *o, const 
 /* -- groups -- */
 
 /* Takes `path` over, also after an error. */
-static ditto_status add_pending(struct reader *r, char *path, const unsigned char *group)
+static ditto_status add_pending(struct hdf5_reader *r, char *path, const unsigned char *group)
 {
     struct pending_group *grown = realloc(r->pending, (r->pendings + 1) * sizeof *grown);
     if (grown == NULL) {
@@ -411,7 +411,7 @@ static bool is_dataset(const struct object *o)
 }
 
 /* The path of a member; that of a group ends with "/". malloced. */
-static ditto_status join(struct reader *r, const char *folder, const char *name, bool is_group, char **out)
+static ditto_status join(struct hdf5_reader *r, const char *folder, const char *name, bool is_group, char **out)
 {
     size_t before = strlen(folder), length = strlen(name);
     if (before + length > DITTO_CHECKPOINT_NAME_BYTES)
@@ -432,7 +432,7 @@ static ditto_status join(struct reader *r, const char *folder, const char *name,
 }
 
 /* What is neither a group nor a dataset is passed over. */
-static ditto_status look_at(struct reader *r, const struct object *o, const char *folder, const char *name)
+static ditto_status look_at(struct hdf5_reader *r, const struct object *o, const char *folder, const char *name)
 {
     char *path = NULL;
     const unsigned char *group = find_message(o, DTI_H5_GROUP, 16);
@@ -451,7 +451,7 @@ struct names {
     uint64_t bytes;
 };
 
-static ditto_status read_symbol(struct reader *r, const unsigned char *symbol, const struct names *names,
+static ditto_status read_symbol(struct hdf5_reader *r, const unsigned char *symbol, const struct names *names,
                                 const char *folder)
 {
     struct object object;
@@ -470,7 +470,7 @@ static ditto_status read_symbol(struct reader *r, const unsigned char *symbol, c
     return status;
 }
 
-static ditto_status read_symbols(struct reader *r, uint64_t address, const struct names *names, const char *folder)
+static ditto_status read_symbols(struct hdf5_reader *r, uint64_t address, const struct names *names, const char *folder)
 {
     unsigned char first[DTI_H5_SYMBOLS_BYTES], *symbols;
     DTI_TRY(get(r, address, sizeof first, first));
@@ -486,7 +486,7 @@ static ditto_status read_symbols(struct reader *r, uint64_t address, const struc
 }
 
 /* `level` is what the node must have; -1: any, it is a root. Levels have one byte, so the recursion ends. */
-static ditto_status read_tree(struct reader *r, uint64_t address, int level, const struct names *names,
+static ditto_status read_tree(struct hdf5_reader *r, uint64_t address, int level, const struct names *names,
                               const char *folder)
 {
     unsigned char first[DTI_H5_TREE_BYTES], *children;
@@ -505,7 +505,7 @@ static ditto_status read_tree(struct reader *r, uint64_t address, int level, con
     return status;
 }
 
-static ditto_status read_group(struct reader *r, const struct pending_group *group)
+static ditto_status read_group(struct hdf5_reader *r, const struct pending_group *group)
 {
     unsigned char heap[DTI_H5_HEAP_BYTES];
     struct names names;
@@ -521,7 +521,7 @@ static ditto_status read_group(struct reader *r, const struct pending_group *gro
 
 /* -- the whole -- */
 
-static ditto_status read_superblock(struct reader *r, uint64_t *root)
+static ditto_status read_superblock(struct hdf5_reader *r, uint64_t *root)
 {
     unsigned char block[DTI_H5_SUPERBLOCK_BYTES];
     DTI_TRY(get(r, 0, sizeof block, block));
@@ -542,7 +542,7 @@ static ditto_status read_superblock(struct reader *r, uint64_t *root)
     return DITTO_OK;
 }
 
-static ditto_status read_root(struct reader *r, uint64_t address)
+static ditto_status read_root(struct hdf5_reader *r, uint64_t address)
 {
     struct object root;
     ditto_status status = get_object(r, address, &root);
@@ -559,7 +559,7 @@ static ditto_status read_root(struct reader *r, uint64_t address)
     return status;
 }
 
-static ditto_status read_all(struct reader *r)
+static ditto_status read_all(struct hdf5_reader *r)
 {
     uint64_t root;
     DTI_TRY(read_superblock(r, &root));
@@ -580,7 +580,7 @@ static ditto_status read_all(struct reader *r)
 
 ditto_status dti_hdf5_list(int fd, uint64_t file_bytes, const char *path, struct dti_contents *contents)
 {
-    struct reader r = { .fd = fd, .path = path, .contents = contents };
+    struct hdf5_reader r = { .fd = fd, .path = path, .contents = contents };
     *contents = (struct dti_contents){ .step = 0 };
     r.end = r.left = file_bytes - DTI_USER_BLOCK;
     r.path_left = PATH_BYTES * r.end;

@@ -32,7 +32,7 @@ struct writer {
     unsigned char *bytes;
     size_t size, room;
 
-    struct dti_entry *const *entry; /* sorted by path */
+    struct dti_contents_entry *const *entry; /* sorted by path */
     const struct dti_contents *contents;
 };
 
@@ -161,7 +161,7 @@ static ditto_status add_space(struct writer *w, const ditto_tensor *spec)
     return DITTO_OK;
 }
 
-static ditto_status add_kinds(struct writer *w, const struct dti_entry *entry, size_t *messages)
+static ditto_status add_kinds(struct writer *w, const struct dti_contents_entry *entry, size_t *messages)
 {
     int8_t trainable = entry->trainable;
     DTI_TRY(add_text(w, "dtype", ditto_dtype_name(entry->spec.dtype)));
@@ -176,7 +176,7 @@ static ditto_status add_kinds(struct writer *w, const struct dti_entry *entry, s
 }
 
 /* Until finish_values, the entry's offset is where the address of its values belongs. */
-static ditto_status add_dataset(struct writer *w, struct dti_entry *entry, uint64_t *address)
+static ditto_status add_dataset(struct writer *w, struct dti_contents_entry *entry, uint64_t *address)
 {
     unsigned char type[DTI_H5_TYPE_BYTES], *at;
     size_t messages = 4, type_bytes = dti_h5_type(entry->spec.dtype, type);
@@ -394,8 +394,8 @@ static uint64_t place_values(struct writer *w, struct dti_contents *contents)
 {
     uint64_t end = DTI_USER_BLOCK + w->size;
     for (size_t i = 0; i < contents->entries; i++) {
-        struct dti_entry *entry = &contents->entry[i];
-        uint64_t bytes = ditto_tensor_bytes(&entry->spec), unit = bytes >= ALIGN_FROM ? PAGE : DTI_LINE;
+        struct dti_contents_entry *entry = &contents->entry[i];
+        uint64_t bytes = ditto_tensor_bytes(&entry->spec), unit = bytes >= ALIGN_FROM ? PAGE : DTI_CACHE_LINE;
         uint64_t address_at = entry->offset;
         entry->offset = 0;
         if (bytes == 0)
@@ -435,7 +435,7 @@ static ditto_status lay_out(struct writer *w, struct dti_contents *contents, str
 
 ditto_status dti_hdf5_lay_out(struct dti_contents *contents, struct dti_skeleton *out)
 {
-    struct dti_entry **sorted = dti_contents_sorted(contents);
+    struct dti_contents_entry **sorted = dti_contents_sorted(contents);
     if (sorted == NULL)
         return DITTO_ERR_NO_MEMORY;
     struct writer w = { .entry = sorted, .contents = contents };

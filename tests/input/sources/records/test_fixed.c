@@ -453,7 +453,7 @@ static void places_outside_the_files_are_an_error(void **state)
         assert_ok(open_at_stride(&path, 1, (ditto_tensor[]){ one, one }, kinds[k].components, 0, kinds[k].stride, &d));
         for (int i = 0; i < 2; i++) {
             struct dti_rows rows = { damaged[i], 3 };
-            assert_status(dti_fill(d, &reader, rows, 1, (void *[]){ to[0], to[1] }), DITTO_ERR_CORRUPT);
+            assert_status(dti_dataset_fill(d, &reader, rows, 1, (void *[]){ to[0], to[1] }), DITTO_ERR_CORRUPT);
             assert_message("the iterator's state is damaged");
         }
         dti_reader_free(&reader);

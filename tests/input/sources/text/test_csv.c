@@ -558,7 +558,7 @@ static void read_in_steps(ditto_dataset *d, const struct dti_pass *pass, size_t 
         for (size_t i = 0; i < got; i++) {
             char first[24], second[24];
             ditto_tensor row[DITTO_MAX_COMPONENTS] = { 0 };
-            assert_ok(dti_fill(d, &reader, dti_rows_from(rows, i), 1, (void *const[]){ first, second }));
+            assert_ok(dti_dataset_fill(d, &reader, dti_rows_from(rows, i), 1, (void *const[]){ first, second }));
             dti_row_tensors(d, (void *const[]){ first, second }, row);
             assert_ok(collect(row, r));
         }
@@ -611,7 +611,7 @@ static void rows_of_a_damaged_state_are_refused(void **state)
     for (size_t n = 0; n < sizeof damaged / sizeof damaged[0]; n++) {
         uint64_t word[3];
         memcpy(word, damaged[n], sizeof word);
-        ditto_status status = dti_fill(d, &reader, (struct dti_rows){ word, 3 }, 1, (void *const[]){ f, &i });
+        ditto_status status = dti_dataset_fill(d, &reader, (struct dti_rows){ word, 3 }, 1, (void *const[]){ f, &i });
         assert_true(status == DITTO_ERR_CORRUPT || status == DITTO_ERR_IO);
     }
     dti_reader_free(&reader);
