@@ -2,6 +2,7 @@
  * the documented error on every replica, buffers that can be freed at once, and a next run that works. */
 #include "support/support.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 
 /* -- every operation, called the same way -- */
@@ -149,7 +150,7 @@ struct task {
     _Atomic int told; /* replicas that got what they should */
 };
 
-static ditto_status misbehave(ditto_replica *self, const struct task *t)
+static ditto_status misbehave(ditto_replica *self, struct task *t)
 {
     int64_t three[3] = { 0 };
     switch (t->fault) {
@@ -158,7 +159,8 @@ static ditto_status misbehave(ditto_replica *self, const struct task *t)
     case CALLS_OTHER:
         return ditto_all_reduce(self, three, three, 3, DITTO_I64, DITTO_MIN, NULL);
     case COMES_LATE:
-        sleep_ms(200);
+        for (int ms = 0; atomic_load(&t->told) < (int)ditto_num_replicas(self) - 1 && ms < 60000; ms++)
+            sleep_ms(1); /* so that the time of the others has passed, however busy the machine is */
         return ditto_barrier(self, NULL);
     default:
         return DITTO_OK;
@@ -175,7 +177,9 @@ static ditto_status take_part(ditto_replica *self, void *argument)
     options.implementation = t->implementation;
     options.timeout_ms = t->fault == COMES_LATE ? 60 : 60000;
     EXPECT(&t->report, make_operands(self, t->count, &options, &o));
-    for (int i = 0; status == DITTO_OK && (i < 3 || !culprit); i++)
+    /* One that is to come late takes part in nothing before: on a busy machine the short limit could pass there. */
+    int rounds = !culprit ? INT_MAX : t->fault == COMES_LATE ? 0 : 3;
+    for (int i = 0; status == DITTO_OK && i < rounds; i++)
         status = t->call(self, &o);
     if (culprit && status == DITTO_OK) {
         free_operands(self, &o);
@@ -297,7 +301,7 @@ static ditto_status call_differently(ditto_replica *self, void *argument)
     }
 }
 
-static void calls_that_differ_are_told_apart(void **state)
+static void calls_that_differ_are_distinguished(void **state)
 {
     static const uint32_t replicas[] = { 2, 3, 8 };
     (void)state;
@@ -391,7 +395,7 @@ static ditto_status look_around(ditto_replica *self, void *argument)
     return ditto_barrier(self, NULL);
 }
 
-static void diagnose_tells_what_everyone_waits_in(void **state)
+static void diagnose_says_what_each_replica_waits_in(void **state)
 {
     struct report report = { 0 };
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -454,10 +458,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_ends_in_the_documented_error),
-        cmocka_unit_test(calls_that_differ_are_told_apart),
+        cmocka_unit_test(calls_that_differ_are_distinguished),
         cmocka_unit_test(all_who_are_missing_are_named),
         cmocka_unit_test(a_destination_for_two_is_refused),
-        cmocka_unit_test(diagnose_tells_what_everyone_waits_in),
+        cmocka_unit_test(diagnose_says_what_each_replica_waits_in),
         cmocka_unit_test(operations_are_numbered_within_their_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
