@@ -97,7 +97,7 @@ static bool start(struct peer *p, const struct launch *launch, char *program, ui
 /* -- talking -- */
 
 /* Not to mpirun: it sleeps when it has nothing to pass on, and Open MPI's would pass on the signal some time later. */
-static void tell_all(const struct peer *p, int signal)
+static void send_to_all(const struct peer *p, int signal)
 {
     for (uint32_t i = 0; i < p->count; i++)
         kill(p->processes[i], signal);
@@ -105,7 +105,7 @@ static void tell_all(const struct peer *p, int signal)
 
 static void kill_all(const struct peer *p)
 {
-    tell_all(p, SIGKILL);
+    send_to_all(p, SIGKILL);
     kill(-p->child, SIGKILL);
     waitpid(p->child, NULL, 0);
 }
@@ -144,7 +144,7 @@ __attribute__((format(printf, 2, 3))) static struct timing ask(struct peer *p, c
     va_list words;
     if (p->lost)
         return timing;
-    tell_all(p, SIGCONT);
+    send_to_all(p, SIGCONT);
     va_start(words, format);
     int length = vsnprintf(line, sizeof line, format, words);
     va_end(words);
@@ -157,7 +157,7 @@ __attribute__((format(printf, 2, 3))) static struct timing ask(struct peer *p, c
         lose(p, trouble);
         return TIMING_NONE;
     }
-    tell_all(p, SIGSTOP);
+    send_to_all(p, SIGSTOP);
     return timing;
 }
 
@@ -173,7 +173,7 @@ static bool greet(struct peer *p)
     }
     for (char *at = line + 6; *at != '\n' && p->count < WORK_MOST_REPLICAS;)
         p->processes[p->count++] = (pid_t)strtol(at, &at, 10);
-    tell_all(p, SIGSTOP);
+    send_to_all(p, SIGSTOP);
     return true;
 }
 
@@ -202,7 +202,7 @@ static void end(void *state)
     struct peer *p = state;
     char line[256];
     if (!p->lost) {
-        tell_all(p, SIGCONT);
+        send_to_all(p, SIGCONT);
         close(p->to); /* end of its input: it ends, and so does its output */
         while (read_line(p, line, sizeof line, END_SECONDS) == NULL)
             ;

@@ -156,7 +156,7 @@ static void print_replicas(const struct survey *s)
             printf(", \"memory_node\": %d, \"binding\": \"%s\", \"arena_bytes\": %llu, \"pages_elsewhere\": %llu, "
                    "\"strangers\": %u",
                    info.memory_node, binding_name(info.binding), (unsigned long long)info.arena_bytes,
-                   (unsigned long long)info.pages_elsewhere, info.strangers);
+                   (unsigned long long)info.remote_pages, info.num_foreign_threads);
         }
         printf(" }");
     }

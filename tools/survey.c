@@ -184,15 +184,15 @@ static void warn_of_memory(struct survey *s)
 
 static void warn_of_pages(struct survey *s)
 {
-    uint64_t elsewhere = 0;
+    uint64_t remote_pages = 0;
     for (uint32_t r = 0; r < ditto_strategy_num_replicas(s->strategy); r++) {
         ditto_replica_info info;
         check(ditto_strategy_replica_info(s->strategy, r, &info));
-        elsewhere += info.pages_elsewhere;
+        remote_pages += info.remote_pages;
     }
-    if (elsewhere > 0)
+    if (remote_pages > 0)
         warn(s, "free memory on the nodes, or ask for DITTO_MEMORY_STRICT to get an error instead",
-             "%llu pages of replicas are on other nodes than planned", (unsigned long long)elsewhere);
+             "%llu pages of replicas are on other nodes than planned", (unsigned long long)remote_pages);
 }
 
 /* -- all -- */

@@ -102,7 +102,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_return(ditto_replica *self, const c
 DITTO_API DITTO_NODISCARD ditto_status ditto_return_f64(ditto_replica *self, const char *name, double number);
 /** Room for a result, uninitialised, so that the function can write it where it will be read.
  *  @param tensor  [in] dtype, rank and shape; [out] data */
-DITTO_API DITTO_NODISCARD ditto_status ditto_return_room(ditto_replica *self, const char *name, ditto_tensor *tensor);
+DITTO_API DITTO_NODISCARD ditto_status ditto_return_buffer(ditto_replica *self, const char *name, ditto_tensor *tensor);
 /** A variable, by reference. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return_variable(ditto_replica *self, const char *name,
                                                              ditto_variable *variable);

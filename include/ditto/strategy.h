@@ -216,13 +216,13 @@ typedef enum ditto_binding {
 typedef struct ditto_replica_info {
     ditto_place place;   /**< planned; of the leader */
     uint32_t devices;    /**< logical devices: the leader and its helpers */
-    uint32_t strangers;  /**< threads of this process's other strategies on one of its PUs, the most on any */
+    uint32_t num_foreign_threads;  /**< threads of this process's other strategies on one of its PUs, the most on any */
     int32_t thread_id;   /**< as `top -H` shows it; replica 0 has the caller's in a run: -1 */
     int32_t cpu;         /**< where the thread ran when the strategy was made; -1 unknown or not pinned */
     int32_t memory_node; /**< of the arena's first page; -1 unknown */
     ditto_binding binding;
     uint64_t arena_bytes;     /**< mapped so far, memory for devices on other nodes included */
-    uint64_t pages_elsewhere; /**< of the resident pages, those on another node than meant */
+    uint64_t remote_pages; /**< of the resident pages, those on another node than meant */
 } ditto_replica_info;
 
 /** @retval DITTO_ERR_RANGE  no such replica.  Cost  system calls: for reports. */
@@ -231,7 +231,7 @@ DITTO_API ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uin
 /** Where a logical device is: planned, and read back. */
 typedef struct ditto_device_info {
     ditto_place place;
-    uint32_t strangers; /**< threads of this process's other strategies on its PU */
+    uint32_t num_foreign_threads; /**< threads of this process's other strategies on its PU */
     int32_t thread_id;  /**< as above */
     int32_t cpu;        /**< as above */
 } ditto_device_info;

@@ -4,26 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool make_room(struct dti_bytes *to, size_t bytes)
+static bool ensure_capacity(struct dti_bytes *to, size_t bytes)
 {
-    if (to->failed || bytes <= to->room - to->length)
+    if (to->failed || bytes <= to->capacity - to->length)
         return !to->failed;
-    size_t room = to->room != 0 ? to->room : 256;
-    while (room - to->length < bytes && room < SIZE_MAX / 2)
-        room *= 2;
-    char *grown = room - to->length < bytes ? NULL : realloc(to->data, room);
+    size_t capacity = to->capacity != 0 ? to->capacity : 256;
+    while (capacity - to->length < bytes && capacity < SIZE_MAX / 2)
+        capacity *= 2;
+    char *grown = capacity - to->length < bytes ? NULL : realloc(to->data, capacity);
     if (grown == NULL) {
         to->failed = true;
         return false;
     }
     to->data = grown;
-    to->room = room;
+    to->capacity = capacity;
     return true;
 }
 
 void dti_bytes_put(struct dti_bytes *to, const void *data, size_t bytes)
 {
-    if (bytes == 0 || !make_room(to, bytes))
+    if (bytes == 0 || !ensure_capacity(to, bytes))
         return;
     memcpy(to->data + to->length, data, bytes);
     to->length += bytes;

@@ -6,7 +6,7 @@
 
 struct dti_bytes { /* zeroed: empty */
     char *data;
-    size_t length, room;
+    size_t length, capacity;
     bool failed; /* no memory: all later puts do nothing */
 };
 void dti_bytes_put(struct dti_bytes *to, const void *data, size_t bytes);

@@ -294,12 +294,12 @@ ditto_status dti_fail_user(ditto_status status, uint32_t serial_before, const ch
 {
     char where[256] = "", own[200] = "";
     struct dti_text text = { where, sizeof where, 0 };
-    ditto_status told = status < 0 ? status : DITTO_ERR_USER;
+    ditto_status reported = status < 0 ? status : DITTO_ERR_USER;
     if (dataset != NULL)
         dti_row_where(dataset, row, &text);
     if (dti_error_serial != serial_before) /* it has written why */
         dti_text_add(&(struct dti_text){ own, sizeof own, 0 }, ": %s", dti_error_get()->message);
-    return DTI_FAIL(told, "the function of %s returned %s%s%s%s", what, ditto_status_name(status),
+    return DTI_FAIL(reported, "the function of %s returned %s%s%s%s", what, ditto_status_name(status),
                     where[0] != '\0' ? " on " : "", where, own);
 }
 
@@ -307,12 +307,12 @@ ditto_status dti_fail_user(ditto_status status, uint32_t serial_before, const ch
 
 char *dti_reader_buffer(struct dti_reader *reader, size_t bytes)
 {
-    if (bytes <= reader->room)
+    if (bytes <= reader->capacity)
         return reader->buffer;
-    size_t room = bytes > ((size_t)64 << 10) ? bytes : (size_t)64 << 10;
+    size_t capacity = bytes > ((size_t)64 << 10) ? bytes : (size_t)64 << 10;
     free(reader->buffer);
-    reader->buffer = malloc(room);
-    reader->room = reader->buffer != NULL ? room : 0;
+    reader->buffer = malloc(capacity);
+    reader->capacity = reader->buffer != NULL ? capacity : 0;
     if (reader->buffer == NULL)
         DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read %zu bytes", bytes);
     return reader->buffer;

@@ -54,7 +54,7 @@ struct dti_cursor {
 struct dti_reader {
     const _Atomic uint32_t *closing; /* NULL: never */
     char *buffer;                    /* of whichever source is being read: see dti_reader_buffer */
-    size_t room;
+    size_t capacity;
 };
 
 /* What a dataset does: a table per kind. Transformations that only choose have no fill, where and row functions: what reads their

@@ -79,14 +79,14 @@ const ditto_placement *ditto_strategy_placement(const ditto_strategy *strategy)
     return strategy != NULL && has_devices(strategy) ? strategy->placement : NULL;
 }
 
-uint32_t ditto_strategy_parameter_devices(const ditto_strategy *strategy, uint32_t *nodes, uint32_t room)
+uint32_t ditto_strategy_parameter_devices(const ditto_strategy *strategy, uint32_t *nodes, uint32_t capacity)
 {
     uint32_t count = 0, seen[DITTO_MAX_REPLICAS];
     DTI_ENTER();
     if (strategy == NULL || !has_devices(strategy))
         return 0;
     if (strategy->base.central) {
-        if (room > 0 && nodes != NULL)
+        if (capacity > 0 && nodes != NULL)
             nodes[0] = strategy->base.parameter_node;
         return 1;
     }
@@ -96,7 +96,7 @@ uint32_t ditto_strategy_parameter_devices(const ditto_strategy *strategy, uint32
             k++;
         if (k < count)
             continue;
-        if (count < room && nodes != NULL)
+        if (count < capacity && nodes != NULL)
             nodes[count] = node;
         seen[count++] = node;
     }

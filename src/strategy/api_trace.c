@@ -10,7 +10,7 @@ static ditto_status enter(ditto_strategy *strategy, struct dti_frame *frame)
 {
     if (dti_team_has_turn(dti_team_of(strategy)))
         return DTI_FAIL(DITTO_ERR_CONTEXT, "inside a run of the strategy: its replicas record what they do now");
-    return dti_cross_enter(dti_team_of(strategy), frame, DTI_CALLER_WHERE_IT_IS);
+    return dti_cross_enter(dti_team_of(strategy), frame, DTI_CALLER_KEEPS_AFFINITY);
 }
 
 ditto_status ditto_strategy_trace_start(ditto_strategy *strategy, const ditto_trace_options *options)
@@ -109,15 +109,15 @@ static int most_first(const void *left, const void *right)
 ditto_status ditto_usage_describe(char *buffer, size_t size, size_t *length)
 {
     struct dti_text text = { buffer, size, 0 };
-    size_t count = 0, room = 0;
+    size_t count = 0, capacity = 0;
     DTI_ENTER();
     DTI_TRY(check_text(buffer, size));
     for (struct dti_usage *at = dti_usage_first(); at != NULL; at = at->next)
-        room++;
-    struct calls *sorted = malloc((room + 1) * sizeof *sorted);
+        capacity++;
+    struct calls *sorted = malloc((capacity + 1) * sizeof *sorted);
     if (sorted == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to sort %zu functions", room);
-    for (struct dti_usage *at = dti_usage_first(); at != NULL && count < room; at = at->next) /* relaxed: a count */
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to sort %zu functions", capacity);
+    for (struct dti_usage *at = dti_usage_first(); at != NULL && count < capacity; at = at->next) /* relaxed: a count */
         sorted[count++] = (struct calls){ at->name, atomic_load_explicit(&at->calls, memory_order_relaxed) };
     qsort(sorted, count, sizeof *sorted, most_first);
     if (size > 0)

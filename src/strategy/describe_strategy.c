@@ -11,7 +11,7 @@ static ditto_status check_replica(const struct dti_team *team, uint32_t replica)
 }
 
 /* Threads of other strategies on a PU. */
-static uint32_t strangers_on(const struct dti_team *team, const ditto_place *place)
+static uint32_t foreign_threads_on(const struct dti_team *team, const ditto_place *place)
 {
     uint32_t bound = team->options.pin ? dti_load_on(place->pu.number) : 0;
     uint32_t own = dti_team_threads_on(team, place->pu.number);
@@ -27,7 +27,7 @@ static ditto_status look_at(const ditto_strategy *strategy, uint32_t replica, di
     DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, 0, &place)));
     const struct dti_replica *r = &team->replica[replica];
     struct dti_arena_report memory = dti_arena_inspect(r->arena);
-    dti_elsewhere_inspect(r->elsewhere, &memory);
+    dti_remote_memory_inspect(r->remote_memory, &memory);
     *out = (ditto_replica_info){ .place = place,
                                  .devices = r->crew->devices,
                                  .thread_id = r->tid,
@@ -35,11 +35,12 @@ static ditto_status look_at(const ditto_strategy *strategy, uint32_t replica, di
                                  .memory_node = memory.first_page_node,
                                  .binding = dti_arena_binding(r->arena),
                                  .arena_bytes = memory.mapped_bytes,
-                                 .pages_elsewhere = memory.pages_elsewhere };
+                                 .remote_pages = memory.remote_pages };
     for (uint32_t d = 0; d < r->pus; d++) {
         DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, d, &place)));
-        uint32_t strangers = strangers_on(team, &place);
-        out->strangers = strangers > out->strangers ? strangers : out->strangers;
+        uint32_t foreign_threads = foreign_threads_on(team, &place);
+        out->num_foreign_threads =
+            foreign_threads > out->num_foreign_threads ? foreign_threads : out->num_foreign_threads;
     }
     return DITTO_OK;
 }
@@ -56,7 +57,7 @@ static ditto_status look_at_device(const ditto_strategy *strategy, uint32_t repl
     DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, device, &place)));
     const struct dti_device *d = &r->crew->device[device];
     *out = (ditto_device_info){ .place = place,
-                                .strangers = strangers_on(team, &place),
+                                .num_foreign_threads = foreign_threads_on(team, &place),
                                 .thread_id = device == 0 ? r->tid : d->tid,
                                 .cpu = device == 0 ? r->cpu : d->cpu };
     return DITTO_OK;
@@ -102,15 +103,15 @@ static void describe_replica(const ditto_strategy *strategy, const ditto_replica
         snprintf(node, sizeof node, "%d", (int)i->memory_node);
     if (own > 1)
         snprintf(shared, sizeof shared, ", PU shared by %u threads", own);
-    else if (i->strangers > 0)
-        snprintf(shared, sizeof shared, ", PU shared with %u thread%s of other strategies", i->strangers,
-                 i->strangers == 1 ? "" : "s");
+    else if (i->num_foreign_threads > 0)
+        snprintf(shared, sizeof shared, ", PU shared with %u thread%s of other strategies", i->num_foreign_threads,
+                 i->num_foreign_threads == 1 ? "" : "s");
     if (astray(strategy, i->place.replica) > 0)
         snprintf(away, sizeof away, ", %u helpers not on their PUs", astray(strategy, i->place.replica));
     write_pus(strategy, i->place.replica, pus, sizeof pus);
     dti_text_add(text, "%7u  %7u  %4d  %9s  %9s  %8s  %7u  %s on node %s, %llu pages elsewhere%s%s\n", i->place.replica,
                  pu->package, pu->numa_node == DITTO_NO_NODE ? -1 : (int)pu->numa_node, pus, cpu, thread, i->devices,
-                 binding_name(i->binding), node, (unsigned long long)i->pages_elsewhere, shared, away);
+                 binding_name(i->binding), node, (unsigned long long)i->remote_pages, shared, away);
 }
 
 /* What a user would not expect of the process's surroundings. */
@@ -153,7 +154,7 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
 ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
 {
     struct dti_frame frame;
-    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_WHERE_IT_IS));
+    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = look_at(strategy, replica, out);
     dti_cross_leave(strategy->base.team, &frame);
     return status;
@@ -162,7 +163,7 @@ ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, ditto
 ditto_status dti_strategy_describe(ditto_strategy *strategy, struct dti_text *text)
 {
     struct dti_frame frame;
-    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_WHERE_IT_IS));
+    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = write_table(strategy, text);
     dti_cross_leave(strategy->base.team, &frame);
     return status;
@@ -172,7 +173,7 @@ ditto_status dti_strategy_device_info(ditto_strategy *strategy, uint32_t replica
                                       ditto_device_info *out)
 {
     struct dti_frame frame;
-    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_WHERE_IT_IS));
+    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = look_at_device(strategy, replica, device, out);
     dti_cross_leave(strategy->base.team, &frame);
     return status;

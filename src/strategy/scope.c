@@ -5,7 +5,7 @@
 
 static bool is_own_scope(const struct dti_frame *top, const struct dti_team *team)
 {
-    return top != NULL && top->kind == DTI_CONTEXT_CROSS && top->team == team && top->entries > 0;
+    return top != NULL && top->kind == DTI_CONTEXT_CROSS && top->team == team && top->scope_depth > 0;
 }
 
 /* The scope that ditto_set_default has made: it has no end of its own. */
@@ -55,7 +55,7 @@ ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing)
     if (team->poisoned)
         return dti_fail_poisoned();
     if (is_own_scope(dti_frame_top, team)) {
-        dti_frame_top->entries++;
+        dti_frame_top->scope_depth++;
         return DITTO_OK;
     }
     bool pinned;
@@ -71,7 +71,7 @@ ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing)
     atomic_fetch_add_explicit(&team->scopes, 1, memory_order_relaxed);
     dti_frame_push_cross(frame, team);
     frame->is_scope = true;
-    frame->entries = 1;
+    frame->scope_depth = 1;
     frame->standing = standing;
     frame->pinned = pinned;
     if (standing)
@@ -86,10 +86,10 @@ ditto_status dti_scope_leave(ditto_strategy *strategy)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "this strategy's scope is not the one entered last on this thread: leave scopes in "
                         "the opposite order of entering, on the same thread");
-    if (top->entries == 1 && (top->standing || top->merges))
+    if (top->scope_depth == 1 && (top->standing || top->merges))
         return DTI_FAIL(DITTO_ERR_CONTEXT, "this scope was not entered with ditto_strategy_scope_enter: %s",
                         top->merges ? "it ends with the merge function" : "ditto_set_default(NULL) ends it");
-    if (--top->entries == 0)
+    if (--top->scope_depth == 0)
         dti_frame_end_scope();
     return DITTO_OK;
 }
@@ -99,9 +99,9 @@ ditto_status dti_scope_clear_standing(void)
     struct dti_frame *top = dti_frame_top;
     if (top == NULL)
         return DITTO_OK;
-    if (!is_standing(top) || top->entries != 1)
+    if (!is_standing(top) || top->scope_depth != 1)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "the default is set outside of scopes and runs: %s",
-                        dti_context_way_out(top));
+                        dti_context_exit_hint(top));
     dti_frame_end_scope();
     return DITTO_OK;
 }

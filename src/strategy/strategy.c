@@ -86,32 +86,32 @@ static ditto_status make_sync(struct dti_team *team, const ditto_strategy_option
 static void release(ditto_strategy *strategy)
 {
     ditto_placement_destroy(strategy->placement);
-    free(strategy->locker);
+    free(strategy->pool);
     free(strategy->merging);
     free(strategy);
 }
 
-static ditto_status make_lockers(ditto_strategy *strategy)
+static ditto_status make_pools(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
-    strategy->locker = aligned_alloc(DTI_CACHE_LINE_PAIR, team->n * sizeof *strategy->locker);
+    strategy->pool = aligned_alloc(DTI_CACHE_LINE_PAIR, team->n * sizeof *strategy->pool);
     strategy->merging = aligned_alloc(DTI_CACHE_LINE, team->n * sizeof *strategy->merging);
-    if (strategy->locker == NULL || strategy->merging == NULL)
+    if (strategy->pool == NULL || strategy->merging == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the values of %u replicas", team->n);
-    memset(strategy->locker, 0, team->n * sizeof *strategy->locker);
+    memset(strategy->pool, 0, team->n * sizeof *strategy->pool);
     memset(strategy->merging, 0, team->n * sizeof *strategy->merging);
     for (uint32_t i = 0; i < team->n; i++)
-        strategy->locker[i].replica = &team->replica[i];
+        strategy->pool[i].replica = &team->replica[i];
     return DITTO_OK;
 }
 
 /* Everything but the team, which is there. */
-static ditto_status furnish(ditto_strategy *strategy, const ditto_strategy_options *o)
+static ditto_status allocate_parts(ditto_strategy *strategy, const ditto_strategy_options *o)
 {
     strategy->base.team->strategy = strategy;
     DTI_TRY(dti_values_make(strategy));
     DTI_TRY(make_sync(strategy->base.team, o));
-    DTI_TRY(make_lockers(strategy));
+    DTI_TRY(make_pools(strategy));
     return strategy->kind->settle(strategy, o);
 }
 
@@ -125,14 +125,14 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
     memset(strategy, 0, sizeof *strategy);
     strategy->kind = kind;
     strategy->caller_node = dti_node_of_caller();
-    ditto_status status = dti_strategy_place(o, &strategy->machine, &strategy->placement);
+    ditto_status status = dti_strategy_make_placement(o, &strategy->machine, &strategy->placement);
     if (status == DITTO_OK)
         status = make_team(o, &strategy->machine, strategy->placement, dti_is_default(strategy), &strategy->base.team);
     if (status != DITTO_OK) {
         release(strategy);
         return status;
     }
-    status = furnish(strategy, o);
+    status = allocate_parts(strategy, o);
     if (status != DITTO_OK) {
         ditto_error kept = *dti_error_get();
         (void)dti_team_close(strategy->base.team); /* nobody else knows it */

@@ -57,7 +57,7 @@ struct ditto_strategy {
     ditto_topology_counts machine;        /* what the process could use when the strategy was made */
     int32_t caller_node;                  /* where the thread was that made it; -1: unknown */
     struct dti_run_call call[DTI_LEVELS]; /* of the present runs; under the team's turn */
-    struct dti_locker *locker;            /* [replicas] */
+    struct dti_buffer_pool *pool;         /* [replicas] */
     struct dti_values *values;
     struct dti_merge_part *merging; /* [replicas] */
     ditto_strategy *next_left;      /* see strategy.c */
@@ -67,8 +67,8 @@ struct ditto_strategy {
 };
 
 /* Reads this machine and places the replicas as the options say. *out is the caller's. */
-ditto_status dti_strategy_place(const ditto_strategy_options *options, ditto_topology_counts *machine,
-                                ditto_placement **out);
+ditto_status dti_strategy_make_placement(const ditto_strategy_options *options, ditto_topology_counts *machine,
+                                         ditto_placement **out);
 ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const ditto_strategy_options *options,
                                  ditto_strategy **out);
 const struct dti_strategy_kind *dti_strategy_kind_of(ditto_kind kind); /* NULL: none that can be created */
@@ -94,10 +94,10 @@ ditto_status dti_strategy_run(ditto_strategy *strategy, ditto_replica_fn functio
 /* Between dti_cross_enter and leave: a job of the library's own, whose replicas meet; inside a run too. */
 ditto_status dti_meeting_run(ditto_strategy *strategy, dti_job job, void *argument);
 /* With values, results and steps as `wish` says. `reduce` names results that come back reduced. */
-ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_run_call *wish,
+ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_run_call *request,
                                      const ditto_run_options *options, uint64_t *steps_done, ditto_value **result);
 /* The run that the calling replica is in; NULL: none (the default strategy's plain replica). */
-const struct dti_run_call *dti_run_call_here(void);
+const struct dti_run_call *dti_current_run_call(void);
 
 /* -- reports -- */
 ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out);

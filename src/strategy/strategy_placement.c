@@ -12,7 +12,8 @@ static ditto_status check(const ditto_strategy_options *o)
     return DITTO_OK;
 }
 
-static ditto_status place(const ditto_strategy_options *o, const ditto_topology *here, ditto_placement **out)
+static ditto_status make_placement(const ditto_strategy_options *o, const ditto_topology *machine_topology,
+                                   ditto_placement **out)
 {
     ditto_placement_options options = { .replicas = o->replicas,
                                         .policy = o->policy,
@@ -21,22 +22,23 @@ static ditto_status place(const ditto_strategy_options *o, const ditto_topology 
                                         .num_pus = o->num_pus,
                                         .flags = o->placement_flags };
     if (o->placement != NULL)
-        return dti_placement_move(o->placement, here, out);
+        return dti_placement_move(o->placement, machine_topology, out);
     if (o->replicas == 0 && o->num_pus == 0 && o->per == DITTO_PER_SHAPE)
-        options.replicas = ditto_topology_default_replicas(here);
+        options.replicas = ditto_topology_default_replicas(machine_topology);
     if (o->num_pus == 0) /* a number is a wish that is granted: replicas share if they must */
         options.flags |= DITTO_PLACEMENT_SHARE;
-    return dti_placement_make(here, &options, out);
+    return dti_placement_make(machine_topology, &options, out);
 }
 
-ditto_status dti_strategy_place(const ditto_strategy_options *o, ditto_topology_counts *machine, ditto_placement **out)
+ditto_status dti_strategy_make_placement(const ditto_strategy_options *o, ditto_topology_counts *machine,
+                                         ditto_placement **out)
 {
-    ditto_topology *here;
+    ditto_topology *machine_topology;
     ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
     DTI_TRY(check(o));
-    DTI_TRY(dti_topology_read(&options, dti_context_saved_mask(), &here));
-    *machine = here->counts;
-    ditto_status status = place(o, here, out);
-    ditto_topology_destroy(here);
+    DTI_TRY(dti_topology_read(&options, dti_context_saved_mask(), &machine_topology));
+    *machine = machine_topology->counts;
+    ditto_status status = make_placement(o, machine_topology, out);
+    ditto_topology_destroy(machine_topology);
     return status;
 }

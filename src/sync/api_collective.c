@@ -123,7 +123,7 @@ ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *d
     a.call.element_bytes = element_bytes;
     a.call.more = &function;
     a.call.hash = dti_hash(a.call.hash, (uint64_t)(uintptr_t)combine);
-    const char **calling = &a.replica->sync->attendee[a.replica->id].calling;
+    const char **calling = &a.replica->sync->state[a.replica->id].calling;
     *calling = a.call.name;
     ditto_status status = dti_collective(a.replica, &a.call, NULL, &a.deadline);
     *calling = NULL;
@@ -183,7 +183,7 @@ ditto_status dti_all_gather(ditto_replica *self, const struct dti_gathering *g, 
     struct dti_arguments a;
     DTI_TRY(dti_arguments_begin(&a, self, g->name, DTI_PATTERN_ALL_GATHER, options, 0));
     DTI_TRY(dti_arguments_gather(&a, g->src, g->dst, g->count, g->counts, g->dtype));
-    a.call.unsaid = g->unsaid;
+    a.call.is_internal = g->is_internal;
     return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
 

@@ -5,7 +5,7 @@
 static ditto_status start(struct dti_arguments *a, ditto_pending *out)
 {
     uint64_t number;
-    DTI_TRY(dti_async_start(a->replica, &a->call, &a->deadline, &number));
+    DTI_TRY(dti_pending_start(a->replica, &a->call, &a->deadline, &number));
     *out = (ditto_pending){ .number = number,
                             .replica = a->replica,
                             .run = (uint32_t)dti_team_run_number(a->replica->team) };
@@ -68,7 +68,7 @@ static ditto_status check_handle(const struct dti_replica *self, const ditto_pen
     if (pending->run != (uint32_t)dti_team_run_number(self->team))
         return DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is of an earlier run: operations are waited for in the run that "
                                            "started them");
-    if (self->sync->attendee[self->id].async->open[*number % DITTO_MAX_PENDING].number != *number)
+    if (self->sync->state[self->id].pending->open[*number % DITTO_MAX_PENDING].number != *number)
         return DTI_FAIL(DITTO_ERR_INVALID, "operation #%llu is not open: it has been waited for, or given up",
                         (unsigned long long)dti_number_in_run(self, *number));
     return DITTO_OK;
@@ -81,7 +81,7 @@ ditto_status ditto_wait(ditto_replica *self, ditto_pending *pending, const ditto
     DTI_ENTER();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_wait", DTI_PATTERN_NOTHING, options, 0));
     DTI_TRY(check_handle(a.replica, pending, &number));
-    DTI_TRY(dti_async_wait(a.replica, number, &a.deadline));
+    DTI_TRY(dti_pending_wait(a.replica, number, &a.deadline));
     pending->number = 0;
     return DITTO_OK;
 }
@@ -95,7 +95,7 @@ ditto_status ditto_test(ditto_replica *self, ditto_pending *pending)
         return dti_error_get()->status;
     DTI_TRY(dti_not_calling(r, "ditto_test"));
     DTI_TRY(check_handle(r, pending, &number));
-    DTI_TRY(dti_async_wait(r, number, NULL));
+    DTI_TRY(dti_pending_wait(r, number, NULL));
     pending->number = 0;
     return DITTO_OK;
 }
@@ -109,7 +109,7 @@ ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
     if (r == NULL)
         return dti_error_get()->status;
     DTI_TRY(dti_not_calling(r, "ditto_abandon"));
-    uint32_t open = dti_async_open(r, &name, &number);
+    uint32_t open = dti_pending_open(r, &name, &number);
     if (open == 0)
         return status;
     if (status >= 0)
@@ -120,5 +120,5 @@ ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
                      open, name, (unsigned long long)dti_number_in_run(r, number));
     else if (dti_error_get()->status != status)
         DTI_FAIL(status, "replica %u gave up %u started operations (%s)", r->id, open, ditto_status_name(status));
-    return dti_async_abandon(r, status);
+    return dti_pending_abandon(r, status);
 }

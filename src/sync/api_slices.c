@@ -44,19 +44,19 @@ ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *in
                                      const ditto_reduce_options *options)
 {
     struct dti_arguments a;
-    size_t bytes, room;
+    size_t bytes, capacity;
     DTI_ENTER();
     DTI_TRY(begin(&a, self, "ditto_all_reduce_slices", in, op, options, DITTO_SLICES_MERGE, &bytes));
     DTI_TRY(dti_not_null(out, "out"));
     ditto_slices result = { out->indices, out->values, out->rows, in->row_count, in->dtype };
-    DTI_TRY(check_slices(&result, "out", &room));
-    struct dti_named_buffer values = { "out->values", result.values, room };
+    DTI_TRY(check_slices(&result, "out", &capacity));
+    struct dti_named_buffer values = { "out->values", result.values, capacity };
     struct dti_named_buffer indices = { "out->indices", result.indices, result.rows * sizeof *result.indices };
     DTI_TRY(check_apart_from_input(&values, in, bytes));
     DTI_TRY(check_apart_from_input(&indices, in, bytes));
     DTI_TRY(dti_check_apart(&values, &indices));
     struct dti_slices own = {
-        .in = *in, .out = &result, .room = out->rows, .merge = (a.options.flags & DITTO_SLICES_MERGE) != 0
+        .in = *in, .out = &result, .capacity = out->rows, .merge = (a.options.flags & DITTO_SLICES_MERGE) != 0
     };
     a.call.hash = dti_hash(a.call.hash, a.options.flags);
     DTI_TRY(dti_reduce_slices(a.replica, &a.call, &own, &a.deadline));

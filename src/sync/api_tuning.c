@@ -51,11 +51,12 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
     struct dti_algorithm_choice choice = dti_choose_algorithm(sync, &call, &size);
     const struct dti_rounds *rounds = &sync->rounds[call.implementation];
     bool counted = dti_meets_by_counter(team, &call),
-         lines = operation == DITTO_OPERATION_BARRIER || choice.way == DTI_LINES;
-    out->algorithm = lines ? (counted ? "counter" : dti_way_names[DTI_LINES]) : dti_way_names[choice.way];
+         lines = operation == DITTO_OPERATION_BARRIER || choice.algorithm == DTI_ALGORITHM_MAILBOXES;
+    out->algorithm = lines ? (counted ? "counter" : dti_algorithm_names[DTI_ALGORITHM_MAILBOXES])
+                           : dti_algorithm_names[choice.algorithm];
     out->meetings = lines ? 1 : 2;
     out->rounds = counted ? 1 : rounds->rounds;
-    out->groups = !lines && choice.way == DTI_GROUPS ? sync->groups.groups : 1;
+    out->groups = !lines && choice.algorithm == DTI_ALGORITHM_GROUPS ? sync->groups.groups : 1;
     out->streams = !lines && choice.streams;
     out->predicted_ns = out->meetings * (counted ? sync->tuning.costs.hop_ns[DTI_DISTANCE_CACHE] * team->n
                                                  : dti_rounds_ns(rounds, &sync->shape, &sync->tuning.costs));
@@ -71,7 +72,7 @@ const char *ditto_strategy_diagnose(const ditto_strategy *strategy)
     dti_text_add(&text, "%u replicas, run %llu%s\n", team->n, (unsigned long long)dti_team_run_number(team),
                  dti_stopped(&team->stop) ? ", stopped" : "");
     for (uint32_t i = 0; i < team->n; i++) {
-        const struct dti_attendee *a = &team->replica[i].sync->attendee[i];
+        const struct dti_replica_state *a = &team->replica[i].sync->state[i];
         /* relaxed: they change meanwhile, this is a snapshot for a reader */
         const char *name = atomic_load_explicit(&a->name, memory_order_relaxed);
         uint32_t number = atomic_load_explicit(&a->number, memory_order_relaxed);

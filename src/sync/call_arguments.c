@@ -32,7 +32,7 @@ static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_opt
 
 ditto_status dti_not_calling(const struct dti_replica *r, const char *name)
 {
-    const char *calling = r->sync->attendee[r->id].calling;
+    const char *calling = r->sync->state[r->id].calling;
     if (calling == NULL)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_CONTEXT,

@@ -95,7 +95,7 @@ static uint64_t hash_of(const ditto_list_item *list, size_t length)
 
 ditto_status dti_check_list(struct dti_replica *self, const ditto_list_item *list, size_t length)
 {
-    uint64_t hash = hash_of(list, length), *checked = &self->sync->attendee[self->id].checked_list;
+    uint64_t hash = hash_of(list, length), *checked = &self->sync->state[self->id].checked_list;
     void *memory;
     if (length < 2 || hash == *checked)
         return DITTO_OK;

@@ -19,11 +19,12 @@ ditto_status dti_allocate(struct dti_replica *r, size_t bytes, void *out)
     return DITTO_OK;
 }
 
-ditto_status dti_desk_make(struct dti_replica *r, struct dti_desk *desk)
+ditto_status dti_workspace_make(struct dti_replica *r, struct dti_workspace *workspace)
 {
-    DTI_TRY(dti_allocate(r, r->team->n * sizeof *desk->source, &desk->source));
-    DTI_TRY(dti_allocate(r, r->team->n * sizeof *desk->destination, &desk->destination));
-    return dti_replica_alloc(r, DTI_DESK_BYTES, DTI_CACHE_LINE_PAIR, &desk->scratch); /* touched as far as it is used */
+    DTI_TRY(dti_allocate(r, r->team->n * sizeof *workspace->source, &workspace->source));
+    DTI_TRY(dti_allocate(r, r->team->n * sizeof *workspace->destination, &workspace->destination));
+    return dti_replica_alloc(r, DTI_WORKSPACE_BYTES, DTI_CACHE_LINE_PAIR,
+                             &workspace->scratch); /* touched as far as it is used */
 }
 
 /* This replica's part of a plan, on its own memory. */
@@ -33,16 +34,16 @@ static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *r
     for (uint32_t round = 0; round < rounds->rounds; round++) {
         struct dti_span siblings = dti_rounds_siblings(rounds, round, r->id);
         struct dti_round_view *step = &route->step[round];
-        uint32_t *speaker;
+        uint32_t *representative;
         step->count = (uint32_t)(siblings.end - siblings.first);
         step->own = dti_rounds_block(rounds, round, r->id) - (uint32_t)siblings.first;
         step->start = &rounds->start[round][siblings.first];
         if (rounds->rounds == 1) /* everyone watches everyone */
             continue;
-        DTI_TRY(dti_allocate(r, step->count * sizeof *speaker, &speaker));
+        DTI_TRY(dti_allocate(r, step->count * sizeof *representative, &representative));
         for (uint32_t b = 0; b < step->count; b++)
-            speaker[b] = dti_rounds_speaker(rounds, round, (uint32_t)siblings.first + b, r->id);
-        step->speaker = speaker;
+            representative[b] = dti_rounds_representative(rounds, round, (uint32_t)siblings.first + b, r->id);
+        step->representative = representative;
     }
     return DITTO_OK;
 }
@@ -51,15 +52,15 @@ static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *r
 static ditto_status settle(struct dti_replica *r, void *argument)
 {
     struct dti_sync *sync = argument;
-    struct dti_attendee *me = &sync->attendee[r->id];
-    DTI_TRY(dti_allocate(r, 2 * sync->most_rounds * sizeof *me->slot, &me->slot));
-    DTI_TRY(dti_allocate(r, 2 * sizeof *me->card, &me->card));
-    DTI_TRY(dti_desk_make(r, &me->desk));
+    struct dti_replica_state *me = &sync->state[r->id];
+    DTI_TRY(dti_allocate(r, 2 * sync->most_rounds * sizeof *me->mailbox, &me->mailbox));
+    DTI_TRY(dti_allocate(r, 2 * sizeof *me->announcement, &me->announcement));
+    DTI_TRY(dti_workspace_make(r, &me->workspace));
     for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
         DTI_TRY(make_route(r, &sync->rounds[i], &me->route[i]));
-    DTI_TRY(dti_areas_make(r, sync));
-    DTI_TRY(dti_aid_make(r, sync));
-    return dti_async_make(r, sync);
+    DTI_TRY(dti_exchange_buffers_make(r, sync));
+    DTI_TRY(dti_helper_work_make(r, sync));
+    return dti_pending_make(r, sync);
 }
 
 static void begin(struct dti_sync *sync)
@@ -68,17 +69,17 @@ static void begin(struct dti_sync *sync)
     atomic_store_explicit(&sync->arrived, 0, memory_order_relaxed);
     atomic_store_explicit(&sync->release, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < sync->team->n; i++) {
-        struct dti_attendee *a = &sync->attendee[i];
+        struct dti_replica_state *a = &sync->state[i];
         a->seq = 0;
         atomic_store_explicit(&a->run, 0, memory_order_relaxed);
         atomic_store_explicit(&a->number, 0, memory_order_relaxed);
         atomic_store_explicit(&a->finished, 0, memory_order_relaxed);
         atomic_store_explicit(&a->name, NULL, memory_order_relaxed);
-        atomic_store_explicit(&a->inside, 0, memory_order_relaxed);
+        atomic_store_explicit(&a->accessing, 0, memory_order_relaxed);
         for (uint32_t s = 0; s < 2 * sync->most_rounds; s++)
-            atomic_store_explicit(&a->slot[s].word, 0, memory_order_relaxed);
-        dti_areas_renew(sync, i);
-        dti_async_renew(a);
+            atomic_store_explicit(&a->mailbox[s].word, 0, memory_order_relaxed);
+        dti_exchange_buffers_renew(sync, i);
+        dti_pending_renew(a);
     }
 }
 
@@ -154,7 +155,7 @@ static ditto_status make(struct dti_team *team, const struct dti_sync_options *o
     ditto_tuning found = sync->tuning.given;
     sync->tuning.given = given;
     dti_tuning_fill(&sync->tuning.given, &found);
-    sync->small_started = given.small_bytes != 0 ? given.small_bytes : DTI_SMALL_BYTES;
+    sync->small_started = given.small_bytes != 0 ? given.small_bytes : DTI_PAYLOAD_BYTES;
     DTI_TRY(settle_all(sync));
     DTI_TRY(calibrate(sync, known || is_complete(&given), &given));
     begin(sync); /* users' operations are counted from 1 */
@@ -167,7 +168,7 @@ static void release(struct dti_sync *sync)
         dti_rounds_free(&sync->rounds[i]);
     free(sync->result);
     free(sync->diagnosis);
-    free(sync->attendee); /* slots and scratch go with the arenas */
+    free(sync->state); /* slots and scratch go with the arenas */
     free(sync);
 }
 
@@ -177,11 +178,11 @@ static ditto_status allocate(struct dti_team *team, struct dti_sync **out)
     if (sync != NULL) {
         memset(sync, 0, sizeof *sync);
         sync->team = team;
-        sync->attendee = aligned_alloc(DTI_CACHE_LINE_PAIR, team->n * sizeof *sync->attendee);
-        sync->result = aligned_alloc(DTI_CACHE_LINE_PAIR, DTI_SMALL_BYTES);
+        sync->state = aligned_alloc(DTI_CACHE_LINE_PAIR, team->n * sizeof *sync->state);
+        sync->result = aligned_alloc(DTI_CACHE_LINE_PAIR, DTI_PAYLOAD_BYTES);
         sync->diagnosis = malloc(dti_diagnosis_bytes(team->n));
-        if (sync->attendee != NULL && sync->result != NULL && sync->diagnosis != NULL) {
-            memset(sync->attendee, 0, team->n * sizeof *sync->attendee);
+        if (sync->state != NULL && sync->result != NULL && sync->diagnosis != NULL) {
+            memset(sync->state, 0, team->n * sizeof *sync->state);
             *out = sync;
             return DITTO_OK;
         }
@@ -237,14 +238,14 @@ void dti_sync_renew(struct dti_team *team)
 
 void dti_sync_function_begins(struct dti_replica *self)
 {
-    dti_number_run(dti_attendee_of(self), dti_team_run_number(self->team));
+    dti_number_run(dti_replica_state_of(self), dti_team_run_number(self->team));
 }
 
 ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status, uint32_t serial)
 {
     const char *name;
     uint64_t number;
-    uint32_t open = dti_async_open(self, &name, &number);
+    uint32_t open = dti_pending_open(self, &name, &number);
     if (open == 0)
         return status;
     if (status < 0)
@@ -254,7 +255,7 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
             DITTO_ERR_INVALID,
             "replica %u's function returned with %u started operations open, the oldest is %s #%llu: wait for each",
             self->id, open, name, (unsigned long long)dti_number_in_run(self, number));
-    return dti_async_abandon(self, status);
+    return dti_pending_abandon(self, status);
 }
 
 void dti_sync_destroy(struct dti_team *team)

@@ -64,7 +64,7 @@ struct dti_gathering {
     size_t count;
     const size_t *counts; /* [n], or NULL */
     ditto_dtype dtype;
-    bool unsaid; /* the elements are the library's own, so messages leave their number out */
+    bool is_internal; /* the elements are the library's own, so messages leave their number out */
 };
 ditto_status dti_all_gather(ditto_replica *self, const struct dti_gathering *gathering,
                             const ditto_reduce_options *options);
@@ -87,7 +87,7 @@ struct dti_target {
      * replicas, for the copies there. NULL: nothing. */
     void (*finish)(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile, void *out);
     void *context;
-    const struct dti_copy_set *place; /* [items] */
+    const struct dti_copy_set *copy_set; /* [items] */
     /* `finish` calls a function of the user's, which may take any time. So `finish` is called outside
      * (access.h), on replicas' own threads alone, and touches no buffer but the tile and memory of the
      * strategy's own. */
@@ -103,16 +103,16 @@ struct dti_target_reduction {
     const struct dti_target *target;
 };
 /* When it returns DITTO_OK all copies are written and are seen. Errors: as a collective's. */
-ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_target_reduction *update,
+ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_target_reduction *targeted,
                                   struct dti_deadline *deadline);
 /* Which replica does `finish` for which elements: each range once, ascending. Any context; what memory near its owner is for. */
-typedef void dti_update_range(void *context, size_t item, size_t first, size_t count, uint32_t replica);
-void dti_update_owners(const struct dti_team *team, const struct dti_target_reduction *update, dti_update_range *range,
-                       void *context);
+typedef void dti_target_owner_fn(void *context, size_t item, size_t first, size_t count, uint32_t replica);
+void dti_target_owners(const struct dti_team *team, const struct dti_target_reduction *targeted,
+                       dti_target_owner_fn *range, void *context);
 
 /* All meet; each works while all are there, and sees what the others brought; all meet again. What `work` returns other than
  * DITTO_OK ends the run. */
-struct dti_together {
+struct dti_joint_work {
     const char *name, *object;
     uint64_t hash;       /* of what must agree */
     const void *brought; /* this replica's, for all to look at */
@@ -122,7 +122,7 @@ struct dti_together {
     ditto_status (*work)(struct dti_replica *self, const void *const *brought, void *context);
     void *context;
 };
-ditto_status dti_work_together(struct dti_replica *self, const struct dti_together *together,
+ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_work *together,
                                struct dti_deadline *deadline);
 
 /* -- Pure: any thread, the caller in the default floating-point environment -- */
@@ -137,8 +137,8 @@ void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left
 /* out = value / divisor, elementwise, rounded once: floating and complex numbers. `out` may be `value`. */
 void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, uint32_t divisor);
 /* dst = the tree over source[0..n), by the calling thread alone. dst overlaps no source. NO_MEMORY. */
-ditto_status dti_reduce_here(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n, size_t count,
-                             void *dst);
+ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n, size_t count,
+                              void *dst);
 
 /* INVALID, RANGE or UNSUPPORTED when dtype and op do not go together in a collective. */
 ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op);

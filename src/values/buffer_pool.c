@@ -17,64 +17,65 @@ static struct dti_value_buffer *take_out(struct dti_value_buffer **at)
 }
 
 /* Of the first few, the smallest that has room, out of its list; NULL: none. */
-static struct dti_value_buffer *find(struct dti_locker *locker, size_t bytes)
+static struct dti_value_buffer *find(struct dti_buffer_pool *pool, size_t bytes)
 {
-    struct dti_value_buffer **at = &locker->large, **best = NULL;
+    struct dti_value_buffer **at = &pool->large, **best = NULL;
     if (is_small(bytes))
-        return take_out(&locker->small);
+        return take_out(&pool->small);
     for (int look = 0; *at != NULL && look < LOOKS; look++, at = &(*at)->next)
-        if ((*at)->room >= bytes && (best == NULL || (*at)->room < (*best)->room))
+        if ((*at)->capacity >= bytes && (best == NULL || (*at)->capacity < (*best)->capacity))
             best = at;
     return best != NULL ? take_out(best) : NULL;
 }
 
-static void collect_returned(struct dti_locker *locker)
+static void collect_returned(struct dti_buffer_pool *pool)
 {
     struct dti_value_buffer *list =
-        atomic_exchange_explicit(&locker->returned, NULL, memory_order_acquire); /* of dti_value_buffer_give */
+        atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire); /* of dti_value_buffer_give */
     while (list != NULL) {
-        struct dti_value_buffer *next = list->next, **own = list->room == 0 ? &locker->small : &locker->large;
+        struct dti_value_buffer *next = list->next, **own = list->capacity == 0 ? &pool->small : &pool->large;
         list->next = *own;
         *own = list;
         list = next;
     }
 }
 
-static ditto_status make(struct dti_locker *locker, struct dti_value_buffer **out)
+static ditto_status make(struct dti_buffer_pool *pool, struct dti_value_buffer **out)
 {
     void *memory;
-    DTI_TRY(dti_replica_alloc(locker->replica, sizeof **out, DTI_CACHE_LINE, &memory));
-    locker->allocations++;
+    DTI_TRY(dti_replica_alloc(pool->replica, sizeof **out, DTI_CACHE_LINE, &memory));
+    pool->allocations++;
     *out = memory;
-    **out = (struct dti_value_buffer){ .locker = locker };
+    **out = (struct dti_value_buffer){ .pool = pool };
     return DITTO_OK;
 }
 
 static ditto_status grow(struct dti_value_buffer *c, size_t bytes)
 {
-    struct dti_replica *r = c->locker->replica;
+    struct dti_replica *r = c->pool->replica;
     dti_arena_free(r->arena, c->memory);
     c->memory = NULL;
-    c->room = 0;
+    c->capacity = 0;
     DTI_TRY(dti_replica_alloc(r, bytes, DTI_CACHE_LINE, &c->memory));
-    c->locker->allocations++;
-    c->room = bytes;
+    c->pool->allocations++;
+    c->capacity = bytes;
     return DITTO_OK;
 }
 
-ditto_status dti_value_buffer_take(struct dti_locker *locker, size_t bytes, struct dti_value_buffer **out, void **data)
+ditto_status dti_value_buffer_take(struct dti_buffer_pool *pool, size_t bytes, struct dti_value_buffer **out,
+                                   void **data)
 {
-    struct dti_value_buffer *c = find(locker, bytes);
+    struct dti_value_buffer *c = find(pool, bytes);
     if (c == NULL) {
-        collect_returned(locker);
-        c = find(locker, bytes);
+        collect_returned(pool);
+        c = find(pool, bytes);
     }
     if (c == NULL &&
         !is_small(bytes)) /* one that is kept and too small grows, rather than that there are more and more */
-        c = take_out(&locker->large);
+        c = take_out(&pool->large);
     if (c == NULL)
-        DTI_TRY(make(locker, &c));
-    if (!is_small(bytes) && c->room < bytes) {
+        DTI_TRY(make(pool, &c));
+    if (!is_small(bytes) && c->capacity < bytes) {
         ditto_status status = grow(c, bytes);
         if (status != DITTO_OK) {
             dti_value_buffer_give(c);
@@ -90,7 +91,7 @@ void dti_value_buffer_give(struct dti_value_buffer *component)
 {
     if (component == NULL)
         return;
-    _Atomic(struct dti_value_buffer *) *stack = &component->locker->returned;
+    _Atomic(struct dti_value_buffer *) *stack = &component->pool->returned;
     struct dti_value_buffer *top = atomic_load_explicit(stack, memory_order_relaxed); /* not looked into */
     do
         component->next = top;
@@ -99,15 +100,15 @@ void dti_value_buffer_give(struct dti_value_buffer *component)
                                                   memory_order_relaxed));
 }
 
-ditto_status dti_results_begin(struct dti_locker *locker, uint32_t level)
+ditto_status dti_results_begin(struct dti_buffer_pool *pool, uint32_t level)
 {
     void *memory;
-    if (locker->results[level] == NULL) {
-        DTI_TRY(dti_replica_alloc(locker->replica, sizeof **locker->results, DTI_CACHE_LINE, &memory));
-        locker->results[level] = memory;
-        locker->results[level]->locker = locker;
+    if (pool->results[level] == NULL) {
+        DTI_TRY(dti_replica_alloc(pool->replica, sizeof **pool->results, DTI_CACHE_LINE, &memory));
+        pool->results[level] = memory;
+        pool->results[level]->pool = pool;
     }
-    locker->results[level]->count = 0;
+    pool->results[level]->count = 0;
     return DITTO_OK;
 }
 

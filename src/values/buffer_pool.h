@@ -11,13 +11,13 @@
 
 #include "replicas/replicas.h"
 
-struct dti_locker;
+struct dti_buffer_pool;
 
 struct dti_value_buffer {
-    alignas(DTI_CACHE_LINE) struct dti_locker *locker;
+    alignas(DTI_CACHE_LINE) struct dti_buffer_pool *pool;
     struct dti_value_buffer *next;
     void *memory; /* of `room` bytes; NULL: none */
-    size_t room;
+    size_t capacity;
     alignas(16) unsigned char small[16]; /* scalars need no more, and no second line */
 };
 
@@ -33,14 +33,14 @@ struct dti_result {
 };
 
 struct dti_results {
-    struct dti_locker *locker;
+    struct dti_buffer_pool *pool;
     uint32_t count;
     struct dti_result result[DITTO_MAX_RESULTS];
 };
 
 #define DTI_LEVELS 8 /* runs inside runs */
 
-struct dti_locker {
+struct dti_buffer_pool {
     /* the replica's own; results: also of whoever posted the run, when it is over */
     alignas(DTI_CACHE_LINE_PAIR) struct dti_replica *replica;
     struct dti_value_buffer *small, *large; /* without and with memory of their own; kept for the next */
@@ -51,9 +51,10 @@ struct dti_locker {
 
 /* -- The replica's own thread -- */
 /* Memory for `bytes`, aligned to 64 (16 for small ones); *data is where. NO_MEMORY. */
-ditto_status dti_value_buffer_take(struct dti_locker *locker, size_t bytes, struct dti_value_buffer **out, void **data);
+ditto_status dti_value_buffer_take(struct dti_buffer_pool *pool, size_t bytes, struct dti_value_buffer **out,
+                                   void **data);
 /* The results of the run on a level, none yet. NO_MEMORY. */
-ditto_status dti_results_begin(struct dti_locker *locker, uint32_t level);
+ditto_status dti_results_begin(struct dti_buffer_pool *pool, uint32_t level);
 
 /* -- Any thread -- */
 void dti_value_buffer_give(struct dti_value_buffer *component); /* NULL is allowed */

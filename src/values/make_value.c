@@ -17,13 +17,13 @@ struct value_copy {
 };
 #define DTI_EVERY_REPLICA UINT32_MAX
 
-static ditto_status copy_tensors(struct dti_locker *locker, const struct value_copy *c, uint32_t replica)
+static ditto_status copy_tensors(struct dti_buffer_pool *pool, const struct value_copy *c, uint32_t replica)
 {
     const ditto_tensor *from = c->replica == replica ? c->from : c->from + (size_t)replica * c->each;
     ditto_tensor *part = &c->value->part[replica];
     size_t bytes = ditto_tensor_bytes(from);
     void *data;
-    DTI_TRY(dti_value_buffer_take(locker, bytes * c->each, &c->value->component[replica], &data));
+    DTI_TRY(dti_value_buffer_take(pool, bytes * c->each, &c->value->component[replica], &data));
     *part = *from;
     part->data = data;
     part->device = 0;
@@ -37,14 +37,14 @@ static ditto_status copy_tensors(struct dti_locker *locker, const struct value_c
     return DITTO_OK;
 }
 
-ditto_status dti_slices_copy(struct dti_locker *locker, const ditto_slices *from, struct dti_value_buffer **component,
-                             ditto_tensor *part, int64_t **index)
+ditto_status dti_slices_copy(struct dti_buffer_pool *pool, const ditto_slices *from,
+                             struct dti_value_buffer **component, ditto_tensor *part, int64_t **index)
 {
     size_t row_bytes = from->row_count * ditto_dtype_bytes(from->dtype), bytes = from->rows * row_bytes;
     size_t aligned =
         (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE; /* the indices follow on a line of their own */
     void *data;
-    DTI_TRY(dti_value_buffer_take(locker, aligned + from->rows * sizeof **index + DTI_CACHE_LINE, component, &data));
+    DTI_TRY(dti_value_buffer_take(pool, aligned + from->rows * sizeof **index + DTI_CACHE_LINE, component, &data));
     *part = (ditto_tensor){ .data = data, .dtype = from->dtype, .rank = 2, .shape = { from->rows, from->row_count } };
     *index = (int64_t *)(void *)((char *)data + aligned);
     if (bytes != 0)
@@ -57,11 +57,11 @@ ditto_status dti_slices_copy(struct dti_locker *locker, const ditto_slices *from
 static ditto_status copy_component(struct dti_replica *r, void *argument)
 {
     const struct value_copy *c = argument;
-    struct dti_locker *locker = &c->value->strategy->locker[r->id];
+    struct dti_buffer_pool *pool = &c->value->strategy->pool[r->id];
     if (c->slices != NULL)
-        return dti_slices_copy(locker, &c->slices[r->id], &c->value->component[r->id], &c->value->part[r->id],
+        return dti_slices_copy(pool, &c->slices[r->id], &c->value->component[r->id], &c->value->part[r->id],
                                &c->value->index[r->id]);
-    return c->replica == DTI_EVERY_REPLICA || c->replica == r->id ? copy_tensors(locker, c, r->id) : DITTO_OK;
+    return c->replica == DTI_EVERY_REPLICA || c->replica == r->id ? copy_tensors(pool, c, r->id) : DITTO_OK;
 }
 
 static ditto_status copy_components(struct value_copy *c)

@@ -14,8 +14,8 @@ ditto_status dti_make_nest(ditto_value *nest, const char *const *names, const di
 ditto_status dti_regroup(ditto_strategy *strategy, const ditto_value *const *values, bool wrap, ditto_value **out);
 
 /* -- The replica's own thread -- */
-ditto_status dti_slices_copy(struct dti_locker *locker, const ditto_slices *from, struct dti_value_buffer **component,
-                             ditto_tensor *part, int64_t **index);
+ditto_status dti_slices_copy(struct dti_buffer_pool *pool, const ditto_slices *from,
+                             struct dti_value_buffer **component, ditto_tensor *part, int64_t **index);
 
 /* -- Pure -- */
 ditto_status dti_slices_check(const ditto_slices *slices, size_t dense_rows, uint32_t replica);

@@ -65,7 +65,7 @@ ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, dit
     if (v == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a value");
     v->strategy = strategy;
-    v->home = values;
+    v->values = values;
     v->kind = kind;
     v->depth = 0;
     v->on_variables = false;
@@ -93,21 +93,21 @@ void dti_value_take_from(ditto_value *v, ditto_value *container, uint32_t replic
 
 static void count_allocation(const ditto_value *v)
 {
-    pthread_mutex_lock(&v->home->lock);
-    v->home->allocations++;
-    pthread_mutex_unlock(&v->home->lock);
+    pthread_mutex_lock(&v->values->lock);
+    v->values->allocations++;
+    pthread_mutex_unlock(&v->values->lock);
 }
 
-ditto_status dti_value_room(ditto_value *v)
+ditto_status dti_value_allocate(ditto_value *v)
 {
     size_t bytes = ditto_tensor_bytes(&v->plain);
-    if (bytes > sizeof v->small && v->room < bytes) {
+    if (bytes > sizeof v->small && v->capacity < bytes) {
         free(v->memory);
-        v->room = 0;
+        v->capacity = 0;
         v->memory = aligned_alloc(DTI_CACHE_LINE, (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE);
         if (v->memory == NULL)
             return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a value of %zu bytes", bytes);
-        v->room = bytes;
+        v->capacity = bytes;
         count_allocation(v);
     }
     v->plain.data = bytes <= sizeof v->small ? v->small : v->memory;
@@ -122,15 +122,15 @@ ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *memb
     }
     if (nest->depth <= member->depth)
         nest->depth = member->depth + 1;
-    if (nest->members == nest->member_room) {
-        uint32_t room = nest->member_room == 0 ? 4 : 2 * nest->member_room;
-        struct dti_member *larger = realloc(nest->member, room * sizeof *larger);
+    if (nest->members == nest->member_capacity) {
+        uint32_t capacity = nest->member_capacity == 0 ? 4 : 2 * nest->member_capacity;
+        struct dti_member *larger = realloc(nest->member, capacity * sizeof *larger);
         if (larger == NULL) {
             dti_value_drop(member);
-            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a nest of %u values", room);
+            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a nest of %u values", capacity);
         }
         nest->member = larger;
-        nest->member_room = room;
+        nest->member_capacity = capacity;
         count_allocation(nest);
     }
     struct dti_member *added = &nest->member[nest->members++];
@@ -165,7 +165,7 @@ static void drop_others(ditto_value *v)
         dti_variable_drop(v->variable);
 }
 
-static void end_home(struct dti_values *values)
+static void end_values(struct dti_values *values)
 {
     pthread_mutex_destroy(&values->lock);
     free(values);
@@ -174,23 +174,23 @@ static void end_home(struct dti_values *values)
 /* Kept for the next one, or freed, when its strategy has gone; the last one takes its home along. */
 static void put_away(ditto_value *v)
 {
-    struct dti_values *home = v->home;
-    pthread_mutex_lock(&home->lock);
+    struct dti_values *values = v->values;
+    pthread_mutex_lock(&values->lock);
     give_components(v);
-    enum dti_freed_by freed_by = home->values_freed_by;
+    enum dti_freed_by freed_by = values->values_freed_by;
     if (freed_by == DTI_FREED_BY_TEAM) {
         *v->before = v->next;
         if (v->next != NULL)
             v->next->before = v->before;
-        v->next = home->kept[v->wide];
-        home->kept[v->wide] = v;
+        v->next = values->kept[v->wide];
+        values->kept[v->wide] = v;
     }
-    bool last = --home->references == 0;
-    pthread_mutex_unlock(&home->lock);
+    bool last = --values->references == 0;
+    pthread_mutex_unlock(&values->lock);
     if (freed_by == DTI_FREED_BY_DESTROY)
         release(v);
     if (last)
-        end_home(home);
+        end_values(values);
 }
 
 void dti_value_drop(ditto_value *v)
@@ -200,14 +200,14 @@ void dti_value_drop(ditto_value *v)
         return;
     drop_others(v);
     /* in a child the lock may be held by a thread that is not there */
-    if (dti_process_differs(v->home->process))
+    if (dti_process_differs(v->values->process))
         return;
     put_away(v);
 }
 
 /* -- all of them -- */
 
-static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
+static void team_ends(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct dti_values *values = (struct dti_values *)dependent;
     if (end == DTI_TEAM_IS_FORKED) /* its holder may be a thread that is not here */
@@ -224,17 +224,17 @@ static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
     pthread_mutex_unlock(&values->lock);
 }
 
-static void drop_home(struct dti_dependent *dependent)
+static void drop_values(struct dti_dependent *dependent)
 {
     struct dti_values *values = (struct dti_values *)dependent;
     pthread_mutex_lock(&values->lock);
     bool last = --values->references == 0;
     pthread_mutex_unlock(&values->lock);
     if (last)
-        end_home(values);
+        end_values(values);
 }
 
-static const struct dti_dependent_kind values_kind = { .orphan = orphan, .release = drop_home };
+static const struct dti_dependent_kind values_kind = { .team_ends = team_ends, .release = drop_values };
 
 ditto_status dti_values_make(ditto_strategy *strategy)
 {
@@ -264,7 +264,7 @@ ditto_status dti_strategy_check_usable(const ditto_strategy *strategy)
     return DITTO_OK;
 }
 
-static ditto_status fail_orphaned(const char *name)
+static ditto_status fail_strategy_destroyed(const char *name)
 {
     return DTI_FAIL(DITTO_ERR_CONTEXT, "%s: its strategy has been destroyed, and its components with it", name);
 }
@@ -273,8 +273,8 @@ ditto_status dti_value_hold(const ditto_value *value, struct dti_gates *held)
 {
     struct dti_gate *gate = NULL;
     DTI_TRY(dti_not_null(value, "value"));
-    if (!dti_dependent_hold(&value->home->dependent, &gate))
-        return fail_orphaned("value");
+    if (!dti_dependent_hold(&value->values->dependent, &gate))
+        return fail_strategy_destroyed("value");
     dti_gates_add(held, gate); /* there is room, because it is the first */
     return DITTO_OK;
 }
@@ -294,15 +294,15 @@ static __attribute__((cold, noinline)) ditto_status refuse_foreign(const ditto_v
     if (value == NULL)
         return dti_fail_null(name);
     DTI_LEAVES_GATE(held, NULL);
-    if (!dti_dependent_hold(&value->home->dependent, &held))
-        return fail_orphaned(name);
+    if (!dti_dependent_hold(&value->values->dependent, &held))
+        return fail_strategy_destroyed(name);
     return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: %s belongs to another strategy; make it again with this one",
                     name);
 }
 
 ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name)
 {
-    bool own = value != NULL && value->home == strategy->values;
+    bool own = value != NULL && value->values == strategy->values;
     return __builtin_expect(own, 1) ? DITTO_OK : refuse_foreign(value, name);
 }
 

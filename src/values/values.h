@@ -18,7 +18,7 @@ struct dti_member {
 
 struct ditto_value {
     ditto_strategy *strategy; /* NULL: it was destroyed, and the memory of components with it. Under home's lock */
-    struct dti_values *home;
+    struct dti_values *values;
     uint32_t depth; /* of nests in it */
     ditto_value_kind kind;
     _Atomic uint32_t references;
@@ -30,7 +30,7 @@ struct ditto_value {
     ditto_variable *variable;    /* of DITTO_VARIABLE: a reference, also when the variable was destroyed */
     ditto_tensor plain;          /* of DITTO_PLAIN */
     void *memory;                /* plain's, if it is the value's own, of `room` bytes */
-    size_t room;
+    size_t capacity;
     alignas(16) unsigned char small[16];
     size_t dense_rows; /* of DITTO_SLICES */
     /* of DITTO_PER_REPLICA, DITTO_MIRRORED_VALUE, DITTO_SLICES; [replicas] */
@@ -38,7 +38,7 @@ struct ditto_value {
     struct dti_value_buffer **component; /* a part's memory; NULL: somebody else's */
     int64_t **index;
     /* of DITTO_NEST */
-    uint32_t members, member_room;
+    uint32_t members, member_capacity;
     struct dti_member *member;
 };
 #define DTI_NO_PART UINT32_MAX
@@ -89,7 +89,7 @@ ditto_status dti_value_make_variable(ditto_strategy *strategy, ditto_variable *v
 /* Says that the value was taken for a replica from `container`, to which it keeps a reference. */
 void dti_value_take_from(ditto_value *value, ditto_value *container, uint32_t replica);
 /* Memory of a plain value's own, for what value->plain says; sets its data. NO_MEMORY. */
-ditto_status dti_value_room(ditto_value *value);
+ditto_status dti_value_allocate(ditto_value *value);
 /* A member at the end of a nest; takes the reference. NO_MEMORY, RANGE (too deep): the reference is dropped. */
 #define DTI_MOST_DEPTH 64
 ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *member);

@@ -45,7 +45,7 @@ struct ditto_variable {
     bool may_differ;
     bool wants_copies;             /* created with COPIES_PER_REPLICA */
     bool central;                  /* one copy in all, on `node` */
-    bool slot;                     /* an optimizer's: its pieces lie with those who update them */
+    bool optimizer_slot;           /* an optimizer's: its pieces lie with those who update them */
     bool hidden;                   /* of the library's own: no list of variables has it */
     uint32_t users;                /* optimizers that work on it; under the team's turn */
     uint32_t node;                 /* of the one copy, or of the first shard */
@@ -56,12 +56,12 @@ struct ditto_variable {
      * those that there are, so that `copy` and what it points to stay valid; it changes `copies` and
      * `copy_of` last. */
     _Atomic uint32_t copies;
-    struct dti_copy *copy;             /* [copies] each shared by the components of one or more replicas */
-    uint32_t *copy_node;               /* [copies] DTI_OWN_NODE: its owner's */
-    struct dti_copy_set *place;        /* [pieces] the copies of each; under the turn */
-    _Atomic uint32_t *copy_of;         /* [replicas] index into copy, of a variable of one piece */
-    struct dti_generation *generation; /* [replicas] */
-    struct ditto_variable *next;       /* of its strategy */
+    struct dti_copy *copy;                /* [copies] each shared by the components of one or more replicas */
+    uint32_t *copy_node;                  /* [copies] DTI_OWN_NODE: its owner's */
+    struct dti_copy_set *copies_of_piece; /* [pieces] the copies of each; under the turn */
+    _Atomic uint32_t *copy_of;            /* [replicas] index into copy, of a variable of one piece */
+    struct dti_generation *generation;    /* [replicas] */
+    struct ditto_variable *next;          /* of its strategy */
 };
 #define DTI_OWN_NODE UINT32_MAX
 
@@ -115,7 +115,7 @@ static inline bool dti_owns_copy(const ditto_variable *v, uint32_t replica)
 /* The copy of a piece that is nearest to a replica. */
 static inline char *dti_nearest(const ditto_variable *v, uint32_t piece, uint32_t replica)
 {
-    return v->pieces == 1 ? dti_variable_component(v, replica) : v->place[piece].copy[0].data;
+    return v->pieces == 1 ? dti_variable_component(v, replica) : v->copies_of_piece[piece].copy[0].data;
 }
 uint32_t dti_variable_piece_of(const ditto_variable *v, size_t element); /* that it lies in */
 
@@ -149,7 +149,7 @@ void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first,
 void dti_copies_read(const ditto_variable *v, uint32_t replica, size_t first, size_t end, void *dst);
 
 /* A read or a write across replicas, as dti_share hands it on. */
-struct dti_across {
+struct dti_cross_access {
     ditto_variable *v;
     enum dti_rule rule;
     const char *value;

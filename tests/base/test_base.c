@@ -246,7 +246,7 @@ static void the_floating_point_environment_is_put_right_and_back(void **state)
 #endif
 }
 
-static void processor_features_are_those_that_the_kernel_tells(void **state)
+static void processor_features_are_those_that_the_kernel_reports(void **state)
 {
     char line[8192];
     bool told = false;
@@ -284,7 +284,7 @@ int main(void)
         cmocka_unit_test(numbers_are_read_without_locale),
         cmocka_unit_test(only_whole_numbers_pass),
         cmocka_unit_test(text_counts_what_it_could_not_hold),
-        cmocka_unit_test(processor_features_are_those_that_the_kernel_tells),
+        cmocka_unit_test(processor_features_are_those_that_the_kernel_reports),
         cmocka_unit_test(the_floating_point_environment_is_put_right_and_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@ static ditto_status work(ditto_replica *self, void *unused)
 }
 
 /* The file that defines a function. */
-static const char *home_of(void *function)
+static const char *own_node_of(void *function)
 {
     Dl_info info;
     return dladdr(function, &info) != 0 ? info.dli_fname : "nowhere";
@@ -40,9 +40,9 @@ int main(void)
     free(before); /* would crash if after belonged to another allocator than before */
     free(after);
     ditto_strategy_destroy(strategy);
-    printf("malloc %s, free %s, calloc %s\n", home_of(dlsym(RTLD_DEFAULT, "malloc")),
-           home_of(dlsym(RTLD_DEFAULT, "free")), home_of(dlsym(RTLD_DEFAULT, "calloc")));
-    if (strstr(home_of(dlsym(RTLD_DEFAULT, "malloc")), expected) == NULL)
+    printf("malloc %s, free %s, calloc %s\n", own_node_of(dlsym(RTLD_DEFAULT, "malloc")),
+           own_node_of(dlsym(RTLD_DEFAULT, "free")), own_node_of(dlsym(RTLD_DEFAULT, "calloc")));
+    if (strstr(own_node_of(dlsym(RTLD_DEFAULT, "malloc")), expected) == NULL)
         return printf("malloc is not %s's any more\n", expected), 1;
     /* glibc's own heap must have served the host: its statistics know the blocks. */
     void *volatile large = malloc(50000); /* volatile: the compiler may leave out a malloc that nobody looks at */

@@ -243,7 +243,7 @@ static void lose_aggregation(hid_t file, hid_t set)
     (void)file;
     H5Adelete(set, "aggregation");
 }
-static void add_stranger(hid_t file, hid_t set)
+static void add_foreign_file(hid_t file, hid_t set)
 {
     hsize_t shape[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 };
     hid_t space = H5Screate_simple(9, shape, NULL);
@@ -255,7 +255,7 @@ static void add_stranger(hid_t file, hid_t set)
 static void sealed_files_that_are_wrong_inside_are_refused(void **state)
 {
     static void (*const spoils[])(hid_t, hid_t) = { spoil_step,  spoil_trainable,  spoil_version,
-                                                    spoil_dtype, lose_aggregation, add_stranger };
+                                                    spoil_dtype, lose_aggregation, add_foreign_file };
     struct saved s;
     ditto_checkpoint *file;
     double value;
@@ -410,7 +410,7 @@ static int fail_behind(void *unused)
     return 0;
 }
 
-static void what_fails_in_the_background_is_told_once(void **state)
+static void what_fails_in_the_background_is_reported_once(void **state)
 {
     (void)state;
     assert_int_equal(in_child(fail_behind, NULL, 60), 0);
@@ -495,7 +495,7 @@ int main(void)
         cmocka_unit_test(a_file_that_may_not_be_so_large_leaves_the_old_one),
         cmocka_unit_test(a_full_disk_leaves_the_old_one),
         cmocka_unit_test(a_folder_that_is_read_only_leaves_the_old_one),
-        cmocka_unit_test(what_fails_in_the_background_is_told_once),
+        cmocka_unit_test(what_fails_in_the_background_is_reported_once),
         cmocka_unit_test(a_killed_process_leaves_a_whole_checkpoint),
     };
     return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);

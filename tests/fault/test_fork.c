@@ -281,13 +281,14 @@ struct ending {
 };
 
 /* All gates are shut. */
-static void tell_of_the_end(struct dti_dependent *dependent, enum dti_team_end end)
+static void signal_the_end(struct dti_dependent *dependent, enum dti_team_end end)
 {
     (void)end;
     atomic_store(&((struct ending *)dependent)->is_shut, 1);
 }
 
-static const struct dti_dependent_kind told_of_the_end = { .what = "the one told first", .orphan = tell_of_the_end };
+static const struct dti_dependent_kind has_been_signalled = { .what = "the one told first",
+                                                              .team_ends = signal_the_end };
 
 /* A function of the iterator's dataset, without which its producer does not end. */
 static ditto_status hold_the_end(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *argument)
@@ -330,7 +331,7 @@ static int use_what_is_being_destroyed(struct ending *e)
 
 static int fork_during_a_destroy(void *replicas)
 {
-    struct ending e = { .dependent = { .kind = &told_of_the_end } };
+    struct ending e = { .dependent = { .kind = &has_been_signalled } };
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     float zero = 0;
     ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };

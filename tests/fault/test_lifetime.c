@@ -893,8 +893,8 @@ static void let_the_other_begin(struct dti_dependent *dependent, enum dti_team_e
     b->returned_early = atomic_load(&b->has_returned);
 }
 
-static const struct dti_dependent_kind first_to_be_told = { .what = "the one told first",
-                                                            .orphan = let_the_other_begin };
+static const struct dti_dependent_kind first_notified = { .what = "the one told first",
+                                                          .team_ends = let_the_other_begin };
 
 static ditto_status destroy_when_idle(ditto_strategy *strategy)
 {
@@ -909,7 +909,7 @@ static int destroy_between(void *replicas)
 {
     ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
     struct beside b = { .optimizer = NULL };
-    struct told told = { .dependent = { .kind = &first_to_be_told }, .beside = &b };
+    struct told told = { .dependent = { .kind = &first_notified }, .beside = &b };
     ditto_strategy *strategy;
     ditto_variable *variable;
     pthread_t thread;
@@ -1000,7 +1000,7 @@ static void let_the_other_go(struct dti_dependent *dependent, enum dti_team_end 
 }
 
 static const struct dti_dependent_kind before_the_iterator = { .what = "the one told first",
-                                                               .orphan = let_the_other_go };
+                                                               .team_ends = let_the_other_go };
 
 /* The strategy's destroy waits for the producer, whose function waits for the iterator's destroy on another
  * thread. */

@@ -197,7 +197,7 @@ static void check_replica(ditto_strategy *s, const struct look *l, uint32_t i)
     assert_int_equal(node_of_page(local), node);
     assert_int_equal(l->batch[i], node);
     assert_int_equal(info.memory_node, node); /* what ditto says is what is */
-    assert_int_equal(info.pages_elsewhere, 0);
+    assert_int_equal(info.remote_pages, 0);
     assert_int_equal(info.binding, is_condition("no-mbind") ? DITTO_BINDING_FIRST_TOUCH : DITTO_BINDING_PREFERRED);
     if (i > 0) /* a thread of ours has dropped what it inherited; the caller's is the host's */
         assert_int_equal(l->host[i], node);
@@ -817,7 +817,7 @@ static void without_helpers_memory_stays_with_the_first_pu(void **state)
     w->cpu[0][0] = memory_node_of_cpu((int)info.place.pu.number);
     run_all(s, look_at_own_memory, w, &w->report);
     assert_ok(ditto_strategy_replica_info(s, 0, &info));
-    assert_int_equal(info.pages_elsewhere, 0);
+    assert_int_equal(info.remote_pages, 0);
     assert_ok(ditto_strategy_destroy(s));
     free(w);
 }

@@ -119,7 +119,7 @@ static void rule_8_14_saved_with_one_number_of_replicas_restored_with_any_other(
         }
 }
 
-static void rule_8_14_one_entry_per_variable_that_tells_what_it_is(void **state)
+static void rule_8_14_one_entry_per_variable_that_says_what_it_is(void **state)
 {
     static float value[2100];
     ditto_variable *v[KINDS];
@@ -604,7 +604,7 @@ int main(void)
         cmocka_unit_test(errors_name_the_function_that_was_called),
         cmocka_unit_test(an_error_of_a_background_save_names_the_call_that_returns_it),
         cmocka_unit_test(rule_8_14_saved_with_one_number_of_replicas_restored_with_any_other),
-        cmocka_unit_test(rule_8_14_one_entry_per_variable_that_tells_what_it_is),
+        cmocka_unit_test(rule_8_14_one_entry_per_variable_that_says_what_it_is),
         cmocka_unit_test(rule_8_14_sync_on_read_saves_what_a_cross_read_gives_and_restores_by_rule_11),
         cmocka_unit_test(rule_8_14_a_split_variable_saves_its_first_component_and_is_restored_to_all),
         cmocka_unit_test(rule_8_14_what_has_no_name_or_value_of_its_own_is_refused),

@@ -340,7 +340,7 @@ static void a_host_that_places_threads_itself_is_left_alone(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void a_description_tells_where_replicas_are(void **state)
+static void a_description_says_where_replicas_are(void **state)
 {
     char text[4096], cut[20];
     size_t length, same;
@@ -399,7 +399,7 @@ int main(void)
         cmocka_unit_test(replicas_are_pinned_named_and_leave_signals_alone),
         cmocka_unit_test(a_run_that_succeeds_leaves_the_callers_state_alone),
         cmocka_unit_test(a_host_that_places_threads_itself_is_left_alone),
-        cmocka_unit_test(a_description_tells_where_replicas_are),
+        cmocka_unit_test(a_description_says_where_replicas_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -450,7 +450,7 @@ static uint64_t allocations(const ditto_strategy *strategy)
 {
     uint64_t sum = strategy->values->allocations;
     for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++)
-        sum += strategy->locker[i].allocations;
+        sum += strategy->pool[i].allocations;
     return sum;
 }
 

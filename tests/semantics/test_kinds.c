@@ -292,11 +292,11 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
         assert_int_equal(nodes[0], 0);
         double zero = 0, number, parts[64];
         ditto_tensor t = { .data = &zero, .dtype = DITTO_F64 }, each[64];
-        ditto_variable_options wish = DITTO_VARIABLE_OPTIONS_INIT;
+        ditto_variable_options requested = DITTO_VARIABLE_OPTIONS_INIT;
         ditto_variable *variable, *mute, *refused;
-        wish.copies = DITTO_COPIES_PER_REPLICA; /* no wish makes it more */
-        wish.aggregation = DITTO_AGGREGATE_SUM;
-        assert_ok(ditto_variable_create(strategy, &t, &wish, &variable));
+        requested.copies = DITTO_COPIES_PER_REPLICA; /* no wish makes it more */
+        requested.aggregation = DITTO_AGGREGATE_SUM;
+        assert_ok(ditto_variable_create(strategy, &t, &requested, &variable));
         const void *first, *last;
         assert_ok(ditto_variable_component(variable, 0, &first));
         assert_ok(ditto_variable_component(variable, n - 1, &last));
@@ -318,8 +318,8 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
             assert_status(ditto_variable_update(variable, (ditto_update_fn)(uintptr_t)assign_ids, NULL,
                                                 (const ditto_value *[]){ value }, 1, NULL, NULL),
                           DITTO_ERR_INVALID);
-        wish.synchronization = DITTO_ON_READ;
-        assert_status(ditto_variable_create(strategy, &t, &wish, &refused), DITTO_ERR_UNSUPPORTED);
+        requested.synchronization = DITTO_ON_READ;
+        assert_status(ditto_variable_create(strategy, &t, &requested, &refused), DITTO_ERR_UNSUPPORTED);
         assert_ok(ditto_value_destroy(value));
         assert_ok(ditto_variable_destroy(variable));
         assert_ok(ditto_variable_destroy(mute));

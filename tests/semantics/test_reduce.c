@@ -305,7 +305,7 @@ static void expect_vector(const ditto_value *value, uint32_t replica, double x, 
     assert_true(t.shape[0] == 2 && ((double *)t.data)[0] == x && ((double *)t.data)[1] == y);
 }
 
-static void rule_4_6_a_reduction_goes_to_the_places_of_its_destination(void **state)
+static void rule_4_6_a_reduction_goes_where_its_destination_lies(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
@@ -379,7 +379,7 @@ static void rule_4_6_a_batch_gives_what_single_calls_give_in_order(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static void rule_4_7_broadcast_to_makes_one_copy_per_place(void **state)
+static void rule_4_7_broadcast_to_makes_one_copy_per_destination(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -744,9 +744,9 @@ int main(void)
         cmocka_unit_test(sums_along_axes_have_the_bits_of_the_blocks),
         cmocka_unit_test(rule_4_4_one_value_for_all_is_not_counted_n_times),
         cmocka_unit_test(rule_4_5_a_nest_is_reduced_leaf_by_leaf),
-        cmocka_unit_test(rule_4_6_a_reduction_goes_to_the_places_of_its_destination),
+        cmocka_unit_test(rule_4_6_a_reduction_goes_where_its_destination_lies),
         cmocka_unit_test(rule_4_6_a_batch_gives_what_single_calls_give_in_order),
-        cmocka_unit_test(rule_4_7_broadcast_to_makes_one_copy_per_place),
+        cmocka_unit_test(rule_4_7_broadcast_to_makes_one_copy_per_destination),
         cmocka_unit_test(rule_4_8_slices_are_concatenated_and_stay_sparse),
         cmocka_unit_test(rule_4_8_into_a_dense_destination_they_are_added_row_by_row),
         cmocka_unit_test(rule_4_8_slices_stay_sparse_where_no_dense_destination_is_known),

@@ -373,7 +373,7 @@ static ditto_status initialize(const ditto_tensor *value, size_t first_row, void
     return DITTO_OK;
 }
 
-static void rule_8_16_the_first_shards_have_one_row_more_and_initializers_are_told(void **state)
+static void rule_8_16_the_first_shards_have_one_row_more_and_initializers_know_it(void **state)
 {
     double found[ROWS * ROW];
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
@@ -517,7 +517,7 @@ int main(void)
         cmocka_unit_test(rule_8_13_what_has_no_meaning_is_refused),
         cmocka_unit_test(rule_8_13_in_the_function_of_an_update_it_is_the_copy_at_hand),
         cmocka_unit_test(rule_8_16_partitioners_count_as_the_rule_says),
-        cmocka_unit_test(rule_8_16_the_first_shards_have_one_row_more_and_initializers_are_told),
+        cmocka_unit_test(rule_8_16_the_first_shards_have_one_row_more_and_initializers_know_it),
         cmocka_unit_test(rule_8_16_shards_are_assigned_added_read_and_looked_up),
         cmocka_unit_test(rule_8_16_one_shard_is_a_plain_variable),
     };

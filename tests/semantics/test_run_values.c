@@ -402,7 +402,7 @@ static ditto_status stop_early(ditto_replica *self, const ditto_batch *batch, vo
     return batch->step == 1 ? DITTO_END_OF_INPUT : DITTO_OK;
 }
 
-static void rule_2_7_steps_are_whole_when_batches_must_not_differ_and_return_no_news(void **state)
+static void rule_2_7_steps_are_whole_when_batches_must_not_differ_and_return_no_positive_status(void **state)
 {
     (void)state;
     double numbers[14] = { 0 };
@@ -476,7 +476,7 @@ int main(void)
         cmocka_unit_test(rule_2_6_side_effects_happen_whether_or_not_results_are_looked_at),
         cmocka_unit_test(rule_2_7_run_steps_gives_the_results_of_the_last_step),
         cmocka_unit_test(rule_2_7_results_of_earlier_steps_are_gone),
-        cmocka_unit_test(rule_2_7_steps_are_whole_when_batches_must_not_differ_and_return_no_news),
+        cmocka_unit_test(rule_2_7_steps_are_whole_when_batches_must_not_differ_and_return_no_positive_status),
         cmocka_unit_test(rule_2_8_a_variable_comes_back_as_that_variable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

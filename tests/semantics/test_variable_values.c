@@ -300,7 +300,7 @@ static ditto_status count_writes(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void generations_tell_whether_a_variable_was_written(void **state)
+static void generations_say_whether_a_variable_was_written(void **state)
 {
     double value[COUNT] = { 0 };
     (void)state;
@@ -359,7 +359,7 @@ int main(void)
         cmocka_unit_test(rule_8_11_parts_of_every_integer_add_up),
         cmocka_unit_test(rule_8_6_from_a_mirrored_variable_component_goes_to_component),
         cmocka_unit_test(rule_8_8_a_mirrored_read_is_the_nearest_component_and_never_aggregates),
-        cmocka_unit_test(generations_tell_whether_a_variable_was_written),
+        cmocka_unit_test(generations_say_whether_a_variable_was_written),
         cmocka_unit_test(a_strategy_lists_its_variables_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

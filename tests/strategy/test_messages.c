@@ -206,7 +206,7 @@ static ditto_status batch_null(ditto_strategy *s)
     return status;
 }
 
-static ditto_status batch_place(ditto_strategy *s)
+static ditto_status batch_destination(ditto_strategy *s)
 {
     ditto_value *one = value_of(s, 1), *out[2];
     ditto_places places[2] = { { .replica = 0 }, { .replica = 9 } };
@@ -573,7 +573,7 @@ static const struct {
     { nest_null, DITTO_ERR_INVALID, { "members[1] is NULL" } },
     { axis_of_scalar, DITTO_ERR_RANGE, { "axis 0 of a scalar: it has no axes, so give none (num_axes = 0)" } },
     { batch_null, DITTO_ERR_INVALID, { "values[1] is NULL" } },
-    { batch_place, DITTO_ERR_RANGE, { "places[1]: replica 9 as a place: the strategy has 2" } },
+    { batch_destination, DITTO_ERR_RANGE, { "places[1]: replica 9 as a place: the strategy has 2" } },
     { add_to_one_replica, DITTO_ERR_INVALID, { "added once for each replica (1): assign the sum, or add inside run" } },
     { weights,
       DITTO_ERR_SHAPE,

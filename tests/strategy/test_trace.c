@@ -92,7 +92,7 @@ static void operations_are_counted_and_timed(void **state)
     }
 }
 
-static void events_are_kept_as_far_as_there_is_room(void **state)
+static void events_are_kept_up_to_the_capacity(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -180,7 +180,7 @@ static int count_fillings(const char *text, uint64_t *producers)
 }
 
 /* A batch that was filled before tracing began is not told of; iterators of the past and those in between have no tracks. */
-static void batches_are_told_of_on_their_producers_tracks(void **state)
+static void batches_are_shown_on_their_producers_tracks(void **state)
 {
     ditto_strategy *strategy = make_strategy(2, NULL);
     static char text[65536];
@@ -268,8 +268,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_are_counted_and_timed),
-        cmocka_unit_test(events_are_kept_as_far_as_there_is_room),
-        cmocka_unit_test(batches_are_told_of_on_their_producers_tracks),
+        cmocka_unit_test(events_are_kept_up_to_the_capacity),
+        cmocka_unit_test(batches_are_shown_on_their_producers_tracks),
         cmocka_unit_test(tracing_does_not_begin_inside_a_run),
         cmocka_unit_test(calls_are_counted_on_request),
     };

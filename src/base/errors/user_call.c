@@ -71,10 +71,10 @@ static void find_bounds(void)
 
 bool dti_is_gone_below(const void *frame, const void *data)
 {
-    uintptr_t here = (uintptr_t)frame, at = (uintptr_t)data;
-    if (at >= here || here - at > LARGEST) /* stacks grow downwards */
+    uintptr_t frame_address = (uintptr_t)frame, at = (uintptr_t)data;
+    if (at >= frame_address || frame_address - at > LARGEST) /* stacks grow downwards */
         return false;
     if (high == 0)
         find_bounds();
-    return here >= low && here < high && at >= low;
+    return frame_address >= low && frame_address < high && at >= low;
 }

@@ -12,7 +12,7 @@
 
 #define POLYNOMIAL 0x82f63b78u /* reflected: the lowest bit is the highest power */
 
-typedef uint32_t update_fn(uint32_t crc, const unsigned char *at, size_t bytes);
+typedef uint32_t crc_fn(uint32_t crc, const unsigned char *at, size_t bytes);
 
 /* -- tables: 8 bytes a step; "slicing-by-8", Kounavis and Berry, ISCC 2005 -- */
 
@@ -74,19 +74,19 @@ static uint32_t by_instruction(uint32_t crc, const unsigned char *at, size_t byt
 #define by_instruction by_tables
 #endif
 
-static update_fn *update;
+static crc_fn *state;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void choose(void)
 {
     make_slices();
-    update = dti_cpu_features().crc32c ? by_instruction : by_tables;
+    state = dti_cpu_features().crc32c ? by_instruction : by_tables;
 }
 
 uint32_t dti_crc32c(const void *data, size_t bytes)
 {
     pthread_once(&once, choose);
-    return ~update(~0u, data, bytes);
+    return ~state(~0u, data, bytes);
 }
 
 uint32_t dti_crc32c_tables(const void *data, size_t bytes)

@@ -28,14 +28,14 @@ struct dti_fenv {
 #define DTI_MXCSR_FLAGS   0x003fu /* exceptions that have happened: not a mode, left to the caller */
 
 /* Returns the environment that the calling thread has now. */
-static inline struct dti_fenv dti_fenv_here(void)
+static inline struct dti_fenv dti_fenv_current(void)
 {
     return (struct dti_fenv){ __builtin_ia32_stmxcsr() };
 }
 
 static inline struct dti_fenv dti_fenv_enter(void)
 {
-    struct dti_fenv saved = dti_fenv_here();
+    struct dti_fenv saved = dti_fenv_current();
     if ((saved.mxcsr & ~DTI_MXCSR_FLAGS) != DTI_MXCSR_DEFAULT)
         __builtin_ia32_ldmxcsr(DTI_MXCSR_DEFAULT);
     return saved;
@@ -44,7 +44,7 @@ static inline struct dti_fenv dti_fenv_enter(void)
 /* Enters the environment of another thread instead of the promised one. */
 static inline struct dti_fenv dti_fenv_enter_as(struct dti_fenv other)
 {
-    struct dti_fenv saved = dti_fenv_here();
+    struct dti_fenv saved = dti_fenv_current();
     if (((saved.mxcsr ^ other.mxcsr) & ~DTI_MXCSR_FLAGS) != 0)
         __builtin_ia32_ldmxcsr(other.mxcsr & ~DTI_MXCSR_FLAGS);
     return saved;
@@ -59,23 +59,23 @@ static inline void dti_fenv_leave(struct dti_fenv saved)
 
 #else
 
-static inline struct dti_fenv dti_fenv_here(void)
+static inline struct dti_fenv dti_fenv_current(void)
 {
-    struct dti_fenv here;
-    fegetenv(&here.environment);
-    return here;
+    struct dti_fenv current;
+    fegetenv(&current.environment);
+    return current;
 }
 
 static inline struct dti_fenv dti_fenv_enter(void)
 {
-    struct dti_fenv saved = dti_fenv_here();
+    struct dti_fenv saved = dti_fenv_current();
     fesetenv(FE_DFL_ENV);
     return saved;
 }
 
 static inline struct dti_fenv dti_fenv_enter_as(struct dti_fenv other)
 {
-    struct dti_fenv saved = dti_fenv_here();
+    struct dti_fenv saved = dti_fenv_current();
     fesetenv(&other.environment);
     return saved;
 }

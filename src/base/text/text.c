@@ -18,12 +18,12 @@
 void dti_text_add(struct dti_text *text, const char *format, ...)
 {
     va_list arguments;
-    size_t room = text->length < text->size ? text->size - text->length : 0;
+    size_t capacity = text->length < text->size ? text->size - text->length : 0;
     va_start(arguments, format);
-    int wanted = vsnprintf(room != 0 ? text->buffer + text->length : NULL, room, format, arguments);
+    int wanted = vsnprintf(capacity != 0 ? text->buffer + text->length : NULL, capacity, format, arguments);
     va_end(arguments);
     text->length += wanted > 0 ? (size_t)wanted : 0;
-    if (text->length >= text->size && room != 0)
+    if (text->length >= text->size && capacity != 0)
         dti_mark_cut(text->buffer, text->size);
 }
 

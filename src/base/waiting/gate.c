@@ -65,14 +65,14 @@ bool dti_gate_close_alone(struct dti_gate *gate)
 
 bool dti_gates_reserve(struct dti_gates *gates)
 {
-    if (gates->count < DTI_FEW_GATES + gates->room)
+    if (gates->count < DTI_FEW_GATES + gates->capacity)
         return true;
-    size_t room = 2 * gates->room + DTI_FEW_GATES;
-    struct dti_gate **more = realloc(gates->more, room * sizeof(struct dti_gate *));
+    size_t capacity = 2 * gates->capacity + DTI_FEW_GATES;
+    struct dti_gate **more = realloc(gates->more, capacity * sizeof(struct dti_gate *));
     if (more == NULL)
         return false;
     gates->more = more;
-    gates->room = room;
+    gates->capacity = capacity;
     return true;
 }
 

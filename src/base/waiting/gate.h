@@ -82,11 +82,11 @@ static inline void dti_gate_release(struct dti_gate **gate)
 enum { DTI_FEW_GATES = 4 };
 struct dti_gates {
     struct dti_gate **more; /* [room], of those behind the first few; NULL: there was always room */
-    size_t count, room;
+    size_t count, capacity;
     struct dti_gate *few[DTI_FEW_GATES];
 };
 /* Declares `name`, without gates, and leaves those that were added at the end of the block. */
-#define DTI_LEAVES_GATES(name) __attribute__((cleanup(dti_gates_release))) struct dti_gates name = { .room = 0 }
+#define DTI_LEAVES_GATES(name) __attribute__((cleanup(dti_gates_release))) struct dti_gates name = { .capacity = 0 }
 bool dti_gates_reserve(struct dti_gates *gates); /* room for one more; false: no memory */
 /* A gate that was entered, or NULL, which adds nothing. There is room for it. */
 static inline void dti_gates_add(struct dti_gates *gates, struct dti_gate *gate)

@@ -6,65 +6,66 @@
 
 enum { AWAKE = 0, SLEEPING = 1 };
 
-bool dti_waitroom_init(struct dti_waitroom *room, uint32_t seats)
+bool dti_wait_queue_init(struct dti_wait_queue *queue, uint32_t waiters)
 {
     dti_fence_init();
-    room->seat = aligned_alloc(DTI_CACHE_LINE_PAIR, seats * sizeof *room->seat);
-    if (room->seat == NULL)
+    queue->waiter = aligned_alloc(DTI_CACHE_LINE_PAIR, waiters * sizeof *queue->waiter);
+    if (queue->waiter == NULL)
         return false;
-    for (uint32_t i = 0; i < seats; i++) {
-        atomic_init(&room->seat[i].state, AWAKE);
-        atomic_init(&room->seat[i].awaits, DTI_EVERYONE);
+    for (uint32_t i = 0; i < waiters; i++) {
+        atomic_init(&queue->waiter[i].state, AWAKE);
+        atomic_init(&queue->waiter[i].awaits, DTI_EVERYONE);
     }
-    atomic_init(&room->parked, 0);
-    room->seats = seats;
+    atomic_init(&queue->parked, 0);
+    queue->waiters = waiters;
     return true;
 }
 
-void dti_waitroom_free(struct dti_waitroom *room)
+void dti_wait_queue_free(struct dti_wait_queue *queue)
 {
-    free(room->seat);
-    room->seat = NULL;
+    free(queue->waiter);
+    queue->waiter = NULL;
 }
 
-void dti_waitroom_wake(struct dti_waitroom *room, uint32_t from)
+void dti_wait_queue_wake(struct dti_wait_queue *queue, uint32_t from)
 {
-    for (uint32_t i = 0; i < room->seats; i++) {
-        struct dti_seat *seat = &room->seat[i];
+    for (uint32_t i = 0; i < queue->waiters; i++) {
+        struct dti_waiter *waiter = &queue->waiter[i];
         /* acquire: pairs with the sleeper's release of SLEEPING, so that awaits is the one it sleeps with */
-        if (atomic_load_explicit(&seat->state, memory_order_acquire) != SLEEPING)
+        if (atomic_load_explicit(&waiter->state, memory_order_acquire) != SLEEPING)
             continue;
-        uint32_t awaits = atomic_load_explicit(&seat->awaits, memory_order_relaxed);
+        uint32_t awaits = atomic_load_explicit(&waiter->awaits, memory_order_relaxed);
         if (awaits != from && awaits != DTI_EVERYONE && from != DTI_EVERYONE)
             continue;
         /* W2. relaxed: the condition carries its own order; exchange, so that one signal makes one system call */
-        if (atomic_exchange_explicit(&seat->state, AWAKE, memory_order_relaxed) == SLEEPING)
-            dti_futex_wake(&seat->state);
+        if (atomic_exchange_explicit(&waiter->state, AWAKE, memory_order_relaxed) == SLEEPING)
+            dti_futex_wake(&waiter->state);
     }
 }
 
-bool dti_waitroom_sleep(struct dti_waitroom *room, uint32_t seat_index, uint32_t awaits, struct dti_deadline *deadline,
-                        dti_condition *condition, void *argument)
+bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,
+                          struct dti_deadline *deadline, dti_condition *condition, void *argument)
 {
     uint64_t deadline_ns = dti_deadline_at(deadline);
-    struct dti_seat *seat = &room->seat[seat_index];
+    struct dti_waiter *waiter = &queue->waiter[waiter_index];
     bool holds = false;
     /* relaxed: only this thread writes it, and a waker reads it after it has seen SLEEPING */
-    atomic_store_explicit(&seat->awaits, awaits, memory_order_relaxed);
-    atomic_fetch_add_explicit(&room->parked, 1, memory_order_relaxed); /* ordered by the heavy fence below */
+    atomic_store_explicit(&waiter->awaits, awaits, memory_order_relaxed);
+    atomic_fetch_add_explicit(&queue->parked, 1, memory_order_relaxed); /* ordered by the heavy fence below */
     for (;;) {
-        atomic_store_explicit(&seat->state, SLEEPING, memory_order_release); /* S0; release: see dti_waitroom_wake */
-        dti_fence_heavy();           /* pairs with dti_fence_light of a signaller */
-        holds = condition(argument); /* S1 */
+        atomic_store_explicit(&waiter->state, SLEEPING,
+                              memory_order_release); /* S0; release: see dti_wait_queue_wake */
+        dti_fence_heavy();                           /* pairs with dti_fence_light of a signaller */
+        holds = condition(argument);                 /* S1 */
         if (holds || dti_now_ns() >= deadline_ns)
             break;
-        dti_futex_sleep(&seat->state, SLEEPING, deadline_ns);
+        dti_futex_sleep(&waiter->state, SLEEPING, deadline_ns);
         holds = condition(argument);
         if (holds)
             break;
     }
-    atomic_store_explicit(&seat->state, AWAKE, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&room->parked, 1, memory_order_relaxed);
+    atomic_store_explicit(&waiter->state, AWAKE, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&queue->parked, 1, memory_order_relaxed);
     return holds;
 }
 
@@ -93,20 +94,20 @@ static bool yield(uint64_t end_ns, dti_condition *condition, void *argument)
     return false;
 }
 
-bool dti_wait_long(struct dti_waitroom *room, uint32_t seat, uint32_t awaits, struct dti_patience *patience,
+bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter, uint32_t awaits, struct dti_wait_policy *wait_policy,
                    struct dti_deadline *deadline, dti_condition *condition, void *argument)
 {
-    uint64_t begin = dti_now_ns(), budget = patience->spin_ns;
-    bool in_full = patience->naps % DTI_NAPS == 0;
+    uint64_t begin = dti_now_ns(), budget = wait_policy->spin_ns;
+    bool in_full = wait_policy->long_waits % DTI_SPIN_EVERY == 0;
     if (!in_full && budget > DTI_SPIN_LEAST_NS)
         budget = DTI_SPIN_LEAST_NS;
     if (budget != 0 && spin(begin + budget, deadline, condition, argument)) {
-        patience->naps = in_full ? 0 : patience->naps;
+        wait_policy->long_waits = in_full ? 0 : wait_policy->long_waits;
         return true;
     }
-    if (patience->yield_ns != 0 && yield(dti_now_ns() + patience->yield_ns, condition, argument))
+    if (wait_policy->yield_ns != 0 && yield(dti_now_ns() + wait_policy->yield_ns, condition, argument))
         return true;
-    bool holds = dti_waitroom_sleep(room, seat, awaits, deadline, condition, argument);
-    patience->naps = dti_now_ns() - begin > patience->spin_ns ? patience->naps + 1 : 0;
+    bool holds = dti_wait_queue_sleep(queue, waiter, awaits, deadline, condition, argument);
+    wait_policy->long_waits = dti_now_ns() - begin > wait_policy->spin_ns ? wait_policy->long_waits + 1 : 0;
     return holds;
 }

@@ -166,7 +166,7 @@ ditto_status ditto_iterator_save(ditto_iterator *iterator, void **state, size_t 
     DTI_TRY(dti_not_null((const void *)state, "state"));
     DTI_TRY(dti_not_null(bytes, "bytes"));
     struct dti_team *team = dti_iterator_team(iterator);
-    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = dti_iterator_save(iterator, &written);
     dti_cross_leave(team, &frame);
     if (status != DITTO_OK) {

@@ -24,7 +24,7 @@ static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p,
 {
     uint32_t blocked =
         atomic_load_explicit(&crew->blocked_on, memory_order_acquire); /* pairs with block() in sequencer.c */
-    if (blocked == DTI_NOT_BLOCKED || blocked == DTI_BLOCKED_BY_BOARD)
+    if (blocked == DTI_NOT_BLOCKED || blocked == DTI_BLOCKED_BY_PROGRESS)
         return false;
     uint32_t replica = p->first_replica + blocked;
     /* A ring that has been emptied meanwhile: the producers are only not awake yet. relaxed: published by blocked_on */
@@ -40,7 +40,7 @@ static bool held_up(const struct ditto_iterator *it, uint64_t step, uint32_t *le
 {
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         const struct dti_pipeline *p = &it->pipeline[w];
-        const struct dti_notice *n = &it->board.notice[w];
+        const struct dti_pipeline_progress *n = &it->progress.pipeline_progress[w];
         if (atomic_load_explicit(&n->ended, memory_order_acquire) || /* both pair with publish() in sequencer.c */
             atomic_load_explicit(&n->steps, memory_order_acquire) > step)
             continue;
@@ -62,7 +62,7 @@ static bool is_given(const struct dti_pipeline *p, uint32_t replica, uint64_t ti
 static bool is_cut_off(const struct ditto_iterator *it, uint32_t replica, uint32_t *left)
 {
     const struct dti_consumer *c = &it->consumer[replica];
-    if (atomic_load_explicit(&c->crew->blocked_on, memory_order_acquire) == DTI_BLOCKED_BY_BOARD)
+    if (atomic_load_explicit(&c->crew->blocked_on, memory_order_acquire) == DTI_BLOCKED_BY_PROGRESS)
         return held_up(it, atomic_load_explicit(&c->crew->blocked_ticket, memory_order_relaxed), left);
     return stuck(it, c->pipeline, c->crew, left);
 }
@@ -129,7 +129,8 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
     struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
     uint64_t begin = dti_now_ns();
     uint32_t left = 0;
-    bool ready = dti_wait(&self->team->room, self->id, DTI_EVERYONE, &self->patience, &deadline, batch_ready, &w);
+    bool ready =
+        dti_wait(&self->team->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy, &deadline, batch_ready, &w);
     count(&c->wait_ns, dti_now_ns() - begin);
     dti_trace_waited(self, begin);
     if (!ready) {
@@ -215,7 +216,7 @@ static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, dit
     if (c->last != DITTO_OK)
         return end_of(self, it, c->last);
     if (dti_ring_release(&c->ring))
-        dti_waitroom_signal(&it->room, self->id);
+        dti_wait_queue_signal(&it->wait_queue, self->id);
     if (dti_team_forked(self->team))
         return dti_fail_forked();
     for (; (turn = dti_order_next_delivery(it, self->id)) == DTI_NEXT_DELIVERY_NONE; waited = true)
@@ -264,7 +265,7 @@ ditto_status dti_iterator_next_outside(ditto_iterator *it, ditto_batch *out)
     struct dti_team *team = it->team;
     struct outside_take taking = { it, out };
     struct dti_frame frame;
-    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = dti_team_run(team, take_one, &taking, DITTO_FOREVER);
     dti_team_renew(team); /* it uses no collective: nothing else has to be renewed */
     dti_cross_leave(team, &frame);

@@ -32,7 +32,7 @@ static ditto_status lay_out(struct ditto_iterator *it)
 }
 
 /* On each replica's own thread: its ring, slots and payload, in its arena. */
-static ditto_status place_ring(struct dti_replica *r, void *argument)
+static ditto_status allocate_ring(struct dti_replica *r, void *argument)
 {
     struct ditto_iterator *it = argument;
     struct dti_consumer *c = &it->consumer[r->id];
@@ -50,15 +50,15 @@ static ditto_status place_ring(struct dti_replica *r, void *argument)
 }
 
 /* In the host's memory the caller makes them, where its pages come from. */
-static ditto_status place_rings(struct ditto_iterator *it)
+static ditto_status allocate_rings(struct ditto_iterator *it)
 {
     if (!it->plan.host_memory) {
-        ditto_status status = dti_team_run(it->team, place_ring, it, DITTO_FOREVER);
+        ditto_status status = dti_team_run(it->team, allocate_ring, it, DITTO_FOREVER);
         dti_team_renew(it->team); /* placing uses no collective: nothing else has to be renewed */
         return status;
     }
     for (uint32_t r = 0; r < it->team->n; r++) {
-        DTI_TRY(place_ring(&it->team->replica[r], it));
+        DTI_TRY(allocate_ring(&it->team->replica[r], it));
         memset(it->consumer[r].ring.slot[0].payload, 0, it->payload_bytes * it->plan.slots); /* first touch */
     }
     return DITTO_OK;
@@ -121,7 +121,7 @@ static ditto_status make_pipelines(struct ditto_iterator *it)
                      .shorts = short_steps_of(&it->plan, p->dataset),
                      .even = it->plan.even },
             .ring = it->ring + p->first_replica,
-            .board = &it->board,
+            .progress = &it->progress,
         };
         for (uint32_t j = 0; j < it->plan.replicas_each; j++)
             it->consumer[p->first_replica + j].pipeline = it->consumer[p->first_replica + j].failed = p;
@@ -178,9 +178,9 @@ static void release(struct ditto_iterator *it)
         dti_dataset_release(it->pipeline[w].dataset);
         dti_order_free(&it->pipeline[w]);
     }
-    dti_waitroom_free(&it->room);
+    dti_wait_queue_free(&it->wait_queue);
     free(it->pipeline);
-    free(it->board.notice);
+    free(it->progress.pipeline_progress);
     free(it->consumer);
     free((void *)it->ring);
     free(it);
@@ -213,7 +213,7 @@ static void leave(struct dti_dependent *dependent, enum dti_team_end end)
         free_rings(it);
 }
 
-static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
+static void team_ends(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct ditto_iterator *it = (struct ditto_iterator *)dependent;
     stop(it, end);
@@ -229,7 +229,7 @@ static void release_dependent(struct dti_dependent *dependent)
 static const struct dti_dependent_kind kind = {
     .what = "the iterator",
     .leave = leave,
-    .orphan = orphan,
+    .team_ends = team_ends,
     .release = release_dependent,
 };
 
@@ -267,12 +267,14 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
     it->plan = *plan;
     it->producers = plan->pipelines * plan->producers;
     it->begin_ns = dti_now_ns();
-    it->board = (struct dti_board){ .pipelines = plan->pipelines,
-                                    .all_or_none = plan->is_static,
-                                    .end_at_error = plan->is_static || plan->sharing == DTI_SHARING_ROWS,
-                                    .notice = zeroed(plan->pipelines, sizeof *it->board.notice) };
-    for (uint32_t w = 0; it->board.notice != NULL && w < plan->pipelines; w++)
-        atomic_init(&it->board.notice[w].failed, DTI_NO_POINT);
+    it->progress =
+        (struct dti_pipelines_progress){ .pipelines = plan->pipelines,
+                                         .all_or_none = plan->is_static,
+                                         .end_at_error = plan->is_static || plan->sharing == DTI_SHARING_ROWS,
+                                         .pipeline_progress =
+                                             zeroed(plan->pipelines, sizeof *it->progress.pipeline_progress) };
+    for (uint32_t w = 0; it->progress.pipeline_progress != NULL && w < plan->pipelines; w++)
+        atomic_init(&it->progress.pipeline_progress[w].failed, DTI_NO_POINT);
     it->pipeline = zeroed(plan->pipelines, sizeof *it->pipeline);
     it->producer = zeroed(it->producers, sizeof *it->producer);
     it->consumer = zeroed(team->n, sizeof *it->consumer);
@@ -281,8 +283,8 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
         it->pipeline[w].dataset = dataset[w];
         dti_dataset_retain(dataset[w]);
     }
-    if (it->board.notice == NULL || it->pipeline == NULL || it->producer == NULL || it->consumer == NULL ||
-        it->ring == NULL || !dti_waitroom_init(&it->room, it->producers)) {
+    if (it->progress.pipeline_progress == NULL || it->pipeline == NULL || it->producer == NULL ||
+        it->consumer == NULL || it->ring == NULL || !dti_wait_queue_init(&it->wait_queue, it->producers)) {
         release(it);
         return NULL;
     }
@@ -303,8 +305,8 @@ static void undo_start(struct ditto_iterator *it)
 static ditto_status start(struct ditto_iterator *it)
 {
     struct dti_frame frame;
-    DTI_TRY(dti_cross_enter(it->team, &frame, it->plan.host_memory ? DTI_CALLER_WHERE_IT_IS : DTI_CALLER_PINNED));
-    ditto_status status = place_rings(it);
+    DTI_TRY(dti_cross_enter(it->team, &frame, it->plan.host_memory ? DTI_CALLER_KEEPS_AFFINITY : DTI_CALLER_PINNED));
+    ditto_status status = allocate_rings(it);
     if (status == DITTO_OK)
         status = dti_producers_prepare(it);
     if (status == DITTO_OK)

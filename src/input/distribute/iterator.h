@@ -14,7 +14,7 @@ struct dti_producer {
     uint32_t index;  /* among all of the iterator: its seat */
     uint32_t number; /* among all of the team: for traces */
     struct dti_reader reader;
-    uint32_t naps; /* waits in a row that were long */
+    uint32_t long_waits; /* waits in a row that were long */
     struct dti_mask affinity;
     bool has_affinity;
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t waiting_ns, filling_ns; /* written by itself */
@@ -72,8 +72,8 @@ struct ditto_iterator {
     struct dti_team *team;          /* NULL: the strategy is destroyed */
     struct dti_input_plan plan;
     struct dti_pipeline *pipeline; /* [plan.pipelines] */
-    struct dti_board board;
-    struct dti_waitroom room; /* seats: producers; they await replicas' ids, or DTI_AWAITS_BOARD */
+    struct dti_pipelines_progress progress;
+    struct dti_wait_queue wait_queue; /* seats: producers; they await replicas' ids, or DTI_AWAITS_PROGRESS */
     _Atomic uint32_t closing;
     _Atomic uint32_t use; /* enum dti_use: how its batches are taken */
     uint32_t producers, started;
@@ -83,7 +83,7 @@ struct ditto_iterator {
     size_t offset[DITTO_MAX_COMPONENTS], payload_bytes;
     uint64_t begin_ns;
 };
-#define DTI_AWAITS_BOARD(iterator) ((iterator)->team->n)
+#define DTI_AWAITS_PROGRESS(iterator) ((iterator)->team->n)
 
 static inline const ditto_dataset *dti_iterator_dataset(const ditto_iterator *iterator) /* whose rows are as all */
 {

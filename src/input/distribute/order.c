@@ -10,10 +10,10 @@ static uint32_t replicas_of(const struct dti_pipeline *p)
 
 /* The ticket of step * replicas + replica. False: there is none, because the replica has gone on behind this
  * step when the position was restored. */
-static bool ticket_of(const struct dti_pipeline *p, uint64_t place, uint32_t *replica, uint64_t *ticket)
+static bool ticket_of(const struct dti_pipeline *p, uint64_t position, uint32_t *replica, uint64_t *ticket)
 {
-    uint64_t step = place / replicas_of(p), begins;
-    *replica = (uint32_t)(place % replicas_of(p));
+    uint64_t step = position / replicas_of(p), begins;
+    *replica = (uint32_t)(position % replicas_of(p));
     begins = p->sequencer.begins[*replica];
     *ticket = step - begins;
     return step >= begins;
@@ -78,15 +78,15 @@ static bool hand_over_next(struct dti_pipeline *p)
 {
     struct dti_order *o = &p->order;
     uint32_t replica;
-    uint64_t ticket, place = atomic_load_explicit(&o->next, memory_order_relaxed); /* written under the lock */
-    if (ticket_of(p, place, &replica, &ticket)) {
+    uint64_t ticket, position = atomic_load_explicit(&o->next, memory_order_relaxed); /* written under the lock */
+    if (ticket_of(p, position, &replica, &ticket)) {
         if (*finished_of(p, replica, ticket) != ticket + 1)
             return false;
         o->end = dti_ring_slot(p->sequencer.o.ring[replica], ticket)->status;
         publish(p, replica, ticket); /* with the rows in front of its error */
     }
     /* N0; pairs with dti_order_awaits, too */
-    atomic_store_explicit(&o->next, place + 1, memory_order_release);
+    atomic_store_explicit(&o->next, position + 1, memory_order_release);
     return true;
 }
 
@@ -122,20 +122,20 @@ bool dti_order_awaits(const struct dti_pipeline *p, uint32_t *replica, uint64_t 
     return next != DTI_ORDER_ENDED && ticket_of(p, next, replica, ticket);
 }
 
-#define NO_PLACE (DTI_NO_POINT / 2)
+#define NO_POSITION (DTI_NO_POINT / 2)
 
 uint64_t dti_order_reached(const struct dti_pipeline *p)
 {
     uint64_t next = atomic_load_explicit(&p->order.next, memory_order_acquire); /* N1 */
     return next == DTI_ORDER_ENDED
-               ? NO_PLACE
-               : dti_sequencer_place(&p->sequencer, next / replicas_of(p), (uint32_t)(next % replicas_of(p)));
+               ? NO_POSITION
+               : dti_sequencer_position(&p->sequencer, next / replicas_of(p), (uint32_t)(next % replicas_of(p)));
 }
 
 /* The place up to which all pipelines have handed over their batches. */
 static uint64_t reached_by_all(const struct ditto_iterator *it)
 {
-    uint64_t least = NO_PLACE;
+    uint64_t least = NO_POSITION;
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         uint64_t own = dti_order_reached(&it->pipeline[w]);
         least = own < least ? own : least;
@@ -150,7 +150,7 @@ static uint64_t first_error(const struct ditto_iterator *it, struct dti_pipeline
     *failed = NULL;
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         /* acquire: pairs with publish() in sequencer.c */
-        uint64_t own = atomic_load_explicit(&it->board.notice[w].failed, memory_order_acquire);
+        uint64_t own = atomic_load_explicit(&it->progress.pipeline_progress[w].failed, memory_order_acquire);
         if (own < first) {
             first = own;
             *failed = &it->pipeline[w];
@@ -164,7 +164,7 @@ static bool depends_on_others(const struct ditto_iterator *it, const struct dti_
 {
     if (it->plan.pipelines == 1)
         return false;
-    return it->board.end_at_error || (slot != NULL && slot->by_others && slot->status >= 0);
+    return it->progress.end_at_error || (slot != NULL && slot->by_others && slot->status >= 0);
 }
 
 enum dti_next_delivery dti_order_next_delivery(struct ditto_iterator *it, uint32_t replica)
@@ -180,15 +180,15 @@ enum dti_next_delivery dti_order_next_delivery(struct ditto_iterator *it, uint32
     bool at_end = slot != NULL && slot->status == DITTO_END_OF_INPUT;
     uint32_t j = replica - c->pipeline->first_replica;
     uint64_t step = s->begins[j] + c->ring.next;
-    uint64_t place = at_end ? step * it->team->n : dti_sequencer_place(s, step, j);
-    if (place < c->safe && !at_end)
+    uint64_t position = at_end ? step * it->team->n : dti_sequencer_position(s, step, j);
+    if (position < c->safe && !at_end)
         return own;
     uint64_t reached = reached_by_all(it); /* before the errors: N1 */
     struct dti_pipeline *failed;
     uint64_t error = first_error(it, &failed), behind = error / 2 + error % 2;
-    bool fails = failed != NULL && (at_end || behind <= place);
+    bool fails = failed != NULL && (at_end || behind <= position);
     c->safe = reached < behind ? reached : behind;
-    c->limit = place < behind ? place : behind;
+    c->limit = position < behind ? position : behind;
     if (c->limit > reached)
         return DTI_NEXT_DELIVERY_NONE;
     if (!fails)

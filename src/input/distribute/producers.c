@@ -142,7 +142,7 @@ static bool may_go_on(void *argument)
     if (atomic_load_explicit(&it->closing, memory_order_acquire) != 0) /* pairs with dti_producers_stop */
         return true;
     if (w->why == DTI_TICKET_UNKNOWN)
-        return dti_board_knows(&it->board, (uint32_t)(w->producer->pipeline - it->pipeline), w->ticket->step);
+        return dti_progress_is_known(&it->progress, (uint32_t)(w->producer->pipeline - it->pipeline), w->ticket->step);
     return dti_ring_reached(it->ring[w->producer->pipeline->first_replica + w->ticket->replica], w->ticket->number);
 }
 
@@ -156,17 +156,19 @@ static void add_time(_Atomic uint64_t *total, uint64_t since)
 static void wait_for_turn(struct dti_producer *p, const struct dti_ticket *ticket, enum dti_ticket_result why)
 {
     /* Waits in a row that were long: then it sleeps at once, and only every so often sees whether they have become short. */
-    struct dti_patience patience = { .yield_ns = p->naps % DTI_NAPS == 0 ? YIELD_NS : 0 };
+    struct dti_wait_policy wait_policy = { .yield_ns = p->long_waits % DTI_SPIN_EVERY == 0 ? YIELD_NS : 0 };
     struct ditto_iterator *it = p->iterator;
     struct ticket_wait w = { p, ticket, why };
-    uint32_t awaited = why == DTI_TICKET_UNKNOWN ? DTI_AWAITS_BOARD(it) : p->pipeline->first_replica + ticket->replica;
+    uint32_t awaited =
+        why == DTI_TICKET_UNKNOWN ? DTI_AWAITS_PROGRESS(it) : p->pipeline->first_replica + ticket->replica;
     uint64_t begin = dti_now_ns();
-    dti_waitroom_signal(&it->team->room, DTI_AWAITS_INPUT(it->team)); /* consumers look whether that replica has left */
+    dti_wait_queue_signal(&it->team->wait_queue,
+                          DTI_AWAITS_INPUT(it->team)); /* consumers look whether that replica has left */
     if (why == DTI_TICKET_UNKNOWN)
-        dti_waitroom_signal(&it->room, DTI_AWAITS_BOARD(it)); /* its own step may have been cut before */
-    dti_wait(&it->room, p->index, awaited, &patience, &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, may_go_on,
-             &w);
-    p->naps = dti_now_ns() - begin > 2 * YIELD_NS ? p->naps + 1 : 0;
+        dti_wait_queue_signal(&it->wait_queue, DTI_AWAITS_PROGRESS(it)); /* its own step may have been cut before */
+    dti_wait(&it->wait_queue, p->index, awaited, &wait_policy, &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER },
+             may_go_on, &w);
+    p->long_waits = dti_now_ns() - begin > 2 * YIELD_NS ? p->long_waits + 1 : 0;
     add_time(&p->waiting_ns, begin);
 }
 
@@ -212,9 +214,9 @@ static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
     bool handed_over = dti_order_finish(p->pipeline, ticket);
     DTI_PROBE1(queue_put, ticket->number);
     if (handed_over)
-        dti_waitroom_signal(&it->team->room, DTI_AWAITS_INPUT(it->team));
+        dti_wait_queue_signal(&it->team->wait_queue, DTI_AWAITS_INPUT(it->team));
     if (it->plan.pipelines > 1) /* a step may have been cut for this ticket */
-        dti_waitroom_signal(&it->room, DTI_AWAITS_BOARD(it));
+        dti_wait_queue_signal(&it->wait_queue, DTI_AWAITS_PROGRESS(it));
     add_time(&p->filling_ns, begin);
 }
 
@@ -260,7 +262,7 @@ ditto_status dti_producers_start(struct ditto_iterator *it)
 void dti_producers_stop(struct ditto_iterator *it)
 {
     atomic_store_explicit(&it->closing, 1, memory_order_release); /* pairs with may_go_on, producer_main */
-    dti_waitroom_signal(&it->room, DTI_EVERYONE);
+    dti_wait_queue_signal(&it->wait_queue, DTI_EVERYONE);
     for (uint32_t i = 0; i < it->started; i++) {
         pthread_join(it->producer[i].thread, NULL);
         dti_load_remove(DTI_NO_PU);

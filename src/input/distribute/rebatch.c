@@ -12,49 +12,49 @@ static uint32_t all_replicas(const struct dti_cut *cut)
 }
 
 /* Rows of the first `places` of the N sizes. */
-static uint64_t first_sizes(const struct dti_cut *cut, uint64_t places)
+static uint64_t first_sizes(const struct dti_cut *cut, uint64_t shares)
 {
     uint64_t n = all_replicas(cut), more = cut->global % n;
-    return cut->global / n * places + (places < more ? places : more);
+    return cut->global / n * shares + (shares < more ? shares : more);
 }
 
 /* Among how many places the rows that the pipeline chooses for a step are shared out; the place of its own
  * replica j. */
-static uint32_t places_of(const struct dti_cut *cut)
+static uint32_t num_shares(const struct dti_cut *cut)
 {
     return cut->arrangement == DTI_CUT_SHARED ? all_replicas(cut) : cut->replicas;
 }
 
-static uint32_t place_of(const struct dti_cut *cut, uint32_t j)
+static uint32_t share_of(const struct dti_cut *cut, uint32_t j)
 {
     return cut->arrangement == DTI_CUT_SHARED ? cut->pipeline * cut->replicas + j : j;
 }
 
 /* Rows of the places below `place` in a full step. */
-static uint64_t full_before(const struct dti_cut *cut, uint64_t step, uint32_t place)
+static uint64_t full_before(const struct dti_cut *cut, uint64_t step, uint32_t share)
 {
     uint64_t rows, first;
     switch (cut->arrangement) {
     case DTI_CUT_SHARED:
-        return first_sizes(cut, place);
+        return first_sizes(cut, share);
     case DTI_CUT_OWN:
         first = (cut->pipeline + step) % cut->pipelines * cut->replicas;
-        return first_sizes(cut, first + place) - first_sizes(cut, first);
+        return first_sizes(cut, first + share) - first_sizes(cut, first);
     case DTI_CUT_EACH:
     default:
-        return __builtin_mul_overflow(cut->global, place, &rows) ? UINT64_MAX : rows;
+        return __builtin_mul_overflow(cut->global, share, &rows) ? UINT64_MAX : rows;
     }
 }
 
 uint64_t dti_cut_full(const struct dti_cut *cut, uint64_t step, uint32_t j)
 {
-    uint32_t place = place_of(cut, j);
-    return full_before(cut, step, place + 1) - full_before(cut, step, place);
+    uint32_t share = share_of(cut, j);
+    return full_before(cut, step, share + 1) - full_before(cut, step, share);
 }
 
 uint64_t dti_cut_step(const struct dti_cut *cut, uint64_t step)
 {
-    return full_before(cut, step, places_of(cut));
+    return full_before(cut, step, num_shares(cut));
 }
 
 uint64_t dti_cut_most_of_step(const struct dti_cut *cut)
@@ -71,12 +71,12 @@ uint64_t dti_cut_most_of_batch(const struct dti_cut *cut)
 
 uint64_t dti_cut_before(const struct dti_cut *cut, uint64_t step, uint64_t rows, uint32_t j)
 {
-    uint32_t place = place_of(cut, j);
+    uint32_t share = share_of(cut, j);
     if (cut->even && rows < dti_cut_step(cut, step)) {
-        uint64_t places = places_of(cut), more = rows % places;
-        return rows / places * place + (place < more ? place : more);
+        uint64_t shares = num_shares(cut), more = rows % shares;
+        return rows / shares * share + (share < more ? share : more);
     }
-    uint64_t before = full_before(cut, step, place);
+    uint64_t before = full_before(cut, step, share);
     return before < rows ? before : rows;
 }
 

@@ -185,7 +185,7 @@ ditto_status dti_state_read(struct ditto_iterator *it, struct dti_pipeline *p, s
     struct dti_sequencer *s = &p->sequencer;
     size_t bytes;
     DTI_TRY(read_steps(it, p, from));
-    atomic_init(&it->board.notice[s->o.cut.pipeline].steps, s->first);
+    atomic_init(&it->progress.pipeline_progress[s->o.cut.pipeline].steps, s->first);
     uint64_t rows = dti_bytes_get_below(from, (uint64_t)(from->end - from->at)); /* each takes a byte at least */
     if (!dti_multiply(rows + 1, s->before.stride * sizeof(uint64_t), &bytes))
         from->failed = true;

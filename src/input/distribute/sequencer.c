@@ -9,14 +9,14 @@
 static ditto_status make_steps(struct dti_sequencer *s)
 {
     uint64_t most = dti_cut_most_of_step(&s->o.cut);
-    size_t stride = s->o.dataset->row_words, entries = (size_t)s->o.slots + 1, each, all;
-    if (!dti_multiply(most, stride * sizeof(uint64_t), &each) || !dti_multiply(each, entries, &all))
+    size_t stride = s->o.dataset->row_words, capacity = (size_t)s->o.slots + 1, each, all;
+    if (!dti_multiply(most, stride * sizeof(uint64_t), &each) || !dti_multiply(each, capacity, &all))
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to cut steps of %llu rows", (unsigned long long)most);
-    s->step = calloc(entries, sizeof *s->step);
+    s->step = calloc(capacity, sizeof *s->step);
     uint64_t *words = s->step != NULL ? malloc(all) : NULL;
     if (words == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to cut steps of %llu rows", (unsigned long long)most);
-    for (size_t i = 0; i < entries; i++)
+    for (size_t i = 0; i < capacity; i++)
         s->step[i].rows = (struct dti_rows){ words + i * (each / sizeof *words), stride };
     return DITTO_OK;
 }
@@ -64,7 +64,7 @@ void dti_sequencer_free(struct dti_sequencer *s)
 
 /* -- cutting -- */
 
-uint64_t dti_sequencer_place(const struct dti_sequencer *s, uint64_t step, uint32_t replica)
+uint64_t dti_sequencer_position(const struct dti_sequencer *s, uint64_t step, uint32_t replica)
 {
     const struct dti_cut *cut = &s->o.cut;
     return (step * cut->pipelines + cut->pipeline) * cut->replicas + replica;
@@ -112,10 +112,10 @@ static bool has_more(struct dti_sequencer *s)
 
 static void publish(struct dti_sequencer *s)
 {
-    struct dti_notice *own = &s->o.board->notice[s->o.cut.pipeline];
+    struct dti_pipeline_progress *own = &s->o.progress->pipeline_progress[s->o.cut.pipeline];
     if (s->end < 0) /* release: pairs with first_error in order.c */
         atomic_store_explicit(&own->failed, s->end_point, memory_order_release);
-    atomic_store_explicit(&own->steps, s->cut, memory_order_release); /* pairs with dti_board_knows */
+    atomic_store_explicit(&own->steps, s->cut, memory_order_release); /* pairs with dti_progress_is_known */
     if (s->end != DITTO_OK)
         atomic_store_explicit(&own->ended, true, memory_order_release); /* the same */
 }
@@ -136,7 +136,7 @@ static void cut_step(struct dti_sequencer *s)
     else {
         s->short_of = step->count;
         step->count = 0;
-        end_with(s, s->source, 2 * dti_sequencer_place(s, s->cut, 0), &s->source_error);
+        end_with(s, s->source, 2 * dti_sequencer_position(s, s->cut, 0), &s->source_error);
     }
     atomic_fetch_add_explicit(&s->choosing_ns, dti_now_ns() - begin, memory_order_relaxed); /* for reports */
     publish(s);
@@ -144,24 +144,25 @@ static void cut_step(struct dti_sequencer *s)
 
 /* -- tickets -- */
 
-static enum dti_step_existence outcome_of(const struct dti_board *board, uint32_t pipeline, uint64_t step)
+static enum dti_step_existence outcome_of(const struct dti_pipelines_progress *progress, uint32_t pipeline,
+                                          uint64_t step)
 {
     uint32_t with = 0, without = 0;
     bool own = false;
-    for (uint32_t w = 0; w < board->pipelines; w++) {
-        const struct dti_notice *n = &board->notice[w];
+    for (uint32_t w = 0; w < progress->pipelines; w++) {
+        const struct dti_pipeline_progress *n = &progress->pipeline_progress[w];
         bool ended = atomic_load_explicit(&n->ended, memory_order_acquire); /* before steps: pairs with publish */
         bool has = atomic_load_explicit(&n->steps, memory_order_acquire) > step;
         with += has;
         without += !has && ended;
         own |= has && w == pipeline;
     }
-    return dti_cut_existence(board->all_or_none, board->pipelines, with, without, own);
+    return dti_cut_existence(progress->all_or_none, progress->pipelines, with, without, own);
 }
 
-bool dti_board_knows(const struct dti_board *board, uint32_t pipeline, uint64_t step)
+bool dti_progress_is_known(const struct dti_pipelines_progress *progress, uint32_t pipeline, uint64_t step)
 {
-    return outcome_of(board, pipeline, step) != DTI_STEP_EXISTENCE_UNKNOWN;
+    return outcome_of(progress, pipeline, step) != DTI_STEP_EXISTENCE_UNKNOWN;
 }
 
 static void pass_turn(struct dti_producer_group *crew)
@@ -187,7 +188,7 @@ static bool find_next(const struct dti_sequencer *s, struct dti_producer_group *
 }
 
 /* Before a step is cut, all replicas have taken the one whose place it gets. False: *late has not. */
-static bool has_room(const struct dti_sequencer *s, uint32_t *late, uint64_t *number)
+static bool has_ring_space(const struct dti_sequencer *s, uint32_t *late, uint64_t *number)
 {
     if (s->cut - s->kept < (uint64_t)s->o.slots + 1)
         return true;
@@ -205,12 +206,12 @@ static bool has_room(const struct dti_sequencer *s, uint32_t *late, uint64_t *nu
 static enum dti_ticket_result block(struct dti_producer_group *crew, struct dti_ticket *ticket, uint32_t on,
                                     uint64_t number)
 {
-    if (on != DTI_BLOCKED_BY_BOARD)
+    if (on != DTI_BLOCKED_BY_PROGRESS)
         ticket->replica = on;
     ticket->number = number;
     atomic_store_explicit(&crew->blocked_ticket, number, memory_order_relaxed);
     atomic_store_explicit(&crew->blocked_on, on, memory_order_release); /* pairs with starved() in consumer.c */
-    return on == DTI_BLOCKED_BY_BOARD ? DTI_TICKET_UNKNOWN : DTI_TICKET_BLOCKED;
+    return on == DTI_BLOCKED_BY_PROGRESS ? DTI_TICKET_UNKNOWN : DTI_TICKET_BLOCKED;
 }
 
 /* What a replica gets in a step that has rows. */
@@ -232,16 +233,16 @@ static enum dti_ticket_result take(struct dti_sequencer *s, struct dti_producer_
     if (!dti_ring_is_free(s->o.ring[r], ticket->number))
         return block(crew, ticket, r, ticket->number);
     while (s->end == DITTO_OK && ticket->step >= s->cut) {
-        if (!has_room(s, &late, &number))
+        if (!has_ring_space(s, &late, &number))
             return block(crew, ticket, late, number);
         cut_step(s);
     }
-    enum dti_step_existence outcome = outcome_of(s->o.board, s->o.cut.pipeline, ticket->step);
+    enum dti_step_existence outcome = outcome_of(s->o.progress, s->o.cut.pipeline, ticket->step);
     ticket->by_others = outcome != DTI_STEP_EXISTS_WITH_ROWS;
-    if (s->end < 0 && 2 * dti_sequencer_place(s, ticket->step, r) >= s->end_point)
+    if (s->end < 0 && 2 * dti_sequencer_position(s, ticket->step, r) >= s->end_point)
         ticket->status = s->end;
     else if (outcome == DTI_STEP_EXISTENCE_UNKNOWN)
-        return block(crew, ticket, DTI_BLOCKED_BY_BOARD, ticket->step);
+        return block(crew, ticket, DTI_BLOCKED_BY_PROGRESS, ticket->step);
     else if (outcome == DTI_STEP_EXISTS_NOT)
         ticket->status = DITTO_END_OF_INPUT;
     else if (outcome == DTI_STEP_EXISTS_WITH_ROWS)
@@ -265,7 +266,7 @@ enum dti_ticket_result dti_sequencer_take(struct dti_sequencer *s, struct dti_pr
 
 ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket *ticket)
 {
-    uint64_t point = 2 * dti_sequencer_place(s, ticket->step, ticket->replica) + 1;
+    uint64_t point = 2 * dti_sequencer_position(s, ticket->step, ticket->replica) + 1;
     pthread_mutex_lock(&s->lock);
     /* Of several ends the first in the order of rows holds; an end of the rows that were chosen comes behind the last of them. */
     if (s->end == DITTO_OK || point < s->end_point)

@@ -35,7 +35,7 @@
 #define DTI_NO_POINT UINT64_MAX
 
 /* What a pipeline tells the others. */
-struct dti_notice {
+struct dti_pipeline_progress {
     /* The number of steps with rows that it has cut so far. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t steps;
 
@@ -46,7 +46,7 @@ struct dti_notice {
     _Atomic uint64_t failed;
 };
 
-struct dti_board {
+struct dti_pipelines_progress {
     uint32_t pipelines;
 
     /* A step exists if all pipelines have cut it. Otherwise it exists if any has. */
@@ -55,11 +55,11 @@ struct dti_board {
     /* An error of one pipeline ends the others at its point. Otherwise they go on with rows of their own. */
     bool end_at_error;
 
-    struct dti_notice *notice; /* [pipelines] */
+    struct dti_pipeline_progress *pipeline_progress; /* [pipelines] */
 };
 
-#define DTI_NOT_BLOCKED      UINT32_MAX
-#define DTI_BLOCKED_BY_BOARD (UINT32_MAX - 1)
+#define DTI_NOT_BLOCKED         UINT32_MAX
+#define DTI_BLOCKED_BY_PROGRESS (UINT32_MAX - 1)
 
 /* Replicas of one NUMA node, whose batches the same producers make, in the order of steps. */
 struct dti_producer_group {
@@ -85,7 +85,7 @@ struct dti_sequencer_options {
     struct dti_cut cut;
     uint32_t slots;         /* of each ring */
     struct dti_ring **ring; /* [replicas] */
-    struct dti_board *board;
+    struct dti_pipelines_progress *progress;
 };
 
 struct dti_sequencer {
@@ -136,12 +136,12 @@ enum dti_ticket_result {
 enum dti_ticket_result dti_sequencer_take(struct dti_sequencer *s, struct dti_producer_group *crew,
                                           struct dti_ticket *ticket);
 /* Does a step exist? True when that is known. */
-bool dti_board_knows(const struct dti_board *board, uint32_t pipeline, uint64_t step);
+bool dti_progress_is_known(const struct dti_pipelines_progress *progress, uint32_t pipeline, uint64_t step);
 /* Reading failed for a ticket, with the calling thread's error record: the queue ends there, the others behind it. Returns the status
  * that the queue shall end with. The board shows the error when it returns. */
 ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket *ticket);
 /* The place of a step of one of the pipeline's own replicas. */
-uint64_t dti_sequencer_place(const struct dti_sequencer *s, uint64_t step, uint32_t replica);
+uint64_t dti_sequencer_position(const struct dti_sequencer *s, uint64_t step, uint32_t replica);
 /* -- A consumer -- */
 void dti_sequencer_error(struct dti_sequencer *s, ditto_error *out); /* that has seen an end */
 

@@ -20,7 +20,7 @@ static inline ditto_status check_bytes(const ditto_queue *queue, uint64_t bytes)
     return DITTO_OK;
 }
 
-static inline ditto_status check_room(const ditto_queue *queue, uint32_t producer, uint64_t bytes)
+static inline ditto_status check_capacity(const ditto_queue *queue, uint32_t producer, uint64_t bytes)
 {
     DTI_TRY(dti_not_null(queue, "queue"));
     DTI_TRY(check_producer(queue, producer));
@@ -52,7 +52,7 @@ ditto_status ditto_queue_destroy(ditto_queue *queue)
 ditto_status ditto_queue_put(ditto_queue *queue, uint32_t producer, void *item, uint64_t bytes, uint32_t timeout_ms)
 {
     DTI_ENTER();
-    DTI_TRY(check_room(queue, producer, bytes));
+    DTI_TRY(check_capacity(queue, producer, bytes));
     if (item == NULL && bytes != 0 && queue->payload != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "item is NULL, and %llu bytes are to be copied from it",
                         (unsigned long long)bytes);
@@ -64,7 +64,7 @@ ditto_status ditto_queue_claim(ditto_queue *queue, uint32_t producer, uint64_t b
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(ticket, "ticket"));
-    DTI_TRY(check_room(queue, producer, bytes));
+    DTI_TRY(check_capacity(queue, producer, bytes));
     return dti_queue_claim(queue, producer, bytes, timeout_ms, ticket, payload);
 }
 

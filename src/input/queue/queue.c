@@ -25,7 +25,7 @@ static bool take_bytes(ditto_queue *q, uint64_t bytes)
 }
 
 /* Is there a slot for this ticket? `tail` may be older than head: then the difference is negative, and tail is read again. */
-static inline bool has_slot(const ditto_queue *q, struct dti_maker *m, uint64_t tail)
+static inline bool has_slot(const ditto_queue *q, struct dti_queue_producer *m, uint64_t tail)
 {
     if (__builtin_expect((int64_t)(tail - m->seen_head) <= (int64_t)q->mask, 1))
         return true;
@@ -34,7 +34,7 @@ static inline bool has_slot(const ditto_queue *q, struct dti_maker *m, uint64_t 
 }
 
 /* Takes the next ticket if its slot is free. tail is relaxed: what hangs on a ticket hangs on head. */
-static inline bool take_ticket(ditto_queue *q, struct dti_maker *m, uint64_t *ticket)
+static inline bool take_ticket(ditto_queue *q, struct dti_queue_producer *m, uint64_t *ticket)
 {
     uint64_t tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
     if (q->producers == 1) {
@@ -63,7 +63,7 @@ static inline uint32_t state_of(const ditto_queue *q)
 static inline void hand_over(ditto_queue *q, struct dti_queue_slot *e, uint64_t ticket)
 {
     atomic_store_explicit(&e->filled, ticket + 1, memory_order_release); /* P0 */
-    dti_waitroom_signal(&q->taker, DTI_EVERYONE);
+    dti_wait_queue_signal(&q->consumer_waiting, DTI_EVERYONE);
 }
 void dti_queue_hand_over(ditto_queue *q, struct dti_queue_slot *e, uint64_t ticket)
 {
@@ -79,7 +79,7 @@ static ditto_status refuse(ditto_queue *q)
 
 struct claiming {
     ditto_queue *queue;
-    struct dti_maker *maker;
+    struct dti_queue_producer *producer_state;
     uint64_t bytes, ticket;
     bool has_bytes, has_ticket;
 };
@@ -91,7 +91,7 @@ static inline bool advance(struct claiming *c)
         return true;
     if (!c->has_bytes && !(c->has_bytes = take_bytes(c->queue, c->bytes)))
         return false;
-    return c->has_ticket = take_ticket(c->queue, c->maker, &c->ticket);
+    return c->has_ticket = take_ticket(c->queue, c->producer_state, &c->ticket);
 }
 static bool advanced(void *argument)
 {
@@ -103,30 +103,32 @@ static void give_back_bytes(struct claiming *c)
     if (!c->has_bytes || c->bytes == 0 || c->queue->max_bytes == 0)
         return;
     atomic_fetch_sub_explicit(&c->queue->reserved, c->bytes, memory_order_relaxed); /* as in take_bytes */
-    dti_waitroom_signal(&c->queue->makers, DTI_EVERYONE);
+    dti_wait_queue_signal(&c->queue->producers_waiting, DTI_EVERYONE);
 }
 
 /* Looks for a moment, then by the clock. */
-static bool wait_in(struct dti_waitroom *room, uint32_t seat, struct dti_patience *patience, uint32_t timeout_ms,
-                    dti_condition *condition, void *argument, _Atomic uint64_t *waits, _Atomic uint64_t *wait_ns)
+static bool wait_in(struct dti_wait_queue *wait_queue, uint32_t waiter, struct dti_wait_policy *wait_policy,
+                    uint32_t timeout_ms, dti_condition *condition, void *argument, _Atomic uint64_t *waits,
+                    _Atomic uint64_t *wait_ns)
 {
-    for (uint32_t looks = patience->spin_ns != 0 ? LOOKS : 0; looks > 0; looks--)
+    for (uint32_t looks = wait_policy->spin_ns != 0 ? LOOKS : 0; looks > 0; looks--)
         if (condition(argument))
             return true;
     uint64_t begin = dti_now_ns();
     struct dti_deadline deadline = { .timeout_ms = timeout_ms };
-    bool holds = dti_wait(room, seat, DTI_EVERYONE, patience, &deadline, condition, argument);
+    bool holds = dti_wait(wait_queue, waiter, DTI_EVERYONE, wait_policy, &deadline, condition, argument);
     dti_queue_count(waits, 1);
     dti_queue_count(wait_ns, dti_now_ns() - begin);
     return holds;
 }
 
 /* The slow half of claiming. */
-__attribute__((noinline)) static ditto_status wait_for_room(struct claiming *c, uint32_t producer, uint32_t timeout_ms)
+__attribute__((noinline)) static ditto_status wait_for_slot(struct claiming *c, uint32_t producer, uint32_t timeout_ms)
 {
     ditto_queue *q = c->queue;
-    struct dti_maker *m = c->maker;
-    if (timeout_ms != 0 && wait_in(&q->makers, producer, &m->patience, timeout_ms, advanced, c, &m->waits, &m->wait_ns))
+    struct dti_queue_producer *m = c->producer_state;
+    if (timeout_ms != 0 &&
+        wait_in(&q->producers_waiting, producer, &m->wait_policy, timeout_ms, advanced, c, &m->waits, &m->wait_ns))
         return DITTO_OK;
     give_back_bytes(c);
     if (timeout_ms == 0)
@@ -148,9 +150,9 @@ static inline __attribute__((always_inline)) struct dti_queue_slot *claim(struct
                                                                           uint32_t timeout_ms, ditto_status *status)
 {
     ditto_queue *q = c->queue;
-    c->maker = &q->maker[producer];
+    c->producer_state = &q->producer_state[producer];
     c->has_bytes = q->max_bytes == 0;
-    if (__builtin_expect(!advance(c), 0) && (*status = wait_for_room(c, producer, timeout_ms)) != DITTO_OK)
+    if (__builtin_expect(!advance(c), 0) && (*status = wait_for_slot(c, producer, timeout_ms)) != DITTO_OK)
         return NULL;
     if (__builtin_expect(!c->has_ticket, 0)) {
         give_back_bytes(c);
@@ -169,7 +171,7 @@ static inline __attribute__((always_inline)) struct dti_queue_slot *claim(struct
 
 static inline void publish(ditto_queue *q, struct dti_queue_slot *e, uint64_t ticket, void *item, uint64_t bytes)
 {
-    struct dti_maker *m = &q->maker[e->producer];
+    struct dti_queue_producer *m = &q->producer_state[e->producer];
     e->item = item;
     e->bytes = bytes;
     e->kind = DTI_QUEUE_SLOT_ITEM;
@@ -250,7 +252,7 @@ static inline void give_back(ditto_queue *q, uint64_t bytes)
     if (q->max_bytes != 0)                                                /* B0 */
         atomic_store_explicit(&q->returned, atomic_load_explicit(&q->returned, memory_order_relaxed) + bytes,
                               memory_order_release);
-    dti_waitroom_signal(&q->makers, DTI_EVERYONE);
+    dti_wait_queue_signal(&q->producers_waiting, DTI_EVERYONE);
 }
 
 static bool has_ended(const ditto_queue *q)
@@ -260,7 +262,7 @@ static bool has_ended(const ditto_queue *q)
            atomic_load_explicit(&q->tail, memory_order_relaxed) == q->next; /* E1 */
 }
 
-enum sight { SEES_NOTHING, SEES_ENTRY, SEES_END };
+enum sight { SEES_NOTHING, SEES_SLOT, SEES_END };
 
 /* What the consumer sees at the ticket that comes next: nothing yet, an item or a failure, or the end. Skips what was withdrawn.
  * The caller must act on this answer and must not look at the slot again. After the end was seen, a producer that took a ticket too
@@ -276,7 +278,7 @@ static inline enum sight look(ditto_queue *q)
             return SEES_END;
         }
         if (__builtin_expect(e->kind != DTI_QUEUE_SLOT_WITHDRAWN, 1))
-            return SEES_ENTRY;
+            return SEES_SLOT;
         q->next++;
         give_back(q, e->claimed_bytes);
     }
@@ -297,7 +299,7 @@ static bool looked(void *argument)
 __attribute__((noinline)) static enum sight wait_for_item(ditto_queue *q, uint32_t timeout_ms)
 {
     struct looking l = { .queue = q };
-    if (wait_in(&q->taker, 0, &q->patience, timeout_ms, looked, &l, &q->waits, &q->wait_ns))
+    if (wait_in(&q->consumer_waiting, 0, &q->wait_policy, timeout_ms, looked, &l, &q->waits, &q->wait_ns))
         return l.seen;
     uint64_t ticket = q->next;
     bool taken = atomic_load_explicit(&q->tail, memory_order_relaxed) != ticket; /* for the message */
@@ -318,7 +320,7 @@ ditto_status dti_queue_get(ditto_queue *q, ditto_queue_item *out, uint32_t timeo
             return DITTO_PENDING;
         seen = wait_for_item(q, timeout_ms);
     }
-    if (__builtin_expect(seen != SEES_ENTRY, 0))
+    if (__builtin_expect(seen != SEES_SLOT, 0))
         return seen == SEES_END ? DITTO_END_OF_INPUT : DITTO_ERR_TIMED_OUT;
     uint64_t ticket = q->next;
     struct dti_queue_slot *e = dti_queue_slot_of(q, ticket);

@@ -56,28 +56,28 @@ struct dti_queue_slot {
 };
 
 /* One producer's own line. */
-struct dti_maker {
+struct dti_queue_producer {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t puts, bytes, waits,
         wait_ns;        /* written by it alone, read for statistics */
     uint64_t seen_head; /* its own */
-    struct dti_patience patience;
+    struct dti_wait_policy wait_policy;
 };
 
 enum { DTI_QUEUE_CLOSING = 1, DTI_QUEUE_CLOSED = 2, DTI_QUEUE_FAILED = 4 };
 
 struct ditto_queue {
     /* Constant, but for `state`, which changes when it ends. */
-    struct dti_queue_slot *entry;
+    struct dti_queue_slot *slot;
     char *payload; /* NULL: items are pointers */
     uint64_t mask; /* slots - 1 */
     uint64_t max_bytes, payload_bytes, payload_stride;
     uint32_t producers;
     _Atomic uint32_t state;
-    struct dti_maker *maker; /* [producers] */
+    struct dti_queue_producer *producer_state; /* [producers] */
     void (*drop)(void *item, void *argument);
     void *drop_argument;
     size_t mapped_bytes; /* at `entry` */
-    struct dti_waitroom makers, taker;
+    struct dti_wait_queue producers_waiting, consumer_waiting;
     /* The producers'. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t tail;
     _Atomic uint64_t reserved;
@@ -86,7 +86,7 @@ struct ditto_queue {
     uint64_t next; /* ticket that it takes next: head, or head + 1 while it has a payload in hand */
     _Atomic uint64_t returned;
     _Atomic uint64_t gets, got_bytes, waits, wait_ns;
-    struct dti_patience patience;
+    struct dti_wait_policy wait_policy;
     /* The consumer has seen the end. No item can follow it, so the consumer does not ask for it again. */
     bool ended;
     /* The first failure. */
@@ -118,7 +118,7 @@ void dti_queue_abandon(ditto_queue *queue, uint32_t producer);
 
 static inline struct dti_queue_slot *dti_queue_slot_of(const ditto_queue *queue, uint64_t ticket)
 {
-    return &queue->entry[ticket & queue->mask];
+    return &queue->slot[ticket & queue->mask];
 }
 static inline void *dti_queue_payload(const ditto_queue *queue, uint64_t ticket)
 {
@@ -127,7 +127,7 @@ static inline void *dti_queue_payload(const ditto_queue *queue, uint64_t ticket)
 /* The slot of a ticket that this producer holds, or NULL. */
 struct dti_queue_slot *dti_queue_claimed_slot(const ditto_queue *queue, uint32_t producer, uint64_t ticket);
 /* P0 and its signal; the slot is written. */
-void dti_queue_hand_over(ditto_queue *queue, struct dti_queue_slot *entry, uint64_t ticket);
+void dti_queue_hand_over(ditto_queue *queue, struct dti_queue_slot *slot, uint64_t ticket);
 /* The recorded failure, as the calling thread's error. */
 ditto_status dti_queue_failure(ditto_queue *queue);
 

@@ -8,8 +8,8 @@ void dti_queue_close(ditto_queue *q)
     atomic_fetch_or_explicit(&q->state, DTI_QUEUE_CLOSING, memory_order_relaxed); /* E0; ordered by the fence */
     dti_fence_heavy(); /* pairs with dti_fence_light between T0 and T1 */
     atomic_fetch_or_explicit(&q->state, DTI_QUEUE_CLOSED, memory_order_release); /* C0 */
-    dti_waitroom_signal(&q->makers, DTI_EVERYONE);
-    dti_waitroom_signal(&q->taker, DTI_EVERYONE);
+    dti_wait_queue_signal(&q->producers_waiting, DTI_EVERYONE);
+    dti_wait_queue_signal(&q->consumer_waiting, DTI_EVERYONE);
 }
 
 ditto_status dti_queue_failure(ditto_queue *q)
@@ -48,7 +48,7 @@ ditto_status dti_queue_fail(ditto_queue *q, uint32_t producer, uint64_t ticket, 
     atomic_store_explicit(&e->holder, 0, memory_order_relaxed); /* as in dti_queue_claimed_slot */
     e->kind = DTI_QUEUE_SLOT_FAILED;
     dti_queue_hand_over(q, e, ticket);
-    dti_waitroom_signal(&q->makers, DTI_EVERYONE);
+    dti_wait_queue_signal(&q->producers_waiting, DTI_EVERYONE);
     return DITTO_OK;
 }
 
@@ -56,7 +56,7 @@ void dti_queue_abandon(ditto_queue *q, uint32_t producer)
 {
     for (uint64_t i = 0; i <= q->mask; i++)
         /* relaxed: as in dti_queue_claimed_slot */
-        if (atomic_load_explicit(&q->entry[i].holder, memory_order_relaxed) == producer + 1)
-            (void)dti_queue_fail(q, producer, q->entry[i].ticket, DITTO_ERR_PEER_STOPPED,
+        if (atomic_load_explicit(&q->slot[i].holder, memory_order_relaxed) == producer + 1)
+            (void)dti_queue_fail(q, producer, q->slot[i].ticket, DITTO_ERR_PEER_STOPPED,
                                  "it has gone without publishing what it had claimed");
 }

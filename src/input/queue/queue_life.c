@@ -63,7 +63,7 @@ static ditto_status map(ditto_queue *q, const ditto_queue_options *o)
     if ((o->flags & DITTO_QUEUE_ON_NODE) != 0)
         prefer_node(memory, q->mapped_bytes, o->node);
     memset(memory, 0, q->mapped_bytes); /* now, not when somebody waits for it */
-    q->entry = memory;
+    q->slot = memory;
     uint64_t slots = q->mask + 1,
              after = (slots * sizeof(struct dti_queue_slot) + DTI_CACHE_LINE_PAIR - 1) / DTI_CACHE_LINE_PAIR;
     q->payload = q->payload_bytes != 0 ? (char *)memory + after * DTI_CACHE_LINE_PAIR : NULL;
@@ -72,23 +72,23 @@ static ditto_status map(ditto_queue *q, const ditto_queue_options *o)
 
 /* More threads than CPUs: who spins keeps away the one that it waits for. Counted are those of the machine: the calling thread is
  * often bound to one, which says nothing of the others. */
-static struct dti_patience patience_of(const ditto_queue_options *o, uint32_t producers)
+static struct dti_wait_policy wait_policy_of(const ditto_queue_options *o, uint32_t producers)
 {
     bool crowded = sysconf(_SC_NPROCESSORS_ONLN) < (long)producers + 1;
     bool given = o->has_spin_us != 0 || o->spin_us != 0;
     if (!given && crowded)
-        return (struct dti_patience){ .yield_ns = YIELD_NS };
-    return (struct dti_patience){ .spin_ns = (uint64_t)(given ? o->spin_us : DEFAULT_SPIN_US) * 1000u };
+        return (struct dti_wait_policy){ .yield_ns = YIELD_NS };
+    return (struct dti_wait_policy){ .spin_ns = (uint64_t)(given ? o->spin_us : DEFAULT_SPIN_US) * 1000u };
 }
 
 static void release(ditto_queue *q)
 {
-    if (q->entry != NULL)
-        munmap(q->entry, q->mapped_bytes);
-    dti_waitroom_free(&q->makers);
-    dti_waitroom_free(&q->taker);
+    if (q->slot != NULL)
+        munmap(q->slot, q->mapped_bytes);
+    dti_wait_queue_free(&q->producers_waiting);
+    dti_wait_queue_free(&q->consumer_waiting);
     pthread_mutex_destroy(&q->lock);
-    free(q->maker);
+    free(q->producer_state);
     free(q);
 }
 
@@ -105,15 +105,16 @@ static ditto_queue *allocate(const ditto_queue_options *o)
     q->payload_bytes = o->payload_bytes;
     q->drop = o->drop;
     q->drop_argument = o->drop_argument;
-    q->patience = patience_of(o, q->producers);
-    q->maker = aligned_alloc(DTI_CACHE_LINE_PAIR, q->producers * sizeof *q->maker);
-    if (q->maker == NULL || !dti_waitroom_init(&q->makers, q->producers) || !dti_waitroom_init(&q->taker, 1)) {
+    q->wait_policy = wait_policy_of(o, q->producers);
+    q->producer_state = aligned_alloc(DTI_CACHE_LINE_PAIR, q->producers * sizeof *q->producer_state);
+    if (q->producer_state == NULL || !dti_wait_queue_init(&q->producers_waiting, q->producers) ||
+        !dti_wait_queue_init(&q->consumer_waiting, 1)) {
         release(q);
         return NULL;
     }
-    memset(q->maker, 0, q->producers * sizeof *q->maker);
+    memset(q->producer_state, 0, q->producers * sizeof *q->producer_state);
     for (uint32_t i = 0; i < q->producers; i++)
-        q->maker[i].patience = q->patience;
+        q->producer_state[i].wait_policy = q->wait_policy;
     return q;
 }
 
@@ -151,8 +152,8 @@ static DTI_GUARDED void drop_all(ditto_queue *q)
 ditto_status dti_queue_destroy(ditto_queue *q)
 {
     /* relaxed: a count that is looked at */
-    if (atomic_load_explicit(&q->makers.parked, memory_order_relaxed) != 0 ||
-        atomic_load_explicit(&q->taker.parked, memory_order_relaxed) != 0)
+    if (atomic_load_explicit(&q->producers_waiting.parked, memory_order_relaxed) != 0 ||
+        atomic_load_explicit(&q->consumer_waiting.parked, memory_order_relaxed) != 0)
         return DTI_FAIL(DITTO_ERR_BUSY,
                         "a thread sleeps in the queue: close it, and join its producers and its consumer");
     if (q->drop != NULL && q->payload == NULL)
@@ -176,7 +177,7 @@ void dti_queue_stats(const ditto_queue *q, ditto_queue_stats *out)
                                 .get_waits = read_count(&q->waits),
                                 .get_wait_ns = read_count(&q->wait_ns) };
     for (uint32_t i = 0; i < q->producers; i++) {
-        const struct dti_maker *m = &q->maker[i];
+        const struct dti_queue_producer *m = &q->producer_state[i];
         out->puts += read_count(&m->puts);
         out->put_bytes += read_count(&m->bytes);
         out->put_waits += read_count(&m->waits);

@@ -115,10 +115,10 @@ static DTI_GUARDED ditto_status save_generator(struct dti_cursor *cursor, struct
     uint32_t serial = dti_error_serial;
     DTI_GUARD("a function of a generator (ditto_dataset_from_generator)");
     ditto_status status = user->save(user->user, c->position, NULL, 0, &length);
-    size_t room = length;
-    char *state = malloc(room != 0 ? room : 1);
+    size_t capacity = length;
+    char *state = malloc(capacity != 0 ? capacity : 1);
     if (status == DITTO_OK && state != NULL)
-        status = user->save(user->user, c->position, state, room, &length);
+        status = user->save(user->user, c->position, state, capacity, &length);
     DTI_GUARD_END();
     if (status != DITTO_OK || state == NULL) {
         free(state);
@@ -126,9 +126,9 @@ static DTI_GUARDED ditto_status save_generator(struct dti_cursor *cursor, struct
                    ? dti_fail_user(status, serial, "a generator (save)", NULL, NULL)
                    : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the %zu bytes of a generator's state", length);
     }
-    if (length > room) {
+    if (length > capacity) {
         free(state);
-        return DTI_FAIL(DITTO_ERR_INVALID, "a generator's save spoke of %zu bytes, and then of %zu", room, length);
+        return DTI_FAIL(DITTO_ERR_INVALID, "a generator's save spoke of %zu bytes, and then of %zu", capacity, length);
     }
     dti_bytes_put_u64(to, length);
     dti_bytes_put(to, state, length);

@@ -65,12 +65,13 @@ static ditto_status next_over_passes(struct count_cursor *c, struct dti_rows row
     }
 }
 
-static ditto_status skip_rows(struct count_cursor *c, struct dti_rows rows, size_t room)
+static ditto_status skip_rows(struct count_cursor *c, struct dti_rows rows, size_t capacity)
 {
     while (c->skip_left > 0) {
         size_t got;
         DTI_TRY(dti_closing_check(c->pass.closing));
-        ditto_status status = next_over_passes(c, rows, room < c->skip_left ? room : (size_t)c->skip_left, &got);
+        ditto_status status =
+            next_over_passes(c, rows, capacity < c->skip_left ? capacity : (size_t)c->skip_left, &got);
         dti_rows_drop(c->base.dataset, rows, got);
         c->skip_left -= got;
         DTI_TRY(status);

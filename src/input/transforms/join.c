@@ -12,7 +12,7 @@ struct join_dataset {
     uint64_t block;
 };
 
-struct seat {
+struct cycle_input {
     struct dti_cursor *from; /* NULL: empty */
     uint32_t input;
 };
@@ -21,54 +21,54 @@ struct join_cursor {
     struct dti_cursor base; /* first */
     struct dti_pass pass;
     uint32_t next_input; /* that takes a seat next */
-    uint32_t seats, turn;
+    uint32_t cycle_inputs, turn;
     uint64_t in_block; /* rows that the seat whose turn it is has given */
-    struct seat seat[];
+    struct cycle_input cycle_input[];
 };
 
 static void close_join(struct dti_cursor *cursor)
 {
     struct join_cursor *c = (struct join_cursor *)cursor;
-    for (uint32_t i = 0; i < c->seats; i++)
-        dti_cursor_close(c->seat[i].from);
+    for (uint32_t i = 0; i < c->cycle_inputs; i++)
+        dti_cursor_close(c->cycle_input[i].from);
     free(c);
 }
 
 static ditto_status open_join(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
 {
     const struct join_dataset *d = (const struct join_dataset *)dataset;
-    uint32_t seats = d->cycle < dataset->inputs ? d->cycle : dataset->inputs;
-    struct join_cursor *c = calloc(1, sizeof *c + seats * sizeof c->seat[0]);
+    uint32_t cycle_inputs = d->cycle < dataset->inputs ? d->cycle : dataset->inputs;
+    struct join_cursor *c = calloc(1, sizeof *c + cycle_inputs * sizeof c->cycle_input[0]);
     if (c == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
     c->pass = *pass;
-    c->seats = seats;
+    c->cycle_inputs = cycle_inputs;
     *out = &c->base;
     return DITTO_OK;
 }
 
 /* Each input numbers its files behind those of the inputs before it. */
-static ditto_status sit(struct join_cursor *c, struct seat *seat, uint32_t input)
+static ditto_status sit(struct join_cursor *c, struct cycle_input *cycle_input, uint32_t input)
 {
     const ditto_dataset *d = c->base.dataset;
     struct dti_pass pass = c->pass;
     for (uint32_t i = 0; i < input; i++)
         pass.first_file += d->input[i]->files;
-    DTI_TRY(dti_cursor_open(d->input[input], &pass, &seat->from));
-    seat->input = input;
+    DTI_TRY(dti_cursor_open(d->input[input], &pass, &cycle_input->from));
+    cycle_input->input = input;
     return DITTO_OK;
 }
 
 static void pass_turn(struct join_cursor *c)
 {
-    c->turn = c->turn + 1 < c->seats ? c->turn + 1 : 0;
+    c->turn = c->turn + 1 < c->cycle_inputs ? c->turn + 1 : 0;
     c->in_block = 0;
 }
 
 static bool all_ended(const struct join_cursor *c)
 {
-    for (uint32_t i = 0; i < c->seats; i++)
-        if (c->seat[i].from != NULL)
+    for (uint32_t i = 0; i < c->cycle_inputs; i++)
+        if (c->cycle_input[i].from != NULL)
             return false;
     return c->next_input == c->base.dataset->inputs;
 }
@@ -77,25 +77,25 @@ static bool all_ended(const struct join_cursor *c)
 static ditto_status take_turn(struct join_cursor *c, struct dti_rows rows, size_t want, size_t *got)
 {
     const struct join_dataset *d = (const struct join_dataset *)c->base.dataset;
-    struct seat *seat = &c->seat[c->turn];
+    struct cycle_input *cycle_input = &c->cycle_input[c->turn];
     *got = 0;
-    if (seat->from == NULL && c->next_input < d->base.inputs) {
-        DTI_TRY(sit(c, seat, c->next_input));
+    if (cycle_input->from == NULL && c->next_input < d->base.inputs) {
+        DTI_TRY(sit(c, cycle_input, c->next_input));
         c->next_input++;
     }
-    if (seat->from == NULL) {
+    if (cycle_input->from == NULL) {
         pass_turn(c);
         return DITTO_OK;
     }
     uint64_t left = d->block - c->in_block;
     ditto_status status =
-        dti_cursor_next(seat->from, dti_rows_words_from(rows, 1), want < left ? want : (size_t)left, got);
+        dti_cursor_next(cycle_input->from, dti_rows_words_from(rows, 1), want < left ? want : (size_t)left, got);
     for (size_t i = 0; i < *got; i++)
-        rows.word[i * rows.stride] = seat->input;
+        rows.word[i * rows.stride] = cycle_input->input;
     c->in_block += *got;
     if (status == DITTO_END_OF_INPUT) {
-        dti_cursor_close(seat->from);
-        seat->from = NULL;
+        dti_cursor_close(cycle_input->from);
+        cycle_input->from = NULL;
     }
     if (status == DITTO_END_OF_INPUT || c->in_block == d->block)
         pass_turn(c);
@@ -121,10 +121,10 @@ static ditto_status save_join(struct dti_cursor *cursor, struct dti_bytes *to)
     dti_bytes_put_u64(to, c->next_input);
     dti_bytes_put_u64(to, c->turn);
     dti_bytes_put_u64(to, c->in_block);
-    for (uint32_t i = 0; i < c->seats; i++) {
-        dti_bytes_put_u64(to, c->seat[i].from != NULL ? (uint64_t)c->seat[i].input + 1 : 0);
-        if (c->seat[i].from != NULL)
-            DTI_TRY(dti_cursor_save(c->seat[i].from, to));
+    for (uint32_t i = 0; i < c->cycle_inputs; i++) {
+        dti_bytes_put_u64(to, c->cycle_input[i].from != NULL ? (uint64_t)c->cycle_input[i].input + 1 : 0);
+        if (c->cycle_input[i].from != NULL)
+            DTI_TRY(dti_cursor_save(c->cycle_input[i].from, to));
     }
     return DITTO_OK;
 }
@@ -134,14 +134,14 @@ static ditto_status restore_join(struct dti_cursor *cursor, struct dti_bytes_rea
     struct join_cursor *c = (struct join_cursor *)cursor;
     const struct join_dataset *d = (const struct join_dataset *)cursor->dataset;
     c->next_input = (uint32_t)dti_bytes_get_below(from, d->base.inputs);
-    c->turn = (uint32_t)dti_bytes_get_below(from, c->seats - 1);
+    c->turn = (uint32_t)dti_bytes_get_below(from, c->cycle_inputs - 1);
     c->in_block = dti_bytes_get_below(from, d->block);
-    for (uint32_t i = 0; i < c->seats; i++) {
+    for (uint32_t i = 0; i < c->cycle_inputs; i++) {
         uint32_t seated = (uint32_t)dti_bytes_get_below(from, d->base.inputs);
         if (seated == 0)
             continue;
-        DTI_TRY(sit(c, &c->seat[i], seated - 1));
-        DTI_TRY(dti_cursor_restore(c->seat[i].from, from));
+        DTI_TRY(sit(c, &c->cycle_input[i], seated - 1));
+        DTI_TRY(dti_cursor_restore(c->cycle_input[i].from, from));
     }
     return DITTO_OK;
 }

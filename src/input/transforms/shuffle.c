@@ -20,7 +20,7 @@ struct shuffle_cursor {
     uint64_t random;   /* state of SplitMix64 */
     uint64_t capacity; /* UINT64_MAX: all rows */
     struct dti_rows rows;
-    size_t filled, room;
+    size_t filled, allocated;
     ditto_status drained; /* what ended the input; OK: it may have more */
     ditto_error error;    /* if that was one: it comes when the rows before it have been given out */
     const _Atomic uint32_t *closing;
@@ -68,19 +68,19 @@ static ditto_status open_shuffle(const ditto_dataset *dataset, const struct dti_
 
 static ditto_status grow(struct shuffle_cursor *c, uint64_t least)
 {
-    uint64_t room = c->room != 0 ? c->room : 1024;
+    uint64_t allocated = c->allocated != 0 ? c->allocated : 1024;
     size_t bytes;
-    while (room < least)
-        room *= 2;
-    if (room > c->capacity)
-        room = c->capacity;
+    while (allocated < least)
+        allocated *= 2;
+    if (allocated > c->capacity)
+        allocated = c->capacity;
     uint64_t *grown =
-        dti_multiply(room, c->rows.stride * sizeof(uint64_t), &bytes) ? realloc(c->rows.word, bytes) : NULL;
+        dti_multiply(allocated, c->rows.stride * sizeof(uint64_t), &bytes) ? realloc(c->rows.word, bytes) : NULL;
     if (grown == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to shuffle %llu rows: set a smaller buffer_rows",
-                        (unsigned long long)room);
+                        (unsigned long long)allocated);
     c->rows.word = grown;
-    c->room = (size_t)room;
+    c->allocated = (size_t)allocated;
     return DITTO_OK;
 }
 
@@ -90,10 +90,11 @@ static ditto_status refill(struct shuffle_cursor *c)
     while (c->drained == DITTO_OK && c->filled < c->capacity) {
         size_t got;
         DTI_TRY(dti_closing_check(c->closing));
-        if (c->filled == c->room)
+        if (c->filled == c->allocated)
             DTI_TRY(grow(c, (uint64_t)c->filled + 1));
-        c->drained = dti_cursor_next(c->from, dti_rows_from(c->rows, c->filled),
-                                     c->room - c->filled < MOST_AT_ONCE ? c->room - c->filled : MOST_AT_ONCE, &got);
+        c->drained =
+            dti_cursor_next(c->from, dti_rows_from(c->rows, c->filled),
+                            c->allocated - c->filled < MOST_AT_ONCE ? c->allocated - c->filled : MOST_AT_ONCE, &got);
         c->filled += got;
         if (c->drained < 0)
             c->error = *dti_error_get();

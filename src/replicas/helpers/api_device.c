@@ -46,7 +46,7 @@ ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device, ditto
         return dti_error_get()->status;
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what the device runs");
-    return dti_crew_post(r, device, function, argument);
+    return dti_crew_submit(r, device, function, argument);
 }
 
 ditto_status ditto_join(ditto_replica *self)

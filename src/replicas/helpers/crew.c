@@ -33,7 +33,7 @@ static void fail(struct dti_device *d, ditto_status status, uint32_t serial_befo
 }
 
 struct call {
-    const struct dti_post *post; /* NULL: a piece of `loop` */
+    const struct dti_device_task *task; /* NULL: a piece of `loop` */
     const struct dti_loop *loop;
     size_t begin, end;
 };
@@ -47,8 +47,8 @@ static DTI_GUARDED ditto_status call_function(const struct dti_device *d, const 
 {
     ditto_status status;
     DTI_GUARD("a function given to a logical device (ditto_on_logical_device, ditto_parallel_for)");
-    if (call->post != NULL)
-        status = call->post->function(d->index, call->post->argument);
+    if (call->task != NULL)
+        status = call->task->function(d->index, call->task->argument);
     else
         status = call->loop->function(call->begin, call->end, d->index, call->loop->argument);
     DTI_GUARD_END();
@@ -62,9 +62,9 @@ static bool call_on(struct dti_device *d, const struct call *call)
     uint32_t serial = dti_error_serial;
     if (stopped(d))
         return false;
-    const char *outer_function = dti_public_enter(call->post != NULL ? call->post->caller : call->loop->caller);
+    const char *outer_function = dti_public_enter(call->task != NULL ? call->task->caller : call->loop->caller);
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_DEVICE, d->crew->replica, NULL);
-    frame.entries = d->index;
+    frame.device = d->index;
     ditto_status status = call_function(d, call);
     dti_frame_leave(&frame, saved);
     if (status < 0)
@@ -78,11 +78,11 @@ static void drain(struct dti_device *d)
 {
     /* relaxed: only this thread writes finished, when it is the device's own */
     uint32_t at = atomic_load_explicit(&d->finished, memory_order_relaxed);
-    while (at != atomic_load_explicit(&d->posted, memory_order_acquire)) { /* P1 */
-        const struct dti_post *post = &d->ring[at % DTI_POSTS];
-        call_on(d, &(struct call){ .post = post });
+    while (at != atomic_load_explicit(&d->submitted, memory_order_acquire)) { /* P1 */
+        const struct dti_device_task *task = &d->ring[at % DTI_DEVICE_TASKS];
+        call_on(d, &(struct call){ .task = task });
         atomic_store_explicit(&d->finished, ++at, memory_order_release); /* F0 */
-        dti_waitroom_signal(&d->crew->room, d->index);
+        dti_wait_queue_signal(&d->crew->wait_queue, d->index);
     }
 }
 
@@ -122,7 +122,7 @@ static bool has_work(void *argument)
     const struct work_wait *w = argument;
     /* relaxed: nothing is read through them here; helper_main and drain look again, with L1 and P1 */
     return atomic_load_explicit(&w->device->crew->go, memory_order_relaxed) != w->last ||
-           atomic_load_explicit(&w->device->posted, memory_order_relaxed) !=
+           atomic_load_explicit(&w->device->submitted, memory_order_relaxed) !=
                atomic_load_explicit(&w->device->finished, memory_order_relaxed);
 }
 
@@ -141,8 +141,8 @@ static void *helper_main(void *argument)
     dti_thread_hook(o->thread_start, r->id, o->thread_user);
     for (;;) {
         if (d->load_epoch != dti_load_epoch())
-            d->patience = dti_team_patience(r->team, d->pu.number, &d->load_epoch);
-        dti_wait(&crew->room, d->index, awaits_work(d), &d->patience,
+            d->wait_policy = dti_team_wait_policy(r->team, d->pu.number, &d->load_epoch);
+        dti_wait(&crew->wait_queue, d->index, awaits_work(d), &d->wait_policy,
                  &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, has_work, &wait);
         uint32_t go = atomic_load_explicit(&crew->go, memory_order_acquire); /* L1; before the ring is read: I2 */
         drain(d);
@@ -152,7 +152,7 @@ static void *helper_main(void *argument)
             wait.last = go;
             run_share(d, &crew->loop, crew->devices);
             atomic_store_explicit(&d->done, go, memory_order_release); /* E0 */
-            dti_waitroom_signal(&crew->room, d->index);
+            dti_wait_queue_signal(&crew->wait_queue, d->index);
         }
         /* A function forked, and this is the child. See dti_team_thread_main. */
         if (dti_team_forked(r->team))
@@ -174,7 +174,7 @@ static bool loop_is_done(void *argument)
     return atomic_load_explicit(&w->device->done, memory_order_acquire) == w->number; /* E1 */
 }
 /* finished has reached number, or passed it */
-static bool post_is_finished(void *argument)
+static bool task_is_finished(void *argument)
 {
     const struct loop_wait *w = argument;
     uint32_t finished = atomic_load_explicit(&w->device->finished, memory_order_acquire); /* F1 */
@@ -192,12 +192,12 @@ static void await(struct dti_replica *r, uint32_t device, dti_condition *conditi
         return;
     struct loop_wait w = { &crew->device[device], number };
     struct dti_deadline limit = dti_replica_deadline(r, DITTO_FOREVER), none = { .timeout_ms = DITTO_FOREVER };
-    if (dti_wait(&crew->room, 0, device, &r->patience, &limit, condition, &w))
+    if (dti_wait(&crew->wait_queue, 0, device, &r->wait_policy, &limit, condition, &w))
         return;
     DTI_FAIL(DITTO_ERR_TIMED_OUT, "run_timeout_ms = %u passed, and logical device %u of replica %u had not returned",
              r->team->options.run_timeout_ms, device, r->id);
     dti_replica_stop_late(r, &limit);
-    dti_wait(&crew->room, 0, device, &r->patience, &none, condition, &w);
+    dti_wait(&crew->wait_queue, 0, device, &r->wait_policy, &none, condition, &w);
 }
 
 /* The leader's first look in each call. FORKED: this is a child process, where no helper will ever answer. */
@@ -243,7 +243,7 @@ ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
     if (loop->dynamic)
         atomic_store_explicit(&crew->next, 0, memory_order_relaxed); /* published by go */
     atomic_store_explicit(&crew->go, go, memory_order_release);      /* L0 */
-    dti_waitroom_signal(&crew->room, DTI_EVERYONE);
+    dti_wait_queue_signal(&crew->wait_queue, DTI_EVERYONE);
     drain(&crew->device[0]);
     run_share(&crew->device[0], loop, crew->devices);
     for (uint32_t i = 1; i < crew->devices; i++)
@@ -256,19 +256,19 @@ static void put(struct dti_replica *r, uint32_t device, ditto_device_fn function
 {
     struct dti_device *d = &r->crew->device[device];
     /* relaxed: only this thread writes it */
-    uint32_t posted = atomic_load_explicit(&d->posted, memory_order_relaxed);
-    struct loop_wait room = { d, posted + 1 - DTI_POSTS };
-    if (device == 0 && !post_is_finished(&room))
+    uint32_t submitted = atomic_load_explicit(&d->submitted, memory_order_relaxed);
+    struct loop_wait wait_queue = { d, submitted + 1 - DTI_DEVICE_TASKS };
+    if (device == 0 && !task_is_finished(&wait_queue))
         drain(d);
     else if (device != 0)
-        await(r, device, post_is_finished, room.number); /* F1: the slot is free */
-    d->ring[posted % DTI_POSTS] = (struct dti_post){ function, argument, dti_public_function };
-    atomic_store_explicit(&d->posted, posted + 1, memory_order_release); /* P0 */
+        await(r, device, task_is_finished, wait_queue.number); /* F1: the slot is free */
+    d->ring[submitted % DTI_DEVICE_TASKS] = (struct dti_device_task){ function, argument, dti_public_function };
+    atomic_store_explicit(&d->submitted, submitted + 1, memory_order_release); /* P0 */
     if (device != 0)
-        dti_waitroom_signal(&r->crew->room, awaits_work(d));
+        dti_wait_queue_signal(&r->crew->wait_queue, awaits_work(d));
 }
 
-ditto_status dti_crew_post(struct dti_replica *r, uint32_t device, ditto_device_fn function, void *argument)
+ditto_status dti_crew_submit(struct dti_replica *r, uint32_t device, ditto_device_fn function, void *argument)
 {
     struct dti_crew *crew = r->crew;
     DTI_TRY(check_alive(r));
@@ -293,7 +293,8 @@ void dti_crew_ask(struct dti_replica *r, uint32_t device, ditto_device_fn functi
 void dti_crew_await(struct dti_replica *r, uint32_t device)
 {
     if (device > 0) /* relaxed: only this thread writes it */
-        await(r, device, post_is_finished, atomic_load_explicit(&r->crew->device[device].posted, memory_order_relaxed));
+        await(r, device, task_is_finished,
+              atomic_load_explicit(&r->crew->device[device].submitted, memory_order_relaxed));
 }
 
 bool dti_crew_offer(struct dti_replica *r, ditto_device_fn function, void *argument)
@@ -302,7 +303,7 @@ bool dti_crew_offer(struct dti_replica *r, ditto_device_fn function, void *argum
     for (uint32_t i = 1; r->crew != NULL && i < r->crew->devices; i++) {
         const struct dti_device *d = &r->crew->device[i];
         /* relaxed: only this thread writes posted; a helper that is seen busy by mistake is just not asked */
-        if (atomic_load_explicit(&d->posted, memory_order_relaxed) !=
+        if (atomic_load_explicit(&d->submitted, memory_order_relaxed) !=
             atomic_load_explicit(&d->finished, memory_order_relaxed))
             continue;
         put(r, i, function, argument);
@@ -350,7 +351,7 @@ static ditto_status start_helpers(struct dti_crew *crew)
         /* Counted before anything else can fail: dti_crew_end_threads joins the threads that are counted, and
          * no others. */
         crew->started++;
-        DTI_TRY(dti_crew_post(r, index, settle, d));
+        DTI_TRY(dti_crew_submit(r, index, settle, d));
     }
     return dti_crew_join(r);
 }
@@ -361,11 +362,11 @@ static void init_devices(struct dti_crew *crew, const ditto_placement *placement
         struct dti_device *d = &crew->device[i];
         atomic_init(&d->done, GO_NONE);
         atomic_init(&d->finished, 0);
-        atomic_init(&d->posted, 0);
+        atomic_init(&d->submitted, 0);
         d->crew = crew;
         d->index = i;
         d->pu = dti_placement_pu(placement, crew->replica->id, i)->is;
-        d->patience = dti_team_patience(crew->replica->team, d->pu.number, &d->load_epoch);
+        d->wait_policy = dti_team_wait_policy(crew->replica->team, d->pu.number, &d->load_epoch);
         d->tid = d->cpu = -1;
     }
 }
@@ -387,7 +388,7 @@ ditto_status dti_crew_create(struct dti_replica *r, const ditto_placement *place
     atomic_init(&crew->go, GO_NONE);
     atomic_init(&crew->next, 0);
     dti_stop_init(&crew->failed);
-    if (!dti_waitroom_init(&crew->room, devices))
+    if (!dti_wait_queue_init(&crew->wait_queue, devices))
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the %u devices of replica %u", devices, r->id);
     init_devices(crew, placement);
     *out = crew; /* from here on the team ends it, also when a helper is refused */
@@ -399,7 +400,7 @@ void dti_crew_end_threads(struct dti_crew *crew)
     if (crew == NULL)
         return;
     atomic_store_explicit(&crew->go, GO_EXIT, memory_order_release); /* L0 */
-    dti_waitroom_signal(&crew->room, DTI_EVERYONE);
+    dti_wait_queue_signal(&crew->wait_queue, DTI_EVERYONE);
     for (uint32_t i = 1; i < crew->started; i++)
         pthread_join(crew->device[i].thread, NULL);
     crew->started = 1;
@@ -408,5 +409,5 @@ void dti_crew_end_threads(struct dti_crew *crew)
 void dti_crew_free(struct dti_crew *crew)
 {
     if (crew != NULL)
-        dti_waitroom_free(&crew->room);
+        dti_wait_queue_free(&crew->wait_queue);
 }

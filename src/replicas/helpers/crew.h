@@ -4,7 +4,7 @@
  * *functions* given to one device, which it runs in order from a ring of its own.
  *
  * Invariants  I1  only the leader posts. It changes the loop's description when every helper has done the loop before,
- *                 and a slot of a ring when the function in it has finished: posted - finished <= DTI_POSTS.
+ *                 and a slot of a ring when the function in it has finished: posted - finished <= DTI_DEVICE_TASKS.
  *             I2  a helper that sees loop g has first run all functions posted before g.
  * Edges       L0 -> L1  the leader's loop -> every helper that sees the new go number; also what was posted before it
  *             E0 -> E1  a helper's pieces -> the leader that sees its done number
@@ -25,11 +25,11 @@
 
 #include <pthread.h>
 
-#define DTI_POSTS 64 /* functions that a device keeps */
+#define DTI_DEVICE_TASKS 64 /* functions that a device keeps */
 
 struct dti_replica;
 
-struct dti_post {
+struct dti_device_task {
     ditto_device_fn function;
     void *argument;
     const char *caller; /* the public function that posted it, which its errors name */
@@ -39,13 +39,13 @@ struct dti_post {
 struct dti_device {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t done; /* number of the last loop that it finished */
     _Atomic uint32_t finished;                          /* functions */
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t posted;
-    struct dti_post ring[DTI_POSTS]; /* plain, published by posted */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t submitted;
+    struct dti_device_task ring[DTI_DEVICE_TASKS]; /* plain, published by posted */
     /* constant while the threads run */
     alignas(DTI_CACHE_LINE_PAIR) struct dti_crew *crew;
     uint32_t index;
     ditto_pu pu;
-    struct dti_patience patience; /* the helper's own */
+    struct dti_wait_policy wait_policy; /* the helper's own */
     uint32_t load_epoch;
     int32_t tid, cpu; /* read back; -1: unknown */
     pthread_t thread;
@@ -66,10 +66,10 @@ struct dti_crew {
     struct dti_stop failed;                           /* the first error of a device, until the leader has told it */
     /* constant while the threads run */
     alignas(DTI_CACHE_LINE_PAIR) struct dti_replica *replica;
-    uint32_t devices;          /* the leader included */
-    uint32_t started;          /* devices that have a thread, entry 0 counted */
-    struct dti_device *device; /* [devices] */
-    struct dti_waitroom room;  /* seats: devices */
+    uint32_t devices;                 /* the leader included */
+    uint32_t started;                 /* devices that have a thread, entry 0 counted */
+    struct dti_device *device;        /* [devices] */
+    struct dti_wait_queue wait_queue; /* seats: devices */
     /* the leader's own */
     alignas(DTI_CACHE_LINE_PAIR) bool outstanding; /* the user has given functions since the last join */
 };
@@ -81,7 +81,7 @@ ditto_status dti_crew_create(struct dti_replica *replica, const ditto_placement 
 
 /* -- The leader, in its function; with one device everything runs on the leader -- */
 ditto_status dti_crew_loop(struct dti_replica *replica, const struct dti_loop *loop);
-ditto_status dti_crew_post(struct dti_replica *replica, uint32_t device, ditto_device_fn function, void *argument);
+ditto_status dti_crew_submit(struct dti_replica *replica, uint32_t device, ditto_device_fn function, void *argument);
 ditto_status dti_crew_join(struct dti_replica *replica);
 
 /* The library's own functions, which return DITTO_OK and tell how it went through their argument: given after what the device

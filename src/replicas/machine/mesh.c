@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct spot {
+struct domain {
     uint32_t package, node, locality;
-    uint32_t place; /* in the chain */
+    uint32_t chain_index; /* in the chain */
 };
 
 static int compare(uint64_t a, uint64_t b)
@@ -28,13 +28,13 @@ static int by_hardware(const void *left, const void *right)
 static int by_mesh(const void *left, const void *right)
 {
     const struct dti_raw_pu *a = left, *b = right;
-    int order = compare(a->pu.spot, b->pu.spot);
+    int order = compare(a->pu.domain, b->pu.domain);
     order = order != 0 ? order : compare(a->llc, b->llc);
     order = order != 0 ? order : compare(a->pu.is.core, b->pu.is.core);
     return order != 0 ? order : compare(a->pu.is.number, b->pu.is.number);
 }
 
-static uint32_t apart(const ditto_topology *t, const struct spot *a, const struct spot *b)
+static uint32_t apart(const ditto_topology *t, const struct domain *a, const struct domain *b)
 {
     if (a->node == DITTO_NO_NODE || b->node == DITTO_NO_NODE)
         return 0;
@@ -42,49 +42,49 @@ static uint32_t apart(const ditto_topology *t, const struct spot *a, const struc
 }
 
 /* Gives each spot its place in the chain; `taken` is scratch. */
-static void chain(const ditto_topology *t, struct spot *spot, uint32_t count, bool *taken)
+static void chain(const ditto_topology *t, struct domain *domain, uint32_t count, bool *taken)
 {
     uint32_t last = 0;
     memset(taken, 0, count * sizeof *taken);
-    for (uint32_t place = 0; place < count; place++) {
-        uint32_t best = place == 0 ? 0 : UINT32_MAX;
+    for (uint32_t chain_index = 0; chain_index < count; chain_index++) {
+        uint32_t best = chain_index == 0 ? 0 : UINT32_MAX;
         bool together = false; /* best is in the last one's package */
-        for (uint32_t i = 0; i < count && place > 0; i++) {
-            bool same = spot[i].package == spot[last].package;
+        for (uint32_t i = 0; i < count && chain_index > 0; i++) {
+            bool same = domain[i].package == domain[last].package;
             if (taken[i] || (together && !same))
                 continue;
             if (best == UINT32_MAX || (same && !together) ||
-                apart(t, &spot[last], &spot[i]) < apart(t, &spot[last], &spot[best]))
+                apart(t, &domain[last], &domain[i]) < apart(t, &domain[last], &domain[best]))
                 best = i;
             together |= same;
         }
         taken[best] = true;
-        spot[best].place = place;
+        domain[best].chain_index = chain_index;
         last = best;
     }
 }
 
 /* Finds the spots, chains them, and gives every PU its spot's place. */
-static bool find_spots(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count)
+static bool find_domains(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count)
 {
-    struct spot *spot = malloc(count * sizeof *spot);
+    struct domain *domain = malloc(count * sizeof *domain);
     bool *taken = malloc(count * sizeof *taken);
-    uint32_t spots = 0;
-    if (spot != NULL && taken != NULL) {
+    uint32_t domains = 0;
+    if (domain != NULL && taken != NULL) {
         qsort(raw, count, sizeof *raw, by_hardware);
         for (uint32_t i = 0; i < count; i++) {
             if (i == 0 || by_hardware(&raw[i - 1], &raw[i]) != 0)
-                spot[spots++] = (struct spot){ raw[i].pu.is.package, raw[i].node, raw[i].locality, 0 };
-            raw[i].pu.spot = spots - 1;
+                domain[domains++] = (struct domain){ raw[i].pu.is.package, raw[i].node, raw[i].locality, 0 };
+            raw[i].pu.domain = domains - 1;
         }
-        chain(t, spot, spots, taken);
+        chain(t, domain, domains, taken);
         for (uint32_t i = 0; i < count; i++)
-            raw[i].pu.spot = spot[raw[i].pu.spot].place;
+            raw[i].pu.domain = domain[raw[i].pu.domain].chain_index;
     }
-    t->spots = spots;
-    free(spot);
+    t->domains = domains;
+    free(domain);
     free(taken);
-    return spots > 0;
+    return domains > 0;
 }
 
 /* A new value in one dimension starts the dimensions below it anew. */
@@ -97,7 +97,7 @@ static void number_next(struct dti_raw_pu *raw, const struct dti_raw_pu *before)
     const ditto_pu *last = &before->pu.is;
     if (pu->package != last->package) {
         pu->mesh[0] = last->mesh[0] + 1;
-    } else if (raw->pu.spot != before->pu.spot) {
+    } else if (raw->pu.domain != before->pu.domain) {
         pu->mesh[0] = last->mesh[0];
         pu->mesh[1] = last->mesh[1] + 1;
     } else {
@@ -134,7 +134,7 @@ static void number_caches(ditto_topology *t, struct dti_raw_pu *raw, uint32_t co
 bool dti_mesh_order(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count)
 {
     ditto_topology_counts *c = &t->counts;
-    if (!find_spots(t, raw, count))
+    if (!find_domains(t, raw, count))
         return false;
     qsort(raw, count, sizeof *raw, by_mesh);
     number_caches(t, raw, count);

@@ -74,17 +74,17 @@ static void compare_nodes(hwloc_topology_t hw, ditto_topology *t, const struct a
     uint32_t nodes = t->counts.machine_nodes;
     for (uint32_t i = 0; i < nodes; i++)
         for (uint32_t k = 0; k < nodes; k++) {
-            uint32_t told = t->distance[(size_t)i * nodes + k], untold = 0;
-            if (told == 0 && i != k)
-                untold = UINT32_MAX - (uint32_t)hwloc_get_common_ancestor_obj(hw, where[i].to, where[k].to)->depth;
-            t->apart[(size_t)i * nodes + k] = told != 0 ? told : untold;
+            uint32_t reported = t->distance[(size_t)i * nodes + k], unreported = 0;
+            if (reported == 0 && i != k)
+                unreported = UINT32_MAX - (uint32_t)hwloc_get_common_ancestor_obj(hw, where[i].to, where[k].to)->depth;
+            t->apart[(size_t)i * nodes + k] = reported != 0 ? reported : unreported;
         }
 }
 
 static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
 {
     struct dti_mask mems;
-    bool told = t->live && dti_limits_mems("", &mems);
+    bool reported = t->live && dti_limits_mems("", &mems);
     int found = hwloc_get_nbobjs_by_type(hw, HWLOC_OBJ_NUMANODE);
     uint32_t count = found > 0 ? (uint32_t)found : 0;
     hwloc_const_nodeset_t allowed = hwloc_topology_get_allowed_nodeset(hw);
@@ -101,11 +101,11 @@ static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
     t->counts.machine_nodes = count;
     for (uint32_t i = 0; i < count; i++) {
         hwloc_obj_t node = hwloc_get_obj_by_type(hw, HWLOC_OBJ_NUMANODE, i);
-        bool ours = hwloc_bitmap_isset(allowed, node->os_index) && (!told || dti_mask_has(&mems, node->os_index));
+        bool ours = hwloc_bitmap_isset(allowed, node->os_index) && (!reported || dti_mask_has(&mems, node->os_index));
         t->nodes[i] = (ditto_node){ .number = node->os_index,
                                     .allowed = ours,
                                     .memory_bytes = node->attr->numanode.local_memory };
-        node->userdata = (void *)(uintptr_t)hwloc_bitmap_weight(node->cpuset); /* for home_of: counted once */
+        node->userdata = (void *)(uintptr_t)hwloc_bitmap_weight(node->cpuset); /* for own_node_of: counted once */
     }
     qsort(t->nodes, count, sizeof *t->nodes, by_number);
     read_distances(hw, t);
@@ -126,7 +126,7 @@ static bool is_ordinary(const struct hwloc_obj *node)
 
 /* The node that a PU belongs to: ordinary memory before others, then the smallest around it, then the lowest number (DRAM
  * comes before HBM on the machines that are known). NULL: none contains it. */
-static hwloc_obj_t home_of(hwloc_topology_t hw, unsigned pu)
+static hwloc_obj_t own_node_of(hwloc_topology_t hw, unsigned pu)
 {
     hwloc_obj_t best = NULL, node = NULL;
     while ((node = hwloc_get_next_obj_by_type(hw, HWLOC_OBJ_NUMANODE, node)) != NULL) {
@@ -175,7 +175,7 @@ static void read_caches(hwloc_obj_t pu, hwloc_const_bitmap_t usable, struct dti_
 static ditto_status read_pu(hwloc_topology_t hw, ditto_topology *t, uint32_t index, hwloc_const_bitmap_t usable,
                             struct dti_raw_pu *raw)
 {
-    hwloc_obj_t pu = hwloc_get_obj_by_type(hw, HWLOC_OBJ_PU, index), home = home_of(hw, pu->os_index);
+    hwloc_obj_t pu = hwloc_get_obj_by_type(hw, HWLOC_OBJ_PU, index), own_node = own_node_of(hw, pu->os_index);
     hwloc_obj_t package = ancestor(hw, HWLOC_OBJ_PACKAGE, pu), core = ancestor(hw, HWLOC_OBJ_CORE, pu);
     int kind = hwloc_cpukinds_get_by_cpuset(hw, pu->cpuset, 0);
     if (pu->os_index >= DTI_MAX_PUS && hwloc_bitmap_isset(usable, pu->os_index))
@@ -187,37 +187,37 @@ static ditto_status read_pu(hwloc_topology_t hw, ditto_topology *t, uint32_t ind
                         .package = package != NULL ? package->logical_index : 0,
                         .core = core != NULL ? core->logical_index : index,
                         .kind = kind > 0 ? (uint32_t)kind : 0,
-                        .numa_node = home != NULL ? home->os_index : DITTO_NO_NODE },
+                        .numa_node = own_node != NULL ? own_node->os_index : DITTO_NO_NODE },
                 .package_os = package != NULL ? package->os_index : 0,
                 .core_os = core != NULL ? core->os_index : pu->os_index },
-        .node = home != NULL ? index_of_node(t, home->os_index) : DITTO_NO_NODE,
-        .locality = home != NULL ? home->logical_index : UINT32_MAX,
+        .node = own_node != NULL ? index_of_node(t, own_node->os_index) : DITTO_NO_NODE,
+        .locality = own_node != NULL ? own_node->logical_index : UINT32_MAX,
     };
     read_caches(pu, usable, raw);
     return DITTO_OK;
 }
 
 /* A topology may not tell of memory at all: then all nodes count as having some. */
-static bool memory_is_told(const ditto_topology *t)
+static bool memory_is_known(const ditto_topology *t)
 {
-    bool told = false;
+    bool reported = false;
     for (uint32_t i = 0; i < t->counts.machine_nodes; i++)
-        told |= t->nodes[i].memory_bytes > 0;
-    return told;
+        reported |= t->nodes[i].memory_bytes > 0;
+    return reported;
 }
 
 /* The node whose memory the PUs of node `home` get: itself, or the nearest that has memory and is allowed. */
-static uint32_t memory_node(const ditto_topology *t, uint32_t home)
+static uint32_t memory_node(const ditto_topology *t, uint32_t own_node)
 {
     uint32_t nodes = t->counts.machine_nodes, best = DITTO_NO_NODE;
-    bool known = memory_is_told(t);
+    bool known = memory_is_known(t);
     for (uint32_t i = 0; i < nodes; i++) {
         if (!t->nodes[i].allowed || (known && t->nodes[i].memory_bytes == 0))
             continue;
-        if (i == home)
+        if (i == own_node)
             return t->nodes[i].number;
-        if (best == DITTO_NO_NODE ||
-            (home != DITTO_NO_NODE && t->apart[(size_t)home * nodes + i] < t->apart[(size_t)home * nodes + best]))
+        if (best == DITTO_NO_NODE || (own_node != DITTO_NO_NODE && t->apart[(size_t)own_node * nodes + i] <
+                                                                       t->apart[(size_t)own_node * nodes + best]))
             best = i;
     }
     return best != DITTO_NO_NODE ? t->nodes[best].number : DITTO_NO_NODE;
@@ -225,22 +225,22 @@ static uint32_t memory_node(const ditto_topology *t, uint32_t home)
 
 static void count_nodes(ditto_topology *t, const bool *has_pus)
 {
-    bool told = memory_is_told(t);
+    bool reported = memory_is_known(t);
     t->counts.numa_nodes = 0;
     for (uint32_t i = 0; i < t->counts.pus; i++) {
-        uint32_t home = index_of_node(t, t->pus[i].is.numa_node);
-        t->pus[i].is.memory_node = memory_node(t, home);
-        if (home != DITTO_NO_NODE)
-            t->nodes[home].pus++;
-        else if (i == 0 || t->pus[i].spot != t->pus[i - 1].spot)
+        uint32_t own_node = index_of_node(t, t->pus[i].is.numa_node);
+        t->pus[i].is.memory_node = memory_node(t, own_node);
+        if (own_node != DITTO_NO_NODE)
+            t->nodes[own_node].pus++;
+        else if (i == 0 || t->pus[i].domain != t->pus[i - 1].domain)
             t->counts.numa_nodes++; /* PUs of no node: their place counts as one */
     }
     for (uint32_t i = 0; i < t->counts.machine_nodes; i++) {
         ditto_node *node = &t->nodes[i];
         t->counts.numa_nodes += node->pus > 0;
-        node->kind = !has_pus[i]                       ? DITTO_NODE_CPULESS
-                     : told && node->memory_bytes == 0 ? DITTO_NODE_MEMORYLESS
-                                                       : DITTO_NODE_ORDINARY;
+        node->kind = !has_pus[i]                           ? DITTO_NODE_CPULESS
+                     : reported && node->memory_bytes == 0 ? DITTO_NODE_MEMORYLESS
+                                                           : DITTO_NODE_ORDINARY;
     }
 }
 

@@ -34,7 +34,7 @@ int dti_je_mallctl(const char *name, void *old, size_t *old_length, void *new, s
  * arena: it only holds jemalloc's own bookkeeping. Stays private: the host's MALLOC_CONF is not read. */
 const char *dti_je_malloc_conf = "tcache:false,narenas:1,background_thread:false,abort_conf:false";
 
-#define TOUCH_STEP_BYTES ((size_t)2 << 20) /* most that first touch may waste beyond what is asked: a huge page */
+#define TOUCH_CHUNK_BYTES ((size_t)2 << 20) /* most that first touch may waste beyond what is asked: a huge page */
 
 struct dti_node_range {
     void *start;
@@ -52,7 +52,7 @@ struct dti_arena {
     _Atomic int refused;
     pthread_mutex_t lock; /* of ranges: extents may be mapped by a remote free's bookkeeping too */
     struct dti_node_range *ranges;
-    size_t ranges_count, ranges_room;
+    size_t ranges_count, ranges_capacity;
 };
 
 /* -- hooks -- */
@@ -111,12 +111,13 @@ static bool remember(struct dti_arena *a, void *start, size_t bytes)
 {
     bool done = true;
     pthread_mutex_lock(&a->lock);
-    if (a->ranges_count == a->ranges_room) {
-        size_t room = a->ranges_room != 0 ? 2 * a->ranges_room : 8;
-        struct dti_node_range *grown = realloc(a->ranges, room * sizeof *grown); /* the host's malloc: not this arena */
+    if (a->ranges_count == a->ranges_capacity) {
+        size_t capacity = a->ranges_capacity != 0 ? 2 * a->ranges_capacity : 8;
+        struct dti_node_range *grown =
+            realloc(a->ranges, capacity * sizeof *grown); /* the host's malloc: not this arena */
         if (grown != NULL) {
             a->ranges = grown;
-            a->ranges_room = room;
+            a->ranges_capacity = capacity;
         }
         done = grown != NULL;
     }
@@ -154,8 +155,8 @@ static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t bytes, size_
     size_t mapped = bytes;
     (void)index;
     if (is_first_touch(a)) {
-        mapped = (bytes + TOUCH_STEP_BYTES - 1) / TOUCH_STEP_BYTES * TOUCH_STEP_BYTES;
-        alignment = alignment > TOUCH_STEP_BYTES ? alignment : TOUCH_STEP_BYTES;
+        mapped = (bytes + TOUCH_CHUNK_BYTES - 1) / TOUCH_CHUNK_BYTES * TOUCH_CHUNK_BYTES;
+        alignment = alignment > TOUCH_CHUNK_BYTES ? alignment : TOUCH_CHUNK_BYTES;
     }
     void *start = wanted == NULL ? map_aligned(mapped, alignment) : NULL; /* growing in place is not offered */
     if (start != NULL && !remember(a, start, mapped)) {
@@ -231,7 +232,7 @@ static void control(unsigned index, const char *what, void *new, size_t new_byte
 
 static void limit_growth(struct dti_arena *a)
 {
-    size_t most = TOUCH_STEP_BYTES;
+    size_t most = TOUCH_CHUNK_BYTES;
     if (is_first_touch(a))
         control(a->index, "retain_grow_limit", &most, sizeof most);
 }
@@ -357,7 +358,7 @@ static void inspect_range(const struct dti_arena *a, const struct dti_node_range
             if (node[i] < 0)
                 continue;
             report->resident_pages++;
-            report->pages_elsewhere += (uint32_t)node[i] != a->node_os;
+            report->remote_pages += (uint32_t)node[i] != a->node_os;
             if (report->first_page_node < 0)
                 report->first_page_node = node[i];
         }

@@ -27,7 +27,7 @@ bool dti_arena_has(const struct dti_arena *arena, const void *memory); /* is it 
 ditto_binding dti_arena_binding(const struct dti_arena *arena);
 
 struct dti_arena_report {
-    uint64_t mapped_bytes, resident_pages, pages_elsewhere;
+    uint64_t mapped_bytes, resident_pages, remote_pages;
     int32_t first_page_node; /* -1: unknown */
 };
 /* Asks the kernel for the node of each resident page (move_pages). For reports. */

@@ -4,26 +4,26 @@
 
 #include <stdlib.h>
 
-struct dti_elsewhere {
+struct dti_remote_memory {
     uint32_t node;
     struct dti_arena *arena; /* NULL until a helper there has made it */
-    struct dti_elsewhere *next;
+    struct dti_remote_memory *next;
 };
 
-static struct dti_elsewhere *find(struct dti_replica *r, uint32_t node)
+static struct dti_remote_memory *find(struct dti_replica *r, uint32_t node)
 {
-    struct dti_elsewhere *at = r->elsewhere;
+    struct dti_remote_memory *at = r->remote_memory;
     while (at != NULL && at->node != node)
         at = at->next;
     if (at == NULL && (at = calloc(1, sizeof *at)) != NULL) {
-        *at = (struct dti_elsewhere){ .node = node, .next = r->elsewhere };
-        r->elsewhere = at;
+        *at = (struct dti_remote_memory){ .node = node, .next = r->remote_memory };
+        r->remote_memory = at;
     }
     return at;
 }
 
-struct wish {
-    struct dti_elsewhere *where;
+struct allocation_request {
+    struct dti_remote_memory *where;
     size_t bytes, alignment;
     bool strict, asked; /* asked: it was tried, and status tells how it went */
     void *memory;
@@ -35,7 +35,7 @@ struct wish {
  * No memory is the leader's to know, and no reason to stop the run. */
 static ditto_status allocate_there(uint32_t device, void *argument)
 {
-    struct wish *w = argument;
+    struct allocation_request *w = argument;
     (void)device;
     w->asked = true;
     w->status = DITTO_OK;
@@ -53,26 +53,26 @@ ditto_status dti_device_alloc(struct dti_replica *r, uint32_t device, size_t byt
     uint32_t node = r->crew->device[device].pu.memory_node;
     if (node == r->pu.memory_node)
         return dti_arena_alloc(r->arena, bytes, alignment, out);
-    struct wish wish = {
+    struct allocation_request request = {
         .where = find(r, node), .bytes = bytes, .alignment = alignment, .strict = r->team->options.strict_memory
     };
-    if (wish.where == NULL)
+    if (request.where == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena on NUMA node %u", node);
-    dti_crew_ask(r, device, allocate_there, &wish);
+    dti_crew_ask(r, device, allocate_there, &request);
     dti_crew_await(r, device);
-    if (!wish.asked)
+    if (!request.asked)
         return dti_team_stop_status(r->team);
-    if (wish.status != DITTO_OK)
-        dti_error_set(&wish.error);
-    *out = wish.memory;
-    return wish.status;
+    if (request.status != DITTO_OK)
+        dti_error_set(&request.error);
+    *out = request.memory;
+    return request.status;
 }
 
 ditto_status dti_node_alloc(struct dti_replica *r, uint32_t node, size_t bytes, size_t alignment, void **out)
 {
     if (node == r->pu.memory_node)
         return dti_arena_alloc(r->arena, bytes, alignment, out);
-    struct dti_elsewhere *where = find(r, node);
+    struct dti_remote_memory *where = find(r, node);
     if (where == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena on NUMA node %u", node);
     if (where->arena == NULL)
@@ -82,7 +82,7 @@ ditto_status dti_node_alloc(struct dti_replica *r, uint32_t node, size_t bytes, 
 
 static struct dti_arena *arena_of(const struct dti_replica *r, const void *memory)
 {
-    for (const struct dti_elsewhere *at = r->elsewhere; at != NULL; at = at->next)
+    for (const struct dti_remote_memory *at = r->remote_memory; at != NULL; at = at->next)
         if (at->arena != NULL && dti_arena_has(at->arena, memory))
             return at->arena;
     return r->arena;
@@ -102,21 +102,21 @@ void dti_replica_free(struct dti_replica *r, void *memory)
         dti_arena_free_remote(arena, memory);
 }
 
-void dti_elsewhere_inspect(const struct dti_elsewhere *list, struct dti_arena_report *sum)
+void dti_remote_memory_inspect(const struct dti_remote_memory *list, struct dti_arena_report *sum)
 {
     for (; list != NULL; list = list->next)
         if (list->arena != NULL) {
             struct dti_arena_report one = dti_arena_inspect(list->arena);
             sum->mapped_bytes += one.mapped_bytes;
             sum->resident_pages += one.resident_pages;
-            sum->pages_elsewhere += one.pages_elsewhere;
+            sum->remote_pages += one.remote_pages;
         }
 }
 
-void dti_elsewhere_free(struct dti_elsewhere *list)
+void dti_remote_memory_free(struct dti_remote_memory *list)
 {
     while (list != NULL) {
-        struct dti_elsewhere *next = list->next;
+        struct dti_remote_memory *next = list->next;
         dti_arena_destroy(list->arena);
         free(list);
         list = next;

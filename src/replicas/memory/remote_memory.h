@@ -20,9 +20,9 @@ ditto_status dti_node_alloc(struct dti_replica *replica, uint32_t node, size_t b
 void dti_replica_free(struct dti_replica *replica, void *memory);
 
 /* -- Any thread, when no run is going on -- */
-void dti_replica_free_remote(struct dti_replica *replica, void *memory);                    /* NULL is allowed */
-void dti_elsewhere_inspect(const struct dti_elsewhere *list, struct dti_arena_report *sum); /* adds to sum */
+void dti_replica_free_remote(struct dti_replica *replica, void *memory); /* NULL is allowed */
+void dti_remote_memory_inspect(const struct dti_remote_memory *list, struct dti_arena_report *sum); /* adds to sum */
 /* -- Any thread, when the leader is parked for good -- */
-void dti_elsewhere_free(struct dti_elsewhere *list); /* NULL is allowed */
+void dti_remote_memory_free(struct dti_remote_memory *list); /* NULL is allowed */
 
 #endif

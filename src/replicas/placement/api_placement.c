@@ -27,7 +27,7 @@ void ditto_placement_destroy(ditto_placement *placement)
         return;
     for (int level = 0; level < DITTO_LEVELS; level++)
         free_grouping(&placement->level[level]);
-    free_grouping(&placement->home);
+    free_grouping(&placement->by_numa_node);
     free(placement->blocks);
     free(placement->list);
     free(placement->pus);
@@ -76,10 +76,11 @@ ditto_status ditto_placement_lookup_replicas(const ditto_placement *placement, u
     DTI_TRY(dti_not_null(placement, "placement"));
     DTI_TRY(dti_not_null(replicas, "replicas"));
     DTI_TRY(dti_not_null(count, "count"));
-    const struct dti_replica_grouping *home = &placement->home;
-    for (uint32_t group = 0; group < home->groups; group++)
-        if (dti_placement_leader(placement, home->member[home->first[group]])->is.numa_node == numa_node) {
-            give_group(home, group, replicas, count);
+    const struct dti_replica_grouping *by_numa_node = &placement->by_numa_node;
+    for (uint32_t group = 0; group < by_numa_node->groups; group++)
+        if (dti_placement_leader(placement, by_numa_node->member[by_numa_node->first[group]])->is.numa_node ==
+            numa_node) {
+            give_group(by_numa_node, group, replicas, count);
             return DITTO_OK;
         }
     return DTI_FAIL(DITTO_ERR_NOT_FOUND, "no replica has its leader on NUMA node %u", numa_node);

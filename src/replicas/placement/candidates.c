@@ -5,28 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-static ditto_status allocate(struct dti_sites *out, size_t sites, size_t listed)
+static ditto_status allocate(struct dti_candidates *out, size_t candidates, size_t listed)
 {
-    *out = (struct dti_sites){ .site = calloc(sites + 1, sizeof *out->site), /* never of no bytes */
-                               .pu = calloc(listed + 1, sizeof *out->pu) };
-    if (out->site != NULL && out->pu != NULL)
+    *out = (struct dti_candidates){ .candidate = calloc(candidates + 1, sizeof *out->candidate), /* never of no bytes */
+                                    .pu = calloc(listed + 1, sizeof *out->pu) };
+    if (out->candidate != NULL && out->pu != NULL)
         return DITTO_OK;
-    dti_sites_free(out);
-    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu places of %zu PUs", sites, listed);
+    dti_candidates_free(out);
+    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu places of %zu PUs", candidates, listed);
 }
 
-void dti_sites_free(struct dti_sites *sites)
+void dti_candidates_free(struct dti_candidates *candidates)
 {
-    free(sites->site);
-    free(sites->pu);
-    *sites = (struct dti_sites){ 0 };
+    free(candidates->candidate);
+    free(candidates->pu);
+    *candidates = (struct dti_candidates){ 0 };
 }
 
 /* The entries of `pu` from s->listed up to `end` become a site. */
-static void close_site(struct dti_sites *s, uint32_t end, uint32_t tier)
+static void close_candidate(struct dti_candidates *s, uint32_t end, uint32_t tier)
 {
-    s->site[s->count++] =
-        (struct dti_site){ .first = s->listed, .count = end - s->listed, .leader = s->pu[s->listed], .tier = tier };
+    s->candidate[s->count++] = (struct dti_candidate){
+        .first = s->listed, .count = end - s->listed, .leader = s->pu[s->listed], .tier = tier
+    };
     s->listed = end;
     s->tiers = tier >= s->tiers ? tier + 1 : s->tiers;
 }
@@ -34,7 +35,7 @@ static void close_site(struct dti_sites *s, uint32_t end, uint32_t tier)
 /* By leader; those that share one keep their order. */
 static int in_order(const void *left, const void *right)
 {
-    const struct dti_site *a = left, *b = right;
+    const struct dti_candidate *a = left, *b = right;
     if (a->leader != b->leader)
         return a->leader < b->leader ? -1 : 1;
     return a->first < b->first ? -1 : a->first > b->first;
@@ -99,9 +100,9 @@ static bool list_box(const struct boxes *b, const ditto_pu *origin, uint32_t *pu
         for (int64_t p = 0; p < b->shape[0]; p++)
             for (int64_t n = 0; n < b->shape[1]; n++)
                 for (int64_t c = 0; c < b->shape[2]; c++) {
-                    const int64_t step[DITTO_MESH_RANK] = { p, n, c, s };
+                    const int64_t increment[DITTO_MESH_RANK] = { p, n, c, s };
                     for (int d = 0; d < DITTO_MESH_RANK; d++)
-                        wanted.is.mesh[d] = origin->mesh[d] + (uint32_t)(step[d] * b->stride[d]);
+                        wanted.is.mesh[d] = origin->mesh[d] + (uint32_t)(increment[d] * b->stride[d]);
                     const struct dti_pu *found =
                         bsearch(&wanted, b->t->pus, b->t->counts.pus, sizeof wanted, by_coordinates);
                     if (found == NULL)
@@ -112,7 +113,7 @@ static bool list_box(const struct boxes *b, const ditto_pu *origin, uint32_t *pu
 }
 
 /* An irregular mesh has PUs that no whole box covers: they are put together in order, SMT siblings last. */
-static void list_left_over(const struct boxes *b, bool *covered, struct dti_sites *s)
+static void list_left_over(const struct boxes *b, bool *covered, struct dti_candidates *s)
 {
     uint32_t end = s->listed, tier = s->tiers;
     for (uint32_t i = 0; i < s->listed; i++)
@@ -123,29 +124,29 @@ static void list_left_over(const struct boxes *b, bool *covered, struct dti_site
                 continue;
             s->pu[end++] = i;
             if (end - s->listed == b->size)
-                close_site(s, end, tier);
+                close_candidate(s, end, tier);
         }
 }
 
-ditto_status dti_sites_by_shape(const ditto_topology *t, const int64_t shape[DITTO_MESH_RANK],
-                                const int64_t stride[DITTO_MESH_RANK], bool no_smt, struct dti_sites *out)
+ditto_status dti_candidates_by_shape(const ditto_topology *t, const int64_t shape[DITTO_MESH_RANK],
+                                     const int64_t stride[DITTO_MESH_RANK], bool no_smt, struct dti_candidates *out)
 {
     struct boxes b = { .t = t, .shape = shape, .stride = stride };
     DTI_TRY(check_boxes(&b, no_smt));
     DTI_TRY(allocate(out, t->counts.pus, t->counts.pus));
     bool *covered = calloc(t->counts.pus, sizeof *covered);
     if (covered == NULL) {
-        dti_sites_free(out);
+        dti_candidates_free(out);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u PUs", t->counts.pus);
     }
     for (uint32_t i = 0; i < t->counts.pus; i++)
         if (b.size <= t->counts.pus - out->listed && is_origin(&b, &t->pus[i].is) &&
             list_box(&b, &t->pus[i].is, out->pu + out->listed))
-            close_site(out, out->listed + (uint32_t)b.size, t->pus[i].is.smt);
+            close_candidate(out, out->listed + (uint32_t)b.size, t->pus[i].is.smt);
     if (!t->counts.regular)
         list_left_over(&b, covered, out);
     free(covered);
-    qsort(out->site, out->count, sizeof *out->site, in_order);
+    qsort(out->candidate, out->count, sizeof *out->candidate, in_order);
     return DITTO_OK;
 }
 
@@ -161,7 +162,7 @@ static uint32_t part_of(const ditto_topology *t, ditto_per per, uint32_t index, 
     case DITTO_PER_LLC:
         return pu->is.llc;
     case DITTO_PER_NUMA_NODE:
-        return pu->spot;
+        return pu->domain;
     case DITTO_PER_PACKAGE:
         return pu->is.mesh[0];
     case DITTO_PER_MACHINE:
@@ -173,7 +174,7 @@ static uint32_t part_of(const ditto_topology *t, ditto_per per, uint32_t index, 
 
 /* The PUs of part number `wanted`, first PUs of cores before their siblings. */
 static void list_part(const ditto_topology *t, const uint32_t *part, uint32_t wanted, uint32_t from, uint32_t until,
-                      uint32_t pus_per_core, struct dti_sites *s)
+                      uint32_t pus_per_core, struct dti_candidates *s)
 {
     uint32_t end = s->listed;
     for (uint32_t smt = 0; smt < pus_per_core; smt++)
@@ -181,16 +182,16 @@ static void list_part(const ditto_topology *t, const uint32_t *part, uint32_t wa
             if (part[i] == wanted && t->pus[i].is.mesh[3] == smt)
                 s->pu[end++] = i;
     if (end > s->listed)
-        close_site(s, end, t->pus[s->pu[s->listed]].is.smt);
+        close_candidate(s, end, t->pus[s->pu[s->listed]].is.smt);
 }
 
-ditto_status dti_sites_by_name(const ditto_topology *t, ditto_per per, bool no_smt, struct dti_sites *out)
+ditto_status dti_candidates_by_name(const ditto_topology *t, ditto_per per, bool no_smt, struct dti_candidates *out)
 {
     uint32_t pus = t->counts.pus, core = 0, parts = 0;
     DTI_TRY(allocate(out, pus, pus));
     uint32_t *part = calloc(3 * (size_t)pus, sizeof *part);
     if (part == NULL) {
-        dti_sites_free(out);
+        dti_candidates_free(out);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u PUs", pus);
     }
     uint32_t *from = part + pus, *until = from + pus; /* where each part begins and ends */
@@ -206,7 +207,7 @@ ditto_status dti_sites_by_name(const ditto_topology *t, ditto_per per, bool no_s
     for (uint32_t k = 0; k < parts; k++)
         list_part(t, part, k, from[k], until[k], no_smt ? 1 : t->counts.mesh[3], out);
     free(part);
-    qsort(out->site, out->count, sizeof *out->site, in_order);
+    qsort(out->candidate, out->count, sizeof *out->candidate, in_order);
     return DITTO_OK;
 }
 
@@ -216,7 +217,7 @@ ditto_status dti_sites_by_name(const ditto_topology *t, ditto_per per, bool no_s
 
 /* Where each set's PUs are, and that nobody has them already. */
 static ditto_status list_sets(const ditto_topology *t, const uint32_t *pus, const uint32_t *set_sizes, uint32_t sets,
-                              bool share, const uint32_t *index_of, bool *taken, struct dti_sites *s)
+                              bool share, const uint32_t *index_of, bool *taken, struct dti_candidates *s)
 {
     uint32_t at = 0;
     for (uint32_t set = 0; set < sets; set++) {
@@ -235,13 +236,13 @@ static ditto_status list_sets(const ditto_topology *t, const uint32_t *pus, cons
             taken[index] = true;
             s->pu[end++] = index;
         }
-        close_site(s, end, 0);
+        close_candidate(s, end, 0);
     }
     return DITTO_OK;
 }
 
-ditto_status dti_sites_by_list(const ditto_topology *t, const uint32_t *pus, const uint32_t *set_sizes, uint32_t sets,
-                               bool share, struct dti_sites *out)
+ditto_status dti_candidates_by_list(const ditto_topology *t, const uint32_t *pus, const uint32_t *set_sizes,
+                                    uint32_t sets, bool share, struct dti_candidates *out)
 {
     size_t listed = 0;
     for (uint32_t i = 0; i < sets; i++)
@@ -261,9 +262,9 @@ ditto_status dti_sites_by_list(const ditto_topology *t, const uint32_t *pus, con
     free(index_of);
     free(taken);
     if (status != DITTO_OK) {
-        dti_sites_free(out);
+        dti_candidates_free(out);
         return status;
     }
-    qsort(out->site, out->count, sizeof *out->site, in_order);
+    qsort(out->candidate, out->count, sizeof *out->candidate, in_order);
     return DITTO_OK;
 }

@@ -15,21 +15,21 @@
 
 struct choice {
     const ditto_topology *t;
-    const struct dti_sites *sites;
+    const struct dti_candidates *candidates;
     uint32_t *taken;   /* [sites->count] how many replicas each has */
     uint32_t *cursors; /* [t->spots] scratch */
 };
 
-static uint32_t spot_of(const struct choice *c, uint32_t site)
+static uint32_t domain_of(const struct choice *c, uint32_t candidate)
 {
-    return c->t->pus[c->sites->site[site].leader].spot;
+    return c->t->pus[c->candidates->candidate[candidate].leader].domain;
 }
 
 /* The next site of `spot` in `tier`, from *cursor on; sites->count when there is none. */
-static uint32_t next_in_spot(const struct choice *c, uint32_t spot, uint32_t tier, uint32_t *cursor)
+static uint32_t next_in_domain(const struct choice *c, uint32_t domain, uint32_t tier, uint32_t *cursor)
 {
-    uint32_t count = c->sites->count;
-    while (*cursor < count && !(spot_of(c, *cursor) == spot && c->sites->site[*cursor].tier == tier))
+    uint32_t count = c->candidates->count;
+    while (*cursor < count && !(domain_of(c, *cursor) == domain && c->candidates->candidate[*cursor].tier == tier))
         ++*cursor;
     return *cursor < count ? (*cursor)++ : count;
 }
@@ -37,17 +37,17 @@ static uint32_t next_in_spot(const struct choice *c, uint32_t spot, uint32_t tie
 /* One pass over a tier: at most one replica more on each of its sites. Returns how many were placed. */
 static uint32_t fill_tier(const struct choice *c, ditto_policy policy, uint32_t tier, uint32_t left)
 {
-    uint32_t placed = 0, count = c->sites->count;
-    memset(c->cursors, 0, c->t->spots * sizeof *c->cursors);
+    uint32_t placed = 0, count = c->candidates->count;
+    memset(c->cursors, 0, c->t->domains * sizeof *c->cursors);
     for (bool progress = true; progress && placed < left;) {
         progress = false;
-        for (uint32_t spot = 0; spot < c->t->spots && placed < left; spot++) {
-            uint32_t site;
+        for (uint32_t domain = 0; domain < c->t->domains && placed < left; domain++) {
+            uint32_t candidate;
             do { /* SPREAD: one from each node in turn; COMPACT: all of a node */
-                site = next_in_spot(c, spot, tier, &c->cursors[spot]);
-                if (site == count)
+                candidate = next_in_domain(c, domain, tier, &c->cursors[domain]);
+                if (candidate == count)
                     break;
-                c->taken[site]++;
+                c->taken[candidate]++;
                 placed++;
                 progress = true;
             } while (policy == DITTO_COMPACT && placed < left);
@@ -68,13 +68,13 @@ static bool allocate(ditto_placement *p, const ditto_topology *t, uint32_t repli
 }
 
 /* A number of the leader that tells groups apart: below pus (llc, spot, package) or any (home). */
-enum key { KEY_LLC = DITTO_LEVEL_LLC, KEY_SPOT = DITTO_LEVEL_NODE, KEY_PACKAGE = DITTO_LEVEL_PACKAGE, KEY_HOME };
+enum key { KEY_LLC = DITTO_LEVEL_LLC, KEY_DOMAIN = DITTO_LEVEL_NODE, KEY_PACKAGE = DITTO_LEVEL_PACKAGE, KEY_NUMA_NODE };
 
 static uint32_t key_of(const ditto_placement *p, enum key key, uint32_t replica)
 {
     const struct dti_pu *pu = dti_placement_leader(p, replica);
     return key == KEY_LLC       ? pu->is.llc
-           : key == KEY_SPOT    ? pu->spot
+           : key == KEY_DOMAIN  ? pu->domain
            : key == KEY_PACKAGE ? pu->is.mesh[0]
                                 : pu->is.numa_node;
 }
@@ -103,7 +103,7 @@ static bool make_grouping(const ditto_placement *p, enum key key, struct dti_rep
 }
 
 /* Ids in the order of the sites; replicas that share a site have neighbouring ids. */
-static void number_replicas(const ditto_topology *t, const struct dti_sites *sites, const uint32_t *taken,
+static void number_replicas(const ditto_topology *t, const struct dti_candidates *candidates, const uint32_t *taken,
                             ditto_placement *p)
 {
     uint32_t listed = 0;
@@ -111,34 +111,34 @@ static void number_replicas(const ditto_topology *t, const struct dti_sites *sit
     p->machine_pus = t->counts.machine_pus;
     p->machine_nodes = t->counts.machine_nodes;
     memcpy(p->pus, t->pus, t->counts.pus * sizeof *p->pus);
-    for (uint32_t s = 0; s < sites->count; s++)
+    for (uint32_t s = 0; s < candidates->count; s++)
         for (uint32_t copy = 0; copy < taken[s]; copy++) {
-            const struct dti_site *site = &sites->site[s];
-            p->blocks[p->replicas++] = (struct dti_pu_block){ listed, site->count };
-            for (uint32_t k = 0; k < site->count; k++) {
-                uint32_t pu = sites->pu[site->first + k];
+            const struct dti_candidate *candidate = &candidates->candidate[s];
+            p->blocks[p->replicas++] = (struct dti_pu_block){ listed, candidate->count };
+            for (uint32_t k = 0; k < candidate->count; k++) {
+                uint32_t pu = candidates->pu[candidate->first + k];
                 p->list[listed++] = pu;
                 p->shared |= ++p->sharers[pu] > 1;
             }
         }
 }
 
-static ditto_status make(const ditto_topology *t, const struct dti_sites *sites, const uint32_t *taken,
+static ditto_status make(const ditto_topology *t, const struct dti_candidates *candidates, const uint32_t *taken,
                          ditto_placement **out)
 {
     ditto_placement *p = calloc(1, sizeof *p);
     uint32_t replicas = 0;
     size_t listed = 0;
-    for (uint32_t s = 0; s < sites->count; s++) {
+    for (uint32_t s = 0; s < candidates->count; s++) {
         replicas += taken[s];
-        listed += (size_t)taken[s] * sites->site[s].count;
+        listed += (size_t)taken[s] * candidates->candidate[s].count;
     }
     bool done = p != NULL && allocate(p, t, replicas, listed);
     if (done) {
-        number_replicas(t, sites, taken, p);
+        number_replicas(t, candidates, taken, p);
         for (int level = 0; level < DITTO_LEVELS; level++)
             done = done && make_grouping(p, (enum key)level, &p->level[level]);
-        done = done && make_grouping(p, KEY_HOME, &p->home);
+        done = done && make_grouping(p, KEY_NUMA_NODE, &p->by_numa_node);
     }
     if (!done) {
         ditto_placement_destroy(p);
@@ -149,18 +149,19 @@ static ditto_status make(const ditto_topology *t, const struct dti_sites *sites,
 }
 
 /* `wanted` replicas on the sites, by policy. */
-static ditto_status place(const ditto_topology *t, const ditto_placement_options *o, const struct dti_sites *sites,
-                          uint32_t wanted, ditto_placement **out)
+static ditto_status assign_candidates(const ditto_topology *t, const ditto_placement_options *o,
+                                      const struct dti_candidates *candidates, uint32_t wanted, ditto_placement **out)
 {
-    struct choice c = { t, sites, calloc(sites->count + 1u, sizeof *c.taken), calloc(t->spots, sizeof *c.cursors) };
+    struct choice c = { t, candidates, calloc(candidates->count + 1u, sizeof *c.taken),
+                        calloc(t->domains, sizeof *c.cursors) };
     ditto_status status = DITTO_OK;
     if (c.taken == NULL || c.cursors == NULL)
         status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to place %u replicas", wanted);
     for (uint32_t left = wanted; left > 0 && status == DITTO_OK;) /* a second round over the tiers shares sites */
-        for (uint32_t tier = 0; tier < sites->tiers && left > 0; tier++)
+        for (uint32_t tier = 0; tier < candidates->tiers && left > 0; tier++)
             left -= fill_tier(&c, o->policy, tier, left);
     if (status == DITTO_OK)
-        status = make(t, sites, c.taken, out);
+        status = make(t, candidates, c.taken, out);
     free(c.taken);
     free(c.cursors);
     return status;
@@ -235,16 +236,16 @@ static ditto_status by_list(const ditto_topology *t, const ditto_placement_optio
 ditto_status dti_placement_from_sets(const ditto_topology *t, const uint32_t *pus, const uint32_t *set_sizes,
                                      uint32_t sets, bool share, ditto_placement **out)
 {
-    struct dti_sites sites;
+    struct dti_candidates candidates;
     DTI_TRY(check_number(sets));
-    DTI_TRY(dti_sites_by_list(t, pus, set_sizes, sets, share, &sites));
+    DTI_TRY(dti_candidates_by_list(t, pus, set_sizes, sets, share, &candidates));
     uint32_t *once = calloc(sets + 1u, sizeof *once);
     for (uint32_t i = 0; i < sets && once != NULL; i++)
         once[i] = 1;
     ditto_status status =
-        once != NULL ? make(t, &sites, once, out) : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u sets", sets);
+        once != NULL ? make(t, &candidates, once, out) : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u sets", sets);
     free(once);
-    dti_sites_free(&sites);
+    dti_candidates_free(&candidates);
     return status;
 }
 
@@ -252,25 +253,25 @@ ditto_status dti_placement_make(const ditto_topology *t, const ditto_placement_o
 {
     static const int64_t ones[DITTO_MESH_RANK] = { 1, 1, 1, 1 };
     bool no_smt = (o->flags & DITTO_PLACEMENT_NO_SMT) != 0, share = (o->flags & DITTO_PLACEMENT_SHARE) != 0;
-    struct dti_sites sites;
+    struct dti_candidates candidates;
     DTI_TRY(check(o));
     if (o->num_pus > 0)
         return by_list(t, o, out);
     if (o->per != DITTO_PER_SHAPE)
-        DTI_TRY(dti_sites_by_name(t, o->per, no_smt, &sites));
+        DTI_TRY(dti_candidates_by_name(t, o->per, no_smt, &candidates));
     else
-        DTI_TRY(dti_sites_by_shape(t, o->shape != NULL ? o->shape : ones, o->stride != NULL ? o->stride : ones, no_smt,
-                                   &sites));
-    uint32_t wanted = o->replicas > 0 ? o->replicas : o->per != DITTO_PER_SHAPE ? sites.count : 1;
+        DTI_TRY(dti_candidates_by_shape(t, o->shape != NULL ? o->shape : ones, o->stride != NULL ? o->stride : ones,
+                                        no_smt, &candidates));
+    uint32_t wanted = o->replicas > 0 ? o->replicas : o->per != DITTO_PER_SHAPE ? candidates.count : 1;
     ditto_status status = check_number(wanted);
-    if (status == DITTO_OK && (sites.count == 0 || (wanted > sites.count && !share)))
+    if (status == DITTO_OK && (candidates.count == 0 || (wanted > candidates.count && !share)))
         status = DTI_FAIL(DITTO_ERR_RANGE,
                           "%u replicas: this machine has room for at most %u of that shape; ask for fewer, make them "
                           "smaller, or set DITTO_PLACEMENT_SHARE",
-                          wanted, sites.count);
+                          wanted, candidates.count);
     if (status == DITTO_OK)
-        status = place(t, o, &sites, wanted, out);
-    dti_sites_free(&sites);
+        status = assign_candidates(t, o, &candidates, wanted, out);
+    dti_candidates_free(&candidates);
     return status;
 }
 
@@ -290,14 +291,14 @@ static ditto_status check_same(const ditto_placement *p, const ditto_topology *t
             "build it on this machine's topology",
             p->machine_pus, p->machine_nodes, t->counts.machine_pus, t->counts.machine_nodes);
     for (uint32_t i = 0; i < p->num_pus; i++) {
-        const struct dti_pu *here = p->sharers[i] > 0 ? dti_topology_find(t, p->pus[i].is.number) : NULL;
-        if (here != NULL && !dti_pu_same(here, &p->pus[i]))
+        const struct dti_pu *found = p->sharers[i] > 0 ? dti_topology_find(t, p->pus[i].is.number) : NULL;
+        if (found != NULL && !dti_pu_same(found, &p->pus[i]))
             return DTI_FAIL(
                 DITTO_ERR_INVALID,
                 "the placement was made for another machine: there PU %u is on package %u, NUMA node %u, core "
                 "%u, here on package %u, node %u, core %u; build it on this machine's topology",
-                p->pus[i].is.number, p->pus[i].package_os, p->pus[i].is.numa_node, p->pus[i].core_os, here->package_os,
-                here->is.numa_node, here->core_os);
+                p->pus[i].is.number, p->pus[i].package_os, p->pus[i].is.numa_node, p->pus[i].core_os, found->package_os,
+                found->is.numa_node, found->core_os);
     }
     return DITTO_OK;
 }

@@ -20,11 +20,11 @@ struct dti_replica_grouping {
 
 struct ditto_placement {
     uint32_t replicas;
-    struct dti_pu_block *blocks;                           /* per replica */
-    uint32_t *list;                                        /* all blocks, one after the other: indices into pus */
-    struct dti_pu *pus;                                    /* [num_pus] of the topology, in the order of the mesh */
-    uint32_t *sharers;                                     /* [num_pus] logical devices on it */
-    struct dti_replica_grouping level[DITTO_LEVELS], home; /* home: by the leader's NUMA node */
+    struct dti_pu_block *blocks; /* per replica */
+    uint32_t *list;              /* all blocks, one after the other: indices into pus */
+    struct dti_pu *pus;          /* [num_pus] of the topology, in the order of the mesh */
+    uint32_t *sharers;           /* [num_pus] logical devices on it */
+    struct dti_replica_grouping level[DITTO_LEVELS], by_numa_node; /* home: by the leader's NUMA node */
     uint32_t num_pus;
     uint32_t machine_pus, machine_nodes; /* of the topology */
     bool shared;                         /* some PU has more than one logical device */
@@ -32,7 +32,7 @@ struct ditto_placement {
 
 ditto_status dti_placement_make(const ditto_topology *topology, const ditto_placement_options *options,
                                 ditto_placement **out);
-/* From sets: see dti_sites_by_list. */
+/* From sets: see dti_candidates_by_list. */
 ditto_status dti_placement_from_sets(const ditto_topology *topology, const uint32_t *pus, const uint32_t *set_sizes,
                                      uint32_t sets, bool share, ditto_placement **out);
 /* The same places on `topology`, which the caller has just read. INVALID: a PU is another piece of hardware there, so that

@@ -50,7 +50,7 @@ struct placement_reader {
     const char *at, *end;
     uint32_t line;
     uint32_t *pus, *sizes; /* what was read; pus has room for `room` */
-    size_t listed, room;
+    size_t listed, capacity;
     uint32_t replicas;
     bool checked; /* a check line was there */
     uint64_t check;
@@ -103,13 +103,13 @@ static bool parse_hex(const char *at, const char *end, uint64_t *value)
 
 static ditto_status add_pu(struct placement_reader *r, uint32_t pu)
 {
-    if (r->listed == r->room) {
-        size_t room = r->room != 0 ? 2 * r->room : 256;
-        uint32_t *grown = realloc(r->pus, room * sizeof *grown);
+    if (r->listed == r->capacity) {
+        size_t capacity = r->capacity != 0 ? 2 * r->capacity : 256;
+        uint32_t *grown = realloc(r->pus, capacity * sizeof *grown);
         if (grown == NULL)
             return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a placement of more than %zu PUs", r->listed);
         r->pus = grown;
-        r->room = room;
+        r->capacity = capacity;
     }
     r->pus[r->listed++] = pu;
     return DITTO_OK;

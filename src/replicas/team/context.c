@@ -43,7 +43,8 @@ static void fill(struct dti_frame *frame, enum dti_context kind, struct dti_team
     frame->team = team;
     frame->replica = NULL;
     frame->self = NULL;
-    frame->entries = 0;
+    frame->scope_depth = 0;
+    frame->device = 0;
     frame->run = NULL;
     frame->object = NULL;
     frame->has_turn = frame->merges = frame->is_scope = frame->standing = frame->pinned = false;
@@ -128,7 +129,7 @@ struct dti_replica *dti_self_refuse(const ditto_replica *self)
             DITTO_ERR_CONTEXT,
             "inside a function of logical device %u of replica %u: there no call takes self, and loops do not nest; "
             "let the leader call it outside, and hand in what the function needs",
-            top->entries, top->replica->id);
+            top->device, top->replica->id);
     else if (top != NULL && top->kind == DTI_CONTEXT_UPDATE)
         DTI_FAIL(DITTO_ERR_CONTEXT,
                  "inside the function of an update: there only the copy at hand is read and written; "
@@ -182,7 +183,7 @@ static const char *replica_form(const char *function)
     return NULL;
 }
 
-const char *dti_context_way_out(const struct dti_frame *top)
+const char *dti_context_exit_hint(const struct dti_frame *top)
 {
     return top->kind != DTI_CONTEXT_CROSS ? "call it after run has returned"
            : top->merges                  ? "call it after run has returned"
@@ -218,7 +219,7 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
             DITTO_ERR_CONTEXT,
             "called in a function of logical device %u of replica %u, but this needs cross-replica context: "
             "call it after run has returned",
-            top->entries, top->replica->id);
+            top->device, top->replica->id);
     if (top->kind != DTI_CONTEXT_CROSS) {
         const char *form = replica_form(dti_public_function);
         return DTI_FAIL(DITTO_ERR_CONTEXT,
@@ -228,7 +229,7 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
                         form != NULL ? " is its form for replicas; or " : "");
     }
     return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: this thread is in the scope of another strategy; %s",
-                    dti_context_way_out(top));
+                    dti_context_exit_hint(top));
 }
 
 ditto_status dti_context_check_scope(const struct dti_team *team)
@@ -238,7 +239,7 @@ ditto_status dti_context_check_scope(const struct dti_team *team)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "the default strategy's scope is not entered inside another strategy's: %s, and the thread is "
                         "in the default strategy again",
-                        dti_context_way_out(top));
+                        dti_context_exit_hint(top));
     return dti_context_check_cross(team);
 }
 

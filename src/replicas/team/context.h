@@ -27,7 +27,8 @@ struct dti_frame {
     struct dti_team *team;       /* whose scope or run this is; also the identity of its strategy */
     struct dti_replica *replica; /* in replica and device context */
     const ditto_replica *self;   /* in replica context: the handle that is good on this thread now */
-    uint32_t entries;            /* how often the scope was entered; in device context: which device */
+    uint32_t scope_depth;        /* how often the scope was entered */
+    uint32_t device;             /* in device context: which of the replica's devices */
     void *run;                   /* in replica context: strategy's own of the run, opaque here */
     const void *object;          /* in update context: the variable at hand, opaque here */
     bool has_turn;               /* of a cross call: it took the team's turn */
@@ -88,7 +89,7 @@ static inline struct dti_replica *dti_self_in(const char *function, const ditto_
 }
 
 /* Words for messages that say how the context ends that a thread is in. */
-const char *dti_context_way_out(const struct dti_frame *top);
+const char *dti_context_exit_hint(const struct dti_frame *top);
 
 /* Destroying a `what`: refused on a replica's thread (CONTEXT), where the run that it would wait for is its own. */
 ditto_status dti_context_check_outside(const char *what);

@@ -45,12 +45,12 @@ void dti_team_give_turn(struct dti_team *team, bool taken)
         pthread_mutex_unlock(&team->lock);
 }
 
-ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enum dti_caller_place place)
+ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enum dti_caller_binding binding)
 {
     DTI_TRY(dti_context_check_cross(team));
     if (dti_team_forked(team))
         return dti_fail_forked();
-    bool pinned = place == DTI_CALLER_PINNED && !in_scope(team) && team->options.pin && !team->options.caller_waits;
+    bool pinned = binding == DTI_CALLER_PINNED && !in_scope(team) && team->options.pin && !team->options.caller_waits;
     bool has_turn = dti_team_take_turn(team);
     ditto_status status = DITTO_OK;
     if (team->poisoned)
@@ -93,7 +93,7 @@ static struct dti_gate *enter_to_change(struct dti_team *team)
 void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent)
 {
     DTI_LEAVES_GATE(held, enter_to_change(team));
-    atomic_store_explicit(&dependent->home, team, memory_order_relaxed); /* see the member */
+    atomic_store_explicit(&dependent->team, team, memory_order_relaxed); /* see the member */
     dependent->before = &team->dependents;
     dependent->next = team->dependents;
     if (dependent->next != NULL)
@@ -103,7 +103,7 @@ void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent)
 
 void dti_dependent_remove(struct dti_dependent *dependent)
 {
-    atomic_store_explicit(&dependent->home, NULL, memory_order_relaxed); /* see the member */
+    atomic_store_explicit(&dependent->team, NULL, memory_order_relaxed); /* see the member */
     *dependent->before = dependent->next;
     if (dependent->next != NULL)
         dependent->next->before = dependent->before;
@@ -123,7 +123,7 @@ static ditto_status fail_busy(const struct dti_dependent *dependent)
 }
 
 /* Behind the end of its team, which has closed the gate. */
-static ditto_status destroy_orphan(struct dti_dependent *dependent)
+static ditto_status destroy_after_team(struct dti_dependent *dependent)
 {
     if (dependent->freed_by != DTI_FREED_BY_DESTROY)
         return DITTO_OK;
@@ -159,9 +159,9 @@ static bool leave_team(struct dti_dependent *dependent, enum dti_team_end end)
 ditto_status dti_dependent_destroy(struct dti_dependent *dependent)
 {
     if (!dti_gate_enter(&dependent->gate))
-        return destroy_orphan(dependent);
+        return destroy_after_team(dependent);
     /* relaxed: the gate's O1. The gate keeps the team there, and later the team's own gate does. */
-    struct dti_team *team = atomic_load_explicit(&dependent->home, memory_order_relaxed);
+    struct dti_team *team = atomic_load_explicit(&dependent->team, memory_order_relaxed);
     if (team == NULL) /* a child that was forked while another thread ended the team or the dependent: it stays */
         return DITTO_OK;
     bool forked = dti_team_forked(team), freed = false;
@@ -184,7 +184,7 @@ ditto_status dti_watch(ditto_strategy *strategy, struct dti_dependent *dependent
 {
     struct dti_team *team = dti_team_of(strategy);
     struct dti_frame frame;
-    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     dti_dependent_add(team, dependent);
     dti_cross_leave(team, &frame);
     return DITTO_OK;
@@ -202,9 +202,9 @@ bool dti_dependent_hold(const struct dti_dependent *dependent, struct dti_gate *
     struct dti_gate *gate =
         (struct dti_gate *)(uintptr_t)&dependent->gate; /* its contents are not what const is about */
     /* relaxed: see the member */
-    if (!dti_team_hold(atomic_load_explicit(&dependent->home, memory_order_relaxed), gate, held))
+    if (!dti_team_hold(atomic_load_explicit(&dependent->team, memory_order_relaxed), gate, held))
         return false;
-    if (atomic_load_explicit(&dependent->home, memory_order_relaxed) != NULL)
+    if (atomic_load_explicit(&dependent->team, memory_order_relaxed) != NULL)
         return true;
     /* A child process that was forked while another thread ended the team finds the gate shut for ever. */
     dti_gate_release(held);

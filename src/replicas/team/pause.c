@@ -22,7 +22,7 @@ bool dti_pause_begin(struct dti_replica *self)
         return true;
     }
     atomic_store_explicit(state_of(self), DTI_PAUSE_DECLINED, memory_order_release);
-    dti_waitroom_signal(&self->team->room, DTI_AWAITS_GO(self->team));
+    dti_wait_queue_signal(&self->team->wait_queue, DTI_AWAITS_GO(self->team));
     return false;
 }
 
@@ -36,7 +36,7 @@ void dti_pause_end(struct dti_replica *self)
          * therefore stays. The outer run is stopped, so the other replicas leave when they have done what
          * they have begun, as if the pause had been declined. */
         atomic_store_explicit(state_of(self), DTI_PAUSE_DECLINED, memory_order_release); /* E0 */
-        dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
+        dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_GO(team));
         return;
     }
     /* The end of the pause is posted like a job, but there is nothing to do. All other replicas wait in
@@ -51,7 +51,7 @@ void dti_pause_end(struct dti_replica *self)
 static bool is_called(void *argument)
 {
     const struct dti_replica *r = argument;
-    return dti_team_go_changed(argument) || dti_team_is_sent_home(r->team) ||
+    return dti_team_go_changed(argument) || dti_team_is_ending(r->team) ||
            (dti_stopped(&r->team->stop) &&
             atomic_load_explicit(state_of(r), memory_order_relaxed) != DTI_PAUSE_BEGUN); /* looked at again */
 }
@@ -73,10 +73,10 @@ bool dti_pause_serve(struct dti_replica *self)
         /* an inner run's function forked, and no thread of this child will post a job */
         if (dti_team_forked(team))
             return false;
-        dti_wait(&team->room, self->id, DTI_AWAITS_GO(team), &self->patience, &never, is_called, self);
+        dti_wait(&team->wait_queue, self->id, DTI_AWAITS_GO(team), &self->wait_policy, &never, is_called, self);
         uint64_t number = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
         if (number == self->seen) {
-            if (dti_team_is_sent_home(team) || refuse(self))
+            if (dti_team_is_ending(team) || refuse(self))
                 return false;
             continue;
         }

@@ -31,7 +31,7 @@ static struct dti_tracer *make_tracer(size_t events)
     if (tracer == NULL)
         return NULL;
     tracer->begin_ns = dti_now_ns();
-    tracer->room = events;
+    tracer->capacity = events;
     tracer->event = events != 0 ? malloc(events * sizeof *tracer->event) : NULL;
     if (events != 0 && tracer->event == NULL) {
         free(tracer);
@@ -102,7 +102,7 @@ static void add_up(struct dti_tracer *t, const struct dti_event *e, uint64_t ins
 
 static void keep(struct dti_tracer *t, const struct dti_event *e)
 {
-    if (t->events < t->room)
+    if (t->events < t->capacity)
         t->event[t->events++] = *e;
     else
         t->dropped++;

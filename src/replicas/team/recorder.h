@@ -36,7 +36,7 @@ struct dti_tracer {
     struct dti_total total[DTI_TRACE_NAMES]; /* in the order of their first end */
     uint32_t totals;
     struct dti_event *event; /* [room] those that have ended; later ones are not kept */
-    size_t events, room, dropped;
+    size_t events, capacity, dropped;
     uint64_t begin_ns; /* of recording */
 };
 

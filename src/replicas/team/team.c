@@ -16,18 +16,18 @@
 
 /* -- the run of one replica -- */
 
-struct dti_patience dti_team_patience(const struct dti_team *team, uint32_t pu, uint32_t *epoch)
+struct dti_wait_policy dti_team_wait_policy(const struct dti_team *team, uint32_t pu, uint32_t *epoch)
 {
     const struct dti_team_options *o = &team->options;
     *epoch = dti_load_epoch(); /* first: a change meanwhile is noticed next time */
     bool crowded = team->crowded || dti_load_crowded(o->pin ? pu : DTI_NO_PU, o->pus, o->cpu_quota);
-    return (struct dti_patience){ .spin_ns = crowded ? 0 : (uint64_t)o->spin_us * 1000u,
-                                  .yield_ns = crowded ? team->yield_ns : 0 };
+    return (struct dti_wait_policy){ .spin_ns = crowded ? 0 : (uint64_t)o->spin_us * 1000u,
+                                     .yield_ns = crowded ? team->yield_ns : 0 };
 }
 
-static void set_patience(struct dti_replica *r)
+static void set_wait_policy(struct dti_replica *r)
 {
-    r->patience = dti_team_patience(r->team, r->pu.number, &r->load_epoch);
+    r->wait_policy = dti_team_wait_policy(r->team, r->pu.number, &r->load_epoch);
 }
 
 void dti_replica_ensure_record(const struct dti_replica *r, ditto_status status, uint32_t serial_before)
@@ -48,7 +48,7 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
     struct dti_team *team = r->team;
     int32_t outer = dti_error_replica; /* in a pause: replica 0's, or none */
     if (r->load_epoch != dti_load_epoch())
-        set_patience(r);
+        set_wait_policy(r);
     dti_error_replica = (int32_t)r->id;
     const char *outer_function = dti_public_enter(team->function);
     uint32_t serial = dti_error_serial;
@@ -57,9 +57,9 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
         ditto_status joined = dti_crew_join(r);
         status = joined < 0 ? joined : status;
     }
-    ditto_status news = status > 0 ? status : DITTO_OK;
-    if (r->news != news) /* the poster watches this line: it is written as seldom as can be */
-        r->news = news;
+    ditto_status outcome = status > 0 ? status : DITTO_OK;
+    if (r->outcome != outcome) /* the poster watches this line: it is written as seldom as can be */
+        r->outcome = outcome;
     if (status < 0) {
         dti_replica_ensure_record(r, status, serial);
         dti_team_stop(team);
@@ -71,9 +71,9 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
     if (team->crowded) /* release: pairs with the acquire of a waiter in a crowded meeting (src/sync/meeting/meeting.c) */
         atomic_fetch_add_explicit(&team->returned, 1, memory_order_release);
     atomic_store_explicit(&r->done, number, memory_order_release); /* D0 */
-    dti_waitroom_signal(&team->room, r->id);
+    dti_wait_queue_signal(&team->wait_queue, r->id);
     /* Peers that wait for a meeting which this replica will not attend look again when a replica is gone. */
-    dti_waitroom_signal(&team->room, DTI_AWAITS_MEETING(team));
+    dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_MEETING(team));
 }
 
 bool dti_team_go_changed(void *argument)
@@ -82,25 +82,25 @@ bool dti_team_go_changed(void *argument)
     return atomic_load_explicit(&r->team->go, memory_order_acquire) != r->seen; /* G1 */
 }
 
-bool dti_team_is_sent_home(const struct dti_team *team)
+bool dti_team_is_ending(const struct dti_team *team)
 {
-    return atomic_load_explicit(&team->home, memory_order_acquire); /* pairs with send_home's release */
+    return atomic_load_explicit(&team->ending, memory_order_acquire); /* pairs with send_home's release */
 }
 
 static bool is_called(void *argument)
 {
     const struct dti_replica *r = argument;
-    return dti_team_go_changed(argument) || dti_team_is_sent_home(r->team);
+    return dti_team_go_changed(argument) || dti_team_is_ending(r->team);
 }
 
 /* The next job's number; false: there will be none. */
 static bool await_go(struct dti_replica *r)
 {
     struct dti_team *team = r->team;
-    dti_wait(&team->room, r->id, DTI_AWAITS_GO(team), &r->patience,
+    dti_wait(&team->wait_queue, r->id, DTI_AWAITS_GO(team), &r->wait_policy,
              &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, is_called, r);
     r->seen = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
-    return !dti_team_is_sent_home(team);
+    return !dti_team_is_ending(team);
 }
 
 void *dti_team_thread_main(void *argument)
@@ -112,7 +112,7 @@ void *dti_team_thread_main(void *argument)
     dti_thread_settle(name);
     r->tid = (int32_t)syscall(SYS_gettid);
     dti_thread_hook(team->options.thread_start, r->id, team->options.thread_user);
-    set_patience(r);
+    set_wait_policy(r);
     while (await_go(r)) {
         dti_team_work(r, r->seen);
         /* The function forked, and this is the child, where no job will ever be posted. This is the only
@@ -137,13 +137,13 @@ uint64_t dti_team_next_number(const struct dti_team *team)
 void dti_team_post(struct dti_team *team, uint64_t number)
 {
     atomic_store_explicit(&team->go, number, memory_order_release); /* G0 */
-    dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
+    dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_GO(team));
 }
 
-void dti_team_send_home(struct dti_team *team)
+void dti_team_end_threads(struct dti_team *team)
 {
-    atomic_store_explicit(&team->home, true, memory_order_release); /* pairs with is_sent_home's acquire */
-    dti_waitroom_signal(&team->room, DTI_AWAITS_GO(team));
+    atomic_store_explicit(&team->ending, true, memory_order_release); /* pairs with is_sent_home's acquire */
+    dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_GO(team));
 }
 
 /* A run, as whoever posted it sees it. */
@@ -174,11 +174,12 @@ static bool is_done(void *argument)
 /* Waits for all; false when the deadline came first. */
 static bool join(struct dti_team *team, const struct run *run, struct dti_deadline *deadline)
 {
-    struct dti_patience asleep = { 0 };
+    struct dti_wait_policy asleep = { 0 };
     for (uint32_t i = run->waits ? 0 : 1; i < team->n; i++) {
         struct run_wait w = { &team->replica[i], run->number };
-        if (!dti_wait(&team->room, run->waits ? team->n : 0, i, run->waits ? &asleep : &team->replica[0].patience,
-                      deadline, run->inner ? is_done_or_gone : is_done, &w))
+        if (!dti_wait(&team->wait_queue, run->waits ? team->n : 0, i,
+                      run->waits ? &asleep : &team->replica[0].wait_policy, deadline,
+                      run->inner ? is_done_or_gone : is_done, &w))
             return false;
     }
     return true;
@@ -216,7 +217,7 @@ static void give_up(struct dti_team *team, const struct run *run)
 }
 
 /* The run's error into the caller's record. The stop record itself stays as it was published. */
-static ditto_status tell_error(const struct dti_team *team, const struct run *run)
+static ditto_status record_run_error(const struct dti_team *team, const struct run *run)
 {
     ditto_error error = team->stop.error;
     if (!run->inner && team->stop.run != run->number && dti_stop_is_expired(&team->stop)) {
@@ -229,16 +230,16 @@ static ditto_status tell_error(const struct dti_team *team, const struct run *ru
     if (team->poisoned) {
         char missing[256];
         dti_team_list_missing(team, run->number, missing, sizeof missing);
-        char told[sizeof error.message];
-        memcpy(told, error.message, sizeof told);
+        char words[sizeof error.message];
+        memcpy(words, error.message, sizeof words);
         if (missing[0] != '\0')
-            DTI_FAIL(error.status, "%s; replicas %s still run: the strategy is poisoned, only destroy is allowed", told,
-                     missing);
+            DTI_FAIL(error.status, "%s; replicas %s still run: the strategy is poisoned, only destroy is allowed",
+                     words, missing);
         else
             DTI_FAIL(error.status,
                      "%s; the last replica returned after it had been given up on: the strategy is poisoned, only "
                      "destroy is allowed",
-                     told);
+                     words);
         memcpy(error.message, dti_error_get()->message, sizeof error.message);
     }
     dti_error_set(&error);
@@ -283,10 +284,10 @@ static ditto_status finish_run(struct dti_team *team, struct run *run)
     if (!join(team, run, &run->deadline))
         give_up(team, run);
     if (dti_stopped(&team->stop)) /* true whenever the run was given up */
-        return tell_error(team, run);
+        return record_run_error(team, run);
     for (uint32_t i = 0; i < team->n; i++)
-        if (team->replica[i].news != DITTO_OK)
-            return team->replica[i].news;
+        if (team->replica[i].outcome != DITTO_OK)
+            return team->replica[i].outcome;
     return DITTO_OK;
 }
 
@@ -349,7 +350,7 @@ void dti_team_stop(struct dti_team *team)
     if (dti_team_forked(team))
         return;
     if (dti_stop_now(&team->stop, dti_error_get(), dti_team_run_number(team)))
-        dti_waitroom_signal(&team->room, DTI_EVERYONE);
+        dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
 }
 
 void dti_team_expire(struct dti_team *team)
@@ -359,7 +360,7 @@ void dti_team_expire(struct dti_team *team)
     /* Wakes the replicas also if another error was first, because some may be parked that an inner run's
      * poster would have released. */
     (void)dti_stop_expire(&team->stop, dti_error_get(), team->outermost);
-    dti_waitroom_signal(&team->room, DTI_EVERYONE);
+    dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
 }
 
 void dti_replica_stop_late(const struct dti_replica *r, const struct dti_deadline *deadline)

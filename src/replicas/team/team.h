@@ -11,7 +11,7 @@
  * Edges       G0 -> G1  the poster's job -> every replica that sees the new go number; also the end of a
  *                       pause
  *             D0 -> D1  a replica's job -> the poster that sees its done number
- * Ending      by a word of its own, home: the end of a poisoned team may come while replica 0 still posts
+ * Ending      by a word of its own, ending: the end of a poisoned team may come while replica 0 still posts
  * Progress    run returns when every job has returned; with a run timeout it may give up on some (poisoned).
  * Model       tests/model/pause.pml */
 #ifndef DTI_TEAM_H
@@ -34,7 +34,7 @@
 struct dti_replica {
     /* Written by the replica alone, watched by the poster and by peers that wait for it. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t done; /* number of the last run that it finished */
-    ditto_status news; /* plain, published by done: > 0 if its function returned news */
+    ditto_status outcome; /* plain, published by done: > 0 if its function returned news */
     /* Constant while the team runs, but for patience: written by the replica itself at the start of a run. */
     alignas(DTI_CACHE_LINE_PAIR) uint32_t id;
     struct dti_team *team;
@@ -45,8 +45,8 @@ struct dti_replica {
     struct dti_sync *sync; /* src/sync's state of the run that it is in */
     struct dti_tracer *tracer,
         *traced; /* recorder.h: NULL unless it is being traced; what was recorded, until it is forgotten */
-    struct dti_elsewhere *elsewhere; /* memory of other nodes, for its devices there; NULL: none */
-    struct dti_patience patience;
+    struct dti_remote_memory *remote_memory; /* memory of other nodes, for its devices there; NULL: none */
+    struct dti_wait_policy wait_policy;
     uint32_t load_epoch; /* that patience was made for */
     uint32_t depth;      /* pauses around the run that it is in */
     uint64_t seen;       /* the last go number that it has acted on */
@@ -96,7 +96,7 @@ struct dti_dependent_kind {
 
     /* The team ends before it. It forgets the team, unless that IS_LEFT. With the turn, while its gate is
      * still shut. */
-    void (*orphan)(struct dti_dependent *self, enum dti_team_end end);
+    void (*team_ends)(struct dti_dependent *self, enum dti_team_end end);
 
     /* Frees its own memory. Any thread. */
     void (*release)(struct dti_dependent *self);
@@ -134,7 +134,7 @@ struct dti_dependent {
      * relaxed: if the team is one of those, the thread had the turn before and sees that the dependent was
      * added; and if it is an earlier one at the address, its end came before the creation of the later one,
      * and is seen. */
-    _Atomic(struct dti_team *) home;
+    _Atomic(struct dti_team *) team;
 };
 
 typedef ditto_status (*dti_job)(struct dti_replica *replica, void *argument);
@@ -144,12 +144,12 @@ struct dti_team {
     struct dti_replica *replica; /* [n] */
     struct dti_team_options options;
     bool crowded;          /* by itself: PUs shared among its replicas, or a quota below their number */
-    _Atomic bool home;     /* no run will follow, threads end: set once. All watch it, so nothing near it changes */
+    _Atomic bool ending;   /* no run will follow, threads end: set once. All watch it, so nothing near it changes */
     uint64_t yield_ns;     /* how long a crowded replica yields before it sleeps */
     uint32_t process;      /* the process that made it; the team is dead in children of that (base/fork.h) */
     struct dti_sync *sync; /* src/sync's state for this team, of runs that are not inside others; opaque here */
-    struct ditto_strategy *strategy; /* whose team it is; opaque here, compared alone */
-    struct dti_waitroom room;        /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
+    struct ditto_strategy *strategy;  /* whose team it is; opaque here, compared alone */
+    struct dti_wait_queue wait_queue; /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
     struct dti_stop stop;
     uint64_t run_deadline_ns;             /* of the present run; DTI_NEVER: none. Published by go */
     _Atomic bool poisoned;                /* set by a poster that gives up; otherwise read under lock */
@@ -214,8 +214,8 @@ ditto_status dti_fail_poisoned(void); /* POISONED, with the message of a call on
 /* A cross call: checks context, fork and poison, takes the team's turn and, if it wants to run a job, pins the caller
  * to replica 0's PU (in a scope it is there already). `frame` is the caller's, for leave.
  * Errors: CONTEXT, FORKED, POISONED, SYSTEM; then there is nothing to leave. */
-enum dti_caller_place { DTI_CALLER_WHERE_IT_IS, DTI_CALLER_PINNED };
-ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enum dti_caller_place place);
+enum dti_caller_binding { DTI_CALLER_KEEPS_AFFINITY, DTI_CALLER_PINNED };
+ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enum dti_caller_binding binding);
 void dti_cross_leave(struct dti_team *team, struct dti_frame *frame);
 
 /* Between enter and leave: job(replica, argument) on every replica's thread; the caller is replica 0 unless
@@ -231,7 +231,7 @@ void dti_team_renew(struct dti_team *team);
 static inline void dti_team_note_host(struct dti_team *team)
 {
     if (team->options.host_floating && team->pauses == 0)
-        team->host = dti_fenv_here();
+        team->host = dti_fenv_current();
 }
 /* Is the calling thread inside a run or another cross call of the team? */
 bool dti_team_has_turn(const struct dti_team *team);
@@ -260,7 +260,7 @@ uint64_t dti_team_run_number(const struct dti_team *team);
 /* Threads of the team on a PU: leaders and helpers; with helpers off, leaders that may run there. */
 uint32_t dti_team_threads_on(const struct dti_team *team, uint32_t pu);
 /* How a thread on a PU should wait, as long as *epoch is the load's. */
-struct dti_patience dti_team_patience(const struct dti_team *team, uint32_t pu, uint32_t *epoch);
+struct dti_wait_policy dti_team_wait_policy(const struct dti_team *team, uint32_t pu, uint32_t *epoch);
 /* What every thread of the team does first: binds itself, unless the host places threads, and then drops a memory
  * policy that it inherited. SYSTEM. */
 ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dti_mask *mask);

@@ -60,7 +60,7 @@ static bool listed_before(const ditto_placement *placement, uint32_t replica, ui
 
 static void end_threads(struct dti_team *team, uint32_t started)
 {
-    dti_team_send_home(team);
+    dti_team_end_threads(team);
     for (uint32_t i = team->options.caller_waits ? 0 : 1; i < started; i++)
         pthread_join(team->replica[i].thread, NULL);
     if (!team->options.caller_waits)
@@ -139,15 +139,15 @@ static void close_gate(struct dti_gate *gate, enum dti_team_end end)
 /* All forget the team before those that it frees are freed, because one may refer to another. What is left
  * stays in the list, so that it is found by those who look for leaks. A dependent that the user frees may go
  * as soon as its gate is closed, which therefore comes last. */
-static void orphan_dependents(struct dti_team *team, enum dti_team_end end)
+static void end_dependents(struct dti_team *team, enum dti_team_end end)
 {
     struct dti_dependent *mine = NULL;
     for (struct dti_dependent *d = team->dependents, *next; d != NULL; d = next) {
         next = d->next;
         if (end != DTI_TEAM_IS_LEFT)
             dti_dependent_remove(d);
-        if (d->kind->orphan != NULL)
-            d->kind->orphan(d, end);
+        if (d->kind->team_ends != NULL)
+            d->kind->team_ends(d, end);
         if (d->freed_by == DTI_FREED_BY_DESTROY && end == DTI_TEAM_IS_LEFT)
             d->freed_by = DTI_FREED_BY_NOBODY;
         if (d->freed_by == DTI_FREED_BY_TEAM && end != DTI_TEAM_IS_LEFT) {
@@ -170,10 +170,10 @@ static void release(struct dti_team *team)
     dti_trace_forget(team);
     for (uint32_t i = 0; i < team->n; i++) {
         dti_crew_free(team->replica[i].crew);
-        dti_elsewhere_free(team->replica[i].elsewhere);
+        dti_remote_memory_free(team->replica[i].remote_memory);
         dti_arena_destroy(team->replica[i].arena);
     }
-    dti_waitroom_free(&team->room);
+    dti_wait_queue_free(&team->wait_queue);
     pthread_mutex_destroy(&team->lock);
     free(team->replica);
     free(team);
@@ -184,7 +184,7 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
     for (uint32_t i = 0; i < team->n; i++) {
         struct dti_replica *r = &team->replica[i];
         atomic_init(&r->done, DTI_GO_NONE);
-        r->news = DITTO_OK;
+        r->outcome = DITTO_OK;
         r->seen = DTI_GO_NONE;
         r->depth = 0;
         r->id = i;
@@ -193,13 +193,13 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
         r->pu = dti_placement_leader(placement, i)->is;
         r->pus = placement->blocks[i].count;
         r->crew = NULL;
-        r->elsewhere = NULL;
+        r->remote_memory = NULL;
         r->sync = NULL;
         r->tracer = r->traced = NULL;
         dti_mask_clear(&r->mask);
         for (uint32_t d = 0; d < (team->options.helpers ? 1 : r->pus); d++)
             dti_mask_add(&r->mask, dti_placement_pu(placement, i, d)->is.number);
-        r->patience = dti_team_patience(team, r->pu.number, &r->load_epoch);
+        r->wait_policy = dti_team_wait_policy(team, r->pu.number, &r->load_epoch);
         r->tid = r->cpu = -1;
     }
 }
@@ -235,7 +235,7 @@ static struct dti_team *allocate(const struct dti_team_options *options)
     atomic_init(&team->poisoned, false);
     team->process = dti_process_number();
     team->replica = aligned_alloc(DTI_CACHE_LINE_PAIR, n * sizeof *team->replica);
-    if (team->process == 0 || team->replica == NULL || !dti_waitroom_init(&team->room, n + 1)) {
+    if (team->process == 0 || team->replica == NULL || !dti_wait_queue_init(&team->wait_queue, n + 1)) {
         team->n = 0; /* no replica has been set up */
         release(team);
         return NULL;
@@ -278,7 +278,7 @@ static ditto_status abandon(struct dti_team *team)
     bool returned[DITTO_MAX_REPLICAS] = { false };
     for (uint32_t i = 0; i < team->n; i++)
         returned[i] = dti_team_has_left(team, i);
-    dti_team_send_home(team); /* a thread that returns after all ends too */
+    dti_team_end_threads(team); /* a thread that returns after all ends too */
     for (uint32_t i = team->options.caller_waits ? 0 : 1; i < team->n; i++)
         if (returned[i])
             pthread_join(team->replica[i].thread, NULL);
@@ -300,7 +300,7 @@ ditto_status dti_team_destroy(struct dti_team *team)
     struct dti_frame frame; /* of a cross call that has the turn */
     dti_frame_push_cross(&frame, team);
     frame.has_turn = true;
-    orphan_dependents(team, end);
+    end_dependents(team, end);
     count_load(team, dti_load_remove);
     dti_frame_pop(&frame);
     if (end == DTI_TEAM_IS_LEFT) {

@@ -53,8 +53,8 @@ ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn fun
         DTI_TRY(dti_not_null(arguments, "arguments"));
     if (known.ungrouped)
         DTI_TRY(dti_not_null(results, "results"));
-    DTI_TRY(dti_update_across(variable, &(struct dti_update_wish){ function, user, count }, arguments,
-                              known.ungrouped ? results : NULL));
+    DTI_TRY(dti_update_cross(variable, &(struct dti_update_request){ function, user, count }, arguments,
+                             known.ungrouped ? results : NULL));
     if (results != NULL && !known.ungrouped)
         *results = NULL;
     return DITTO_OK;
@@ -68,5 +68,5 @@ ditto_status ditto_update(ditto_replica *self, ditto_variable *variable, ditto_u
     DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(check_function(function != NULL, "what is called on every copy"));
     DTI_TRY(check_tensors(arguments, count));
-    return dti_update_here(r, variable, &(struct dti_update_wish){ function, user, count }, arguments, result);
+    return dti_update_in_replica(r, variable, &(struct dti_update_request){ function, user, count }, arguments, result);
 }

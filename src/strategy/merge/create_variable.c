@@ -64,7 +64,7 @@ ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *init
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_variable_options"));
     known.struct_size = sizeof known;
-    if (dti_run_call_here() != NULL) /* else it is the default strategy's, and alone */
+    if (dti_current_run_call() != NULL) /* else it is the default strategy's, and alone */
         r->team->strategy->merging[r->id].name = dti_variable_name(&known);
     DTI_TRY(dti_merge_call(r, &merge, initial, &made));
     *out = made->variable;

@@ -82,7 +82,7 @@ static ditto_status work_alone(ditto_strategy *strategy, const struct dti_merge 
     struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
     DTI_TRY(view_arguments(strategy, merge->count, arguments));
     dti_frame_push_cross(&frame, strategy->base.team);
-    frame.entries = 1;
+    frame.scope_depth = 1;
     frame.merges = true;
     frame.has_turn = turn;
     ditto_status status = call_function(strategy, merge, arguments, result);
@@ -134,7 +134,7 @@ static ditto_status merge_plain(const struct dti_merge *merge, const ditto_tenso
 ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge, const ditto_tensor *arguments,
                             const ditto_value **result)
 {
-    const struct dti_run_call *call = dti_run_call_here();
+    const struct dti_run_call *call = dti_current_run_call();
     ditto_strategy *strategy = r->team->strategy;
     if (call == NULL)
         return merge_plain(merge, arguments, result);

@@ -15,7 +15,7 @@ struct dti_merge {
     const char *object; /* the name of the variable that the call is for, or NULL; compared as a pointer */
 };
 
-struct dti_update_wish {
+struct dti_update_request {
     ditto_update_fn function;
     void *user;
     uint32_t count; /* of arguments */
@@ -24,12 +24,13 @@ struct dti_update_wish {
 /* -- The replica's own thread, collective -- */
 ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge, const ditto_tensor *arguments,
                             const ditto_value **result);
-ditto_status dti_update_here(struct dti_replica *r, ditto_variable *variable, const struct dti_update_wish *wish,
-                             const ditto_tensor *arguments, ditto_tensor *result);
+ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *variable,
+                                   const struct dti_update_request *request, const ditto_tensor *arguments,
+                                   ditto_tensor *result);
 
 /* -- Cross context -- */
 /* results NULL: grouped. */
-ditto_status dti_update_across(ditto_variable *variable, const struct dti_update_wish *wish,
-                               const ditto_value *const *arguments, ditto_value **results);
+ditto_status dti_update_cross(ditto_variable *variable, const struct dti_update_request *request,
+                              const ditto_value *const *arguments, ditto_value **results);
 
 #endif

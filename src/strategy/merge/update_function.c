@@ -8,7 +8,7 @@
 
 /* On the thread of a copy's replica. *result is a view of the function's own memory; dtype 0: none. */
 static DTI_GUARDED ditto_status call_function(struct dti_replica *r, ditto_variable *v,
-                                              const struct dti_update_wish *wish, const ditto_tensor *arguments,
+                                              const struct dti_update_request *request, const ditto_tensor *arguments,
                                               ditto_tensor *result)
 {
     ditto_tensor copy = v->spec;
@@ -20,7 +20,7 @@ static DTI_GUARDED ditto_status call_function(struct dti_replica *r, ditto_varia
     frame.object = v;
     uint32_t serial = dti_error_serial;
     DTI_GUARD("the function of an update");
-    ditto_status status = wish->function(&copy, arguments, wish->count, wish->user, result);
+    ditto_status status = request->function(&copy, arguments, request->count, request->user, result);
     DTI_GUARD_END();
     dti_frame_leave(&frame, saved);
     DTI_TRY(dti_function_status(status, serial, "the function of an update of \"%s\"", v->name));
@@ -40,7 +40,7 @@ static DTI_GUARDED ditto_status call_function(struct dti_replica *r, ditto_varia
 
 struct updating {
     ditto_variable *variable;
-    const struct dti_update_wish *wish;
+    const struct dti_update_request *request;
     const ditto_value *const *arguments;
     ditto_value *results; /* NULL: grouped */
 };
@@ -67,7 +67,7 @@ static ditto_status prepare(const struct updating *u)
 {
     ditto_variable *v = u->variable;
     bool each = false;
-    for (uint32_t k = 0; k < u->wish->count; k++)
+    for (uint32_t k = 0; k < u->request->count; k++)
         each |= is_per_replica(u->arguments[k]);
     if (each)
         DTI_TRY(dti_variable_check_each(v));
@@ -82,7 +82,7 @@ static ditto_status keep_result(const struct updating *u, uint32_t replica, cons
     ditto_tensor *part = &u->results->part[replica];
     *part = *result;
     part->device = 0;
-    DTI_TRY(dti_value_buffer_take(&u->variable->team->strategy->locker[replica], bytes, &u->results->component[replica],
+    DTI_TRY(dti_value_buffer_take(&u->variable->team->strategy->pool[replica], bytes, &u->results->component[replica],
                                   &data));
     if (bytes != 0)
         memcpy(data, result->data, bytes);
@@ -90,7 +90,7 @@ static ditto_status keep_result(const struct updating *u, uint32_t replica, cons
     return DITTO_OK;
 }
 
-static ditto_status update_copy(struct dti_replica *r, void *context)
+static ditto_status call_on_copy(struct dti_replica *r, void *context)
 {
     const struct updating *u = context;
     ditto_tensor arguments[DITTO_MAX_MERGE_ARGUMENTS], result;
@@ -99,9 +99,9 @@ static ditto_status update_copy(struct dti_replica *r, void *context)
     dti_changed(u->variable, r->id);
     if (!dti_owns_copy(u->variable, r->id))
         return DITTO_OK;
-    for (uint32_t k = 0; k < u->wish->count; k++)
+    for (uint32_t k = 0; k < u->request->count; k++)
         DTI_TRY(dti_look_component(u->arguments[k], r->id, &arguments[k]));
-    DTI_TRY(call_function(r, u->variable, u->wish, arguments, &result));
+    DTI_TRY(call_function(r, u->variable, u->request, arguments, &result));
     return u->results != NULL && result.dtype != 0 ? keep_result(u, r->id, &result) : DITTO_OK;
 }
 
@@ -125,7 +125,7 @@ static ditto_status complete(const ditto_variable *v, ditto_value *results, bool
     return DITTO_OK;
 }
 
-static ditto_status run_updates(struct updating *u)
+static ditto_status call_on_all_copies(struct updating *u)
 {
     struct dti_team *team = u->variable->team;
     struct dti_frame frame;
@@ -133,27 +133,27 @@ static ditto_status run_updates(struct updating *u)
     ditto_status status = prepare(u);
     if (status == DITTO_OK) {
         dti_team_note_host(team);
-        status = dti_team_run(team, update_copy, u, DITTO_FOREVER);
+        status = dti_team_run(team, call_on_copy, u, DITTO_FOREVER);
         dti_team_renew(team); /* it uses no collective: nothing else has to be renewed */
     }
     dti_cross_leave(team, &frame);
     return status;
 }
 
-ditto_status dti_update_across(ditto_variable *v, const struct dti_update_wish *wish,
-                               const ditto_value *const *arguments, ditto_value **results)
+ditto_status dti_update_cross(ditto_variable *v, const struct dti_update_request *request,
+                              const ditto_value *const *arguments, ditto_value **results)
 {
-    struct updating u = { v, wish, arguments, NULL };
+    struct updating u = { v, request, arguments, NULL };
     bool any = false;
     DTI_LEAVES_GATES(held);
-    for (uint32_t k = 0; k < wish->count; k++) {
+    for (uint32_t k = 0; k < request->count; k++) {
         DTI_TRY(dti_value_hold_item(arguments[k], v->team->strategy, "arguments", k, &held));
         DTI_TRY_OF(check_argument(arguments[k]), "arguments[%u]", k);
     }
     if (results == NULL)
-        return run_updates(&u);
+        return call_on_all_copies(&u);
     DTI_TRY(dti_value_make(v->team->strategy, DITTO_PER_REPLICA, &u.results));
-    ditto_status status = run_updates(&u);
+    ditto_status status = call_on_all_copies(&u);
     if (status == DITTO_OK)
         status = complete(v, u.results, &any);
     if (status == DITTO_OK && any) {
@@ -183,8 +183,8 @@ static ditto_status copy_result(struct dti_replica *r, const ditto_tensor *from,
 }
 
 /* The copy that this replica owns, if it does; its result is left where others find it. */
-static ditto_status update_own(struct dti_replica *r, ditto_variable *v, const struct dti_update_wish *wish,
-                               const ditto_tensor *arguments)
+static ditto_status call_on_own_copies(struct dti_replica *r, ditto_variable *v,
+                                       const struct dti_update_request *request, const ditto_tensor *arguments)
 {
     struct dti_merge_part *mine = &r->team->strategy->merging[r->id];
     ditto_tensor result = { .data = NULL };
@@ -193,7 +193,7 @@ static ditto_status update_own(struct dti_replica *r, ditto_variable *v, const s
         dti_variable_set_may_differ(v);
     if (dti_owns_copy(v, r->id)) {
         const ditto_tensor *used = v->own_copies ? arguments : r->team->strategy->merging[0].arguments;
-        DTI_TRY(call_function(r, v, wish, used, &result));
+        DTI_TRY(call_function(r, v, request, used, &result));
         if (result.dtype != 0)
             DTI_TRY(copy_result(r, &result, &mine->result));
     }
@@ -206,18 +206,18 @@ static ditto_status update_own(struct dti_replica *r, ditto_variable *v, const s
  * nobody is inside. */
 static ditto_status copy_theirs(struct dti_replica *r, const ditto_tensor *from, ditto_tensor *to)
 {
-    if (!dti_go_inside(r))
+    if (!dti_access_begin(r))
         return dti_team_stop_status(r->team);
     ditto_status status = copy_result(r, from, to);
-    dti_go_outside(r);
+    dti_access_end(r);
     return status;
 }
 
 /* The update cannot be completed on this replica, so it is not on any. */
-static ditto_status end_update(struct dti_replica *r, ditto_status status)
+static ditto_status finish_update_function(struct dti_replica *r, ditto_status status)
 {
     dti_team_stop(r->team);
-    return dti_leave(r, status);
+    return dti_leave_collective(r, status);
 }
 
 static bool any_result(const ditto_variable *v)
@@ -246,7 +246,7 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
     else if (result != NULL && theirs->dtype != 0) {
         ditto_status copied = copy_theirs(r, theirs, &own);
         if (copied != DITTO_OK)
-            return end_update(r, copied);
+            return finish_update_function(r, copied);
     }
     ditto_status status = dti_sync_meet(r, same, &deadline); /* after an error nobody is at a result */
     if (status == DITTO_OK && result != NULL)
@@ -256,12 +256,13 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
     return status;
 }
 
-static ditto_status update_plain(struct dti_replica *r, ditto_variable *v, const struct dti_update_wish *wish,
-                                 const ditto_tensor *arguments, ditto_tensor *result)
+static ditto_status call_in_default_strategy(struct dti_replica *r, ditto_variable *v,
+                                             const struct dti_update_request *request, const ditto_tensor *arguments,
+                                             ditto_tensor *result)
 {
     ditto_tensor found, copy = { .data = NULL };
     dti_changed(v, r->id);
-    DTI_TRY(call_function(r, v, wish, arguments, &found));
+    DTI_TRY(call_function(r, v, request, arguments, &found));
     if (result != NULL && found.dtype != 0)
         DTI_TRY(copy_result(r, &found, &copy));
     if (result != NULL)
@@ -288,7 +289,7 @@ static ditto_status split_in_pause(ditto_strategy *strategy, ditto_value *const 
 
 /* For a variable without aggregation whose copies are shared. Returns NO_MEMORY, on all replicas, if they
  * still are. */
-static ditto_status split_here(struct dti_replica *r, ditto_variable *v)
+static ditto_status split_in_run(struct dti_replica *r, ditto_variable *v)
 {
     struct dti_merge merge = {
         .name = "ditto_update", .function = split_in_pause, .user = v, .silent = true, .object = v->name
@@ -308,18 +309,19 @@ static bool needs_split(const ditto_variable *v)
     return v->mirrored && v->aggregation == DITTO_AGGREGATE_NONE && !v->own_copies && v->team->n > 1;
 }
 
-ditto_status dti_update_here(struct dti_replica *r, ditto_variable *v, const struct dti_update_wish *wish,
-                             const ditto_tensor *arguments, ditto_tensor *result)
+ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v, const struct dti_update_request *request,
+                                   const ditto_tensor *arguments, ditto_tensor *result)
 {
     struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
-    struct dti_matched_call same = {
-        .name = "ditto_update", .object = v->name, .arguments = wish->count, .hash = (uint64_t)(uintptr_t)wish->function
-    };
+    struct dti_matched_call same = { .name = "ditto_update",
+                                     .object = v->name,
+                                     .arguments = request->count,
+                                     .hash = (uint64_t)(uintptr_t)request->function };
     if (needs_split(v))
-        DTI_TRY(split_here(r, v));
+        DTI_TRY(split_in_run(r, v));
     DTI_TRY(dti_variable_check_whole(v, "an update of"));
-    if (dti_run_call_here() == NULL)
-        return update_plain(r, v, wish, arguments, result);
+    if (dti_current_run_call() == NULL)
+        return call_in_default_strategy(r, v, request, arguments, result);
     /* The result of the previous update stays until all have met, because a slower replica may still look at
      * it. */
     r->team->strategy->merging[r->id].arguments = arguments;
@@ -327,14 +329,14 @@ ditto_status dti_update_here(struct dti_replica *r, ditto_variable *v, const str
     /* If copies are shared, a replica on another node than replica 0's works with replica 0's arguments, and
      * replica 0 must not leave meanwhile. All other replicas work with their own arguments, so no replica has
      * to wait for their functions, which may take any time. */
-    bool borrows = !v->own_copies && r->id != 0 && dti_owns_copy(v, r->id) && wish->count != 0;
-    if (borrows && !dti_go_inside(r))
-        return dti_leave(r, dti_team_stop_status(r->team));
-    ditto_status status = update_own(r, v, wish, arguments);
+    bool borrows = !v->own_copies && r->id != 0 && dti_owns_copy(v, r->id) && request->count != 0;
+    if (borrows && !dti_access_begin(r))
+        return dti_leave_collective(r, dti_team_stop_status(r->team));
+    ditto_status status = call_on_own_copies(r, v, request, arguments);
     if (borrows)
-        dti_go_outside(r);
+        dti_access_end(r);
     if (status != DITTO_OK)
-        return end_update(r, status);
+        return finish_update_function(r, status);
     deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
     status = dti_sync_meet(r, &same, &deadline);
     if (status != DITTO_OK) { /* nobody is at this replica's result any more */

@@ -8,7 +8,7 @@
 /* -- cross-replica context -- */
 
 /* Ops that values are reduced by, and no result twice. */
-static ditto_status check_wishes(const ditto_run_options *options)
+static ditto_status check_requests(const ditto_run_options *options)
 {
     DTI_TRY(dti_not_null(options->reduce, "reduce"));
     for (uint32_t i = 0; i < options->num_reduce; i++) {
@@ -28,7 +28,7 @@ static ditto_status read_options(const ditto_run_options *given, ditto_run_optio
     DTI_TRY(dti_options_copy(known, sizeof *known, given, "ditto_run_options"));
     if ((unsigned)known->dynamic_batch > DITTO_OFF)
         return DTI_FAIL(DITTO_ERR_RANGE, "dynamic_batch = %d is not a value of its enum", (int)known->dynamic_batch);
-    return known->num_reduce != 0 ? check_wishes(known) : DITTO_OK;
+    return known->num_reduce != 0 ? check_requests(known) : DITTO_OK;
 }
 
 ditto_status ditto_strategy_run_values(ditto_strategy *strategy, ditto_replica_fn function, void *user,
@@ -41,10 +41,10 @@ ditto_status ditto_strategy_run_values(ditto_strategy *strategy, ditto_replica_f
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what every replica runs");
     DTI_TRY(read_options(options, &known));
-    struct dti_run_call wish = {
+    struct dti_run_call request = {
         .function = function, .argument = user, .values = arguments, .returns = true, .wanted = result != NULL
     };
-    return dti_strategy_run_values(strategy, &wish, &known, NULL, result);
+    return dti_strategy_run_values(strategy, &request, &known, NULL, result);
 }
 
 ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *iterator, uint64_t steps,
@@ -58,21 +58,21 @@ ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what every replica runs on every batch");
     DTI_TRY(read_options(options, &known));
-    struct dti_run_call wish = { .argument = user,
-                                 .returns = true,
-                                 .wanted = result != NULL,
-                                 .step = function,
-                                 .iterator = iterator,
-                                 .steps = steps,
-                                 .same_batches = known.dynamic_batch == DITTO_OFF };
-    return dti_strategy_run_values(strategy, &wish, &known, steps_done, result);
+    struct dti_run_call request = { .argument = user,
+                                    .returns = true,
+                                    .wanted = result != NULL,
+                                    .step = function,
+                                    .iterator = iterator,
+                                    .steps = steps,
+                                    .same_batches = known.dynamic_batch == DITTO_OFF };
+    return dti_strategy_run_values(strategy, &request, &known, steps_done, result);
 }
 
 /* -- replica context -- */
 
 const ditto_value *ditto_arguments(const ditto_replica *self)
 {
-    const struct dti_run_call *call = dti_self_in("ditto_arguments", self) != NULL ? dti_run_call_here() : NULL;
+    const struct dti_run_call *call = dti_self_in("ditto_arguments", self) != NULL ? dti_current_run_call() : NULL;
     return call != NULL ? call->values : NULL;
 }
 
@@ -83,7 +83,7 @@ ditto_status ditto_argument(ditto_replica *self, const char *path, ditto_tensor 
     if (r == NULL)
         return dti_error_get()->status;
     DTI_TRY(dti_not_null(out, "out"));
-    const struct dti_run_call *call = dti_run_call_here();
+    const struct dti_run_call *call = dti_current_run_call();
     if (call == NULL || call->values == NULL)
         return DTI_FAIL(DITTO_ERR_NOT_FOUND, "this run was given no arguments: pass them to ditto_strategy_run_values");
     const ditto_value *found = dti_value_find(call->values, path);
@@ -92,7 +92,7 @@ ditto_status ditto_argument(ditto_replica *self, const char *path, ditto_tensor 
     return dti_look_component(found, r->id, out);
 }
 
-static ditto_status make_room(ditto_replica *self, const char *name, ditto_tensor *tensor)
+static ditto_status ensure_capacity(ditto_replica *self, const char *name, ditto_tensor *tensor)
 {
     struct dti_results *results;
     struct dti_result *result;
@@ -102,18 +102,18 @@ static ditto_status make_room(ditto_replica *self, const char *name, ditto_tenso
         return dti_error_get()->status;
     DTI_TRY(dti_not_null(tensor, "tensor"));
     DTI_TRY(dti_tensor_check(tensor, &bytes));
-    DTI_TRY(dti_result_place(r, name, DITTO_PER_REPLICA, &results, &result));
-    DTI_TRY(dti_value_buffer_take(results->locker, bytes, &result->component, &tensor->data));
+    DTI_TRY(dti_result_reserve(r, name, DITTO_PER_REPLICA, &results, &result));
+    DTI_TRY(dti_value_buffer_take(results->pool, bytes, &result->component, &tensor->data));
     tensor->device = 0;
     result->tensor = *tensor;
     dti_result_done(results, result);
     return DITTO_OK;
 }
 
-ditto_status ditto_return_room(ditto_replica *self, const char *name, ditto_tensor *tensor)
+ditto_status ditto_return_buffer(ditto_replica *self, const char *name, ditto_tensor *tensor)
 {
     DTI_ENTER();
-    return make_room(self, name, tensor);
+    return ensure_capacity(self, name, tensor);
 }
 
 static ditto_status return_copy(ditto_replica *self, const char *name, const ditto_tensor *tensor)
@@ -122,10 +122,10 @@ static ditto_status return_copy(ditto_replica *self, const char *name, const dit
     DTI_TRY(dti_not_null(tensor, "tensor"));
     DTI_TRY(dti_tensor_check(tensor, &bytes));
     DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
-    ditto_tensor room = *tensor;
-    DTI_TRY(make_room(self, name, &room));
+    ditto_tensor capacity = *tensor;
+    DTI_TRY(ensure_capacity(self, name, &capacity));
     if (bytes != 0)
-        memcpy(room.data, tensor->data, bytes);
+        memcpy(capacity.data, tensor->data, bytes);
     return DITTO_OK;
 }
 
@@ -149,7 +149,7 @@ ditto_status ditto_return_variable(ditto_replica *self, const char *name, ditto_
     struct dti_replica *r = dti_self(self);
     DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(dti_variable_check_whole(variable, "the value of"));
-    DTI_TRY(dti_result_place(r, name, DITTO_VARIABLE, &results, &result));
+    DTI_TRY(dti_result_reserve(r, name, DITTO_VARIABLE, &results, &result));
     result->variable = variable;
     dti_result_done(results, result);
     return DITTO_OK;
@@ -165,9 +165,9 @@ ditto_status ditto_return_slices(ditto_replica *self, const char *name, const di
         return dti_error_get()->status;
     DTI_TRY(dti_not_null(slices, "slices"));
     DTI_TRY(dti_slices_check(slices, dense_rows, r->id));
-    DTI_TRY(dti_result_place(r, name, DITTO_SLICES, &results, &result));
+    DTI_TRY(dti_result_reserve(r, name, DITTO_SLICES, &results, &result));
     result->dense_rows = dense_rows;
-    DTI_TRY(dti_slices_copy(results->locker, slices, &result->component, &result->tensor, &result->index));
+    DTI_TRY(dti_slices_copy(results->pool, slices, &result->component, &result->tensor, &result->index));
     dti_result_done(results, result);
     return DITTO_OK;
 }

@@ -7,12 +7,12 @@
 void dti_results_again(struct dti_replica *r, const struct dti_run_call *call)
 {
     if (call->returns)
-        dti_results_drop(r->team->strategy->locker[r->id].results[call->level]);
+        dti_results_drop(r->team->strategy->pool[r->id].results[call->level]);
 }
 
 static struct dti_results *results_of(const ditto_strategy *strategy, const struct dti_run_call *call, uint32_t replica)
 {
-    return strategy->locker[replica].results[call->level];
+    return strategy->pool[replica].results[call->level];
 }
 
 void dti_results_give_back(ditto_strategy *strategy, const struct dti_run_call *call)
@@ -29,10 +29,10 @@ static const char *words(const struct dti_result *result)
 }
 
 /* A replica's result of a name; mostly it stands in the same place. NULL: it gave none. */
-static struct dti_result *find(struct dti_results *results, const char *name, uint32_t place)
+static struct dti_result *find(struct dti_results *results, const char *name, uint32_t at)
 {
-    if (place < results->count && strcmp(results->result[place].name, name) == 0)
-        return &results->result[place];
+    if (at < results->count && strcmp(results->result[at].name, name) == 0)
+        return &results->result[at];
     for (uint32_t i = 0; i < results->count; i++)
         if (strcmp(results->result[i].name, name) == 0)
             return &results->result[i];
@@ -102,43 +102,43 @@ static void take_part(ditto_value *value, uint32_t replica, struct dti_result *r
     result->component = NULL; /* it is the value's now */
 }
 
-static ditto_status take_result(ditto_strategy *strategy, const struct dti_run_call *call, uint32_t place,
+static ditto_status take_result(ditto_strategy *strategy, const struct dti_run_call *call, uint32_t at,
                                 ditto_value **out)
 {
-    struct dti_result *first = &results_of(strategy, call, 0)->result[place];
+    struct dti_result *first = &results_of(strategy, call, 0)->result[at];
     ditto_value *value;
     for (uint32_t i = 1; i < strategy->base.team->n; i++)
-        DTI_TRY(check_same_kind(first, find(results_of(strategy, call, i), first->name, place), i));
+        DTI_TRY(check_same_kind(first, find(results_of(strategy, call, i), first->name, at), i));
     if (first->kind == DITTO_VARIABLE)
         return dti_value_make_variable(strategy, first->variable, out);
     DTI_TRY(dti_value_make(strategy, first->kind, &value));
     value->dense_rows = first->dense_rows;
     for (uint32_t i = 0; i < strategy->base.team->n; i++)
-        take_part(value, i, find(results_of(strategy, call, i), first->name, place));
+        take_part(value, i, find(results_of(strategy, call, i), first->name, at));
     *out = value;
     return DITTO_OK;
 }
 
-static ditto_status take_reduced(ditto_strategy *strategy, const struct dti_run_call *call, uint32_t place,
+static ditto_status take_reduced(ditto_strategy *strategy, const struct dti_run_call *call, uint32_t at,
                                  const ditto_run_options *options, ditto_value **out)
 {
-    const char *name = results_of(strategy, call, 0)->result[place].name;
+    const char *name = results_of(strategy, call, 0)->result[at].name;
     for (uint32_t i = 0; i < options->num_reduce; i++) {
-        const ditto_result_op *wish = &options->reduce[i];
+        const ditto_result_op *request = &options->reduce[i];
         ditto_value *each;
-        if (strcmp(wish->name != NULL ? wish->name : "", name) != 0)
+        if (strcmp(request->name != NULL ? request->name : "", name) != 0)
             continue;
-        DTI_TRY(take_result(strategy, call, place, &each));
-        ditto_status status = dti_reduce_value(strategy, wish->op, each, NULL, 0, out);
+        DTI_TRY(take_result(strategy, call, at, &each));
+        ditto_status status = dti_reduce_value(strategy, request->op, each, NULL, 0, out);
         dti_value_drop(each);
         return status;
     }
-    return take_result(strategy, call, place, out);
+    return take_result(strategy, call, at, out);
 }
 
 /* -- all results -- */
 
-static ditto_status check_wishes(const struct dti_results *results, const ditto_run_options *options)
+static ditto_status check_requests(const struct dti_results *results, const ditto_run_options *options)
 {
     for (uint32_t i = 0; i < options->num_reduce; i++) {
         const char *name = options->reduce[i].name != NULL ? options->reduce[i].name : "";
@@ -191,7 +191,7 @@ static ditto_status collect(ditto_strategy *strategy, const struct dti_run_call 
         DTI_TRY(check_same_set(first, results_of(strategy, call, i), i));
     bool no_step = call->step != NULL && call->done == 0;
     if (!no_step)
-        DTI_TRY(check_wishes(first, options));
+        DTI_TRY(check_requests(first, options));
     if (first->count == 0) {
         *out = NULL;
         return DITTO_OK;

@@ -3,7 +3,7 @@
 
 #include "strategy/runs/result.h"
 
-const struct dti_run_call *dti_run_call_here(void)
+const struct dti_run_call *dti_current_run_call(void)
 {
     return dti_frame_top != NULL ? dti_frame_top->run : NULL;
 }
@@ -76,7 +76,7 @@ static ditto_status enter_function(struct dti_replica *r, void *argument)
 {
     struct dti_run_call *call = argument;
     if (call->returns)
-        DTI_TRY(dti_results_begin(&r->team->strategy->locker[r->id], call->level));
+        DTI_TRY(dti_results_begin(&r->team->strategy->pool[r->id], call->level));
     if (call->level == 0)
         return call_function(r, call);
     dti_sync_go_in(r);
@@ -87,13 +87,13 @@ static ditto_status enter_function(struct dti_replica *r, void *argument)
 
 /* Writes the description only if it has changed. If it has not, the cache lines stay with the replicas, and
  * the next run begins sooner. */
-static struct dti_run_call *describe_call(ditto_strategy *strategy, const struct dti_run_call *wish)
+static struct dti_run_call *describe_call(ditto_strategy *strategy, const struct dti_run_call *request)
 {
     struct dti_run_call *call = &strategy->call[strategy->levels];
-    if (call->function != wish->function || call->argument != wish->argument || call->values != wish->values ||
-        call->returns != wish->returns || call->wanted != wish->wanted || call->step != wish->step ||
-        wish->step != NULL) {
-        *call = *wish;
+    if (call->function != request->function || call->argument != request->argument || call->values != request->values ||
+        call->returns != request->returns || call->wanted != request->wanted || call->step != request->step ||
+        request->step != NULL) {
+        *call = *request;
         call->level = strategy->levels;
     }
     return call;
@@ -120,12 +120,12 @@ static void renew_stopped(struct dti_team *team)
     dti_team_renew(team);
 }
 
-ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call *wish, struct dti_run_call **call)
+ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call *request, struct dti_run_call **call)
 {
     struct dti_team *team = strategy->base.team;
     *call = NULL;
     DTI_TRY(begin_inner(team));
-    *call = describe_call(strategy, wish);
+    *call = describe_call(strategy, request);
     strategy->levels++;
     dti_team_note_host(team);
     ditto_status status = dti_team_run(team, enter_function, *call, team->options.run_timeout_ms);

@@ -29,35 +29,35 @@ static ditto_status check_argument(const ditto_value *v, const ditto_strategy *s
 
 /* -- the run -- */
 
-static ditto_status run_and_collect(ditto_strategy *strategy, const struct dti_run_call *wish,
+static ditto_status run_and_collect(ditto_strategy *strategy, const struct dti_run_call *request,
                                     const ditto_run_options *options, uint64_t *steps_done, ditto_value **result)
 {
     struct dti_run_call *call;
-    ditto_status status = dti_run_in_turn(strategy, wish, &call), collected = DITTO_OK;
+    ditto_status status = dti_run_in_turn(strategy, request, &call), collected = DITTO_OK;
     if (call == NULL)
         return status;
-    if (wish->step != NULL && status >= 0 && steps_done != NULL)
+    if (request->step != NULL && status >= 0 && steps_done != NULL)
         *steps_done = call->done;
     if (strategy->base.team->poisoned || dti_team_forked(strategy->base.team))
         return status;
-    if (status < 0 || !wish->wanted)
+    if (status < 0 || !request->wanted)
         dti_results_give_back(strategy, call);
     else
         collected = dti_results_collect(strategy, call, options, result);
     return collected != DITTO_OK ? collected : status;
 }
 
-ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_run_call *wish,
+ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_run_call *request,
                                      const ditto_run_options *options, uint64_t *steps_done, ditto_value **result)
 {
     struct dti_frame frame;
     DTI_LEAVES_GATES(held);
-    if (wish->values != NULL) {
-        DTI_TRY(check_argument(wish->values, strategy, options->dynamic_batch != DITTO_OFF, "arguments"));
-        DTI_TRY(dti_value_hold_variables(wish->values, &held));
+    if (request->values != NULL) {
+        DTI_TRY(check_argument(request->values, strategy, options->dynamic_batch != DITTO_OFF, "arguments"));
+        DTI_TRY(dti_value_hold_variables(request->values, &held));
     }
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = run_and_collect(strategy, wish, options, steps_done, result);
+    ditto_status status = run_and_collect(strategy, request, options, steps_done, result);
     dti_cross_leave(strategy->base.team, &frame);
     return status;
 }
@@ -77,7 +77,7 @@ static ditto_status check_name_fits(const struct dti_results *results, const cha
 }
 
 /* The place of a result: the one that it was given before, or a new one. */
-static ditto_status find_place(struct dti_results *results, const char *name, struct dti_result **out)
+static ditto_status find_result(struct dti_results *results, const char *name, struct dti_result **out)
 {
     if (name[0] != '\0')
         DTI_TRY(dti_name_check(name));
@@ -97,16 +97,16 @@ static ditto_status find_place(struct dti_results *results, const char *name, st
     return DITTO_OK;
 }
 
-ditto_status dti_result_place(struct dti_replica *r, const char *name, ditto_value_kind kind, struct dti_results **list,
-                              struct dti_result **out)
+ditto_status dti_result_reserve(struct dti_replica *r, const char *name, ditto_value_kind kind,
+                                struct dti_results **list, struct dti_result **out)
 {
-    const struct dti_run_call *call = dti_run_call_here();
+    const struct dti_run_call *call = dti_current_run_call();
     if (call == NULL || !call->returns)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "this run takes no results: use ditto_strategy_run_values");
     if (name != NULL && name[0] == '\0')
         return dti_name_check(name);
-    *list = r->team->strategy->locker[r->id].results[call->level];
-    DTI_TRY(find_place(*list, name != NULL ? name : "", out));
+    *list = r->team->strategy->pool[r->id].results[call->level];
+    DTI_TRY(find_result(*list, name != NULL ? name : "", out));
     (*out)->kind = kind;
     (*out)->variable = NULL;
     (*out)->index = NULL;

@@ -59,7 +59,7 @@ static void collect(const struct row *r, size_t first, size_t end, char *out)
 
 static void sum_block(const struct row *r, size_t block, void *sum)
 {
-    char *elements = r->self->sync->attendee[r->self->id].desk.scratch, *wide = elements + BLOCK_BYTES;
+    char *elements = r->self->sync->state[r->self->id].workspace.scratch, *wide = elements + BLOCK_BYTES;
     size_t total = r->start[r->self->team->n], first = block * DITTO_BLOCK;
     size_t end = total - first < DITTO_BLOCK ? total : first + DITTO_BLOCK;
     collect(r, first, end, elements);
@@ -147,15 +147,16 @@ static ditto_status sum_all(struct row *r, const struct dti_call *call, struct d
 {
     size_t bytes =
         r->parts * r->reduction.accumulator_bytes; /* more than fit in the line: readers know where they are */
-    struct dti_visit visit = { .call = call,
-                               .payload = r->part,
-                               .payload_bytes = bytes > DTI_INLINE_BYTES ? bytes : DTI_INLINE_BYTES + 1,
-                               .goes_on = true };
+    struct dti_arrival arrival = { .call = call,
+                                   .payload = r->part,
+                                   .payload_bytes =
+                                       bytes > DTI_INLINE_PAYLOAD_BYTES ? bytes : DTI_INLINE_PAYLOAD_BYTES + 1,
+                                   .goes_on = true };
     struct cursor c = { .row = r };
     size_t blocks = blocks_before(r, r->self->team->n);
     alignas(MOST_BYTES) char sum[MOST_BYTES];
     *deadline = dti_replica_deadline(r->self, deadline->timeout_ms);
-    DTI_TRY(dti_meet(r->self, &visit, deadline, &c.seq));
+    DTI_TRY(dti_meet(r->self, &arrival, deadline, &c.seq));
     if (blocks == 0) {
         memset(call->dst, 0, call->element_bytes);
         return DITTO_OK;
@@ -175,7 +176,7 @@ ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call
     struct dti_fenv saved = dti_fenv_enter();
     own.more = &row;
     dti_call_begins(self, call);
-    ditto_status status = dti_collective_inside(self, &own, sum_own, &row, deadline);
+    ditto_status status = dti_collective_with_access(self, &own, sum_own, &row, deadline);
     if (status == DITTO_OK)
         status = sum_all(&row, &own, deadline);
     dti_call_ends(self, call);

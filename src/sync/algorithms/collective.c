@@ -18,33 +18,33 @@ ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *
     return status;
 }
 
-ditto_status dti_collective_inside(struct dti_replica *self, const struct dti_call *call, dti_inside_work *work,
-                                   void *context, struct dti_deadline *deadline)
+ditto_status dti_collective_with_access(struct dti_replica *self, const struct dti_call *call, dti_access_work *work,
+                                        void *context, struct dti_deadline *deadline)
 {
-    struct dti_visit visit = { .call = call };
+    struct dti_arrival arrival = { .call = call };
     uint32_t seq, last, serial = dti_error_serial;
-    DTI_TRY(dti_meet(self, &visit, deadline, &seq));
+    DTI_TRY(dti_meet(self, &arrival, deadline, &seq));
     DTI_TRY(dti_meeting_compare(self, seq));
-    if (!dti_go_inside(self))
-        return dti_leave(self, dti_team_stop_status(self->team));
+    if (!dti_access_begin(self))
+        return dti_leave_collective(self, dti_team_stop_status(self->team));
     ditto_status status = work(self, seq, context);
-    dti_go_outside(self);
+    dti_access_end(self);
     if (status != DITTO_OK) {
         if (!dti_stopped(&self->team->stop))
             status = dti_fail_function(self, call, status, serial);
-        return dti_leave(self, status);
+        return dti_leave_collective(self, status);
     }
     *deadline = dti_replica_deadline(self, deadline->timeout_ms); /* a new wait: the work between took its own time */
-    visit.goes_on = true;
-    return dti_meet(self, &visit, deadline, &last);
+    arrival.goes_on = true;
+    return dti_meet(self, &arrival, deadline, &last);
 }
 
 ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline)
 {
-    struct dti_visit visit = { .call = call };
+    struct dti_arrival arrival = { .call = call };
     uint32_t seq;
     dti_call_begins(self, call);
-    ditto_status status = dti_meet(self, &visit, deadline, &seq);
+    ditto_status status = dti_meet(self, &arrival, deadline, &seq);
     dti_call_ends(self, call);
     return status;
 }
@@ -75,18 +75,18 @@ struct combining {
 };
 
 /* A ditto_combine_fn. It gets memory that belongs to this replica alone, so it can be called outside (see
- * dti_flow_step_out). */
+ * dti_flow_suspend_access). */
 static ditto_status combine_outside(void *out, const void *left, const void *right, size_t count, void *user)
 {
     const struct combining *c = user;
-    dti_go_outside(c->self);
+    dti_access_end(c->self);
     ditto_status status = c->own->combine(out, left, right, count, c->own->user);
-    if (dti_go_inside(c->self) || status != DITTO_OK)
+    if (dti_access_begin(c->self) || status != DITTO_OK)
         return status;
     return dti_team_stop_status(c->self->team);
 }
 
-static ditto_status move_inside(struct dti_replica *self, uint32_t seq, void *context)
+static ditto_status move_with_access(struct dti_replica *self, uint32_t seq, void *context)
 {
     const struct collective_move *m = context;
     struct dti_sync *sync = self->sync;
@@ -94,8 +94,8 @@ static ditto_status move_inside(struct dti_replica *self, uint32_t seq, void *co
     uint32_t group = groups->of[self->id];
     struct dti_flow flow = { .self = self,
                              .sync = sync,
-                             .me = &sync->attendee[self->id],
-                             .desk = &sync->attendee[self->id].desk,
+                             .me = &sync->state[self->id],
+                             .workspace = &sync->state[self->id].workspace,
                              .call = m->call,
                              .target = m->target,
                              .seq = seq,
@@ -106,7 +106,7 @@ static ditto_status move_inside(struct dti_replica *self, uint32_t seq, void *co
         flow.reduction.function = combine_outside;
         flow.reduction.user = &combining;
     }
-    if (m->choice.way != DTI_GROUPS)
+    if (m->choice.algorithm != DTI_ALGORITHM_GROUPS)
         return dti_flow_flat(&flow, 0, sync->team->n);
     return dti_flow_is_combined(m->call) ? dti_flow_exchange(&flow, m->timeout_ms)
                                          : dti_flow_flat(&flow, groups->start[group], groups->start[group + 1]);
@@ -117,9 +117,9 @@ static size_t written_bytes(const struct dti_call *call, const struct dti_target
 {
     size_t bytes = 0;
     if (!dti_call_has_items(call))
-        return call->count * call->element_bytes * target->place[0].copies;
+        return call->count * call->element_bytes * target->copy_set[0].copies;
     for (size_t i = 0; i < call->count; i++)
-        bytes += call->list[i].count * ditto_dtype_bytes(call->list[i].dtype) * target->place[i].copies;
+        bytes += call->list[i].count * ditto_dtype_bytes(call->list[i].dtype) * target->copy_set[i].copies;
     return bytes;
 }
 
@@ -133,9 +133,9 @@ ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, con
     struct collective_move moving = { call, target, dti_choose_algorithm(sync, call, &size), deadline->timeout_ms };
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, call);
-    ditto_status status = moving.choice.way == DTI_LINES
-                              ? dti_collective_in_lines(self, call, &size, deadline)
-                              : dti_collective_inside(self, call, move_inside, &moving, deadline);
+    ditto_status status = moving.choice.algorithm == DTI_ALGORITHM_MAILBOXES
+                              ? dti_collective_in_mailboxes(self, call, &size, deadline)
+                              : dti_collective_with_access(self, call, move_with_access, &moving, deadline);
     dti_call_ends(self, call);
     dti_fenv_leave(saved);
     return status;

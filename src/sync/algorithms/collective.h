@@ -16,7 +16,7 @@ static inline void dti_call_begins(struct dti_replica *self, const struct dti_ca
 }
 static inline void dti_call_ends(struct dti_replica *self, const struct dti_call *call)
 {
-    dti_finish_call(&self->sync->attendee[self->id]);
+    dti_finish_call(&self->sync->state[self->id]);
     if (__builtin_expect(self->tracer != NULL, 0))
         dti_trace_end(self, dti_call_size_of(call, self->team->n).own);
     DTI_PROBE2(collective_end, self->id, call->name);
@@ -30,13 +30,13 @@ ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, con
 ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline);
 
 /* -- the ways -- */
-ditto_status dti_collective_in_lines(struct dti_replica *self, const struct dti_call *call,
-                                     const struct dti_call_size *size, struct dti_deadline *deadline);
+ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct dti_call *call,
+                                         const struct dti_call_size *size, struct dti_deadline *deadline);
 /* Between two meetings: the first tells addresses, the last that all is written. `work` is done inside (access.h), by
  * every replica; `seq` is the first meeting's number. An error of it ends the run. */
-typedef ditto_status dti_inside_work(struct dti_replica *self, uint32_t seq, void *context);
-ditto_status dti_collective_inside(struct dti_replica *self, const struct dti_call *call, dti_inside_work *work,
-                                   void *context, struct dti_deadline *deadline);
+typedef ditto_status dti_access_work(struct dti_replica *self, uint32_t seq, void *context);
+ditto_status dti_collective_with_access(struct dti_replica *self, const struct dti_call *call, dti_access_work *work,
+                                        void *context, struct dti_deadline *deadline);
 /* Ends the run with what the caller's own function returned; `serial` counts the errors before (base/status.h). */
 ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *call, ditto_status status,
                                uint32_t serial);

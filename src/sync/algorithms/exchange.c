@@ -5,58 +5,59 @@
 
 #include <string.h>
 
-static uint32_t lanes_of_member(const struct dti_groups *g, uint32_t group)
+static uint32_t ranges_of_member(const struct dti_groups *g, uint32_t group)
 {
     uint32_t size = dti_groups_size(g, group);
-    return (g->lanes + size - 1) / size;
+    return (g->ranges + size - 1) / size;
 }
 
-ditto_status dti_areas_make(struct dti_replica *self, struct dti_sync *sync)
+ditto_status dti_exchange_buffers_make(struct dti_replica *self, struct dti_sync *sync)
 {
     const struct dti_groups *g = &sync->groups;
     size_t block = sync->tuning.given.block_bytes;
-    uint32_t areas = lanes_of_member(g, g->of[self->id]);
-    struct dti_area *area;
+    uint32_t areas = ranges_of_member(g, g->of[self->id]);
+    struct dti_exchange_buffers *exchange_buffers;
     if (g->groups == 1)
         return DITTO_OK;
-    DTI_TRY(dti_allocate(self, areas * sizeof *area, &area));
-    sync->attendee[self->id].area = area;
+    DTI_TRY(dti_allocate(self, areas * sizeof *exchange_buffers, &exchange_buffers));
+    sync->state[self->id].exchange_buffers = exchange_buffers;
     for (uint32_t a = 0; a < areas; a++) {
-        DTI_TRY(dti_allocate(self, 2 * (g->most_parts + 1) * block, &area[a].partials));
-        area[a].results = area[a].partials + 2 * g->most_parts * block;
+        DTI_TRY(dti_allocate(self, 2 * (g->most_parts + 1) * block, &exchange_buffers[a].partials));
+        exchange_buffers[a].results = exchange_buffers[a].partials + 2 * g->most_parts * block;
     }
     return DITTO_OK;
 }
 
-void dti_areas_renew(struct dti_sync *sync, uint32_t replica)
+void dti_exchange_buffers_renew(struct dti_sync *sync, uint32_t replica)
 {
     const struct dti_groups *g = &sync->groups;
-    struct dti_area *area = sync->attendee[replica].area;
-    for (uint32_t a = 0; area != NULL && a < lanes_of_member(g, g->of[replica]); a++) {
-        atomic_store_explicit(&area[a].partial, 0, memory_order_relaxed); /* the next run's go word publishes it */
-        atomic_store_explicit(&area[a].result, 0, memory_order_relaxed);
+    struct dti_exchange_buffers *exchange_buffers = sync->state[replica].exchange_buffers;
+    for (uint32_t a = 0; exchange_buffers != NULL && a < ranges_of_member(g, g->of[replica]); a++) {
+        atomic_store_explicit(&exchange_buffers[a].partial, 0,
+                              memory_order_relaxed); /* the next run's go word publishes it */
+        atomic_store_explicit(&exchange_buffers[a].result, 0, memory_order_relaxed);
     }
 }
 
-void dti_areas_freshen(const struct dti_replica *self, uint32_t number,
-                       void (*refresh)(_Atomic uint64_t *word, uint32_t number))
+void dti_exchange_buffers_refresh(const struct dti_replica *self, uint32_t number,
+                                  void (*refresh)(_Atomic uint64_t *word, uint32_t number))
 {
     const struct dti_groups *g = &self->sync->groups;
-    struct dti_area *area = self->sync->attendee[self->id].area;
-    for (uint32_t a = 0; area != NULL && a < lanes_of_member(g, g->of[self->id]); a++) {
-        refresh(&area[a].partial, number);
-        refresh(&area[a].result, number);
+    struct dti_exchange_buffers *exchange_buffers = self->sync->state[self->id].exchange_buffers;
+    for (uint32_t a = 0; exchange_buffers != NULL && a < ranges_of_member(g, g->of[self->id]); a++) {
+        refresh(&exchange_buffers[a].partial, number);
+        refresh(&exchange_buffers[a].result, number);
     }
 }
 
 /* -- one lane -- */
 
-struct lane {
+struct exchange_range {
     struct dti_flow *flow;
     uint32_t timeout_ms;
     const struct dti_groups *groups;
-    uint32_t lane, group; /* group: this replica's */
-    uint32_t blocks;      /* that have been begun */
+    uint32_t index, group; /* group: this replica's */
+    uint32_t blocks;       /* that have been begun */
     size_t block_bytes;
     /* this replica's group's subtrees */
     uint32_t parts;
@@ -71,24 +72,24 @@ struct block {
     uint32_t number;
 };
 
-static struct dti_area *area_of(const struct lane *l, uint32_t group)
+static struct dti_exchange_buffers *area_of(const struct exchange_range *l, uint32_t group)
 {
-    uint32_t owner = dti_groups_owner(l->groups, group, l->lane);
-    return &l->flow->sync->attendee[owner].area[l->lane / dti_groups_size(l->groups, group)];
+    uint32_t owner = dti_groups_owner(l->groups, group, l->index);
+    return &l->flow->sync->state[owner].exchange_buffers[l->index / dti_groups_size(l->groups, group)];
 }
 
-static unsigned char *partial_at(const struct lane *l, uint32_t group, uint32_t block, uint32_t part)
+static unsigned char *partial_at(const struct exchange_range *l, uint32_t group, uint32_t block, uint32_t part)
 {
     return area_of(l, group)->partials + (block % 2 * l->groups->most_parts + part) * l->block_bytes;
 }
 
-static unsigned char *result_at(const struct lane *l, uint32_t group, uint32_t block)
+static unsigned char *result_at(const struct exchange_range *l, uint32_t group, uint32_t block)
 {
     return area_of(l, group)->results + block % 2 * l->block_bytes;
 }
 
 /* Group `piece`'s piece of a block: all of it where the result goes to that group alone; else equal pieces. */
-static void piece_of(const struct lane *l, const struct block *b, uint32_t piece, size_t *first, size_t *end)
+static void piece_of(const struct exchange_range *l, const struct block *b, uint32_t piece, size_t *first, size_t *end)
 {
     const struct dti_groups *g = l->groups;
     if (l->flow->call->pattern == DTI_PATTERN_REDUCE_SCATTER) {
@@ -99,11 +100,11 @@ static void piece_of(const struct lane *l, const struct block *b, uint32_t piece
     }
 }
 
-static void say(const struct lane *l, _Atomic uint64_t *word, uint32_t block)
+static void say(const struct exchange_range *l, _Atomic uint64_t *word, uint32_t block)
 {
     /* Q0, R0 */
     atomic_store_explicit(word, (uint64_t)l->flow->seq << 32 | (block + 1), memory_order_release);
-    dti_waitroom_signal(&l->flow->self->team->room, l->flow->self->id);
+    dti_wait_queue_signal(&l->flow->self->team->wait_queue, l->flow->self->id);
 }
 
 struct word_wait {
@@ -123,7 +124,7 @@ static bool word_ready(void *argument)
 }
 
 /* Until all counterparts have said `block`, by their word at `offset` of their area. */
-static ditto_status await_counterparts(const struct lane *l, size_t offset, uint32_t block)
+static ditto_status await_counterparts(const struct exchange_range *l, size_t offset, uint32_t block)
 {
     struct dti_replica *self = l->flow->self;
     struct dti_team *team = self->team;
@@ -132,10 +133,10 @@ static ditto_status await_counterparts(const struct lane *l, size_t offset, uint
         return dti_fail_forked();
     for (uint32_t step = 1; step < l->groups->groups; step++) {
         uint32_t group = (l->group + step) % l->groups->groups;
-        uint32_t peer = dti_groups_owner(l->groups, group, l->lane);
+        uint32_t peer = dti_groups_owner(l->groups, group, l->index);
         _Atomic uint64_t *word = (_Atomic uint64_t *)(void *)((char *)area_of(l, group) + offset);
         struct word_wait w = { team, word, (uint64_t)l->flow->seq << 32 | (block + 1) };
-        if (!dti_wait(&team->room, self->id, peer, &self->patience, &deadline, word_ready, &w)) {
+        if (!dti_wait(&team->wait_queue, self->id, peer, &self->wait_policy, &deadline, word_ready, &w)) {
             char words[DTI_CALL_WORDS], who[DTI_MISSING_WORDS];
             struct dti_text mine = { words, sizeof words, 0 }, its = { who, sizeof who, 0 };
             dti_call_describe(l->flow->call, atomic_load_explicit(&l->flow->me->number, memory_order_relaxed), &mine);
@@ -144,19 +145,19 @@ static ditto_status await_counterparts(const struct lane *l, size_t offset, uint
         }
         if (!is_said(&w))
             return dti_team_stop_status(team);
-        l->flow->desk->counters.hops_far++;
+        l->flow->workspace->counters.hops_far++;
     }
     return DITTO_OK;
 }
 
 /* A: this group's subtrees of a block, each to its place; one that is a single replica stays where it lies. */
-static ditto_status combine_own(struct lane *l, struct block *b)
+static ditto_status combine_own(struct exchange_range *l, struct block *b)
 {
     struct dti_flow *flow = l->flow;
     struct dti_reduction *r = &b->reduction;
     uint32_t first = l->groups->start[l->group], end = l->groups->start[l->group + 1], far;
     size_t step = dti_tile_count(r), offset = b->first * r->element_bytes;
-    char *scratch = (char *)flow->desk->scratch + DTI_TILE_BYTES;
+    char *scratch = (char *)flow->workspace->scratch + DTI_TILE_BYTES;
     struct dti_tree_value value[DITTO_MAX_REPLICAS];
     flow->reduction = *r;
     dti_flow_sources(flow, &b->segment, first, end, &far);
@@ -164,15 +165,15 @@ static ditto_status combine_own(struct lane *l, struct block *b)
         size_t count = b->count - at < step ? b->count - at : step;
         const struct dti_tree_value *next = value;
         for (uint32_t i = first; i < end; i++)
-            value[i - first] =
-                (struct dti_tree_value){ i, i + 1,
-                                         (const char *)flow->desk->source[i - first] + offset + at * r->element_bytes };
+            value[i - first] = (struct dti_tree_value){
+                i, i + 1, (const char *)flow->workspace->source[i - first] + offset + at * r->element_bytes
+            };
         for (uint32_t p = 0; p < l->parts; p++) {
             if (l->part[p].end - l->part[p].first == 1) {
                 next++;
                 continue;
             }
-            flow->desk->counters.read_near += (l->part[p].end - l->part[p].first) * count * r->element_bytes;
+            flow->workspace->counters.read_near += (l->part[p].end - l->part[p].first) * count * r->element_bytes;
             dti_fold(r, l->part[p], &next, count, partial_at(l, l->group, b->number, p) + at * r->accumulator_bytes,
                      scratch);
         }
@@ -183,7 +184,8 @@ static ditto_status combine_own(struct lane *l, struct block *b)
 }
 
 /* All groups' subtrees of a block, in order, at element `at` of the block. */
-static void gather_values(const struct lane *l, const struct block *b, size_t at, struct dti_tree_value *value)
+static void gather_values(const struct exchange_range *l, const struct block *b, size_t at,
+                          struct dti_tree_value *value)
 {
     const struct dti_reduction *r = &b->reduction;
     struct dti_span part[DTI_TREE_PARTS];
@@ -201,13 +203,14 @@ static void gather_values(const struct lane *l, const struct block *b, size_t at
 }
 
 /* Bytes that combining one element takes from the groups, for the counters. */
-static void count_values(const struct lane *l, const struct block *b, size_t count)
+static void count_values(const struct exchange_range *l, const struct block *b, size_t count)
 {
     struct dti_span part[DTI_TREE_PARTS];
     for (uint32_t g = 0; g < l->groups->groups; g++) {
         struct dti_span members = { l->groups->start[g], l->groups->start[g + 1] };
         uint32_t parts = dti_tree_subtrees(l->flow->sync->team->n, members, part);
-        uint64_t *counter = g == l->group ? &l->flow->desk->counters.read_near : &l->flow->desk->counters.read_far;
+        uint64_t *counter =
+            g == l->group ? &l->flow->workspace->counters.read_near : &l->flow->workspace->counters.read_far;
         for (uint32_t p = 0; p < parts; p++)
             *counter += count * (part[p].end - part[p].first == 1 ? b->reduction.element_bytes
                                                                   : b->reduction.accumulator_bytes);
@@ -215,14 +218,14 @@ static void count_values(const struct lane *l, const struct block *b, size_t cou
 }
 
 /* B: this group's piece of a block over all groups, rounded. */
-static ditto_status combine_piece(struct lane *l, struct block *b)
+static ditto_status combine_piece(struct exchange_range *l, struct block *b)
 {
     struct dti_flow *flow = l->flow;
     struct dti_reduction *r = &b->reduction;
     const struct dti_target *target = flow->target;
     size_t first, end, step = dti_tile_count(r);
-    char *tile = flow->desk->scratch, *scratch = tile + DTI_TILE_BYTES;
-    DTI_TRY(await_counterparts(l, offsetof(struct dti_area, partial), b->number));
+    char *tile = flow->workspace->scratch, *scratch = tile + DTI_TILE_BYTES;
+    DTI_TRY(await_counterparts(l, offsetof(struct dti_exchange_buffers, partial), b->number));
     flow->reduction = *r;
     piece_of(l, b, l->group, &first, &end);
     count_values(l, b, end - first);
@@ -237,10 +240,10 @@ static ditto_status combine_piece(struct lane *l, struct block *b)
             return r->failed;
         dti_finish(r, flow->sync->team->n, sum, tile, count, out);
         if (target != NULL && target->calls)
-            dti_flow_step_out(flow);
+            dti_flow_suspend_access(flow);
         if (target != NULL && target->finish != NULL)
             target->finish(target->context, flow->self->id, b->segment.index, b->first + at, count, out, out);
-        if (target != NULL && target->calls && !dti_flow_step_in(flow))
+        if (target != NULL && target->calls && !dti_flow_resume_access(flow))
             return flow->reduction.failed;
     }
     if (r->failed == DITTO_OK)
@@ -249,11 +252,11 @@ static ditto_status combine_piece(struct lane *l, struct block *b)
 }
 
 /* C: all pieces of a block to the destinations of this group. */
-static ditto_status write_block(struct lane *l, struct block *b)
+static ditto_status write_block(struct exchange_range *l, struct block *b)
 {
     struct dti_flow *flow = l->flow;
     uint32_t far;
-    DTI_TRY(await_counterparts(l, offsetof(struct dti_area, result), b->number));
+    DTI_TRY(await_counterparts(l, offsetof(struct dti_exchange_buffers, result), b->number));
     flow->reduction = b->reduction;
     uint32_t destinations =
         dti_flow_destinations(flow, &b->segment, l->groups->start[l->group], l->groups->start[l->group + 1], &far);
@@ -261,7 +264,7 @@ static ditto_status write_block(struct lane *l, struct block *b)
         size_t first, end, bytes;
         piece_of(l, b, g, &first, &end);
         bytes = (end - first) * b->reduction.element_bytes;
-        *(g == l->group ? &flow->desk->counters.read_near : &flow->desk->counters.read_far) += bytes;
+        *(g == l->group ? &flow->workspace->counters.read_near : &flow->workspace->counters.read_far) += bytes;
         dti_flow_write(flow, result_at(l, g, b->number), b->first + first, end - first, destinations, far);
     }
     return DITTO_OK;
@@ -278,10 +281,10 @@ struct blocks {
     bool more;
 };
 
-static void begin_blocks(struct blocks *s, struct lane *l)
+static void begin_blocks(struct blocks *s, struct exchange_range *l)
 {
     *s = (struct blocks){ .flow = *l->flow, .block_bytes = l->block_bytes };
-    dti_tree_part(dti_flow_all_grains(l->flow), l->groups->lanes, l->lane, 1, &s->from, &s->to);
+    dti_tree_part(dti_flow_all_grains(l->flow), l->groups->ranges, l->index, 1, &s->from, &s->to);
     s->more = dti_flow_begin(&s->flow, &s->segment);
 }
 
@@ -295,7 +298,7 @@ static void range_of(const struct blocks *s, size_t *first, size_t *end)
 }
 
 /* The next block; false: the lane is done. */
-static bool next_block(struct blocks *s, struct lane *l, struct block *b)
+static bool next_block(struct blocks *s, struct exchange_range *l, struct block *b)
 {
     for (; s->more;
          s->base += dti_flow_grains(&s->flow, &s->segment), s->more = dti_flow_next(&s->flow, &s->segment), s->at = 0) {
@@ -314,7 +317,7 @@ static bool next_block(struct blocks *s, struct lane *l, struct block *b)
     return false;
 }
 
-static ditto_status go_through(struct lane *l)
+static ditto_status go_through(struct exchange_range *l)
 {
     struct blocks ahead;
     struct block now, next;
@@ -336,27 +339,27 @@ static ditto_status go_through(struct lane *l)
 ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms)
 {
     const struct dti_groups *g = &flow->sync->groups;
-    struct lane l = { .flow = flow,
-                      .timeout_ms = timeout_ms,
-                      .groups = g,
-                      .group = g->of[flow->self->id],
-                      .block_bytes = flow->sync->tuning.given.block_bytes };
+    struct exchange_range l = { .flow = flow,
+                                .timeout_ms = timeout_ms,
+                                .groups = g,
+                                .group = g->of[flow->self->id],
+                                .block_bytes = flow->sync->tuning.given.block_bytes };
     flow->streams = false; /* a block has just been read, and is small */
     struct dti_span members = { g->start[l.group], g->start[l.group + 1] };
     l.parts = dti_tree_subtrees(flow->sync->team->n, members, l.part);
-    for (l.lane = flow->self->id - g->start[l.group]; l.lane < g->lanes; l.lane += dti_groups_size(g, l.group)) {
+    for (l.index = flow->self->id - g->start[l.group]; l.index < g->ranges; l.index += dti_groups_size(g, l.group)) {
         l.blocks = 0;
         DTI_TRY(go_through(&l));
     }
     return DITTO_OK;
 }
 
-void dti_exchange_owners(const struct dti_flow *flow, dti_update_range *range, void *context)
+void dti_exchange_owners(const struct dti_flow *flow, dti_target_owner_fn *report, void *context)
 {
     const struct dti_groups *g = &flow->sync->groups;
     struct dti_flow own = *flow;
-    struct lane l = { .flow = &own, .groups = g, .block_bytes = flow->sync->tuning.given.block_bytes };
-    for (l.lane = 0; l.lane < g->lanes; l.lane++) {
+    struct exchange_range l = { .flow = &own, .groups = g, .block_bytes = flow->sync->tuning.given.block_bytes };
+    for (l.index = 0; l.index < g->ranges; l.index++) {
         struct blocks ahead;
         struct block b;
         begin_blocks(&ahead, &l);
@@ -366,7 +369,7 @@ void dti_exchange_owners(const struct dti_flow *flow, dti_update_range *range, v
                 size_t first, end;
                 piece_of(&l, &b, group, &first, &end);
                 if (first < end)
-                    range(context, b.segment.index, b.first + first, end - first, dti_groups_owner(g, group, l.lane));
+                    report(context, b.segment.index, b.first + first, end - first, dti_groups_owner(g, group, l.index));
             }
         }
     }

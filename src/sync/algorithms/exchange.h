@@ -24,7 +24,7 @@
 #include "sync/algorithms/flow.h"
 
 /* A lane of one owner. */
-struct dti_area {
+struct dti_exchange_buffers {
     /* Both: lower half of the meeting's number << 32 | number of blocks whose partials, or results, are
      * there. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t partial;
@@ -34,14 +34,14 @@ struct dti_area {
 };
 
 /* The replica's own thread, when the team is made: its areas in its arena. NO_MEMORY. */
-ditto_status dti_areas_make(struct dti_replica *self, struct dti_sync *sync);
-void dti_areas_renew(struct dti_sync *sync, uint32_t replica); /* all replicas are parked */
+ditto_status dti_exchange_buffers_make(struct dti_replica *self, struct dti_sync *sync);
+void dti_exchange_buffers_renew(struct dti_sync *sync, uint32_t replica); /* all replicas are parked */
 
 /* Calls refresh(word, number) for each word of the replica's areas. The replica's own thread. */
-void dti_areas_freshen(const struct dti_replica *self, uint32_t number,
-                       void (*refresh)(_Atomic uint64_t *word, uint32_t number));
+void dti_exchange_buffers_refresh(const struct dti_replica *self, uint32_t number,
+                                  void (*refresh)(_Atomic uint64_t *word, uint32_t number));
 
-/* Any thread: who combines, and finishes, which elements; see dti_update_owners. */
-void dti_exchange_owners(const struct dti_flow *flow, dti_update_range *range, void *context);
+/* Any thread: who combines, and finishes, which elements; see dti_target_owners. */
+void dti_exchange_owners(const struct dti_flow *flow, dti_target_owner_fn *range, void *context);
 
 #endif

@@ -41,14 +41,14 @@ struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struc
                                    .accumulator_bytes = call->element_bytes };
 }
 
-void dti_flow_step_out(struct dti_flow *flow)
+void dti_flow_suspend_access(struct dti_flow *flow)
 {
-    dti_go_outside(flow->self);
+    dti_access_end(flow->self);
 }
 
-bool dti_flow_step_in(struct dti_flow *flow)
+bool dti_flow_resume_access(struct dti_flow *flow)
 {
-    if (dti_go_inside(flow->self))
+    if (dti_access_begin(flow->self))
         return true;
     flow->reduction.failed = dti_team_stop_status(flow->self->team);
     return false;
@@ -88,7 +88,7 @@ bool dti_flow_next(struct dti_flow *flow, struct dti_segment *segment)
     segment->src_first += shape_of[flow->call->pattern].cut_src ? segment->count : 0;
     segment->dst_first += shape_of[flow->call->pattern].cut_dst ? segment->count : 0;
     if (dti_call_has_items(flow->call))
-        segment->slot_bytes += dti_item_bytes(&flow->call->list[segment->index]);
+        segment->mailbox_offset += dti_item_bytes(&flow->call->list[segment->index]);
     segment->index++;
     return fill_in(flow, segment);
 }
@@ -122,25 +122,25 @@ size_t dti_flow_all_grains(const struct dti_flow *flow)
 
 static const struct dti_call *call_of(const struct dti_flow *flow, uint32_t replica)
 {
-    return flow->posted != 0 ? &dti_posting_of(flow->sync, replica, flow->posted)->call
-                             : dti_call_of(flow->sync, replica, flow->seq);
+    return flow->pending_number != 0 ? &dti_pending_operation_of(flow->sync, replica, flow->pending_number)->call
+                                     : dti_call_of(flow->sync, replica, flow->seq);
 }
 
 /* Of a small message: what the replica put where its peers look. */
 static const void *payload_of(const struct dti_flow *flow, uint32_t replica, size_t bytes)
 {
-    return flow->posted != 0
-               ? dti_posting_payload(flow->sync, replica, flow->posted, bytes)
+    return flow->pending_number != 0
+               ? dti_pending_payload(flow->sync, replica, flow->pending_number, bytes)
                : dti_mailbox_payload(dti_mailbox_of(flow->sync, replica, flow->seq, 0), flow->call, bytes);
 }
 
 const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica)
 {
     size_t bytes = flow->reduction.element_bytes;
-    if (flow->from_slots) {
+    if (flow->from_mailboxes) {
         bool parts = flow->call->pattern == DTI_PATTERN_ALL_GATHER;
         return (const char *)payload_of(flow, replica, parts ? segment->count * bytes : flow->payload_bytes) +
-               segment->slot_bytes + segment->src_first * bytes;
+               segment->mailbox_offset + segment->src_first * bytes;
     }
     const struct dti_call *call = call_of(flow, replica);
     const void *src = dti_call_has_items(call) ? call->list[segment->index].src : call->src;
@@ -164,7 +164,7 @@ uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segme
         end = first + 1;
     }
     for (uint32_t i = first; i < end; i++) {
-        flow->desk->source[found++] = dti_flow_source(flow, segment, i);
+        flow->workspace->source[found++] = dti_flow_source(flow, segment, i);
         *far += dti_is_far(flow->sync, self, i);
     }
     return found;
@@ -173,17 +173,17 @@ uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segme
 uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first, uint32_t end,
                                uint32_t *far)
 {
-    const struct dti_copy_set *place = flow->target != NULL ? &flow->target->place[segment->index] : NULL;
-    uint32_t self = flow->self->id, found = 0, n = place != NULL ? place->copies : flow->sync->team->n;
+    const struct dti_copy_set *set = flow->target != NULL ? &flow->target->copy_set[segment->index] : NULL;
+    uint32_t self = flow->self->id, found = 0, n = set != NULL ? set->copies : flow->sync->team->n;
     *far = 0;
     for (uint32_t k = 0; k < n; k++) { /* starting at its own, so that writers spread over the buffers */
-        uint32_t i = place != NULL ? k : self + k < n ? self + k : self + k - n;
-        uint32_t near_to = place != NULL ? place->copy[i].owner : i;
+        uint32_t i = set != NULL ? k : self + k < n ? self + k : self + k - n;
+        uint32_t near_to = set != NULL ? set->copy[i].owner : i;
         if (near_to < first || near_to >= end || (segment->to != DTI_ALL && segment->to != near_to))
             continue;
-        flow->desk->destination[found++] =
-            place != NULL ? (char *)place->copy[i].data + segment->dst_first * flow->reduction.element_bytes
-                          : destination_of(flow, segment, i);
+        flow->workspace->destination[found++] =
+            set != NULL ? (char *)set->copy[i].data + segment->dst_first * flow->reduction.element_bytes
+                        : destination_of(flow, segment, i);
         *far += dti_is_far(flow->sync, self, near_to);
     }
     return found;
@@ -194,18 +194,18 @@ void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, s
 {
     size_t bytes = count * flow->reduction.element_bytes, offset = first * flow->reduction.element_bytes;
     for (uint32_t d = 0; d < destinations; d++) {
-        char *to = (char *)flow->desk->destination[d] + offset;
+        char *to = (char *)flow->workspace->destination[d] + offset;
         if (to == elements)
             continue;
         if (flow->streams)
             dti_stream(to, elements, bytes);
         else {
             if (bytes <= DTI_TILE_BYTES &&
-                !flow->from_slots) /* from slots: to this replica's own, which is in its cache */
+                !flow->from_mailboxes) /* from slots: to this replica's own, which is in its cache */
                 dti_fetch_to_write(to, bytes);
             memcpy(to, elements, bytes);
         }
     }
-    flow->desk->counters.written_near += (destinations - far) * bytes;
-    flow->desk->counters.written_far += far * bytes;
+    flow->workspace->counters.written_near += (destinations - far) * bytes;
+    flow->workspace->counters.written_far += far * bytes;
 }

@@ -14,15 +14,15 @@
 struct dti_flow {
     struct dti_replica *self;
     struct dti_sync *sync;
-    struct dti_attendee *me;
-    struct dti_desk *desk;           /* of the thread that works: the leader's, or a helper's */
+    struct dti_replica_state *me;
+    struct dti_workspace *workspace; /* of the thread that works: the leader's, or a helper's */
     const struct dti_call *call;     /* this replica's own */
     const struct dti_target *target; /* NULL: the callers' buffers */
     uint32_t seq;                    /* of the meeting whose cards tell the addresses, */
-    bool from_slots;                 /* or whose slots hold the sources, */
+    bool from_mailboxes;             /* or whose slots hold the sources, */
     size_t payload_bytes;            /* so many of each replica; not used where parts differ */
-    uint64_t posted; /* or, of a started operation, its number: its posts tell them (pending.h); 0: none */
-    bool streams;    /* results go past the caches */
+    uint64_t pending_number; /* or, of a started operation, its number: its posts tell them (pending.h); 0: none */
+    bool streams;            /* results go past the caches */
     struct dti_reduction reduction; /* of the present segment */
 };
 
@@ -30,7 +30,7 @@ struct dti_segment {
     size_t index, count;         /* elements */
     uint32_t from, to;           /* a replica or DTI_ALL */
     size_t src_first, dst_first; /* element of the source's and the destination's buffer that it begins with */
-    size_t slot_bytes;           /* before it in a slot's payload */
+    size_t mailbox_offset;       /* before it in a slot's payload */
 };
 
 /* How the call's elements are combined, if they are all of one dtype; a list's reduction changes with its segments. */
@@ -44,11 +44,11 @@ struct dti_combine_call {
 };
 
 /* Stand around a call of a function of the user's, which may take any time. While this replica is outside
- * (access.h), peers that give up waiting can leave, and take their buffers with them. dti_flow_step_in
+ * (access.h), peers that give up waiting can leave, and take their buffers with them. dti_flow_resume_access
  * returns false if the run was stopped meanwhile. Then no peer's buffer may be touched any more, and the
  * flow's reduction has failed. */
-void dti_flow_step_out(struct dti_flow *flow);
-bool dti_flow_step_in(struct dti_flow *flow);
+void dti_flow_suspend_access(struct dti_flow *flow);
+bool dti_flow_resume_access(struct dti_flow *flow);
 
 /* The first segment, then one after the other; false: there is none (any more). Sets the flow's reduction. */
 bool dti_flow_begin(struct dti_flow *flow, struct dti_segment *segment);

@@ -7,84 +7,85 @@
 #define PIECE_BYTES ((size_t)64 << 10) /* of the part: some ten microseconds of work, long against a claim */
 #define MOST_PIECES 0xffffu
 
-struct dti_aid {
+struct dti_helper_work {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t claim; /* pieces << 16 | next piece */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t done;  /* pieces of the present part */
     /* the part: plain, published by claim */
     alignas(DTI_CACHE_LINE_PAIR) struct dti_flow flow;
     size_t from, to;
     uint32_t first, end;
-    struct dti_desk *desk; /* [devices], entry 0 not used; constant */
+    struct dti_workspace *workspace; /* [devices], entry 0 not used; constant */
 };
 
-ditto_status dti_aid_make(struct dti_replica *self, struct dti_sync *sync)
+ditto_status dti_helper_work_make(struct dti_replica *self, struct dti_sync *sync)
 {
     uint32_t devices = self->crew != NULL ? self->crew->devices : 1;
-    struct dti_aid *aid;
+    struct dti_helper_work *helper_work;
     if (devices == 1)
         return DITTO_OK;
-    DTI_TRY(dti_allocate(self, sizeof *aid, &aid));
-    DTI_TRY(dti_allocate(self, devices * sizeof *aid->desk, &aid->desk));
+    DTI_TRY(dti_allocate(self, sizeof *helper_work, &helper_work));
+    DTI_TRY(dti_allocate(self, devices * sizeof *helper_work->workspace, &helper_work->workspace));
     for (uint32_t d = 1; d < devices; d++)
-        DTI_TRY(dti_desk_make(self, &aid->desk[d]));
-    sync->attendee[self->id].aid = aid;
+        DTI_TRY(dti_workspace_make(self, &helper_work->workspace[d]));
+    sync->state[self->id].helper_work = helper_work;
     return DITTO_OK;
 }
 
 /* Claims pieces and works on them until there are none. */
-static void work(struct dti_aid *aid, struct dti_desk *desk)
+static void work(struct dti_helper_work *helper_work, struct dti_workspace *workspace)
 {
     /* acquire: A1, whichever look it is that leads to a claim */
-    uint32_t claim = atomic_load_explicit(&aid->claim, memory_order_acquire);
+    uint32_t claim = atomic_load_explicit(&helper_work->claim, memory_order_acquire);
     for (;;) {
         uint32_t pieces = claim >> 16, next = claim & 0xffff;
         size_t from, to;
         if (next >= pieces)
             return;
-        if (!atomic_compare_exchange_weak_explicit(&aid->claim, &claim, claim + 1, memory_order_acquire,
+        if (!atomic_compare_exchange_weak_explicit(&helper_work->claim, &claim, claim + 1, memory_order_acquire,
                                                    memory_order_acquire))
             continue;
-        struct dti_flow flow = aid->flow; /* a copy: what is of the present segment is this thread's */
-        flow.desk = desk;
-        dti_tree_part(aid->to - aid->from, pieces, next, 1, &from, &to);
-        dti_flow_range(&flow, aid->from + from, aid->from + to, aid->first, aid->end);
-        atomic_fetch_add_explicit(&aid->done, 1, memory_order_release); /* B0 */
-        claim = atomic_load_explicit(&aid->claim, memory_order_acquire);
+        struct dti_flow flow = helper_work->flow; /* a copy: what is of the present segment is this thread's */
+        flow.workspace = workspace;
+        dti_tree_part(helper_work->to - helper_work->from, pieces, next, 1, &from, &to);
+        dti_flow_range(&flow, helper_work->from + from, helper_work->from + to, helper_work->first, helper_work->end);
+        atomic_fetch_add_explicit(&helper_work->done, 1, memory_order_release); /* B0 */
+        claim = atomic_load_explicit(&helper_work->claim, memory_order_acquire);
     }
 }
 
 static ditto_status help(uint32_t device, void *argument)
 {
-    struct dti_aid *aid = argument;
+    struct dti_helper_work *helper_work = argument;
     struct dti_fenv saved = dti_fenv_enter();
-    work(aid, &aid->desk[device]);
+    work(helper_work, &helper_work->workspace[device]);
     dti_fenv_leave(saved);
     return DITTO_OK;
 }
 
-bool dti_aid_range(struct dti_flow *flow, size_t from, size_t to, uint32_t first, uint32_t end)
+bool dti_helper_work_range(struct dti_flow *flow, size_t from, size_t to, uint32_t first, uint32_t end)
 {
-    struct dti_aid *aid = flow->me->aid;
+    struct dti_helper_work *helper_work = flow->me->helper_work;
     size_t bytes = (to - from) * DTI_CACHE_LINE;
     /* Functions of the user's are called on this thread alone, because they are called outside (access.h),
      * and helpers cannot go outside by themselves. */
     bool calls = flow->reduction.function != NULL || (flow->target != NULL && flow->target->calls);
-    if (aid == NULL || flow->from_slots || calls || bytes < flow->sync->tuning.given.helper_bytes)
+    if (helper_work == NULL || flow->from_mailboxes || calls || bytes < flow->sync->tuning.given.helper_bytes)
         return false;
     size_t pieces = bytes / PIECE_BYTES < MOST_PIECES ? bytes / PIECE_BYTES + 1 : MOST_PIECES;
-    aid->flow = *flow;
-    aid->from = from;
-    aid->to = to;
-    aid->first = first;
-    aid->end = end;
-    atomic_store_explicit(&aid->done, 0, memory_order_relaxed);                       /* published by claim */
-    atomic_store_explicit(&aid->claim, (uint32_t)pieces << 16, memory_order_release); /* A0 */
-    dti_crew_offer(flow->self, help, aid);
-    work(aid, flow->desk);
+    helper_work->flow = *flow;
+    helper_work->from = from;
+    helper_work->to = to;
+    helper_work->first = first;
+    helper_work->end = end;
+    atomic_store_explicit(&helper_work->done, 0, memory_order_relaxed);                       /* published by claim */
+    atomic_store_explicit(&helper_work->claim, (uint32_t)pieces << 16, memory_order_release); /* A0 */
+    dti_crew_offer(flow->self, help, helper_work);
+    work(helper_work, flow->workspace);
     /* acquire: B1. The wait is bounded, because the pieces have begun. If an optimizer's function has forked,
      * there are no helpers in the child. */
-    while (atomic_load_explicit(&aid->done, memory_order_acquire) != pieces && !dti_team_forked(flow->self->team))
-        if (flow->self->patience.spin_ns != 0)
+    while (atomic_load_explicit(&helper_work->done, memory_order_acquire) != pieces &&
+           !dti_team_forked(flow->self->team))
+        if (flow->self->wait_policy.spin_ns != 0)
             dti_pause();
         else
             sched_yield();

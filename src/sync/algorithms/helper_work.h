@@ -17,8 +17,9 @@
 #include "sync/algorithms/flow.h"
 
 /* The replica's own thread. */
-ditto_status dti_aid_make(struct dti_replica *self, struct dti_sync *sync); /* when the team is made; NO_MEMORY */
+ditto_status dti_helper_work_make(struct dti_replica *self,
+                                  struct dti_sync *sync); /* when the team is made; NO_MEMORY */
 /* As dti_flow_range, with helpers. False: it is not worth it, or there are none; nothing was done. */
-bool dti_aid_range(struct dti_flow *flow, size_t from, size_t to, uint32_t first, uint32_t end);
+bool dti_helper_work_range(struct dti_flow *flow, size_t from, size_t to, uint32_t first, uint32_t end);
 
 #endif

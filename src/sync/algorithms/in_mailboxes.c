@@ -10,34 +10,35 @@
 
 /* -- all-reduce -- */
 
-struct carried {
+struct small_all_reduce {
     struct dti_reduction reduction;
     size_t count;
     void *dst;
 };
 
 /* Where a block's subtree `part` of `parts` stands in a slot of round > 0. */
-static unsigned char *carried_at(struct dti_mailbox *slot, const struct dti_call *call, const struct carried *c,
-                                 uint32_t part, uint32_t parts)
+static unsigned char *partial_in_mailbox(struct dti_mailbox *mailbox, const struct dti_call *call,
+                                         const struct small_all_reduce *c, uint32_t part, uint32_t parts)
 {
     size_t bytes = c->count * c->reduction.accumulator_bytes;
-    return parts == 1 ? dti_mailbox_payload(slot, call, bytes) : slot->payload + part * dti_partials_bytes(bytes, 1);
+    return parts == 1 ? dti_mailbox_payload(mailbox, call, bytes)
+                      : mailbox->payload + part * dti_partials_bytes(bytes, 1);
 }
 
 /* What the siblings of a round brought, as values in order; how many. */
 static uint32_t values_of_round(struct dti_replica *self, const struct dti_round_view *step, uint32_t seq,
-                                uint32_t round, const struct dti_call *call, const struct carried *c,
+                                uint32_t round, const struct dti_call *call, const struct small_all_reduce *c,
                                 struct dti_tree_value *value)
 {
     struct dti_sync *sync = self->sync;
     uint32_t values = 0, b = 0;
     do { /* its own block is always there */
-        struct dti_mailbox *slot = dti_mailbox_of(sync, dti_round_representative(step, b), seq, round);
+        struct dti_mailbox *mailbox = dti_mailbox_of(sync, dti_round_representative(step, b), seq, round);
         struct dti_span part[DTI_TREE_PARTS] = { { step->start[b], step->start[b + 1] } };
         uint32_t parts = round > 0 ? dti_tree_subtrees(sync->team->n, part[0], part) : 1;
         for (uint32_t p = 0; p < parts; p++) {
-            const void *data = round > 0 ? carried_at(slot, call, c, p, parts)
-                                         : dti_mailbox_payload(slot, call, c->count * c->reduction.element_bytes);
+            const void *data = round > 0 ? partial_in_mailbox(mailbox, call, c, p, parts)
+                                         : dti_mailbox_payload(mailbox, call, c->count * c->reduction.element_bytes);
             value[values++] = (struct dti_tree_value){ part[p].first, part[p].end, data };
         }
     } while (++b < step->count);
@@ -45,17 +46,18 @@ static uint32_t values_of_round(struct dti_replica *self, const struct dti_round
 }
 
 /* Passes on: this block's subtrees into the slot of the next round. A single replica's element goes on unwidened. */
-static void fill_next(struct dti_replica *self, const struct dti_round_view *step, uint32_t seq, uint32_t round,
-                      const struct dti_call *call, struct carried *c, const struct dti_tree_value *value)
+static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_view *step, uint32_t seq, uint32_t round,
+                              const struct dti_call *call, struct small_all_reduce *c,
+                              const struct dti_tree_value *value)
 {
     struct dti_sync *sync = self->sync;
-    struct dti_mailbox *slot = dti_mailbox_of(sync, self->id, seq, round + 1);
+    struct dti_mailbox *mailbox = dti_mailbox_of(sync, self->id, seq, round + 1);
     struct dti_span part[DTI_TREE_PARTS];
     uint32_t parts =
         dti_tree_subtrees(sync->team->n, (struct dti_span){ step->start[0], step->start[step->count] }, part);
-    char *scratch = sync->attendee[self->id].desk.scratch;
+    char *scratch = sync->state[self->id].workspace.scratch;
     for (uint32_t p = 0; p < parts; p++) {
-        unsigned char *out = carried_at(slot, call, c, p, parts);
+        unsigned char *out = partial_in_mailbox(mailbox, call, c, p, parts);
         bool single = part[p].end - part[p].first == 1;
         /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): a block has subtrees, and there is a value for each */
         const void *result =
@@ -65,10 +67,11 @@ static void fill_next(struct dti_replica *self, const struct dti_round_view *ste
     }
 }
 
-static void finish_here(struct dti_replica *self, struct carried *c, const struct dti_tree_value *value, void *dst)
+static void finish_local(struct dti_replica *self, struct small_all_reduce *c, const struct dti_tree_value *value,
+                         void *dst)
 {
     struct dti_sync *sync = self->sync;
-    char *tile = sync->attendee[self->id].desk.scratch,
+    char *tile = sync->state[self->id].workspace.scratch,
          *scratch = tile + 2 * DTI_TILE_BYTES; /* halves: twice the bytes */
     uint32_t n = sync->team->n;
     const void *sum = dti_fold(&c->reduction, (struct dti_span){ 0, n }, &value, c->count, tile, scratch);
@@ -76,7 +79,7 @@ static void finish_here(struct dti_replica *self, struct carried *c, const struc
 }
 
 /* Two plain values: straight into the destination, which is no slot. */
-static bool combine_pair(struct carried *c, const struct dti_tree_value *value, uint32_t values)
+static bool combine_pair(struct small_all_reduce *c, const struct dti_tree_value *value, uint32_t values)
 {
     const struct dti_kernel *kernel = c->reduction.kernel;
     if (values != 2 || kernel == NULL || kernel->widen != NULL || kernel->divide != NULL)
@@ -85,49 +88,49 @@ static bool combine_pair(struct carried *c, const struct dti_tree_value *value, 
     return true;
 }
 
-static void join_round(struct dti_replica *self, uint32_t seq, uint32_t round, const struct dti_visit *visit)
+static void join_round(struct dti_replica *self, uint32_t seq, uint32_t round, const struct dti_arrival *arrival)
 {
-    struct dti_attendee *me = &self->sync->attendee[self->id];
-    const struct dti_rounds_view *route = &me->route[visit->call->implementation];
-    struct carried *c = visit->context;
+    struct dti_replica_state *me = &self->sync->state[self->id];
+    const struct dti_rounds_view *route = &me->route[arrival->call->implementation];
+    struct small_all_reduce *c = arrival->context;
     struct dti_tree_value value[DITTO_MAX_REPLICAS];
-    uint32_t values = values_of_round(self, &route->step[round], seq, round, visit->call, c, value);
+    uint32_t values = values_of_round(self, &route->step[round], seq, round, arrival->call, c, value);
     if (round + 1 < route->rounds)
-        fill_next(self, &route->step[round], seq, round, visit->call, c, value);
+        fill_next_mailbox(self, &route->step[round], seq, round, arrival->call, c, value);
     else if (route->rounds > 1 || !combine_pair(c, value, values))
-        finish_here(self, c, value, c->dst);
+        finish_local(self, c, value, c->dst);
 }
 
 /* Crowded: by the last to arrive, for all. */
-static void join_once(struct dti_replica *self, uint32_t seq, uint32_t round, const struct dti_visit *visit)
+static void join_once(struct dti_replica *self, uint32_t seq, uint32_t round, const struct dti_arrival *arrival)
 {
     struct dti_sync *sync = self->sync;
-    struct carried *c = visit->context;
+    struct small_all_reduce *c = arrival->context;
     struct dti_tree_value value[DITTO_MAX_REPLICAS];
     (void)round;
     for (uint32_t i = 0; i < sync->team->n; i++)
         value[i] = (struct dti_tree_value){
-            i, i + 1, dti_mailbox_payload(dti_mailbox_of(sync, i, seq, 0), visit->call, visit->payload_bytes)
+            i, i + 1, dti_mailbox_payload(dti_mailbox_of(sync, i, seq, 0), arrival->call, arrival->payload_bytes)
         };
-    finish_here(self, c, value, sync->result);
+    finish_local(self, c, value, sync->result);
 }
 
 static ditto_status all_reduce(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline)
 {
     struct dti_sync *sync = self->sync;
     bool counted = dti_meets_by_counter(self->team, call);
-    struct carried c = { dti_flow_reduction(sync, call), call->count, call->dst };
-    struct dti_visit visit = { .call = call,
-                               .payload = call->src,
-                               .payload_bytes = call->count * call->element_bytes,
-                               .join = call->count == 0 ? NULL
-                                       : counted        ? join_once
-                                                        : join_round,
-                               .context = &c };
+    struct small_all_reduce c = { dti_flow_reduction(sync, call), call->count, call->dst };
+    struct dti_arrival arrival = { .call = call,
+                                   .payload = call->src,
+                                   .payload_bytes = call->count * call->element_bytes,
+                                   .join = call->count == 0 ? NULL
+                                           : counted        ? join_once
+                                                            : join_round,
+                                   .context = &c };
     uint32_t seq;
-    DTI_TRY(dti_meet(self, &visit, deadline, &seq));
+    DTI_TRY(dti_meet(self, &arrival, deadline, &seq));
     if (counted && call->count != 0)
-        memcpy(call->dst, sync->result, visit.payload_bytes);
+        memcpy(call->dst, sync->result, arrival.payload_bytes);
     return DITTO_OK;
 }
 
@@ -154,20 +157,21 @@ static size_t own_bytes(const struct dti_replica *self, const struct dti_call *c
     return size->own;
 }
 
-ditto_status dti_collective_in_lines(struct dti_replica *self, const struct dti_call *call,
-                                     const struct dti_call_size *size, struct dti_deadline *deadline)
+ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct dti_call *call,
+                                         const struct dti_call_size *size, struct dti_deadline *deadline)
 {
     struct dti_sync *sync = self->sync;
-    struct dti_attendee *me = &sync->attendee[self->id];
+    struct dti_replica_state *me = &sync->state[self->id];
     struct dti_flow flow = {
-        .self = self, .sync = sync, .me = me, .desk = &me->desk, .call = call, .from_slots = true
+        .self = self, .sync = sync, .me = me, .workspace = &me->workspace, .call = call, .from_mailboxes = true
     };
     if (call->pattern == DTI_PATTERN_ALL_REDUCE && call->dtype != 0)
         return all_reduce(self, call, deadline);
-    struct dti_visit visit = { .call = call,
-                               .payload = call->pattern == DTI_PATTERN_LIST ? pack(call, me->desk.scratch) : call->src,
-                               .payload_bytes = own_bytes(self, call, size) };
-    DTI_TRY(dti_meet(self, &visit, deadline, &flow.seq));
+    struct dti_arrival arrival = { .call = call,
+                                   .payload = call->pattern == DTI_PATTERN_LIST ? pack(call, me->workspace.scratch)
+                                                                                : call->src,
+                                   .payload_bytes = own_bytes(self, call, size) };
+    DTI_TRY(dti_meet(self, &arrival, deadline, &flow.seq));
     flow.payload_bytes = size->own;
     flow.reduction = dti_flow_reduction(sync, call);
     uint32_t serial = dti_error_serial;

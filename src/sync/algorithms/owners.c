@@ -6,17 +6,17 @@
 
 #include <string.h>
 
-#define PAIR_STEP_BYTES ((size_t)1024) /* 512 to 2048 are equally good */
+#define PAIR_CHUNK_BYTES ((size_t)1024) /* 512 to 2048 are equally good */
 
 /* Of what goes past the caches: short steps leave a core's few line buffers to what is fetched and to what is streamed. 128 MiB out of
  * place, 2 replicas: steps of 4 KiB 14.8 ms, 1 KiB 12.4, 512 B 12.0, 256 B 13.3. */
-#define STREAM_STEP_BYTES ((size_t)512)
+#define STREAM_CHUNK_BYTES ((size_t)512)
 
 /* Of what is finished: assign_add into one copy, 2 replicas, 4 MiB: steps of 512 B 0.39 ms, 1 KiB 0.37, 4 KiB 0.43; without
  * asking ahead 0.40. */
-#define FINISH_STEP_BYTES ((size_t)1024)
+#define FINISH_CHUNK_BYTES ((size_t)1024)
 
-#define MOVE_STEP_BYTES ((size_t)32 << 10)
+#define MOVE_CHUNK_BYTES ((size_t)32 << 10)
 
 /* What a walk over one segment needs, set up once. */
 struct walk {
@@ -28,7 +28,7 @@ struct walk {
 static bool is_a_source(const struct walk *w, const void *buffer)
 {
     for (uint32_t i = 0; i < w->sources; i++)
-        if (w->flow->desk->source[i] == buffer)
+        if (w->flow->workspace->source[i] == buffer)
             return true;
     return false;
 }
@@ -38,10 +38,10 @@ static bool is_a_source(const struct walk *w, const void *buffer)
 static void move(const struct walk *w, size_t first, size_t end)
 {
     struct dti_flow *flow = w->flow;
-    size_t bytes = flow->reduction.element_bytes, step = MOVE_STEP_BYTES / bytes;
-    for (; first < end; first += step) {
-        size_t count = end - first < step ? end - first : step;
-        dti_flow_write(flow, (const char *)flow->desk->source[0] + first * bytes, first, count, w->destinations,
+    size_t bytes = flow->reduction.element_bytes, chunk = MOVE_CHUNK_BYTES / bytes;
+    for (; first < end; first += chunk) {
+        size_t count = end - first < chunk ? end - first : chunk;
+        dti_flow_write(flow, (const char *)flow->workspace->source[0] + first * bytes, first, count, w->destinations,
                        w->far_destinations);
     }
 }
@@ -58,21 +58,22 @@ static bool combine_pair(const struct walk *w, size_t first, size_t end)
 {
     struct dti_flow *flow = w->flow;
     const struct dti_kernel *kernel = plain_kernel(flow);
-    size_t element = flow->reduction.element_bytes, step = PAIR_STEP_BYTES / element;
-    const struct dti_desk *desk = flow->desk;
+    size_t element = flow->reduction.element_bytes, chunk = PAIR_CHUNK_BYTES / element;
+    const struct dti_workspace *workspace = flow->workspace;
     if (w->sources != 2 || w->destinations != 2 || kernel == NULL)
         return false;
-    bool fetches = !is_a_source(w, desk->destination[0]);
-    for (size_t at = first; at < end; at += step) {
-        size_t count = end - at < step ? end - at : step;
-        char *to[2] = { (char *)desk->destination[0] + at * element, (char *)desk->destination[1] + at * element };
+    bool fetches = !is_a_source(w, workspace->destination[0]);
+    for (size_t at = first; at < end; at += chunk) {
+        size_t count = end - at < chunk ? end - at : chunk;
+        char *to[2] = { (char *)workspace->destination[0] + at * element,
+                        (char *)workspace->destination[1] + at * element };
         for (int i = 0; i < 2 && fetches; i++)
             dti_fetch_to_write(to[i], count * element);
-        kernel->combine_into_two(to[0], to[1], (const char *)desk->source[0] + at * element,
-                                 (const char *)desk->source[1] + at * element, count);
+        kernel->combine_into_two(to[0], to[1], (const char *)workspace->source[0] + at * element,
+                                 (const char *)workspace->source[1] + at * element, count);
     }
-    flow->desk->counters.written_near += (2 - w->far_destinations) * (end - first) * element;
-    flow->desk->counters.written_far += w->far_destinations * (end - first) * element;
+    flow->workspace->counters.written_near += (2 - w->far_destinations) * (end - first) * element;
+    flow->workspace->counters.written_far += w->far_destinations * (end - first) * element;
     return true;
 }
 
@@ -83,7 +84,7 @@ static void fetch_sources(const struct walk *w, size_t first, size_t count)
     size_t bytes = w->flow->reduction.element_bytes;
     for (uint32_t i = 0; i < w->sources; i++)
         for (size_t at = first * bytes; at < (first + count) * bytes; at += DTI_CACHE_LINE)
-            __builtin_prefetch((const char *)w->flow->desk->source[i] + at);
+            __builtin_prefetch((const char *)w->flow->workspace->source[i] + at);
 }
 
 /* The copies have the old value: they are asked for as their owner before it is read, or every line would be asked for twice. */
@@ -91,13 +92,13 @@ static void fetch_copies(const struct walk *w, size_t first, size_t count)
 {
     size_t bytes = w->flow->reduction.element_bytes;
     for (uint32_t d = 0; d < w->destinations; d++)
-        dti_fetch_to_write((char *)w->flow->desk->destination[d] + first * bytes, count * bytes);
+        dti_fetch_to_write((char *)w->flow->workspace->destination[d] + first * bytes, count * bytes);
 }
 
 /* How many elements there are at `at`, at most a step. */
-static size_t step_at(size_t at, size_t end, size_t step)
+static size_t chunk_at(size_t at, size_t end, size_t chunk)
 {
-    return at >= end ? 0 : end - at < step ? end - at : step;
+    return at >= end ? 0 : end - at < chunk ? end - at : chunk;
 }
 
 /* By tiles: into one destination that is no source directly, else by way of scratch. */
@@ -105,17 +106,17 @@ static void combine(const struct walk *w, size_t first, size_t end)
 {
     struct dti_flow *flow = w->flow;
     struct dti_reduction *r = &flow->reduction;
-    char *tile = flow->desk->scratch, *below = tile + DTI_TILE_BYTES;
-    size_t step = flow->streams && r->kernel != NULL ? STREAM_STEP_BYTES / r->element_bytes : dti_tile_count(r);
-    bool directly = w->destinations == 1 && !flow->streams && !is_a_source(w, flow->desk->destination[0]);
-    for (; first < end; first += step) {
-        size_t count = step_at(first, end, step);
+    char *tile = flow->workspace->scratch, *below = tile + DTI_TILE_BYTES;
+    size_t chunk = flow->streams && r->kernel != NULL ? STREAM_CHUNK_BYTES / r->element_bytes : dti_tile_count(r);
+    bool directly = w->destinations == 1 && !flow->streams && !is_a_source(w, flow->workspace->destination[0]);
+    for (; first < end; first += chunk) {
+        size_t count = chunk_at(first, end, chunk);
         if (flow->streams)
-            fetch_sources(w, first + count, step_at(first + count, end, step));
-        char *out = directly ? (char *)flow->desk->destination[0] + first * r->element_bytes : tile;
+            fetch_sources(w, first + count, chunk_at(first + count, end, chunk));
+        char *out = directly ? (char *)flow->workspace->destination[0] + first * r->element_bytes : tile;
         if (directly)
             dti_fetch_to_write(out, count * r->element_bytes);
-        dti_reduce_block(r, flow->desk->source, w->sources, first, count, out, below);
+        dti_reduce_block(r, flow->workspace->source, w->sources, first, count, out, below);
         if (r->failed != DITTO_OK)
             return;
         dti_flow_write(flow, out, first, count, w->destinations, w->far_destinations);
@@ -129,11 +130,11 @@ static bool finish(const struct walk *w, size_t first, size_t count, char *tile)
     struct dti_flow *flow = w->flow;
     const struct dti_target *target = flow->target;
     size_t bytes = flow->reduction.element_bytes;
-    char *out = w->destinations == 1 ? (char *)flow->desk->destination[0] + first * bytes : tile;
+    char *out = w->destinations == 1 ? (char *)flow->workspace->destination[0] + first * bytes : tile;
     if (target->calls)
-        dti_flow_step_out(flow);
+        dti_flow_suspend_access(flow);
     target->finish(target->context, flow->self->id, w->segment->index, first, count, tile, out);
-    if (target->calls && !dti_flow_step_in(flow))
+    if (target->calls && !dti_flow_resume_access(flow))
         return false;
     dti_flow_write(flow, out, first, count, w->destinations, w->far_destinations);
     return true;
@@ -144,17 +145,17 @@ static void combine_and_finish(const struct walk *w, size_t first, size_t end)
 {
     struct dti_flow *flow = w->flow;
     struct dti_reduction *r = &flow->reduction;
-    char *tile = flow->desk->scratch, *below = tile + DTI_TILE_BYTES;
-    size_t step = FINISH_STEP_BYTES / r->accumulator_bytes;
-    fetch_copies(w, first, step_at(first, end, step));
-    for (; first < end; first += step) {
-        size_t count = step_at(first, end, step), next = step_at(first + count, end, step);
+    char *tile = flow->workspace->scratch, *below = tile + DTI_TILE_BYTES;
+    size_t chunk = FINISH_CHUNK_BYTES / r->accumulator_bytes;
+    fetch_copies(w, first, chunk_at(first, end, chunk));
+    for (; first < end; first += chunk) {
+        size_t count = chunk_at(first, end, chunk), next = chunk_at(first + count, end, chunk);
         fetch_sources(w, first + count, next);
         fetch_copies(w, first + count, next);
         if (w->segment->from == DTI_ALL)
-            dti_reduce_block(r, flow->desk->source, w->sources, first, count, tile, below);
+            dti_reduce_block(r, flow->workspace->source, w->sources, first, count, tile, below);
         else
-            memcpy(tile, (const char *)flow->desk->source[0] + first * r->element_bytes, count * r->element_bytes);
+            memcpy(tile, (const char *)flow->workspace->source[0] + first * r->element_bytes, count * r->element_bytes);
         if (!finish(w, first, count, tile))
             return;
     }
@@ -171,12 +172,12 @@ static void walk_range(struct dti_flow *flow, const struct dti_segment *segment,
     if (first == end || (w.destinations == 0 && !(finishes && segment->from == DTI_ALL)))
         return;
     w.sources = dti_flow_sources(flow, segment, 0, flow->sync->team->n, &far);
-    flow->desk->counters.read_near += (w.sources - far) * bytes;
-    flow->desk->counters.read_far += far * bytes;
+    flow->workspace->counters.read_near += (w.sources - far) * bytes;
+    flow->workspace->counters.read_far += far * bytes;
     bool streams = flow->streams;
     /* a line that has just been read, as a source or as the old value, is in this core's cache: to write it past the caches costs
      * more than it saves */
-    flow->streams = streams && !finishes && !is_a_source(&w, flow->desk->destination[0]);
+    flow->streams = streams && !finishes && !is_a_source(&w, flow->workspace->destination[0]);
     if (finishes) {
         combine_and_finish(&w, first, end);
     } else if (segment->from == DTI_ALL) {
@@ -220,7 +221,7 @@ ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t group_first, uint32_t
 {
     size_t from, to;
     dti_tree_part(dti_flow_all_grains(flow), group_end - group_first, flow->self->id - group_first, 1, &from, &to);
-    if (!dti_aid_range(flow, from, to, group_first, group_end))
+    if (!dti_helper_work_range(flow, from, to, group_first, group_end))
         dti_flow_range(flow, from, to, group_first, group_end);
     return flow->reduction.failed;
 }

@@ -26,7 +26,7 @@ static ditto_status work_on_share(struct dti_replica *r, void *argument)
 static ditto_status work_alone(struct dti_team *team, const struct sharing *s)
 {
     struct dti_frame frame;
-    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     struct dti_fenv saved = dti_fenv_enter();
     ditto_status status = s->work(0, s->items, s->context);
     dti_fenv_leave(saved);

@@ -15,7 +15,7 @@
 /* A row of somebody's slices. */
 struct indexed_row {
     int64_t index;
-    size_t place; /* in the concatenation */
+    size_t order; /* in the concatenation */
     const char *values;
 };
 
@@ -41,12 +41,12 @@ static ditto_status check_index(const struct slices_reduction *g, uint32_t repli
                     (long long)index, (long long)(limit > INT64_MAX ? INT64_MAX : (int64_t)limit - 1));
 }
 
-static ditto_status check_rooms(const struct slices_reduction *g, size_t needed)
+static ditto_status check_capacities(const struct slices_reduction *g, size_t needed)
 {
     for (uint32_t r = 0; r < g->self->team->n && g->own->out != NULL; r++)
-        if (g->of[r]->room < needed)
-            return DTI_FAIL(DITTO_ERR_RANGE, "replica %u has room for %zu rows, and there are %zu", r, g->of[r]->room,
-                            needed);
+        if (g->of[r]->capacity < needed)
+            return DTI_FAIL(DITTO_ERR_RANGE, "replica %u has room for %zu rows, and there are %zu", r,
+                            g->of[r]->capacity, needed);
     return DITTO_OK;
 }
 
@@ -56,15 +56,15 @@ static ditto_status check_rooms(const struct slices_reduction *g, size_t needed)
 static void copy_values(struct slices_reduction *g, const char *from, size_t count, char *to)
 {
     struct dti_reduction *r = &g->reduction;
-    char *tile = g->self->sync->attendee[g->self->id].desk.scratch;
-    size_t step = TILE_BYTES / r->accumulator_bytes;
+    char *tile = g->self->sync->state[g->self->id].workspace.scratch;
+    size_t chunk = TILE_BYTES / r->accumulator_bytes;
     if (r->kernel->divide == NULL) {
         if (count != 0)
             memcpy(to, from, count * r->element_bytes);
         return;
     }
-    for (size_t at = 0; at < count; at += step) {
-        size_t part = count - at < step ? count - at : step;
+    for (size_t at = 0; at < count; at += chunk) {
+        size_t part = count - at < chunk ? count - at : chunk;
         if (r->kernel->widen != NULL)
             r->kernel->widen(tile, from + at * r->element_bytes, part);
         else
@@ -86,7 +86,7 @@ static ditto_status concatenate(struct slices_reduction *g)
     ditto_slices *out = g->own->out;
     size_t row = 0;
     DTI_TRY(check_indices(g));
-    DTI_TRY(check_rooms(g, g->total));
+    DTI_TRY(check_capacities(g, g->total));
     for (uint32_t r = 0; r < g->self->team->n; r++) {
         const ditto_slices *in = &g->of[r]->in;
         if (in->rows != 0)
@@ -100,27 +100,27 @@ static ditto_status concatenate(struct slices_reduction *g)
 
 /* -- merging -- */
 
-static int by_index_then_place(const void *left, const void *right)
+static int by_index_then_order(const void *left, const void *right)
 {
     const struct indexed_row *a = left, *b = right;
     if (a->index != b->index)
         return a->index < b->index ? -1 : 1;
-    return a->place < b->place ? -1 : a->place > b->place;
+    return a->order < b->order ? -1 : a->order > b->order;
 }
 
 /* Each index is read once, and checked as it was read: what is checked is what is used. */
 static ditto_status sort_entries(struct slices_reduction *g)
 {
-    size_t place = 0;
+    size_t order = 0;
     for (uint32_t r = 0; r < g->self->team->n; r++) {
         const ditto_slices *in = &g->of[r]->in;
-        for (size_t k = 0; k < in->rows; k++, place++) {
+        for (size_t k = 0; k < in->rows; k++, order++) {
             int64_t index = in->indices[k];
             DTI_TRY(check_index(g, r, k, index));
-            g->indexed[place] = (struct indexed_row){ index, place, (const char *)in->values + k * g->row_bytes };
+            g->indexed[order] = (struct indexed_row){ index, order, (const char *)in->values + k * g->row_bytes };
         }
     }
-    qsort(g->indexed, g->total, sizeof *g->indexed, by_index_then_place);
+    qsort(g->indexed, g->total, sizeof *g->indexed, by_index_then_order);
     return DITTO_OK;
 }
 
@@ -177,16 +177,16 @@ static void put_tile(const struct slices_reduction *g, char *sum, size_t count, 
 
 static ditto_status merge(struct slices_reduction *g)
 {
-    char *tile = g->self->sync->attendee[g->self->id].desk.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
-    size_t step = TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
+    char *tile = g->self->sync->state[g->self->id].workspace.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
+    size_t chunk = TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
     DTI_TRY(sort_entries(g));
-    DTI_TRY(check_rooms(g, g->own->out != NULL ? count_indices(g) : 0));
+    DTI_TRY(check_capacities(g, g->own->out != NULL ? count_indices(g) : 0));
     for (size_t first = 0, end; first < g->total; first = end, row++) {
         end = end_of_index(g, first);
         size_t target = g->own->out != NULL ? row : (size_t)g->indexed[first].index;
         char *to = (char *)(g->own->out != NULL ? g->own->out->values : g->own->dense) + target * g->row_bytes;
-        for (size_t at = 0; at < g->row_count; at += step) {
-            size_t count = g->row_count - at < step ? g->row_count - at : step;
+        for (size_t at = 0; at < g->row_count; at += chunk) {
+            size_t count = g->row_count - at < chunk ? g->row_count - at : chunk;
             merge_tile(g, first, end, at, count, tile, scratch);
             put_tile(g, tile, count, to + at * g->reduction.element_bytes);
         }
@@ -233,7 +233,7 @@ ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call, 
     struct dti_fenv saved = dti_fenv_enter();
     call->more = own;
     dti_call_begins(self, call);
-    ditto_status status = dti_collective_inside(self, call, gather, &g, deadline);
+    ditto_status status = dti_collective_with_access(self, call, gather, &g, deadline);
     dti_call_ends(self, call);
     dti_fenv_leave(saved);
     return status != DITTO_OK ? status : g.found;

@@ -12,7 +12,7 @@ struct dti_replica;
 struct dti_slices {
     ditto_slices in;   /* as they were when the call began */
     ditto_slices *out; /* written by its replica alone, */
-    size_t room;       /* in rows: read by all */
+    size_t capacity;   /* in rows: read by all */
     void *dense;
     size_t dense_rows;
     bool merge;

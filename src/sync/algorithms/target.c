@@ -29,14 +29,14 @@ static struct dti_call call_of(const struct dti_target_reduction *u)
     return call;
 }
 
-ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_target_reduction *update,
+ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_target_reduction *targeted,
                                   struct dti_deadline *deadline)
 {
-    struct dti_call call = call_of(update);
-    DTI_TRY(dti_not_calling(self, update->name));
-    const char **calling = &self->sync->attendee[self->id].calling;
-    *calling = update->target->calls ? update->name : NULL;
-    ditto_status status = dti_collective(self, &call, update->target, deadline);
+    struct dti_call call = call_of(targeted);
+    DTI_TRY(dti_not_calling(self, targeted->name));
+    const char **calling = &self->sync->state[self->id].calling;
+    *calling = targeted->target->calls ? targeted->name : NULL;
+    ditto_status status = dti_collective(self, &call, targeted->target, deadline);
     *calling = NULL;
     return status;
 }
@@ -44,70 +44,72 @@ ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_tar
 /* -- who finishes what -- */
 
 /* The owner of grains [from, to) of all items in a row. */
-static void tell_grains(struct dti_flow *flow, size_t from, size_t to, uint32_t replica, dti_update_range *range,
-                        void *context)
+static void report_grains(struct dti_flow *flow, size_t from, size_t to, uint32_t replica, dti_target_owner_fn *report,
+                          void *context)
 {
     struct dti_segment segment;
     size_t base = 0;
     for (bool more = dti_flow_begin(flow, &segment); more && base < to; more = dti_flow_next(flow, &segment)) {
         size_t first, count;
         if (dti_flow_cut(flow, &segment, base, from, to, &first, &count))
-            range(context, segment.index, first, count, replica);
+            report(context, segment.index, first, count, replica);
         base += dti_flow_grains(flow, &segment);
     }
 }
 
-void dti_update_owners(const struct dti_team *team, const struct dti_target_reduction *update, dti_update_range *range,
-                       void *context)
+void dti_target_owners(const struct dti_team *team, const struct dti_target_reduction *targeted,
+                       dti_target_owner_fn *report, void *context)
 {
-    struct dti_call call = call_of(update);
+    struct dti_call call = call_of(targeted);
     struct dti_call_size size = dti_call_size_of(&call, team->n);
     struct dti_flow flow = {
         .self = &team->replica[0], .sync = team->sync, .call = &call, .reduction = dti_flow_reduction(team->sync, &call)
     };
-    if (dti_choose_algorithm(team->sync, &call, &size).way == DTI_GROUPS && dti_flow_is_combined(&call)) {
-        dti_exchange_owners(&flow, range, context);
+    if (dti_choose_algorithm(team->sync, &call, &size).algorithm == DTI_ALGORITHM_GROUPS &&
+        dti_flow_is_combined(&call)) {
+        dti_exchange_owners(&flow, report, context);
         return;
     }
     size_t grains = dti_flow_all_grains(&flow), from, to;
     for (uint32_t i = 0; i < team->n; i++) {
         dti_tree_part(grains, team->n, i, 1, &from, &to);
-        tell_grains(&flow, from, to, i, range, context);
+        report_grains(&flow, from, to, i, report, context);
     }
 }
 
 /* -- work that all do together -- */
 
 struct together {
-    const struct dti_together *wish;
+    const struct dti_joint_work *request;
     const void *brought[DITTO_MAX_REPLICAS];
 };
 
-static ditto_status work_inside(struct dti_replica *self, uint32_t seq, void *context)
+static ditto_status work_with_access(struct dti_replica *self, uint32_t seq, void *context)
 {
     struct together *t = context;
     for (uint32_t i = 0; i < self->team->n; i++)
         t->brought[i] = dti_call_of(self->sync, i, seq)->more;
-    if (t->wish->calls)
-        dti_go_outside(self);
-    return t->wish->work(self, t->brought, t->wish->context);
+    if (t->request->calls)
+        dti_access_end(self);
+    return t->request->work(self, t->brought, t->request->context);
 }
 
-ditto_status dti_work_together(struct dti_replica *self, const struct dti_together *wish, struct dti_deadline *deadline)
+ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_work *request,
+                               struct dti_deadline *deadline)
 {
-    struct together together = { .wish = wish };
-    struct dti_call call = { .name = wish->name,
-                             .object = wish->object,
+    struct together together = { .request = request };
+    struct dti_call call = { .name = request->name,
+                             .object = request->object,
                              .root = DTI_NO_ROOT,
                              .pattern = DTI_PATTERN_NOTHING,
-                             .hash = wish->hash,
-                             .more = wish->brought };
-    DTI_TRY(dti_not_calling(self, wish->name));
-    const char **calling = &self->sync->attendee[self->id].calling;
+                             .hash = request->hash,
+                             .more = request->brought };
+    DTI_TRY(dti_not_calling(self, request->name));
+    const char **calling = &self->sync->state[self->id].calling;
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, &call);
-    *calling = wish->calls ? wish->name : NULL;
-    ditto_status status = dti_collective_inside(self, &call, work_inside, &together, deadline);
+    *calling = request->calls ? request->name : NULL;
+    ditto_status status = dti_collective_with_access(self, &call, work_with_access, &together, deadline);
     *calling = NULL;
     dti_call_ends(self, &call);
     dti_fenv_leave(saved);

@@ -55,16 +55,16 @@ dti_kernel_table *dti_kernels_best(void)
     }
 }
 
-ditto_status dti_kernels_choose(ditto_kernels wish, dti_kernel_table **out)
+ditto_status dti_kernels_choose(ditto_kernels requested, dti_kernel_table **out)
 {
     static const char *const names[] = { "", "PORTABLE", "AVX2", "AVX512" };
-    if ((int)wish < DITTO_KERNELS_DEFAULT || wish > DITTO_KERNELS_AVX512)
-        return DTI_FAIL(DITTO_ERR_RANGE, "kernels = %d is not a value of its enum", (int)wish);
-    dti_kernel_table *table = wish == DITTO_KERNELS_DEFAULT ? dti_kernels_best() : table_of(wish);
+    if ((int)requested < DITTO_KERNELS_DEFAULT || requested > DITTO_KERNELS_AVX512)
+        return DTI_FAIL(DITTO_ERR_RANGE, "kernels = %d is not a value of its enum", (int)requested);
+    dti_kernel_table *table = requested == DITTO_KERNELS_DEFAULT ? dti_kernels_best() : table_of(requested);
     if (table == NULL)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "DITTO_KERNELS_%s: this processor, or this build, does not have them; leave it to the default",
-                        names[wish]);
+                        names[requested]);
     *out = table;
     return DITTO_OK;
 }

@@ -27,7 +27,7 @@ struct dti_kernel {
 typedef const struct dti_kernel dti_kernel_table[DITTO_BOOL + 1][DITTO_XOR + 1];
 
 /* The table for a wish. UNSUPPORTED: this processor, or this build, does not have it. RANGE: no such wish. */
-ditto_status dti_kernels_choose(ditto_kernels wish, dti_kernel_table **out);
+ditto_status dti_kernels_choose(ditto_kernels requested, dti_kernel_table **out);
 dti_kernel_table *dti_kernels_best(void); /* what DITTO_KERNELS_DEFAULT gives */
 ditto_kernels dti_kernels_best_set(void); /* and its name: for other loops that are compiled so */
 

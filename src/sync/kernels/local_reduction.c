@@ -14,9 +14,9 @@ void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, u
 {
     struct dti_reduction r = dti_reduction_of(dti_kernels_best(), dtype, DITTO_MEAN);
     alignas(DTI_CACHE_LINE) char tile[1024]; /* of accumulators, which may be wider than elements */
-    size_t step = sizeof tile / r.accumulator_bytes;
-    for (size_t at = 0; at < count; at += step) {
-        size_t part = count - at < step ? count - at : step;
+    size_t chunk = sizeof tile / r.accumulator_bytes;
+    for (size_t at = 0; at < count; at += chunk) {
+        size_t part = count - at < chunk ? count - at : chunk;
         const char *from = (const char *)value + at * r.element_bytes;
         if (r.kernel->widen != NULL)
             r.kernel->widen(tile, from, part);
@@ -26,16 +26,16 @@ void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, u
     }
 }
 
-ditto_status dti_reduce_here(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n, size_t count,
-                             void *dst)
+ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n, size_t count,
+                              void *dst)
 {
     struct dti_reduction r = dti_reduction_of(dti_kernels_best(), dtype, op);
-    size_t step = dti_tile_count(&r);
+    size_t chunk = dti_tile_count(&r);
     char *scratch = malloc(DTI_SCRATCH_BYTES);
     if (scratch == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a reduction");
-    for (size_t first = 0; first < count; first += step)
-        dti_reduce_block(&r, source, n, first, count - first < step ? count - first : step,
+    for (size_t first = 0; first < count; first += chunk)
+        dti_reduce_block(&r, source, n, first, count - first < chunk ? count - first : chunk,
                          (char *)dst + first * r.element_bytes, scratch);
     free(scratch);
     return DITTO_OK;

@@ -5,27 +5,27 @@
 #include <sched.h>
 #include <string.h>
 
-bool dti_go_inside(struct dti_replica *self)
+bool dti_access_begin(struct dti_replica *self)
 {
-    _Atomic uint32_t *inside = &self->sync->attendee[self->id].inside;
-    atomic_store_explicit(inside, 1, memory_order_relaxed); /* I0; ordered by the fence */
+    _Atomic uint32_t *accessing = &self->sync->state[self->id].accessing;
+    atomic_store_explicit(accessing, 1, memory_order_relaxed); /* I0; ordered by the fence */
     dti_fence_light();
     if (!dti_stopped(&self->team->stop)) /* I1 */
         return true;
-    atomic_store_explicit(inside, 0, memory_order_relaxed); /* nothing was touched */
+    atomic_store_explicit(accessing, 0, memory_order_relaxed); /* nothing was touched */
     return false;
 }
 
-void dti_go_outside(struct dti_replica *self)
+void dti_access_end(struct dti_replica *self)
 {
-    atomic_store_explicit(&self->sync->attendee[self->id].inside, 0, memory_order_release); /* O0 */
+    atomic_store_explicit(&self->sync->state[self->id].accessing, 0, memory_order_release); /* O0 */
 }
 
 #define LONG_NS 100000000u /* a replica's error mentions a delay of this length or more */
 
 /* Adds to the error that is about to be returned that it comes late, and for which replica this one
  * waited. */
-static void tell_delay(uint32_t replica, uint64_t ns)
+static void describe_delay(uint32_t replica, uint64_t ns)
 {
     ditto_error error = *dti_error_get();
     struct dti_text text = { error.message, sizeof error.message, strlen(error.message) };
@@ -36,14 +36,14 @@ static void tell_delay(uint32_t replica, uint64_t ns)
     dti_error_set(&error);
 }
 
-ditto_status dti_leave(struct dti_replica *self, ditto_status status)
+ditto_status dti_leave_collective(struct dti_replica *self, ditto_status status)
 {
     const struct dti_sync *sync = self->sync;
     uint64_t begin = 0, waited = 0;
     uint32_t last = 0;
     dti_fence_heavy();                           /* I2 */
     for (uint32_t i = 0; i < self->team->n; i++) /* I3; in a child after fork nobody is there to come out */
-        while (atomic_load_explicit(&sync->attendee[i].inside, memory_order_acquire) != 0 && /* O1 */
+        while (atomic_load_explicit(&sync->state[i].accessing, memory_order_acquire) != 0 && /* O1 */
                !dti_team_forked(self->team)) {
             begin = begin != 0 ? begin : dti_now_ns();
             waited = dti_now_ns() - begin;
@@ -51,6 +51,6 @@ ditto_status dti_leave(struct dti_replica *self, ditto_status status)
             sched_yield();
         }
     if (waited >= LONG_NS)
-        tell_delay(last, waited);
+        describe_delay(last, waited);
     return status;
 }

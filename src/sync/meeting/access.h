@@ -10,7 +10,7 @@
  *             O0 -> O1  inside = 0 (release, after the last touch) -> the leaver's acquire.
  * Progress    the wait for a replica that is inside is bounded, so it has no timeout: a replica that waits
  *             while it is inside looks at the stop word, and functions of the user's are called outside
- *             (dti_flow_step_out). There is one exception, which ditto/merge.h tells the user: the function
+ *             (dti_flow_suspend_access). There is one exception, which ditto/merge.h tells the user: the function
  *             of ditto_update works inside if it is given replica 0's arguments on another node.
  * Model       tests/model/leave.pml */
 #ifndef DTI_ACCESS_H
@@ -20,9 +20,9 @@
 
 /* -- The replica's own thread -- */
 /* False: the run is stopping, nothing may be touched. */
-bool dti_go_inside(struct dti_replica *self);
-void dti_go_outside(struct dti_replica *self);
+bool dti_access_begin(struct dti_replica *self);
+void dti_access_end(struct dti_replica *self);
 /* Out of a stopped collective, `status` in hand, once no peer can still be at this replica's buffers (N2). */
-ditto_status dti_leave(struct dti_replica *self, ditto_status status);
+ditto_status dti_leave_collective(struct dti_replica *self, ditto_status status);
 
 #endif

@@ -14,7 +14,7 @@ bool dti_call_same(const struct dti_call *a, const struct dti_call *b)
 bool dti_call_identical(const struct dti_call *a, const struct dti_call *b)
 {
     return dti_call_same(a, b) && a->src == b->src && a->dst == b->dst && a->list == b->list &&
-           a->before == b->before && a->counts == b->counts && a->more == b->more && a->unsaid == b->unsaid;
+           a->before == b->before && a->counts == b->counts && a->more == b->more && a->is_internal == b->is_internal;
 }
 
 /* Multiplication by odd constants, folded: every field reaches every bit. */
@@ -60,7 +60,7 @@ void dti_call_describe(const struct dti_call *c, uint64_t number, struct dti_tex
     dti_text_add(text, "%s #%llu", c->name, (unsigned long long)number);
     if (c->pattern == DTI_PATTERN_NOTHING && c->count != 0)
         dti_text_add(text, " (%zu argument%s)", c->count, c->count == 1 ? "" : "s");
-    else if (c->pattern != DTI_PATTERN_NOTHING && !c->unsaid)
+    else if (c->pattern != DTI_PATTERN_NOTHING && !c->is_internal)
         describe_size(c, text);
     if (c->implementation != DITTO_IMPLEMENTATION_AUTO)
         dti_text_add(text, ", %s", c->implementation == DITTO_IMPLEMENTATION_FLAT ? "FLAT" : "HIERARCHICAL");
@@ -93,13 +93,13 @@ static bool describe_counts(const struct dti_call *a, const struct dti_call *b, 
 
 static bool describe_shapes(const struct dti_call *a, const struct dti_call *b, struct dti_text *text)
 {
-    char here[DTI_SPEC_WORDS], there[DTI_SPEC_WORDS];
+    char own[DTI_SPEC_WORDS], others[DTI_SPEC_WORDS];
     if (a->pattern != DTI_PATTERN_ALL_REDUCE || a->dtype == 0 || a->more == NULL || b->more == NULL ||
         a->count != b->count)
         return false;
-    dti_spec_words(a->more, here);
-    dti_spec_words(b->more, there);
-    dti_text_add(text, " (the tensor is %s here, %s there)", here, there);
+    dti_spec_words(a->more, own);
+    dti_spec_words(b->more, others);
+    dti_text_add(text, " (the tensor is %s here, %s there)", own, others);
     return true;
 }
 

@@ -44,7 +44,7 @@ struct dti_call {
     const size_t *counts; /* [n], of parts that differ; NULL: all have `count` */
     /* What else the pattern needs (dti_combine_call, slices.c, block_sum.c). ditto_all_reduce_tensor: the tensor. */
     const void *more;
-    bool unsaid; /* it moves data of the library's own, so messages leave the size out */
+    bool is_internal; /* it moves data of the library's own, so messages leave the size out */
 };
 
 /* Any thread, any moment. */

@@ -5,16 +5,16 @@ enum { FEW = 3 };
 
 bool dti_is_in_last_run(const struct dti_sync *sync, uint32_t replica)
 {
-    uint64_t own = atomic_load_explicit(&sync->attendee[replica].run, memory_order_relaxed);
+    uint64_t own = atomic_load_explicit(&sync->state[replica].run, memory_order_relaxed);
     uint32_t i = 0;
-    while (i < sync->team->n && atomic_load_explicit(&sync->attendee[i].run, memory_order_relaxed) <= own)
+    while (i < sync->team->n && atomic_load_explicit(&sync->state[i].run, memory_order_relaxed) <= own)
         i++;
     return i == sync->team->n;
 }
 
 void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text)
 {
-    const struct dti_attendee *a = &sync->attendee[replica];
+    const struct dti_replica_state *a = &sync->state[replica];
     const char *last = atomic_load_explicit(&a->name, memory_order_relaxed);
     uint32_t number = atomic_load_explicit(&a->number, memory_order_relaxed);
     dti_text_add(text, "replica %u (", replica);
@@ -30,7 +30,7 @@ uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_mi
                               struct dti_text *text)
 {
     bool missing[DITTO_MAX_REPLICAS]; /* one look each: they may come meanwhile */
-    uint32_t n = sync->team->n, count = 0, told = 0;
+    uint32_t n = sync->team->n, count = 0, described = 0;
     for (uint32_t i = 0; i < n; i++) {
         missing[i] = is_missing(sync, i, what);
         count += missing[i];
@@ -40,9 +40,9 @@ uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_mi
         dti_text_add_set(text, missing, n);
         dti_text_add(text, ", the first of them ");
     }
-    for (uint32_t i = 0; i < n && told < FEW; i++)
+    for (uint32_t i = 0; i < n && described < FEW; i++)
         if (missing[i]) {
-            dti_text_add(text, "%s", told++ != 0 ? ", " : "");
+            dti_text_add(text, "%s", described++ != 0 ? ", " : "");
             dti_describe_replica(sync, i, text);
         }
     return count;

@@ -15,7 +15,7 @@ static void describe_call(char *words, const struct dti_sync *sync, uint32_t rep
 {
     struct dti_text text = { words, DTI_CALL_WORDS, 0 };
     dti_call_describe(dti_call_of(sync, replica, seq),
-                      atomic_load_explicit(&sync->attendee[replica].number, memory_order_relaxed), &text);
+                      atomic_load_explicit(&sync->state[replica].number, memory_order_relaxed), &text);
 }
 
 static uint64_t word_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq, uint32_t round)
@@ -68,12 +68,12 @@ static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_
     struct dti_text text = { where, sizeof where, 0 };
     describe_call(words, sync, a, seq);
     describe_call(others, sync, b, seq);
-    if (dti_go_inside(self)) { /* their lists can be read: neither has left */
+    if (dti_access_begin(self)) { /* their lists can be read: neither has left */
         if (dti_call_same(one, other))
             dti_text_add(&text, " (after another number of started operations)");
         else
             dti_call_difference(one, other, self->team->n, &text);
-        dti_go_outside(self);
+        dti_access_end(self);
     }
     DTI_FAIL(DITTO_ERR_DIVERGED,
              "replica %u calls %s, but replica %u calls %s%s: every replica must make the same calls", a, words, b,
@@ -102,9 +102,9 @@ ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq)
     for (uint32_t i = 0; i < self->team->n; i++) {
         const struct dti_call *theirs = dti_call_of(sync, i, seq);
         if (!dti_call_same(dti_call_of(sync, 0, seq), theirs))
-            return dti_leave(self, fail_different(self, 0, i, seq));
+            return dti_leave_collective(self, fail_different(self, 0, i, seq));
         if (own_results && i != self->id && theirs->dst == mine->dst)
-            return dti_leave(self, fail_shared(self, i, seq));
+            return dti_leave_collective(self, fail_shared(self, i, seq));
     }
     return DITTO_OK;
 }
@@ -129,19 +129,19 @@ static bool round_ready(void *argument)
     if (word_of(w->self->sync, w->peer, w->seq, w->round) >> 32 == w->seq || dti_stopped(&team->stop) ||
         dti_replica_returned(&team->replica[w->peer]))
         return true;
-    dti_async_help(w->self);
+    dti_pending_help(w->self);
     /* one that meets in another way writes its first slot alone */
     return w->round != 0 && is_other_call(w, word_of(w->self->sync, w->peer, w->seq, 0));
 }
 
 /* One sibling of one round. */
-static ditto_status await_speaker(struct dti_replica *self, uint32_t peer, uint64_t word, uint32_t round,
-                                  struct dti_deadline *deadline)
+static ditto_status await_representative(struct dti_replica *self, uint32_t peer, uint64_t word, uint32_t round,
+                                         struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
     uint32_t seq = (uint32_t)(word >> 32);
     struct round_wait w = { self, peer, seq, round, word };
-    if (!dti_wait(&team->room, self->id, peer, &self->patience, deadline, round_ready, &w))
+    if (!dti_wait(&team->wait_queue, self->id, peer, &self->wait_policy, deadline, round_ready, &w))
         return fail_late(self, seq, deadline);
     /* Looked at again: the peer may have come, finished the meeting and returned between two looks. */
     uint64_t theirs = word_of(self->sync, peer, seq, round);
@@ -154,39 +154,39 @@ static ditto_status await_speaker(struct dti_replica *self, uint32_t peer, uint6
 
 /* The next meeting's first lines, which peers have had since the last but one; a next payload is likely to be as long
  * as this. */
-static void fetch_next(const struct dti_sync *sync, uint32_t self, uint32_t next, const struct dti_visit *visit)
+static void fetch_next(const struct dti_sync *sync, uint32_t self, uint32_t next, const struct dti_arrival *arrival)
 {
-    struct dti_mailbox *slot = dti_mailbox_of(sync, self, next, 0);
-    dti_fetch_to_write(slot, DTI_CACHE_LINE);
-    if (visit->payload_bytes > DTI_INLINE_BYTES)
-        dti_fetch_to_write(slot->payload, visit->payload_bytes);
+    struct dti_mailbox *mailbox = dti_mailbox_of(sync, self, next, 0);
+    dti_fetch_to_write(mailbox, DTI_CACHE_LINE);
+    if (arrival->payload_bytes > DTI_INLINE_PAYLOAD_BYTES)
+        dti_fetch_to_write(mailbox->payload, arrival->payload_bytes);
 }
 
-static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_visit *visit, uint64_t word,
+static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_arrival *arrival, uint64_t word,
                                    struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
     struct dti_sync *sync = self->sync;
-    struct dti_attendee *me = &sync->attendee[self->id];
-    const struct dti_rounds_view *route = &me->route[visit->call->implementation];
+    struct dti_replica_state *me = &sync->state[self->id];
+    const struct dti_rounds_view *route = &me->route[arrival->call->implementation];
     uint32_t seq = (uint32_t)(word >> 32);
     for (uint32_t round = 0; round < route->rounds; round++) {
         const struct dti_round_view *step = &route->step[round];
         atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, round)->word, word, memory_order_release); /* M0 */
-        dti_waitroom_signal(&team->room, self->id);
+        dti_wait_queue_signal(&team->wait_queue, self->id);
         for (uint32_t k = 1; k < step->count; k++) { /* from the own place on, so that watchers spread over the lines */
             uint32_t block = step->own + k < step->count ? step->own + k : step->own + k - step->count;
             uint32_t peer = dti_round_representative(step, block);
-            DTI_TRY(await_speaker(self, peer, word, round, deadline));
+            DTI_TRY(await_representative(self, peer, word, round, deadline));
             if (dti_is_far(sync, self->id, peer))
-                me->desk.counters.hops_far++;
+                me->workspace.counters.hops_far++;
             else
-                me->desk.counters.hops_near++;
+                me->workspace.counters.hops_near++;
         }
-        if (visit->join != NULL)
-            visit->join(self, seq, round, visit);
+        if (arrival->join != NULL)
+            arrival->join(self, seq, round, arrival);
     }
-    fetch_next(sync, self->id, seq + 1, visit);
+    fetch_next(sync, self->id, seq + 1, arrival);
     return DITTO_OK;
 }
 
@@ -204,13 +204,13 @@ static bool crowded_ready(void *argument)
 {
     const struct crowded_wait *w = argument;
     const struct dti_team *team = w->self->team;
-    dti_async_help(w->self);
+    dti_pending_help(w->self);
     /* acquire: whoever has returned after this meeting has seen its release, and then so do we in meet_crowded */
     return released(w->self->sync, w->seq) || dti_stopped(&team->stop) ||
            atomic_load_explicit(&team->returned, memory_order_acquire) != 0;
 }
 
-static ditto_status lead_crowded(struct dti_replica *self, const struct dti_visit *visit, uint64_t number)
+static ditto_status lead_crowded(struct dti_replica *self, const struct dti_arrival *arrival, uint64_t number)
 {
     struct dti_team *team = self->team;
     struct dti_sync *sync = self->sync;
@@ -218,33 +218,34 @@ static ditto_status lead_crowded(struct dti_replica *self, const struct dti_visi
     for (uint32_t i = 1; i < team->n; i++)
         if (word_of(sync, i, seq, 0) != word_of(sync, 0, seq, 0))
             return fail_different(self, 0, i, seq);
-    if (visit->join != NULL)
-        visit->join(self, seq, 0, visit);
+    if (arrival->join != NULL)
+        arrival->join(self, seq, 0, arrival);
     /* relaxed: nobody touches arrived again before C3, and C3 comes after this store (I3) */
     atomic_store_explicit(&sync->arrived, 0, memory_order_relaxed);
     atomic_store_explicit(&sync->release, number, memory_order_release); /* C2 */
-    dti_waitroom_signal(&team->room, DTI_AWAITS_MEETING(team));
+    dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_MEETING(team));
     return DITTO_OK;
 }
 
-static ditto_status meet_crowded(struct dti_replica *self, const struct dti_visit *visit, uint64_t word,
+static ditto_status meet_crowded(struct dti_replica *self, const struct dti_arrival *arrival, uint64_t word,
                                  struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
     struct dti_sync *sync = self->sync;
     uint32_t seq = (uint32_t)(word >> 32);
-    uint64_t number = sync->attendee[self->id].seq;
+    uint64_t number = sync->state[self->id].seq;
     struct crowded_wait w = { self, number };
     /* release: for describe_missing, which looks at slots here too; the order of the meeting comes from C0 */
     atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, 0)->word, word, memory_order_release);
     /* Whoever waits for this replica elsewhere (a started operation, a meeting in rounds) sees there that it has
      * diverged. */
-    dti_waitroom_signal(&team->room, self->id);
-    sync->attendee[self->id].desk.counters.hops_near++;
+    dti_wait_queue_signal(&team->wait_queue, self->id);
+    sync->state[self->id].workspace.counters.hops_near++;
     /* acq_rel: release is C0, acquire is C1 */
     if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == team->n - 1)
-        return lead_crowded(self, visit, number);
-    if (!dti_wait(&team->room, self->id, DTI_AWAITS_MEETING(team), &self->patience, deadline, crowded_ready, &w))
+        return lead_crowded(self, arrival, number);
+    if (!dti_wait(&team->wait_queue, self->id, DTI_AWAITS_MEETING(team), &self->wait_policy, deadline, crowded_ready,
+                  &w))
         return fail_late(self, seq, deadline);
     if (released(sync, number))
         return DITTO_OK;
@@ -254,21 +255,21 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_visi
 /* -- both -- */
 
 /* Writes only what has changed: in a loop of equal calls the card stays clean, and with the peers. Gives the digest. */
-static uint32_t announce(struct dti_card *card, const struct dti_call *call)
+static uint32_t announce(struct dti_announcement *announcement, const struct dti_call *call)
 {
-    if (!dti_call_same(&card->call, call))
-        card->digest = dti_call_digest(call);
-    if (!dti_call_identical(&card->call, call))
-        card->call = *call;
-    return card->digest;
+    if (!dti_call_same(&announcement->call, call))
+        announcement->digest = dti_call_digest(call);
+    if (!dti_call_identical(&announcement->call, call))
+        announcement->call = *call;
+    return announcement->digest;
 }
 
-#define FRESHEN_EVERY 256u
+#define REFRESH_EVERY 256u
 #define OLD           65536u /* meetings; no replica waits for a word that is so far behind */
 
 /* I4. `word` is this replica's own. Peers wait for the present meeting's word, so no peer waits for an old
  * one. */
-static void freshen_word(_Atomic uint64_t *word, uint32_t number)
+static void refresh_word(_Atomic uint64_t *word, uint32_t number)
 {
     /* Both are relaxed: only this replica writes the word, and no later meeting has the number that is
      * written. */
@@ -277,12 +278,12 @@ static void freshen_word(_Atomic uint64_t *word, uint32_t number)
         atomic_store_explicit(word, (uint64_t)(number - OLD) << 32, memory_order_relaxed);
 }
 
-static void freshen(struct dti_replica *self, uint32_t number)
+static void refresh_words(struct dti_replica *self, uint32_t number)
 {
     const struct dti_sync *sync = self->sync;
     for (uint32_t s = 0; s < 2 * sync->most_rounds; s++)
-        freshen_word(&sync->attendee[self->id].slot[s].word, number);
-    dti_areas_freshen(self, number, freshen_word);
+        refresh_word(&sync->state[self->id].mailbox[s].word, number);
+    dti_exchange_buffers_refresh(self, number, refresh_word);
 }
 
 /* A team that shares PUs counts, unless the rounds have been asked for. */
@@ -291,30 +292,31 @@ bool dti_meets_by_counter(const struct dti_team *team, const struct dti_call *ca
     return team->crowded && call->implementation == DITTO_IMPLEMENTATION_AUTO;
 }
 
-ditto_status dti_meet(struct dti_replica *self, const struct dti_visit *visit, struct dti_deadline *deadline,
+ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival, struct dti_deadline *deadline,
                       uint32_t *seq)
 {
     struct dti_team *team = self->team;
-    struct dti_attendee *me = &self->sync->attendee[self->id];
+    struct dti_replica_state *me = &self->sync->state[self->id];
     if (dti_stopped(&team->stop)) /* before anything is written: slots of an unfinished meeting stay as they are */
-        return dti_leave(self, dti_team_stop_status(team));
+        return dti_leave_collective(self, dti_team_stop_status(team));
     if (dti_team_forked(team)) /* a function that forked: its peers are not in the child */
         return dti_fail_forked();
     uint32_t number = (uint32_t)++me->seq;
-    if (number % FRESHEN_EVERY == 0)
-        freshen(self, number);
-    if (!visit->goes_on)
-        dti_number_call(me, visit->call->name);
-    uint32_t digest = announce(&me->card[number & 1], visit->call);
-    uint64_t word =
-        (uint64_t)number << 32 | (digest ^ (uint32_t)me->posted * 0x9e3779b1u); /* what was started before counts too */
-    if (visit->payload_bytes != 0)
-        memcpy(dti_mailbox_payload(dti_mailbox_of(self->sync, self->id, number, 0), visit->call, visit->payload_bytes),
-               visit->payload, visit->payload_bytes);
+    if (number % REFRESH_EVERY == 0)
+        refresh_words(self, number);
+    if (!arrival->goes_on)
+        dti_number_call(me, arrival->call->name);
+    uint32_t digest = announce(&me->announcement[number & 1], arrival->call);
+    uint64_t word = (uint64_t)number << 32 |
+                    (digest ^ (uint32_t)me->started * 0x9e3779b1u); /* what was started before counts too */
+    if (arrival->payload_bytes != 0)
+        memcpy(
+            dti_mailbox_payload(dti_mailbox_of(self->sync, self->id, number, 0), arrival->call, arrival->payload_bytes),
+            arrival->payload, arrival->payload_bytes);
     *seq = number;
     uint64_t since = dti_trace_wait(self);
-    ditto_status status = dti_meets_by_counter(team, visit->call) ? meet_crowded(self, visit, word, deadline)
-                                                                  : meet_in_rounds(self, visit, word, deadline);
+    ditto_status status = dti_meets_by_counter(team, arrival->call) ? meet_crowded(self, arrival, word, deadline)
+                                                                    : meet_in_rounds(self, arrival, word, deadline);
     dti_trace_waited(self, since);
-    return status == DITTO_OK ? status : dti_leave(self, status);
+    return status == DITTO_OK ? status : dti_leave_collective(self, status);
 }

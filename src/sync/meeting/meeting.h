@@ -40,21 +40,21 @@
 #include "sync/sync_state.h"
 
 /* What a replica brings to a meeting. */
-struct dti_visit {
+struct dti_arrival {
     const struct dti_call *call;
     const void *payload; /* copied into the first slot */
     size_t payload_bytes;
     bool goes_on; /* a further meeting of the operation whose first one this replica has been to */
     /* May be NULL. Rounds: after every round, to see what the siblings brought and to fill the next round's slot. Crowded: once,
      * by the last to arrive, before the release. */
-    void (*join)(struct dti_replica *self, uint32_t seq, uint32_t round, const struct dti_visit *visit);
+    void (*join)(struct dti_replica *self, uint32_t seq, uint32_t round, const struct dti_arrival *arrival);
     void *context; /* join's */
 };
 
 /* The replica's own thread. On DITTO_OK every card and first slot of meeting *seq can be read until the replica enters its next
  * meeting. Errors: DIVERGED, TIMED_OUT, PEER_STOPPED, FORKED; the run is stopping then, and nobody is at this
  * replica's buffers any more. */
-ditto_status dti_meet(struct dti_replica *self, const struct dti_visit *visit, struct dti_deadline *deadline,
+ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival, struct dti_deadline *deadline,
                       uint32_t *seq);
 
 /* Crowded, see above; else in rounds. The same on all replicas. */

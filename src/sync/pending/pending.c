@@ -10,27 +10,27 @@
     ((size_t)64 << 10)  /* of all destinations: long against a claim, short against a replica's patience */
 #define MOST_PIECES 64u /* of a share */
 
-ditto_status dti_async_make(struct dti_replica *self, struct dti_sync *sync)
+ditto_status dti_pending_make(struct dti_replica *self, struct dti_sync *sync)
 {
-    struct dti_async *own;
+    struct dti_pending_ring *own;
     void *payload;
     DTI_TRY(dti_allocate(self, sizeof *own, &own));
     /* not touched before it is used: most strategies start few operations, and there may be a thousand replicas */
-    DTI_TRY(dti_replica_alloc(self, DITTO_MAX_PENDING * (size_t)DTI_SMALL_BYTES, DTI_CACHE_LINE_PAIR, &payload));
-    sync->attendee[self->id].payloads = payload;
-    sync->attendee[self->id].async = own;
+    DTI_TRY(dti_replica_alloc(self, DITTO_MAX_PENDING * (size_t)DTI_PAYLOAD_BYTES, DTI_CACHE_LINE_PAIR, &payload));
+    sync->state[self->id].payloads = payload;
+    sync->state[self->id].pending = own;
     return DITTO_OK;
 }
 
-void dti_async_renew(struct dti_attendee *attendee)
+void dti_pending_renew(struct dti_replica_state *state)
 {
-    struct dti_async *own = attendee->async;
-    attendee->posted = attendee->consumed = 0;
+    struct dti_pending_ring *own = state->pending;
+    state->started = state->consumed = 0;
     own->known_consumed = own->ready = own->opened = 0;
     atomic_store_explicit(&own->consumed, 0, memory_order_relaxed); /* the next run's go word publishes all this */
     for (uint32_t i = 0; i < DITTO_MAX_PENDING; i++) {
         own->open[i].number = 0;
-        atomic_store_explicit(&own->post[i].word, 0, memory_order_relaxed);
+        atomic_store_explicit(&own->operation[i].word, 0, memory_order_relaxed);
     }
 }
 
@@ -39,14 +39,14 @@ void dti_async_renew(struct dti_attendee *attendee)
 static struct dti_flow flow_of(struct dti_replica *self, uint64_t number)
 {
     struct dti_sync *sync = self->sync;
-    const struct dti_posting *own = dti_posting_of(sync, self->id, number);
+    const struct dti_pending_operation *own = dti_pending_operation_of(sync, self->id, number);
     struct dti_flow flow = { .self = self,
                              .sync = sync,
-                             .me = &sync->attendee[self->id],
-                             .desk = &sync->attendee[self->id].desk,
+                             .me = &sync->state[self->id],
+                             .workspace = &sync->state[self->id].workspace,
                              .call = &own->call,
-                             .posted = number,
-                             .from_slots = own->small,
+                             .pending_number = number,
+                             .from_mailboxes = own->small,
                              .payload_bytes = own->bytes };
     flow.reduction = dti_flow_reduction(sync, flow.call);
     return flow;
@@ -56,13 +56,13 @@ static struct dti_flow flow_of(struct dti_replica *self, uint64_t number)
 static bool combine_pair(struct dti_replica *self, uint64_t number)
 {
     struct dti_sync *sync = self->sync;
-    const struct dti_call *call = &dti_posting_of(sync, self->id, number)->call;
+    const struct dti_call *call = &dti_pending_operation_of(sync, self->id, number)->call;
     const struct dti_kernel *kernel = &(*sync->kernels)[call->dtype][call->op];
     if (self->team->n != 2 || call->pattern != DTI_PATTERN_ALL_REDUCE || kernel->widen != NULL ||
         kernel->divide != NULL)
         return false;
     size_t bytes = call->count * call->element_bytes;
-    kernel->combine(call->dst, dti_posting_payload(sync, 0, number, bytes), dti_posting_payload(sync, 1, number, bytes),
+    kernel->combine(call->dst, dti_pending_payload(sync, 0, number, bytes), dti_pending_payload(sync, 1, number, bytes),
                     call->count);
     return true;
 }
@@ -77,28 +77,29 @@ static uint32_t pieces_of(const struct dti_flow *flow)
 /* Claims pieces of one share and works on them until there are none left. Inside. */
 static void work_on_share(struct dti_flow *flow, uint32_t share, uint32_t pieces)
 {
-    struct dti_posting *post = dti_posting_of(flow->sync, share, flow->posted);
-    uint64_t none_left = (uint64_t)flow->posted << 32 | pieces;
+    struct dti_pending_operation *operation = dti_pending_operation_of(flow->sync, share, flow->pending_number);
+    uint64_t none_left = (uint64_t)flow->pending_number << 32 | pieces;
     /* relaxed: the claim decides who works, what is worked on was published by the post's word */
-    uint64_t claim = atomic_load_explicit(&post->claim, memory_order_relaxed);
-    while (claim >> 32 == (uint32_t)flow->posted && claim != none_left) {
-        if (!atomic_compare_exchange_weak_explicit(&post->claim, &claim, claim + 1, memory_order_relaxed,
+    uint64_t claim = atomic_load_explicit(&operation->claim, memory_order_relaxed);
+    while (claim >> 32 == (uint32_t)flow->pending_number && claim != none_left) {
+        if (!atomic_compare_exchange_weak_explicit(&operation->claim, &claim, claim + 1, memory_order_relaxed,
                                                    memory_order_relaxed))
             continue;
         size_t all = dti_flow_all_grains(flow), first, end, from, to;
         dti_tree_part(all, flow->sync->team->n, share, 1, &first, &end);
         dti_tree_part(end - first, pieces, (uint32_t)claim, 1, &from, &to);
         dti_flow_range(flow, first + from, first + to, 0, flow->sync->team->n);
-        atomic_fetch_add_explicit(&post->done, 1, memory_order_release); /* W0 */
-        claim = atomic_load_explicit(&post->claim, memory_order_relaxed);
+        atomic_fetch_add_explicit(&operation->done, 1, memory_order_release); /* W0 */
+        claim = atomic_load_explicit(&operation->claim, memory_order_relaxed);
     }
 }
 
 static bool all_pieces_done(const struct dti_flow *flow, uint32_t pieces)
 {
     for (uint32_t i = 0; i < flow->sync->team->n; i++)
-        if (atomic_load_explicit(&dti_posting_of(flow->sync, i, flow->posted)->done, memory_order_acquire) != /* W1 */
-            ((uint64_t)flow->posted << 32 | pieces))
+        if (atomic_load_explicit(&dti_pending_operation_of(flow->sync, i, flow->pending_number)->done,
+                                 memory_order_acquire) != /* W1 */
+            ((uint64_t)flow->pending_number << 32 | pieces))
             return false;
     return true;
 }
@@ -107,31 +108,31 @@ static bool all_pieces_done(const struct dti_flow *flow, uint32_t pieces)
 static bool work_on(struct dti_replica *self, uint64_t number)
 {
     uint32_t n = self->team->n;
-    if (dti_posting_of(self->sync, self->id, number)->small && combine_pair(self, number))
+    if (dti_pending_operation_of(self->sync, self->id, number)->small && combine_pair(self, number))
         return true;
     struct dti_flow flow = flow_of(self, number);
-    if (flow.from_slots) {
+    if (flow.from_mailboxes) {
         dti_flow_whole(&flow, self->id, self->id + 1);
         return true;
     }
     uint32_t pieces = pieces_of(&flow);
     flow.streams = dti_call_size_of(flow.call, n).all >= self->sync->tuning.given.stream_bytes;
-    if (!dti_go_inside(self))
+    if (!dti_access_begin(self))
         return false;
-    for (uint32_t step = 0; step < n; step++)
-        work_on_share(&flow, (self->id + step) % n, pieces);
-    dti_go_outside(self);
+    for (uint32_t k = 0; k < n; k++)
+        work_on_share(&flow, (self->id + k) % n, pieces);
+    dti_access_end(self);
     bool done = all_pieces_done(&flow, pieces);
-    dti_waitroom_signal(&self->team->room, self->id); /* who waits for the last piece */
+    dti_wait_queue_signal(&self->team->wait_queue, self->id); /* who waits for the last piece */
     return done;
 }
 
 /* Of a small operation the digests in the words, which have been read anyway, are
  * enough; before anyone touches another one's buffer they are not. */
-bool dti_is_same_posting(const struct dti_replica *self, uint32_t replica, uint64_t number)
+bool dti_pending_is_same(const struct dti_replica *self, uint32_t replica, uint64_t number)
 {
-    const struct dti_posting *mine = dti_posting_of(self->sync, self->id, number);
-    const struct dti_posting *theirs = dti_posting_of(self->sync, replica, number);
+    const struct dti_pending_operation *mine = dti_pending_operation_of(self->sync, self->id, number);
+    const struct dti_pending_operation *theirs = dti_pending_operation_of(self->sync, replica, number);
     return atomic_load_explicit(&mine->word, memory_order_relaxed) ==
                atomic_load_explicit(&theirs->word, memory_order_relaxed) &&
            (mine->small || dti_call_same(&mine->call, &theirs->call));
@@ -140,26 +141,26 @@ bool dti_is_same_posting(const struct dti_replica *self, uint32_t replica, uint6
 /* All replicas have posted the same. Looks at every post once. */
 static bool is_ready(struct dti_replica *self, uint64_t number)
 {
-    struct dti_async *own = dti_attendee_of(self)->async;
+    struct dti_pending_ring *own = dti_replica_state_of(self)->pending;
     if (own->ready >= number)
         return true;
     for (uint32_t i = 0; i < self->team->n; i++)
-        if (!dti_is_posted(self->sync, i, number) || !dti_is_same_posting(self, i, number))
+        if (!dti_has_started(self->sync, i, number) || !dti_pending_is_same(self, i, number))
             return false;
     own->ready = number;
     return true;
 }
 
-void dti_async_advance(struct dti_replica *self)
+void dti_pending_advance(struct dti_replica *self)
 {
-    struct dti_attendee *me = dti_attendee_of(self);
+    struct dti_replica_state *me = dti_replica_state_of(self);
     if (dti_stopped(&self->team->stop))
         return;
     struct dti_fenv saved = dti_fenv_enter();
-    while (me->consumed != me->posted && is_ready(self, me->consumed + 1) && work_on(self, me->consumed + 1)) {
+    while (me->consumed != me->started && is_ready(self, me->consumed + 1) && work_on(self, me->consumed + 1)) {
         me->consumed++;
-        atomic_store_explicit(&me->async->consumed, me->consumed, memory_order_release); /* U0 */
-        dti_waitroom_signal(&self->team->room, self->id);
+        atomic_store_explicit(&me->pending->consumed, me->consumed, memory_order_release); /* U0 */
+        dti_wait_queue_signal(&self->team->wait_queue, self->id);
     }
     dti_fenv_leave(saved);
 }

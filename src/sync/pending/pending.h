@@ -22,9 +22,9 @@
 
 #include "sync/sync_state.h"
 
-struct dti_posting {
+struct dti_pending_operation {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t word; /* k << 32 | digest; of k the lower half, here and below */
-    unsigned char brief[DTI_INLINE_BYTES];
+    unsigned char inline_payload[DTI_INLINE_PAYLOAD_BYTES];
     alignas(DTI_CACHE_LINE_PAIR) struct dti_call call;
     size_t bytes; /* that this replica brings */
     bool small;   /* they are in the payload */
@@ -34,7 +34,7 @@ struct dti_posting {
     _Atomic uint64_t done;                               /* k << 32 | pieces that are done */
 };
 
-struct dti_async {
+struct dti_pending_ring {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t
         consumed; /* written by its replica; others look at it once in a ring's length */
     alignas(DTI_CACHE_LINE_PAIR) uint64_t
@@ -45,66 +45,67 @@ struct dti_async {
         uint64_t number; /* 0: waited for */
         const char *name;
     } open[DITTO_MAX_PENDING];
-    struct dti_posting post[DITTO_MAX_PENDING];
+    struct dti_pending_operation operation[DITTO_MAX_PENDING];
 };
 
-static inline struct dti_posting *dti_posting_of(const struct dti_sync *sync, uint32_t replica, uint64_t number)
+static inline struct dti_pending_operation *dti_pending_operation_of(const struct dti_sync *sync, uint32_t replica,
+                                                                     uint64_t number)
 {
-    return &sync->attendee[replica].async->post[number % DITTO_MAX_PENDING];
+    return &sync->state[replica].pending->operation[number % DITTO_MAX_PENDING];
 }
-static inline unsigned char *dti_posting_payload(const struct dti_sync *sync, uint32_t replica, uint64_t number,
+static inline unsigned char *dti_pending_payload(const struct dti_sync *sync, uint32_t replica, uint64_t number,
                                                  size_t bytes)
 {
-    if (bytes <= DTI_INLINE_BYTES)
-        return dti_posting_of(sync, replica, number)->brief;
-    return sync->attendee[replica].payloads + number % DITTO_MAX_PENDING * (size_t)DTI_SMALL_BYTES;
+    if (bytes <= DTI_INLINE_PAYLOAD_BYTES)
+        return dti_pending_operation_of(sync, replica, number)->inline_payload;
+    return sync->state[replica].payloads + number % DITTO_MAX_PENDING * (size_t)DTI_PAYLOAD_BYTES;
 }
 
-static inline struct dti_attendee *dti_attendee_of(const struct dti_replica *self)
+static inline struct dti_replica_state *dti_replica_state_of(const struct dti_replica *self)
 {
-    return &self->sync->attendee[self->id];
+    return &self->sync->state[self->id];
 }
 
 /* A started operation's number for messages, which count within the run. */
 static inline uint64_t dti_number_in_run(const struct dti_replica *self, uint64_t number)
 {
-    return number - dti_attendee_of(self)->started_before;
+    return number - dti_replica_state_of(self)->started_before;
 }
 
-static inline bool dti_is_posted(const struct dti_sync *sync, uint32_t replica, uint64_t number)
+static inline bool dti_has_started(const struct dti_sync *sync, uint32_t replica, uint64_t number)
 {
-    return atomic_load_explicit(&dti_posting_of(sync, replica, number)->word, memory_order_acquire) >> 32 ==
+    return atomic_load_explicit(&dti_pending_operation_of(sync, replica, number)->word, memory_order_acquire) >> 32 ==
            (uint32_t)number; /* P1 */
 }
-bool dti_has_not_posted(const struct dti_sync *sync, uint32_t replica, uint64_t number); /* for messages (failure.h) */
+bool dti_has_not_started(const struct dti_sync *sync, uint32_t replica, uint64_t number); /* for messages (failure.h) */
 /* What a replica posted is what this one posted. */
-bool dti_is_same_posting(const struct dti_replica *self, uint32_t replica, uint64_t number);
+bool dti_pending_is_same(const struct dti_replica *self, uint32_t replica, uint64_t number);
 
 /* -- The replica's own thread -- */
-ditto_status dti_async_make(struct dti_replica *self, struct dti_sync *sync); /* when the team is made; NO_MEMORY */
+ditto_status dti_pending_make(struct dti_replica *self, struct dti_sync *sync); /* when the team is made; NO_MEMORY */
 /* Posts; *out is the operation's number. RANGE: too many are open. Else as a meeting. */
-ditto_status dti_async_start(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline,
-                             uint64_t *out);
+ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline,
+                               uint64_t *out);
 /* Until it is consumed; works meanwhile. deadline NULL: does not wait, and gives DITTO_PENDING instead. */
-ditto_status dti_async_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline);
+ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline);
 /* Consumes what it can, works on what it can, waits for nobody. Called in every wait outside (access.h). */
-void dti_async_advance(struct dti_replica *self);
-static inline void dti_async_help(struct dti_replica *self)
+void dti_pending_advance(struct dti_replica *self);
+static inline void dti_pending_help(struct dti_replica *self)
 {
-    const struct dti_attendee *me = dti_attendee_of(self);
-    if (__builtin_expect(me->posted != me->consumed, 0))
-        dti_async_advance(self);
+    const struct dti_replica_state *me = dti_replica_state_of(self);
+    if (__builtin_expect(me->started != me->consumed, 0))
+        dti_pending_advance(self);
 }
 
 /* How many operations it has started and not waited for; *name is the oldest's. */
-uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint64_t *number);
+uint32_t dti_pending_open(const struct dti_replica *self, const char **name, uint64_t *number);
 
 /* `other` waits for this replica in a meeting that comes before what this one waits for: it has started less. */
 bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t other);
 /* None of them will be waited for: stops the run with the thread's error record; gives `status` when nobody is at their buffers. */
-ditto_status dti_async_abandon(struct dti_replica *self, ditto_status status);
+ditto_status dti_pending_abandon(struct dti_replica *self, ditto_status status);
 
 /* -- All replicas are parked -- */
-void dti_async_renew(struct dti_attendee *attendee);
+void dti_pending_renew(struct dti_replica_state *state);
 
 #endif

@@ -10,11 +10,11 @@
  * the plain call against 1.4 between the buffers. */
 static bool is_small(const struct dti_sync *sync, const struct dti_call_size *size)
 {
-    return size->own <= DTI_SMALL_BYTES && size->read <= sync->small_started;
+    return size->own <= DTI_PAYLOAD_BYTES && size->read <= sync->small_started;
 }
 
 /* Everyone has consumed `number`, so that its place can be used again. */
-struct room_wait {
+struct ring_space_wait {
     struct dti_replica *self;
     uint64_t number;
     uint32_t hopeless; /* it will not start what this one would; n: nobody */
@@ -22,32 +22,32 @@ struct room_wait {
 static uint64_t least_consumed(const struct dti_replica *self)
 {
     const struct dti_sync *sync = self->sync;
-    uint64_t least = sync->attendee[self->id].posted;
+    uint64_t least = sync->state[self->id].started;
     for (uint32_t i = 0; i < self->team->n; i++) {
-        uint64_t consumed = atomic_load_explicit(&sync->attendee[i].async->consumed, memory_order_acquire); /* U1 */
+        uint64_t consumed = atomic_load_explicit(&sync->state[i].pending->consumed, memory_order_acquire); /* U1 */
         least = consumed < least ? consumed : least;
     }
     return least;
 }
-static bool place_is_free(struct dti_replica *self, uint64_t number)
+static bool ring_entry_is_free(struct dti_replica *self, uint64_t number)
 {
-    struct dti_async *own = dti_attendee_of(self)->async;
+    struct dti_pending_ring *own = dti_replica_state_of(self)->pending;
     if (own->known_consumed >= number)
         return true;
     own->known_consumed = least_consumed(self); /* so that the others' lines are looked at rarely, not at each start */
     return own->known_consumed >= number;
 }
-static bool room_ready(void *argument)
+static bool ring_space_ready(void *argument)
 {
-    struct room_wait *w = argument;
+    struct ring_space_wait *w = argument;
     const struct dti_team *team = w->self->team;
-    if (place_is_free(w->self, w->number) || dti_stopped(&team->stop))
+    if (ring_entry_is_free(w->self, w->number) || dti_stopped(&team->stop))
         return true;
-    dti_async_help(w->self);
-    uint64_t next = dti_attendee_of(w->self)->posted + 1;
+    dti_pending_help(w->self);
+    uint64_t next = dti_replica_state_of(w->self)->started + 1;
     for (uint32_t i = 0; i < team->n; i++) /* posted is looked at last: it may post, and go on, between the looks */
         if ((dti_replica_returned(&team->replica[i]) || dti_is_ahead_in_meeting(w->self, i)) &&
-            !dti_is_posted(w->self->sync, i, next)) {
+            !dti_has_started(w->self->sync, i, next)) {
             w->hopeless = i;
             return true;
         }
@@ -56,7 +56,7 @@ static bool room_ready(void *argument)
 
 static bool has_not_consumed(const struct dti_sync *sync, uint32_t replica, uint64_t number)
 {
-    return atomic_load_explicit(&sync->attendee[replica].async->consumed, memory_order_relaxed) < number;
+    return atomic_load_explicit(&sync->state[replica].pending->consumed, memory_order_relaxed) < number;
 }
 
 /* Those who have not started the oldest operation that is not done, or else have not come to it: of those that are in
@@ -67,7 +67,7 @@ static void describe_slow(const struct dti_replica *self, uint64_t number, struc
     uint64_t next = least_consumed(self) + 1;
     uint32_t found = 0;
     if (next <= number)
-        found = dti_describe_missing(sync, dti_has_not_posted, next, text);
+        found = dti_describe_missing(sync, dti_has_not_started, next, text);
     if (next <= number && found == 0)
         found = dti_describe_missing(sync, has_not_consumed, next, text);
     if (found == 0)
@@ -75,15 +75,16 @@ static void describe_slow(const struct dti_replica *self, uint64_t number, struc
 }
 
 /* Until the place of `number`, which is one ring's length back, is free. */
-static ditto_status await_room(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
+static ditto_status await_ring_space(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
-    struct room_wait w = { self, number, team->n };
-    bool ended = dti_wait(&team->room, self->id, DTI_EVERYONE, &self->patience, deadline, room_ready, &w);
-    if (place_is_free(self, number))
+    struct ring_space_wait w = { self, number, team->n };
+    bool ended =
+        dti_wait(&team->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy, deadline, ring_space_ready, &w);
+    if (ring_entry_is_free(self, number))
         return DITTO_OK;
     if (dti_stopped(&team->stop))
-        return dti_leave(self, dti_team_stop_status(team));
+        return dti_leave_collective(self, dti_team_stop_status(team));
     char words[DTI_CALL_WORDS], who[DTI_MISSING_WORDS] = "";
     struct dti_text mine = { words, sizeof words, 0 }, text = { who, sizeof who, 0 };
     dti_text_add(&mine, "a start, for room: %d operations have been started since #%llu", DITTO_MAX_PENDING,
@@ -92,17 +93,18 @@ static ditto_status await_room(struct dti_replica *self, uint64_t number, struct
         describe_slow(self, number, &text);
     else
         dti_describe_replica(self->sync, w.hopeless, &text);
-    return dti_leave(self, ended ? dti_fail_left(self, words, who) : dti_fail_late(self, deadline, words, who));
+    return dti_leave_collective(self,
+                                ended ? dti_fail_left(self, words, who) : dti_fail_late(self, deadline, words, who));
 }
 
 /* The next post's lines, which peers have had for a ring's length; a next payload is likely to be as long as this one. */
 static void fetch_next(const struct dti_replica *self, size_t bytes)
 {
     const struct dti_sync *sync = self->sync;
-    uint64_t next = dti_attendee_of(self)->posted + 1;
-    dti_fetch_to_write(dti_posting_of(sync, self->id, next), DTI_CACHE_LINE);
-    if (bytes > DTI_INLINE_BYTES)
-        dti_fetch_to_write(dti_posting_payload(sync, self->id, next, bytes), bytes);
+    uint64_t next = dti_replica_state_of(self)->started + 1;
+    dti_fetch_to_write(dti_pending_operation_of(sync, self->id, next), DTI_CACHE_LINE);
+    if (bytes > DTI_INLINE_PAYLOAD_BYTES)
+        dti_fetch_to_write(dti_pending_payload(sync, self->id, next, bytes), bytes);
 }
 
 static ditto_status start(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline,
@@ -110,49 +112,50 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
 {
     struct dti_team *team = self->team;
     struct dti_sync *sync = self->sync;
-    struct dti_attendee *me = dti_attendee_of(self);
-    uint64_t number = me->posted + 1, before = number - DITTO_MAX_PENDING;
-    struct dti_posting *post = dti_posting_of(sync, self->id, number);
+    struct dti_replica_state *me = dti_replica_state_of(self);
+    uint64_t number = me->started + 1, before = number - DITTO_MAX_PENDING;
+    struct dti_pending_operation *operation = dti_pending_operation_of(sync, self->id, number);
     struct dti_call_size size = dti_call_size_of(call, team->n);
     if (dti_stopped(&team->stop))
-        return dti_leave(self, dti_team_stop_status(team));
+        return dti_leave_collective(self, dti_team_stop_status(team));
     if (dti_team_forked(team)) /* a function that forked: its peers are not in the child */
         return dti_fail_forked();
-    if (me->async->open[number % DITTO_MAX_PENDING].number != 0)
+    if (me->pending->open[number % DITTO_MAX_PENDING].number != 0)
         return DTI_FAIL(DITTO_ERR_RANGE,
                         "%s: %d operations have been started since %s #%llu, which is still open: wait for it first",
-                        call->name, DITTO_MAX_PENDING, me->async->open[number % DITTO_MAX_PENDING].name,
+                        call->name, DITTO_MAX_PENDING, me->pending->open[number % DITTO_MAX_PENDING].name,
                         (unsigned long long)dti_number_in_run(self, before));
     if (number > DITTO_MAX_PENDING)
-        DTI_TRY(await_room(self, before, deadline));
+        DTI_TRY(await_ring_space(self, before, deadline));
     dti_number_call(me, call->name);
     bool small = is_small(sync, &size);
-    if (!dti_call_identical(&post->call, call) || post->small != small) { /* else the line stays with the peers */
-        post->call = *call;
-        post->bytes = size.own;
-        post->small = small;
-        post->digest = dti_call_digest(call);
+    if (!dti_call_identical(&operation->call, call) ||
+        operation->small != small) { /* else the line stays with the peers */
+        operation->call = *call;
+        operation->bytes = size.own;
+        operation->small = small;
+        operation->digest = dti_call_digest(call);
     }
     if (small && size.own != 0)
-        memcpy(dti_posting_payload(sync, self->id, number, size.own), call->src, size.own);
+        memcpy(dti_pending_payload(sync, self->id, number, size.own), call->src, size.own);
     if (!small) { /* relaxed: published by the word */
-        atomic_store_explicit(&post->claim, (uint64_t)number << 32, memory_order_relaxed);
-        atomic_store_explicit(&post->done, (uint64_t)number << 32, memory_order_relaxed);
+        atomic_store_explicit(&operation->claim, (uint64_t)number << 32, memory_order_relaxed);
+        atomic_store_explicit(&operation->done, (uint64_t)number << 32, memory_order_relaxed);
     }
-    atomic_store_explicit(&post->word, (uint64_t)number << 32 | post->digest, memory_order_release); /* P0 */
-    dti_waitroom_signal(&team->room, self->id);
-    me->posted = number;
+    atomic_store_explicit(&operation->word, (uint64_t)number << 32 | operation->digest, memory_order_release); /* P0 */
+    dti_wait_queue_signal(&team->wait_queue, self->id);
+    me->started = number;
     fetch_next(self, small ? size.own : 0);
-    me->async->open[number % DITTO_MAX_PENDING].number = number;
-    me->async->open[number % DITTO_MAX_PENDING].name = call->name;
-    me->async->opened++;
+    me->pending->open[number % DITTO_MAX_PENDING].number = number;
+    me->pending->open[number % DITTO_MAX_PENDING].name = call->name;
+    me->pending->opened++;
     dti_finish_call(me);
     *out = number;
     return DITTO_OK;
 }
 
-ditto_status dti_async_start(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline,
-                             uint64_t *out)
+ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline,
+                               uint64_t *out)
 {
     dti_trace_begin(self, DTI_TRACE_COLLECTIVE, call->name);
     ditto_status status = start(self, call, deadline, out);

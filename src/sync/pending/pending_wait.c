@@ -10,7 +10,8 @@
 static void describe(const struct dti_replica *self, uint32_t replica, uint64_t number, char *words)
 {
     struct dti_text text = { words, DTI_CALL_WORDS, 0 };
-    dti_call_describe(&dti_posting_of(self->sync, replica, number)->call, dti_number_in_run(self, number), &text);
+    dti_call_describe(&dti_pending_operation_of(self->sync, replica, number)->call, dti_number_in_run(self, number),
+                      &text);
 }
 
 /* Of all replicas, whoever stands in the way of `number`: one that posted something else (*different), or none. */
@@ -19,9 +20,9 @@ static uint32_t find_missing(const struct dti_replica *self, uint64_t number, bo
     const struct dti_sync *sync = self->sync;
     *different = false;
     for (uint32_t i = 0; i < self->team->n; i++) {
-        if (!dti_is_posted(sync, i, number))
+        if (!dti_has_started(sync, i, number))
             return i;
-        *different = !dti_is_same_posting(self, i, number);
+        *different = !dti_pending_is_same(self, i, number);
         if (*different)
             return i;
     }
@@ -31,7 +32,7 @@ static uint32_t find_missing(const struct dti_replica *self, uint64_t number, bo
 bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t replica)
 {
     const struct dti_sync *sync = self->sync;
-    uint32_t next = (uint32_t)sync->attendee[self->id].seq + 1;
+    uint32_t next = (uint32_t)sync->state[self->id].seq + 1;
     return atomic_load_explicit(&dti_mailbox_of(sync, replica, next, 0)->word, memory_order_acquire) >> 32 == next;
 }
 
@@ -47,7 +48,7 @@ static ditto_status check_hope(struct dti_replica *self, uint64_t number)
         return DITTO_OK;
     bool returned = dti_replica_returned(&self->team->replica[other]), ahead = dti_is_ahead_in_meeting(self, other);
     /* looked at again: it may have posted, and gone on, between the looks */
-    if (!different && ((!returned && !ahead) || dti_is_posted(sync, other, number)))
+    if (!different && ((!returned && !ahead) || dti_has_started(sync, other, number)))
         return DITTO_OK;
     describe(self, self->id, number, mine);
     if (different) {
@@ -64,9 +65,9 @@ static ditto_status check_hope(struct dti_replica *self, uint64_t number)
     return dti_fail_left(self, mine, theirs);
 }
 
-bool dti_has_not_posted(const struct dti_sync *sync, uint32_t replica, uint64_t number)
+bool dti_has_not_started(const struct dti_sync *sync, uint32_t replica, uint64_t number)
 {
-    return !dti_is_posted(sync, replica, number);
+    return !dti_has_started(sync, replica, number);
 }
 
 static ditto_status fail_late(struct dti_replica *self, uint64_t number, const struct dti_deadline *deadline)
@@ -75,7 +76,7 @@ static ditto_status fail_late(struct dti_replica *self, uint64_t number, const s
     char mine[DTI_CALL_WORDS], missing[DTI_MISSING_WORDS] = "";
     struct dti_text text = { missing, sizeof missing, 0 };
     describe(self, self->id, number, mine);
-    if (dti_describe_missing(sync, dti_has_not_posted, number, &text) == 0)
+    if (dti_describe_missing(sync, dti_has_not_started, number, &text) == 0)
         dti_text_add(&text, "its last pieces");
     return dti_fail_late(self, deadline, mine, missing);
 }
@@ -90,8 +91,8 @@ struct consumed_wait {
 static bool consumed_ready(void *argument)
 {
     struct consumed_wait *w = argument;
-    const struct dti_attendee *me = dti_attendee_of(w->self);
-    dti_async_advance(w->self);
+    const struct dti_replica_state *me = dti_replica_state_of(w->self);
+    dti_pending_advance(w->self);
     if (me->consumed >= w->number || dti_stopped(&w->self->team->stop))
         return true;
     w->hopeless = check_hope(w->self, me->consumed + 1);
@@ -101,26 +102,27 @@ static bool consumed_ready(void *argument)
 static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
-    struct dti_attendee *me = dti_attendee_of(self);
+    struct dti_replica_state *me = dti_replica_state_of(self);
     struct consumed_wait w = { self, number, DITTO_OK };
     if (dti_team_forked(team))
         return dti_fail_forked();
-    bool ended = deadline != NULL
-                     ? dti_wait(&team->room, self->id, DTI_EVERYONE, &self->patience, deadline, consumed_ready, &w)
-                     : consumed_ready(&w);
+    bool ended = deadline != NULL ? dti_wait(&team->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy, deadline,
+                                             consumed_ready, &w)
+                                  : consumed_ready(&w);
     if (me->consumed >= number) {
-        me->async->open[number % DITTO_MAX_PENDING].number = 0;
-        me->async->opened--;
+        me->pending->open[number % DITTO_MAX_PENDING].number = 0;
+        me->pending->opened--;
         return DITTO_OK;
     }
     if (w.hopeless != DITTO_OK)
-        return dti_leave(self, w.hopeless);
+        return dti_leave_collective(self, w.hopeless);
     if (dti_stopped(&team->stop))
-        return dti_leave(self, dti_team_stop_status(team));
-    return ended || deadline == NULL ? DITTO_PENDING : dti_leave(self, fail_late(self, me->consumed + 1, deadline));
+        return dti_leave_collective(self, dti_team_stop_status(team));
+    return ended || deadline == NULL ? DITTO_PENDING
+                                     : dti_leave_collective(self, fail_late(self, me->consumed + 1, deadline));
 }
 
-ditto_status dti_async_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
+ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
 {
     dti_trace_begin(self, DTI_TRACE_COLLECTIVE, deadline != NULL ? "ditto_wait" : "ditto_test");
     ditto_status status = wait_for(self, number, deadline);
@@ -128,9 +130,9 @@ ditto_status dti_async_wait(struct dti_replica *self, uint64_t number, struct dt
     return status;
 }
 
-uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint64_t *number)
+uint32_t dti_pending_open(const struct dti_replica *self, const char **name, uint64_t *number)
 {
-    const struct dti_async *own = dti_attendee_of(self)->async;
+    const struct dti_pending_ring *own = dti_replica_state_of(self)->pending;
     bool found = false;
     for (uint32_t i = 0; own->opened != 0 && i < DITTO_MAX_PENDING; i++)
         if (own->open[i].number != 0 && (!found || own->open[i].number < *number)) {
@@ -141,11 +143,11 @@ uint32_t dti_async_open(const struct dti_replica *self, const char **name, uint6
     return own->opened;
 }
 
-ditto_status dti_async_abandon(struct dti_replica *self, ditto_status status)
+ditto_status dti_pending_abandon(struct dti_replica *self, ditto_status status)
 {
-    struct dti_async *own = dti_attendee_of(self)->async;
+    struct dti_pending_ring *own = dti_replica_state_of(self)->pending;
     dti_team_stop(self->team);
-    status = dti_leave(self, status);
+    status = dti_leave_collective(self, status);
     for (uint32_t i = 0; i < DITTO_MAX_PENDING; i++)
         own->open[i].number = 0;
     own->opened = 0;

@@ -162,9 +162,9 @@ static ditto_status meet(struct dti_replica *self)
 {
     struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
     struct dti_call call = { .name = "calibration", .root = DTI_NO_ROOT };
-    struct dti_visit visit = { .call = &call };
+    struct dti_arrival arrival = { .call = &call };
     uint32_t seq;
-    return dti_meet(self, &visit, &deadline, &seq);
+    return dti_meet(self, &arrival, &deadline, &seq);
 }
 
 /* Nanoseconds of one, by replica 0's clock, which alone counts. It sets the tuning between two meetings, so that all choose the
@@ -220,10 +220,10 @@ static ditto_status find_small(struct dti_replica *self, struct trial *trial, fl
 {
     uint32_t others = self->team->n - 1;
     *out = 512;
-    for (size_t total = 1024; total <= DTI_SMALL_BYTES; total *= 2) {
+    for (size_t total = 1024; total <= DTI_PAYLOAD_BYTES; total *= 2) {
         struct attempt lines = { total / others / 4 * 4, SIZE_MAX, SIZE_MAX }, direct = { lines.bytes, 1, SIZE_MAX };
         bool faster;
-        if (lines.bytes < DTI_INLINE_BYTES) { /* so many replicas that it rides in the line anyway */
+        if (lines.bytes < DTI_INLINE_PAYLOAD_BYTES) { /* so many replicas that it rides in the line anyway */
             *out = total;
             continue;
         }
@@ -295,7 +295,7 @@ ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *measure
     struct trial trial = { .sync = sync,
                            .measured = measured,
                            .most = sync->groups.groups > 1 && measured->hierarchical_bytes == 0 ? MOST_BYTES
-                                                                                                : 2 * DTI_SMALL_BYTES,
+                                                                                                : 2 * DTI_PAYLOAD_BYTES,
                            .begin_ns = dti_now_ns() };
     size_t cache = cache_bytes(team->options.placement);
     if (measured->stream_bytes == 0 && cache != 0)

@@ -3,7 +3,7 @@
 
 #include "sync/algorithms/flow.h"
 
-const char *const dti_way_names[DTI_WAYS] = { "lines", "owners", "groups" };
+const char *const dti_algorithm_names[DTI_ALGORITHMS] = { "lines", "owners", "groups" };
 
 static size_t list_bytes(const struct dti_call *call)
 {
@@ -52,22 +52,22 @@ static bool fits_lines(const struct dti_sync *sync, const struct dti_call *call,
     bool carried =
         call->pattern == DTI_PATTERN_ALL_REDUCE && call->dtype != 0; /* partial results are, from round to round */
     size_t read = carried && (combined_once || n == 1) ? size->own : size->read;
-    if (call->pattern == DTI_PATTERN_TARGET || size->own > DTI_SMALL_BYTES || read > t->small_bytes)
+    if (call->pattern == DTI_PATTERN_TARGET || size->own > DTI_PAYLOAD_BYTES || read > t->small_bytes)
         return false;
     return !carried || combined_once ||
-           dti_partials_bytes(size->own * 2, sync->most_parts[call->implementation]) <= DTI_SMALL_BYTES;
+           dti_partials_bytes(size->own * 2, sync->most_parts[call->implementation]) <= DTI_PAYLOAD_BYTES;
 }
 
 struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, const struct dti_call *call,
                                                  const struct dti_call_size *size)
 {
     const ditto_tuning *t = &sync->tuning.given;
-    struct dti_algorithm_choice choice = { .way = DTI_OWNERS, .streams = size->all >= t->stream_bytes };
+    struct dti_algorithm_choice choice = { .algorithm = DTI_ALGORITHM_OWNERS, .streams = size->all >= t->stream_bytes };
     bool wants_groups = call->implementation == DITTO_IMPLEMENTATION_HIERARCHICAL ||
                         (call->implementation == DITTO_IMPLEMENTATION_AUTO && size->own >= t->hierarchical_bytes);
     if (fits_lines(sync, call, size))
-        choice.way = DTI_LINES;
+        choice.algorithm = DTI_ALGORITHM_MAILBOXES;
     else if (wants_groups && sync->groups.groups > 1)
-        choice.way = DTI_GROUPS;
+        choice.algorithm = DTI_ALGORITHM_GROUPS;
     return choice;
 }

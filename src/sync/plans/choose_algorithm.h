@@ -5,13 +5,13 @@
 
 #include "sync/sync_state.h"
 
-enum dti_way {
-    DTI_LINES,  /* payloads ride in the lines of one meeting; everyone takes what it needs from there */
-    DTI_OWNERS, /* between two meetings: all replicas divide the indices, each writes its own to all destinations */
-    DTI_GROUPS, /* between two meetings: groups of near replicas divide the indices, swapping what they have combined */
-    DTI_WAYS
+enum dti_algorithm {
+    DTI_ALGORITHM_MAILBOXES, /* payloads ride in the lines of one meeting; everyone takes what it needs from there */
+    DTI_ALGORITHM_OWNERS, /* between two meetings: all replicas divide the indices, each writes its own to all destinations */
+    DTI_ALGORITHM_GROUPS, /* between two meetings: groups of near replicas divide the indices, swapping what they have combined */
+    DTI_ALGORITHMS
 };
-extern const char *const dti_way_names[DTI_WAYS];
+extern const char *const dti_algorithm_names[DTI_ALGORITHMS];
 
 /* How much a call moves, in bytes. */
 struct dti_call_size {
@@ -22,7 +22,7 @@ struct dti_call_size {
 struct dti_call_size dti_call_size_of(const struct dti_call *call, uint32_t n);
 
 struct dti_algorithm_choice {
-    enum dti_way way;
+    enum dti_algorithm algorithm;
     bool streams;
 };
 struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, const struct dti_call *call,

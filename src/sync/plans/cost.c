@@ -9,9 +9,9 @@ struct dti_counters dti_cost_meeting(const struct dti_rounds *rounds, const stru
     for (uint32_t round = 0; round < rounds->rounds; round++) {
         struct dti_span siblings = dti_rounds_siblings(rounds, round, self);
         for (size_t b = siblings.first; b < siblings.end; b++) {
-            uint32_t speaker = dti_rounds_speaker(rounds, round, (uint32_t)b, self);
-            c.hops_far += groups->of[speaker] != groups->of[self];
-            c.hops_near += speaker != self && groups->of[speaker] == groups->of[self];
+            uint32_t representative = dti_rounds_representative(rounds, round, (uint32_t)b, self);
+            c.hops_far += groups->of[representative] != groups->of[self];
+            c.hops_near += representative != self && groups->of[representative] == groups->of[self];
         }
     }
     return c;
@@ -73,12 +73,12 @@ struct dti_counters dti_cost_exchange(const struct dti_groups *g, uint32_t n, ui
 {
     struct dti_counters c = { 0 };
     uint32_t group = g->of[self], size = dti_groups_size(g, group);
-    size_t step = s->block_bytes / s->accumulator_bytes / grain_of(s) * grain_of(s);
-    for (uint32_t lane = self - g->start[group]; lane < g->lanes; lane += size) {
+    size_t chunk = s->block_bytes / s->accumulator_bytes / grain_of(s) * grain_of(s);
+    for (uint32_t range = self - g->start[group]; range < g->ranges; range += size) {
         size_t first, end;
-        dti_tree_part(s->count, g->lanes, lane, grain_of(s), &first, &end);
-        for (; first < end; first += step)
-            add_block(&c, g, n, group, s, end - first < step ? end - first : step);
+        dti_tree_part(s->count, g->ranges, range, grain_of(s), &first, &end);
+        for (; first < end; first += chunk)
+            add_block(&c, g, n, group, s, end - first < chunk ? end - first : chunk);
     }
     return c;
 }

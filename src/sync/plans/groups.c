@@ -19,7 +19,7 @@ void dti_groups_make(const struct dti_machine_shape *shape, uint32_t near, struc
 {
     int distance = farthest_border(shape);
     struct dti_span parts[DTI_TREE_PARTS];
-    out->groups = out->lanes = out->most_parts = 0;
+    out->groups = out->ranges = out->most_parts = 0;
     for (uint32_t i = 0; i < shape->n; i++) {
         if (begins(shape, i, distance, near))
             out->start[out->groups++] = i;
@@ -29,7 +29,7 @@ void dti_groups_make(const struct dti_machine_shape *shape, uint32_t near, struc
     for (uint32_t g = 0; g < out->groups; g++) {
         uint32_t size = dti_groups_size(out, g);
         uint32_t found = dti_tree_subtrees(shape->n, (struct dti_span){ out->start[g], out->start[g + 1] }, parts);
-        out->lanes = size > out->lanes ? size : out->lanes;
+        out->ranges = size > out->ranges ? size : out->ranges;
         out->most_parts = found > out->most_parts ? found : out->most_parts;
     }
 }

@@ -10,7 +10,7 @@
 #include "sync/kernels/tree.h"
 
 struct dti_groups {
-    uint32_t groups, lanes;
+    uint32_t groups, ranges;
     uint32_t most_parts; /* subtrees that a group's range may consist of */
     uint32_t start[DITTO_MAX_REPLICAS + 1];
     uint32_t of[DITTO_MAX_REPLICAS]; /* the group of a replica */
@@ -24,9 +24,9 @@ static inline uint32_t dti_groups_size(const struct dti_groups *g, uint32_t grou
     return g->start[group + 1] - g->start[group];
 }
 /* A small group's members own several lanes each. */
-static inline uint32_t dti_groups_owner(const struct dti_groups *g, uint32_t group, uint32_t lane)
+static inline uint32_t dti_groups_owner(const struct dti_groups *g, uint32_t group, uint32_t range)
 {
-    return g->start[group] + lane % dti_groups_size(g, group);
+    return g->start[group] + range % dti_groups_size(g, group);
 }
 
 #endif

@@ -183,7 +183,7 @@ struct dti_span dti_rounds_siblings(const struct dti_rounds *r, uint32_t round, 
                               end == r->n ? r->blocks[round] : dti_rounds_block(r, round, end) };
 }
 
-uint32_t dti_rounds_speaker(const struct dti_rounds *r, uint32_t round, uint32_t block, uint32_t self)
+uint32_t dti_rounds_representative(const struct dti_rounds *r, uint32_t round, uint32_t block, uint32_t self)
 {
     uint32_t own = dti_rounds_block(r, round, self), first = r->start[round][block];
     if (block == own)
@@ -200,7 +200,8 @@ double dti_rounds_ns(const struct dti_rounds *r, const struct dti_machine_shape 
             struct dti_span siblings = dti_rounds_siblings(r, round, i);
             int farthest = 0;
             for (size_t b = siblings.first; b < siblings.end; b++) {
-                int distance = (int)dti_machine_shape_distance(shape, i, dti_rounds_speaker(r, round, (uint32_t)b, i));
+                int distance =
+                    (int)dti_machine_shape_distance(shape, i, dti_rounds_representative(r, round, (uint32_t)b, i));
                 farthest = distance > farthest ? distance : farthest;
             }
             double cost = dti_round_ns(costs, (enum dti_distance)farthest, (uint32_t)(siblings.end - siblings.first));

@@ -81,7 +81,7 @@ ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, c
                                                                   .dst = shapes,
                                                                   .count = sizeof own,
                                                                   .dtype = DITTO_U8,
-                                                                  .unsaid = true },
+                                                                  .is_internal = true },
                                          NULL);
     if (status == DITTO_OK)
         status = check_shapes(shapes, n, part);

@@ -55,55 +55,56 @@ ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy, const ditto_v
     return dti_merge_slices(slices, out);
 }
 
-static ditto_status check_places(const ditto_strategy *strategy, const ditto_places *places, struct dti_gates *held)
+static ditto_status check_destinations(const ditto_strategy *strategy, const ditto_places *destinations,
+                                       struct dti_gates *held)
 {
-    if (places->of == NULL) {
+    if (destinations->of == NULL) {
         uint32_t n = dti_team_of(strategy)->n;
-        if (places->replica >= n)
-            return DTI_FAIL(DITTO_ERR_RANGE, "replica %u as a place: the strategy has %u", places->replica, n);
+        if (destinations->replica >= n)
+            return DTI_FAIL(DITTO_ERR_RANGE, "replica %u as a place: the strategy has %u", destinations->replica, n);
         return DITTO_OK;
     }
-    DTI_TRY(dti_value_hold_own(places->of, strategy, "places", held));
-    if (places->of->kind != DITTO_VARIABLE && places->of->kind != DITTO_PER_REPLICA &&
-        places->of->kind != DITTO_MIRRORED_VALUE)
+    DTI_TRY(dti_value_hold_own(destinations->of, strategy, "places", held));
+    if (destinations->of->kind != DITTO_VARIABLE && destinations->of->kind != DITTO_PER_REPLICA &&
+        destinations->of->kind != DITTO_MIRRORED_VALUE)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "places.of names no places, because it is %s: give a per-replica or mirrored value, or a "
                         "variable, or leave it NULL and set places.replica",
-                        dti_value_kind_words(places->of->kind));
+                        dti_value_kind_words(destinations->of->kind));
     return DITTO_OK;
 }
 
 ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *const *values,
-                                            const ditto_places *places, uint32_t count, ditto_value **out)
+                                            const ditto_places *destinations, uint32_t count, ditto_value **out)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(values, "values"));
-    DTI_TRY(dti_not_null(places, "places"));
+    DTI_TRY(dti_not_null(destinations, "places"));
     if (count == 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "count = 0: a batch has at least one value");
     DTI_TRY(check_call(strategy, out));
     DTI_LEAVES_GATES(held);
     for (uint32_t i = 0; i < count; i++) {
         DTI_TRY(dti_value_hold_item(values[i], strategy, "values", i, &held));
-        DTI_TRY_OF(check_places(strategy, &places[i], &held), "places[%u]", i);
+        DTI_TRY_OF(check_destinations(strategy, &destinations[i], &held), "places[%u]", i);
     }
-    return dti_reduce_to_places(strategy, op, values, places, count, out);
+    return dti_reduce_to_destinations(strategy, op, values, destinations, count, out);
 }
 
 ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
-                                      ditto_places places, ditto_value **out)
+                                      ditto_places destinations, ditto_value **out)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     DTI_LEAVES_GATES(held);
     DTI_TRY(check(strategy, value, out, &held));
-    DTI_TRY(check_places(strategy, &places, &held));
-    return dti_reduce_to_places(strategy, op, &value, &places, 1, out);
+    DTI_TRY(check_destinations(strategy, &destinations, &held));
+    return dti_reduce_to_destinations(strategy, op, &value, &destinations, 1, out);
 }
 
-ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_tensor *tensor, ditto_places places,
-                                         ditto_value **out)
+ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_tensor *tensor,
+                                         ditto_places destinations, ditto_value **out)
 {
     size_t bytes;
     DTI_ENTER();
@@ -113,8 +114,8 @@ ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_t
     DTI_TRY(dti_tensor_check(tensor, &bytes));
     DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
     DTI_LEAVES_GATES(held);
-    DTI_TRY(check_places(strategy, &places, &held));
-    return dti_broadcast_to_places(strategy, tensor, &places, out);
+    DTI_TRY(check_destinations(strategy, &destinations, &held));
+    return dti_broadcast_to_destinations(strategy, tensor, &destinations, out);
 }
 
 ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *value, uint32_t axis, ditto_value **out)

@@ -9,7 +9,7 @@
 /* One result: what it is made of, and the mirrored value that it becomes. */
 struct delivery {
     const ditto_value *from; /* NULL: spec and whole say it */
-    const ditto_places *places;
+    const ditto_places *destinations;
     ditto_value *to;
     ditto_tensor spec;            /* of the result */
     struct dti_value_parts parts; /* what is reduced; NULL: `whole` is copied */
@@ -25,11 +25,11 @@ struct deliveries {
     uint32_t count;
 };
 
-static bool is_place(const struct delivery *d, uint32_t replica)
+static bool is_destination(const struct delivery *d, uint32_t replica)
 {
-    const ditto_value *of = d->places->of;
+    const ditto_value *of = d->destinations->of;
     if (of == NULL)
-        return replica == d->places->replica;
+        return replica == d->destinations->replica;
     if (of->kind == DITTO_VARIABLE)
         return dti_owns_copy(of->variable, replica);
     return of->kind != DITTO_MIRRORED_VALUE || of->part[replica].rank != DTI_NO_PART;
@@ -39,7 +39,7 @@ static bool is_place(const struct delivery *d, uint32_t replica)
 
 static bool to_variable(const struct delivery *d)
 {
-    return d->places->of != NULL && d->places->of->kind == DITTO_VARIABLE;
+    return d->destinations->of != NULL && d->destinations->of->kind == DITTO_VARIABLE;
 }
 
 /* Slices stay slices if neither a variable nor dense_rows says how many rows a dense array would have. */
@@ -52,7 +52,7 @@ static ditto_status plan_sparse(const struct deliveries *all, struct delivery *d
 /* Rows of the dense array that slices become. */
 static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
 {
-    const ditto_value *of = d->places->of;
+    const ditto_value *of = d->destinations->of;
     size_t bytes,
         rows = to_variable(d) && of->variable->spec.rank != 0 ? of->variable->spec.shape[0] : d->from->dense_rows;
     d->spec =
@@ -104,10 +104,10 @@ static ditto_status make_copies(struct dti_replica *r, const struct deliveries *
         if (d->sparse)
             continue;
         part->rank = DTI_NO_PART;
-        if (!is_place(d, r->id))
+        if (!is_destination(d, r->id))
             continue;
         void *data;
-        DTI_TRY(dti_value_buffer_take(&all->strategy->locker[r->id], ditto_tensor_bytes(&d->spec),
+        DTI_TRY(dti_value_buffer_take(&all->strategy->pool[r->id], ditto_tensor_bytes(&d->spec),
                                       &d->to->component[r->id], &data));
         *part = d->spec;
         part->data = data;
@@ -183,23 +183,23 @@ static ditto_status finish(struct deliveries *all, ditto_status status, ditto_va
     return status;
 }
 
-ditto_status dti_reduce_to_places(ditto_strategy *strategy, ditto_op op, const ditto_value *const *values,
-                                  const ditto_places *places, uint32_t count, ditto_value **out)
+ditto_status dti_reduce_to_destinations(ditto_strategy *strategy, ditto_op op, const ditto_value *const *values,
+                                        const ditto_places *destinations, uint32_t count, ditto_value **out)
 {
     struct deliveries all = { strategy, op, calloc(count, sizeof *all.delivery), count };
     if (all.delivery == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u reductions", count);
     for (uint32_t i = 0; i < count; i++)
-        all.delivery[i] = (struct delivery){ .from = values[i], .places = &places[i] };
+        all.delivery[i] = (struct delivery){ .from = values[i], .destinations = &destinations[i] };
     ditto_status status = finish(&all, deliver_all(&all), out);
     free(all.delivery);
     return status;
 }
 
-ditto_status dti_broadcast_to_places(ditto_strategy *strategy, const ditto_tensor *tensor, const ditto_places *places,
-                                     ditto_value **out)
+ditto_status dti_broadcast_to_destinations(ditto_strategy *strategy, const ditto_tensor *tensor,
+                                           const ditto_places *destinations, ditto_value **out)
 {
-    struct delivery delivery = { .places = places, .spec = *tensor, .whole = tensor->data };
+    struct delivery delivery = { .destinations = destinations, .spec = *tensor, .whole = tensor->data };
     struct deliveries all = { strategy, DITTO_SUM, &delivery, 1 };
     return finish(&all, deliver_all(&all), out);
 }

@@ -72,7 +72,7 @@ static ditto_status gather_parts(ditto_strategy *strategy, const ditto_tensor *p
     uint32_t n = strategy->base.team->n;
     DTI_TRY(dti_gather_check(part, n, axis));
     DTI_TRY(dti_gather_shape(part, n, axis, &out->plain));
-    DTI_TRY(dti_value_room(out));
+    DTI_TRY(dti_value_allocate(out));
     struct gather_parts_task gathering = { part, axis, &out->plain };
     return dti_share(strategy->base.team, ditto_tensor_bytes(&out->plain), n, 1, copy_parts, &gathering);
 }

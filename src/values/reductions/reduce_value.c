@@ -68,7 +68,7 @@ static ditto_status mean_of_integers(const ditto_tensor *part, uint32_t n, size_
             dti_to_f64(wide + (size_t)i * PIECE, part[i].dtype, (const char *)part[i].data + at * bytes, count);
             source[i] = wide + (size_t)i * PIECE;
         }
-        status = dti_reduce_here(DITTO_F64, DITTO_MEAN, source, n, count, dst + at);
+        status = dti_reduce_local(DITTO_F64, DITTO_MEAN, source, n, count, dst + at);
     }
     free(wide);
     free(source);
@@ -83,7 +83,7 @@ ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, uint32_t n,
         return mean_of_integers(part, n, first, end, dst);
     for (uint32_t i = 0; i < n; i++)
         source[i] = (const char *)part[i].data + first * bytes;
-    return dti_reduce_here(part[0].dtype, op, source, n, end - first, (char *)dst + first * bytes);
+    return dti_reduce_local(part[0].dtype, op, source, n, end - first, (char *)dst + first * bytes);
 }
 
 struct elementwise {
@@ -107,7 +107,7 @@ static ditto_status reduce_over_replicas(ditto_strategy *strategy, ditto_op op, 
     out->plain = part[0];
     out->plain.dtype = dti_reduce_dtype(op, part[0].dtype);
     out->plain.device = 0;
-    DTI_TRY(dti_value_room(out));
+    DTI_TRY(dti_value_allocate(out));
     struct elementwise e = { op, part, n, out->plain.data };
     size_t count = ditto_tensor_count(&part[0]), bytes = count * ditto_dtype_bytes(part[0].dtype);
     return dti_share(strategy->base.team, bytes * n, count, DTI_CACHE_LINE, reduce_elements, &e);
@@ -124,7 +124,7 @@ static ditto_status reduce_column(ditto_strategy *strategy, struct dti_column *c
 {
     DTI_TRY(dti_column_plan(c));
     out->plain = c->result;
-    DTI_TRY(dti_value_room(out));
+    DTI_TRY(dti_value_allocate(out));
     c->result.data = out->plain.data;
     size_t bytes = c->blocks * c->kept * c->accumulator_bytes;
     c->partial = aligned_alloc(DTI_CACHE_LINE, bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
@@ -187,7 +187,7 @@ static ditto_status copy_one(ditto_strategy *strategy, const ditto_tensor *one, 
 {
     size_t bytes = ditto_tensor_bytes(one);
     out->plain = *one;
-    DTI_TRY(dti_value_room(out));
+    DTI_TRY(dti_value_allocate(out));
     struct byte_copy copying = { one->data, out->plain.data };
     return dti_share(strategy->base.team, 2 * bytes, bytes, DTI_CACHE_LINE, copy_bytes, &copying);
 }

@@ -15,11 +15,11 @@ ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto
 ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *value, uint32_t axis, ditto_value **out);
 ditto_status dti_merge_slices(const ditto_value *slices, ditto_value **out);
 /* All pairs in one meeting. Places are checked. On failure nothing is set. */
-ditto_status dti_reduce_to_places(ditto_strategy *strategy, ditto_op op, const ditto_value *const *values,
-                                  const ditto_places *places, uint32_t count, ditto_value **out);
+ditto_status dti_reduce_to_destinations(ditto_strategy *strategy, ditto_op op, const ditto_value *const *values,
+                                        const ditto_places *destinations, uint32_t count, ditto_value **out);
 
-ditto_status dti_broadcast_to_places(ditto_strategy *strategy, const ditto_tensor *tensor, const ditto_places *places,
-                                     ditto_value **out);
+ditto_status dti_broadcast_to_destinations(ditto_strategy *strategy, const ditto_tensor *tensor,
+                                           const ditto_places *destinations, ditto_value **out);
 
 /* -- The replica's own thread -- */
 ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in, uint32_t axis,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Slices that are a value's own: [rows, row_count], and their indices; the same for every replica. */
-static ditto_status make_room(const ditto_value *like, size_t rows, ditto_value **out)
+static ditto_status ensure_capacity(const ditto_value *like, size_t rows, ditto_value **out)
 {
     ditto_value *value;
     ditto_slices first = dti_slices_of(like, 0);
@@ -15,7 +15,7 @@ static ditto_status make_room(const ditto_value *like, size_t rows, ditto_value 
     size_t aligned = (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE;
     DTI_TRY(dti_value_make(like->strategy, DITTO_SLICES, &value));
     value->plain = (ditto_tensor){ .dtype = DITTO_U8, .rank = 1, .shape = { aligned + (rows + 8) * sizeof(int64_t) } };
-    ditto_status status = dti_value_room(value);
+    ditto_status status = dti_value_allocate(value);
     for (uint32_t i = 0; i < like->strategy->base.team->n && status == DITTO_OK; i++) {
         value->part[i] = (ditto_tensor){
             .data = value->plain.data, .dtype = first.dtype, .rank = 2, .shape = { rows, first.row_count }
@@ -49,7 +49,7 @@ ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, ditto_val
     DTI_TRY(check_op(v, op));
     for (uint32_t i = 0; i < parts; i++)
         rows += v->part[i].shape[0];
-    DTI_TRY(make_room(v, rows, out));
+    DTI_TRY(ensure_capacity(v, rows, out));
     ditto_slices all = dti_slices_of(*out, 0);
     rows = 0;
     for (uint32_t i = 0; i < parts; i++) {
@@ -69,16 +69,16 @@ ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, ditto_val
 
 struct slice_row {
     int64_t index;
-    size_t place;
+    size_t order;
     const void *row;
 };
 
-static int by_index_then_place(const void *left, const void *right)
+static int by_index_then_order(const void *left, const void *right)
 {
     const struct slice_row *a = left, *b = right;
     if (a->index != b->index)
         return a->index < b->index ? -1 : 1;
-    return a->place < b->place ? -1 : a->place > b->place;
+    return a->order < b->order ? -1 : a->order > b->order;
 }
 
 /* The rows of all parts, sorted. */
@@ -96,7 +96,7 @@ static void release(struct sorted *s)
 
 static ditto_status sort(const ditto_value *v, struct sorted *s)
 {
-    size_t place = 0, row_bytes = v->part[0].shape[1] * ditto_dtype_bytes(v->part[0].dtype);
+    size_t order = 0, row_bytes = v->part[0].shape[1] * ditto_dtype_bytes(v->part[0].dtype);
     *s = (struct sorted){ .rows = 0 };
     for (uint32_t i = 0; i < parts_of(v); i++)
         s->rows += v->part[i].shape[0];
@@ -107,10 +107,10 @@ static ditto_status sort(const ditto_value *v, struct sorted *s)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to sort %zu slices", s->rows);
     }
     for (uint32_t i = 0; i < parts_of(v); i++)
-        for (size_t k = 0; k < v->part[i].shape[0]; k++, place++)
-            s->indexed[place] =
-                (struct slice_row){ v->index[i][k], place, (const char *)v->part[i].data + k * row_bytes };
-    qsort(s->indexed, s->rows, sizeof *s->indexed, by_index_then_place);
+        for (size_t k = 0; k < v->part[i].shape[0]; k++, order++)
+            s->indexed[order] =
+                (struct slice_row){ v->index[i][k], order, (const char *)v->part[i].data + k * row_bytes };
+    qsort(s->indexed, s->rows, sizeof *s->indexed, by_index_then_order);
     return DITTO_OK;
 }
 
@@ -128,7 +128,7 @@ static ditto_status add_rows(const struct sorted *s, size_t first, size_t end, d
 {
     for (size_t k = first; k < end; k++)
         s->source[k - first] = s->indexed[k].row;
-    return dti_reduce_here(dtype, DITTO_SUM, s->source, (uint32_t)(end - first), row_count, dst);
+    return dti_reduce_local(dtype, DITTO_SUM, s->source, (uint32_t)(end - first), row_count, dst);
 }
 
 /* One row for each index. */
@@ -151,7 +151,7 @@ ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
     DTI_TRY(sort(v, &sorted));
     for (size_t first = 0; first < sorted.rows; first = end_of_index(&sorted, first))
         rows++;
-    ditto_status status = make_room(v, rows, out);
+    ditto_status status = ensure_capacity(v, rows, out);
     if (status == DITTO_OK) {
         ditto_slices merged = dti_slices_of(*out, 0);
         status = dti_value_finish(*out, merge_rows(&sorted, &merged), out);

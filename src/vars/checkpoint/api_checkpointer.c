@@ -39,7 +39,7 @@ struct ditto_checkpointer {
     pthread_t thread;
     struct dti_contents contents;
     char *path;
-    bool elsewhere; /* the caller was pinned: its own mask is */
+    bool was_pinned; /* the caller was pinned: its own mask is */
     struct dti_mask mask;
     ditto_status status;
     ditto_error error; /* the thread's */
@@ -55,7 +55,7 @@ static void release(ditto_checkpointer *c)
     free(c);
 }
 
-static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
+static void team_ends(struct dti_dependent *dependent, enum dti_team_end end)
 {
     if (end != DTI_TEAM_IS_LEFT) /* else a late replica finds it as it was */
         ((ditto_checkpointer *)dependent)->strategy = NULL;
@@ -68,7 +68,7 @@ static void release_dependent(struct dti_dependent *dependent)
 
 static const struct dti_dependent_kind kind = {
     .what = "the checkpointer",
-    .orphan = orphan,
+    .team_ends = team_ends,
     .release = release_dependent,
 };
 
@@ -177,7 +177,7 @@ static ditto_status write_file(ditto_checkpointer *c)
 static void *write_in_background(void *argument)
 {
     ditto_checkpointer *c = argument;
-    if (c->elsewhere)
+    if (c->was_pinned)
         dti_affinity_restore(&c->mask);
     c->status = write_file(c);
     if (c->status != DITTO_OK)
@@ -212,7 +212,7 @@ static int start_thread(ditto_checkpointer *c)
     sigset_t all, before;
     const struct dti_mask *mask =
         dti_context_saved_mask(); /* in a scope this thread is on replica 0's PU, where it is in the way */
-    c->elsewhere = mask != NULL;
+    c->was_pinned = mask != NULL;
     if (mask != NULL)
         c->mask = *mask;
     sigfillset(&all);

@@ -82,7 +82,7 @@ static ditto_status match_entries(struct restoring *r)
 
 /* The first of the names, and how many more there are: a message has no room for all names of a large
  * model. */
-#define NAMES_TOLD 3
+#define NAMES_LISTED 3
 
 static ditto_status find_missing(struct restoring *r)
 {
@@ -92,15 +92,15 @@ static ditto_status find_missing(struct restoring *r)
         const char *name = ditto_variable_name(r->variable[i]);
         if (dti_contents_find(&r->file->contents, name) != NULL)
             continue;
-        if (r->found.missing < NAMES_TOLD)
+        if (r->found.missing < NAMES_LISTED)
             dti_text_add(&text, strlen(name) > 60 ? "%s\"%.60s...\"" : "%s\"%s\"", r->found.missing > 0 ? ", " : "",
                          name);
         r->found.missing++;
     }
     if (r->found.missing == 0 || r->options->partial)
         return DITTO_OK;
-    if (r->found.missing > NAMES_TOLD)
-        dti_text_add(&text, " and %zu more", r->found.missing - NAMES_TOLD);
+    if (r->found.missing > NAMES_LISTED)
+        dti_text_add(&text, " and %zu more", r->found.missing - NAMES_LISTED);
     return DTI_FAIL(DITTO_ERR_NOT_FOUND,
                     "%s does not have %s; nothing was restored (options->partial: what it does not have stays as "
                     "it is)",

@@ -113,7 +113,7 @@ static size_t padded(size_t bytes)
     return (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE;
 }
 
-static ditto_status make_room(struct dti_snapshot *s, size_t bytes)
+static ditto_status ensure_capacity(struct dti_snapshot *s, size_t bytes)
 {
     if (bytes <= s->bytes)
         return DITTO_OK;
@@ -162,7 +162,7 @@ ditto_status dti_save_copy(struct dti_contents *c, ditto_variable *const *variab
             c->entry[i].data = where_they_lie ? row_of(variable[i], &c->entry[i]) : NULL;
         bytes += is_copied(&c->entry[i], where_they_lie) ? padded(ditto_tensor_bytes(&c->entry[i].spec)) : 0;
     }
-    DTI_TRY(make_room(snapshot, bytes));
+    DTI_TRY(ensure_capacity(snapshot, bytes));
     for (size_t i = 0; i < c->entries; i++) {
         if (!is_copied(&c->entry[i], where_they_lie))
             continue;

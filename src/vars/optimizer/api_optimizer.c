@@ -71,7 +71,7 @@ static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,
     const ditto_variable *v = variables[k];
     if (!v->mirrored)
         return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is sync-on-read: an optimizer updates mirrored variables", v->name);
-    if (v->slot)
+    if (v->optimizer_slot)
         return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is an optimizer's own: another one does not update it", v->name);
     if (v->team != variables[0]->team)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another one than \"%s\"", v->name,

@@ -58,7 +58,7 @@ void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, 
         stop = end - at < step ? end : at + step;
         dti_applying_range(a, item, at, &stop, &range);
         range.gradient = (const char *)gradient + (at - first) * element;
-        step_each(a, &v->place[o->item[item].piece], at, &range);
+        step_each(a, &v->copies_of_piece[o->item[item].piece], at, &range);
     }
 }
 
@@ -110,15 +110,15 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
     ditto_optimizer *o = a->optimizer;
     struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
     struct dti_target target = {
-        .finish = finish, .context = a, .place = o->place, .calls = o->options.rule == DITTO_RULE_FUNCTION
+        .finish = finish, .context = a, .copy_set = o->copies_of_item, .calls = o->options.rule == DITTO_RULE_FUNCTION
     };
-    struct dti_target_reduction update = { .item = list,
-                                           .items = o->items,
-                                           .op = o->options.aggregation,
-                                           .name = "ditto_apply",
-                                           .object = o->name,
-                                           .target = &target };
-    memcpy(&update.hash, &a->step.learning_rate, sizeof update.hash);
+    struct dti_target_reduction targeted = { .item = list,
+                                             .items = o->items,
+                                             .op = o->options.aggregation,
+                                             .name = "ditto_apply",
+                                             .object = o->name,
+                                             .target = &target };
+    memcpy(&targeted.hash, &a->step.learning_rate, sizeof targeted.hash);
     fill_items(a, list);
     for (uint32_t k = 0; k < o->count; k++)
         dti_changed(o->variable[k], self->id);
@@ -126,33 +126,33 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
         dti_changed(o->slot[i], self->id);
     dti_changed(o->iterations, self->id);
     if (o->options.clip_norm > 0)
-        return dti_apply_clipped(self, a, &update, &deadline, norm);
+        return dti_apply_clipped(self, a, &targeted, &deadline, norm);
     double length = 0;
     if (norm != NULL)
         DTI_TRY(dti_measure_norm(self, a, &deadline, &length));
-    DTI_TRY(dti_target_reduction(self, &update, &deadline));
+    DTI_TRY(dti_target_reduction(self, &targeted, &deadline));
     if (norm != NULL)
         *norm = length;
     return DITTO_OK;
 }
 
-#define ITEMS_HERE 64 /* a list as long is kept on the stack */
+#define ITEMS_ON_STACK 64 /* a list as long is kept on the stack */
 
 ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
                        double learning_rate, double *norm)
 {
-    ditto_list_item few[ITEMS_HERE];
+    ditto_list_item few[ITEMS_ON_STACK];
     struct dti_applying applying = { .optimizer = o, .gradient = gradients };
     void *many = few;
     /* written between the meetings of the last step, and of this one not before this replica has come */
     int64_t steps = *(const int64_t *)o->iterations->copy[0].data;
-    if (o->items > ITEMS_HERE)
+    if (o->items > ITEMS_ON_STACK)
         DTI_TRY(dti_replica_alloc(self, o->items * sizeof few[0], DTI_CACHE_LINE, &many));
     struct dti_fenv saved = dti_fenv_enter();
     applying.step = dti_optimizer_step_of(&o->options, learning_rate, steps + 1);
     ditto_status status = apply_items(self, &applying, many, norm);
     dti_fenv_leave(saved);
-    if (o->items > ITEMS_HERE)
+    if (o->items > ITEMS_ON_STACK)
         dti_replica_free(self, many);
     return status;
 }

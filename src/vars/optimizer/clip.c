@@ -70,7 +70,7 @@ static ditto_status aggregate(const struct dti_applying *a, const void *const *b
         const ditto_tensor *gradient = brought[i];
         source[i] = (const char *)gradient[k].data + first * ditto_dtype_bytes(v->spec.dtype);
     }
-    return dti_reduce_here(v->spec.dtype, a->optimizer->options.aggregation, source, v->team->n, end - first, values);
+    return dti_reduce_local(v->spec.dtype, a->optimizer->options.aggregation, source, v->team->n, end - first, values);
 }
 
 struct measuring {
@@ -111,12 +111,12 @@ static ditto_status norm_of(struct dti_replica *self, struct measuring *measurin
                             double *norm)
 {
     const struct dti_applying *a = measuring->applying;
-    struct dti_together together = { .name = "ditto_apply",
-                                     .object = a->optimizer->name,
-                                     .brought = a->gradient,
-                                     .work = measure,
-                                     .context = measuring };
-    DTI_TRY(dti_work_together(self, &together, deadline));
+    struct dti_joint_work together = { .name = "ditto_apply",
+                                       .object = a->optimizer->name,
+                                       .brought = a->gradient,
+                                       .work = measure,
+                                       .context = measuring };
+    DTI_TRY(dti_do_joint_work(self, &together, deadline));
     *norm = sqrt(add_up(a->optimizer->block, a->optimizer->blocks));
     return DITTO_OK;
 }
@@ -192,25 +192,25 @@ static ditto_status apply_own(struct dti_replica *self, const void *const *broug
 }
 
 ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
-                               const struct dti_target_reduction *update, struct dti_deadline *deadline, double *norm)
+                               const struct dti_target_reduction *targeted, struct dti_deadline *deadline, double *norm)
 {
     ditto_optimizer *o = a->optimizer;
-    struct dti_target target = { .finish = keep, .context = a, .place = o->nowhere };
-    struct dti_target_reduction reducing = *update;
+    struct dti_target target = { .finish = keep, .context = a, .copy_set = o->no_copies };
+    struct dti_target_reduction reducing = *targeted;
     struct measuring measuring = { a, read_kept };
     struct scaling scaling = { a, 1 };
-    struct dti_together applying = { .name = "ditto_apply",
-                                     .object = o->name,
-                                     .work = apply_own,
-                                     .context = &scaling,
-                                     .calls = o->options.rule == DITTO_RULE_FUNCTION };
+    struct dti_joint_work applying = { .name = "ditto_apply",
+                                       .object = o->name,
+                                       .work = apply_own,
+                                       .context = &scaling,
+                                       .calls = o->options.rule == DITTO_RULE_FUNCTION };
     reducing.target = &target;
     DTI_TRY(dti_target_reduction(self, &reducing, deadline));
     double length;
     DTI_TRY(norm_of(self, &measuring, deadline, &length));
     if (!(length <= o->options.clip_norm)) /* also what is no number, so that it is seen */
         scaling.factor = o->options.clip_norm / length;
-    DTI_TRY(dti_work_together(self, &applying, deadline));
+    DTI_TRY(dti_do_joint_work(self, &applying, deadline));
     if (norm != NULL)
         *norm = length;
     return DITTO_OK;

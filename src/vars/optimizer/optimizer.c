@@ -11,10 +11,10 @@
 /* -- items -- */
 
 /* Where the elements of an item are written. */
-static struct dti_copy_set place_of(const ditto_optimizer *o, const struct dti_optimizer_item *item)
+static struct dti_copy_set copies_of(const ditto_optimizer *o, const struct dti_optimizer_item *item)
 {
     const ditto_variable *v = o->variable[item->variable];
-    return v->may_differ ? DTI_COPIES_WRITTEN_BY_FINISH : v->place[item->piece];
+    return v->may_differ ? DTI_COPIES_WRITTEN_BY_FINISH : v->copies_of_piece[item->piece];
 }
 
 static ditto_status make_items(ditto_optimizer *o)
@@ -22,15 +22,15 @@ static ditto_status make_items(ditto_optimizer *o)
     for (uint32_t k = 0; k < o->count; k++)
         o->items += o->variable[k]->pieces;
     o->item = calloc(o->items, sizeof *o->item);
-    o->place = calloc(o->items, sizeof *o->place);
-    o->nowhere = calloc(o->items, sizeof *o->nowhere);
-    if (o->item == NULL || o->place == NULL || o->nowhere == NULL)
+    o->copies_of_item = calloc(o->items, sizeof *o->copies_of_item);
+    o->no_copies = calloc(o->items, sizeof *o->no_copies);
+    if (o->item == NULL || o->copies_of_item == NULL || o->no_copies == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", o->count);
     size_t at = 0;
     for (uint32_t k = 0; k < o->count; k++)
         for (uint32_t p = 0; p < o->variable[k]->pieces; p++, at++) {
             o->item[at] = (struct dti_optimizer_item){ k, p };
-            o->place[at] = place_of(o, &o->item[at]);
+            o->copies_of_item[at] = copies_of(o, &o->item[at]);
         }
     while (o->ticking < o->items &&
            o->variable[o->item[o->ticking].variable]->piece[o->item[o->ticking].piece].count == 0)
@@ -44,20 +44,20 @@ static ditto_status make_items(ditto_optimizer *o)
 struct division {
     const ditto_optimizer *optimizer;
     struct dti_optimizer_slot_piece *piece; /* of all variables, in a row */
-    size_t pieces, room;
+    size_t pieces, capacity;
     bool failed;
 };
 
-static bool make_room(struct division *d)
+static bool ensure_capacity(struct division *d)
 {
-    if (d->pieces < d->room)
+    if (d->pieces < d->capacity)
         return true;
-    size_t room = d->room * 2 + 64;
-    struct dti_optimizer_slot_piece *grown = realloc(d->piece, room * sizeof *grown);
+    size_t capacity = d->capacity * 2 + 64;
+    struct dti_optimizer_slot_piece *grown = realloc(d->piece, capacity * sizeof *grown);
     if (grown == NULL)
         return false;
     d->piece = grown;
-    d->room = room;
+    d->capacity = capacity;
     return true;
 }
 
@@ -77,7 +77,7 @@ static void add_range(void *context, size_t item, size_t first, size_t count, ui
         d->piece[d->pieces - 1].count += count;
         return;
     }
-    d->failed |= !make_room(d);
+    d->failed |= !ensure_capacity(d);
     if (!d->failed)
         d->piece[d->pieces++] = piece;
 }
@@ -90,9 +90,9 @@ static ditto_status divide(const ditto_optimizer *o, struct division *d)
         const ditto_variable *v = o->variable[o->item[i].variable];
         list[i] = (ditto_list_item){ .count = v->piece[o->item[i].piece].count, .dtype = v->spec.dtype };
     }
-    struct dti_target_reduction update = { .item = list, .items = o->items, .op = o->options.aggregation };
+    struct dti_target_reduction targeted = { .item = list, .items = o->items, .op = o->options.aggregation };
     if (list != NULL)
-        dti_update_owners(o->iterations->team, &update, add_range, d);
+        dti_target_owners(o->iterations->team, &targeted, add_range, d);
     free(list);
     return d->failed ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", o->count) : DITTO_OK;
 }
@@ -196,7 +196,7 @@ static ditto_status check_slots(const struct dti_dependent *dependent)
 {
     const ditto_optimizer *o = (const ditto_optimizer *)dependent;
     /* relaxed: behind the gate's O1. Its own, because the team's end tells the slots after the optimizer. */
-    const struct dti_team *team = atomic_load_explicit(&dependent->home, memory_order_relaxed);
+    const struct dti_team *team = atomic_load_explicit(&dependent->team, memory_order_relaxed);
     if (team == NULL || dti_team_forked(team)) /* in a child they may be calls of threads that are not there */
         return DITTO_OK;
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
@@ -233,8 +233,8 @@ static void release(struct dti_dependent *dependent)
     destroy_variables(&o->iterations, 1);
     free(o->block);
     free(o->item);
-    free(o->place);
-    free(o->nowhere);
+    free(o->copies_of_item);
+    free(o->no_copies);
     free(o->slot);
     free(o->sum);
     free(o->variable);
@@ -345,7 +345,7 @@ void dti_optimizers_see_copies(const ditto_variable *v)
     for (ditto_optimizer *o = first != NULL ? *first : NULL; o != NULL; o = o->next)
         for (size_t i = 0; i < o->items; i++)
             if (o->variable[o->item[i].variable] == v)
-                o->place[i] = place_of(o, &o->item[i]);
+                o->copies_of_item[i] = copies_of(o, &o->item[i]);
 }
 
 ditto_status dti_optimizer_destroy(ditto_optimizer *o)

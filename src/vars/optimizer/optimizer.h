@@ -25,8 +25,8 @@ struct ditto_optimizer {
     uint32_t slots;
     ditto_variable *iterations; /* alive as long as the strategy is */
     size_t items;
-    struct dti_optimizer_item *item;      /* [items] */
-    struct dti_copy_set *place, *nowhere; /* [items] */
+    struct dti_optimizer_item *item;                 /* [items] */
+    struct dti_copy_set *copies_of_item, *no_copies; /* [items] */
     size_t ticking; /* the first item that has elements; its first one counts the step. items: none has */
     double *block;  /* for the norm: a sum of squares for each block of each variable */
     size_t blocks;
@@ -49,7 +49,7 @@ void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, 
 ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
                        double learning_rate, double *norm);
 ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
-                               const struct dti_target_reduction *update, struct dti_deadline *deadline,
+                               const struct dti_target_reduction *targeted, struct dti_deadline *deadline,
                                double *norm); /* clip.c */
 /* The norm of the aggregated gradients, which nobody keeps. The same bits as with clipping. clip.c */
 ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, struct dti_deadline *deadline,

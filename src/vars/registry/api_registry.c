@@ -4,19 +4,20 @@
 
 #include <string.h>
 
-ditto_status ditto_strategy_variables(ditto_strategy *strategy, ditto_variable **variables, size_t room, size_t *count)
+ditto_status ditto_strategy_variables(ditto_strategy *strategy, ditto_variable **variables, size_t capacity,
+                                      size_t *count)
 {
     struct dti_frame frame;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(count, "count"));
-    if (room != 0)
+    if (capacity != 0)
         DTI_TRY(dti_not_null(variables, "variables"));
     struct dti_team *team = dti_team_of(strategy);
-    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     size_t found = 0;
     for (ditto_variable *v = dti_registry_first(team); v != NULL; v = v->next, found++)
-        if (found < room)
+        if (found < capacity)
             variables[found] = v;
     *count = found;
     dti_cross_leave(team, &frame);
@@ -78,7 +79,7 @@ ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer, 
         buffer[0] = '\0';
     }
     struct dti_team *team = dti_team_of(strategy);
-    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     for (const struct dti_waiting_value *held = dti_waiting_value_first(team); held != NULL; held = held->next, found++)
         dti_text_add(&text, "%s\n", held->name);
     dti_cross_leave(team, &frame);
@@ -95,7 +96,7 @@ ditto_status ditto_strategy_drop_held_values(ditto_strategy *strategy)
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     struct dti_team *team = dti_team_of(strategy);
-    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     dti_waiting_value_drop(team, NULL);
     dti_cross_leave(team, &frame);
     return DITTO_OK;

@@ -10,7 +10,7 @@ struct dti_registry {
     struct dti_team *team;
     ditto_variable *first, **end;
     struct ditto_optimizer *optimizers;
-    uint64_t dealt; /* shards */
+    uint64_t shards_assigned; /* shards */
     struct dti_waiting_value *held, **held_end;
 };
 
@@ -21,7 +21,7 @@ static void forget_held(struct dti_waiting_value *held)
     free(held);
 }
 
-static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
+static void team_ends(struct dti_dependent *dependent, enum dti_team_end end)
 {
     if (end != DTI_TEAM_IS_LEFT)
         ((struct dti_registry *)dependent)->team->variables = NULL;
@@ -38,7 +38,7 @@ static void release(struct dti_dependent *dependent)
     free(registry);
 }
 
-static const struct dti_dependent_kind kind = { .orphan = orphan, .release = release };
+static const struct dti_dependent_kind kind = { .team_ends = team_ends, .release = release };
 
 ditto_status dti_registry_make(struct dti_team *team)
 {
@@ -85,9 +85,9 @@ struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team)
     return team->variables != NULL ? &team->variables->optimizers : NULL;
 }
 
-uint64_t *dti_registry_dealt(const struct dti_team *team)
+uint64_t *dti_registry_shards_assigned(const struct dti_team *team)
 {
-    return &team->variables->dealt;
+    return &team->variables->shards_assigned;
 }
 
 /* -- values that wait -- */

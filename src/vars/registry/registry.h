@@ -21,7 +21,7 @@ ditto_variable *dti_registry_first(const struct dti_team *team); /* in order of 
  * created yet. */
 struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team);
 /* How many shards of its variables have got a node. */
-uint64_t *dti_registry_dealt(const struct dti_team *team);
+uint64_t *dti_registry_shards_assigned(const struct dti_team *team);
 
 ditto_status dti_waiting_value_add(struct dti_team *team, const char *name,
                                    const ditto_tensor *value); /* copied. NO_MEMORY */

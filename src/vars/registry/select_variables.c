@@ -59,7 +59,7 @@ ditto_status dti_select_variables(ditto_strategy *strategy, ditto_variable *cons
 {
     struct dti_team *team = dti_team_of(strategy);
     struct dti_frame frame;
-    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_WHERE_IT_IS));
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     *count = chosen_count;
     if (chosen == NULL) {
         *count = 0;

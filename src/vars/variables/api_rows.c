@@ -78,7 +78,7 @@ ditto_status ditto_scatter(ditto_replica *self, ditto_variable *v, ditto_scatter
                         "DITTO_AGGREGATE_SUM, MEAN or ONLY_FIRST_REPLICA to say how to aggregate",
                         v->name);
     DTI_TRY(check_order(v, op));
-    return dti_scatter_together(r, v, rule, slices);
+    return dti_scatter_in_replica(r, v, rule, slices);
 }
 
 ditto_status ditto_lookup(ditto_replica *self, const ditto_variable *v, const int64_t *indices, size_t count,
@@ -96,7 +96,7 @@ ditto_status ditto_lookup(ditto_replica *self, const ditto_variable *v, const in
 }
 
 /* The copy that the function of an update works on. */
-static const struct dti_frame *update_of(const ditto_variable *v)
+static const struct dti_frame *update_frame(const ditto_variable *v)
 {
     const struct dti_frame *top = dti_frame_top;
     return top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v ? top : NULL;
@@ -111,11 +111,11 @@ ditto_status ditto_variable_scatter(ditto_variable *v, ditto_scatter_op op, cons
     DTI_TRY(check_op(v, op, &rule));
     DTI_TRY(check_slices(v, slices));
     DTI_TRY(check_order(v, op));
-    const struct dti_frame *update = update_of(v);
-    if (update != NULL)
-        return dti_scatter_copy(v, update->replica->id, rule, slices);
+    const struct dti_frame *update_context = update_frame(v);
+    if (update_context != NULL)
+        return dti_scatter_copy(v, update_context->replica->id, rule, slices);
     DTI_TRY(dti_context_check_cross(v->team));
-    return dti_scatter_across(v, rule, slices);
+    return dti_scatter_cross(v, rule, slices);
 }
 
 ditto_status ditto_variable_lookup(ditto_variable *v, const int64_t *indices, size_t count, void *rows, size_t bytes)
@@ -134,7 +134,7 @@ ditto_status ditto_variable_lookup(ditto_variable *v, const int64_t *indices, si
                         v->name, row, bytes);
     DTI_TRY(dti_buffer_check(rows, bytes, v->spec.dtype, "rows"));
     DTI_TRY(dti_buffer_check(indices, count, DITTO_I64, "indices"));
-    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_WHERE_IT_IS));
+    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = dti_lookup(v, 0, indices, count, rows);
     dti_cross_leave(v->team, &frame);
     return status;

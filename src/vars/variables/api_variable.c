@@ -146,7 +146,7 @@ ditto_aggregation ditto_variable_aggregation(const ditto_variable *variable)
 
 size_t ditto_variable_num_shards(const ditto_variable *variable)
 {
-    return variable != NULL && !variable->slot ? variable->pieces : 1;
+    return variable != NULL && !variable->optimizer_slot ? variable->pieces : 1;
 }
 
 uint64_t ditto_variable_generation(const ditto_variable *v)
@@ -176,7 +176,7 @@ ditto_status ditto_partitioner_shards(const ditto_partitioner *partitioner, cons
 
 /* -- cross -- */
 
-static ditto_status fail_orphaned(const ditto_variable *v)
+static ditto_status fail_strategy_destroyed(const ditto_variable *v)
 {
     return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of \"%s\" has been destroyed, and its value with it", v->name);
 }
@@ -184,7 +184,7 @@ static ditto_status fail_orphaned(const ditto_variable *v)
 ditto_status dti_variable_hold(const ditto_variable *v, struct dti_gate **held)
 {
     DTI_TRY(dti_not_null(v, "variable"));
-    return dti_dependent_hold(&v->dependent, held) ? DITTO_OK : fail_orphaned(v);
+    return dti_dependent_hold(&v->dependent, held) ? DITTO_OK : fail_strategy_destroyed(v);
 }
 
 ditto_status dti_variable_hold_kept(const ditto_variable *v, struct dti_gates *held)
@@ -224,8 +224,8 @@ static ditto_status check_size(const ditto_variable *v, const void *buffer, size
 static void *copy_at_hand(const ditto_variable *v)
 {
     const struct dti_frame *top = dti_frame_top;
-    bool here = top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v;
-    return here ? dti_variable_component(v, top->replica->id) : NULL;
+    bool in_update = top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v;
+    return in_update ? dti_variable_component(v, top->replica->id) : NULL;
 }
 
 ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
@@ -303,9 +303,9 @@ ditto_status ditto_variable_shard_data(ditto_variable *v, size_t shard, const vo
     DTI_TRY(check_shard(v, shard));
     DTI_TRY(dti_not_null(data, "data"));
     DTI_TRY(dti_context_check_cross(v->team));
-    if (v->slot)
+    if (v->optimizer_slot)
         DTI_TRY(dti_variable_check_whole(v, "the data of"));
-    *data = v->place[shard].copy[0].data;
+    *data = v->copies_of_piece[shard].copy[0].data;
     return DITTO_OK;
 }
 

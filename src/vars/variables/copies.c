@@ -8,14 +8,14 @@
 
 #define HUGE_BYTES ((size_t)2 << 20) /* larger copies ask for pages of this size */
 
-static ditto_status make_room(ditto_variable *v, size_t pieces, size_t copies)
+static ditto_status ensure_capacity(ditto_variable *v, size_t pieces, size_t copies)
 {
     v->piece = calloc(pieces, sizeof *v->piece);
-    v->place = calloc(pieces, sizeof *v->place);
+    v->copies_of_piece = calloc(pieces, sizeof *v->copies_of_piece);
     v->copy = calloc(copies, sizeof *v->copy);
     v->copy_node = calloc(copies, sizeof *v->copy_node);
     v->copy_of = calloc(v->team->n, sizeof *v->copy_of);
-    if (v->piece == NULL || v->place == NULL || v->copy == NULL || v->copy_node == NULL || v->copy_of == NULL)
+    if (v->piece == NULL || v->copies_of_piece == NULL || v->copy == NULL || v->copy_node == NULL || v->copy_of == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the copies of \"%s\"", v->name);
     for (size_t c = 0; c < copies; c++)
         v->copy_node[c] = DTI_OWN_NODE;
@@ -60,7 +60,7 @@ static void share_as(ditto_variable *v, const ditto_variable *like)
 
 static ditto_status plan_whole(ditto_variable *v, const ditto_variable *like)
 {
-    DTI_TRY(make_room(v, 1, v->team->n));
+    DTI_TRY(ensure_capacity(v, 1, v->team->n));
     v->pieces = 1;
     v->piece[0].count = v->count;
     if (like != NULL) {
@@ -72,7 +72,7 @@ static ditto_status plan_whole(ditto_variable *v, const ditto_variable *like)
     } else {
         share_by_node(v);
     }
-    v->place[0] = (struct dti_copy_set){ v->copies, v->copy };
+    v->copies_of_piece[0] = (struct dti_copy_set){ v->copies, v->copy };
     return DITTO_OK;
 }
 
@@ -91,11 +91,11 @@ static uint32_t node_number(const struct dti_team *team, uint32_t k)
     return UINT32_MAX;
 }
 
-/* Their nodes: dti_copies_deal. */
+/* Their nodes: dti_copies_assign_nodes. */
 static ditto_status plan_shards(ditto_variable *v, size_t shards)
 {
     size_t row = v->count / v->spec.shape[0];
-    DTI_TRY(make_room(v, shards, shards));
+    DTI_TRY(ensure_capacity(v, shards, shards));
     v->own_copies = false; /* they exist once */
     v->pieces = (uint32_t)shards;
     v->copies = (uint32_t)shards;
@@ -103,21 +103,21 @@ static ditto_status plan_shards(ditto_variable *v, size_t shards)
         size_t from = dti_partition_row(v->spec.shape[0], shards, i);
         v->piece[i] = (struct dti_variable_piece){ from * row,
                                                    (dti_partition_row(v->spec.shape[0], shards, i + 1) - from) * row };
-        v->place[i] = (struct dti_copy_set){ 1, &v->copy[i] };
+        v->copies_of_piece[i] = (struct dti_copy_set){ 1, &v->copy[i] };
     }
     return DITTO_OK;
 }
 
 /* On the parameter nodes in turn: the central one, or all that replicas are on. */
-void dti_copies_deal(ditto_variable *v, uint64_t dealt)
+void dti_copies_assign_nodes(ditto_variable *v, uint64_t shards_assigned)
 {
     uint32_t nodes = 1;
-    if (v->pieces == 1 || v->slot)
+    if (v->pieces == 1 || v->optimizer_slot)
         return;
     while (!v->central && node_number(v->team, nodes) != UINT32_MAX)
         nodes++;
     for (uint32_t i = 0; i < v->pieces; i++) {
-        v->copy_node[i] = v->central ? v->node : node_number(v->team, (uint32_t)((dealt + i) % nodes));
+        v->copy_node[i] = v->central ? v->node : node_number(v->team, (uint32_t)((shards_assigned + i) % nodes));
         v->copy[i].owner = owner_on(v->team, v->copy_node[i]);
     }
 }
@@ -137,13 +137,13 @@ ditto_status dti_copies_plan_optimizer_slot(ditto_variable *v, const struct dti_
 {
     if (pieces == 0)
         return plan_whole(v, NULL); /* of no elements */
-    DTI_TRY(make_room(v, pieces, pieces));
+    DTI_TRY(ensure_capacity(v, pieces, pieces));
     v->pieces = (uint32_t)pieces;
     v->copies = (uint32_t)pieces;
     for (uint32_t i = 0; i < v->pieces; i++) {
         v->piece[i] = (struct dti_variable_piece){ piece[i].first, piece[i].count };
         v->copy[i].owner = piece[i].replica;
-        v->place[i] = (struct dti_copy_set){ 1, &v->copy[i] };
+        v->copies_of_piece[i] = (struct dti_copy_set){ 1, &v->copy[i] };
     }
     return DITTO_OK;
 }
@@ -182,14 +182,14 @@ struct placing {
 };
 
 /* On each replica's own thread: its copies in its arena, or in one of the copy's node. */
-static ditto_status place_own(struct dti_replica *r, void *argument)
+static ditto_status allocate_own(struct dti_replica *r, void *argument)
 {
     const struct placing *p = argument;
     const ditto_variable *v = p->v;
     size_t element = ditto_dtype_bytes(v->spec.dtype);
     for (uint32_t i = 0; i < v->pieces; i++)
-        for (uint32_t c = 0; c < v->place[i].copies; c++) {
-            size_t copy = (size_t)(&v->place[i].copy[c] - v->copy);
+        for (uint32_t c = 0; c < v->copies_of_piece[i].copies; c++) {
+            size_t copy = (size_t)(&v->copies_of_piece[i].copy[c] - v->copy);
             if (v->copy[copy].owner != r->id)
                 continue;
             uint32_t node = v->copy_node[copy] != DTI_OWN_NODE ? v->copy_node[copy] : r->pu.memory_node;
@@ -199,10 +199,10 @@ static ditto_status place_own(struct dti_replica *r, void *argument)
     return DITTO_OK;
 }
 
-ditto_status dti_copies_place(ditto_variable *v, const void *value)
+ditto_status dti_copies_allocate(ditto_variable *v, const void *value)
 {
     struct placing placing = { v, value };
-    ditto_status status = dti_team_run(v->team, place_own, &placing, DITTO_FOREVER);
+    ditto_status status = dti_team_run(v->team, allocate_own, &placing, DITTO_FOREVER);
     dti_team_renew(v->team); /* placing uses no collective: nothing else has to be renewed */
     if (status != DITTO_OK)
         dti_copies_free(v);
@@ -221,7 +221,7 @@ void dti_copies_free(ditto_variable *v)
 
 bool dti_variable_is_splittable(const ditto_variable *v)
 {
-    return v->mirrored && !v->slot && !v->central && v->pieces == 1 && v->aggregation == DITTO_AGGREGATE_NONE;
+    return v->mirrored && !v->optimizer_slot && !v->central && v->pieces == 1 && v->aggregation == DITTO_AGGREGATE_NONE;
 }
 
 ditto_status dti_variable_check_each(const ditto_variable *v)
@@ -232,11 +232,11 @@ ditto_status dti_variable_check_each(const ditto_variable *v)
         DITTO_ERR_INVALID,
         "an update of \"%s\" in which each replica has its own arguments needs a copy for each replica, but %s",
         v->name,
-        v->slot         ? "it is an optimizer's own, which exists once"
-        : v->pieces > 1 ? "it is cut into shards, which exist once"
-        : v->central    ? "central storage keeps one copy for all"
-                        : "its copies are shared, because it aggregates: create it with "
-                          "DITTO_COPIES_PER_REPLICA, or without aggregation");
+        v->optimizer_slot ? "it is an optimizer's own, which exists once"
+        : v->pieces > 1   ? "it is cut into shards, which exist once"
+        : v->central      ? "central storage keeps one copy for all"
+                          : "its copies are shared, because it aggregates: create it with "
+                            "DITTO_COPIES_PER_REPLICA, or without aggregation");
 }
 
 struct splitting {
@@ -263,7 +263,7 @@ static void use_own(ditto_variable *v, const struct splitting *s)
         /* release: pairs with the acquire in dti_copy_of */
         atomic_store_explicit(&v->copy_of[i], copies++, memory_order_release);
     }
-    v->place[0].copies = copies;
+    v->copies_of_piece[0].copies = copies;
     atomic_store_explicit(&v->copies, copies, memory_order_relaxed); /* a number alone: nothing is read through it */
     v->own_copies = true;
 }
@@ -311,7 +311,7 @@ void dti_variable_set_equal(ditto_variable *v)
 void dti_copies_forget(ditto_variable *v)
 {
     free(v->piece);
-    free(v->place);
+    free(v->copies_of_piece);
     free(v->copy);
     free(v->copy_node);
     free(v->copy_of);
@@ -334,8 +334,8 @@ void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first,
     for (uint32_t i = first < end ? dti_variable_piece_of(v, first) : v->pieces;
          i < v->pieces && v->piece[i].first < end; i++) {
         size_t from = first, to = end;
-        for (uint32_t c = 0; cut(&v->piece[i], &from, &to) && c < v->place[i].copies; c++) {
-            char *at = (char *)v->place[i].copy[c].data + (from - v->piece[i].first) * element;
+        for (uint32_t c = 0; cut(&v->piece[i], &from, &to) && c < v->copies_of_piece[i].copies; c++) {
+            char *at = (char *)v->copies_of_piece[i].copy[c].data + (from - v->piece[i].first) * element;
             dti_rule_apply(rule, v->spec.dtype, at, at, (const char *)value + (from - first) * element, to - from);
         }
     }

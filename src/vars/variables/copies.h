@@ -23,9 +23,9 @@ ditto_status dti_copies_plan_optimizer_slot(ditto_variable *v, const struct dti_
 
 /* -- Cross context, entered -- */
 /* The nodes of shards: `dealt` shards of the strategy's variables have one already. */
-void dti_copies_deal(ditto_variable *v, uint64_t dealt);
+void dti_copies_assign_nodes(ditto_variable *v, uint64_t shards_assigned);
 /* Each copy on its owner's thread, with its part of `value`, or zeros. */
-ditto_status dti_copies_place(ditto_variable *v, const void *value);
+ditto_status dti_copies_allocate(ditto_variable *v, const void *value);
 void dti_copies_free(ditto_variable *v);   /* any thread, the team alive and not poisoned */
 void dti_copies_forget(ditto_variable *v); /* the plan itself */
 

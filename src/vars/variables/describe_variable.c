@@ -24,7 +24,7 @@ static uint32_t node_of(const ditto_variable *v, uint32_t copy)
 
 static void add_parts(const ditto_variable *v, struct dti_text *text)
 {
-    if (v->slot)
+    if (v->optimizer_slot)
         dti_text_add(text, ", an optimizer's: in %u part%s", v->pieces, v->pieces == 1 ? "" : "s");
     else
         dti_text_add(text, ", %u shards", v->pieces);
@@ -38,12 +38,12 @@ static void add_parts(const ditto_variable *v, struct dti_text *text)
 /* In the order of their owners, in which copies that come from a split do not lie. */
 static void add_copies(const ditto_variable *v, struct dti_text *text)
 {
-    uint32_t copies = 0, told = 0;
+    uint32_t copies = 0, described = 0;
     for (uint32_t i = 0; i < v->team->n; i++)
         copies += dti_owns_copy(v, i);
     dti_text_add(text, ", %u cop%s on NUMA node", copies, copies == 1 ? "y" : "ies");
     for (uint32_t i = 0; i < v->team->n; i++)
-        if (dti_owns_copy(v, i) && told++ < 16)
+        if (dti_owns_copy(v, i) && described++ < 16)
             dti_text_add(text, " %u", node_of(v, (uint32_t)(dti_copy_of(v, i) - v->copy)));
     if (copies > 16)
         dti_text_add(text, " ...");
@@ -69,7 +69,7 @@ ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size
     dti_spec_words(&v->spec, spec);
     dti_text_add(&text, "%s: %s, %s, %s%s", v->name, spec, v->central ? "central" : v->kind->name,
                  aggregation_words(v->aggregation), v->trainable ? ", trainable" : "");
-    if (v->slot || v->pieces > 1)
+    if (v->optimizer_slot || v->pieces > 1)
         add_parts(v, &text);
     else
         add_copies(v, &text);

@@ -5,7 +5,7 @@
 
 /* -- replica context -- */
 
-struct update {
+struct mirrored_write {
     const ditto_variable *v;
     enum dti_rule rule;
 };
@@ -14,7 +14,7 @@ struct update {
  * every copy gets. */
 static void apply(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile, void *out)
 {
-    const struct update *u = context;
+    const struct mirrored_write *u = context;
     ditto_dtype dtype = u->v->spec.dtype;
     const char *old = dti_nearest(u->v, (uint32_t)item, replica) + first * ditto_dtype_bytes(dtype);
     dti_rule_apply(u->rule, dtype, out, old, tile, count);
@@ -31,20 +31,20 @@ static ditto_status check_aggregation(const ditto_variable *v)
 }
 
 /* A piece after the other, as items of one update. */
-static ditto_status write_pieces(struct dti_replica *self, const struct dti_target_reduction *wish,
+static ditto_status write_pieces(struct dti_replica *self, const struct dti_target_reduction *request,
                                  const ditto_variable *v, const void *value, struct dti_deadline *deadline)
 {
-    struct dti_target_reduction update = *wish;
+    struct dti_target_reduction targeted = *request;
     void *memory;
-    DTI_TRY(dti_replica_alloc(self, v->pieces * sizeof *update.item, DTI_CACHE_LINE, &memory));
+    DTI_TRY(dti_replica_alloc(self, v->pieces * sizeof *targeted.item, DTI_CACHE_LINE, &memory));
     ditto_list_item *item = memory;
     for (uint32_t i = 0; i < v->pieces; i++)
         item[i] = (ditto_list_item){ .src = (const char *)value + v->piece[i].first * ditto_dtype_bytes(v->spec.dtype),
                                      .count = v->piece[i].count,
                                      .dtype = v->spec.dtype };
-    update.item = item;
-    update.items = v->pieces;
-    ditto_status status = dti_target_reduction(self, &update, deadline);
+    targeted.item = item;
+    targeted.items = v->pieces;
+    ditto_status status = dti_target_reduction(self, &targeted, deadline);
     dti_replica_free(self, memory);
     return status;
 }
@@ -70,7 +70,7 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
         for (uint32_t i = 0; i < v->team->n; i++)
             source[i] = (const char *)brought[i] + first * element;
         if (w->op != 0)
-            DTI_TRY(dti_reduce_here(v->spec.dtype, w->op, source, v->team->n, count, tile));
+            DTI_TRY(dti_reduce_local(v->spec.dtype, w->op, source, v->team->n, count, tile));
         else
             /* It may be one of the copies. NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): there is a replica 0 */
             memcpy(tile, source[0], count * element);
@@ -82,16 +82,16 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
     return DITTO_OK;
 }
 
-static ditto_status write_each(struct dti_replica *self, const struct dti_target_reduction *update, ditto_variable *v,
+static ditto_status write_each(struct dti_replica *self, const struct dti_target_reduction *targeted, ditto_variable *v,
                                enum dti_rule rule, struct dti_deadline *deadline)
 {
-    struct write_each context = { v, rule, update->op };
-    struct dti_together together = { .name = update->name,
-                                     .object = v->name,
-                                     .brought = update->item->src,
-                                     .work = write_each_part,
-                                     .context = &context };
-    return dti_work_together(self, &together, deadline);
+    struct write_each context = { v, rule, targeted->op };
+    struct dti_joint_work together = { .name = targeted->name,
+                                       .object = v->name,
+                                       .brought = targeted->item->src,
+                                       .work = write_each_part,
+                                       .context = &context };
+    return dti_do_joint_work(self, &together, deadline);
 }
 
 static bool is_copy(const ditto_variable *v, const void *value)
@@ -105,26 +105,26 @@ static bool is_copy(const ditto_variable *v, const void *value)
     return false;
 }
 
-static ditto_status write_value(struct dti_replica *self, const struct dti_target_reduction *update,
+static ditto_status write_value(struct dti_replica *self, const struct dti_target_reduction *targeted,
                                 const ditto_variable *v, struct dti_deadline *deadline)
 {
-    return v->pieces == 1 ? dti_target_reduction(self, update, deadline)
-                          : write_pieces(self, update, v, update->item->src, deadline);
+    return v->pieces == 1 ? dti_target_reduction(self, targeted, deadline)
+                          : write_pieces(self, targeted, v, targeted->item->src, deadline);
 }
 
 /* Replica 0's value is one of the copies. A group of replicas that is late would read there what another
  * group has written already, so all read a copy of the value. */
-static ditto_status write_from_copy(struct dti_replica *self, const struct dti_target_reduction *wish,
+static ditto_status write_from_copy(struct dti_replica *self, const struct dti_target_reduction *request,
                                     const ditto_variable *v, struct dti_deadline *deadline)
 {
-    struct dti_target_reduction update = *wish;
-    ditto_list_item item = *wish->item;
+    struct dti_target_reduction targeted = *request;
+    ditto_list_item item = *request->item;
     void *value;
     DTI_TRY(dti_replica_alloc(self, v->bytes, DTI_CACHE_LINE, &value));
     memcpy(value, item.src, v->bytes);
     item.src = value;
-    update.item = &item;
-    ditto_status status = write_value(self, &update, v, deadline);
+    targeted.item = &item;
+    ditto_status status = write_value(self, &targeted, v, deadline);
     dti_replica_free(self, value);
     return status;
 }
@@ -132,42 +132,42 @@ static ditto_status write_from_copy(struct dti_replica *self, const struct dti_t
 static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, enum dti_rule rule, const void *value)
 {
     static const char *const names[] = { "ditto_assign", "ditto_assign_add", "ditto_assign_sub" };
-    struct update context = { v, rule };
+    struct mirrored_write context = { v, rule };
     ditto_list_item item = { .src = value, .count = v->count, .dtype = v->spec.dtype };
     struct dti_target target = { .finish = rule == DTI_RULE_ASSIGN ? NULL : apply,
                                  .context = &context,
-                                 .place = v->place };
-    struct dti_target_reduction update = { .item = &item,
-                                           .items = 1,
-                                           .op = v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM
-                                                 : v->aggregation == DITTO_AGGREGATE_MEAN
-                                                     ? DITTO_MEAN
-                                                     : (ditto_op)0, /* replica 0's */
-                                           .name = names[rule],
-                                           .object = v->name,
-                                           .target = &target };
+                                 .copy_set = v->copies_of_piece };
+    struct dti_target_reduction targeted = { .item = &item,
+                                             .items = 1,
+                                             .op = v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM
+                                                   : v->aggregation == DITTO_AGGREGATE_MEAN
+                                                       ? DITTO_MEAN
+                                                       : (ditto_op)0, /* replica 0's */
+                                             .name = names[rule],
+                                             .object = v->name,
+                                             .target = &target };
     struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
     DTI_TRY(check_aggregation(v));
     dti_changed(v, self->id); /* also if it fails: it may have */
     if (v->may_differ)
-        return write_each(self, &update, v, rule, &deadline);
-    if (update.op == 0 && rule != DTI_RULE_ASSIGN && self->id == 0 && is_copy(v, value))
-        return write_from_copy(self, &update, v, &deadline);
-    return write_value(self, &update, v, &deadline);
+        return write_each(self, &targeted, v, rule, &deadline);
+    if (targeted.op == 0 && rule != DTI_RULE_ASSIGN && self->id == 0 && is_copy(v, value))
+        return write_from_copy(self, &targeted, v, &deadline);
+    return write_value(self, &targeted, v, &deadline);
 }
 
 /* -- cross-replica context: by all replicas where that is faster -- */
 
 static ditto_status read_range(size_t first, size_t end, void *context)
 {
-    const struct dti_across *a = context;
+    const struct dti_cross_access *a = context;
     dti_copies_read(a->v, 0, first, end, a->dst + first * ditto_dtype_bytes(a->v->spec.dtype));
     return DITTO_OK;
 }
 
 static ditto_status write_range(size_t first, size_t end, void *context)
 {
-    const struct dti_across *a = context;
+    const struct dti_cross_access *a = context;
     if (first == 0) { /* one of them, with the turn */
         dti_all_changed(a->v);
         if (a->rule == DTI_RULE_ASSIGN)
@@ -177,18 +177,18 @@ static ditto_status write_range(size_t first, size_t end, void *context)
     return DITTO_OK;
 }
 
-static ditto_status read_across(ditto_variable *v, void *dst)
+static ditto_status read_cross(ditto_variable *v, void *dst)
 {
-    struct dti_across across = { .v = v, .dst = dst };
+    struct dti_cross_access across = { .v = v, .dst = dst };
     return dti_share(v->team, v->bytes, v->count, DTI_CACHE_LINE, read_range, &across);
 }
 
-static ditto_status write_across(ditto_variable *v, enum dti_rule rule, const void *value)
+static ditto_status write_cross(ditto_variable *v, enum dti_rule rule, const void *value)
 {
-    struct dti_across across = { .v = v, .rule = rule, .value = value };
+    struct dti_cross_access across = { .v = v, .rule = rule, .value = value };
     /* relaxed: it says how long the work is, and nothing else */
     uint32_t copies = v->pieces == 1 ? atomic_load_explicit(&v->copies, memory_order_relaxed) : 1;
     return dti_share(v->team, v->bytes * copies, v->count, DTI_CACHE_LINE, write_range, &across);
 }
 
-const struct dti_variable_kind dti_mirrored_kind = { "mirrored", write_mirrored, read_across, write_across };
+const struct dti_variable_kind dti_mirrored_kind = { "mirrored", write_mirrored, read_cross, write_cross };

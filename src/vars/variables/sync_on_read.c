@@ -26,7 +26,7 @@ static ditto_status refuse_none(const ditto_variable *v, const char *what)
 
 static ditto_status read_range(size_t first, size_t end, void *context)
 {
-    const struct dti_across *a = context;
+    const struct dti_cross_access *a = context;
     const ditto_variable *v = a->v;
     size_t offset = first * ditto_dtype_bytes(v->spec.dtype);
     const void *component[DITTO_MAX_REPLICAS];
@@ -36,13 +36,13 @@ static ditto_status read_range(size_t first, size_t end, void *context)
     }
     for (uint32_t i = 0; i < v->team->n; i++)
         component[i] = (const char *)dti_variable_component(v, i) + offset;
-    return dti_reduce_here(v->spec.dtype, v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM : DITTO_MEAN, component,
-                           v->team->n, end - first, a->dst + offset);
+    return dti_reduce_local(v->spec.dtype, v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM : DITTO_MEAN, component,
+                            v->team->n, end - first, a->dst + offset);
 }
 
-static ditto_status read_across(ditto_variable *v, void *dst)
+static ditto_status read_cross(ditto_variable *v, void *dst)
 {
-    struct dti_across across = { .v = v, .dst = dst };
+    struct dti_cross_access across = { .v = v, .dst = dst };
     if (v->aggregation == DITTO_AGGREGATE_NONE)
         return refuse_none(v, "a read");
     return dti_share(v->team, v->bytes * v->team->n, v->count, DTI_CACHE_LINE, read_range, &across);
@@ -50,7 +50,7 @@ static ditto_status read_across(ditto_variable *v, void *dst)
 
 static ditto_status write_range(size_t first, size_t end, void *context)
 {
-    const struct dti_across *a = context;
+    const struct dti_cross_access *a = context;
     const ditto_variable *v = a->v;
     size_t offset = first * ditto_dtype_bytes(v->spec.dtype);
     if (first == 0) /* one of them, with the turn */
@@ -65,9 +65,9 @@ static ditto_status write_range(size_t first, size_t end, void *context)
     return DITTO_OK;
 }
 
-static ditto_status write_across(ditto_variable *v, enum dti_rule rule, const void *value)
+static ditto_status write_cross(ditto_variable *v, enum dti_rule rule, const void *value)
 {
-    struct dti_across across = { .v = v, .rule = rule, .value = value };
+    struct dti_cross_access across = { .v = v, .rule = rule, .value = value };
     if (v->aggregation == DITTO_AGGREGATE_NONE)
         return refuse_none(v, "a write");
     if (v->aggregation == DITTO_AGGREGATE_SUM && rule != DTI_RULE_ASSIGN)
@@ -78,4 +78,4 @@ static ditto_status write_across(ditto_variable *v, enum dti_rule rule, const vo
     return dti_share(v->team, v->bytes * v->team->n, v->count, DTI_CACHE_LINE, write_range, &across);
 }
 
-const struct dti_variable_kind dti_sync_on_read_kind = { "sync-on-read", write_own, read_across, write_across };
+const struct dti_variable_kind dti_sync_on_read_kind = { "sync-on-read", write_own, read_cross, write_cross };

@@ -34,7 +34,7 @@ static const char *name(const struct dti_dependent *dependent)
 static ditto_status check_users(const struct dti_dependent *dependent)
 {
     const ditto_variable *v = (const ditto_variable *)dependent;
-    if (v->users == 0 || (v->team == NULL && !v->slot))
+    if (v->users == 0 || (v->team == NULL && !v->optimizer_slot))
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_BUSY, "%u optimizer%s on \"%s\": destroy %s first", v->users,
                     v->users > 1 ? "s work" : " works", v->name, v->users > 1 ? "them" : "it");
@@ -49,7 +49,7 @@ static void leave(struct dti_dependent *dependent, enum dti_team_end end)
         dti_copies_free(v);
 }
 
-static void orphan(struct dti_dependent *dependent, enum dti_team_end end)
+static void team_ends(struct dti_dependent *dependent, enum dti_team_end end)
 {
     if (end != DTI_TEAM_IS_LEFT)                    /* else a late replica finds it as it was */
         ((ditto_variable *)dependent)->team = NULL; /* the copies go with the arenas */
@@ -65,7 +65,7 @@ static const struct dti_dependent_kind kind = {
     .name = name,
     .check = check_users,
     .leave = leave,
-    .orphan = orphan,
+    .team_ends = team_ends,
     .release = release,
 };
 
@@ -124,22 +124,22 @@ static ditto_status settle(ditto_variable *v, const void *value)
     const struct dti_waiting_value *held = v->hidden ? NULL : dti_waiting_value_find(v->team, v->name);
     if (held != NULL)
         DTI_TRY(dti_waiting_value_check(held, v));
-    dti_copies_deal(v, *dti_registry_dealt(v->team));
-    DTI_TRY(dti_copies_place(v, value));
+    dti_copies_assign_nodes(v, *dti_registry_shards_assigned(v->team));
+    DTI_TRY(dti_copies_allocate(v, value));
     if (held != NULL) {
         ditto_status status = v->kind->cross_write(v, DTI_RULE_ASSIGN, held->value);
         if (status != DITTO_OK) {
             dti_copies_free(v);
             return status;
         }
-        if (!v->slot) /* an optimizer's, when all of it is there */
+        if (!v->optimizer_slot) /* an optimizer's, when all of it is there */
             dti_waiting_value_drop(v->team, v->name);
     }
     dti_dependent_add(v->team, &v->dependent);
     if (!v->hidden)
         dti_registry_add(v);
-    if (v->pieces > 1 && !v->slot)
-        *dti_registry_dealt(v->team) += v->pieces;
+    if (v->pieces > 1 && !v->optimizer_slot)
+        *dti_registry_shards_assigned(v->team) += v->pieces;
     return DITTO_OK;
 }
 
@@ -181,7 +181,7 @@ static ditto_status colocate(ditto_variable *v, const ditto_variable *like)
                         "\"%s\" is to lie with \"%s\", which is of another strategy, or of one that "
                         "was destroyed",
                         v->name, like->name);
-    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_WHERE_IT_IS)); /* so that it is not split meanwhile */
+    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY)); /* so that it is not split meanwhile */
     ditto_status status = plan_colocated(v, like);
     dti_cross_leave(v->team, &frame);
     return status;
@@ -259,7 +259,7 @@ ditto_status dti_optimizer_slot_create(const struct dti_strategy_base *base, con
     ditto_variable *v = describe(base, spec, &options);
     if (v == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a variable");
-    v->slot = true;
+    v->optimizer_slot = true;
     v->users = 1; /* its optimizer, which alone may destroy it */
     v->hidden = name == NULL;
     v->own_copies = false;

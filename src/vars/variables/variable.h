@@ -7,9 +7,9 @@
 #include "vars/vars.h"
 
 /* Slices that change a variable; `rule` is one that has passed dti_rule_check. Arguments are checked by whoever calls. */
-ditto_status dti_scatter_together(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
-                                  const ditto_slices *slices);
-ditto_status dti_scatter_across(ditto_variable *v, enum dti_rule rule, const ditto_slices *slices);
+ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
+                                    const ditto_slices *slices);
+ditto_status dti_scatter_cross(ditto_variable *v, enum dti_rule rule, const ditto_slices *slices);
 /* In the function of an update: the copy of that replica alone. */
 ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule rule, const ditto_slices *slices);
 

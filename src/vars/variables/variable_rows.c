@@ -112,8 +112,8 @@ static ditto_status scatter(struct dti_replica *self, const void *const *brought
     return DITTO_OK;
 }
 
-ditto_status dti_scatter_together(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
-                                  const ditto_slices *slices)
+ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
+                                    const ditto_slices *slices)
 {
     static const char *const names[] = {
         [DTI_RULE_ASSIGN] = "ditto_scatter (UPDATE)", [DTI_RULE_ADD] = "ditto_scatter (ADD)",
@@ -122,14 +122,14 @@ ditto_status dti_scatter_together(struct dti_replica *self, ditto_variable *v, e
         [DTI_RULE_MAX] = "ditto_scatter (MAX)"
     };
     struct scattering s;
-    struct dti_together together = {
+    struct dti_joint_work together = {
         .name = names[rule], .object = v->name, .brought = slices, .work = scatter, .context = &s
     };
     struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
     begin(&s, v, rule);
     s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->team->n : 1;
     dti_changed(v, self->id);
-    DTI_TRY(dti_work_together(self, &together, &deadline));
+    DTI_TRY(dti_do_joint_work(self, &together, &deadline));
     return s.found;
 }
 
@@ -144,7 +144,7 @@ static ditto_status scatter_range(size_t first, size_t end, void *context)
     return DITTO_OK;
 }
 
-ditto_status dti_scatter_across(ditto_variable *v, enum dti_rule rule, const ditto_slices *slices)
+ditto_status dti_scatter_cross(ditto_variable *v, enum dti_rule rule, const ditto_slices *slices)
 {
     struct scattering s;
     begin(&s, v, rule);

@@ -112,7 +112,7 @@ static ditto_value *value;
     X(ditto_argument, (NULL, NULL, NULL))                                                    \
     X(ditto_return, (NULL, NULL, NULL))                                                      \
     X(ditto_return_f64, (NULL, NULL, 0))                                                     \
-    X(ditto_return_room, (NULL, NULL, NULL))                                                 \
+    X(ditto_return_buffer, (NULL, NULL, NULL))                                               \
     X(ditto_return_variable, (NULL, NULL, NULL))                                             \
     X(ditto_return_slices, (NULL, NULL, NULL, 0))                                            \
     X(ditto_all_reduce_slices, (NULL, NULL, NULL, DITTO_SUM, NULL))                          \

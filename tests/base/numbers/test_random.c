@@ -25,7 +25,7 @@ static void the_generator_gives_its_known_answers(void **state)
     }
 }
 
-static void a_number_depends_on_its_place_alone(void **state)
+static void a_number_depends_on_its_position_alone(void **state)
 {
     enum { N = 1000 };
     static double all[N], pieces[N], normals[N], normal_pieces[N];
@@ -171,7 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_generator_gives_its_known_answers),
-        cmocka_unit_test(a_number_depends_on_its_place_alone),
+        cmocka_unit_test(a_number_depends_on_its_position_alone),
         cmocka_unit_test(numbers_have_their_distributions),
         cmocka_unit_test(normal_numbers_have_the_normal_distribution),
         cmocka_unit_test(replicas_have_streams_of_their_own),

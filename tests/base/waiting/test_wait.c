@@ -9,9 +9,9 @@
 
 /* Two threads hand a number to and fro; each sleeps at once (no patience), so every hand-over is a sleep and a wake-up. */
 struct ping {
-    struct dti_waitroom room;
+    struct dti_wait_queue queue;
     _Atomic uint32_t ball;
-    struct dti_patience patience;
+    struct dti_wait_policy wait_policy;
 };
 struct side {
     struct ping *ping;
@@ -32,45 +32,45 @@ static void *play(void *argument)
 {
     struct side *side = argument;
     struct ping *p = side->ping;
-    struct dti_patience patience = p->patience; /* each its own */
+    struct dti_wait_policy wait_policy = p->wait_policy; /* each its own */
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct turn turn = { p, 2 * i + side->me };
         struct dti_deadline deadline = { .timeout_ms = 60000 };
-        if (!dti_wait(&p->room, side->me, 1 - side->me, &patience, &deadline, my_turn, &turn))
+        if (!dti_wait(&p->queue, side->me, 1 - side->me, &wait_policy, &deadline, my_turn, &turn))
             return (void *)"a hand-over took a minute: a wake-up was lost";
         atomic_store_explicit(&p->ball, 2 * i + side->me + 1, memory_order_release);
-        dti_waitroom_signal(&p->room, side->me);
+        dti_wait_queue_signal(&p->queue, side->me);
     }
     return NULL;
 }
 
-static void play_with(struct dti_patience patience)
+static void play_with(struct dti_wait_policy wait_policy)
 {
-    struct ping ping = { .patience = patience };
+    struct ping ping = { .wait_policy = wait_policy };
     struct side sides[2] = { { &ping, 0 }, { &ping, 1 } };
     pthread_t other;
     void *complaint;
-    assert_true(dti_waitroom_init(&ping.room, 2));
+    assert_true(dti_wait_queue_init(&ping.queue, 2));
     pthread_create(&other, NULL, play, &sides[1]);
     void *own = play(&sides[0]);
     pthread_join(other, &complaint);
     if (own != NULL || complaint != NULL)
         fail_msg("%s", (char *)(own != NULL ? own : complaint));
-    assert_int_equal(atomic_load(&ping.room.parked), 0);
-    dti_waitroom_free(&ping.room);
+    assert_int_equal(atomic_load(&ping.queue.parked), 0);
+    dti_wait_queue_free(&ping.queue);
 }
 
 static void no_wake_up_is_lost_by_sleepers(void **state)
 {
     (void)state;
-    play_with((struct dti_patience){ 0 });
+    play_with((struct dti_wait_policy){ 0 });
 }
 
 static void no_wake_up_is_lost_at_the_border_of_spinning_and_sleeping(void **state)
 {
     (void)state;
-    play_with((struct dti_patience){ .spin_ns = 2000 });
-    play_with((struct dti_patience){ .yield_ns = 2000 });
+    play_with((struct dti_wait_policy){ .spin_ns = 2000 });
+    play_with((struct dti_wait_policy){ .yield_ns = 2000 });
 }
 
 static void no_wake_up_is_lost_without_membarrier(void **state)
@@ -79,7 +79,7 @@ static void no_wake_up_is_lost_without_membarrier(void **state)
     dti_fence_init();
     bool before = atomic_load(&dti_fence_is_asymmetric);
     atomic_store(&dti_fence_is_asymmetric, false);
-    play_with((struct dti_patience){ 0 });
+    play_with((struct dti_wait_policy){ 0 });
     atomic_store(&dti_fence_is_asymmetric, before);
 }
 
@@ -91,15 +91,15 @@ static bool never(void *unused)
 
 static void a_deadline_ends_the_wait(void **state)
 {
-    struct dti_waitroom room;
-    struct dti_patience asleep = { 0 };
+    struct dti_wait_queue queue;
+    struct dti_wait_policy asleep = { 0 };
     struct dti_deadline deadline = { .timeout_ms = 20 };
     (void)state;
-    assert_true(dti_waitroom_init(&room, 1));
+    assert_true(dti_wait_queue_init(&queue, 1));
     uint64_t begin = dti_now_ns();
-    assert_false(dti_wait(&room, 0, DTI_EVERYONE, &asleep, &deadline, never, NULL));
+    assert_false(dti_wait(&queue, 0, DTI_EVERYONE, &asleep, &deadline, never, NULL));
     assert_true(dti_now_ns() - begin >= 20000000u);
-    dti_waitroom_free(&room);
+    dti_wait_queue_free(&queue);
 }
 
 int main(void)

@@ -508,7 +508,7 @@ static void a_failure_comes_after_all_before_it_and_stays(void **state)
     }
 }
 
-static void a_failure_wakes_producers_that_wait_for_room(void **state)
+static void a_failure_wakes_producers_that_wait_for_a_slot(void **state)
 {
     struct blocked b = { make_with(1, 2), true, DITTO_OK };
     pthread_t thread;
@@ -670,15 +670,15 @@ static void spinning_for_0_us_that_is_said_is_not_spinning(void **state)
     (void)state;
     options.has_spin_us = 1; /* neither spins nor yields */
     ditto_queue *queue = make(&options);
-    assert_true(queue->patience.spin_ns == 0 && queue->patience.yield_ns == 0);
+    assert_true(queue->wait_policy.spin_ns == 0 && queue->wait_policy.yield_ns == 0);
     assert_ok(ditto_queue_destroy(queue));
     options.spin_us = 3;
     queue = make(&options);
-    assert_true(queue->patience.spin_ns == 3000);
+    assert_true(queue->wait_policy.spin_ns == 3000);
     assert_ok(ditto_queue_destroy(queue));
     options = (ditto_queue_options)DITTO_QUEUE_OPTIONS_INIT; /* the default */
     queue = make(&options);
-    assert_true(queue->patience.spin_ns != 0 || queue->patience.yield_ns != 0);
+    assert_true(queue->wait_policy.spin_ns != 0 || queue->wait_policy.yield_ns != 0);
     assert_ok(ditto_queue_destroy(queue));
 }
 
@@ -731,7 +731,7 @@ int main(void)
         cmocka_unit_test(a_put_that_raced_with_closing_comes_or_says_so),
         cmocka_unit_test(no_item_comes_twice_wherever_closing_meets_a_put),
         cmocka_unit_test(a_failure_comes_after_all_before_it_and_stays),
-        cmocka_unit_test(a_failure_wakes_producers_that_wait_for_room),
+        cmocka_unit_test(a_failure_wakes_producers_that_wait_for_a_slot),
         cmocka_unit_test(tickets_of_a_producer_that_has_gone_are_marked),
         cmocka_unit_test(what_is_left_is_dropped_once),
         cmocka_unit_test(payload_is_the_consumers_until_its_next_get),

@@ -460,27 +460,27 @@ static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &one));
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &other));
     assert_ok(ditto_strategy_replica_info(one, 0, &info));
-    assert_int_equal(info.strangers, 1);
+    assert_int_equal(info.num_foreign_threads, 1);
     assert_ok(ditto_strategy_describe(one, text, sizeof text, NULL));
     assert_non_null(strstr(text, "PU shared with 1 thread of other strategies"));
     assert_ok(ditto_strategy_destroy(other));
     assert_ok(ditto_strategy_replica_info(one, 0, &info));
-    assert_int_equal(info.strangers, 0);
+    assert_int_equal(info.num_foreign_threads, 0);
     if (counts.pus > 1) {
         ditto_strategy_options wide = DITTO_STRATEGY_OPTIONS_INIT;
         options.pus = &last.number;
         assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &other));
         assert_ok(ditto_strategy_replica_info(one, 0, &info));
-        assert_int_equal(info.strangers, 0);
+        assert_int_equal(info.num_foreign_threads, 0);
         assert_ok(ditto_strategy_destroy(one));
         wide.per = DITTO_PER_MACHINE; /* reaches `other` with a PU that is not its leader's, helpers or not */
         for (int helpers = DITTO_HELPERS_ON; helpers <= DITTO_HELPERS_OFF; helpers++) {
             wide.helpers = (ditto_helpers)helpers;
             assert_ok(ditto_strategy_create(DITTO_MIRRORED, &wide, &one));
             assert_ok(ditto_strategy_replica_info(one, 0, &info));
-            assert_int_equal(info.strangers, 1);
+            assert_int_equal(info.num_foreign_threads, 1);
             assert_ok(ditto_strategy_replica_info(other, 0, &info));
-            assert_int_equal(info.strangers, 1);
+            assert_int_equal(info.num_foreign_threads, 1);
             if (helpers == DITTO_HELPERS_ON)
                 assert_ok(ditto_strategy_destroy(one));
         }
@@ -551,7 +551,7 @@ static void two_strategies_work_side_by_side(void **state)
         assert_true(side[i].sum == 3);
         assert_ok(ditto_strategy_replica_info(side[i].strategy, 0, &info));
         if (counts.pus > 1)
-            assert_int_equal(info.strangers, 0); /* unaware of each other */
+            assert_int_equal(info.num_foreign_threads, 0); /* unaware of each other */
         assert_ok(ditto_strategy_destroy(side[i].strategy));
     }
 }
@@ -585,7 +585,7 @@ struct leaving {
 };
 
 /* Ends when the other replica has been told of the stop: if the leader's error waited for this, nobody would end. */
-static ditto_status until_told(uint32_t device, void *argument)
+static ditto_status until_released(uint32_t device, void *argument)
 {
     struct leaving *l = argument;
     (void)device;
@@ -612,7 +612,7 @@ static ditto_status leave_without_joining(ditto_replica *self, void *argument)
         atomic_store(&l->told, true);
         return l->other;
     }
-    DITTO_TRY(ditto_on_logical_device(self, 1, until_told, l));
+    DITTO_TRY(ditto_on_logical_device(self, 1, until_released, l));
     while (atomic_load(&l->begun) == 0)
         sched_yield();
     for (int i = 0; i < 20; i++) /* not begun when the leader fails: left out */
@@ -620,7 +620,7 @@ static ditto_status leave_without_joining(ditto_replica *self, void *argument)
     return ditto_fail(self, 1, "the leader fails first");
 }
 
-static void a_failing_leader_tells_at_once_and_awaits_what_has_begun(void **state)
+static void a_failing_leader_reports_at_once_and_waits_for_what_has_begun(void **state)
 {
     struct leaving l = { 0 };
     ditto_strategy *s = make_wide_strategy(2, 2, NULL);
@@ -694,7 +694,7 @@ static ditto_status fork_inside(ditto_replica *self, void *argument)
     return ditto_join(self);
 }
 
-static void a_child_that_forked_inside_a_run_is_told_so(void **state)
+static void a_child_that_forked_inside_a_run_gets_FORKED(void **state)
 {
     struct report report = { 0 };
     ditto_strategy *s = make_wide_strategy(1, 2, NULL);
@@ -795,7 +795,7 @@ static ditto_status wait_as_replica_0(ditto_replica *self, void *argument)
         atomic_store(&l->told, true);
         return l->other;
     }
-    DITTO_TRY(ditto_on_logical_device(self, 1, until_told, l));
+    DITTO_TRY(ditto_on_logical_device(self, 1, until_released, l));
     return ditto_join(self);
 }
 
@@ -847,9 +847,9 @@ int main(void)
         cmocka_unit_test(a_stuck_helper_poisons_the_strategy_until_it_comes_home),
         cmocka_unit_test(helpers_that_were_given_up_on_still_go_home),
         cmocka_unit_test(a_caller_that_waits_for_its_helper_too_long_stops_the_run),
-        cmocka_unit_test(a_failing_leader_tells_at_once_and_awaits_what_has_begun),
+        cmocka_unit_test(a_failing_leader_reports_at_once_and_waits_for_what_has_begun),
         cmocka_unit_test(placing_a_tensor_leaves_errors_of_functions_to_join),
-        cmocka_unit_test(a_child_that_forked_inside_a_run_is_told_so),
+        cmocka_unit_test(a_child_that_forked_inside_a_run_gets_FORKED),
         cmocka_unit_test(a_child_process_destroys_a_strategy_with_helpers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

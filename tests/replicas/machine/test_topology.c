@@ -131,7 +131,7 @@ static void nodes_without_pus_never_count(void **state)
     ditto_topology_destroy(t);
 }
 
-static void caches_are_told_with_their_sharers(void **state)
+static void caches_are_reported_with_their_sharers(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_AMD);
     ditto_cache cache[DITTO_MAX_CACHES];
@@ -233,7 +233,7 @@ static void what_a_recording_does_not_allow_is_cut_out(void **state)
     ditto_topology_destroy(t);
 }
 
-static void caches_are_told_apart_whatever_their_level_and_never_cross_packages(void **state)
+static void caches_of_any_level_are_distinguished_and_never_cross_packages(void **state)
 {
     /* without any cache, the PUs of a node that reaches into two packages share none across them */
     ditto_topology *t = machine_part("numa:2 pack:2 core:2 pu:1", NULL);
@@ -394,11 +394,11 @@ int main(void)
         cmocka_unit_test(a_node_without_memory_gets_it_from_the_nearest),
         cmocka_unit_test(nodes_without_pus_never_count),
         cmocka_unit_test(ordinary_memory_goes_before_hbm_whatever_its_number),
-        cmocka_unit_test(caches_are_told_with_their_sharers),
+        cmocka_unit_test(caches_are_reported_with_their_sharers),
         cmocka_unit_test(nodes_follow_one_another_by_distance),
         cmocka_unit_test(without_distances_the_nearest_is_what_shares_most),
         cmocka_unit_test(what_a_recording_does_not_allow_is_cut_out),
-        cmocka_unit_test(caches_are_told_apart_whatever_their_level_and_never_cross_packages),
+        cmocka_unit_test(caches_of_any_level_are_distinguished_and_never_cross_packages),
         cmocka_unit_test(a_core_in_two_nodes_is_one_core),
         cmocka_unit_test(a_machine_that_the_environment_makes_up_is_not_this_one),
         cmocka_unit_test(lists_that_do_not_fit_end_in_dots),

@@ -179,7 +179,7 @@ static void nobody_shares_unless_asked(void **state)
     assert_true(built > 300);
 }
 
-static void more_replicas_than_places_share_them_evenly(void **state)
+static void more_replicas_than_candidates_share_them_evenly(void **state)
 {
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     (void)state;
@@ -477,7 +477,7 @@ int main(void)
         cmocka_unit_test(odd_nodes),
         cmocka_unit_test(an_irregular_mesh_is_filled_in_order),
         cmocka_unit_test(nobody_shares_unless_asked),
-        cmocka_unit_test(more_replicas_than_places_share_them_evenly),
+        cmocka_unit_test(more_replicas_than_candidates_share_them_evenly),
         cmocka_unit_test(given_sets_keep_their_order_and_are_checked),
         cmocka_unit_test(contradictions_and_unknown_values_are_refused),
         cmocka_unit_test(levels_list_their_members),

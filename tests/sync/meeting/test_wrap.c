@@ -50,7 +50,7 @@ static ditto_status meet_past_the_wrap(ditto_replica *self, void *argument)
 {
     struct wrapping *w = argument;
     struct dti_replica *r = dti_self(self);
-    struct dti_attendee *me = &r->sync->attendee[r->id];
+    struct dti_replica_state *me = &r->sync->state[r->id];
     static int memory[REPLICAS][LARGE];
     uint32_t n = ditto_num_replicas(self);
     me->seq = w->start;
@@ -116,7 +116,7 @@ static ditto_status merge_then_meet(ditto_replica *self, void *unused)
     return ditto_barrier(self, &options);
 }
 
-static void an_inner_run_is_told_from_the_outer_one_after_any_number_of_runs(void **state)
+static void an_inner_run_differs_from_the_outer_one_after_any_number_of_runs(void **state)
 {
     ditto_strategy *strategy = make_strategy(2, NULL);
     (void)state;
@@ -128,7 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(meetings_go_on_when_their_numbers_wrap),
-        cmocka_unit_test(an_inner_run_is_told_from_the_outer_one_after_any_number_of_runs),
+        cmocka_unit_test(an_inner_run_differs_from_the_outer_one_after_any_number_of_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,11 +24,11 @@ static void expect_everyone_hears_of_everyone(const struct dti_rounds *r)
             struct dti_span siblings = dti_rounds_siblings(r, round, i);
             bool own = false;
             for (size_t b = siblings.first; b < siblings.end; b++) {
-                uint32_t speaker = dti_rounds_speaker(r, round, (uint32_t)b, i);
-                assert_int_equal(dti_rounds_block(r, round, speaker), b);
-                own |= speaker == i;
+                uint32_t representative = dti_rounds_representative(r, round, (uint32_t)b, i);
+                assert_int_equal(dti_rounds_block(r, round, representative), b);
+                own |= representative == i;
                 for (uint32_t k = 0; k < r->n; k++)
-                    next[i][k] |= knows[speaker][k];
+                    next[i][k] |= knows[representative][k];
             }
             assert_true(own);
         }
@@ -283,10 +283,10 @@ static void expect_counters(ditto_strategy *strategy, ditto_implementation imple
     const struct dti_all_reduce_size size = { count, 4, 4, sync->tuning.given.block_bytes };
     bool groups = implementation == DITTO_IMPLEMENTATION_HIERARCHICAL && sync->groups.groups > 1;
     for (uint32_t i = 0; i < team->n; i++)
-        c.before[i] = sync->attendee[i].desk.counters;
+        c.before[i] = sync->state[i].workspace.counters;
     run_all(strategy, reduce_once, &c, &c.report);
     for (uint32_t i = 0; i < team->n; i++) {
-        struct dti_counters found = sum(sync->attendee[i].desk.counters, &c.before[i], -1);
+        struct dti_counters found = sum(sync->state[i].workspace.counters, &c.before[i], -1);
         struct dti_counters meeting = dti_cost_meeting(&sync->rounds[implementation], &sync->groups, i);
         struct dti_counters expected = groups ? dti_cost_exchange(&sync->groups, team->n, i, &size)
                                               : dti_cost_owners(&sync->groups, team->n, i, &size);

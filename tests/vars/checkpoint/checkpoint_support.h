@@ -15,7 +15,7 @@ enum calls {
     CALLS_OF_WRITE, /* ENOSPC */
     CALLS_OF_SHORT_WRITE,
     CALLS_OF_LOST_WRITE, /* says that all was written, and writes nothing */
-    CALLS_OF_ROOM,       /* fallocate, ftruncate: ENOSPC */
+    CALLS_OF_RESERVE,    /* fallocate, ftruncate: ENOSPC */
     CALLS_OF_FLUSH,      /* EIO */
     CALLS_OF_CLOSE,      /* closes, and gives EIO */
     CALLS_OF_LOCK,       /* ENOLCK */

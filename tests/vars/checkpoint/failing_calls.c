@@ -141,14 +141,14 @@ static ssize_t write_at(int fd, const void *from, size_t bytes, off_t offset)
     return syscall(SYS_pwrite64, fd, from, bytes > 1 && fails(CALLS_OF_SHORT_WRITE, 0) ? bytes / 2 : bytes, offset);
 }
 
-static int make_room(int fd, int mode, off_t offset, off_t bytes)
+static int ensure_capacity(int fd, int mode, off_t offset, off_t bytes)
 {
-    return fails(CALLS_OF_ROOM, ENOSPC) ? -1 : (int)syscall(SYS_fallocate, fd, mode, offset, bytes);
+    return fails(CALLS_OF_RESERVE, ENOSPC) ? -1 : (int)syscall(SYS_fallocate, fd, mode, offset, bytes);
 }
 
 static int cut(int fd, off_t bytes)
 {
-    return fails(CALLS_OF_ROOM, ENOSPC) ? -1 : (int)syscall(SYS_ftruncate, fd, bytes);
+    return fails(CALLS_OF_RESERVE, ENOSPC) ? -1 : (int)syscall(SYS_ftruncate, fd, bytes);
 }
 
 #define PLACED(end)                                                       \
@@ -162,7 +162,7 @@ static int cut(int fd, off_t bytes)
     }                                                                     \
     int fallocate##end(int fd, int mode, off_t offset, off_t bytes)       \
     {                                                                     \
-        return make_room(fd, mode, offset, bytes);                        \
+        return ensure_capacity(fd, mode, offset, bytes);                  \
     }                                                                     \
     int ftruncate##end(int fd, off_t bytes)                               \
     {                                                                     \

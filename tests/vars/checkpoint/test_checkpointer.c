@@ -151,7 +151,7 @@ static int fork_during_a_save(void *unused)
     return 0;
 }
 
-static void a_child_of_a_process_that_saves_is_told_so_and_waits_for_nobody(void **state)
+static void a_child_of_a_process_that_saves_gets_FORKED_and_waits_for_nobody(void **state)
 {
     (void)state;
     if (SANITIZED)
@@ -772,7 +772,7 @@ static void a_checkpointer_of_a_poisoned_strategy_stays_for_the_replica_that_is_
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_child_of_a_process_that_saves_is_told_so_and_waits_for_nobody),
+        cmocka_unit_test(a_child_of_a_process_that_saves_gets_FORKED_and_waits_for_nobody),
         cmocka_unit_test(destroy_is_busy_while_another_thread_is_in_a_call),
         cmocka_unit_test(threads_that_share_a_checkpointer_take_turns),
         cmocka_unit_test(a_strategy_may_go_while_its_checkpoint_is_written),

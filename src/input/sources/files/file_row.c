@@ -6,24 +6,24 @@
 #define SPAN_BYTES ((uint64_t)256 << 10) /* of one read, unless one row has more */
 #define GAP_BYTES  ((uint64_t)4096)      /* that are read for nothing rather than with a read more */
 
-void dti_file_row_where(const struct dti_files *files, struct dti_file_row place, const char *what,
+void dti_file_row_where(const struct dti_files *files, struct dti_file_row file_row, const char *what,
                         struct dti_text *text)
 {
-    const char *name = files->file[place.file].name;
+    const char *name = files->file[file_row.file].name;
     if (strcmp(what, "line") == 0)
-        dti_text_add(text, "%s:%llu", name, (unsigned long long)place.number);
+        dti_text_add(text, "%s:%llu", name, (unsigned long long)file_row.number);
     else
-        dti_text_add(text, "%s: %s %llu at offset %llu", name, what, (unsigned long long)place.number,
-                     (unsigned long long)place.offset);
+        dti_text_add(text, "%s: %s %llu at offset %llu", name, what, (unsigned long long)file_row.number,
+                     (unsigned long long)file_row.offset);
 }
 
 ditto_status dti_file_rows_check(const struct dti_files *files, struct dti_rows rows, size_t count, size_t before)
 {
     for (size_t i = 0; i < count; i++) {
-        struct dti_file_row place = dti_file_row_get(dti_rows_from(rows, i).word);
-        if (place.file >= files->count || place.offset < before || place.offset > INT64_MAX - UINT32_MAX)
+        struct dti_file_row file_row = dti_file_row_get(dti_rows_from(rows, i).word);
+        if (file_row.file >= files->count || file_row.offset < before || file_row.offset > INT64_MAX - UINT32_MAX)
             return DTI_FAIL(DITTO_ERR_CORRUPT, "a row at offset %llu of file %u of %u: the iterator's state is damaged",
-                            (unsigned long long)place.offset, place.file, files->count);
+                            (unsigned long long)file_row.offset, file_row.file, files->count);
     }
     return DITTO_OK;
 }
@@ -60,8 +60,8 @@ ditto_status dti_file_rows_fill(const ditto_dataset *dataset, struct dti_files *
             return DITTO_ERR_NO_MEMORY;
         DTI_TRY(dti_files_read_all(files, first.file, begin, bytes, (size_t)(end - begin), what, first.number));
         for (size_t i = 0; i < run; i++) {
-            struct dti_file_row place = dti_file_row_get(dti_rows_from(span, i).word);
-            DTI_TRY(parse(dataset, place, bytes + (place.offset - begin), done + i, destination, scratch));
+            struct dti_file_row file_row = dti_file_row_get(dti_rows_from(span, i).word);
+            DTI_TRY(parse(dataset, file_row, bytes + (file_row.offset - begin), done + i, destination, scratch));
         }
     }
     return DITTO_OK;

@@ -12,11 +12,11 @@ struct dti_file_row {
     uint32_t file, bytes;
     uint64_t number; /* of the line or record in its file, from 1: for messages */
 };
-static inline void dti_file_row_put(uint64_t *row, struct dti_file_row place)
+static inline void dti_file_row_put(uint64_t *row, struct dti_file_row file_row)
 {
-    row[0] = place.offset;
-    row[1] = (uint64_t)place.file << 32 | place.bytes;
-    row[2] = place.number;
+    row[0] = file_row.offset;
+    row[1] = (uint64_t)file_row.file << 32 | file_row.bytes;
+    row[2] = file_row.number;
 }
 static inline struct dti_file_row dti_file_row_get(const uint64_t *row)
 {
@@ -27,7 +27,7 @@ static inline struct dti_file_row dti_file_row_get(const uint64_t *row)
  * file of the list, or less than `before` bytes behind the start of its file. */
 ditto_status dti_file_rows_check(const struct dti_files *files, struct dti_rows rows, size_t count, size_t before);
 /* What one row's bytes mean: writes row `index` of the destination. */
-typedef ditto_status dti_file_row_parse(const ditto_dataset *dataset, struct dti_file_row place, const char *bytes,
+typedef ditto_status dti_file_row_parse(const ditto_dataset *dataset, struct dti_file_row file_row, const char *bytes,
                                         size_t index, void *const *destination, void *scratch);
 /* Checks the rows, reads them and parses one after the other: rows that lie close behind one another in a
  * file come with one read. `before` and `after`: bytes around each place that the parser looks at too
@@ -36,7 +36,7 @@ ditto_status dti_file_rows_fill(const ditto_dataset *dataset, struct dti_files *
                                 struct dti_rows rows, size_t count, size_t before, size_t after, const char *what,
                                 dti_file_row_parse *parse, void *const *destination, void *scratch);
 /* "data.csv:7" for lines, "data.tfrecord: record 7 at offset 1234" for others. */
-void dti_file_row_where(const struct dti_files *files, struct dti_file_row place, const char *what,
+void dti_file_row_where(const struct dti_files *files, struct dti_file_row file_row, const char *what,
                         struct dti_text *text);
 
 #endif

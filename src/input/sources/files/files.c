@@ -31,8 +31,8 @@ static ditto_status look_at(struct dti_file *file)
 static ditto_status add(struct dti_files *files, const char *name)
 {
     if ((files->count & (files->count - 1)) == 0) { /* room doubles */
-        size_t room = files->count != 0 ? 2 * (size_t)files->count : 1;
-        struct dti_file *grown = realloc(files->file, room * sizeof *grown);
+        size_t capacity = files->count != 0 ? 2 * (size_t)files->count : 1;
+        struct dti_file *grown = realloc(files->file, capacity * sizeof *grown);
         if (grown == NULL)
             return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a list of files");
         files->file = grown;

@@ -21,7 +21,7 @@ ditto_status dti_window_open(struct dti_window *w, struct dti_files *files, cons
     w->buffer = aligned_alloc(ALIGNMENT, ALIGNMENT);
     if (w->buffer == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read files");
-    w->room = ALIGNMENT;
+    w->capacity = ALIGNMENT;
     stand(w, dti_files_next(files, 0, pass->first_file, pass->shards, pass->shard), 0);
     return DITTO_OK;
 }
@@ -38,25 +38,25 @@ void dti_window_next_file(struct dti_window *w)
 }
 
 /* Room for `more` bytes behind what is there, which moves to the front. */
-static ditto_status make_room(struct dti_window *w, size_t more)
+static ditto_status ensure_capacity(struct dti_window *w, size_t more)
 {
-    size_t room = w->room;
+    size_t capacity = w->capacity;
     if (w->used > 0)
         memmove(w->buffer, w->buffer + w->used, w->filled - w->used);
     w->filled -= w->used;
     w->used = 0;
-    while (room - w->filled < more)
-        room *= 2; /* who asks has a limit of its own, far below SIZE_MAX */
-    if (room == w->room)
+    while (capacity - w->filled < more)
+        capacity *= 2; /* who asks has a limit of its own, far below SIZE_MAX */
+    if (capacity == w->capacity)
         return DITTO_OK;
-    char *grown = aligned_alloc(ALIGNMENT, room);
+    char *grown = aligned_alloc(ALIGNMENT, capacity);
     if (grown == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a row of more than %zu bytes in %s", w->filled,
                         w->files->file[w->file].name);
     memcpy(grown, w->buffer, w->filled);
     free(w->buffer);
     w->buffer = grown;
-    w->room = room;
+    w->capacity = capacity;
     return DITTO_OK;
 }
 
@@ -74,7 +74,7 @@ static ditto_status read_more(struct dti_window *w)
 {
     uint64_t from = w->at + (w->filled - w->used);
     size_t wanted = next_piece(w, from), got;
-    DTI_TRY(make_room(w, wanted));
+    DTI_TRY(ensure_capacity(w, wanted));
     DTI_TRY(dti_files_read(w->files, w->file, from, w->buffer + w->filled, wanted, &got));
     w->filled += got;
     w->end = got < wanted;

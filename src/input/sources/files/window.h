@@ -14,7 +14,7 @@ struct dti_window {
     uint32_t file; /* files->count: all have been read */
     uint64_t at;   /* offset in it of the next byte */
     char *buffer;  /* [room], aligned; [used, filled) are the bytes from `at` on */
-    size_t room, used, filled;
+    size_t capacity, used, filled;
     bool end; /* of the file is in the buffer */
 };
 

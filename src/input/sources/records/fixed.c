@@ -56,9 +56,10 @@ static ditto_status next_fixed(struct dti_cursor *cursor, struct dti_rows rows, 
             continue;
         }
         uint64_t offset = f->options.header_bytes + c->record * f->stride;
-        struct dti_file_row place = { offset, c->file, f->base.row_bytes < LONG_BYTES ? (uint32_t)f->base.row_bytes : 0,
-                                      c->record + 1 };
-        dti_file_row_put(rows.word + *got * rows.stride, place);
+        struct dti_file_row file_row = { offset, c->file,
+                                         f->base.row_bytes < LONG_BYTES ? (uint32_t)f->base.row_bytes : 0,
+                                         c->record + 1 };
+        dti_file_row_put(rows.word + *got * rows.stride, file_row);
         c->record++;
         ++*got;
     }
@@ -89,11 +90,11 @@ static ditto_status restore_fixed(struct dti_cursor *cursor, struct dti_bytes_re
 /* -- reading -- */
 
 /* Part of a record, or of neighbouring ones, right to where it belongs. */
-static ditto_status read_into(const ditto_dataset *dataset, uint32_t k, struct dti_file_row place, uint64_t offset,
+static ditto_status read_into(const ditto_dataset *dataset, uint32_t k, struct dti_file_row file_row, uint64_t offset,
                               void *to, size_t bytes)
 {
     struct fixed_dataset *f = (struct fixed_dataset *)dataset; /* descriptors are under a lock */
-    DTI_TRY(dti_files_read_all(&f->files, place.file, offset, to, bytes, "record", place.number));
+    DTI_TRY(dti_files_read_all(&f->files, file_row.file, offset, to, bytes, "record", file_row.number));
     dti_elements_arrange(to, bytes, dataset->component[k].dtype, f->swap);
     return DITTO_OK;
 }
@@ -119,21 +120,21 @@ static ditto_status fill_long(const ditto_dataset *dataset, struct dti_rows rows
                               void *const *destination)
 {
     for (size_t i = 0; i < count; i++) {
-        struct dti_file_row place = dti_file_row_get(dti_rows_from(rows, i).word);
-        uint64_t at = place.offset;
+        struct dti_file_row file_row = dti_file_row_get(dti_rows_from(rows, i).word);
+        uint64_t at = file_row.offset;
         for (uint32_t k = 0; k < dataset->components; k++) {
             size_t bytes = dataset->component[k].bytes;
-            DTI_TRY(read_into(dataset, k, place, at, (char *)destination[k] + i * bytes, bytes));
+            DTI_TRY(read_into(dataset, k, file_row, at, (char *)destination[k] + i * bytes, bytes));
             at += bytes;
         }
     }
     return DITTO_OK;
 }
 
-static ditto_status parse_fixed(const ditto_dataset *dataset, struct dti_file_row place, const char *bytes,
+static ditto_status parse_fixed(const ditto_dataset *dataset, struct dti_file_row file_row, const char *bytes,
                                 size_t index, void *const *destination, void *scratch)
 {
-    (void)place, (void)scratch;
+    (void)file_row, (void)scratch;
     for (uint32_t k = 0; k < dataset->components; k++) {
         size_t wide = dataset->component[k].bytes;
         char *to = (char *)destination[k] + index * wide;

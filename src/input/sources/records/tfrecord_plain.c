@@ -103,21 +103,22 @@ static ditto_status restore_plain(struct dti_cursor *cursor, struct dti_bytes_re
 static void put_row(const ditto_dataset *dataset, const char *data, size_t length, size_t index,
                     void *const *destination)
 {
-    size_t room = dataset->component[0].bytes;
-    char *to = (char *)destination[0] + index * room;
+    size_t capacity = dataset->component[0].bytes;
+    char *to = (char *)destination[0] + index * capacity;
     memcpy(to, data, length);
-    memset(to + length, 0, room - length);
+    memset(to + length, 0, capacity - length);
     ((int64_t *)destination[1])[index] = (int64_t)length;
 }
 
-static ditto_status parse_plain(const ditto_dataset *dataset, struct dti_file_row place, const char *bytes,
+static ditto_status parse_plain(const ditto_dataset *dataset, struct dti_file_row file_row, const char *bytes,
                                 size_t index, void *const *destination, void *scratch)
 {
-    struct dti_record record = { place.file, place.number, place.offset };
+    struct dti_record record = { file_row.file, file_row.number, file_row.offset };
     const char *data = bytes + DTI_TFRECORD_HEADER_BYTES;
     (void)scratch;
-    DTI_TRY(dti_record_check_data((const struct dti_tfrecord *)dataset, record, data, place.bytes, data + place.bytes));
-    put_row(dataset, data, place.bytes, index, destination);
+    DTI_TRY(dti_record_check_data((const struct dti_tfrecord *)dataset, record, data, file_row.bytes,
+                                  data + file_row.bytes));
+    put_row(dataset, data, file_row.bytes, index, destination);
     return DITTO_OK;
 }
 

@@ -33,7 +33,7 @@ struct csv_dataset {
 /* A row that is being parsed. */
 struct csv_row {
     const struct csv_dataset *csv;
-    struct dti_file_row place;
+    struct dti_file_row file_row;
     uint32_t column; /* from 0 */
     char delimiter;
     const char *end;
@@ -44,7 +44,7 @@ struct csv_row {
 
 #define FIELD "%s:%llu: column %u: "
 #define FIELD_OF(r) \
-    (r)->csv->lines.files.file[(r)->place.file].name, (unsigned long long)(r)->place.number, (r)->column + 1
+    (r)->csv->lines.files.file[(r)->file_row.file].name, (unsigned long long)(r)->file_row.number, (r)->column + 1
 
 static ditto_status refuse_field(const struct csv_row *r, const char *fault)
 {
@@ -141,10 +141,10 @@ static ditto_status store_value(const struct csv_row *r, const struct use *use, 
 static ditto_status store_text(const struct csv_row *r, const struct use *use, const struct dti_csv_field *field,
                                char *to)
 {
-    uint32_t room = r->csv->component[use->component].text_bytes;
+    uint32_t capacity = r->csv->component[use->component].text_bytes;
     size_t length;
-    if (!dti_csv_copy(field, to, room, &length))
-        return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "the text has more than %u bytes", FIELD_OF(r), room);
+    if (!dti_csv_copy(field, to, capacity, &length))
+        return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "the text has more than %u bytes", FIELD_OF(r), capacity);
     return dti_utf8_valid(to, length) ? DITTO_OK : refuse_field(r, "the text is not UTF-8");
 }
 
@@ -210,11 +210,13 @@ static inline const char *parse_number(const struct csv_row *r, const struct use
     return dti_csv_store(&number, first, (size_t)(behind - first), (ditto_dtype)use->dtype, to) ? next : NULL;
 }
 
-static ditto_status parse_row(const ditto_dataset *dataset, struct dti_file_row place, const char *at, size_t index,
+static ditto_status parse_row(const ditto_dataset *dataset, struct dti_file_row file_row, const char *at, size_t index,
                               void *const *destination, void *scratch)
 {
     const struct csv_dataset *csv = (const struct csv_dataset *)dataset;
-    struct csv_row r = { .csv = csv, .place = place, .delimiter = csv->lines.delimiter, .end = at + place.bytes };
+    struct csv_row r = {
+        .csv = csv, .file_row = file_row, .delimiter = csv->lines.delimiter, .end = at + file_row.bytes
+    };
     const struct use *use = csv->use, *behind = use + csv->uses;
     const char *next = at;
     (void)scratch;

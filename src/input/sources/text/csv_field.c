@@ -49,20 +49,20 @@ const char *dti_csv_cut(const char *at, const char *end, char delimiter, bool qu
 
 /* -- text -- */
 
-bool dti_csv_copy(const struct dti_csv_field *field, char *to, size_t room, size_t *length)
+bool dti_csv_copy(const struct dti_csv_field *field, char *to, size_t capacity, size_t *length)
 {
     const char *at = field->text, *end = at + field->length;
     size_t used = 0;
     while (at < end) { /* up to and with a quote, and over the one that doubles it */
         const char *quote = field->doubled ? memchr(at, '"', (size_t)(end - at)) : NULL;
         size_t piece = (size_t)((quote != NULL ? quote + 1 : end) - at);
-        if (piece > room - used)
+        if (piece > capacity - used)
             return false;
         memcpy(to + used, at, piece);
         used += piece;
         at += piece + (quote != NULL);
     }
-    memset(to + used, 0, room - used);
+    memset(to + used, 0, capacity - used);
     *length = used;
     return true;
 }

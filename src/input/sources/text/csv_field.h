@@ -21,7 +21,7 @@ const char *dti_csv_cut(const char *at, const char *end, char delimiter, bool qu
                         const char **fault);
 
 /* Copies the field's text without the quotes around it, and zeros behind it; false: it has more than `room` bytes. */
-bool dti_csv_copy(const struct dti_csv_field *field, char *to, size_t room, size_t *length);
+bool dti_csv_copy(const struct dti_csv_field *field, char *to, size_t capacity, size_t *length);
 /* RFC 3629: no surrogates, nothing above U+10FFFF, nothing longer than needed. */
 bool dti_utf8_valid(const char *text, size_t length);
 

@@ -8,19 +8,19 @@
 #define DEFAULT_BYTES 1024u
 #define MOST_BYTES    ((uint64_t)1 << 30)
 
-static ditto_status copy_line(const ditto_dataset *dataset, struct dti_file_row place, const char *line, size_t index,
-                              void *const *destination, void *scratch)
+static ditto_status copy_line(const ditto_dataset *dataset, struct dti_file_row file_row, const char *line,
+                              size_t index, void *const *destination, void *scratch)
 {
     const struct dti_text_lines *text = (const struct dti_text_lines *)dataset;
-    size_t room = dataset->component[0].bytes;
-    char *to = (char *)destination[0] + index * room;
+    size_t capacity = dataset->component[0].bytes;
+    char *to = (char *)destination[0] + index * capacity;
     (void)scratch;
-    if (place.bytes > room)
+    if (file_row.bytes > capacity)
         return DTI_FAIL(DITTO_ERR_CORRUPT, "%s:%llu: the line has more than %zu bytes",
-                        text->files.file[place.file].name, (unsigned long long)place.number, room);
-    memcpy(to, line, place.bytes);
-    memset(to + place.bytes, 0, room - place.bytes);
-    ((int64_t *)destination[1])[index] = place.bytes;
+                        text->files.file[file_row.file].name, (unsigned long long)file_row.number, capacity);
+    memcpy(to, line, file_row.bytes);
+    memset(to + file_row.bytes, 0, capacity - file_row.bytes);
+    ((int64_t *)destination[1])[index] = file_row.bytes;
     return DITTO_OK;
 }
 

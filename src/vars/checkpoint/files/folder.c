@@ -40,18 +40,18 @@ static bool read_step(const char *name, const char *prefix, const char *ending, 
 
 struct steps {
     int64_t *step; /* [count] */
-    size_t count, room;
+    size_t count, capacity;
 };
 
 static bool add_step(struct steps *s, int64_t step)
 {
-    if (s->count == s->room) {
-        size_t room = s->room * 2 + 16;
-        int64_t *grown = realloc(s->step, room * sizeof *grown);
+    if (s->count == s->capacity) {
+        size_t capacity = s->capacity * 2 + 16;
+        int64_t *grown = realloc(s->step, capacity * sizeof *grown);
         if (grown == NULL)
             return false;
         s->step = grown;
-        s->room = room;
+        s->capacity = capacity;
     }
     s->step[s->count++] = step;
     return true;
@@ -151,10 +151,10 @@ void dti_folder_clear(const char *folder, const char *prefix)
     for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
         if (!is_left(e->d_name, prefix))
             continue;
-        size_t room = strlen(folder) + strlen(e->d_name) + 2;
-        char *path = malloc(room);
+        size_t capacity = strlen(folder) + strlen(e->d_name) + 2;
+        char *path = malloc(capacity);
         if (path != NULL) {
-            snprintf(path, room, "%s/%s", folder, e->d_name);
+            snprintf(path, capacity, "%s/%s", folder, e->d_name);
             dti_partial_remove_left(path);
         }
         free(path);

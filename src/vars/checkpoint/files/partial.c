@@ -54,10 +54,10 @@ static uint64_t draw(void)
 static char *name_for(const char *path)
 {
     size_t base = base_of(path), kept = strlen(path + base) < MOST_BASE ? strlen(path + base) : MOST_BASE;
-    size_t room = base + kept + 1 + DIGITS + sizeof ENDING;
-    char *name = malloc(room);
+    size_t capacity = base + kept + 1 + DIGITS + sizeof ENDING;
+    char *name = malloc(capacity);
     if (name != NULL)
-        snprintf(name, room, "%.*s.%016llx" ENDING, (int)(base + kept), path, (unsigned long long)draw());
+        snprintf(name, capacity, "%.*s.%016llx" ENDING, (int)(base + kept), path, (unsigned long long)draw());
     return name;
 }
 
@@ -102,10 +102,10 @@ static void remove_left(const char *path)
     for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
         if (dti_partial_base(e->d_name) != kept || strncmp(e->d_name, path + base, kept) != 0)
             continue;
-        size_t room = base + strlen(e->d_name) + 1;
-        char *left = malloc(room);
+        size_t capacity = base + strlen(e->d_name) + 1;
+        char *left = malloc(capacity);
         if (left != NULL) {
-            snprintf(left, room, "%.*s%s", (int)base, path, e->d_name);
+            snprintf(left, capacity, "%.*s%s", (int)base, path, e->d_name);
             dti_partial_remove_left(left);
         }
         free(left);

@@ -111,8 +111,8 @@ static void free_object(struct object *o)
 static ditto_status add_message(const struct hdf5_reader *r, struct object *o, const struct message *message)
 {
     if ((o->messages & (o->messages - 1)) == 0) { /* a power of two: all places are taken */
-        size_t room = o->messages == 0 ? 1 : o->messages * 2;
-        struct message *grown = realloc(o->message, room * sizeof *grown);
+        size_t capacity = o->messages == 0 ? 1 : o->messages * 2;
+        struct message *grown = realloc(o->message, capacity * sizeof *grown);
         if (grown == NULL)
             return no_memory(r);
         o->message = grown;
@@ -347,7 +347,7 @@ static bool read_shape(const struct object *o, ditto_tensor *spec)
 }
 
 /* In one row, in the file, and not in bytes that are something else's. */
-static bool read_place(struct hdf5_reader *r, const struct object *o, struct dti_contents_entry *entry)
+static bool read_location(struct hdf5_reader *r, const struct object *o, struct dti_contents_entry *entry)
 {
     const unsigned char *layout = find_message(o, DTI_H5_LAYOUT, 18);
     if (layout == NULL || layout[0] != 3 || layout[1] != 1)
@@ -377,7 +377,7 @@ static bool describe_dataset(struct hdf5_reader *r, const struct object *o, stru
     entry->spec.dtype = get_dtype(o);
     entry->own = get_word(o, "kind", kinds, 1) == 0;
     return entry->spec.dtype != 0 && (entry->own || describe_variable(o, entry)) &&
-           has_own_datatype(o, entry->spec.dtype) && read_shape(o, &entry->spec) && read_place(r, o, entry);
+           has_own_datatype(o, entry->spec.dtype) && read_shape(o, &entry->spec) && read_location(r, o, entry);
 }
 
 static ditto_status add_dataset(struct hdf5_reader *r, const struct object *o, const char *name)

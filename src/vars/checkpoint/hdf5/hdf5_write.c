@@ -30,7 +30,7 @@ enum {
 
 struct writer {
     unsigned char *bytes;
-    size_t size, room;
+    size_t size, capacity;
 
     struct dti_contents_entry *const *entry; /* sorted by path */
     const struct dti_contents *contents;
@@ -47,15 +47,15 @@ static ditto_status no_memory(void)
 static unsigned char *add(struct writer *w, size_t bytes)
 {
     bytes = dti_h5_padded(bytes);
-    if (bytes > w->room - w->size) {
-        size_t room = w->room * 2 + bytes + 4096;
-        unsigned char *grown = realloc(w->bytes, room);
+    if (bytes > w->capacity - w->size) {
+        size_t capacity = w->capacity * 2 + bytes + 4096;
+        unsigned char *grown = realloc(w->bytes, capacity);
         if (grown == NULL) {
             (void)no_memory();
             return NULL;
         }
         w->bytes = grown;
-        w->room = room;
+        w->capacity = capacity;
     }
     unsigned char *at = w->bytes + w->size;
     memset(at, 0, bytes);
@@ -390,7 +390,7 @@ static ditto_status add_group(struct writer *w, size_t first, size_t end, size_t
 /* -- the whole -- */
 
 /* Values follow the skeleton in the order of the contents. */
-static uint64_t place_values(struct writer *w, struct dti_contents *contents)
+static uint64_t lay_out_values(struct writer *w, struct dti_contents *contents)
 {
     uint64_t end = DTI_USER_BLOCK + w->size;
     for (size_t i = 0; i < contents->entries; i++) {
@@ -427,7 +427,7 @@ static ditto_status lay_out(struct writer *w, struct dti_contents *contents, str
     if (add(w, DTI_H5_SUPERBLOCK_BYTES) == NULL)
         return DITTO_ERR_NO_MEMORY;
     DTI_TRY(add_group(w, 0, contents->entries, 0, &root));
-    uint64_t file_bytes = place_values(w, contents);
+    uint64_t file_bytes = lay_out_values(w, contents);
     put_superblock(w->bytes, &root, file_bytes);
     *out = (struct dti_skeleton){ w->bytes, w->size, file_bytes };
     return DITTO_OK;

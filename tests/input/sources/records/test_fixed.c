@@ -435,7 +435,7 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
 }
 
 /* A saved state may be of another program, or damaged: its rows are checked before they are read. */
-static void places_outside_the_files_are_an_error(void **state)
+static void rows_outside_the_files_are_an_error(void **state)
 {
     const char *path = write_bytes("places", made.bytes, 2000000);
     static const struct {
@@ -478,7 +478,7 @@ int main(void)
         cmocka_unit_test(a_file_must_be_a_whole_number_of_records),
         cmocka_unit_test(wrong_arguments_and_files_are_refused),
         cmocka_unit_test(a_file_that_becomes_shorter_is_an_error),
-        cmocka_unit_test(places_outside_the_files_are_an_error),
+        cmocka_unit_test(rows_outside_the_files_are_an_error),
     };
     return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
 }

@@ -513,7 +513,7 @@ static ditto_status refuse_third(const ditto_tensor *row, void *state)
     return ++*(int *)state == 3 ? DITTO_ERR_USER : DITTO_OK;
 }
 
-static void a_function_that_fails_is_told_where(void **state)
+static void a_function_that_fails_is_named_with_its_row_in_the_file(void **state)
 {
     char *name = temporary_file("a\nb\nc\nd\n");
     ditto_dataset *d = text_of(name, LONGEST, 0);
@@ -573,7 +573,7 @@ int main(void)
         cmocka_unit_test(few_files_stay_open_when_many_threads_have_read),
         cmocka_unit_test(a_child_process_reads_files_of_its_own),
         cmocka_unit_test(what_is_no_regular_file_is_refused),
-        cmocka_unit_test(a_function_that_fails_is_told_where),
+        cmocka_unit_test(a_function_that_fails_is_named_with_its_row_in_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -373,13 +373,13 @@ static int without_renames(void *unused)
     return save_without((const uint32_t[]){ SYS_rename, SYS_renameat, SYS_renameat2 }, 3, EPERM, DITTO_ERR_IO);
 }
 
-static void a_file_system_without_locks_and_reserved_room_is_saved_to(void **state)
+static void a_file_system_without_locks_and_reservation_is_saved_to(void **state)
 {
     (void)state;
     assert_int_equal(in_child(without_locks, NULL, 20), 0);
 }
 
-static void a_save_ends_although_every_reservation_of_room_is_interrupted(void **state)
+static void a_save_ends_although_every_reservation_is_interrupted(void **state)
 {
     (void)state;
     assert_int_equal(in_child(with_interrupted_reservations, NULL, 20), 0);
@@ -479,8 +479,8 @@ int main(void)
         cmocka_unit_test(what_killed_processes_left_is_removed_and_what_is_being_written_stays),
         cmocka_unit_test(names_as_long_as_the_file_system_allows_can_be_saved_to),
         cmocka_unit_test(what_is_no_regular_file_is_no_checkpoint_of_a_folder),
-        cmocka_unit_test(a_file_system_without_locks_and_reserved_room_is_saved_to),
-        cmocka_unit_test(a_save_ends_although_every_reservation_of_room_is_interrupted),
+        cmocka_unit_test(a_file_system_without_locks_and_reservation_is_saved_to),
+        cmocka_unit_test(a_save_ends_although_every_reservation_is_interrupted),
         cmocka_unit_test(a_file_system_that_does_not_rename_is_an_error_and_keeps_the_old_one),
         cmocka_unit_test(a_file_that_may_not_be_so_large_is_an_error_and_no_signal),
         cmocka_unit_test(variables_that_a_file_lacks_are_counted_and_the_first_are_named),
