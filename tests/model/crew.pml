@@ -1,38 +1,38 @@
 /* tests/model/crew.pml - helpers of a replica (src/replicas/helpers/crew.h): a leader gives functions to two helpers, runs a loop on
  * both, gives more and joins; a ring holds one function; somebody else may stop the run at any time.
  * Claim: everybody ends; each function runs at most once, exactly once unless the run is stopped; a helper's functions come
- * before the loop that follows them (I2); no slot is written while its function is there (I1); when the leader goes on,
+ * before the loop that follows them (I2); no task is written while its function is there (I1); when the leader goes on,
  * no helper is inside a loop or a function.
- * Mutants: LATE_GO (the helper reads go after its ring), NO_SLOT_WAIT, EARLY_DONE (done is stored before the loop is run). */
+ * Mutants: LATE_GO (the helper reads go after its ring), NO_TASK_WAIT, EARLY_DONE (done is stored before the loop is run). */
 #define H 2
 #define NONE 1
 #define EXIT 0
 
-byte go = NONE, done[H], posted[H], finished[H];
-byte slot[H];      /* number of the function in the ring, 0: none */
+byte go = NONE, done[H], submitted[H], finished[H];
+byte task[H];      /* number of the function in the ring, 0: none */
 byte before[H];    /* functions given before the present loop */
 bool inside[H], stopped;
 byte runs[H];
 
 inline give(h) {
-#ifndef NO_SLOT_WAIT
-    finished[h] == posted[h]; /* F1: the ring holds one */
+#ifndef NO_TASK_WAIT
+    finished[h] == submitted[h]; /* F1: the ring holds one */
 #endif
-    assert(slot[h] == 0);
-    slot[h] = posted[h] + 1;
-    posted[h]++ /* P0 */
+    assert(task[h] == 0);
+    task[h] = submitted[h] + 1;
+    submitted[h]++ /* P0 */
 }
 
 inline drain(h) {
     do
-    :: finished[h] == posted[h] -> break /* P1 */
+    :: finished[h] == submitted[h] -> break /* P1 */
     :: else ->
-        assert(slot[h] == finished[h] + 1);
+        assert(task[h] == finished[h] + 1);
         if
         :: stopped -> skip /* left out */
         :: !stopped -> inside[h] = true; runs[h]++; inside[h] = false
         fi;
-        slot[h] = 0;
+        task[h] = 0;
         finished[h]++ /* F0 */
     od
 }
@@ -40,7 +40,7 @@ inline drain(h) {
 proctype helper(byte me) {
     byte last = NONE, seen;
     do
-    ::  (go != last || posted[me] != finished[me]);
+    ::  (go != last || submitted[me] != finished[me]);
 #ifdef LATE_GO
         drain(me);
         seen = go;
@@ -65,7 +65,7 @@ proctype helper(byte me) {
 }
 
 inline join() {
-    finished[0] == posted[0]; finished[1] == posted[1];
+    finished[0] == submitted[0]; finished[1] == submitted[1];
     assert(!inside[0] && !inside[1])
 }
 
@@ -75,7 +75,7 @@ proctype leader() {
     :: round == 2 -> break
     :: else ->
         give(0); give(0); give(1);
-        before[0] = posted[0]; before[1] = posted[1];
+        before[0] = submitted[0]; before[1] = submitted[1];
         go = NONE + 1 + round; /* L0 */
         done[0] == go; done[1] == go; /* E1 */
         assert(!inside[0] && !inside[1]);

@@ -8,7 +8,7 @@
 #define MEETING (N + 1)
 mtype = { NOTHING, COUNTS, ROUNDS };
 mtype word[N] = NOTHING; /* of the first slot, with the call's digest: the ways have different ones */
-bool posted[N], returned[N], well[N];
+bool started[N], returned[N], well[N];
 byte arrived;
 bool release, stopped;
 byte parked, awaits[N], chosen[N];
@@ -18,17 +18,17 @@ inline wake(from) {
     if
     :: parked > 0 -> /* W1 */
         atomic {
-            seat = 0;
+            waiter = 0;
             do
-            :: seat == N -> break
+            :: waiter == N -> break
             :: else ->
                 if
-                :: awaits[seat] == from || awaits[seat] == EVERYONE || from == EVERYONE -> sleeping[seat] = false /* W2 */
+                :: awaits[waiter] == from || awaits[waiter] == EVERYONE || from == EVERYONE -> sleeping[waiter] = false /* W2 */
                 :: else
                 fi;
-                seat++
+                waiter++
             od;
-            seat = 0
+            waiter = 0
         }
     :: else
     fi
@@ -49,8 +49,8 @@ inline wake(from) {
     fi
 
 #define OTHER(k) ((me + (k)) % N)
-#define IS_HOPELESS(r) (!posted[r] && (returned[r] || word[r] != NOTHING))
-#define ENDS (posted[OTHER(1)] && posted[OTHER(2)] || IS_HOPELESS(OTHER(1)) || IS_HOPELESS(OTHER(2)) || stopped)
+#define IS_HOPELESS(r) (!started[r] && (returned[r] || word[r] != NOTHING))
+#define ENDS (started[OTHER(1)] && started[OTHER(2)] || IS_HOPELESS(OTHER(1)) || IS_HOPELESS(OTHER(2)) || stopped)
 
 inline stop_run() {
     stopped = true;
@@ -91,17 +91,17 @@ inline meet_in_rounds() {
 }
 
 inline wait_for_operation() {
-    posted[me] = true; /* P0 */
+    started[me] = true; /* P0 */
     wake(me);
     SLEEP(EVERYONE, ENDS); /* P1 */
     if
-    :: posted[OTHER(1)] && posted[OTHER(2)] -> well[me] = true
+    :: started[OTHER(1)] && started[OTHER(2)] -> well[me] = true
     :: else -> if :: stopped :: else -> stop_run() fi
     fi
 }
 
 proctype replica(byte me) {
-    byte seat;
+    byte waiter;
     bool last;
     if
     :: chosen[me] = 1; count()

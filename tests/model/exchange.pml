@@ -1,7 +1,7 @@
 /* tests/model/exchange.pml - one lane of a large reduction between groups (src/sync/algorithms/exchange.h): its three owners, four
  * blocks, then four more in a second collective; two places for partials and for results. In place: what C of a block writes
  * over are the sources of that block, which B of it, on all owners, reads where they lie. One owner, or none, fails at a
- * time of its own; who leaves a stopped run waits until nobody is inside (access.h; that fence is leave.pml's), then its
+ * time of its own; who leaves a stopped run waits until nobody is accessing (access.h; that fence is access.pml's), then its
  * buffers are gone.
  * Claim: B reads everyone's partials and sources of its own block, C everyone's results of its own block, nobody a buffer
  * that is gone; all end. Data that is written over stays so, hence one look, at the last moment, finds every early write.
@@ -26,7 +26,7 @@ byte partials[N * 2], results[N * 2]; /* the block that is there */
 byte partial[N], result[N];           /* words */
 byte written[N];                      /* last block that is at the destinations */
 byte finished[N];                     /* collectives */
-bool stopped, inside[N], gone[N];
+bool stopped, accessing[N], gone[N];
 byte fails = N;                       /* who does; N: nobody */
 
 #define ALL_AT(what, where, b) (what[where(0, b)] == ID(b) && what[where(1, b)] == ID(b) && what[where(2, b)] == ID(b))
@@ -81,7 +81,7 @@ proctype owner(byte me) {
     do
     :: seq == COLLECTIVES -> break
     :: else ->
-        inside[me] = true;
+        accessing[me] = true;
         if :: stopped -> goto out :: else fi;
         b = 0;
         step_a(0);
@@ -100,7 +100,7 @@ proctype owner(byte me) {
             step_c(b);
             b++
         od;
-        atomic { b = 0; inside[me] = false };
+        atomic { b = 0; accessing[me] = false };
         finished[me]++; /* the last meeting */
         seq++;
         if
@@ -110,9 +110,9 @@ proctype owner(byte me) {
     od;
     goto end;
 out:
-    inside[me] = false;
+    accessing[me] = false;
 #ifndef NO_LEAVE_WAIT
-    !inside[0]; !inside[1]; !inside[2];
+    !accessing[0]; !accessing[1]; !accessing[2];
 #endif
     gone[me] = true;
 end:

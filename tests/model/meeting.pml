@@ -10,35 +10,35 @@
 #define N 3
 #define MEETINGS 4
 #ifdef ONE_PARITY
-#define SLOT(r, e) ((r) * 2)
+#define MAILBOX(r, e) ((r) * 2)
 #else
-#define SLOT(r, e) ((r) * 2 + (e) % 2)
+#define MAILBOX(r, e) ((r) * 2 + (e) % 2)
 #endif
 byte word[6], payload[6], arrived, release, result;
 bool crowded[MEETINGS + 1];
 
-inline read_slots(seq) {
+inline read_mailboxes(seq) {
     peer = 0;
     do
     :: peer == N -> break
-    :: else -> assert(payload[SLOT(peer, seq)] == seq); peer++
+    :: else -> assert(payload[MAILBOX(peer, seq)] == seq); peer++
     od
 }
 
 inline meet_in_a_round() {
-    payload[SLOT(me, e)] = e;
-    word[SLOT(me, e)] = e; /* M0 */
+    payload[MAILBOX(me, e)] = e;
+    word[MAILBOX(me, e)] = e; /* M0 */
 #ifdef LATE_READ
-    read_slots(e - 1);
+    read_mailboxes(e - 1);
 #endif
     peer = 0;
     do
     :: peer == N -> break
     :: else ->
 #ifdef NO_WAIT
-        if :: peer < N - 1 -> word[SLOT(peer, e)] == e :: else fi;
+        if :: peer < N - 1 -> word[MAILBOX(peer, e)] == e :: else fi;
 #else
-        word[SLOT(peer, e)] == e; /* M1 */
+        word[MAILBOX(peer, e)] == e; /* M1 */
 #endif
         peer++
     od
@@ -47,15 +47,15 @@ inline meet_in_a_round() {
 inline meet_crowded() {
 #ifdef EARLY_COUNT
     atomic { arrived++; last = arrived == N };
-    payload[SLOT(me, e)] = e;
+    payload[MAILBOX(me, e)] = e;
 #else
-    payload[SLOT(me, e)] = e;
-    word[SLOT(me, e)] = e;
+    payload[MAILBOX(me, e)] = e;
+    word[MAILBOX(me, e)] = e;
     atomic { arrived++; last = arrived == N }; /* C0, C1 */
 #endif
     if
     :: last ->
-        read_slots(e);
+        read_mailboxes(e);
         result = e;
 #ifdef EARLY_RELEASE
         release = e;
@@ -80,7 +80,7 @@ proctype replica(byte me) {
         :: else -> meet_in_a_round()
         fi;
 #ifndef LATE_READ
-        read_slots(e);
+        read_mailboxes(e);
 #endif
         e++
     od

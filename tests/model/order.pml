@@ -21,18 +21,18 @@
 #define PIPELINES 2
 #define STEPS 2
 #endif
-#define PLACE(w, t) (PIPELINES * (t) + (w))
-#define PLACES (PIPELINES * STEPS)
+#define POSITION(w, t) (PIPELINES * (t) + (w))
+#define POSITIONS (PIPELINES * STEPS)
 #define ENDED 20
 #define NONE 40
 
-bool fails[PLACES];
-byte first = NONE;      /* the first place that fails */
-byte next[PIPELINES];   /* the first place of a pipeline that was not handed over, or ENDED */
+bool fails[POSITIONS];
+byte first = NONE;      /* the first position that fails */
+byte next[PIPELINES];   /* the first position of a pipeline that was not handed over, or ENDED */
 byte failed[PIPELINES] = NONE; /* the point of a pipeline's error */
 byte filled[PIPELINES]; /* steps whose slot is filled, the step of the end included */
 byte taken[PIPELINES];  /* steps whose slot was given back */
-bool told[PIPELINES];   /* a producer has changed something since the replica began to look */
+bool notified[PIPELINES];   /* a producer has changed something since the replica began to look */
 bool over[PIPELINES];   /* the replica takes nothing more */
 bool ready;
 
@@ -48,20 +48,20 @@ proctype producer(byte w) {
         fi;
 #ifdef EARLY_NEXT
         if
-        :: t < STEPS && fails[PLACE(w, t)] -> next[w] = ENDED
+        :: t < STEPS && fails[POSITION(w, t)] -> next[w] = ENDED
         :: else
         fi;
 #endif
         if
-        :: t < STEPS && fails[PLACE(w, t)] -> failed[w] = 2 * PLACE(w, t) + 1
+        :: t < STEPS && fails[POSITION(w, t)] -> failed[w] = 2 * POSITION(w, t) + 1
         :: else
         fi;
-        next[w] = (t == STEPS || failed[w] != NONE -> ENDED : PLACE(w, t + 1)); /* N0 */
+        next[w] = (t == STEPS || failed[w] != NONE -> ENDED : POSITION(w, t + 1)); /* N0 */
         atomic {
             t++;
             filled[w] = t;
             for (i : 0 .. PIPELINES - 1) {
-                told[i] = true
+                notified[i] = true
             }
             i = 0
         }
@@ -80,17 +80,17 @@ proctype producer(byte w) {
     od
 
 proctype replica(byte w) {
-    byte t = 0, place, behind, reached, error, safe = 0, i;
+    byte t = 0, position, behind, reached, error, safe = 0, i;
     bool has;
     ready;
     do
     :: atomic {
-            told[w] = false;
+            notified[w] = false;
             has = filled[w] > t;
-            place = (t == STEPS -> PLACES : PLACE(w, t))
+            position = (t == STEPS -> POSITIONS : POSITION(w, t))
         }
         if
-        :: place < safe && t < STEPS
+        :: position < safe && t < STEPS
         :: else ->
 #ifdef ERROR_FIRST
             LOOK(failed, error);
@@ -110,11 +110,11 @@ proctype replica(byte w) {
                 reached = ENDED;
 #endif
 #ifdef ANY_ERROR
-                reached = (behind <= place -> ENDED : reached);
+                reached = (behind <= position -> ENDED : reached);
 #endif
                 if
-                :: reached < LEAST(place, behind) -> has = false /* not yet */
-                :: reached >= LEAST(place, behind) && error != NONE && (behind <= place || (t == STEPS && has)) ->
+                :: reached < LEAST(position, behind) -> has = false /* not yet */
+                :: reached >= LEAST(position, behind) && error != NONE && (behind <= position || (t == STEPS && has)) ->
                     assert(error == 2 * first + 1); /* the first, and behind all batches in front of it */
                     break
                 :: else
@@ -126,21 +126,21 @@ proctype replica(byte w) {
             :: !has
             :: has && t == STEPS -> assert(first == NONE); break
             :: has && t < STEPS ->
-                assert(place <= first);
+                assert(position <= first);
                 if
-                :: fails[place] -> break /* its own error, behind the rows in front of it */
+                :: fails[position] -> break /* its own error, behind the rows in front of it */
                 :: else
                 fi;
                 t++;
                 taken[w] = t;
-                told[w] = true /* it looks for the next one */
+                notified[w] = true /* it looks for the next one */
             fi;
-            place = 0;
+            position = 0;
             behind = 0;
             reached = 0;
             error = 0
         }
-        told[w]
+        notified[w]
     od;
     over[w] = true
 }
@@ -148,14 +148,14 @@ proctype replica(byte w) {
 init {
     byte i;
     atomic {
-        for (i : 0 .. PLACES - 1) {
+        for (i : 0 .. POSITIONS - 1) {
             if
             :: fails[i] = true; first = (first == NONE -> i : first)
             :: skip
             fi
         }
         for (i : 0 .. PIPELINES - 1) {
-            next[i] = PLACE(i, 0);
+            next[i] = POSITION(i, 0);
             run producer(i);
 #ifdef THREE
             over[i] = i != 2;

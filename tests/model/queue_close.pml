@@ -10,7 +10,7 @@
  * it; the consumer gets what was said to be put, all of it unless there is a failure, nothing after that, in the order
  * of tickets; the failure recorded is the one that it comes to; after the end was seen nothing but withdrawn tickets come.
  * Mutants: NO_T1 (no look at CLOSING after taking a ticket), NO_WITHDRAW (the ticket is left), NO_CLOSE_SIGNAL, NO_FAIL_SIGNAL,
- * NO_ROOM_SIGNAL (of the consumer), NO_RETURN_SIGNAL (of bytes that are given up), NO_FILL_SIGNAL, TICKET_FIRST (bytes are
+ * NO_SPACE_SIGNAL (of the consumer), NO_RETURN_SIGNAL (of bytes that are given up), NO_FILL_SIGNAL, TICKET_FIRST (bytes are
  * reserved with the ticket in hand), STALE_HEAD (a slot is taken one round early), EARLY_FILL (filled before it is written),
  * NO_MINIMUM (the last failure is recorded, not the lowest), SECOND_LOOK (the consumer that has seen the end looks at its slot once
  * more, and takes what is there for an item); with ALONE: NO_T1, NO_HEAVY (no fence between E0 and C0), EARLY_CLOSED
@@ -35,11 +35,11 @@ byte failure = NONE;    /* the recorded ticket */
 bool said[MOST];        /* put returned OK with this ticket */
 bool got[MOST];
 bool in_hand[SLOTS];    /* the consumer reads it */
-bool asleep[PRODUCERS], taker_asleep, over;
-byte ended, ended_makers;
+bool asleep[PRODUCERS], consumer_asleep, over;
+byte ended, ended_producers;
 
-#define SIGNAL_MAKERS d_step { asleep[0] = false; asleep[PRODUCERS - 1] = false }
-#define SIGNAL_TAKER taker_asleep = false
+#define SIGNAL_PRODUCERS d_step { asleep[0] = false; asleep[PRODUCERS - 1] = false }
+#define SIGNAL_CONSUMER consumer_asleep = false
 #ifdef ALONE
 #define SEE_TAIL skip
 #define DRAIN seen_tail = tail
@@ -90,7 +90,7 @@ inline fill(what) {
     };
 #endif
 #ifndef NO_FILL_SIGNAL
-    SIGNAL_TAKER
+    SIGNAL_CONSUMER
 #endif
 }
 
@@ -142,7 +142,7 @@ proctype producer(byte me) {
             :: has_bytes ->
                 reserved = reserved - bytes;
 #ifndef NO_RETURN_SIGNAL
-                SIGNAL_MAKERS
+                SIGNAL_PRODUCERS
 #endif
             :: else
             fi;
@@ -174,26 +174,26 @@ proctype producer(byte me) {
             };
             fill(FAILED);
 #ifndef NO_FAIL_SIGNAL
-            SIGNAL_MAKERS
+            SIGNAL_PRODUCERS
 #endif
         :: atomic { said[ticket] = true }; fill(ITEM)
         fi
     od;
-    atomic { ended++; ended_makers++ }
+    atomic { ended++; ended_producers++ }
 }
 
 proctype closer() {
     bool early;
     if :: early = true :: skip fi;
-    early || ended_makers == PRODUCERS;
+    early || ended_producers == PRODUCERS;
     closing = true; /* E0 */
 #ifndef NO_HEAVY
     DRAIN;
 #endif
     closed = true; /* C0 */
 #ifndef NO_CLOSE_SIGNAL
-    SIGNAL_MAKERS;
-    SIGNAL_TAKER;
+    SIGNAL_PRODUCERS;
+    SIGNAL_CONSUMER;
 #endif
     ended++
 }
@@ -214,8 +214,8 @@ proctype consumer() {
         };
         atomic { next++; head++ }; /* F0 */
         returned = returned + t;   /* B0 */
-#ifndef NO_ROOM_SIGNAL
-        SIGNAL_MAKERS
+#ifndef NO_SPACE_SIGNAL
+        SIGNAL_PRODUCERS
 #endif
     :: !IS_FILLED;             /* one look at the slot, */
         if
@@ -233,11 +233,11 @@ proctype consumer() {
             fi
         :: else
         fi
-    :: atomic { !IS_FILLED && !HAS_ENDED -> taker_asleep = true }; !taker_asleep
+    :: atomic { !IS_FILLED && !HAS_ENDED -> consumer_asleep = true }; !consumer_asleep
     od;
     /* The next call: whatever has come since the end was seen is skipped, and it is the end again. */
     do
-    :: failed_here || ended_makers == PRODUCERS -> break
+    :: failed_here || ended_producers == PRODUCERS -> break
     :: atomic { !failed_here && IS_FILLED -> assert(kind[next % SLOTS] == WITHDRAWN); next++; head++ }
     od;
     assert(failed_here || !IS_FILLED || kind[next % SLOTS] == WITHDRAWN);

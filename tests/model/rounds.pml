@@ -17,17 +17,17 @@
 #define ROUNDS 1
 #define FIRST(r) (((r) + 1) % N)  /* whom r looks at in round 0 */
 #define SECOND(r) (((r) + 2) % N) /* and then */
-#define SPEAKER(r) NOBODY         /* and in round 1 */
+#define REPRESENTATIVE(r) NOBODY         /* and in round 1 */
 #else
 #define ROUNDS 2
 #ifdef UNEQUAL
 #define N 3
 #define FIRST(r) ((r) == 2 -> NOBODY : 1 - (r))
-#define SPEAKER(r) ((r) == 2 -> 0 : 2)
+#define REPRESENTATIVE(r) ((r) == 2 -> 0 : 2)
 #else
 #define N 4
 #define FIRST(r) ((r) ^ 1)
-#define SPEAKER(r) ((r) ^ 2)
+#define REPRESENTATIVE(r) ((r) ^ 2)
 #endif
 #define SECOND(r) NOBODY
 #endif
@@ -39,9 +39,9 @@
 #define VALUE(r, e) ((e) << 3 * (r))
 #define ALL(e) ((e) * ((1 << 3 * N) - 1) / 7)
 #ifdef ONE_PARITY
-#define SLOT(r, e, round) ((r) * 4 + (round))
+#define MAILBOX(r, e, round) ((r) * 4 + (round))
 #else
-#define SLOT(r, e, round) ((r) * 4 + (e) % 2 * 2 + (round))
+#define MAILBOX(r, e, round) ((r) * 4 + (e) % 2 * 2 + (round))
 #endif
 
 byte word[N * 4];
@@ -70,14 +70,14 @@ inline give_up() {
     goto out
 }
 
-#define CAME(slot) (word[slot] == e)
+#define CAME(mailbox) (word[mailbox] == e)
 
-inline sleep(peer, slot) {
+inline sleep(peer, mailbox) {
     atomic { awaits = peer; parked = true };
     do
     ::  sleeping = true; /* S0 */
         if
-        :: CAME(slot) || stopped -> break /* S1 */
+        :: CAME(mailbox) || stopped -> break /* S1 */
         :: else
         fi;
         if
@@ -85,7 +85,7 @@ inline sleep(peer, slot) {
         :: gives_up == me -> break
         fi;
         if
-        :: CAME(slot) || stopped -> break
+        :: CAME(mailbox) || stopped -> break
         :: else
         fi
     od;
@@ -94,35 +94,35 @@ inline sleep(peer, slot) {
 
 inline await(peer, round) {
     if
-    :: peer == NOBODY || CAME(SLOT(peer, e, round)) /* M1 */
+    :: peer == NOBODY || CAME(MAILBOX(peer, e, round)) /* M1 */
 #ifdef NO_WAIT
     :: round == ROUNDS - 1
 #endif
     :: else ->
         if
-        :: sleeper == me -> sleep(peer, SLOT(peer, e, round))
-        :: sleeper != me && (CAME(SLOT(peer, e, round)) || stopped || gives_up == me)
+        :: sleeper == me -> sleep(peer, MAILBOX(peer, e, round))
+        :: sleeper != me && (CAME(MAILBOX(peer, e, round)) || stopped || gives_up == me)
         fi;
         if
-        :: CAME(SLOT(peer, e, round)) /* M1 */
-        :: !CAME(SLOT(peer, e, round)) && stopped -> goto out
-        :: !CAME(SLOT(peer, e, round)) && gives_up == me -> give_up()
+        :: CAME(MAILBOX(peer, e, round)) /* M1 */
+        :: !CAME(MAILBOX(peer, e, round)) && stopped -> goto out
+        :: !CAME(MAILBOX(peer, e, round)) && gives_up == me -> give_up()
         fi
     fi
 }
 
 /* What is read after a wait is read at the last moment before what follows it: what is written over stays so. */
-#define HEARD(peer, round) (peer == NOBODY -> 0 : payload[SLOT(peer, e, round)])
+#define HEARD(peer, round) (peer == NOBODY -> 0 : payload[MAILBOX(peer, e, round)])
 #define KNOWN_0 (VALUE(me, e) | HEARD(FIRST(me), 0) | HEARD(SECOND(me), 0))
-#define KNOWN   (KNOWN_0 | HEARD(SPEAKER(me), 1))
-#define IS_FIRST(r, seq) (payload[SLOT(r, seq, 0)] == VALUE(r, seq))
+#define KNOWN   (KNOWN_0 | HEARD(REPRESENTATIVE(me), 1))
+#define IS_FIRST(r, seq) (payload[MAILBOX(r, seq, 0)] == VALUE(r, seq))
 #define ARE_FIRST(seq) (IS_FIRST(0, seq) && IS_FIRST(1, seq) && IS_FIRST(2, seq) && IS_FIRST(N - 1, seq))
 
 inline say(round, value) {
 #ifdef EARLY_SIGNAL
     wake(me);
 #endif
-    atomic { payload[SLOT(me, e, round)] = value; word[SLOT(me, e, round)] = e }; /* M0 */
+    atomic { payload[MAILBOX(me, e, round)] = value; word[MAILBOX(me, e, round)] = e }; /* M0 */
 #ifndef EARLY_SIGNAL
     wake(me)
 #endif
@@ -140,7 +140,7 @@ proctype replica(byte me) {
         await(SECOND(me), 0);
 #ifndef SKIP_ROUND
         if
-        :: ROUNDS == 2 -> say(1, KNOWN_0); await(SPEAKER(me), 1)
+        :: ROUNDS == 2 -> say(1, KNOWN_0); await(REPRESENTATIVE(me), 1)
         :: else
         fi;
 #endif

@@ -1,6 +1,6 @@
 /* tests/model/stop.pml - ending a run (src/base/waiting/stop.h, team.c): three replicas meet; any of them may fail or return
  * instead of coming; waiters look at the word of the peer, the stop word and the peer's done word.
- * Claim: everybody ends, and nobody ends well unless all came; the first error is told only when it is written.
+ * Claim: everybody ends, and nobody ends well unless all came; the first error is notified only when it is written.
  * Mutants: NO_RETURNED_LOOK (waits for ever), EARLY_READ (the loser of the claim does not wait for the record). */
 #define N 3
 bool came[N], returned[N], ok[N], gone[N];

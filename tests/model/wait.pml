@@ -9,7 +9,7 @@
 #define EVERYONE 2
 bool condition[2], buffered[2]; /* in memory; still in the store buffer */
 byte parked;
-bool sleeping[2];               /* the seat's state, the futex word */
+bool sleeping[2];               /* the waiter's state, the futex word */
 bool queued[2];                 /* in the kernel */
 byte awaits[2];
 
@@ -30,7 +30,7 @@ active [2] proctype memory() { /* one store buffer each: it drains whenever it l
 }
 
 proctype signaller(byte i) {
-    byte seat = 0;
+    byte waiter = 0;
     buffered[i] = true; /* W0; then the light fence: the compiler's order alone */
 #ifndef NO_W1
     if
@@ -40,22 +40,22 @@ proctype signaller(byte i) {
     :: false ->
 #endif
         do
-        :: seat == 2 -> break
+        :: waiter == 2 -> break
         :: else ->
             if
-            :: sleeping[seat] ->
+            :: sleeping[waiter] ->
                 if
-                :: awaits[seat] == i || awaits[seat] == EVERYONE ->
+                :: awaits[waiter] == i || awaits[waiter] == EVERYONE ->
                     if
-                    :: atomic { sleeping[seat] -> sleeping[seat] = false }; /* W2: exchange */
-                        queued[seat] = false                                /* and futex wake */
-                    :: atomic { !sleeping[seat] -> skip }
+                    :: atomic { sleeping[waiter] -> sleeping[waiter] = false }; /* W2: exchange */
+                        queued[waiter] = false                                /* and futex wake */
+                    :: atomic { !sleeping[waiter] -> skip }
                     fi
                 :: else
                 fi
             :: else
             fi;
-            seat++
+            waiter++
         od
     :: else
     fi

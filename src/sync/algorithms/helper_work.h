@@ -10,7 +10,7 @@
  *                 of it has been claimed.
  * Edges       A0 -> A1  the description -> who claims a piece of it;  B0 -> B1  a piece's results -> the leader
  * Inside      helpers work while their leader is inside (access.h), which it is until all pieces are done.
- * Model       tests/model/aid.pml */
+ * Model       tests/model/helper_work.pml */
 #ifndef DTI_HELPER_WORK_H
 #define DTI_HELPER_WORK_H
 

@@ -12,7 +12,7 @@
  *             while it is inside looks at the stop word, and functions of the user's are called outside
  *             (dti_flow_suspend_access). There is one exception, which ditto/merge.h tells the user: the function
  *             of ditto_update works inside if it is given replica 0's arguments on another node.
- * Model       tests/model/leave.pml */
+ * Model       tests/model/access.pml */
 #ifndef DTI_ACCESS_H
 #define DTI_ACCESS_H
 

@@ -14,7 +14,7 @@
  *             W0 -> W1  a piece's results -> everyone who sees it counted in done
  *             U0 -> U1  a replica's last look at posts of k -> their owners who see k consumed
  * Stopping    who works on pieces is inside (access.h); who leaves with operations open stops the run and waits for those.
- * Model       tests/model/async.pml */
+ * Model       tests/model/pending.pml */
 #ifndef DTI_PENDING_H
 #define DTI_PENDING_H
 

@@ -1,32 +1,32 @@
-/* tests/model/leave.pml - "nobody touches a buffer after its owner has left" (src/sync/meeting/access.h): three replicas, each of
+/* tests/model/access.pml - "nobody touches a buffer after its owner has left" (src/sync/meeting/access.h): three replicas, each of
  * which goes to the others' buffers up to twice, and gives its own up when it has seen the stop; somebody stops the run at
- * any time. A store of inside may wait in its replica's store buffer; a leaver's heavy fence empties those of all.
+ * any time. A store of accessing may wait in its replica's store buffer; a leaver's heavy fence empties those of all.
  * Claim: nobody is at a buffer that has been given up, and all end.
  * Mutants: NO_HEAVY (no I2: the announcement is still in a store buffer when the leaver looks), NO_I1 (no second look at
  * stop: it goes in when the leaver has looked already), NO_I3 (the leaver does not look). */
 #define N 3
 #define TURNS 2
-bool stopped, inside[N], buffered[N], touching[N], freed[N];
+bool stopped, accessing[N], buffered[N], touching[N], freed[N];
 
 #define OTHERS(what) (what[(me + 1) % N] || what[(me + 2) % N])
-#define DRAIN(w) if :: buffered[w] -> inside[w] = true; buffered[w] = false :: else fi
+#define DRAIN(w) if :: buffered[w] -> accessing[w] = true; buffered[w] = false :: else fi
 
 proctype replica(byte me) {
     byte turn = 0;
     do
     :: turn == TURNS -> break
     :: else ->
-        buffered[me] = true; /* I0: inside = 1, still in the store buffer */
+        buffered[me] = true; /* I0: accessing = 1, still in the store buffer */
 #ifndef NO_I1
         if
-        :: stopped -> atomic { buffered[me] = false; inside[me] = false }; break /* I1 */
+        :: stopped -> atomic { buffered[me] = false; accessing[me] = false }; break /* I1 */
         :: else
         fi;
 #endif
         touching[me] = true;
         assert(!OTHERS(freed));
         touching[me] = false;
-        atomic { buffered[me] = false; inside[me] = false }; /* O0: release, after the touch */
+        atomic { buffered[me] = false; accessing[me] = false }; /* O0: release, after the touch */
         turn++
     od;
     stopped; /* seen in a meeting, sooner or later */
@@ -34,9 +34,9 @@ proctype replica(byte me) {
     atomic { DRAIN(0); DRAIN(1); DRAIN(2) } /* I2 */
 #endif
 #ifndef NO_I3
-    !inside[0]; /* I3, O1 */
-    !inside[1];
-    !inside[2];
+    !accessing[0]; /* I3, O1 */
+    !accessing[1];
+    !accessing[2];
 #endif
     freed[me] = true;
     assert(!OTHERS(touching))
@@ -44,7 +44,7 @@ proctype replica(byte me) {
 
 proctype memory(byte w) { /* the store buffer of replica w may drain at any time */
     do
-    :: atomic { buffered[w] -> inside[w] = true; buffered[w] = false }
+    :: atomic { buffered[w] -> accessing[w] = true; buffered[w] = false }
     :: freed[w] -> break
     od
 }

@@ -1,4 +1,4 @@
-/* tests/model/aid.pml - idle helpers join their leader's part (src/sync/algorithms/helper_work.h): a leader with three parts, of two, three and
+/* tests/model/helper_work.pml - idle helpers join their leader's part (src/sync/algorithms/helper_work.h): a leader with three parts, of two, three and
  * two pieces, and two helpers, each of which runs what it is offered at a time of its own, or, if the run is stopped
  * meanwhile, not at all. Who has claimed a piece copies the description; while the leader rewrites it, it is torn (0).
  * Claim: what is copied is whole and of the part of the piece, every piece is worked on once, the leader goes on only when
@@ -14,7 +14,7 @@
 byte number, pieces, next;            /* one word: claim */
 byte description, described;          /* of which part, 0: torn; its pieces, for NO_TAG */
 byte counted;                         /* pieces that are done */
-byte posted[H], finished[H];
+byte started[H], finished[H];
 byte times[(PARTS + 1) * 3];          /* that a piece has been worked on */
 bool over, stopped;
 
@@ -64,19 +64,19 @@ inline work() {
 proctype helper(byte me) {
     byte seen_number, seen_pieces, seen_next, copy;
     do
-    :: posted[me] != finished[me] ->
+    :: started[me] != finished[me] ->
         if
         :: stopped
         :: !stopped -> work()
         fi;
         finished[me]++
-    :: over && posted[me] == finished[me] -> break
+    :: over && started[me] == finished[me] -> break
     od
 }
 
 inline offer(h) {
     if
-    :: posted[h] == finished[h] -> posted[h]++
+    :: started[h] == finished[h] -> started[h]++
     :: else
     fi
 }
