@@ -99,8 +99,8 @@ static uint32_t users;
 static bool does(const struct form *form, const struct work *work)
 {
     return (form->kinds >> bench_facts[work->kind].like & 1u) != 0 && work->bytes >= form->least_bytes &&
-           (form->most_bytes == 0 || work->bytes <= form->most_bytes) && !(form->out_of_place && work->in_place) &&
-           loops_can(work);
+           (form->most_bytes == 0 || work->bytes <= form->most_bytes) &&
+           !(form->out_of_place && work->in_place) && loops_can(work);
 }
 
 /* A fork and a join for each repetition, the loop between them. */

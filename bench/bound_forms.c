@@ -103,7 +103,8 @@ static struct chunk {
 
 static struct span chunk_span(const struct work *work, size_t k)
 {
-    return loops_common((struct span){ 0, work->bytes }, (struct span){ k * CHUNK_BYTES, (k + 1) * CHUNK_BYTES });
+    return loops_common((struct span){ 0, work->bytes },
+                        (struct span){ k * CHUNK_BYTES, (k + 1) * CHUNK_BYTES });
 }
 
 static void in_chunks(void *context, uint32_t id, const struct work *work, struct worker *w)
@@ -115,17 +116,20 @@ static void in_chunks(void *context, uint32_t id, const struct work *work, struc
     for (size_t k = 0; k < count; k++) {
         struct chunk *chunk = &chunks[id][e & 1][k];
         struct span s = loops_common(chunk_span(work, k), work_input(work, id));
-        memcpy(chunk->bytes + (s.first - k * CHUNK_BYTES) * (s.end > s.first), w[id].src + s.first, s.end - s.first);
+        memcpy(chunk->bytes + (s.first - k * CHUNK_BYTES) * (s.end > s.first), w[id].src + s.first,
+               s.end - s.first);
         atomic_store_explicit(&chunk->word, e, memory_order_release);
     }
     for (size_t k = 0; k < count; k++) {
         for (uint32_t r = 0; r < work->replicas; r++) {
             struct chunk *chunk = &chunks[r][e & 1][k];
-            in[r] = (const char *)((uintptr_t)chunk->bytes - k * CHUNK_BYTES); /* where its source would begin */
+            in[r] =
+                (const char *)((uintptr_t)chunk->bytes - k * CHUNK_BYTES); /* where its source would begin */
             while (atomic_load_explicit(&chunk->word, memory_order_acquire) != e)
                 ;
         }
-        loops_produce(WAY_PLAIN, work, in, w, loops_common(chunk_span(work, k), work_output(work, id)), id, false);
+        loops_produce(WAY_PLAIN, work, in, w, loops_common(chunk_span(work, k), work_output(work, id)), id,
+                      false);
     }
 }
 
@@ -188,14 +192,57 @@ const struct form bound_forms[] = {
     { "flags-yield", { flags_yield_barrier, owners }, BARRIER | ALL_REDUCE, CROWD },
     /* one meeting */
     { "rider", { flags_barrier, riding }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
-    { "rider-demote", { demote_barrier, riding }, EVERY, WAY_DEMOTE, 0, SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
-    { "rider-yield", { yield_barrier, riding }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, CROWD },
+    { "rider-demote",
+      { demote_barrier, riding },
+      EVERY,
+      WAY_DEMOTE,
+      0,
+      SLOT_BYTES,
+      .most_team = SLOT_TEAM,
+      ALONE },
+    { "rider-yield",
+      { yield_barrier, riding },
+      EVERY,
+      .most_bytes = SLOT_BYTES,
+      .most_team = SLOT_TEAM,
+      CROWD },
     { "slots", { eager_barrier, in_slots }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
-    { "slots-demote", { demote_barrier, in_slots }, EVERY, WAY_DEMOTE, 0, SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
-    { "rider-ahead", { flags_barrier, riding }, EVERY, WAY_AHEAD, 0, SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
-    { "slots-ahead", { eager_barrier, in_slots }, EVERY, WAY_AHEAD, 0, SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
-    { "chunks", { eager_barrier, in_chunks }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
-    { "slots-yield", { yield_barrier, in_slots }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, CROWD },
+    { "slots-demote",
+      { demote_barrier, in_slots },
+      EVERY,
+      WAY_DEMOTE,
+      0,
+      SLOT_BYTES,
+      .most_team = SLOT_TEAM,
+      ALONE },
+    { "rider-ahead",
+      { flags_barrier, riding },
+      EVERY,
+      WAY_AHEAD,
+      0,
+      SLOT_BYTES,
+      .most_team = SLOT_TEAM,
+      ALONE },
+    { "slots-ahead",
+      { eager_barrier, in_slots },
+      EVERY,
+      WAY_AHEAD,
+      0,
+      SLOT_BYTES,
+      .most_team = SLOT_TEAM,
+      ALONE },
+    { "chunks",
+      { eager_barrier, in_chunks },
+      EVERY,
+      .most_bytes = SLOT_BYTES,
+      .most_team = SLOT_TEAM,
+      ALONE },
+    { "slots-yield",
+      { yield_barrier, in_slots },
+      EVERY,
+      .most_bytes = SLOT_BYTES,
+      .most_team = SLOT_TEAM,
+      CROWD },
     /* who fetches, who brings */
     { "everyone", { eager_barrier, pull }, ALL_REDUCE, ALONE, .out_of_place = true },
     { "everyone-yield", { yield_barrier, pull }, ALL_REDUCE, CROWD, .out_of_place = true },

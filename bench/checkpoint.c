@@ -78,14 +78,16 @@ static double restore(ditto_strategy *strategy, const char *path)
     return now_seconds() - begin;
 }
 
-static void row(const char *algorithm, uint32_t replicas, double seconds, double bound, const char *words, bool csv)
+static void row(const char *algorithm, uint32_t replicas, double seconds, double bound, const char *words,
+                bool csv)
 {
     if (csv)
-        printf("checkpoint,%s,%u,f32,,0,%zu,%d,%.0f,%.0f,%.0f,%.3f,%.0f,0\n", algorithm, replicas, BYTES, SAMPLES,
-               seconds * 1e9, seconds * 1e9, seconds * 1e9, (double)BYTES / seconds * 1e-9, bound * 1e9);
+        printf("checkpoint,%s,%u,f32,,0,%zu,%d,%.0f,%.0f,%.0f,%.3f,%.0f,0\n", algorithm, replicas, BYTES,
+               SAMPLES, seconds * 1e9, seconds * 1e9, seconds * 1e9, (double)BYTES / seconds * 1e-9,
+               bound * 1e9);
     else
-        printf("checkpoint %-12s %3u %11zu %9.1f ms %8.0f MB/s  %s\n", algorithm, replicas, BYTES, seconds * 1e3,
-               (double)BYTES / seconds * 1e-6, words);
+        printf("checkpoint %-12s %3u %11zu %9.1f ms %8.0f MB/s  %s\n", algorithm, replicas, BYTES,
+               seconds * 1e3, (double)BYTES / seconds * 1e-6, words);
 }
 
 struct samples {
@@ -130,12 +132,14 @@ static void print(uint32_t replicas, struct samples *s, bool csv)
     char words[160];
     double seconds = median_of(s->save, SAMPLES), plain = median_of(s->plain, SAMPLES);
     double check = median_of(s->check, SAMPLES);
-    snprintf(words, sizeof words, "as dd does it %.1f ms; %.2f of its speed, at least 0.70; %.1f ms are reading back",
-             plain * 1e3, plain / seconds, check * 1e3);
+    snprintf(words, sizeof words,
+             "as dd does it %.1f ms; %.2f of its speed, at least 0.70; %.1f ms are reading back", plain * 1e3,
+             plain / seconds, check * 1e3);
     row("save", replicas, seconds, plain / 0.7, words, csv);
     seconds = median_of(s->stall, SAMPLES);
     double memory = median_of(s->copy, SAMPLES);
-    snprintf(words, sizeof words, "a copy in memory %.1f ms; %.2f, at most 1.2", memory * 1e3, seconds / memory);
+    snprintf(words, sizeof words, "a copy in memory %.1f ms; %.2f, at most 1.2", memory * 1e3,
+             seconds / memory);
     row("stall", replicas, seconds, memory * 1.2, words, csv);
     row("check", replicas, check, 0, "", csv);
     row("restore", replicas, median_of(s->restore, SAMPLES), 0, "", csv);

@@ -161,7 +161,8 @@ static bool prepare(void *state, const struct work *work)
     struct ditto_state *s = state;
     s->workers = work_allocate(work);
     s->work = work;
-    must(ditto_strategy_run(s->strategy, work->kind == BENCH_PARALLEL_FOR ? touch_loop : touch_on_replica, s));
+    must(
+        ditto_strategy_run(s->strategy, work->kind == BENCH_PARALLEL_FOR ? touch_loop : touch_on_replica, s));
     return true;
 }
 

@@ -20,9 +20,9 @@ struct contender {
 
 struct result {
     double min_ns, median_ns, p95_ns; /* per repetition; median_ns < 0: not measured */
-    double cpu_share, cpu_ratio;      /* CPU seconds per second, and per CPU second of the work alone; of skew */
-    uint64_t reps;                    /* per batch */
-    bool noisy;                       /* the middle half of the samples spreads over more than 15 % */
+    double cpu_share, cpu_ratio; /* CPU seconds per second, and per CPU second of the work alone; of skew */
+    uint64_t reps;               /* per batch */
+    bool noisy;                  /* the middle half of the samples spreads over more than 15 % */
 };
 
 /* Measures all contenders on one work, their batches interleaved, and fills result[contenders]. */

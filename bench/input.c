@@ -37,11 +37,12 @@ static void row(const char *name, uint32_t replicas, uint64_t bytes, double seco
                 const char *unit, const char *words, double bound, bool csv)
 {
     if (csv)
-        printf("input,%s,%u,,,0,%llu,%d,%.0f,%.0f,%.0f,%.3f,%.0f,0\n", name, replicas, (unsigned long long)bytes,
-               SAMPLES, seconds * 1e9, seconds * 1e9, seconds * 1e9, (double)bytes / seconds * 1e-9, bound);
+        printf("input,%s,%u,,,0,%llu,%d,%.0f,%.0f,%.0f,%.3f,%.0f,0\n", name, replicas,
+               (unsigned long long)bytes, SAMPLES, seconds * 1e9, seconds * 1e9, seconds * 1e9,
+               (double)bytes / seconds * 1e-9, bound);
     else
-        printf("input   %-12s %3u %11llu %10.1f %s  %s\n", name, replicas, (unsigned long long)bytes, per_second, unit,
-               words);
+        printf("input   %-12s %3u %11llu %10.1f %s  %s\n", name, replicas, (unsigned long long)bytes,
+               per_second, unit, words);
 }
 
 /* -- files -- */
@@ -85,7 +86,8 @@ static struct file write_csv(const char *folder)
     uint32_t random = 1;
     for (unsigned i = 0; i < CSV_ROWS; i++)
         for (int k = 0; k < COLUMNS; k++)
-            fprintf(f.stream, "%d%c", (int)(next_random(&random) % 20000) - 5000, k + 1 < COLUMNS ? ',' : '\n');
+            fprintf(f.stream, "%d%c", (int)(next_random(&random) % 20000) - 5000,
+                    k + 1 < COLUMNS ? ',' : '\n');
     end_file(&f);
     return f;
 }
@@ -132,7 +134,8 @@ static struct file write_npy(const char *folder)
     struct file f = new_file(folder, "rows.npy");
     char header[118];
     static unsigned char data[ROW_BYTES];
-    snprintf(header, sizeof header, "%-117s", "{'descr': '|u1', 'fortran_order': False, 'shape': (262144, 1024), }");
+    snprintf(header, sizeof header, "%-117s",
+             "{'descr': '|u1', 'fortran_order': False, 'shape': (262144, 1024), }");
     fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, f.stream);
     fwrite(header, 1, 117, f.stream);
     fputc('\n', f.stream);
@@ -163,7 +166,8 @@ static ditto_status take_all(ditto_replica *self, void *argument)
     struct taking *t = argument;
     ditto_batch batch;
     ditto_status status = DITTO_OK;
-    for (uint64_t step = 0; step < t->steps && (status = ditto_next(self, t->iterator, &batch)) == DITTO_OK; step++)
+    for (uint64_t step = 0; step < t->steps && (status = ditto_next(self, t->iterator, &batch)) == DITTO_OK;
+         step++)
         if (t->compute > 0)
             compute_for(t->compute);
     return status < 0 ? status : DITTO_OK;
@@ -230,7 +234,8 @@ static double copy_seconds(const char *from, char *to)
 static void bench_files(ditto_strategy *one, const char *folder, bool csv)
 {
     struct file file[3] = { write_csv(folder), write_tfrecord(folder), write_npy(folder) };
-    ditto_dataset *dataset[3] = { open_csv(file[0].path), open_tfrecord(file[1].path), open_npy(file[2].path) };
+    ditto_dataset *dataset[3] = { open_csv(file[0].path), open_tfrecord(file[1].path),
+                                  open_npy(file[2].path) };
     double seconds[3][SAMPLES], copied[SAMPLES];
     char words[120], *from = malloc(NPY_ROWS * ROW_BYTES), *to = malloc(3 * 256 * ROW_BYTES);
     if (from == NULL || to == NULL)
@@ -255,7 +260,8 @@ static void bench_files(ditto_strategy *one, const char *folder, bool csv)
             snprintf(words, sizeof words, "per core, at least %.0f", least[k]);
         else
             snprintf(words, sizeof words, "copying %.1f MB/s (%.2f, at least 0.80)",
-                     (double)file[2].bytes / median_of(copied, SAMPLES) * 1e-6, median_of(copied, SAMPLES) / took);
+                     (double)file[2].bytes / median_of(copied, SAMPLES) * 1e-6,
+                     median_of(copied, SAMPLES) / took);
         row(name[k], 1, file[k].bytes, took, rate, "MB/s  ", words,
             k < 2 ? (double)file[k].bytes / least[k] * 1e3 : median_of(copied, SAMPLES) / 0.8 * 1e9, csv);
         ditto_dataset_destroy(dataset[k]);
@@ -267,7 +273,8 @@ static void bench_files(ditto_strategy *one, const char *folder, bool csv)
 
 /* -- rows from nowhere -- */
 
-static ditto_status double_it(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+static ditto_status double_it(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                              void *user)
 {
     (void)random;
     (void)user;
@@ -303,8 +310,8 @@ static void bench_range(ditto_strategy *strategy, bool csv)
     double took = median_of(seconds, SAMPLES);
     snprintf(words, sizeof words, "at least 20; memory grew by %ld KiB, queues have %.0f KiB", grown,
              (double)stats.queue_bytes / 1024);
-    row("range", ditto_strategy_num_replicas(strategy), RANGE_ROWS * 8ull, took, RANGE_ROWS / took * 1e-6, "Mrows/s",
-        words, RANGE_ROWS / 20e6 * 1e9, csv);
+    row("range", ditto_strategy_num_replicas(strategy), RANGE_ROWS * 8ull, took, RANGE_ROWS / took * 1e-6,
+        "Mrows/s", words, RANGE_ROWS / 20e6 * 1e9, csv);
     ditto_dataset_destroy(mapped);
     ditto_dataset_destroy(range);
 }
@@ -342,7 +349,8 @@ static void bench_hidden(ditto_strategy *one, bool csv)
     snprintf(words, sizeof words, "%.2f of the longer of computing and sleeping, at most 1.1",
              median_of(ratio, SAMPLES));
     double took = median_of(step, SAMPLES);
-    row("hidden", 1, 8, took, took * 1e6, "us/step", words, took / median_of(ratio, SAMPLES) * 1.1 * 1e9, csv);
+    row("hidden", 1, 8, took, took * 1e6, "us/step", words, took / median_of(ratio, SAMPLES) * 1.1 * 1e9,
+        csv);
     ditto_dataset_destroy(slow);
     ditto_dataset_destroy(range);
 }
@@ -362,9 +370,11 @@ static void bench_shared(ditto_strategy *strategy, const char *folder, bool csv)
         parsing[i] = (double)(stats.choosing_ns + stats.filling_ns) * 1e-9 / SHARED_STEPS / n;
         alone[i] = run_pass(strategy, range, 64ull * n, 0, 1e-3, SHARED_STEPS, &stats) / SHARED_STEPS;
     }
-    double took = median_of(step, SAMPLES), without = median_of(alone, SAMPLES), parse = median_of(parsing, SAMPLES);
+    double took = median_of(step, SAMPLES), without = median_of(alone, SAMPLES),
+           parse = median_of(parsing, SAMPLES);
     snprintf(words, sizeof words,
-             "numbers from a range %.1f us; parsing took %.1f us for each replica's batch of 64 rows of %d columns",
+             "numbers from a range %.1f us; parsing took %.1f us for each replica's batch of 64 rows of %d "
+             "columns",
              without * 1e6, parse * 1e6, COLUMNS);
     row("shared", n, file.bytes, took, took * 1e6, "us/step", words, without * 1e9, csv);
     ditto_dataset_destroy(range);

@@ -42,11 +42,11 @@ static void print(const char *name, const char *what, uint32_t replicas, bool cs
                   double high, double limit)
 {
     if (csv)
-        printf("%s,ditto,%u,,,,0,1,%.0f,%.0f,%.0f,0.000,%.0f,0,0.000,,1,,,,\n", name, replicas, low * 1e9, middle * 1e9,
-               high * 1e9, limit * 1e9);
+        printf("%s,ditto,%u,,,,0,1,%.0f,%.0f,%.0f,0.000,%.0f,0,0.000,,1,,,,\n", name, replicas, low * 1e9,
+               middle * 1e9, high * 1e9, limit * 1e9);
     else
-        printf("%-10s %3u %s: %.2f ms (min %.2f, p95 %.2f); at most %.0f ms\n", name, replicas, what, middle * 1e3,
-               low * 1e3, high * 1e3, limit * 1e3);
+        printf("%-10s %3u %s: %.2f ms (min %.2f, p95 %.2f); at most %.0f ms\n", name, replicas, what,
+               middle * 1e3, low * 1e3, high * 1e3, limit * 1e3);
 }
 
 void bench_create(uint32_t replicas, bool csv)
@@ -59,8 +59,8 @@ void bench_create(uint32_t replicas, bool csv)
         seconds[i] = now_seconds() - begin;
     }
     sort_samples(seconds, ROUNDS);
-    print("create", "create and destroy", replicas, csv, seconds[0], seconds[ROUNDS / 2], seconds[ROUNDS * 95 / 100],
-          0.020);
+    print("create", "create and destroy", replicas, csv, seconds[0], seconds[ROUNDS / 2],
+          seconds[ROUNDS * 95 / 100], 0.020);
 }
 
 void bench_rest(uint32_t replicas, bool csv)

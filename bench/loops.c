@@ -107,7 +107,8 @@ static const struct sums *sums_of(ditto_dtype dtype, enum way way)
 
 bool loops_can(const struct work *work)
 {
-    return !bench_facts[work->kind].reduces || (work->op == DITTO_SUM && sums_of(work->dtype, WAY_PLAIN) != NULL);
+    return !bench_facts[work->kind].reduces ||
+           (work->op == DITTO_SUM && sums_of(work->dtype, WAY_PLAIN) != NULL);
 }
 
 /* -- ways -- */
@@ -301,8 +302,8 @@ struct span loops_common(struct span a, struct span b)
     return s.end < s.first ? (struct span){ 0, 0 } : s;
 }
 
-void loops_produce(enum way way, const struct work *work, const char *const *in, struct worker *w, struct span s,
-                   uint32_t me, bool everyone)
+void loops_produce(enum way way, const struct work *work, const char *const *in, struct worker *w,
+                   struct span s, uint32_t me, bool everyone)
 {
     struct ends e;
     if (s.end <= s.first)

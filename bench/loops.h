@@ -30,8 +30,8 @@ struct span loops_common(struct span a, struct span b);
 
 /* Writes bytes `s` of the result, made from in[replicas], to replica `me` or, if `everyone`, to all replicas that
  * take them. An input has its bytes where the source of that replica has them. */
-void loops_produce(enum way way, const struct work *work, const char *const *in, struct worker *workers, struct span s,
-                   uint32_t me, bool everyone);
+void loops_produce(enum way way, const struct work *work, const char *const *in, struct worker *workers,
+                   struct span s, uint32_t me, bool everyone);
 
 /* The sources of all replicas. */
 void loops_sources(const struct work *work, const struct worker *workers, const char **in);

@@ -25,8 +25,10 @@ LOOP static void JOIN(two_, NAME)(char *x_, char *y_, const char *a_, const char
 /* All eight inputs in one pass, in registers, into all eight results. */
 LOOP static void JOIN(eight_, NAME)(char *const *out, const char *const *in, struct span s)
 {
-    const T *a = (const void *)in[0], *b = (const void *)in[1], *c = (const void *)in[2], *d = (const void *)in[3];
-    const T *e = (const void *)in[4], *f = (const void *)in[5], *g = (const void *)in[6], *h = (const void *)in[7];
+    const T *a = (const void *)in[0], *b = (const void *)in[1], *c = (const void *)in[2],
+            *d = (const void *)in[3];
+    const T *e = (const void *)in[4], *f = (const void *)in[5], *g = (const void *)in[6],
+            *h = (const void *)in[7];
     T *l = (void *)out[0], *m = (void *)out[1], *n = (void *)out[2], *o = (void *)out[3];
     T *p = (void *)out[4], *q = (void *)out[5], *r = (void *)out[6], *t = (void *)out[7];
     size_t first = s.first / sizeof(T), end = s.end / sizeof(T);

@@ -20,7 +20,8 @@
 
 struct peer {
     const char *name;
-    pid_t child, processes[WORK_MOST_REPLICAS]; /* the child: the peer itself, or what started its processes */
+    pid_t child,
+        processes[WORK_MOST_REPLICAS]; /* the child: the peer itself, or what started its processes */
     uint32_t count;
     int to, from;
     bool lost;
@@ -39,7 +40,8 @@ static const struct launch launches[] = {
     { "libomp", "OpenMP", "peer-libomp", "", "", 0 },
     { "openmpi", "MPI", "peer-openmpi", "mpirun.openmpi --allow-run-as-root -np %N --bind-to core",
       "mpirun.openmpi --allow-run-as-root -np %N --bind-to none --oversubscribe", 4 },
-    { "mpich", "MPI", "peer-mpich", "mpirun.mpich -n %N -bind-to core", "mpirun.mpich -n %N -bind-to none", 4 },
+    { "mpich", "MPI", "peer-mpich", "mpirun.mpich -n %N -bind-to core", "mpirun.mpich -n %N -bind-to none",
+      4 },
     { "gloo", "gloo", "peer-gloo", "", "", 4 },
 };
 
@@ -59,7 +61,8 @@ static void become(const struct launch *launch, char *program, uint32_t replicas
     bool crowded = replicas > count_pus();
     snprintf(number, sizeof number, "%u", replicas);
     snprintf(text, sizeof text, "%s", crowded ? launch->crowded : launch->one_per_core);
-    for (char *w = strtok_r(text, " ", &rest); w != NULL && count < MOST_WORDS - 4; w = strtok_r(NULL, " ", &rest))
+    for (char *w = strtok_r(text, " ", &rest); w != NULL && count < MOST_WORDS - 4;
+         w = strtok_r(NULL, " ", &rest))
         word[count++] = strcmp(w, "%N") == 0 ? number : w;
     word[count++] = program;
     word[count++] = number;
@@ -75,7 +78,8 @@ static void become(const struct launch *launch, char *program, uint32_t replicas
 
 static bool start(struct peer *p, const struct launch *launch, char *program, uint32_t replicas)
 {
-    int down[2], up[2]; /* not inherited by peers that are started later: else this one's end would not be seen */
+    int down[2],
+        up[2]; /* not inherited by peers that are started later: else this one's end would not be seen */
     if (pipe2(down, O_CLOEXEC) != 0 || pipe2(up, O_CLOEXEC) != 0)
         return false;
     p->child = fork();
@@ -181,13 +185,14 @@ static bool greet(struct peer *p)
 
 static struct timing batch(void *state, const struct work *work, bool baseline)
 {
-    return ask(state, "batch %d %lu %u %d\n", (int)work->kind, (unsigned long)work->reps, work->skew_ns, baseline);
+    return ask(state, "batch %d %lu %u %d\n", (int)work->kind, (unsigned long)work->reps, work->skew_ns,
+               baseline);
 }
 
 static bool prepare(void *state, const struct work *work)
 {
-    return ask(state, "prepare %d %lu %d %d %d %d\n", (int)work->kind, (unsigned long)work->bytes, (int)work->dtype,
-               (int)work->op, work->in_place, work->turns)
+    return ask(state, "prepare %d %lu %d %d %d %d\n", (int)work->kind, (unsigned long)work->bytes,
+               (int)work->dtype, (int)work->op, work->in_place, work->turns)
                .seconds > 0;
 }
 

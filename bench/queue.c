@@ -29,7 +29,15 @@
 #include <glib.h>
 #endif
 
-enum { ROUNDS = 51, TRIPS = 20000, STREAM = 200000, CROWD = 400000, SLEEPS = 50, SLOTS = 1024, PRODUCERS = 4 };
+enum {
+    ROUNDS = 51,
+    TRIPS = 20000,
+    STREAM = 200000,
+    CROWD = 400000,
+    SLEEPS = 50,
+    SLOTS = 1024,
+    PRODUCERS = 4
+};
 
 static void check(bool good, const char *what)
 {
@@ -228,7 +236,8 @@ static void *produce(void *argument)
 }
 
 /* Takes everything from `producers`; `take` gets one. Seconds per item; the numbers' sum is checked. */
-static double consume(struct rep *rep, uint32_t producers, void *(*body)(void *), uint64_t (*take)(void *queue))
+static double consume(struct rep *rep, uint32_t producers, void *(*body)(void *),
+                      uint64_t (*take)(void *queue))
 {
     struct helper helper[PRODUCERS];
     pthread_t thread[PRODUCERS];
@@ -420,24 +429,28 @@ struct row {
     double limit;          /* times the peer; 0: none */
 };
 static const struct row rows[] = {
-    { "hand-off", "line", hand_off, line_hand_over, 1.5 }, { "one word", NULL, one_word, NULL, 0 },
-    { "stream", "ck_ring", stream, ck_stream, 1.0 },       { "crowd", "GAsyncQueue", crowd, glib_crowd, 0.5 },
-    { "consumer asleep", NULL, wake_consumer, NULL, 0 },   { "producer asleep", NULL, wake_producer, NULL, 0 },
+    { "hand-off", "line", hand_off, line_hand_over, 1.5 },
+    { "one word", NULL, one_word, NULL, 0 },
+    { "stream", "ck_ring", stream, ck_stream, 1.0 },
+    { "crowd", "GAsyncQueue", crowd, glib_crowd, 0.5 },
+    { "consumer asleep", NULL, wake_consumer, NULL, 0 },
+    { "producer asleep", NULL, wake_producer, NULL, 0 },
 };
 
 static void print(const struct row *row, const double *own, double other, bool csv)
 {
     double low = own[0] * 1e9, middle = own[ROUNDS / 2] * 1e9, high = own[ROUNDS * 95 / 100] * 1e9;
     if (csv) {
-        printf("queue %s,ditto,2,,,,0,1,%.0f,%.0f,%.0f,0.000,%.0f,0,%.3f,%s,1,,,,\n", row->name, low, middle, high,
-               other * row->limit * 1e9, other * 1e9 / middle, row->peer != NULL ? row->peer : "");
+        printf("queue %s,ditto,2,,,,0,1,%.0f,%.0f,%.0f,0.000,%.0f,0,%.3f,%s,1,,,,\n", row->name, low, middle,
+               high, other * row->limit * 1e9, other * 1e9 / middle, row->peer != NULL ? row->peer : "");
         return;
     }
     printf("queue      %-15s %8.1f ns (min %.1f, p95 %.1f)", row->name, middle, low, high);
     if (row->peer != NULL && row->other == NULL)
         printf("; %s: not there when this was built", row->peer);
     else if (row->peer != NULL)
-        printf("; %s %.1f ns: %.2f of it, at most %.2f", row->peer, other * 1e9, middle / (other * 1e9), row->limit);
+        printf("; %s %.1f ns: %.2f of it, at most %.2f", row->peer, other * 1e9, middle / (other * 1e9),
+               row->limit);
     printf("\n");
 }
 

@@ -57,11 +57,12 @@ void report_machine(void)
     strftime(date, sizeof date, "%Y-%m-%d", gmtime(&now));
     printf("# ditto %s, commit %s, %s, %s\n", ditto_version(), BENCH_COMMIT, COMPILER, date);
     printf("# %s, %ld PUs, NUMA nodes: %d, SMT: %s, governor: %s, Linux %s\n",
-           line_of("/proc/cpuinfo", "model name", cpu, sizeof cpu), sysconf(_SC_NPROCESSORS_ONLN), count_nodes(),
-           line_of("/sys/devices/system/cpu/smt/control", "", smt, sizeof smt),
+           line_of("/proc/cpuinfo", "model name", cpu, sizeof cpu), sysconf(_SC_NPROCESSORS_ONLN),
+           count_nodes(), line_of("/sys/devices/system/cpu/smt/control", "", smt, sizeof smt),
            line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", governor, sizeof governor),
            kernel.release);
-    printf("# fresh data: each replica rewrites its input, runs the collective, reads its result; a barrier is taken "
+    printf("# fresh data: each replica rewrites its input, runs the collective, reads its result; a barrier "
+           "is taken "
            "off\n");
 }
 
@@ -72,7 +73,8 @@ static int best(const struct contender *c, const struct result *r, uint32_t coun
 {
     int best = -1;
     for (uint32_t i = 0; i < count; i++) {
-        bool wanted = family == NULL ? c[i].is_bound : c[i].family != NULL && strcmp(c[i].family, family) == 0;
+        bool wanted =
+            family == NULL ? c[i].is_bound : c[i].family != NULL && strcmp(c[i].family, family) == 0;
         if (wanted && r[i].median_ns > 0 && (best < 0 || r[i].median_ns < r[best].median_ns))
             best = (int)i;
     }
@@ -86,16 +88,16 @@ static double ns_of(const struct result *r, int which)
 
 /* -- CSV: the first fourteen columns are fixed, new ones go to the end -- */
 
-static void csv_row(const struct request *q, const struct work *work, const struct contender *c, const struct result *r,
-                    double bound_ns, const char *form, double openmp_ns)
+static void csv_row(const struct request *q, const struct work *work, const struct contender *c,
+                    const struct result *r, double bound_ns, const char *form, double openmp_ns)
 {
     const struct bench_facts *facts = &bench_facts[q->kind];
     bool loop = q->kind == BENCH_PARALLEL_FOR, skew = q->kind == BENCH_SKEW;
     printf("%s,%s,%u,", facts->name, c->name, loop ? 1 : q->replicas);
-    printf("%s,%s,%s,", facts->collective ? ditto_dtype_name(q->dtype) : "", facts->reduces ? ditto_op_name(q->op) : "",
-           facts->collective ? (q->in_place ? "1" : "0") : "");
-    printf("%zu,%llu,%.0f,%.0f,%.0f,%.3f,%.0f,%d,", work->bytes, (unsigned long long)r->reps, r->min_ns, r->median_ns,
-           r->p95_ns, (double)work->bytes / r->median_ns, bound_ns, r->noisy);
+    printf("%s,%s,%s,", facts->collective ? ditto_dtype_name(q->dtype) : "",
+           facts->reduces ? ditto_op_name(q->op) : "", facts->collective ? (q->in_place ? "1" : "0") : "");
+    printf("%zu,%llu,%.0f,%.0f,%.0f,%.3f,%.0f,%d,", work->bytes, (unsigned long long)r->reps, r->min_ns,
+           r->median_ns, r->p95_ns, (double)work->bytes / r->median_ns, bound_ns, r->noisy);
     printf("%.3f,%s,%u,", openmp_ns / r->median_ns, form, loop ? q->replicas : 1);
     if (skew)
         printf("%u,%.3f,%.3f,", work->skew_ns / 1000, r->cpu_share, r->cpu_ratio);
@@ -112,8 +114,8 @@ enum { PEERS = sizeof peers / sizeof peers[0], FAMILIES = sizeof families / size
 
 static void heading_of_table(const struct request *q)
 {
-    printf("%-14s %3s %9s %-4s %11s %11s %-14s %8s", "bench", "N", "bytes", "", "ditto ns", "bound ns", "form",
-           "of bound");
+    printf("%-14s %3s %9s %-4s %11s %11s %-14s %8s", "bench", "N", "bytes", "", "ditto ns", "bound ns",
+           "form", "of bound");
     for (int i = 0; i < (q->peers ? PEERS : 1); i++)
         printf(" %11s", peers[i]);
     for (int i = 0; i < (q->peers ? FAMILIES : 1); i++)
@@ -146,12 +148,13 @@ static double ns_of_name(const struct contender *c, const struct result *r, uint
 }
 
 /* What only some works have is said in words. */
-static void remarks(const struct request *q, const struct work *work, const struct contender *c, const struct result *r,
-                    uint32_t count)
+static void remarks(const struct request *q, const struct work *work, const struct contender *c,
+                    const struct result *r, uint32_t count)
 {
     double plain_ns = ns_of_name(c, r, count, "ditto-plain");
     if (q->dtype != DITTO_F32 || q->op != DITTO_SUM)
-        printf(" %s %s", ditto_dtype_name(q->dtype), bench_facts[q->kind].reduces ? ditto_op_name(q->op) : "");
+        printf(" %s %s", ditto_dtype_name(q->dtype),
+               bench_facts[q->kind].reduces ? ditto_op_name(q->op) : "");
     if (plain_ns > 0 && r[0].median_ns > 0)
         printf(" %.2f of the plain call", r[0].median_ns / plain_ns);
     if (q->kind == BENCH_SKEW)
@@ -190,7 +193,8 @@ static void table_row(const struct request *q, const struct work *work, const st
 void report_heading(const struct request *q)
 {
     if (q->csv) {
-        printf("bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns,noisy,"
+        printf("bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns,"
+               "noisy,"
                "peer_ratio,bound_form,devices,skew_us,cpu_share,cpu_ratio,turns\n");
         return;
     }
@@ -198,8 +202,8 @@ void report_heading(const struct request *q)
     heading_of_table(q);
 }
 
-bool report_row(const struct request *q, const struct work *work, const struct contender *c, const struct result *r,
-                uint32_t count)
+bool report_row(const struct request *q, const struct work *work, const struct contender *c,
+                const struct result *r, uint32_t count)
 {
     int bound = best(c, r, count, NULL);
     double openmp_ns = ns_of(r, best(c, r, count, "OpenMP"));

@@ -9,7 +9,7 @@
 void report_machine(void);
 void report_heading(const struct request *q);
 /* False: ditto is faster than every bound, so the bound is wrong. contenders[0] is ditto. */
-bool report_row(const struct request *q, const struct work *work, const struct contender *c, const struct result *r,
-                uint32_t count);
+bool report_row(const struct request *q, const struct work *work, const struct contender *c,
+                const struct result *r, uint32_t count);
 
 #endif

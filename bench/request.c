@@ -12,14 +12,15 @@ static void usage(const char *trouble, const char *word)
     fprintf(stderr, "usage: ditto-bench machine");
     for (int i = 0; i < BENCH_KINDS; i++)
         fprintf(stderr, "|%s", bench_facts[i].name);
-    fprintf(stderr,
-            "\n"
-            "           [--replicas N] [--bytes 8,4K,1M or 8..128M] [--dtype f32] [--op SUM] [--in-place]\n"
-            "           [--skew 0,20,200 (us; of skew)] [--devices N (of parallel-for)] [--peers] [--csv]\n"
-            "           [--turns (of broadcast and reduce: each replica in turn is the root)]\n"
-            "           [--forms (CSV with a row for every form of the bound that came near)]\n"
-            "bytes: of all-reduce, reduce, broadcast the message; of reduce-scatter a replica's whole input, of\n"
-            "all-gather its whole output; of list all tensors together; of parallel-for the array\n");
+    fprintf(
+        stderr,
+        "\n"
+        "           [--replicas N] [--bytes 8,4K,1M or 8..128M] [--dtype f32] [--op SUM] [--in-place]\n"
+        "           [--skew 0,20,200 (us; of skew)] [--devices N (of parallel-for)] [--peers] [--csv]\n"
+        "           [--turns (of broadcast and reduce: each replica in turn is the root)]\n"
+        "           [--forms (CSV with a row for every form of the bound that came near)]\n"
+        "bytes: of all-reduce, reduce, broadcast the message; of reduce-scatter a replica's whole input, of\n"
+        "all-gather its whole output; of list all tensors together; of parallel-for the array\n");
     exit(2);
 }
 
@@ -47,7 +48,8 @@ static void parse_sizes(struct request *r, const char *text)
             size_t last = parse_size(&text);
             while (r->sizes < MOST_SIZES && size != 0 && (size *= 4) <= last)
                 r->bytes[r->sizes++] = size;
-            if (r->bytes[r->sizes - 1] < last && r->sizes < MOST_SIZES) /* the end of the range is always measured */
+            if (r->bytes[r->sizes - 1] < last &&
+                r->sizes < MOST_SIZES) /* the end of the range is always measured */
                 r->bytes[r->sizes++] = last;
         }
         if (*text != ',' && *text != '\0')
@@ -154,7 +156,8 @@ static int parse_word(struct request *r, const char *word, const char *value)
         r->forms = r->csv = true;
     else if (value == NULL)
         usage("is no word for this, or lacks its value", word);
-    else if (strcmp(word, "--replicas") == 0 || (strcmp(word, "--devices") == 0 && r->kind == BENCH_PARALLEL_FOR))
+    else if (strcmp(word, "--replicas") == 0 ||
+             (strcmp(word, "--devices") == 0 && r->kind == BENCH_PARALLEL_FOR))
         return r->replicas = parse_count(value), 2;
     else if (strcmp(word, "--bytes") == 0 && facts->sizes != NULL)
         return parse_sizes(r, value), 2;

@@ -109,8 +109,8 @@ static double reductions(struct pair *pair)
 
 /* -- merge_call -- */
 
-static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                                  ditto_value **result)
+static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                  void *user, ditto_value **result)
 {
     (void)strategy, (void)arguments, (void)count, (void)user, (void)result;
     return DITTO_OK;
@@ -172,8 +172,9 @@ static ditto_value *make_value(ditto_strategy *strategy, size_t count)
     if (t == NULL || ones == NULL)
         exit(1);
     for (uint32_t i = 0; i < n; i++)
-        t[i] =
-            (ditto_tensor){ .data = ones, .dtype = DITTO_F64, .rank = count != 1, .shape = { count != 1 ? count : 0 } };
+        t[i] = (ditto_tensor){
+            .data = ones, .dtype = DITTO_F64, .rank = count != 1, .shape = { count != 1 ? count : 0 }
+        };
     must(ditto_strategy_value_from_tensors(strategy, t, 1, &value));
     free(ones);
     free(t);
@@ -194,13 +195,14 @@ static ditto_value *make_arguments(ditto_strategy *strategy)
 static void print(const char *name, uint32_t replicas, size_t bytes, const struct pair *p, const char *base,
                   double factor, double more, bool csv)
 {
-    double subject = p->subject_ns[SAMPLES / 2], beside = p->base_ns[SAMPLES / 2], limit = beside * factor + more;
+    double subject = p->subject_ns[SAMPLES / 2], beside = p->base_ns[SAMPLES / 2],
+           limit = beside * factor + more;
     if (csv)
-        printf("%s,ditto,%u,f64,SUM,0,%zu,%d,%.0f,%.0f,%.0f,0.000,%.0f,0,0.000,,1,,,,\n", name, replicas, bytes, REPS,
-               p->subject_ns[0], subject, p->subject_ns[SAMPLES * 95 / 100], limit);
+        printf("%s,ditto,%u,f64,SUM,0,%zu,%d,%.0f,%.0f,%.0f,0.000,%.0f,0,0.000,,1,,,,\n", name, replicas,
+               bytes, REPS, p->subject_ns[0], subject, p->subject_ns[SAMPLES * 95 / 100], limit);
     else if (limit > 0)
-        printf("%-14s %3u %9zu %12.0f ns; %s %.0f ns; at most %.0f ns\n", name, replicas, bytes, subject, base, beside,
-               limit);
+        printf("%-14s %3u %9zu %12.0f ns; %s %.0f ns; at most %.0f ns\n", name, replicas, bytes, subject,
+               base, beside, limit);
     else
         printf("%-14s %3u %9zu %12.0f ns; %s %.0f ns\n", name, replicas, bytes, subject, base, beside);
 }

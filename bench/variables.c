@@ -69,8 +69,8 @@ static inline __attribute__((always_inline)) float both(const float *g, const fl
     return h != NULL ? g[i] + h[i] : g[i];
 }
 
-static inline void momentum_loop(float *restrict x, float *restrict m, const float *restrict g, const float *restrict h,
-                                 size_t count)
+static inline void momentum_loop(float *restrict x, float *restrict m, const float *restrict g,
+                                 const float *restrict h, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         m[i] = MOMENTUM * m[i] - RATE * both(g, h, i);
@@ -149,9 +149,10 @@ static void side_list(ditto_replica *self, struct bench *b, uint32_t id)
 {
     ditto_tensor gradient[MANY];
     for (size_t k = 0; k < MANY; k++)
-        gradient[k] = (ditto_tensor){
-            .data = b->gradient[id] + k * (b->count / MANY), .dtype = DITTO_F32, .rank = 1, .shape = { b->count / MANY }
-        };
+        gradient[k] = (ditto_tensor){ .data = b->gradient[id] + k * (b->count / MANY),
+                                      .dtype = DITTO_F32,
+                                      .rank = 1,
+                                      .shape = { b->count / MANY } };
     must(ditto_apply(self, b->optimizer_of_list, gradient, NULL));
 }
 
@@ -339,12 +340,12 @@ static void close_bench(struct bench *b)
 
 /* -- rows -- */
 
-static void row(const char *bench, const char *algorithm, uint32_t replicas, size_t bytes, double ns, double bound,
-                const char *words, bool csv)
+static void row(const char *bench, const char *algorithm, uint32_t replicas, size_t bytes, double ns,
+                double bound, const char *words, bool csv)
 {
     if (csv)
-        printf("%s,%s,%u,f32,SUM,0,%zu,%d,%.0f,%.0f,%.0f,%.3f,%.0f,0\n", bench, algorithm, replicas, bytes, SAMPLES, ns,
-               ns, ns, (double)bytes / ns, bound);
+        printf("%s,%s,%u,f32,SUM,0,%zu,%d,%.0f,%.0f,%.0f,%.3f,%.0f,0\n", bench, algorithm, replicas, bytes,
+               SAMPLES, ns, ns, ns, (double)bytes / ns, bound);
     else
         printf("%-7s %-22s %3u %11zu %12.2f us  %s\n", bench, algorithm, replicas, bytes, ns * 1e-3, words);
 }
@@ -365,14 +366,15 @@ void bench_apply(uint32_t replicas, bool csv)
             measure_sides(&b, sides, 4, ns);
             double bound = ns[2] < ns[3] ? ns[2] : ns[3];
             snprintf(words, sizeof words,
-                     "loop %.2f (%.2f, at most 1.25; %zu bytes moved); all-reduce and update %.2f (%.2f, at least 1.6)",
+                     "loop %.2f (%.2f, at most 1.25; %zu bytes moved); all-reduce and update %.2f (%.2f, at "
+                     "least 1.6)",
                      bound * 1e-3, ns[0] / bound, moved, ns[1] * 1e-3, ns[1] / ns[0]);
             row("apply", adam ? "Adam" : "momentum", replicas, sizes[i], ns[0], bound, words, csv);
             if (i == 0) {
                 measure_sides(&b, lists, 2, ns);
                 snprintf(words, sizeof words, "one %.2f (%.2f, at most 1.5)", ns[1] * 1e-3, ns[0] / ns[1]);
-                row("apply", adam ? "Adam, 100 variables" : "momentum, 100 variables", replicas, sizes[i], ns[0],
-                    ns[1] * 1.5, words, csv);
+                row("apply", adam ? "Adam, 100 variables" : "momentum, 100 variables", replicas, sizes[i],
+                    ns[0], ns[1] * 1.5, words, csv);
             }
             close_bench(&b);
         }
@@ -441,8 +443,9 @@ void bench_assign(uint32_t replicas, bool csv)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         open_bench(&b, replicas, sizes[i], false);
         measure_sides(&b, sides, 3, ns);
-        snprintf(words, sizeof words, "all-reduce in place %.2f (%.2f, at most 1.1 of 64 MiB); loop %.2f (%.2f)",
-                 ns[1] * 1e-3, ns[0] / ns[1], ns[2] * 1e-3, ns[0] / ns[2]);
+        snprintf(words, sizeof words,
+                 "all-reduce in place %.2f (%.2f, at most 1.1 of 64 MiB); loop %.2f (%.2f)", ns[1] * 1e-3,
+                 ns[0] / ns[1], ns[2] * 1e-3, ns[0] / ns[2]);
         row("assign", "add, one copy", replicas, sizes[i], ns[0], ns[1] * 1.1, words, csv);
         close_bench(&b);
     }

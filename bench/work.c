@@ -10,13 +10,16 @@
 const struct bench_facts bench_facts[BENCH_KINDS] = {
     [BENCH_BARRIER] = { .name = "barrier" },
     [BENCH_RUN] = { .name = "run", .like = BENCH_RUN },
-    [BENCH_ALL_REDUCE] = { "all-reduce", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "8..128M" },
-    [BENCH_ALL_GATHER] = { "all-gather", BENCH_ALL_GATHER, EXTENT_OWN_PART, EXTENT_WHOLE, true, false, false, "8..8M" },
+    [BENCH_ALL_REDUCE] = { "all-reduce", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false,
+                           "8..128M" },
+    [BENCH_ALL_GATHER] = { "all-gather", BENCH_ALL_GATHER, EXTENT_OWN_PART, EXTENT_WHOLE, true, false, false,
+                           "8..8M" },
     [BENCH_BROADCAST] = { "broadcast", BENCH_BROADCAST, EXTENT_WHOLE_AT_ROOT, EXTENT_WHOLE, true, false, true,
                           "8..8M" },
-    [BENCH_REDUCE_SCATTER] = { "reduce-scatter", BENCH_REDUCE_SCATTER, EXTENT_WHOLE, EXTENT_OWN_PART, true, true, false,
-                               "8..8M" },
-    [BENCH_REDUCE] = { "reduce", BENCH_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE_AT_ROOT, true, true, false, "8..8M" },
+    [BENCH_REDUCE_SCATTER] = { "reduce-scatter", BENCH_REDUCE_SCATTER, EXTENT_WHOLE, EXTENT_OWN_PART, true,
+                               true, false, "8..8M" },
+    [BENCH_REDUCE] = { "reduce", BENCH_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE_AT_ROOT, true, true, false,
+                       "8..8M" },
     [BENCH_LIST] = { "list", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "400K" },
     [BENCH_ASYNC] = { "async", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "8..8M" },
     [BENCH_SKEW] = { "skew", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "32K" },
@@ -131,8 +134,8 @@ static void compute(uint32_t ns)
         ;
 }
 
-static void repeat(const struct work *work, struct worker *workers, uint32_t id, const struct contender_ops *ops,
-                   void *context, bool baseline)
+static void repeat(const struct work *work, struct worker *workers, uint32_t id,
+                   const struct contender_ops *ops, void *context, bool baseline)
 {
     struct worker *w = &workers[id];
     struct work now = *work;
@@ -174,7 +177,8 @@ static uint32_t word_of(ditto_dtype dtype, uint32_t value, size_t index)
 static bool can_check(const struct work *work)
 {
     ditto_dtype t = work->dtype;
-    bool known = t == DITTO_F32 || t == DITTO_F64 || t == DITTO_I32 || (t == DITTO_BF16 && work->replicas < 16);
+    bool known =
+        t == DITTO_F32 || t == DITTO_F64 || t == DITTO_I32 || (t == DITTO_BF16 && work->replicas < 16);
     return !bench_facts[work->kind].reduces || (known && work->op == DITTO_SUM);
 }
 
@@ -188,8 +192,8 @@ static uint32_t expected(const struct work *work, size_t at)
 }
 
 /* One repetition, untimed. */
-static void check(const struct work *work, struct worker *workers, uint32_t id, const struct contender_ops *ops,
-                  void *context)
+static void check(const struct work *work, struct worker *workers, uint32_t id,
+                  const struct contender_ops *ops, void *context)
 {
     struct worker *w = &workers[id];
     struct span input = work_input(work, id), output = work_output(work, id);

@@ -65,7 +65,7 @@ enum { WORK_TENSORS = 100, WORK_MOST_REPLICAS = 1024 };
 struct work {
     enum bench_kind kind;
     uint32_t replicas; /* threads; of a parallel-for: the devices of one replica */
-    size_t bytes;      /* of the longer side of a replica; of a parallel-for: of its one array, 0: an empty body */
+    size_t bytes; /* of the longer side of a replica; of a parallel-for: of its one array, 0: an empty body */
     ditto_dtype dtype;
     ditto_op op;
     bool in_place;

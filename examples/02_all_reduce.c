@@ -44,10 +44,12 @@ static ditto_status overlap(ditto_replica *self, void *unused)
     for (int i = 1; i < 10000; i++)
         other_work += 1.0 / i;
     ditto_status status = ditto_wait(self, &pending, NULL);
-    if (status != DITTO_OK) /* others may still be at our arrays: they are local, so this must not just return */
+    if (status !=
+        DITTO_OK) /* others may still be at our arrays: they are local, so this must not just return */
         return ditto_abandon(self, status);
     if (ditto_replica_id(self) == 0)
-        printf("the mean of the replicas' ids is %g (and meanwhile: %.3f)\n", (double)mean[LENGTH - 1], other_work);
+        printf("the mean of the replicas' ids is %g (and meanwhile: %.3f)\n", (double)mean[LENGTH - 1],
+               other_work);
     return DITTO_OK;
 }
 

@@ -54,11 +54,12 @@ int main(int argc, char **argv)
     struct variables v = { create(strategy, "weight", 1.0, DITTO_ON_WRITE, DITTO_AGGREGATE_MEAN),
                            create(strategy, "seen", 0.0, DITTO_ON_READ, DITTO_AGGREGATE_SUM) };
     check(ditto_strategy_run(strategy, step, &v));
-    printf("outside: weight is %g (1 + the mean of the ids), seen is %g (the sum of all components)\n", read(v.weight),
-           read(v.seen));
+    printf("outside: weight is %g (1 + the mean of the ids), seen is %g (the sum of all components)\n",
+           read(v.weight), read(v.seen));
 
     double ten = 10;
-    check(ditto_variable_assign(v.seen, &ten, sizeof ten)); /* spread over the components, so that it reads as 10 */
+    check(ditto_variable_assign(v.seen, &ten,
+                                sizeof ten)); /* spread over the components, so that it reads as 10 */
     printf("seen, assigned 10, reads as %g\n", read(v.seen));
 
     check(ditto_variable_destroy(v.weight));

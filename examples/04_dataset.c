@@ -23,7 +23,9 @@ static ditto_status add_rows(ditto_replica *self, const ditto_batch *batch, void
 
 static ditto_dataset *open_data(const double *rows)
 {
-    ditto_tensor array = { .data = (void *)(uintptr_t)rows, .dtype = DITTO_F64, .rank = 1, .shape = { ROWS } };
+    ditto_tensor array = {
+        .data = (void *)(uintptr_t)rows, .dtype = DITTO_F64, .rank = 1, .shape = { ROWS }
+    };
     ditto_shuffle_options shuffle = DITTO_SHUFFLE_OPTIONS_INIT;
     ditto_dataset *all, *shuffled, *batched;
     shuffle.seed = 7;

@@ -25,8 +25,8 @@ static ditto_status train_step(ditto_replica *self, const ditto_batch *batch, vo
     int64_t hits = 0;
     memset(&gradient, 0, sizeof gradient);
     DITTO_TRY(ditto_read(self, t->weights, &weights));
-    double loss = network_learn(weights, batch->component[0].data, batch->component[1].data, batch->rows, 1.0f / BATCH,
-                                &gradient, &hits);
+    double loss = network_learn(weights, batch->component[0].data, batch->component[1].data, batch->rows,
+                                1.0f / BATCH, &gradient, &hits);
     DITTO_TRY(ditto_assign_add(self, t->hits, &hits));
 
     float *change = (float *)&gradient;
@@ -39,8 +39,10 @@ static ditto_status train_step(ditto_replica *self, const ditto_batch *batch, vo
 
 static ditto_dataset *open_data(const char *path)
 {
-    static const ditto_csv_component columns[] = { { .first_column = 0, .count = INPUTS, .dtype = DITTO_F32 },
-                                                   { .first_column = INPUTS, .count = 1, .dtype = DITTO_I32 } };
+    static const ditto_csv_component columns[] = {
+        { .first_column = 0, .count = INPUTS, .dtype = DITTO_F32 },
+        { .first_column = INPUTS, .count = 1, .dtype = DITTO_I32 }
+    };
     ditto_shuffle_options shuffle = DITTO_SHUFFLE_OPTIONS_INIT;
     ditto_dataset *rows, *shuffled, *batches;
     shuffle.seed = 1;
@@ -80,13 +82,14 @@ static void train_epoch(ditto_strategy *strategy, struct training *t, ditto_data
     options.reduce = ops;
     options.num_reduce = 1;
     check(ditto_strategy_iterate(strategy, data, &input, &iterator));
-    check(ditto_strategy_run_steps(strategy, iterator, UINT64_MAX, train_step, t, &options, &steps, &results));
+    check(
+        ditto_strategy_run_steps(strategy, iterator, UINT64_MAX, train_step, t, &options, &steps, &results));
     check(ditto_value_member(results, "loss", &named));
     check(ditto_value_f64(named, &loss));
     check(ditto_variable_read(t->hits, &hits, sizeof hits));
     check(ditto_variable_assign(t->hits, &none, sizeof none));
-    printf("epoch %d: %llu steps, loss of the last one %.4f, right %.1f %%\n", epoch + 1, (unsigned long long)steps,
-           loss, 100 * (double)hits / 1797);
+    printf("epoch %d: %llu steps, loss of the last one %.4f, right %.1f %%\n", epoch + 1,
+           (unsigned long long)steps, loss, 100 * (double)hits / 1797);
     check(ditto_value_destroy(results));
     check(ditto_iterator_destroy(iterator));
 }

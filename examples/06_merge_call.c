@@ -22,8 +22,8 @@ static ditto_status cheer(ditto_replica *self, void *unused)
 }
 
 /* Once, in cross-replica context. What it gives is handed to every replica. */
-static ditto_status survey(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                           ditto_value **result)
+static ditto_status survey(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                           void *user, ditto_value **result)
 {
     struct survey *s = user;
     uint32_t replicas = ditto_strategy_num_replicas(strategy);

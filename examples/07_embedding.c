@@ -110,7 +110,8 @@ int main(int argc, char **argv)
     stopping = 1;
     pthread_join(ticker, NULL);
     free(cell); /* the program's own malloc */
-    printf("OpenMP and ditto agree: %s; CPUs restored: %s; signals handled: %s; the program's thread ticked: %s\n",
+    printf("OpenMP and ditto agree: %s; CPUs restored: %s; signals handled: %s; the program's thread ticked: "
+           "%s\n",
            own * ranks == work.total && own == again ? "yes" : "no", restored ? "yes" : "no",
            signals > 0 ? "yes" : "no", ticks > 0 ? "yes" : "no");
 #ifdef USE_MPI

@@ -37,10 +37,12 @@ static ditto_status dot(struct part *g, const double *a, const double *b, double
 static void apply(struct part *g)
 {
     size_t rows = g->count / SIDE;
-    const double *above = g->id > 0 ? g->problem->bottom[g->id - 1] : NULL; /* NULL: the square's border, zero */
+    const double *above =
+        g->id > 0 ? g->problem->bottom[g->id - 1] : NULL; /* NULL: the square's border, zero */
     const double *below = g->problem->top[g->id + 1];
     for (size_t y = 0; y < rows; y++) {
-        const double *p = g->p + y * SIDE, *up = y > 0 ? p - SIDE : above, *down = y + 1 < rows ? p + SIDE : below;
+        const double *p = g->p + y * SIDE, *up = y > 0 ? p - SIDE : above,
+                     *down = y + 1 < rows ? p + SIDE : below;
         for (size_t x = 0; x < SIDE; x++)
             g->q[y * SIDE + x] = 4 * p[x] - (x > 0 ? p[x - 1] : 0) - (x + 1 < SIDE ? p[x + 1] : 0) -
                                  (up != NULL ? up[x] : 0) - (down != NULL ? down[x] : 0);
@@ -77,7 +79,8 @@ static ditto_status solve(ditto_replica *self, void *problem)
     uint32_t id = ditto_replica_id(self), replicas = ditto_num_replicas(self);
     if (replicas > SIDE)
         return ditto_fail(self, 1, "%u replicas for %d rows", replicas, SIDE);
-    size_t first = (size_t)SIDE * id / replicas * SIDE, count = (size_t)SIDE * (id + 1) / replicas * SIDE - first;
+    size_t first = (size_t)SIDE * id / replicas * SIDE,
+           count = (size_t)SIDE * (id + 1) / replicas * SIDE - first;
     void *memory; /* five vectors, first touched here, on this replica's node */
     DITTO_TRY(ditto_alloc(self, 5 * count * sizeof(double), 64, &memory));
     double *x = memset(memory, 0, 5 * count * sizeof(double));
@@ -100,13 +103,15 @@ static struct problem solve_with(const char *replicas)
     check(ditto_strategy_run(strategy, solve, &problem));
     double us = 1e6 * (seconds() - began) / problem.iterations;
     check(ditto_strategy_destroy(strategy));
-    printf("%8s  %10d  %.6e = %-22a  %14.1f\n", replicas, problem.iterations, problem.residual, problem.residual, us);
+    printf("%8s  %10d  %.6e = %-22a  %14.1f\n", replicas, problem.iterations, problem.residual,
+           problem.residual, us);
     return problem;
 }
 
 int main(int argc, char **argv)
 {
-    const char *usual[] = { "1", "2", "3", "8", NULL }, **replicas = argc > 1 ? (const char **)argv + 1 : usual;
+    const char *usual[] = { "1", "2", "3", "8", NULL },
+               **replicas = argc > 1 ? (const char **)argv + 1 : usual;
     printf("replicas  iterations  residual = its bits                    us per iteration\n");
     struct problem first = solve_with(*replicas);
     while (*++replicas != NULL) {

@@ -53,8 +53,9 @@ static ditto_status descend(ditto_replica *self, void *argument)
         const void *x;
         DITTO_TRY(ditto_read(self, m->x, &x));
         for (size_t i = 0; i < COUNT; i++)
-            gradient[i] =
-                i % ditto_num_replicas(self) == ditto_replica_id(self) ? 2 * (((const double *)x)[i] - target(i)) : 0;
+            gradient[i] = i % ditto_num_replicas(self) == ditto_replica_id(self)
+                              ? 2 * (((const double *)x)[i] - target(i))
+                              : 0;
         DITTO_TRY(ditto_apply(self, m->optimizer, &part, NULL));
     }
     return DITTO_OK;
@@ -98,7 +99,8 @@ int main(int argc, char **argv)
 
     struct model second = create(make_strategy(2, (char *[]){ argv[0], "3" }));
     check(ditto_checkpoint_restore(second.strategy, path, NULL, NULL));
-    printf("restored on %u: off by at most %.2e\n", ditto_strategy_num_replicas(second.strategy), error_of(&second));
+    printf("restored on %u: off by at most %.2e\n", ditto_strategy_num_replicas(second.strategy),
+           error_of(&second));
     check(ditto_strategy_run(second.strategy, descend, &second));
     printf("%lld steps: off by at most %.2e\n", steps_of(&second), error_of(&second));
     bool good = steps_of(&second) == 2 * STEPS && error_of(&second) < 1e-5;

@@ -30,7 +30,8 @@ static void write_files(const char *folder)
 }
 
 /* Runs on the producers, beside the replicas' computing. An error would name the row: "day-1.csv: line 12: ...". */
-static ditto_status to_kelvin(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+static ditto_status to_kelvin(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                              void *user)
 {
     (void)random;
     (void)user;

@@ -10,7 +10,8 @@ static float exp_of_negative(float x)
 {
     if (x < -80.0f)
         return 0.0f;
-    float halvings = floorf(x * -1.4426950f), rest = x + halvings * 0.69314718f; /* x = rest - halvings * ln 2 */
+    float halvings = floorf(x * -1.4426950f),
+          rest = x + halvings * 0.69314718f; /* x = rest - halvings * ln 2 */
     float sum = 1.0f, term = 1.0f;
     for (int i = 1; i <= 9; i++) {
         term *= rest / (float)i;
@@ -96,8 +97,8 @@ static void backward(const struct network *n, const float *x, const float *hidde
     }
 }
 
-double network_learn(const struct network *network, const float *pixel, const int32_t *label, size_t rows, float scale,
-                     struct network *gradient, int64_t *correct)
+double network_learn(const struct network *network, const float *pixel, const int32_t *label, size_t rows,
+                     float scale, struct network *gradient, int64_t *correct)
 {
     double loss = 0.0;
     for (size_t row = 0; row < rows; row++) {

@@ -21,8 +21,8 @@ void network_initialize(struct network *network, uint64_t seed);
 /* Adds to *gradient the gradient of `scale` * cross-entropy over the rows; returns the sum of their (unscaled) losses.
  * pixel: [rows][INPUTS] in 0..16; label: [rows] in 0..CLASSES-1. gradient may be NULL: then only the losses and *correct,
  * the number of rows whose largest output is their label. */
-double network_learn(const struct network *network, const float *pixel, const int32_t *label, size_t rows, float scale,
-                     struct network *gradient, int64_t *correct);
+double network_learn(const struct network *network, const float *pixel, const int32_t *label, size_t rows,
+                     float scale, struct network *gradient, int64_t *correct);
 
 /* 64-bit FNV-1a of some bytes. */
 uint64_t hash_bytes(const void *bytes, size_t count);

@@ -84,7 +84,8 @@ static void check(ditto_status status)
 /* -- replica context: these functions run on every replica at the same time -- */
 
 /* The metrics are this replica's own until somebody reads them: no meeting, no cost. */
-static ditto_status count_rows(ditto_replica *self, struct training *t, double loss, int64_t hits, uint64_t rows)
+static ditto_status count_rows(ditto_replica *self, struct training *t, double loss, int64_t hits,
+                               uint64_t rows)
 {
     int64_t seen = (int64_t)rows;
     DITTO_TRY(ditto_assign_add(self, t->loss, &loss));
@@ -98,8 +99,8 @@ static ditto_status check_labels(ditto_replica *self, const ditto_batch *batch)
     const int32_t *label = batch->component[1].data;
     for (uint64_t i = 0; i < batch->rows; i++)
         if (label[i] < 0 || label[i] >= CLASSES)
-            return ditto_fail(self, label[i], "a row has the class %" PRId32 ": classes are 0 to %d", label[i],
-                              CLASSES - 1);
+            return ditto_fail(self, label[i], "a row has the class %" PRId32 ": classes are 0 to %d",
+                              label[i], CLASSES - 1);
     return DITTO_OK;
 }
 
@@ -129,7 +130,8 @@ static ditto_status train_step(ditto_replica *self, struct training *t, struct n
 /* On a terminal, one line that is written over and over; replica 0's own rows, so nothing waits for it. */
 static void show_progress(const struct training *t, double rows, double loss, double since)
 {
-    fprintf(stderr, "\repoch %2d  %8.0f rows/s  loss %.4f ", t->epoch + 1, rows / since, loss / (rows > 0 ? rows : 1));
+    fprintf(stderr, "\repoch %2d  %8.0f rows/s  loss %.4f ", t->epoch + 1, rows / since,
+            loss / (rows > 0 ? rows : 1));
 }
 
 static ditto_status train_batches(ditto_replica *self, struct training *t, struct network *gradient)
@@ -181,8 +183,8 @@ static ditto_status test_epoch(ditto_replica *self, void *argument)
     while ((status = ditto_next(self, t->batches, &batch)) == DITTO_OK) {
         int64_t hits = 0;
         DITTO_TRY(check_labels(self, &batch));
-        double loss =
-            network_learn(weights, batch.component[0].data, batch.component[1].data, batch.rows, 0.0f, NULL, &hits);
+        double loss = network_learn(weights, batch.component[0].data, batch.component[1].data, batch.rows,
+                                    0.0f, NULL, &hits);
         DITTO_TRY(count_rows(self, t, loss, hits, batch.rows));
     }
     t->weight_hash[ditto_replica_id(self)] = hash_bytes(weights, sizeof(struct network));
@@ -269,10 +271,13 @@ static ditto_dataset *batched(ditto_dataset *input, uint64_t rows)
 /* A fixed shuffle cuts the file into rows to learn from, shuffled anew in each pass, and rows to be tested on. */
 static void open_data(const struct options *options, ditto_dataset **learn, ditto_dataset **test)
 {
-    static const ditto_csv_component columns[] = { { .first_column = 0, .count = INPUTS, .dtype = DITTO_F32 },
-                                                   { .first_column = INPUTS, .count = 1, .dtype = DITTO_I32 } };
+    static const ditto_csv_component columns[] = {
+        { .first_column = 0, .count = INPUTS, .dtype = DITTO_F32 },
+        { .first_column = INPUTS, .count = 1, .dtype = DITTO_I32 }
+    };
     ditto_dataset *all;
-    check(ditto_dataset_from_csv(&(ditto_files){ .names = &options->data, .count = 1 }, columns, 2, NULL, &all));
+    check(ditto_dataset_from_csv(&(ditto_files){ .names = &options->data, .count = 1 }, columns, 2, NULL,
+                                 &all));
     all = shuffled(all, SPLIT_SEED, DITTO_RESHUFFLE_NEVER);
     check(ditto_dataset_take(all, TRAINING_ROWS, learn));
     check(ditto_dataset_skip(all, TRAINING_ROWS, test));
@@ -305,8 +310,9 @@ static bool all_equal(const uint64_t *hash, uint32_t replicas, const char *what)
     bool equal = true;
     for (uint32_t i = 1; i < replicas; i++)
         if (hash[i] != hash[0]) {
-            fprintf(stderr, "replica %" PRIu32 " has other %s than replica 0: %016" PRIx64 ", not %016" PRIx64 "\n", i,
-                    what, hash[i], hash[0]);
+            fprintf(stderr,
+                    "replica %" PRIu32 " has other %s than replica 0: %016" PRIx64 ", not %016" PRIx64 "\n",
+                    i, what, hash[i], hash[0]);
             equal = false;
         }
     return equal;
@@ -322,8 +328,8 @@ static void report_time(const struct training *t, uint32_t replicas, double wall
     }
     double all = sum.compute + sum.apply + sum.input;
     printf("rows/s: %.0f\n", rows / wall);
-    printf("time: compute %.1f %%, reduce and update %.1f %%, waiting for input %.1f %%\n", 100 * sum.compute / all,
-           100 * sum.apply / all, 100 * sum.input / all);
+    printf("time: compute %.1f %%, reduce and update %.1f %%, waiting for input %.1f %%\n",
+           100 * sum.compute / all, 100 * sum.apply / all, 100 * sum.input / all);
 }
 
 /* Where the time went, as a table, and as events for ui.perfetto.dev. */
@@ -420,7 +426,8 @@ static void save(struct training *t, ditto_checkpointer *checkpointer, int passe
 typedef void ditto_checkpointer;
 static ditto_checkpointer *open_checkpoints(const struct training *t)
 {
-    fprintf(stderr, "--checkpoint %s: this build has no libditto-hdf5 (install xxHash, and set it up again)\n",
+    fprintf(stderr,
+            "--checkpoint %s: this build has no libditto-hdf5 (install xxHash, and set it up again)\n",
             t->options.checkpoint);
     exit(2);
 }
@@ -476,7 +483,8 @@ static struct options parse(int count, char **word)
         bool is_number = *value != '\0' && *value != '-' && *end == '\0';
         if (strcmp(word[i], "--data") == 0 && *value != '\0')
             o.data = value;
-        else if (strcmp(word[i], "--replicas") == 0 && is_number && number >= 1 && number <= DITTO_MAX_REPLICAS)
+        else if (strcmp(word[i], "--replicas") == 0 && is_number && number >= 1 &&
+                 number <= DITTO_MAX_REPLICAS)
             o.replicas = (uint32_t)number;
         else if (strcmp(word[i], "--per") == 0 && strcmp(value, "core") == 0)
             o.per = DITTO_PER_CORE;
@@ -495,12 +503,13 @@ static struct options parse(int count, char **word)
         else if (strcmp(word[i], "--save-every") == 0 && is_number && number >= 1)
             o.save_every = number;
         else {
-            fprintf(
-                stderr,
-                "usage: train_digits [--replicas 1..%d] [--per core|node] [--epochs 1..100000] [--batch 1..%d] "
-                "[--seed S] "
-                "[--data digits.csv] [--trace events.json] [--checkpoint folder [--resume] [--save-every BATCHES]]\n",
-                DITTO_MAX_REPLICAS, TRAINING_ROWS);
+            fprintf(stderr,
+                    "usage: train_digits [--replicas 1..%d] [--per core|node] [--epochs 1..100000] [--batch "
+                    "1..%d] "
+                    "[--seed S] "
+                    "[--data digits.csv] [--trace events.json] [--checkpoint folder [--resume] [--save-every "
+                    "BATCHES]]\n",
+                    DITTO_MAX_REPLICAS, TRAINING_ROWS);
             exit(2);
         }
     }

@@ -38,8 +38,8 @@ static void print_pu(const ditto_pu *pu)
     print_node_number("numa_node", pu->numa_node);
     printf(", ");
     print_node_number("memory_node", pu->memory_node);
-    printf(", \"llc\": %u, \"core\": %u, \"smt\": %u, \"kind\": %u, \"mesh\": [%u, %u, %u, %u]", pu->llc, pu->core,
-           pu->smt, pu->kind, pu->mesh[0], pu->mesh[1], pu->mesh[2], pu->mesh[3]);
+    printf(", \"llc\": %u, \"core\": %u, \"smt\": %u, \"kind\": %u, \"mesh\": [%u, %u, %u, %u]", pu->llc,
+           pu->core, pu->smt, pu->kind, pu->mesh[0], pu->mesh[1], pu->mesh[2], pu->mesh[3]);
 }
 
 static void print_pus(const struct survey *s)
@@ -68,7 +68,8 @@ static void print_nodes(const struct survey *s)
     for (uint32_t i = 0; i < s->counts.machine_nodes; i++) {
         ditto_node node;
         check(ditto_topology_node(s->topology, i, &node));
-        printf("%s\n      { \"numa_node\": %u, \"kind\": \"%s\", \"memory_bytes\": %llu, \"allowed\": %s, \"pus\": %u, "
+        printf("%s\n      { \"numa_node\": %u, \"kind\": \"%s\", \"memory_bytes\": %llu, \"allowed\": %s, "
+               "\"pus\": %u, "
                "\"distances\": [",
                comma(i), node.number, node_kind_name(node.kind), (unsigned long long)node.memory_bytes,
                node.allowed ? "true" : "false", node.pus);
@@ -82,11 +83,12 @@ static void print_nodes(const struct survey *s)
 static void print_machine(const struct survey *s)
 {
     const ditto_topology_counts *c = &s->counts;
-    printf("  \"machine\": {\n    \"packages\": %u, \"numa_nodes\": %u, \"llcs\": %u, \"cores\": %u, \"usable_pus\": "
+    printf("  \"machine\": {\n    \"packages\": %u, \"numa_nodes\": %u, \"llcs\": %u, \"cores\": %u, "
+           "\"usable_pus\": "
            "%u,\n",
            c->packages, c->numa_nodes, c->llcs, c->cores, c->pus);
-    printf("    \"mesh\": [%u, %u, %u, %u], \"regular\": %s, \"core_kinds\": %u,\n", c->mesh[0], c->mesh[1], c->mesh[2],
-           c->mesh[3], c->regular ? "true" : "false", c->core_kinds);
+    printf("    \"mesh\": [%u, %u, %u, %u], \"regular\": %s, \"core_kinds\": %u,\n", c->mesh[0], c->mesh[1],
+           c->mesh[2], c->mesh[3], c->regular ? "true" : "false", c->core_kinds);
     print_nodes(s);
     printf(",\n");
     print_pus(s);
@@ -106,8 +108,9 @@ static void print_limits(const struct survey *s)
         print_string(l->memory_nodes);
         printf(", \"memory_policy\": \"%s\", \"policy_nodes\": ", policy_name(l->memory_policy));
         print_string(l->policy_nodes);
-        printf(", \"mbind_errno\": %d, \"move_pages_errno\": %d, \"numa_balancing\": %d, \"huge_pages\": \"%s\"",
-               l->mbind_errno, l->move_pages_errno, l->numa_balancing, huge_pages_name(l->huge_pages));
+        printf(
+            ", \"mbind_errno\": %d, \"move_pages_errno\": %d, \"numa_balancing\": %d, \"huge_pages\": \"%s\"",
+            l->mbind_errno, l->move_pages_errno, l->numa_balancing, huge_pages_name(l->huge_pages));
     }
     printf(" },\n");
 }
@@ -153,7 +156,8 @@ static void print_replicas(const struct survey *s)
         if (s->live) {
             ditto_replica_info info;
             check(ditto_strategy_replica_info(s->strategy, r, &info));
-            printf(", \"memory_node\": %d, \"binding\": \"%s\", \"arena_bytes\": %llu, \"pages_elsewhere\": %llu, "
+            printf(", \"memory_node\": %d, \"binding\": \"%s\", \"arena_bytes\": %llu, \"pages_elsewhere\": "
+                   "%llu, "
                    "\"strangers\": %u",
                    info.memory_node, binding_name(info.binding), (unsigned long long)info.arena_bytes,
                    (unsigned long long)info.remote_pages, info.num_foreign_threads);
@@ -177,7 +181,8 @@ static void print_measured(const struct survey *s)
 
 void print_json(const struct survey *s)
 {
-    printf("{\n  \"schema\": 2,\n  \"ditto\": \"%s\",\n  \"live\": %s,\n", ditto_version(), s->live ? "true" : "false");
+    printf("{\n  \"schema\": 2,\n  \"ditto\": \"%s\",\n  \"live\": %s,\n", ditto_version(),
+           s->live ? "true" : "false");
     print_machine(s);
     print_limits(s);
     print_warnings(s);

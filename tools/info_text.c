@@ -38,8 +38,8 @@ static void name_replicas(const struct survey *s, uint32_t pu, char *text, size_
             snprintf(text + used, size - used, ",...");
             return;
         }
-        used += (size_t)snprintf(text + used, size - used, first < last ? "%sr%u-%u" : "%sr%u", used > 0 ? "," : "",
-                                 first, last);
+        used += (size_t)snprintf(text + used, size - used, first < last ? "%sr%u-%u" : "%sr%u",
+                                 used > 0 ? "," : "", first, last);
     }
 }
 
@@ -210,7 +210,8 @@ static void print_limits(const struct survey *s)
         printf("  CPU quota: none\n");
     printf("  memory nodes: %s; policy %s%s%s\n", l->memory_nodes[0] != '\0' ? l->memory_nodes : "unknown",
            policy_name(l->memory_policy), l->policy_nodes[0] != '\0' ? " on " : "", l->policy_nodes);
-    printf("  mbind: %s; move_pages: %s; numa_balancing: ", l->mbind_errno == 0 ? "works" : strerror(l->mbind_errno),
+    printf("  mbind: %s; move_pages: %s; numa_balancing: ",
+           l->mbind_errno == 0 ? "works" : strerror(l->mbind_errno),
            l->move_pages_errno == 0 ? "works" : strerror(l->move_pages_errno));
     if (l->numa_balancing < 0)
         printf("unknown");
@@ -236,8 +237,8 @@ static void print_planned(const struct survey *s)
         ditto_place p;
         check(ditto_placement_get(s->placement, r, 0, &p));
         printf("%7u  %7u  %4d  %9d  %4u  %4u  %11u  %7u%s\n", r, p.pu.package, (int)p.pu.numa_node,
-               (int)p.pu.memory_node, p.pu.llc, p.pu.core, p.pu.number, ditto_placement_devices(s->placement, r),
-               p.sharers > 1 ? "  shared PU" : "");
+               (int)p.pu.memory_node, p.pu.llc, p.pu.core, p.pu.number,
+               ditto_placement_devices(s->placement, r), p.sharers > 1 ? "  shared PU" : "");
     }
 }
 

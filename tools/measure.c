@@ -6,9 +6,10 @@
 #include <stdint.h>
 #include <time.h>
 
-#define ROUNDS      20000u /* hand-overs of a batch */
-#define BATCHES     5
-#define BLOCK_BYTES ((size_t)64 << 20) /* more than most last-level caches; a larger cache shows its own speed */
+#define ROUNDS  20000u /* hand-overs of a batch */
+#define BATCHES 5
+#define BLOCK_BYTES \
+    ((size_t)64 << 20) /* more than most last-level caches; a larger cache shows its own speed */
 
 struct pair {
     _Atomic uint32_t *line;

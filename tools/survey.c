@@ -33,7 +33,8 @@ const char *node_kind_name(ditto_node_kind kind)
 
 const char *policy_name(ditto_memory_policy policy)
 {
-    static const char *const names[] = { "unknown", "default", "preferred", "bind", "interleave", "local", "other" };
+    static const char *const names[] = { "unknown",    "default", "preferred", "bind",
+                                         "interleave", "local",   "other" };
     return name_of(names, 7, (int)policy);
 }
 
@@ -43,7 +44,8 @@ const char *huge_pages_name(ditto_huge_pages pages)
     return name_of(names, 4, (int)pages);
 }
 
-__attribute__((format(printf, 3, 4))) static void warn(struct survey *s, const char *remedy, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void warn(struct survey *s, const char *remedy,
+                                                       const char *format, ...)
 {
     struct warning *w = &s->warning[s->warnings++];
     va_list arguments;
@@ -60,22 +62,26 @@ static void warn_of_cuts(struct survey *s)
     const ditto_topology_counts *c = &s->counts;
     if (c->cpuset_pus < c->machine_pus)
         warn(s,
-             "widen the cpuset (docker --cpuset-cpus, systemd AllowedCPUs=, the batch system's allocation), if ditto "
+             "widen the cpuset (docker --cpuset-cpus, systemd AllowedCPUs=, the batch system's allocation), "
+             "if ditto "
              "shall have them",
-             "%u of the machine's %u PUs are offline or outside the process's cpuset", c->machine_pus - c->cpuset_pus,
-             c->machine_pus);
+             "%u of the machine's %u PUs are offline or outside the process's cpuset",
+             c->machine_pus - c->cpuset_pus, c->machine_pus);
     if (c->pus < c->cpuset_pus && s->live && s->request->topology.cpus == NULL)
         warn(s,
-             "widen the affinity (taskset, numactl, mpirun --bind-to none, srun --cpu-bind=none), if ditto shall have "
+             "widen the affinity (taskset, numactl, mpirun --bind-to none, srun --cpu-bind=none), if ditto "
+             "shall have "
              "them",
              "the thread's affinity leaves out %u of the cpuset's PUs", c->cpuset_pus - c->pus);
     if (!c->regular)
         warn(s,
-             "nothing, unless it surprises you: replicas of several PUs take whole boxes first, then what is left over",
-             "the mesh %u x %u x %u x %u is irregular: nodes or cores differ, or a cpuset cuts into them", c->mesh[0],
-             c->mesh[1], c->mesh[2], c->mesh[3]);
+             "nothing, unless it surprises you: replicas of several PUs take whole boxes first, then what is "
+             "left over",
+             "the mesh %u x %u x %u x %u is irregular: nodes or cores differ, or a cpuset cuts into them",
+             c->mesh[0], c->mesh[1], c->mesh[2], c->mesh[3]);
     if (c->core_kinds > 1)
-        warn(s, "give one kind to ditto (--cpus, or a placement): the slowest replica decides how fast all are",
+        warn(s,
+             "give one kind to ditto (--cpus, or a placement): the slowest replica decides how fast all are",
              "the cores are of %u kinds", c->core_kinds);
     if (c->packages > 4 && c->packages == c->cores)
         warn(s, "check with --measure; a hypervisor can be told the truth (qemu -smp sockets=,cores=)",
@@ -102,11 +108,13 @@ static void warn_of_sharing(struct survey *s)
     }
     if (sharing > 0)
         warn(s,
-             "fewer replicas; until then waiting threads yield instead of spinning, which costs microseconds a meeting",
+             "fewer replicas; until then waiting threads yield instead of spinning, which costs microseconds "
+             "a meeting",
              "%u replicas share PUs", sharing);
     if (s->counts.cpu_quota > 0 && s->counts.cpu_quota < threads)
         warn(s, "raise the quota (docker --cpus, systemd CPUQuota=, kubernetes limits) or use fewer replicas",
-             "control groups grant %.2f CPUs of time to %u threads: they are throttled, and waiting threads yield",
+             "control groups grant %.2f CPUs of time to %u threads: they are throttled, and waiting threads "
+             "yield",
              s->counts.cpu_quota, threads);
     if (wide > 0)
         warn(s, "one replica per NUMA node (--per node) where memory bandwidth matters",
@@ -138,7 +146,8 @@ static void warn_of_nodes_that(struct survey *s, bool (*are)(const ditto_node *n
         ditto_node node;
         check(ditto_topology_node(s->topology, i, &node));
         if (are(&node) && used < sizeof list - 16)
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%u", used > 0 ? ", " : "", node.number);
+            used +=
+                (size_t)snprintf(list + used, sizeof list - used, "%s%u", used > 0 ? ", " : "", node.number);
         else if (are(&node) && list[used - 1] != '.')
             used += (size_t)snprintf(list + used, sizeof list - used, ", ...");
     }
@@ -151,7 +160,8 @@ static void warn_of_nodes(struct survey *s)
     warn_of_nodes_that(s, is_memoryless,
                        "nothing in software: populate the memory channels, or leave the PUs out (--cpus)",
                        "PUs but no memory; they use the nearest node's");
-    warn_of_nodes_that(s, is_cpuless, "nothing: use it through your own allocations (memkind, numactl) if you want it",
+    warn_of_nodes_that(s, is_cpuless,
+                       "nothing: use it through your own allocations (memkind, numactl) if you want it",
                        "memory but no PUs (HBM, CXL); no replica is placed there");
     warn_of_nodes_that(s, is_forbidden, "add the node to the cpuset's mems, or take its PUs out of its cpus",
                        "PUs, but the process may not take memory there");
@@ -161,22 +171,26 @@ static void warn_of_memory(struct survey *s)
 {
     const ditto_limits *l = &s->limits;
     if (l->mbind_errno != 0)
-        warn(s, "allow it: docker --cap-add SYS_NICE, or a seccomp profile with mbind, set_mempolicy and get_mempolicy",
+        warn(s,
+             "allow it: docker --cap-add SYS_NICE, or a seccomp profile with mbind, set_mempolicy and "
+             "get_mempolicy",
              "mbind is refused (%s): pages are placed by first touch", strerror(l->mbind_errno));
     if (l->move_pages_errno != 0)
         warn(s, "allow move_pages in the seccomp profile to see where pages are",
              "move_pages is refused (%s): the node of pages is not known", strerror(l->move_pages_errno));
     if (l->numa_balancing > 0 && l->mbind_errno != 0)
-        warn(
-            s, "sysctl kernel.numa_balancing=0, or allow mbind",
-            "numa_balancing is %d and memory can't be bound: the kernel may move pages, and its hint faults add jitter",
-            l->numa_balancing);
+        warn(s, "sysctl kernel.numa_balancing=0, or allow mbind",
+             "numa_balancing is %d and memory can't be bound: the kernel may move pages, and its hint faults "
+             "add jitter",
+             l->numa_balancing);
     if (l->memory_policy == DITTO_POLICY_PREFERRED || l->memory_policy == DITTO_POLICY_BIND ||
         l->memory_policy == DITTO_POLICY_INTERLEAVE || l->memory_policy == DITTO_POLICY_OTHER)
         warn(s,
-             "nothing: ditto's memory follows its replicas; start without numactl's memory options to have the rest "
+             "nothing: ditto's memory follows its replicas; start without numactl's memory options to have "
+             "the rest "
              "alike",
-             "the process inherits the memory policy %s on nodes %s", policy_name(l->memory_policy), l->policy_nodes);
+             "the process inherits the memory policy %s on nodes %s", policy_name(l->memory_policy),
+             l->policy_nodes);
     if (l->huge_pages == DITTO_HUGE_PAGES_NEVER)
         warn(s, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
              "transparent huge pages are off: large arrays are read through 4 KiB pages");

@@ -28,8 +28,9 @@ struct survey {
     ditto_topology_counts counts;
     ditto_limits limits; /* live */
     ditto_placement *placement;
-    uint32_t *first, *replica_on; /* PU number p has replicas replica_on[first[p]] .. [first[p + 1]), ascending */
-    ditto_strategy *strategy;     /* live: where threads and pages were read back */
+    uint32_t *first,
+        *replica_on;          /* PU number p has replicas replica_on[first[p]] .. [first[p + 1]), ascending */
+    ditto_strategy *strategy; /* live: where threads and pages were read back */
     struct warning warning[MOST_WARNINGS];
     uint32_t warnings;
 };

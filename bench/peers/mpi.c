@@ -73,12 +73,13 @@ static void collective(void *context, uint32_t id, const struct work *w, struct 
             all_reduce(w, mine, work_tensor(w, i));
         break;
     case BENCH_ASYNC:
-        MPI_Iallreduce(w->in_place ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op, MPI_COMM_WORLD, &request);
+        MPI_Iallreduce(w->in_place ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op, MPI_COMM_WORLD,
+                       &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         break;
     case BENCH_ALL_GATHER:
-        MPI_Allgather(w->in_place ? MPI_IN_PLACE : mine->src + own.first, (int)(own.end - own.first), MPI_BYTE,
-                      mine->dst, (int)(own.end - own.first), MPI_BYTE, MPI_COMM_WORLD);
+        MPI_Allgather(w->in_place ? MPI_IN_PLACE : mine->src + own.first, (int)(own.end - own.first),
+                      MPI_BYTE, mine->dst, (int)(own.end - own.first), MPI_BYTE, MPI_COMM_WORLD);
         break;
     case BENCH_BROADCAST:
         MPI_Bcast(mine->dst, (int)w->bytes, MPI_BYTE, (int)w->root, MPI_COMM_WORLD);
@@ -87,8 +88,8 @@ static void collective(void *context, uint32_t id, const struct work *w, struct 
         MPI_Reduce_scatter_block(mine->src, mine->dst + own.first, part, type, op, MPI_COMM_WORLD);
         break;
     case BENCH_REDUCE:
-        MPI_Reduce(w->in_place && id == w->root ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op, (int)w->root,
-                   MPI_COMM_WORLD);
+        MPI_Reduce(w->in_place && id == w->root ? MPI_IN_PLACE : mine->src, mine->dst, count, type, op,
+                   (int)w->root, MPI_COMM_WORLD);
         break;
     default:
         all_reduce(w, mine, (struct span){ 0, w->bytes });

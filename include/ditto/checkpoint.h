@@ -58,13 +58,15 @@ typedef struct ditto_checkpoint_data {
 } ditto_checkpoint_data;
 
 typedef struct ditto_checkpoint_options {
-    size_t struct_size;               /**< set by DITTO_CHECKPOINT_OPTIONS_INIT */
-    ditto_variable *const *variables; /**< [num_variables]; NULL: all of the strategy's, optimizers' slots among them */
+    size_t struct_size; /**< set by DITTO_CHECKPOINT_OPTIONS_INIT */
+    ditto_variable *const
+        *variables; /**< [num_variables]; NULL: all of the strategy's, optimizers' slots among them */
     size_t num_variables;
     int64_t step; /**< kept as it is */
     const ditto_attribute *attributes;
     size_t num_attributes;
-    const ditto_checkpoint_data *data; /**< [num_data], read with ditto_checkpoint_read; a restore passes them over */
+    const ditto_checkpoint_data
+        *data; /**< [num_data], read with ditto_checkpoint_read; a restore passes them over */
     size_t num_data;
 } ditto_checkpoint_options;
 #define DITTO_CHECKPOINT_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_checkpoint_options)
@@ -128,22 +130,23 @@ DITTO_API size_t ditto_checkpoint_num_entries(const ditto_checkpoint *checkpoint
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_get(const ditto_checkpoint *checkpoint, size_t entry,
                                                             ditto_checkpoint_entry *out);
 /** @retval DITTO_ERR_NOT_FOUND  no such attribute */
-DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_attribute(const ditto_checkpoint *checkpoint, const char *name,
-                                                                  ditto_attribute *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_attribute(const ditto_checkpoint *checkpoint,
+                                                                  const char *name, ditto_attribute *out);
 /** An entry's value.
  *  @param bytes  of dst: the entry's own
  *  @retval DITTO_ERR_NOT_FOUND  no such entry
  *  @retval DITTO_ERR_SHAPE      `bytes` is not the entry's
  *  @retval DITTO_ERR_IO         it can't be read (errno)
  *  @retval DITTO_ERR_CORRUPT    the file has been cut since it was opened */
-DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_read(ditto_checkpoint *checkpoint, const char *name, void *dst,
-                                                             size_t bytes);
+DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_read(ditto_checkpoint *checkpoint, const char *name,
+                                                             void *dst, size_t bytes);
 
 /* -- Restoring -- */
 
 typedef struct ditto_restore_options {
-    size_t struct_size;               /**< set by DITTO_RESTORE_OPTIONS_INIT */
-    ditto_variable *const *variables; /**< [num_variables], and nothing else; NULL: all that there is on either side */
+    size_t struct_size; /**< set by DITTO_RESTORE_OPTIONS_INIT */
+    ditto_variable *const
+        *variables; /**< [num_variables], and nothing else; NULL: all that there is on either side */
     size_t num_variables;
     int partial; /**< 1: variables that the file does not have stay as they are; 0: that is an error */
 } ditto_restore_options;
@@ -152,8 +155,9 @@ typedef struct ditto_restore_options {
 /** What a restore found. */
 typedef struct ditto_restore_status {
     size_t restored; /**< variables that have their value */
-    size_t held;     /**< entries without a variable: kept until it is created; ditto_strategy_held_values lists them */
-    size_t missing;  /**< variables without an entry */
+    size_t
+        held; /**< entries without a variable: kept until it is created; ditto_strategy_held_values lists them */
+    size_t missing; /**< variables without an entry */
 } ditto_restore_status;
 
 /** Gives variables the values of the entries of their names, as ditto_variable_assign writes them. All is
@@ -231,8 +235,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_wait(ditto_checkpointe
  *  @retval DITTO_ERR_NOT_FOUND  there is none, or no folder
  *  @retval DITTO_ERR_IO         the folder can't be listed (errno)
  *  @retval DITTO_ERR_NO_MEMORY */
-DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix, char *path,
-                                                               size_t size, size_t *length, int64_t *step);
+DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix,
+                                                               char *path, size_t size, size_t *length,
+                                                               int64_t *step);
 
 DITTO_END
 #endif

@@ -73,7 +73,8 @@ typedef struct ditto_reduce_options {
  *  Cost      one meeting: each replica writes one cache line and reads one of each other; from about a dozen replicas on the
  *            same in a few rounds (n-way dissemination: Hensgen, Finkel, Manber, IJPP 17(1), 1988); with more replicas than
  *            PUs, one shared counter. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self, const ditto_reduce_options *options);
+DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self,
+                                                     const ditto_reduce_options *options);
 
 /** All-reduce: combine `count` elements over all replicas; every replica receives the result.
  *      dst[i] = src_0[i] op src_1[i] op ... op src_{n-1}[i]         on each of the n replicas
@@ -89,8 +90,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self, const 
  *             2(n-1)/n * count elements from, or writes them to, other replicas' memory.
  *  Source     reduce-scatter, then all-gather: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, done by the owner of each
  *             index range straight between the callers' buffers.  Since 0.1 */
-DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce(ditto_replica *self, const void *src, void *dst, size_t count,
-                                                        ditto_dtype dtype, ditto_op op,
+DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce(ditto_replica *self, const void *src, void *dst,
+                                                        size_t count, ditto_dtype dtype, ditto_op op,
                                                         const ditto_reduce_options *options);
 /** The same on tensors.
  *  @retval DITTO_ERR_SHAPE     dst has another dtype or another shape than src
@@ -123,7 +124,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_list(ditto_replica *self
  *  What it is given is memory of its own replica: if it takes longer than the limits, the other replicas return with
  *  TIMED_OUT, and it may go on until the run's own limit.
  *  @return DITTO_OK, or an error that ends the run: the others get PEER_STOPPED */
-typedef ditto_status (*ditto_combine_fn)(void *out, const void *left, const void *right, size_t count, void *user);
+typedef ditto_status (*ditto_combine_fn)(void *out, const void *left, const void *right, size_t count,
+                                         void *user);
 
 /** All-reduce with it.
  *  @param element_bytes  1 .. 4096; buffers are aligned for max_align_t or for the largest power of two that divides it
@@ -138,13 +140,15 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_with(ditto_replica *self
  *  @param dst   [out] on the root; elsewhere it is not touched and may be NULL
  *  @param root  id of a replica */
 DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_to_root(ditto_replica *self, const void *src, void *dst,
-                                                            size_t count, ditto_dtype dtype, ditto_op op, uint32_t root,
+                                                            size_t count, ditto_dtype dtype, ditto_op op,
+                                                            uint32_t root,
                                                             const ditto_reduce_options *options);
 
 /** Broadcast: every replica receives the root's elements.
  *  @param buffer  [in] on the root, [out] elsewhere */
-DITTO_API DITTO_NODISCARD ditto_status ditto_broadcast_from_root(ditto_replica *self, void *buffer, size_t count,
-                                                                 ditto_dtype dtype, uint32_t root,
+DITTO_API DITTO_NODISCARD ditto_status ditto_broadcast_from_root(ditto_replica *self, void *buffer,
+                                                                 size_t count, ditto_dtype dtype,
+                                                                 uint32_t root,
                                                                  const ditto_reduce_options *options);
 
 /** Reduce-scatter: of the reduction of n * count elements, replica i receives elements [i * count, (i + 1) * count).
@@ -154,18 +158,21 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter(ditto_replica *self,
                                                             size_t count, ditto_dtype dtype, ditto_op op,
                                                             const ditto_reduce_options *options);
 /** The same, with counts[i] elements for replica i. @param counts [n], equal on all replicas */
-DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src, void *dst,
-                                                                   const size_t *counts, ditto_dtype dtype, ditto_op op,
+DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src,
+                                                                   void *dst, const size_t *counts,
+                                                                   ditto_dtype dtype, ditto_op op,
                                                                    const ditto_reduce_options *options);
 
 /** All-gather: every replica receives the elements of all, in replica order.
  *  @param src  [in]  shape [count]; dst + own id * count (in place), or no overlap with dst
  *  @param dst  [out] shape [n * count] */
-DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst, size_t count,
-                                                        ditto_dtype dtype, const ditto_reduce_options *options);
+DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst,
+                                                        size_t count, ditto_dtype dtype,
+                                                        const ditto_reduce_options *options);
 /** The same, with counts[i] elements of replica i. @param counts [n], equal on all replicas */
-DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src, void *dst,
-                                                               const size_t *counts, ditto_dtype dtype,
+DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src,
+                                                               void *dst, const size_t *counts,
+                                                               ditto_dtype dtype,
                                                                const ditto_reduce_options *options);
 
 /** The sum of all replicas' elements, with bits that depend on the elements and their order alone: not on the number of

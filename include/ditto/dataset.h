@@ -39,7 +39,8 @@ typedef struct ditto_dataset_spec {
      *  dataset from a generator counts as finite. */
     int infinite;
 } ditto_dataset_spec;
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_get_spec(const ditto_dataset *dataset, ditto_dataset_spec *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_get_spec(const ditto_dataset *dataset,
+                                                              ditto_dataset_spec *out);
 
 /** Looks at one row.
  *  @param row    [components], good during the call

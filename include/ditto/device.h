@@ -91,7 +91,8 @@ DITTO_API ditto_status ditto_join(ditto_replica *self);
  *  Cost    one copy, in parallel; the first time on a node an arena more, a few hundred microseconds.
  *  Source  tf.distribute: experimental_split_to_logical_devices. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_split(ditto_replica *self, const ditto_tensor *tensor,
-                                                   const uint32_t *parts, uint32_t num_parts, ditto_tensor *blocks);
+                                                   const uint32_t *parts, uint32_t num_parts,
+                                                   ditto_tensor *blocks);
 /** Gives every device a copy of the whole tensor, on its own node: like ditto_split, and with its errors, but for SHAPE.
  *  Source  tf.distribute: experimental_replicate_to_logical_devices. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_replicate(ditto_replica *self, const ditto_tensor *tensor,
@@ -102,7 +103,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_replicate(ditto_replica *self, cons
  *  @retval DITTO_ERR_RANGE  no such device
  *  @retval (others)         as ditto_split, but for SHAPE
  *  Source  tf.distribute: experimental_assign_to_logical_device. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_assign_to_logical_device(ditto_replica *self, const ditto_tensor *tensor,
+DITTO_API DITTO_NODISCARD ditto_status ditto_assign_to_logical_device(ditto_replica *self,
+                                                                      const ditto_tensor *tensor,
                                                                       uint32_t device, ditto_tensor *placed);
 
 DITTO_END

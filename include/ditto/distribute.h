@@ -19,7 +19,8 @@ typedef struct ditto_iterator ditto_iterator;
 
 typedef enum ditto_partial {
     DITTO_PARTIAL_DEFAULT = 0, /**< FILL */
-    DITTO_PARTIAL_FILL = 1, /**< the last, smaller global batch fills replica 0 first: 6 rows, G = 8, N = 2: 4 and 2 */
+    DITTO_PARTIAL_FILL =
+        1, /**< the last, smaller global batch fills replica 0 first: 6 rows, G = 8, N = 2: 4 and 2 */
     DITTO_PARTIAL_EVEN = 2, /**< it is shared out evenly: 3 and 3 */
 } ditto_partial;
 
@@ -44,11 +45,12 @@ typedef enum ditto_shard {
 
 typedef enum ditto_replication {
     DITTO_REPLICATION_DEFAULT = 0, /**< PER_PIPELINE */
-    DITTO_PER_PIPELINE = 1,        /**< a dataset for each pipeline, whose replicas take its batches in turn */
-    DITTO_PER_REPLICA_INPUT = 2,   /**< one for each replica: as many pipelines as replicas */
+    DITTO_PER_PIPELINE = 1,      /**< a dataset for each pipeline, whose replicas take its batches in turn */
+    DITTO_PER_REPLICA_INPUT = 2, /**< one for each replica: as many pipelines as replicas */
 } ditto_replication;
 
-#define DITTO_NO_PREFETCH UINT32_MAX /**< ditto_input_options.buffer: a batch is made when its replica asks for it */
+#define DITTO_NO_PREFETCH \
+    UINT32_MAX /**< ditto_input_options.buffer: a batch is made when its replica asks for it */
 
 /** Every batch has its full size, which is 0 for some replicas where G < N. The pass ends before the first
  *  step for which any pipeline has too few rows, and what other pipelines have left is dropped with it. */
@@ -71,8 +73,10 @@ typedef struct ditto_input_options {
     ditto_shard shard;             /**< not for datasets from a function */
     ditto_replication replication; /**< PER_REPLICA_INPUT: for datasets from a function alone */
     uint32_t flags;                /**< DITTO_INPUT_* */
-    uint64_t max_bytes; /**< of all queues together: fewer batches wait where they would have more. 0: no limit */
-    const void *state;  /**< goes on where ditto_iterator_save has been; NULL: begins a pass. Read during the call */
+    uint64_t
+        max_bytes; /**< of all queues together: fewer batches wait where they would have more. 0: no limit */
+    const void
+        *state; /**< goes on where ditto_iterator_save has been; NULL: begins a pass. Read during the call */
     size_t state_bytes;
 } ditto_input_options;
 #define DITTO_INPUT_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_input_options)
@@ -113,8 +117,10 @@ typedef struct ditto_input_options {
  *  Cost  buffer + 1 batches of memory per replica, 8 bytes or more for each row of buffer + 2 steps, and the
  *        producers' threads. With DITTO_SHARD_DATA every pipeline chooses all rows and keeps those 8 bytes,
  *        or the values of rows that can't be read twice, for all rows of a step. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dataset,
-                                                              const ditto_input_options *options, ditto_iterator **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_iterate(ditto_strategy *strategy,
+                                                              ditto_dataset *dataset,
+                                                              const ditto_input_options *options,
+                                                              ditto_iterator **out);
 
 /** What a function that makes datasets is told. */
 typedef struct ditto_input_context {
@@ -136,10 +142,9 @@ typedef ditto_status (*ditto_dataset_fn)(const ditto_input_context *context, voi
  *  @retval as ditto_strategy_iterate; DITTO_ERR_INVALID also: global_batch, partial or shard is set; rows of
  *             two pipelines differ in dtypes or shapes
  *  @retval DITTO_ERR_USER  the function failed (or the status that it returned) */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy,
-                                                                            ditto_dataset_fn function, void *user,
-                                                                            const ditto_input_options *options,
-                                                                            ditto_iterator **out);
+DITTO_API DITTO_NODISCARD ditto_status
+ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditto_dataset_fn function, void *user,
+                                     const ditto_input_options *options, ditto_iterator **out);
 
 /** Stops the producers and frees the queues; also with rows left. NULL is allowed, also after its strategy was destroyed.
  *  Waits for a run of the strategy that another thread is in. In a child process after fork, and of a poisoned strategy, the iterator's
@@ -161,8 +166,8 @@ DITTO_API ditto_status ditto_iterator_destroy(ditto_iterator *iterator);
  *
  *  Any context, also after the strategy was destroyed.
  *  @param out  [DITTO_MAX_COMPONENTS]; data is NULL */
-DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_element_spec(const ditto_iterator *iterator, uint32_t *components,
-                                                                   ditto_tensor *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_element_spec(const ditto_iterator *iterator,
+                                                                   uint32_t *components, ditto_tensor *out);
 
 /* -- Replica context -- */
 
@@ -190,14 +195,15 @@ typedef struct ditto_batch {
  *  @retval DITTO_ERR_CONTEXT       self is not the thread's own; the iterator is of another or a destroyed
  *                                  strategy; its batches have been taken with ditto_iterator_next
  *  Cost  nothing but a look, when the batch is there: no copy. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator, ditto_batch *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator,
+                                                  ditto_batch *out);
 /** The same, where the end is no error: *has_value is 0 then, and the batch is not set. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterator,
                                                               ditto_batch *out, int *has_value);
 
 /** Nanoseconds that this replica has waited in ditto_next on this iterator. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_input_wait_ns(ditto_replica *self, const ditto_iterator *iterator,
-                                                           uint64_t *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_input_wait_ns(ditto_replica *self,
+                                                           const ditto_iterator *iterator, uint64_t *out);
 
 /* -- Cross-replica context -- */
 
@@ -208,8 +214,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_input_wait_ns(ditto_replica *self, 
  *  Cost  two meetings of all replicas, and each copies its batch */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next(ditto_iterator *iterator, ditto_value **out);
 /** The same, where the end is no error: *has_value is 0 then, and *out NULL. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next_as_optional(ditto_iterator *iterator, ditto_value **out,
-                                                                       int *has_value);
+DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next_as_optional(ditto_iterator *iterator,
+                                                                       ditto_value **out, int *has_value);
 
 /** Writes down where the iterator is: behind the batches that the replicas have taken. An iterator that is made of it
  *  (ditto_input_options.state), with the same dataset, gives exactly the rows that would have come; with another number of replicas
@@ -219,7 +225,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next_as_optional(ditto_ite
  *  @retval any other              that reading came to: there is nothing to go on from
  *  Cost  a shuffle writes down the rows of its buffer, generators and compressed files with all their values. Numbers take as few bytes as
  *        they need. Going on reads nothing again, but for compressed files: those from their start. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_save(ditto_iterator *iterator, void **state, size_t *bytes);
+DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_save(ditto_iterator *iterator, void **state,
+                                                           size_t *bytes);
 DITTO_API void ditto_state_free(void *state); /**< NULL is allowed. Any thread */
 
 /* -- Seeing it: any context; while a run goes on, numbers of about now -- */
@@ -228,14 +235,15 @@ DITTO_API void ditto_state_free(void *state); /**< NULL is allowed. Any thread *
 typedef struct ditto_input_stats {
     uint64_t elapsed_ns;
     uint64_t steps, rows, bytes; /**< taken by replicas; steps: of the replica that is furthest */
-    uint64_t ready, waited;      /**< batches that were there when they were asked for, and those that were not */
-    uint64_t consumer_wait_ns;   /**< replicas waited for batches: the program is input bound if this is much */
-    uint64_t producer_wait_ns;   /**< producers waited for room in queues: compute bound if this is much */
-    uint64_t choosing_ns;        /**< rows were chosen: the part that does not become faster with more producers */
-    uint64_t filling_ns;         /**< rows were read, computed and copied: the part that does */
-    uint64_t queue_bytes;        /**< memory of the queues */
-    uint32_t replicas, pipelines, producers, slots; /**< slots: of each replica's queue; producers: of all pipelines */
-    uint32_t depth;                                 /**< batches that lie ready now, of all replicas */
+    uint64_t ready, waited; /**< batches that were there when they were asked for, and those that were not */
+    uint64_t consumer_wait_ns; /**< replicas waited for batches: the program is input bound if this is much */
+    uint64_t producer_wait_ns; /**< producers waited for room in queues: compute bound if this is much */
+    uint64_t choosing_ns; /**< rows were chosen: the part that does not become faster with more producers */
+    uint64_t filling_ns;  /**< rows were read, computed and copied: the part that does */
+    uint64_t queue_bytes; /**< memory of the queues */
+    uint32_t replicas, pipelines, producers,
+        slots;      /**< slots: of each replica's queue; producers: of all pipelines */
+    uint32_t depth; /**< batches that lie ready now, of all replicas */
 } ditto_input_stats;
 /** @param replica  one of the strategy's, or DITTO_ALL_REPLICAS. @retval DITTO_ERR_RANGE  there is no such replica.
  *  @retval DITTO_ERR_CONTEXT  the strategy was destroyed */

@@ -28,10 +28,10 @@ typedef enum ditto_memory_policy {
 
 /** Lists that do not fit end in ",...". */
 typedef struct ditto_limits {
-    char affinity[256];       /**< PUs of the calling thread (in a scope: before it was entered), "0-3,8" */
-    char memory_nodes[256];   /**< NUMA nodes that the cpuset allows (Mems_allowed); "": not known */
-    int32_t mbind_errno;      /**< 0: memory can be bound to nodes; else why not (EPERM in containers, ENOSYS) */
-    int32_t move_pages_errno; /**< 0: the node of a page can be asked for; else why not */
+    char affinity[256];     /**< PUs of the calling thread (in a scope: before it was entered), "0-3,8" */
+    char memory_nodes[256]; /**< NUMA nodes that the cpuset allows (Mems_allowed); "": not known */
+    int32_t mbind_errno; /**< 0: memory can be bound to nodes; else why not (EPERM in containers, ENOSYS) */
+    int32_t move_pages_errno;          /**< 0: the node of a page can be asked for; else why not */
     ditto_memory_policy memory_policy; /**< inherited; ditto's own memory does not follow it */
     char policy_nodes[256];            /**< its nodes, "0-1"; "" */
     int32_t numa_balancing;            /**< /proc/sys/kernel/numa_balancing; 0: off; -1: not known */

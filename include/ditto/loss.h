@@ -26,7 +26,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_average_loss(ditto_replica *self, c
                                                           double *out);
 
 /** A loss that every replica adds in full, such as a penalty on weights, divided by the number of replicas. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_scale_regularization(ditto_replica *self, double loss, double *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_scale_regularization(ditto_replica *self, double loss,
+                                                                  double *out);
 
 DITTO_END
 #endif

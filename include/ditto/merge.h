@@ -25,8 +25,8 @@ DITTO_BEGIN
  *  @param result     [out] NULL, or a value that becomes the call's own: one that the function was handed through an
  *                    `out`
  *  @return DITTO_OK, or an error that ends the run; it may handle an inner run's error, and go on */
-typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
-                                       void *user, ditto_value **result);
+typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *const *arguments,
+                                       uint32_t count, void *user, ditto_value **result);
 
 /** All replicas pause, the function runs once, and all get what it gives. Replica context, collective: the rules and
  *  errors of ditto/collective.h, and
@@ -41,9 +41,9 @@ typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *co
  *  @retval (the function's)    on the caller of run; PEER_STOPPED on the replicas
  *  Functions given to logical devices are joined first. While the function runs, replicas wait without a time limit.
  *  Cost      a barrier, and a line that all read. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function, void *user,
-                                                        const ditto_tensor *arguments, uint32_t count,
-                                                        const ditto_value **result);
+DITTO_API DITTO_NODISCARD ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function,
+                                                        void *user, const ditto_tensor *arguments,
+                                                        uint32_t count, const ditto_value **result);
 
 /** Runs in update context, once for each physical copy of a variable, on a thread of that copy's replica, near its
  *  memory: nothing of ditto may be called but ditto_get_update_replica, and reads and writes of the variable at hand,
@@ -53,8 +53,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_merge_call(ditto_replica *self, dit
  *  @param result     [out] dtype, rank, shape and data of a result, which is copied when the function has
  *                    returned: data is not a local array of the function (INVALID). dtype 0: none
  *  @return DITTO_OK, or an error: other copies may have been updated by then */
-typedef ditto_status (*ditto_update_fn)(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
-                                        void *user, ditto_tensor *result);
+typedef ditto_status (*ditto_update_fn)(const ditto_tensor *copy, const ditto_tensor *arguments,
+                                        uint32_t count, void *user, ditto_tensor *result);
 
 typedef struct ditto_update_options {
     size_t struct_size; /**< set by DITTO_UPDATE_OPTIONS_INIT */
@@ -83,10 +83,9 @@ typedef struct ditto_update_options {
  *  @retval DITTO_ERR_RANGE        more than DITTO_MAX_MERGE_ARGUMENTS
  *  @retval DITTO_ERR_CONTEXT      an argument of another strategy
  *  @retval (the function's) */
-DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn function,
-                                                             void *user, const ditto_value *const *arguments,
-                                                             uint32_t count, const ditto_update_options *options,
-                                                             ditto_value **results);
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
+    ditto_variable *variable, ditto_update_fn function, void *user, const ditto_value *const *arguments,
+    uint32_t count, const ditto_update_options *options, ditto_value **results);
 
 /** The same from inside a run: collective. Replica context. Where there is a copy for each replica, each
  *  replica updates its own with its own arguments. The shared copies of a variable without aggregation are
@@ -104,8 +103,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(ditto_variable *var
  *                                 the run goes on
  *  @retval as ditto_barrier, and the function's, which ends the run */
 DITTO_API DITTO_NODISCARD ditto_status ditto_update(ditto_replica *self, ditto_variable *variable,
-                                                    ditto_update_fn function, void *user, const ditto_tensor *arguments,
-                                                    uint32_t count, ditto_tensor *result);
+                                                    ditto_update_fn function, void *user,
+                                                    const ditto_tensor *arguments, uint32_t count,
+                                                    ditto_tensor *result);
 
 DITTO_END
 #endif

@@ -91,7 +91,8 @@ typedef struct ditto_optimizer_options {
  *                                 clipping
  *  @retval DITTO_ERR_CONTEXT      variables of more than one strategy
  *  @retval DITTO_ERR_NO_MEMORY    Clipping keeps one more array of the gradients' size, as slots are kept */
-DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *const *variables, uint32_t count,
+DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *const *variables,
+                                                              uint32_t count,
                                                               const ditto_optimizer_options *options,
                                                               ditto_optimizer **out);
 /** With its slots. NULL is allowed; also after its strategy was destroyed.
@@ -104,7 +105,8 @@ DITTO_API ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer);
 DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_slot(ditto_optimizer *optimizer, uint32_t variable,
                                                             const char *slot, ditto_variable **out);
 /** The number of steps so far, as a variable: i64, a scalar (steps of variables that have no elements are not counted). It stays the optimizer's. @retval DITTO_ERR_INVALID  NULL */
-DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_iterations(ditto_optimizer *optimizer, ditto_variable **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_iterations(ditto_optimizer *optimizer,
+                                                                  ditto_variable **out);
 
 /* -- Replica context -- */
 
@@ -135,7 +137,8 @@ typedef struct ditto_apply_options {
  *          is written and read twice more. For the norm without clipping four meetings, and all gradients are
  *          read once more. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *optimizer,
-                                                   const ditto_tensor *gradients, const ditto_apply_options *options);
+                                                   const ditto_tensor *gradients,
+                                                   const ditto_apply_options *options);
 
 DITTO_END
 #endif

@@ -37,14 +37,17 @@ typedef struct ditto_pending {
  *  Cost  one cache line written, small messages copied; it waits only for a replica that is DITTO_MAX_PENDING operations behind. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_start(ditto_replica *self, const void *src, void *dst,
                                                               size_t count, ditto_dtype dtype, ditto_op op,
-                                                              const ditto_reduce_options *options, ditto_pending *out);
-DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter_start(ditto_replica *self, const void *src, void *dst,
-                                                                  size_t count, ditto_dtype dtype, ditto_op op,
+                                                              const ditto_reduce_options *options,
+                                                              ditto_pending *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter_start(ditto_replica *self, const void *src,
+                                                                  void *dst, size_t count, ditto_dtype dtype,
+                                                                  ditto_op op,
                                                                   const ditto_reduce_options *options,
                                                                   ditto_pending *out);
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *dst,
                                                               size_t count, ditto_dtype dtype,
-                                                              const ditto_reduce_options *options, ditto_pending *out);
+                                                              const ditto_reduce_options *options,
+                                                              ditto_pending *out);
 
 /** Returns when the operation is complete; works on all started operations meanwhile.
  *  @param pending  the caller's; its number is 0 afterwards

@@ -32,24 +32,26 @@ typedef enum ditto_per {
  *  the box's coordinates p, q, r, s apart, and the gaps are filled by the boxes of other replicas: stride 2 on cores gives
  *  one replica the even cores of a block, the next the odd ones. */
 typedef struct ditto_placement_options {
-    size_t struct_size;  /**< set by DITTO_PLACEMENT_OPTIONS_INIT */
-    uint32_t replicas;   /**< 0: with `pus` what it lists, with `per` as many as there are, with `shape` one */
+    size_t struct_size; /**< set by DITTO_PLACEMENT_OPTIONS_INIT */
+    uint32_t replicas;  /**< 0: with `pus` what it lists, with `per` as many as there are, with `shape` one */
     ditto_policy policy; /**< not used with `pus` */
     ditto_per per;       /**< not with `shape` or `pus` */
-    const int64_t
-        *shape;          /**< [shape_rank], each at least 1; NULL: all ones. All arrays are read during the call only */
-    uint32_t shape_rank; /**< DITTO_MESH_RANK */
+    const int64_t *
+        shape; /**< [shape_rank], each at least 1; NULL: all ones. All arrays are read during the call only */
+    uint32_t shape_rank;   /**< DITTO_MESH_RANK */
     const int64_t *stride; /**< [stride_rank], each at least 1; NULL: all ones */
     uint32_t stride_rank;  /**< DITTO_MESH_RANK */
-    const uint32_t
-        *pus;         /**< explicit PUs, operating-system numbers, set after set; the first of a set is the leader's */
+    const uint32_t *
+        pus; /**< explicit PUs, operating-system numbers, set after set; the first of a set is the leader's */
     uint32_t num_pus; /**< entries of `pus` */
-    const uint32_t *set_sizes; /**< [replicas] entries of `pus` that each replica gets, at least 1; NULL: one each */
-    uint32_t flags;            /**< DITTO_PLACEMENT_* */
+    const uint32_t
+        *set_sizes; /**< [replicas] entries of `pus` that each replica gets, at least 1; NULL: one each */
+    uint32_t flags; /**< DITTO_PLACEMENT_* */
 } ditto_placement_options;
 #define DITTO_PLACEMENT_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_placement_options)
-#define DITTO_PLACEMENT_SHARE        1u /**< more replicas than places share them; a PU may stand in `pus` more than once */
-#define DITTO_PLACEMENT_NO_SMT       2u /**< only the first PU of each core is used; not with `pus` */
+#define DITTO_PLACEMENT_SHARE \
+    1u /**< more replicas than places share them; a PU may stand in `pus` more than once */
+#define DITTO_PLACEMENT_NO_SMT 2u /**< only the first PU of each core is used; not with `pus` */
 
 /** One logical device of one replica: device 0 is the PU of its leader thread. */
 typedef struct ditto_place {
@@ -90,8 +92,8 @@ DITTO_API uint32_t ditto_placement_replicas(const ditto_placement *placement);
 /** Logical devices of a replica: its PUs; 0 for NULL or where there is no such replica. */
 DITTO_API uint32_t ditto_placement_devices(const ditto_placement *placement, uint32_t replica);
 /** @retval DITTO_ERR_RANGE  no such replica or device */
-DITTO_API ditto_status ditto_placement_get(const ditto_placement *placement, uint32_t replica, uint32_t device,
-                                           ditto_place *out);
+DITTO_API ditto_status ditto_placement_get(const ditto_placement *placement, uint32_t replica,
+                                           uint32_t device, ditto_place *out);
 
 /** The replicas whose leader is on a NUMA node (operating-system number).
  *  @param replicas  [out] *count ids, ascending; the placement's own memory
@@ -113,8 +115,8 @@ typedef enum ditto_level {
 DITTO_API uint32_t ditto_placement_groups(const ditto_placement *placement, ditto_level level);
 /** The members of a group. @param replicas  [out] *count ids, ascending; the placement's own memory
  *  @retval DITTO_ERR_RANGE  no such level or group */
-DITTO_API ditto_status ditto_placement_members(const ditto_placement *placement, ditto_level level, uint32_t group,
-                                               const uint32_t **replicas, uint32_t *count);
+DITTO_API ditto_status ditto_placement_members(const ditto_placement *placement, ditto_level level,
+                                               uint32_t group, const uint32_t **replicas, uint32_t *count);
 
 /** Writes the placement as text that ditto_placement_read takes: a first line "ditto-placement 1", a line "check N" that
  *  tells the hardware apart, a line "replica I: PUs" for each replica, the leader's PU first, and "end".

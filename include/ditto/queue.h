@@ -53,15 +53,19 @@ typedef struct ditto_queue_options {
     uint32_t
         node; /**< with DITTO_QUEUE_ON_NODE: NUMA node of slots and payload, as the OS numbers them. Otherwise, and where the
                                  kernel refuses (some containers), they lie where the creating thread runs: best the consumer */
-    uint64_t max_bytes;     /**< of all tickets together, from put or claim until the slot is given back; 0: no cap */
-    uint64_t payload_bytes; /**< 0: items are pointers of the program's own. Else each slot has this much memory */
+    uint64_t
+        max_bytes; /**< of all tickets together, from put or claim until the slot is given back; 0: no cap */
+    uint64_t
+        payload_bytes; /**< 0: items are pointers of the program's own. Else each slot has this much memory */
     /** How long to look before sleeping, in microseconds. Unless has_spin_us is set, 0 means the default: 50,
      *  or, where the machine has fewer CPUs than the queue has threads, not at all; those threads yield for a
      *  while. */
     uint32_t spin_us;
     uint32_t has_spin_us; /**< not 0: spin_us is meant as it stands; 0 then means to sleep at once */
-    void (*drop)(void *item,
-                 void *argument); /**< ditto_queue_destroy calls it for each pointer put and not got; NULL: nothing. Not
+    void (*drop)(
+        void *item,
+        void
+            *argument); /**< ditto_queue_destroy calls it for each pointer put and not got; NULL: nothing. Not
                                                    for payload, which is the queue's */
     void *drop_argument;
 } ditto_queue_options;
@@ -83,7 +87,8 @@ typedef struct ditto_queue_item {
  *                               without memory that this process may use
  *  @retval DITTO_ERR_NO_MEMORY  the system refuses the memory
  *  Cost  one mapping for slots and payload, touched once. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_queue_create(const ditto_queue_options *options, ditto_queue **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_queue_create(const ditto_queue_options *options,
+                                                          ditto_queue **out);
 
 /** Items that are left go through options.drop, also those behind a failed ticket. No other call on this queue runs or comes. NULL is
  *  allowed.
@@ -111,24 +116,25 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_put(ditto_queue *queue, uint3
  *  @param ticket   set on DITTO_OK
  *  @param payload  set on DITTO_OK: the slot's memory, the producer's until it publishes; NULL where slots have none. May be NULL
  *  @retval as ditto_queue_put */
-DITTO_API DITTO_NODISCARD ditto_status ditto_queue_claim(ditto_queue *queue, uint32_t producer, uint64_t bytes,
-                                                         uint32_t timeout_ms, uint64_t *ticket, void **payload);
+DITTO_API DITTO_NODISCARD ditto_status ditto_queue_claim(ditto_queue *queue, uint32_t producer,
+                                                         uint64_t bytes, uint32_t timeout_ms,
+                                                         uint64_t *ticket, void **payload);
 /** Hands over what a ticket was claimed for; never waits. Also after closing and after another ticket has failed.
  *  @param item   as ditto_queue_put; where slots have memory NULL: it is there already
  *  @param bytes  at most what was claimed; the rest is free again when the consumer has taken the item
  *  @retval DITTO_ERR_RANGE    more bytes than were claimed; `producer` is none
  *  @retval DITTO_ERR_CONTEXT  this producer does not hold this ticket: never claimed, another's, or published already
  *  @retval DITTO_ERR_INVALID  slots have memory, and item is not NULL */
-DITTO_API DITTO_NODISCARD ditto_status ditto_queue_publish(ditto_queue *queue, uint32_t producer, uint64_t ticket,
-                                                           void *item, uint64_t bytes);
+DITTO_API DITTO_NODISCARD ditto_status ditto_queue_publish(ditto_queue *queue, uint32_t producer,
+                                                           uint64_t ticket, void *item, uint64_t bytes);
 /** Marks a ticket as failed: see Failing above. Never waits.
  *  @param status   an error, < 0
  *  @param message  what went wrong, copied; NULL: the status's sentence
  *  @retval DITTO_ERR_INVALID  `status` is no error
  *  @retval DITTO_ERR_RANGE, DITTO_ERR_CONTEXT  as ditto_queue_publish
  *  @retval DITTO_OK           it is marked (what is returned is not `status`) */
-DITTO_API ditto_status ditto_queue_fail(ditto_queue *queue, uint32_t producer, uint64_t ticket, ditto_status status,
-                                        const char *message);
+DITTO_API ditto_status ditto_queue_fail(ditto_queue *queue, uint32_t producer, uint64_t ticket,
+                                        ditto_status status, const char *message);
 /** Marks all tickets that a producer holds as failed with DITTO_ERR_PEER_STOPPED: for one that has gone and will not publish. Called by
  *  whoever knows that, after its last call. Nothing held: nothing happens.
  *  @retval DITTO_ERR_RANGE  `producer` is none
@@ -142,7 +148,8 @@ DITTO_API ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer
  *  @retval DITTO_ERR_TIMED_OUT  not there in time; the message says whether somebody holds the ticket
  *  @retval the status of the failed ticket whose turn it is: this and every later call. The message names producer and ticket
  *  Cost  one line read and written. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_queue_get(ditto_queue *queue, ditto_queue_item *out, uint32_t timeout_ms);
+DITTO_API DITTO_NODISCARD ditto_status ditto_queue_get(ditto_queue *queue, ditto_queue_item *out,
+                                                       uint32_t timeout_ms);
 
 /** Closes it: see Closing above. Any thread, any number of times; returns when no later put or claim can succeed. */
 DITTO_API ditto_status ditto_queue_close(ditto_queue *queue);

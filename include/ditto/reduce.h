@@ -35,7 +35,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_f64(ditto_strategy 
                                                                  const ditto_value *value, double *out);
 
 /** Slices whose indices ascend, one row for each: rows of one index are added, by the tree over them in their order. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy, const ditto_value *slices,
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy,
+                                                                   const ditto_value *slices,
                                                                    ditto_value **out);
 
 /** Where a result goes: to the places of a value's components (per-replica: all replicas; a variable: those of its
@@ -58,10 +59,11 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_to(ditto_strategy *
  *  @retval DITTO_ERR_INVALID  count is 0 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op,
                                                                       const ditto_value *const *values,
-                                                                      const ditto_places *places, uint32_t count,
-                                                                      ditto_value **out);
+                                                                      const ditto_places *places,
+                                                                      uint32_t count, ditto_value **out);
 /** A mirrored value: one copy of the tensor at each place. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_tensor *tensor,
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy,
+                                                                   const ditto_tensor *tensor,
                                                                    ditto_places places, ditto_value **out);
 
 /** Concatenates the components along an axis, in replica order.
@@ -70,8 +72,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_broadcast_to(ditto_strateg
  *  @retval DITTO_ERR_SHAPE        components are scalars; their shapes differ in another dimension than `axis`
  *  @retval DITTO_ERR_RANGE        an axis that is none
  *  @retval DITTO_ERR_UNSUPPORTED  slices */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *value,
-                                                             uint32_t axis, ditto_value **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_gather(ditto_strategy *strategy,
+                                                             const ditto_value *value, uint32_t axis,
+                                                             ditto_value **out);
 
 /** The same from inside, for all replicas: every one receives the concatenation. Replica context, collective; the rules
  *  and errors of ditto/collective.h, and

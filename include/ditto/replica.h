@@ -28,14 +28,16 @@ DITTO_API uint32_t ditto_num_replicas(const ditto_replica *self);
  *  @retval DITTO_ERR_INVALID    alignment is no power of two
  *  @retval DITTO_ERR_NO_MEMORY  the operating system gives no more (RLIMIT_AS, cgroup, a strict node that is full)
  *  Cost  a small block: tens of nanoseconds, no lock, no system call. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_alloc(ditto_replica *self, size_t bytes, size_t alignment, void **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_alloc(ditto_replica *self, size_t bytes, size_t alignment,
+                                                   void **out);
 /** Gives back what this replica allocated. NULL is allowed. */
 DITTO_API ditto_status ditto_free(ditto_replica *self, void *memory);
 
 /** Records why the caller's own function fails and gives the status to return: `return ditto_fail(self, 7, "...")`.
  *  @param code  any number of the caller's; found again in ditto_error.user_code
  *  @return DITTO_ERR_USER, also when self is not valid: the message is kept all the same. */
-DITTO_API ditto_status ditto_fail(ditto_replica *self, int32_t code, const char *format, ...) DITTO_PRINTF(3, 4);
+DITTO_API ditto_status ditto_fail(ditto_replica *self, int32_t code, const char *format, ...)
+    DITTO_PRINTF(3, 4);
 
 DITTO_END
 #endif

@@ -35,8 +35,8 @@ typedef enum ditto_scatter_op {
  *  @retval DITTO_ERR_UNSUPPORTED  a sync-on-read variable; min, max and update with SUM or MEAN; a dtype without such arithmetic
  *  @retval as ditto_barrier
  *  Cost  two meetings; every replica looks at all indices, and applies what falls on its part of the rows. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_scatter(ditto_replica *self, ditto_variable *variable, ditto_scatter_op op,
-                                                     const ditto_slices *slices);
+DITTO_API DITTO_NODISCARD ditto_status ditto_scatter(ditto_replica *self, ditto_variable *variable,
+                                                     ditto_scatter_op op, const ditto_slices *slices);
 
 /** rows[k] = row indices[k]: of the replica's own component, from the nearest copy of each. No meeting.
  *  @param rows  [count] rows of the variable's shape without its first dimension

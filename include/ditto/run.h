@@ -36,9 +36,11 @@ typedef struct ditto_result_op {
 typedef enum ditto_switch { DITTO_SWITCH_DEFAULT = 0, DITTO_ON = 1, DITTO_OFF = 2 } ditto_switch;
 
 typedef struct ditto_run_options {
-    size_t struct_size;            /**< set by DITTO_RUN_OPTIONS_INIT */
-    ditto_switch dynamic_batch;    /**< ON (the default): components of an argument may differ in shape; OFF: SHAPE */
-    const ditto_result_op *reduce; /**< results that come back reduced, in plain values; the others come as they are */
+    size_t struct_size; /**< set by DITTO_RUN_OPTIONS_INIT */
+    ditto_switch
+        dynamic_batch; /**< ON (the default): components of an argument may differ in shape; OFF: SHAPE */
+    const ditto_result_op
+        *reduce; /**< results that come back reduced, in plain values; the others come as they are */
     uint32_t num_reduce;
 } ditto_run_options;
 #define DITTO_RUN_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_run_options)
@@ -63,9 +65,9 @@ typedef struct ditto_run_options {
  *  @retval DITTO_ERR_CONTEXT   an argument of another strategy, or of one that was destroyed
  *  After an error of the results the function has run all the same.
  *  Cost  a few tens of nanoseconds more than ditto_strategy_run, and a line per replica and result. */
-DITTO_API ditto_status ditto_strategy_run_values(ditto_strategy *strategy, ditto_replica_fn function, void *user,
-                                                 const ditto_value *arguments, const ditto_run_options *options,
-                                                 ditto_value **result);
+DITTO_API ditto_status ditto_strategy_run_values(ditto_strategy *strategy, ditto_replica_fn function,
+                                                 void *user, const ditto_value *arguments,
+                                                 const ditto_run_options *options, ditto_value **result);
 
 /** One step of ditto_strategy_run_steps. `batch` is valid until the function returns. */
 typedef ditto_status (*ditto_step_fn)(ditto_replica *self, const ditto_batch *batch, void *user);
@@ -76,9 +78,10 @@ typedef ditto_status (*ditto_step_fn)(ditto_replica *self, const ditto_batch *ba
  *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and a step has not all its rows
  *  @retval DITTO_ERR_USER      the function returned news
  *  @retval as ditto_strategy_run_values and ditto_next */
-DITTO_API ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *iterator, uint64_t steps,
-                                                ditto_step_fn function, void *user, const ditto_run_options *options,
-                                                uint64_t *steps_done, ditto_value **result);
+DITTO_API ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *iterator,
+                                                uint64_t steps, ditto_step_fn function, void *user,
+                                                const ditto_run_options *options, uint64_t *steps_done,
+                                                ditto_value **result);
 
 /* -- Replica context, inside the function of one of these -- */
 
@@ -87,7 +90,8 @@ DITTO_API ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_
  *  @param out   a view, valid until the function returns. Read only where replicas share it
  *  @retval DITTO_ERR_NOT_FOUND  no argument of this name, or none at all
  *  @retval DITTO_ERR_INVALID    a nest, or slices */
-DITTO_API DITTO_NODISCARD ditto_status ditto_argument(ditto_replica *self, const char *path, ditto_tensor *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_argument(ditto_replica *self, const char *path,
+                                                      ditto_tensor *out);
 /** All arguments as they were given to run; NULL: none. Their leaves: ditto_local, ditto_value_slices. */
 DITTO_API const ditto_value *ditto_arguments(const ditto_replica *self);
 
@@ -97,12 +101,14 @@ DITTO_API const ditto_value *ditto_arguments(const ditto_replica *self);
  *                             a '/'
  *  @retval DITTO_ERR_RANGE    more than DITTO_MAX_RESULTS; a name longer than DITTO_MAX_RESULT_NAME
  *  @retval DITTO_ERR_CONTEXT  not inside a run with values */
-DITTO_API DITTO_NODISCARD ditto_status ditto_return(ditto_replica *self, const char *name, const ditto_tensor *tensor);
+DITTO_API DITTO_NODISCARD ditto_status ditto_return(ditto_replica *self, const char *name,
+                                                    const ditto_tensor *tensor);
 /** A scalar of f64. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return_f64(ditto_replica *self, const char *name, double number);
 /** Room for a result, uninitialised, so that the function can write it where it will be read.
  *  @param tensor  [in] dtype, rank and shape; [out] data */
-DITTO_API DITTO_NODISCARD ditto_status ditto_return_buffer(ditto_replica *self, const char *name, ditto_tensor *tensor);
+DITTO_API DITTO_NODISCARD ditto_status ditto_return_buffer(ditto_replica *self, const char *name,
+                                                           ditto_tensor *tensor);
 /** A variable, by reference. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return_variable(ditto_replica *self, const char *name,
                                                              ditto_variable *variable);

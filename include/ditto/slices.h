@@ -44,8 +44,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices(ditto_replica *se
  *  @param dense_rows  equal on all replicas
  *  @retval DITTO_ERR_RANGE  an index outside [0, dense_rows) on any replica: found by all together, named, and nothing is
  *                           written. The run goes on */
-DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices_into(ditto_replica *self, const ditto_slices *in,
-                                                                    void *dense, size_t dense_rows, ditto_op op,
+DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices_into(ditto_replica *self,
+                                                                    const ditto_slices *in, void *dense,
+                                                                    size_t dense_rows, ditto_op op,
                                                                     const ditto_reduce_options *options);
 
 DITTO_END

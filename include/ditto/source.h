@@ -24,8 +24,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_range(int64_t start, i
  *  @param arrays  [components]; each of rank >= 1, all with the same first dimension
  *  @retval DITTO_ERR_INVALID  no component or more than DITTO_MAX_COMPONENTS; rank 0; no row; NULL or misaligned data
  *  @retval DITTO_ERR_SHAPE    first dimensions differ */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_arrays(const ditto_tensor *arrays, uint32_t components,
-                                                                 ditto_dataset **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_arrays(const ditto_tensor *arrays,
+                                                                 uint32_t components, ditto_dataset **out);
 
 /* -- A function -- */
 
@@ -52,8 +52,8 @@ typedef struct ditto_generator {
  *  @param row  [components] dtype and shape; copied
  *  @retval DITTO_ERR_INVALID  next is NULL; no component or more than DITTO_MAX_COMPONENTS; a rank above DITTO_MAX_RANK - 1 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_generator(const ditto_generator *generator,
-                                                                    const ditto_tensor *row, uint32_t components,
-                                                                    ditto_dataset **out);
+                                                                    const ditto_tensor *row,
+                                                                    uint32_t components, ditto_dataset **out);
 
 /* -- Files -- */
 
@@ -83,7 +83,8 @@ typedef struct ditto_text_options {
 /** The lines of text files, empty ones too, without their ends ("\n" or "\r\n"). Two components: u8 [max_bytes], the line's bytes with
  *  zeros behind them, and their number, an i64 scalar. Bytes are not looked at: any encoding, NUL bytes too. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_text(const ditto_files *files,
-                                                               const ditto_text_options *options, ditto_dataset **out);
+                                                               const ditto_text_options *options,
+                                                               ditto_dataset **out);
 
 typedef enum ditto_csv_missing {
     DITTO_CSV_MISSING_DEFAULT = 0, /**< ERROR */
@@ -123,7 +124,8 @@ typedef struct ditto_csv_options {
  *  @retval DITTO_ERR_UNSUPPORTED  another dtype */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_csv(const ditto_files *files,
                                                               const ditto_csv_component *components,
-                                                              uint32_t num_components, const ditto_csv_options *options,
+                                                              uint32_t num_components,
+                                                              const ditto_csv_options *options,
                                                               ditto_dataset **out);
 
 typedef enum ditto_compression {
@@ -176,8 +178,9 @@ typedef struct ditto_fixed_options {
  *  @retval DITTO_ERR_CORRUPT  a file is shorter than its header and footer; records do not overlap and have
  *                             no gaps, and a file, without header and footer, is not a whole number of
  *  them */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_fixed(const ditto_files *files, const ditto_tensor *row,
-                                                                uint32_t components, const ditto_fixed_options *options,
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_fixed(const ditto_files *files,
+                                                                const ditto_tensor *row, uint32_t components,
+                                                                const ditto_fixed_options *options,
                                                                 ditto_dataset **out);
 
 /** Arrays in .npy files (NumPy's format 1.0, 2.0 and 3.0), of either byte order: row i has component k = array k [i], as with

@@ -63,7 +63,8 @@ typedef struct ditto_error {
      *  one that it called itself, or, if it returned an error without a message of its own, the one that
      *  it was given to. */
     const char *function;
-    char message[512]; /**< one line, no newline; never empty in an error. "..." stands where a long text was cut */
+    char message
+        [512]; /**< one line, no newline; never empty in an error. "..." stands where a long text was cut */
 } ditto_error;
 
 /** The calling thread's last error; after ditto_strategy_run, the error of the replica that failed first.

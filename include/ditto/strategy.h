@@ -24,28 +24,32 @@ typedef enum ditto_implementation {
 } ditto_implementation;
 
 typedef enum ditto_kind {
-    DITTO_MIRRORED = 1,         /**< synchronous replicas; variables mirrored on all of them */
-    DITTO_CENTRAL_STORAGE = 2,  /**< synchronous replicas; variables have one copy, on one NUMA node, which all read */
+    DITTO_MIRRORED = 1, /**< synchronous replicas; variables mirrored on all of them */
+    DITTO_CENTRAL_STORAGE =
+        2, /**< synchronous replicas; variables have one copy, on one NUMA node, which all read */
     DITTO_ONE_DEVICE = 3,       /**< one replica */
     DITTO_DEFAULT_STRATEGY = 4, /**< what ditto_get_strategy gives outside of all others; it is not created */
 } ditto_kind;
 
 typedef enum ditto_caller {
     DITTO_CALLER_DEFAULT = 0,
-    DITTO_CALLER_IS_REPLICA_0 = 1, /**< the default: the thread that calls run works as replica 0, on its PU */
-    DITTO_CALLER_WAITS = 2,        /**< replica 0 has a thread of its own, the caller sleeps */
+    DITTO_CALLER_IS_REPLICA_0 =
+        1,                  /**< the default: the thread that calls run works as replica 0, on its PU */
+    DITTO_CALLER_WAITS = 2, /**< replica 0 has a thread of its own, the caller sleeps */
 } ditto_caller;
 
 typedef enum ditto_pin {
     DITTO_PIN_DEFAULT = 0,
-    DITTO_PIN_PU = 1,   /**< the default: each thread is bound to its PU (helpers off: a leader to its replica's PUs) */
+    DITTO_PIN_PU =
+        1, /**< the default: each thread is bound to its PU (helpers off: a leader to its replica's PUs) */
     DITTO_PIN_NONE = 2, /**< the host places threads itself; arenas still prefer the planned node */
 } ditto_pin;
 
 /** Threads on the PUs of a replica beside its leader's: see ditto/device.h. */
 typedef enum ditto_helpers {
     DITTO_HELPERS_DEFAULT = 0,
-    DITTO_HELPERS_ON = 1, /**< the default: one on each PU but the first, asleep when there is nothing to do */
+    DITTO_HELPERS_ON =
+        1, /**< the default: one on each PU but the first, asleep when there is nothing to do */
     DITTO_HELPERS_OFF =
         2, /**< none: the leader may run on all PUs of its replica, and the threads that it starts (OpenMP's)
                                 inherit them */
@@ -86,8 +90,9 @@ typedef enum ditto_floating {
 } ditto_floating;
 
 typedef struct ditto_strategy_options {
-    size_t struct_size;       /**< set by DITTO_STRATEGY_OPTIONS_INIT */
-    uint32_t replicas;        /**< 0: min(cores that the process may use, ceil(CPU quota)); more than PUs: they share */
+    size_t struct_size; /**< set by DITTO_STRATEGY_OPTIONS_INIT */
+    uint32_t
+        replicas; /**< 0: min(cores that the process may use, ceil(CPU quota)); more than PUs: they share */
     ditto_policy policy;      /**< how replicas go to NUMA nodes */
     const uint32_t *pus;      /**< explicit PUs, one a replica; NULL: by policy. Read only during create */
     uint32_t num_pus;         /**< entries of `pus` */
@@ -110,7 +115,8 @@ typedef struct ditto_strategy_options {
     size_t stack_bytes; /**< of the replicas' threads, at least 128 KiB; 0: the system's default */
     void (*thread_start)(uint32_t replica,
                          void *user); /**< on each leader's and helper's thread, first and last thing; */
-    void (*thread_stop)(uint32_t replica, void *user); /**< not for a calling thread that works as replica 0 */
+    void (*thread_stop)(uint32_t replica,
+                        void *user); /**< not for a calling thread that works as replica 0 */
     void *thread_user;
     const ditto_placement
         *placement; /**< where replicas go; then replicas, policy, pus, per and placement_flags stay 0. Read
@@ -123,10 +129,10 @@ typedef struct ditto_strategy_options {
                                               during create */
     ditto_implementation implementation; /**< of collectives that do not say; 0: AUTO */
     size_t bytes_per_pack;               /**< of lists that do not say; 0: one pack */
-    const uint32_t
-        *parameter_node; /**< of central storage: the NUMA node of its variables, an operating-system number; NULL:
+    const uint32_t *
+        parameter_node; /**< of central storage: the NUMA node of its variables, an operating-system number; NULL:
                                          the only replica's node, else that of the thread that creates. Read only during create */
-    int has_spin_us;     /**< not 0: spin_us is meant as it stands; 0 then means that no thread spins */
+    int has_spin_us; /**< not 0: spin_us is meant as it stands; 0 then means that no thread spins */
     /** The floating-point environment of functions on replicas; 0: the contract's, with FTZ and DAZ off. */
     ditto_floating floating;
 } ditto_strategy_options;
@@ -149,7 +155,8 @@ typedef struct ditto_strategy_options {
  *  @retval DITTO_ERR_CONTEXT    on a replica's thread, or in another strategy's scope
  *  On failure nothing is left behind: no thread, no memory.
  *  Cost  a few milliseconds. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_kind kind, const ditto_strategy_options *options,
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_kind kind,
+                                                             const ditto_strategy_options *options,
                                                              ditto_strategy **out);
 
 /** Ends the threads and frees everything that belongs to the strategy. Its variables and iterators may be destroyed
@@ -179,7 +186,8 @@ DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
  *  @retval DITTO_ERR_RANGE      runs inside runs (in merge functions), deeper than 8
  *  Ordering  what the caller wrote before, every replica sees; what replicas wrote, the caller sees afterwards.
  *  Cost      two hand-overs of a cache line; outside a scope two system calls more, for the caller's PUs. */
-DITTO_API ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument);
+DITTO_API ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function,
+                                          void *argument);
 
 /** Makes the strategy current on this thread and pins the thread to replica 0's PU (unless the caller waits, or pin is
  *  NONE). Entering again is counted.
@@ -201,39 +209,43 @@ DITTO_API const ditto_placement *ditto_strategy_placement(const ditto_strategy *
  *  @param nodes  [out] [room]
  *  @return how many there are, also where room is smaller; 0 for NULL, and for the default strategy (CONTEXT). Any
  *          thread. */
-DITTO_API uint32_t ditto_strategy_parameter_devices(const ditto_strategy *strategy, uint32_t *nodes, uint32_t room);
+DITTO_API uint32_t ditto_strategy_parameter_devices(const ditto_strategy *strategy, uint32_t *nodes,
+                                                    uint32_t room);
 
 /** How a replica's memory is tied to its NUMA node. */
 typedef enum ditto_binding {
-    DITTO_BINDING_UNKNOWN = 0,     /**< the kernel does not tell */
-    DITTO_BINDING_BOUND = 1,       /**< strict */
-    DITTO_BINDING_PREFERRED = 2,   /**< on the node while it has room */
-    DITTO_BINDING_FIRST_TOUCH = 3, /**< mbind was refused, as in default containers: pages are touched by the replica
+    DITTO_BINDING_UNKNOWN = 0,   /**< the kernel does not tell */
+    DITTO_BINDING_BOUND = 1,     /**< strict */
+    DITTO_BINDING_PREFERRED = 2, /**< on the node while it has room */
+    DITTO_BINDING_FIRST_TOUCH =
+        3, /**< mbind was refused, as in default containers: pages are touched by the replica
                                         before they are handed out */
 } ditto_binding;
 
 /** Where a replica is: planned, and read back from the kernel. */
 typedef struct ditto_replica_info {
-    ditto_place place;   /**< planned; of the leader */
-    uint32_t devices;    /**< logical devices: the leader and its helpers */
-    uint32_t num_foreign_threads;  /**< threads of this process's other strategies on one of its PUs, the most on any */
-    int32_t thread_id;   /**< as `top -H` shows it; replica 0 has the caller's in a run: -1 */
-    int32_t cpu;         /**< where the thread ran when the strategy was made; -1 unknown or not pinned */
-    int32_t memory_node; /**< of the arena's first page; -1 unknown */
+    ditto_place place; /**< planned; of the leader */
+    uint32_t devices;  /**< logical devices: the leader and its helpers */
+    uint32_t
+        num_foreign_threads; /**< threads of this process's other strategies on one of its PUs, the most on any */
+    int32_t thread_id;       /**< as `top -H` shows it; replica 0 has the caller's in a run: -1 */
+    int32_t cpu;             /**< where the thread ran when the strategy was made; -1 unknown or not pinned */
+    int32_t memory_node;     /**< of the arena's first page; -1 unknown */
     ditto_binding binding;
-    uint64_t arena_bytes;     /**< mapped so far, memory for devices on other nodes included */
+    uint64_t arena_bytes;  /**< mapped so far, memory for devices on other nodes included */
     uint64_t remote_pages; /**< of the resident pages, those on another node than meant */
 } ditto_replica_info;
 
 /** @retval DITTO_ERR_RANGE  no such replica.  Cost  system calls: for reports. */
-DITTO_API ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out);
+DITTO_API ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica,
+                                                   ditto_replica_info *out);
 
 /** Where a logical device is: planned, and read back. */
 typedef struct ditto_device_info {
     ditto_place place;
     uint32_t num_foreign_threads; /**< threads of this process's other strategies on its PU */
-    int32_t thread_id;  /**< as above */
-    int32_t cpu;        /**< as above */
+    int32_t thread_id;            /**< as above */
+    int32_t cpu;                  /**< as above */
 } ditto_device_info;
 /** @retval DITTO_ERR_RANGE  no such replica or device (with helpers off a replica has device 0 alone) */
 DITTO_API ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint32_t replica, uint32_t device,
@@ -244,7 +256,8 @@ DITTO_API ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint
  *  @param buffer  may be NULL when size is 0
  *  @param length  NULL, or receives the length of the whole text without its terminator: a larger one than size - 1
  *                 means that it was cut */
-DITTO_API ditto_status ditto_strategy_describe(ditto_strategy *strategy, char *buffer, size_t size, size_t *length);
+DITTO_API ditto_status ditto_strategy_describe(ditto_strategy *strategy, char *buffer, size_t size,
+                                               size_t *length);
 
 DITTO_END
 #endif

@@ -19,8 +19,8 @@ typedef struct ditto_topology_options {
     const char *xml_path;
 
     const char *synthetic; /**< an hwloc synthetic machine, "pack:2 [numa] core:4 pu:2"; NULL: this machine */
-    const char
-        *cpus; /**< only these PUs, "0-31,64": a part of the machine, for instance one of its sockets; NULL: all */
+    const char *
+        cpus; /**< only these PUs, "0-31,64": a part of the machine, for instance one of its sockets; NULL: all */
 } ditto_topology_options;
 #define DITTO_TOPOLOGY_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_topology_options)
 
@@ -29,8 +29,10 @@ typedef struct ditto_topology_options {
 
 typedef struct ditto_topology_counts {
     uint32_t packages, numa_nodes, llcs, cores, pus; /**< that the process may use; nodes: those with PUs */
-    uint32_t machine_pus;   /**< that the machine has: more than `pus` where affinity, a cpuset or `.cpus` cuts */
-    uint32_t cpuset_pus;    /**< of these, online and in the process's cpuset; more than `pus` where affinity cuts */
+    uint32_t
+        machine_pus; /**< that the machine has: more than `pus` where affinity, a cpuset or `.cpus` cuts */
+    uint32_t
+        cpuset_pus; /**< of these, online and in the process's cpuset; more than `pus` where affinity cuts */
     uint32_t machine_nodes; /**< NUMA nodes of the machine, those without PUs or memory included */
     uint32_t core_kinds;    /**< 1: all cores alike; more: hybrid (fast and efficient ones); 0: not known */
     double
@@ -48,15 +50,17 @@ typedef struct ditto_topology_counts {
 
 /** A logical processor that the process may use. Logical indices are hwloc's, counted over the whole machine. */
 typedef struct ditto_pu {
-    uint32_t number;      /**< operating-system number, as `taskset` takes it */
-    uint32_t package;     /**< logical index; 0 where the machine shows no packages */
-    uint32_t numa_node;   /**< operating-system number, as `numactl --hardware` prints it; DITTO_NO_NODE */
-    uint32_t memory_node; /**< where its memory comes from: `numa_node`, unless that has no memory or may not be
+    uint32_t number;    /**< operating-system number, as `taskset` takes it */
+    uint32_t package;   /**< logical index; 0 where the machine shows no packages */
+    uint32_t numa_node; /**< operating-system number, as `numactl --hardware` prints it; DITTO_NO_NODE */
+    uint32_t
+        memory_node; /**< where its memory comes from: `numa_node`, unless that has no memory or may not be
                                          used (Mems_allowed); then the nearest that has; DITTO_NO_NODE */
-    uint32_t llc;         /**< last-level cache, counted in the order of the mesh */
-    uint32_t core;        /**< logical index */
-    uint32_t smt;         /**< 0: the first PU of its core that may be used, 1: its sibling, ... */
-    uint32_t kind; /**< of core: 0 .. core_kinds - 1, the fastest has the highest number where hwloc can rank them */
+    uint32_t llc;    /**< last-level cache, counted in the order of the mesh */
+    uint32_t core;   /**< logical index */
+    uint32_t smt;    /**< 0: the first PU of its core that may be used, 1: its sibling, ... */
+    uint32_t
+        kind; /**< of core: 0 .. core_kinds - 1, the fastest has the highest number where hwloc can rank them */
     uint32_t mesh[DITTO_MESH_RANK]; /**< coordinates, among the PUs that may be used */
 } ditto_pu;
 

@@ -49,13 +49,14 @@ typedef struct ditto_operation_times {
 } ditto_operation_times;
 /** @param index  0 up to the number of names, in the order of their first end
  *  @retval DITTO_ERR_NOT_FOUND  there are no more, or nothing was recorded */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_times(ditto_strategy *strategy, uint32_t index,
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_times(ditto_strategy *strategy,
+                                                                      uint32_t index,
                                                                       ditto_operation_times *out);
 /** A table of them, and of how a run's time is divided: computing, in collectives, waiting in them, waiting for input.
  *  @param buffer, size, length  as ditto_strategy_describe
  *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_statistics(ditto_strategy *strategy, char *buffer, size_t size,
-                                                                 size_t *length);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_statistics(ditto_strategy *strategy, char *buffer,
+                                                                 size_t size, size_t *length);
 /** Writes the events as JSON in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens: a track for each
  *  replica, and one for each producer that filled a batch which they took.
  *  @param path  a file, written anew

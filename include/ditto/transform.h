@@ -18,7 +18,8 @@ DITTO_BEGIN
  *  @param out     [components of the result]: views of where to write; all of it
  *  @param random  a stream of this row of this pass: the same whoever computes the row, and however often
  *  @return DITTO_OK or an error, which is the iterator's then. ditto_random and other threads' maps run at the same time */
-typedef ditto_status (*ditto_map_fn)(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user);
+typedef ditto_status (*ditto_map_fn)(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                                     void *user);
 
 typedef struct ditto_map_options {
     size_t struct_size;      /**< set by DITTO_MAP_OPTIONS_INIT */
@@ -32,8 +33,9 @@ typedef struct ditto_map_options {
  *  @param function  depends on its arguments alone: a row in front of a filter is computed twice
  *  @param options   NULL: rows as the input's, seed 0
  *  @retval DITTO_ERR_INVALID  no component or more than DITTO_MAX_COMPONENTS; a rank above DITTO_MAX_RANK - 1 */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_map(ditto_dataset *input, ditto_map_fn function, void *user,
-                                                         const ditto_map_options *options, ditto_dataset **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_map(ditto_dataset *input, ditto_map_fn function,
+                                                         void *user, const ditto_map_options *options,
+                                                         ditto_dataset **out);
 
 /** Says whether a row stays. @param keep  set to 0 or 1; 0 when called. @return DITTO_OK or an error, which is the iterator's then */
 typedef ditto_status (*ditto_filter_fn)(const ditto_tensor *row, int *keep, void *user);
@@ -41,8 +43,8 @@ typedef ditto_status (*ditto_filter_fn)(const ditto_tensor *row, int *keep, void
  *  Cost  which rows there are must be known before they are shared out: rows are read, and maps before the filter computed, one after the
  *        other by one thread, and again by the producers for the rows that stay. Filter first, map behind.
  *  @retval DITTO_ERR_UNSUPPORTED  after batch */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_filter(ditto_dataset *input, ditto_filter_fn function, void *user,
-                                                            ditto_dataset **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_filter(ditto_dataset *input, ditto_filter_fn function,
+                                                            void *user, ditto_dataset **out);
 
 /* -- Order -- */
 
@@ -53,9 +55,10 @@ typedef enum ditto_reshuffle {
 } ditto_reshuffle;
 
 typedef struct ditto_shuffle_options {
-    size_t struct_size;   /**< set by DITTO_SHUFFLE_OPTIONS_INIT */
-    uint64_t seed;        /**< the order depends on it and the pass alone */
-    uint64_t buffer_rows; /**< each row is drawn from the next so many; 0: from all (uniform over all orders) */
+    size_t struct_size; /**< set by DITTO_SHUFFLE_OPTIONS_INIT */
+    uint64_t seed;      /**< the order depends on it and the pass alone */
+    uint64_t
+        buffer_rows; /**< each row is drawn from the next so many; 0: from all (uniform over all orders) */
     ditto_reshuffle reshuffle;
 } ditto_shuffle_options;
 #define DITTO_SHUFFLE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_shuffle_options)
@@ -66,22 +69,26 @@ typedef struct ditto_shuffle_options {
  *  @retval DITTO_ERR_INVALID      all rows (buffer_rows 0) of a dataset that is repeated for ever
  *  Cost    for each row of the buffer, 8 bytes from arrays and ranges, 24 from files; from generators and compressed files the whole row.
  *  Source  D. E. Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P; SplitMix64: Steele, Lea, Flood, OOPSLA 2014. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shuffle(ditto_dataset *input, const ditto_shuffle_options *options,
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shuffle(ditto_dataset *input,
+                                                             const ditto_shuffle_options *options,
                                                              ditto_dataset **out);
 
 /* -- Number -- */
 
 #define DITTO_REPEAT_FOREVER UINT64_MAX
 /** The rows `count` times over. @retval DITTO_ERR_RANGE  count is 0 */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_repeat(ditto_dataset *input, uint64_t count, ditto_dataset **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_repeat(ditto_dataset *input, uint64_t count,
+                                                            ditto_dataset **out);
 /** The first `count` rows, or batches behind batch. @retval DITTO_ERR_RANGE  count is 0 */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_take(ditto_dataset *input, uint64_t count, ditto_dataset **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_take(ditto_dataset *input, uint64_t count,
+                                                          ditto_dataset **out);
 /** All but the first `count` rows, or batches behind batch. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_skip(ditto_dataset *input, uint64_t count, ditto_dataset **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_skip(ditto_dataset *input, uint64_t count,
+                                                          ditto_dataset **out);
 /** The rows, or batches behind batch, whose number mod `shards` is `index`.
  *  @retval DITTO_ERR_RANGE  shards is 0, or index not below it */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t shards, uint64_t index,
-                                                           ditto_dataset **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t shards,
+                                                           uint64_t index, ditto_dataset **out);
 
 /* -- Several datasets -- */
 
@@ -99,16 +106,18 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_concatenate(ditto_dataset *
  *  @param cycle  0: all of them.  @param block  0: 1
  *  @retval as ditto_dataset_concatenate */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_interleave(ditto_dataset *const *inputs, uint32_t count,
-                                                                uint32_t cycle, uint64_t block, ditto_dataset **out);
+                                                                uint32_t cycle, uint64_t block,
+                                                                ditto_dataset **out);
 
 /* -- Batches -- */
 
-#define DITTO_BATCH_DROP_REMAINDER 1u /**< rows left over at the end of all input, fewer than `rows`, are dropped */
+#define DITTO_BATCH_DROP_REMAINDER \
+    1u /**< rows left over at the end of all input, fewer than `rows`, are dropped */
 /** Says that `rows` rows make one global batch, of all replicas together. The last one may be smaller.
  *  @retval DITTO_ERR_RANGE    rows is 0
  *  @retval DITTO_ERR_INVALID  the input is batched already; an unknown flag */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_batch(ditto_dataset *input, uint64_t rows, uint32_t flags,
-                                                           ditto_dataset **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_batch(ditto_dataset *input, uint64_t rows,
+                                                           uint32_t flags, ditto_dataset **out);
 /** Takes the mark of batch away. What batch dropped stays dropped. @retval DITTO_ERR_INVALID  the input is not batched */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_unbatch(ditto_dataset *input, ditto_dataset **out);
 /** How many batches wait ready for each replica, unless ditto_input_options.buffer says so.

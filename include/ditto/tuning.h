@@ -31,7 +31,7 @@ typedef struct ditto_tuning {
         stream_bytes; /**< results that are at least this much on all replicas together are written past the caches */
     size_t hierarchical_bytes; /**< AUTO is HIERARCHICAL from here on, where there are several groups */
     size_t helper_bytes;       /**< idle helpers of a replica join when its own part is at least this much */
-    size_t block_bytes;        /**< what a replica combines before it swaps with other groups; 4K to 1M, rounded
+    size_t block_bytes; /**< what a replica combines before it swaps with other groups; 4K to 1M, rounded
                                     down to a multiple of 128 */
     uint32_t
         near_replicas; /**< neighbours that are a group; default: those of one package, else NUMA node, else cache */
@@ -41,7 +41,8 @@ typedef struct ditto_tuning {
 /** The numbers that the strategy uses. Any thread, any context.
  *  @param out  [in, out] from DITTO_TUNING_INIT: its struct_size says which fields there are
  *  @retval DITTO_ERR_INVALID  NULL; a struct_size that is none. @retval DITTO_ERR_UNSUPPORTED  of a newer version, and set */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_tuning(const ditto_strategy *strategy, ditto_tuning *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_tuning(const ditto_strategy *strategy,
+                                                             ditto_tuning *out);
 
 typedef enum ditto_operation {
     DITTO_OPERATION_BARRIER = 1,
@@ -54,19 +55,21 @@ typedef enum ditto_operation {
 
 /** By which way an operation goes. */
 typedef struct ditto_choice {
-    const char
-        *algorithm;      /**< constant text: "lines", "counter", "owners", "groups", as docs/architecture.md has them */
-    uint32_t meetings;   /**< that it costs */
-    uint32_t rounds;     /**< of each meeting; 1 with a counter */
-    uint32_t groups;     /**< of near replicas that the data goes through; 1: none */
-    uint32_t streams;    /**< 1: results are written past the caches */
-    double predicted_ns; /**< of its meetings alone, with nobody late: from the hand-overs that were measured */
+    const char *
+        algorithm; /**< constant text: "lines", "counter", "owners", "groups", as docs/architecture.md has them */
+    uint32_t meetings; /**< that it costs */
+    uint32_t rounds;   /**< of each meeting; 1 with a counter */
+    uint32_t groups;   /**< of near replicas that the data goes through; 1: none */
+    uint32_t streams;  /**< 1: results are written past the caches */
+    double
+        predicted_ns; /**< of its meetings alone, with nobody late: from the hand-overs that were measured */
 } ditto_choice;
 
 /** The way that a call with these numbers would take. Any thread, any context.
  *  @retval DITTO_ERR_RANGE  an unknown operation or implementation */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operation operation,
-                                                             size_t bytes, ditto_implementation implementation,
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_choice(const ditto_strategy *strategy,
+                                                             ditto_operation operation, size_t bytes,
+                                                             ditto_implementation implementation,
                                                              ditto_choice *out);
 
 /** Every replica's last collective, and whether it is still in it, one line each: for a debugger, where a program hangs

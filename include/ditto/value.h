@@ -46,14 +46,15 @@ typedef enum ditto_value_kind {
  *  @param tensor  copied, but not its data: that stays the caller's, and must live as long as the value is
  *                 used. A merge function gives such a value of memory that is still there after it has
  *                 returned. A value of one of its local arrays is refused (INVALID) */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value(ditto_strategy *strategy, const ditto_tensor *tensor,
-                                                            ditto_value **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value(ditto_strategy *strategy,
+                                                            const ditto_tensor *tensor, ditto_value **out);
 
 /** Says what a replica's component is: sets *component to a view, which is copied when the function has
  *  returned, and before it is called again. So it may give the same memory each time, but not a local array
  *  (INVALID).
  *  @return DITTO_OK, or an error that ends the making */
-typedef ditto_status (*ditto_value_fn)(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user);
+typedef ditto_status (*ditto_value_fn)(uint32_t replica, uint32_t replicas, ditto_tensor *component,
+                                       void *user);
 /** A per-replica value, also for one replica. The function is called on this thread, once per replica, ids ascending;
  *  each component is copied by its replica, into memory on its node.
  *  @retval DITTO_ERR_INVALID  components differ in dtype or rank
@@ -67,16 +68,16 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_function(ditto_
  *  @retval DITTO_ERR_SHAPE    arrays of one replica have different shapes; stacked they have too many dimensions
  *  @retval DITTO_ERR_INVALID  different dtypes or ranks */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_tensors(ditto_strategy *strategy,
-                                                                         const ditto_tensor *tensors, uint32_t each,
-                                                                         ditto_value **out);
+                                                                         const ditto_tensor *tensors,
+                                                                         uint32_t each, ditto_value **out);
 /** Slices for each replica.
  *  @param slices      [N], copied
  *  @param dense_rows  of the array whose rows they are; 0: not known
  *  @retval DITTO_ERR_INVALID  different dtypes or lengths of rows
  *  @retval DITTO_ERR_RANGE    an index is negative, or not below dense_rows */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_slices(ditto_strategy *strategy,
-                                                                        const ditto_slices *slices, size_t dense_rows,
-                                                                        ditto_value **out);
+                                                                        const ditto_slices *slices,
+                                                                        size_t dense_rows, ditto_value **out);
 /** A variable as a value: by reference, wherever values are taken. When the variable has been destroyed, every
  *  call that looks at the contents of the value, or of what was taken from it, gives DITTO_ERR_CONTEXT. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_value(ditto_variable *variable, ditto_value **out);
@@ -86,7 +87,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_value(ditto_variable *vari
  *  @retval DITTO_ERR_INVALID  a value with a component for each replica, slices, a nest; another dtype; also as ditto_variable_assign
  *  @retval DITTO_ERR_SHAPE    another shape
  *  @retval DITTO_ERR_CONTEXT  a value of another strategy */
-DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_value(ditto_variable *variable, const ditto_value *value);
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_value(ditto_variable *variable,
+                                                                   const ditto_value *value);
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_add_value(ditto_variable *variable,
                                                                        const ditto_value *value);
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub_value(ditto_variable *variable,
@@ -107,8 +109,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strat
  *  @param always_wrap  not 0: a leaf that is the same for all becomes per-replica too, unless it is a variable
  *  @retval DITTO_ERR_INVALID  different structures, dtypes or ranks; a leaf that has components itself */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_regroup(ditto_strategy *strategy,
-                                                              const ditto_value *const *values, int always_wrap,
-                                                              ditto_value **out);
+                                                              const ditto_value *const *values,
+                                                              int always_wrap, ditto_value **out);
 
 /** Gives the handle back. NULL is allowed; any thread; also after its strategy was destroyed.
  *  @retval DITTO_ERR_CONTEXT  inside a function on a replica's thread; nothing was done */
@@ -138,8 +140,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_f64(const ditto_value *value,
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_component(const ditto_value *value, uint32_t replica,
                                                              ditto_tensor *out);
 /** One replica's slices. dense_rows may be NULL.  @retval DITTO_ERR_INVALID  they are no slices */
-DITTO_API DITTO_NODISCARD ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica, ditto_slices *out,
-                                                          size_t *dense_rows);
+DITTO_API DITTO_NODISCARD ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica,
+                                                          ditto_slices *out, size_t *dense_rows);
 /** The variable of a value that is one; else NULL. */
 DITTO_API ditto_variable *ditto_value_variable(const ditto_value *value);
 
@@ -159,20 +161,23 @@ DITTO_API const ditto_value *ditto_value_container(const ditto_value *component)
 /** One replica's part, as a value of its own: of a variable the variable, of a nest a nest, of a plain value itself.
  *  Cross-replica context.
  *  @retval DITTO_ERR_RANGE  no such replica */
-DITTO_API DITTO_NODISCARD ditto_status ditto_value_select(ditto_value *value, uint32_t replica, ditto_value **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_value_select(ditto_value *value, uint32_t replica,
+                                                          ditto_value **out);
 /** The parts of all replicas, in their order; a plain value gives itself alone, a variable its components, a nest one
  *  nest per replica. Cross-replica context.
  *  @param out    [out] [N] values, each the caller's; NULL beyond *count
  *  @param count  [out] N, or 1 */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_local_results(ditto_strategy *strategy, ditto_value *value,
-                                                                    ditto_value **out, uint32_t *count);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_local_results(ditto_strategy *strategy,
+                                                                    ditto_value *value, ditto_value **out,
+                                                                    uint32_t *count);
 
 /* -- Replica context -- */
 
 /** This replica's tensor: as ditto_value_component with its own id. Of a per-replica value it lies on this replica's
  *  node.
  *  @retval DITTO_ERR_CONTEXT  a value of another strategy; self is not the thread's own */
-DITTO_API DITTO_NODISCARD ditto_status ditto_local(ditto_replica *self, const ditto_value *value, ditto_tensor *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_local(ditto_replica *self, const ditto_value *value,
+                                                   ditto_tensor *out);
 
 DITTO_END
 #endif

@@ -62,9 +62,10 @@ typedef enum ditto_trainable {
  *  parameter nodes in turn. The first `rows mod shards` shards have one more row than the others. Nothing is cut where one shard
  *  comes out: then it is a variable like any other. */
 typedef enum ditto_partition {
-    DITTO_PARTITION_NONE = 0,     /**< one shard */
-    DITTO_PARTITION_FIXED = 1,    /**< `shards` of them, at most one per row */
-    DITTO_PARTITION_MIN_SIZE = 2, /**< as many as have at least `bytes` (0: 256 KiB) each, at most `shards` (0: 1) */
+    DITTO_PARTITION_NONE = 0,  /**< one shard */
+    DITTO_PARTITION_FIXED = 1, /**< `shards` of them, at most one per row */
+    DITTO_PARTITION_MIN_SIZE =
+        2, /**< as many as have at least `bytes` (0: 256 KiB) each, at most `shards` (0: 1) */
     DITTO_PARTITION_MAX_SIZE =
         3, /**< as few as have at most `bytes` each, at most `shards` (0: no limit); a row is not cut */
 } ditto_partition;
@@ -114,7 +115,8 @@ typedef struct ditto_variable_options {
  *  @retval DITTO_ERR_UNSUPPORTED  SUM or MEAN of a dtype that ditto_all_reduce does not have; ON_READ in central storage
  *  @retval DITTO_ERR_USER         initialize failed (or the status that it returned)
  *  @retval DITTO_ERR_NO_MEMORY */
-DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor *initial,
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *strategy,
+                                                             const ditto_tensor *initial,
                                                              const ditto_variable_options *options,
                                                              ditto_variable **out);
 /** NULL is allowed; also after its strategy was destroyed. Waits for a run of the strategy that another thread is in.
@@ -128,8 +130,9 @@ DITTO_API const char *ditto_variable_name(const ditto_variable *variable);
 /** The name of a replica's component: the variable's for replica 0, "name/replica_i" for the others. Any thread.
  *  @param buffer, size, length  as ditto_strategy_describe
  *  @retval DITTO_ERR_RANGE  no such replica */
-DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component_name(const ditto_variable *variable, uint32_t replica,
-                                                                     char *buffer, size_t size, size_t *length);
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component_name(const ditto_variable *variable,
+                                                                     uint32_t replica, char *buffer,
+                                                                     size_t size, size_t *length);
 DITTO_API int ditto_variable_is_trainable(const ditto_variable *variable);
 /** What it was created with; AUTO and DEFAULT are told as what they stand for. Any thread. */
 DITTO_API ditto_synchronization ditto_variable_synchronization(const ditto_variable *variable);
@@ -150,20 +153,22 @@ DITTO_API uint64_t ditto_variable_generation(const ditto_variable *variable);
 /** A strategy's variables, an optimizer's slots among them, in the order of their creation.
  *  @param variables  [room], may be NULL when room is 0; as many as fit are written
  *  @param count      how many there are */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_variables(ditto_strategy *strategy, ditto_variable **variables,
-                                                                size_t room, size_t *count);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_variables(ditto_strategy *strategy,
+                                                                ditto_variable **variables, size_t room,
+                                                                size_t *count);
 
 /** Gives the variable of that name a value that was saved: written as ditto_variable_assign writes it. If there is none yet, a copy
  *  is kept until it is created, and then goes before its initial value.
  *  @retval DITTO_ERR_INVALID  NULL; two variables have the name; another dtype; a sync-on-read variable without aggregation
  *  @retval DITTO_ERR_SHAPE    another shape
  *  Where the value is kept, these errors come from the creation, which fails. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_restore_value(ditto_strategy *strategy, const char *name,
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_restore_value(ditto_strategy *strategy,
+                                                                    const char *name,
                                                                     const ditto_tensor *value);
 /** Names of values that are kept, and have found no variable: one in a line. @param buffer, size, length  as
  *  ditto_strategy_describe; @param count  how many; may be NULL */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer, size_t size,
-                                                                  size_t *length, size_t *count);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer,
+                                                                  size_t size, size_t *length, size_t *count);
 /** Gives them up. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_drop_held_values(ditto_strategy *strategy);
 /** dtype, rank and shape; data is NULL. Any thread. */
@@ -178,7 +183,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_read(ditto_variable *varia
  *  of integers the remainder one each to the first replicas, so that the sum is exact), with MEAN or ONLY_FIRST_REPLICA
  *  to every component.
  *  @retval DITTO_ERR_INVALID  a sync-on-read variable without aggregation */
-DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign(ditto_variable *variable, const void *value, size_t bytes);
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign(ditto_variable *variable, const void *value,
+                                                             size_t bytes);
 /** value added to (subtracted from) every component.
  *  @retval DITTO_ERR_INVALID      a sync-on-read variable with SUM or without aggregation
  *  @retval DITTO_ERR_UNSUPPORTED  a dtype that ditto_all_reduce does not have */
@@ -219,7 +225,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_read(ditto_replica *self, const dit
 
 /** The replica's own component of a sync-on-read variable, to be written directly: a counter in a loop costs what the addition costs.
  *  Valid until the end of the run. @retval DITTO_ERR_INVALID  a mirrored variable: its components change together */
-DITTO_API DITTO_NODISCARD ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void **data);
+DITTO_API DITTO_NODISCARD ditto_status ditto_component(ditto_replica *self, ditto_variable *variable,
+                                                       void **data);
 
 /** As ditto_variable_generation, of the replica's own component. */
 DITTO_API uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable);
@@ -233,7 +240,8 @@ DITTO_API uint64_t ditto_generation(ditto_replica *self, const ditto_variable *v
  *  @retval DITTO_ERR_UNSUPPORTED  add and sub of a dtype that ditto_all_reduce does not have
  *  @retval as ditto_all_reduce
  *  Cost  mirrored: two meetings; each element is reduced by one replica and written once per physical copy. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_assign(ditto_replica *self, ditto_variable *variable, const void *value);
+DITTO_API DITTO_NODISCARD ditto_status ditto_assign(ditto_replica *self, ditto_variable *variable,
+                                                    const void *value);
 DITTO_API DITTO_NODISCARD ditto_status ditto_assign_add(ditto_replica *self, ditto_variable *variable,
                                                         const void *value);
 DITTO_API DITTO_NODISCARD ditto_status ditto_assign_sub(ditto_replica *self, ditto_variable *variable,

@@ -45,7 +45,7 @@ static inline void dti_fetch_to_write(const void *to, size_t bytes)
 
 struct dti_cpu {
     bool avx2,
-        avx512;  /* avx512: with the byte, double-word and vector-length extensions that servers have had since 2017 */
+        avx512; /* avx512: with the byte, double-word and vector-length extensions that servers have had since 2017 */
     bool crc32c; /* an instruction for it that this library was compiled to use: SSE 4.2, or that of ARMv8 */
 };
 /* Any thread; asked of the processor (and of the operating system's saved state) at each call: cheap, no state. */

@@ -17,7 +17,8 @@ ditto_status ditto_dataset_get_spec(const ditto_dataset *dataset, ditto_dataset_
     return DITTO_OK;
 }
 
-ditto_status ditto_dataset_reduce(ditto_dataset *dataset, ditto_reduce_fn function, void *state, uint64_t pass)
+ditto_status ditto_dataset_reduce(ditto_dataset *dataset, ditto_reduce_fn function, void *state,
+                                  uint64_t pass)
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(dataset, "dataset"));

@@ -6,7 +6,8 @@ static ditto_status check_components(const void *list, uint32_t count, ditto_dat
 {
     DTI_TRY(dti_not_null(out, "out"));
     if (list == NULL || count == 0 || count > DITTO_MAX_COMPONENTS)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%u components at %p: a row has 1 to %d", count, list, DITTO_MAX_COMPONENTS);
+        return DTI_FAIL(DITTO_ERR_INVALID, "%u components at %p: a row has 1 to %d", count, list,
+                        DITTO_MAX_COMPONENTS);
     return DITTO_OK;
 }
 
@@ -48,7 +49,8 @@ ditto_status ditto_dataset_from_generator(const ditto_generator *generator, cons
     return dti_generator_create(&known, row, components, out);
 }
 
-ditto_status ditto_dataset_from_text(const ditto_files *files, const ditto_text_options *options, ditto_dataset **out)
+ditto_status ditto_dataset_from_text(const ditto_files *files, const ditto_text_options *options,
+                                     ditto_dataset **out)
 {
     ditto_text_options known;
     DTI_ENTER();
@@ -58,7 +60,8 @@ ditto_status ditto_dataset_from_text(const ditto_files *files, const ditto_text_
 }
 
 ditto_status ditto_dataset_from_csv(const ditto_files *files, const ditto_csv_component *components,
-                                    uint32_t num_components, const ditto_csv_options *options, ditto_dataset **out)
+                                    uint32_t num_components, const ditto_csv_options *options,
+                                    ditto_dataset **out)
 {
     ditto_csv_options known;
     DTI_ENTER();
@@ -76,7 +79,8 @@ ditto_status ditto_dataset_from_tfrecord(const ditto_files *files, const ditto_t
     DTI_TRY(check_files(files, out));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_tfrecord_options"));
     if ((unsigned)known.compression > DITTO_COMPRESSION_GZIP)
-        return DTI_FAIL(DITTO_ERR_RANGE, "compression = %d is not a value of its enum", (int)known.compression);
+        return DTI_FAIL(DITTO_ERR_RANGE, "compression = %d is not a value of its enum",
+                        (int)known.compression);
     return dti_tfrecord_create(files, &known, out);
 }
 

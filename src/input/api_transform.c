@@ -33,13 +33,15 @@ ditto_status ditto_dataset_map(ditto_dataset *input, ditto_map_fn function, void
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_map_options"));
     if (function == NULL)
         return dti_fail_null("function");
-    if (known.row != NULL ? known.components == 0 || known.components > DITTO_MAX_COMPONENTS : known.components != 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "a map whose rows have %u components at %p: 1 to %d", known.components,
-                        (const void *)known.row, DITTO_MAX_COMPONENTS);
+    if (known.row != NULL ? known.components == 0 || known.components > DITTO_MAX_COMPONENTS
+                          : known.components != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "a map whose rows have %u components at %p: 1 to %d",
+                        known.components, (const void *)known.row, DITTO_MAX_COMPONENTS);
     return dti_map_create(input, function, user, &known, out);
 }
 
-ditto_status ditto_dataset_filter(ditto_dataset *input, ditto_filter_fn function, void *user, ditto_dataset **out)
+ditto_status ditto_dataset_filter(ditto_dataset *input, ditto_filter_fn function, void *user,
+                                  ditto_dataset **out)
 {
     DTI_ENTER();
     DTI_TRY(check_rows(input, out, "filter"));
@@ -48,7 +50,8 @@ ditto_status ditto_dataset_filter(ditto_dataset *input, ditto_filter_fn function
     return dti_filter_create(input, function, user, out);
 }
 
-ditto_status ditto_dataset_shuffle(ditto_dataset *input, const ditto_shuffle_options *options, ditto_dataset **out)
+ditto_status ditto_dataset_shuffle(ditto_dataset *input, const ditto_shuffle_options *options,
+                                   ditto_dataset **out)
 {
     ditto_shuffle_options known;
     DTI_ENTER();
@@ -57,8 +60,9 @@ ditto_status ditto_dataset_shuffle(ditto_dataset *input, const ditto_shuffle_opt
     if ((unsigned)known.reshuffle > DITTO_RESHUFFLE_NEVER)
         return DTI_FAIL(DITTO_ERR_RANGE, "reshuffle = %d is not a value of its enum", (int)known.reshuffle);
     if (known.buffer_rows == 0 && input->infinite)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "shuffling all rows of a dataset without end: set buffer_rows, or shuffle before repeat");
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "shuffling all rows of a dataset without end: set buffer_rows, or shuffle before repeat");
     return dti_shuffle_create(input, &known, out);
 }
 
@@ -67,7 +71,8 @@ ditto_status ditto_dataset_repeat(ditto_dataset *input, uint64_t count, ditto_da
     DTI_ENTER();
     DTI_TRY(check_input(input, out));
     if (count == 0)
-        return DTI_FAIL(DITTO_ERR_RANGE, "repeat 0 times: leaves no row; at least 1, or DITTO_REPEAT_FOREVER");
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "repeat 0 times: leaves no row; at least 1, or DITTO_REPEAT_FOREVER");
     return dti_repeat_create(input, count, out);
 }
 
@@ -94,8 +99,9 @@ ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t shards, uint64_t
     if (shards == 0)
         return DTI_FAIL(DITTO_ERR_RANGE, "shards is 0: there is at least one");
     if (index >= shards)
-        return DTI_FAIL(DITTO_ERR_RANGE, "index is %llu, but with shards = %llu they are numbered from 0 to %llu",
-                        (unsigned long long)index, (unsigned long long)shards, (unsigned long long)shards - 1);
+        return DTI_FAIL(
+            DITTO_ERR_RANGE, "index is %llu, but with shards = %llu they are numbered from 0 to %llu",
+            (unsigned long long)index, (unsigned long long)shards, (unsigned long long)shards - 1);
     return dti_shard_create(input, shards, index, rows_of(input, 1), out);
 }
 
@@ -120,12 +126,13 @@ ditto_status ditto_dataset_zip(ditto_dataset *const *inputs, uint32_t count, dit
         components += inputs[i]->components;
         if (inputs[i]->batch_rows != inputs[0]->batch_rows)
             return DTI_FAIL(DITTO_ERR_INVALID,
-                            "inputs[%u] is batched by %llu rows, but inputs[0] by %llu: zip rows, then batch", i,
-                            (unsigned long long)inputs[i]->batch_rows, (unsigned long long)inputs[0]->batch_rows);
+                            "inputs[%u] is batched by %llu rows, but inputs[0] by %llu: zip rows, then batch",
+                            i, (unsigned long long)inputs[i]->batch_rows,
+                            (unsigned long long)inputs[0]->batch_rows);
     }
     if (components > DITTO_MAX_COMPONENTS)
-        return DTI_FAIL(DITTO_ERR_INVALID, "a row of %llu components: at most %d", (unsigned long long)components,
-                        DITTO_MAX_COMPONENTS);
+        return DTI_FAIL(DITTO_ERR_INVALID, "a row of %llu components: at most %d",
+                        (unsigned long long)components, DITTO_MAX_COMPONENTS);
     return dti_zip_create(inputs, count, out);
 }
 
@@ -150,8 +157,8 @@ ditto_status ditto_dataset_concatenate(ditto_dataset *const *inputs, uint32_t co
     return dti_join_create(inputs, count, 1, UINT64_MAX, out);
 }
 
-ditto_status ditto_dataset_interleave(ditto_dataset *const *inputs, uint32_t count, uint32_t cycle, uint64_t block,
-                                      ditto_dataset **out)
+ditto_status ditto_dataset_interleave(ditto_dataset *const *inputs, uint32_t count, uint32_t cycle,
+                                      uint64_t block, ditto_dataset **out)
 {
     DTI_ENTER();
     DTI_TRY(check_alike(inputs, count, out, "interleave"));

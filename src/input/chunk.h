@@ -19,7 +19,7 @@ void dti_chunk_free(struct dti_chunk *chunk); /* zeroed is allowed */
 /* Reads `count` rows, at most chunk->most. Where one can't be read, each is read when it is asked for: that says which one it is. */
 void dti_chunk_fill(struct dti_chunk *chunk, struct dti_reader *reader, struct dti_rows rows, size_t count);
 /* Row `index` of those: views of its components, good until the next one. The error of a row that can't be read. */
-ditto_status dti_chunk_row(struct dti_chunk *chunk, struct dti_reader *reader, struct dti_rows rows, size_t index,
-                           ditto_tensor *out);
+ditto_status dti_chunk_row(struct dti_chunk *chunk, struct dti_reader *reader, struct dti_rows rows,
+                           size_t index, ditto_tensor *out);
 
 #endif

@@ -35,7 +35,8 @@ static uint32_t depth_above(ditto_dataset *const *input, uint32_t inputs)
     return depth + 1;
 }
 
-void *dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_dataset *const *input, uint32_t inputs)
+void *dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_dataset *const *input,
+                      uint32_t inputs)
 {
     uint32_t depth = depth_above(input, inputs);
     if (depth > DTI_MOST_DEPTH_OF_DATASETS) {
@@ -77,17 +78,19 @@ ditto_status dti_dataset_set_component(ditto_dataset *d, uint32_t k, const ditto
     ditto_tensor spec = *given;
     spec.data = NULL;
     if (spec.rank >= DITTO_MAX_RANK)
-        return DTI_FAIL(DITTO_ERR_INVALID, "component %u of a row has rank %u: at most %d, a batch has one more", k,
-                        spec.rank, DITTO_MAX_RANK - 1);
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "component %u of a row has rank %u: at most %d, a batch has one more", k, spec.rank,
+                        DITTO_MAX_RANK - 1);
     size_t bytes;
     DTI_TRY(dti_tensor_check(&spec, &bytes));
-    d->component[k] = (struct dti_row_component_spec){ .dtype = spec.dtype, .rank = spec.rank, .bytes = bytes };
+    d->component[k] =
+        (struct dti_row_component_spec){ .dtype = spec.dtype, .rank = spec.rank, .bytes = bytes };
     memcpy(d->component[k].shape, spec.shape, spec.rank * sizeof spec.shape[0]);
     return DITTO_OK;
 }
 
-ditto_status dti_dataset_check_alike(const ditto_dataset *first, const char *first_name, const ditto_dataset *own,
-                                     const char *own_name)
+ditto_status dti_dataset_check_alike(const ditto_dataset *first, const char *first_name,
+                                     const ditto_dataset *own, const char *own_name)
 {
     ditto_tensor expected[DITTO_MAX_COMPONENTS], found[DITTO_MAX_COMPONENTS];
     char expected_words[DTI_SPEC_WORDS], found_words[DTI_SPEC_WORDS];
@@ -102,8 +105,8 @@ ditto_status dti_dataset_check_alike(const ditto_dataset *first, const char *fir
             continue;
         dti_spec_words(&expected[k], expected_words);
         dti_spec_words(&found[k], found_words);
-        return DTI_FAIL(DITTO_ERR_INVALID, "component %u is %s in rows of %s, but %s in %s", k, found_words, own_name,
-                        expected_words, first_name);
+        return DTI_FAIL(DITTO_ERR_INVALID, "component %u is %s in rows of %s, but %s in %s", k, found_words,
+                        own_name, expected_words, first_name);
     }
     return DITTO_OK;
 }
@@ -177,7 +180,8 @@ ditto_status dti_dataset_fingerprint(const ditto_dataset *dataset, uint64_t *out
 
 /* -- cursors -- */
 
-ditto_status dti_cursor_open(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+ditto_status dti_cursor_open(const ditto_dataset *dataset, const struct dti_pass *pass,
+                             struct dti_cursor **out)
 {
     *out = NULL;
     DTI_TRY(dataset->kind->open(dataset, pass, out));
@@ -241,7 +245,8 @@ ditto_status dti_row_load(const ditto_dataset *dataset, uint64_t *row, struct dt
     return dti_bytes_reader_status(from);
 }
 
-ditto_status dti_rows_save(const ditto_dataset *dataset, struct dti_rows rows, size_t count, struct dti_bytes *to)
+ditto_status dti_rows_save(const ditto_dataset *dataset, struct dti_rows rows, size_t count,
+                           struct dti_bytes *to)
 {
     dti_bytes_put_u64(to, count);
     for (size_t i = 0; i < count; i++)
@@ -289,8 +294,8 @@ void dti_row_tensors(const ditto_dataset *dataset, void *const *component, ditto
     }
 }
 
-ditto_status dti_fail_user(ditto_status status, uint32_t serial_before, const char *what, const ditto_dataset *dataset,
-                           const uint64_t *row)
+ditto_status dti_fail_user(ditto_status status, uint32_t serial_before, const char *what,
+                           const ditto_dataset *dataset, const uint64_t *row)
 {
     char where[256] = "", own[200] = "";
     struct dti_text text = { where, sizeof where, 0 };

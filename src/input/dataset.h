@@ -70,16 +70,18 @@ struct dti_dataset_kind {
     ditto_status (*save)(struct dti_cursor *cursor, struct dti_bytes *to);
     ditto_status (*restore)(struct dti_cursor *cursor, struct dti_bytes_reader *from);
     /* Values of rows: destination[k] is the first of `count` consecutive rows of component k. Thread-safe. */
-    ditto_status (*fill)(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows, size_t count,
-                         void *const *destination);
-    void (*where)(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text); /* for messages */
+    ditto_status (*fill)(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
+                         size_t count, void *const *destination);
+    void (*where)(const ditto_dataset *dataset, const uint64_t *row,
+                  struct dti_text *text); /* for messages */
     /* Of rows that hold something; else NULL. */
     void (*drop)(const ditto_dataset *dataset, const uint64_t *row);
     ditto_status (*save_row)(const ditto_dataset *dataset, const uint64_t *row, struct dti_bytes *to);
     ditto_status (*load_row)(const ditto_dataset *dataset, uint64_t *row, struct dti_bytes_reader *from);
     void (*digest)(const ditto_dataset *dataset,
                    struct dti_bytes *to); /* what it was made with, but not where files lie. NULL: nothing */
-    void (*free)(ditto_dataset *dataset); /* what the constructor made, but not the dataset itself. NULL: nothing */
+    void (*free)(
+        ditto_dataset *dataset); /* what the constructor made, but not the dataset itself. NULL: nothing */
 };
 
 struct ditto_dataset {
@@ -106,7 +108,8 @@ struct ditto_dataset {
  * dti_dataset_finish once its components are set. NULL, with a record: NO_MEMORY; RANGE: more than so many below one another (cursors
  * go down by recursion). */
 #define DTI_MOST_DEPTH_OF_DATASETS 1000u
-void *dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_dataset *const *input, uint32_t inputs);
+void *dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_dataset *const *input,
+                      uint32_t inputs);
 /* Computes row_bytes. RANGE: a row has more bytes than size_t counts. */
 ditto_status dti_dataset_finish(ditto_dataset *dataset);
 /* Sets component k. RANGE, INVALID as dti_tensor_check. */
@@ -116,15 +119,17 @@ void dti_dataset_release(ditto_dataset *dataset); /* NULL is allowed */
 /* Finishes and hands out, or releases and returns `status`. */
 ditto_status dti_dataset_out(ditto_dataset *dataset, ditto_status status, ditto_dataset **out);
 /* INVALID: rows of `own` have other components than those of `first`; the names are what messages call them. */
-ditto_status dti_dataset_check_alike(const ditto_dataset *first, const char *first_name, const ditto_dataset *own,
-                                     const char *own_name);
+ditto_status dti_dataset_check_alike(const ditto_dataset *first, const char *first_name,
+                                     const ditto_dataset *own, const char *own_name);
 /* A number that differs between datasets that give different rows, as far as can be told without reading files. NO_MEMORY. */
 ditto_status dti_dataset_fingerprint(const ditto_dataset *dataset, uint64_t *out);
 
 /* -- Choosing: the cursor's thread -- */
-ditto_status dti_cursor_open(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out);
+ditto_status dti_cursor_open(const ditto_dataset *dataset, const struct dti_pass *pass,
+                             struct dti_cursor **out);
 void dti_cursor_close(struct dti_cursor *cursor); /* NULL is allowed */
-static inline ditto_status dti_cursor_next(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
+static inline ditto_status dti_cursor_next(struct dti_cursor *cursor, struct dti_rows rows, size_t want,
+                                           size_t *got)
 {
     *got = 0;
     return cursor->dataset->kind->next(cursor, rows, want, got);
@@ -146,7 +151,8 @@ ditto_status dti_row_save(const ditto_dataset *dataset, const uint64_t *row, str
 ditto_status dti_row_load(const ditto_dataset *dataset, uint64_t *row, struct dti_bytes_reader *from);
 /* `count` rows; and back: how many there are, at most `most`, and then they. What could be loaded before an error, *loaded rows, is the
  * caller's. */
-ditto_status dti_rows_save(const ditto_dataset *dataset, struct dti_rows rows, size_t count, struct dti_bytes *to);
+ditto_status dti_rows_save(const ditto_dataset *dataset, struct dti_rows rows, size_t count,
+                           struct dti_bytes *to);
 size_t dti_rows_saved(struct dti_bytes_reader *from, uint64_t most);
 ditto_status dti_rows_load(const ditto_dataset *dataset, struct dti_rows rows, size_t count, size_t *loaded,
                            struct dti_bytes_reader *from);
@@ -156,8 +162,8 @@ bool dti_dataset_layout(const ditto_dataset *dataset, uint64_t rows, size_t *off
 /* Views of the row's components at these places. */
 void dti_row_tensors(const ditto_dataset *dataset, void *const *component, ditto_tensor *out);
 /* The user's function failed on a row: keeps the record it has written, or writes one; names function and row. */
-ditto_status dti_fail_user(ditto_status status, uint32_t serial_before, const char *what, const ditto_dataset *dataset,
-                           const uint64_t *row);
+ditto_status dti_fail_user(ditto_status status, uint32_t serial_before, const char *what,
+                           const ditto_dataset *dataset, const uint64_t *row);
 
 /* -- Readers -- */
 /* At least `bytes`; good until the next call. NULL: no memory, recorded. */

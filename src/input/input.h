@@ -11,8 +11,8 @@ struct dti_input_plan;
 
 /* -- Cross context -- */
 /* `dataset`: [pipelines], the iterator takes references of its own. */
-ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset, const struct dti_input_plan *plan,
-                                 ditto_iterator **out);
+ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset,
+                                 const struct dti_input_plan *plan, ditto_iterator **out);
 ditto_status dti_iterator_destroy(ditto_iterator *iterator); /* BUSY: a call on it has not returned */
 /* After dti_cross_enter, no run going on. */
 ditto_status dti_iterator_save(ditto_iterator *iterator, struct dti_bytes *to);
@@ -31,7 +31,8 @@ ditto_status dti_iterator_hold(const ditto_iterator *iterator, struct dti_gate *
 /* The same for a look at what stays when the strategy is destroyed, until the iterator is. */
 void dti_iterator_hold_alone(const ditto_iterator *iterator, struct dti_gate **held);
 void dti_iterator_spec(const ditto_iterator *iterator, uint32_t *components, ditto_tensor *out);
-uint64_t dti_iterator_full_rows(const ditto_iterator *iterator, uint32_t replica, uint64_t step); /* if it lacks none */
+uint64_t dti_iterator_full_rows(const ditto_iterator *iterator, uint32_t replica,
+                                uint64_t step); /* if it lacks none */
 void dti_iterator_stats(const ditto_iterator *iterator, uint32_t replica, ditto_input_stats *out);
 /* The iterators of a team, one after the other: NULL begins and ends. Under the team's turn. */
 const ditto_iterator *dti_iterator_after(const struct dti_team *team, const ditto_iterator *before);

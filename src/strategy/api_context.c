@@ -49,5 +49,6 @@ ditto_status ditto_set_default(ditto_strategy *strategy)
 
 int ditto_strategy_created_in_scope(const ditto_strategy *strategy, const ditto_variable *variable)
 {
-    return strategy != NULL && variable != NULL && variable->team != NULL && variable->team->strategy == strategy;
+    return strategy != NULL && variable != NULL && variable->team != NULL &&
+           variable->team->strategy == strategy;
 }

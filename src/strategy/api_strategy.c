@@ -3,7 +3,8 @@
 
 #include <errno.h>
 
-ditto_status ditto_strategy_create(ditto_kind kind, const ditto_strategy_options *options, ditto_strategy **out)
+ditto_status ditto_strategy_create(ditto_kind kind, const ditto_strategy_options *options,
+                                   ditto_strategy **out)
 {
     ditto_strategy_options known;
     DTI_ENTER();

@@ -9,7 +9,8 @@
 static ditto_status enter(ditto_strategy *strategy, struct dti_frame *frame)
 {
     if (dti_team_has_turn(dti_team_of(strategy)))
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "inside a run of the strategy: its replicas record what they do now");
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "inside a run of the strategy: its replicas record what they do now");
     return dti_cross_enter(dti_team_of(strategy), frame, DTI_CALLER_KEEPS_AFFINITY);
 }
 
@@ -40,7 +41,8 @@ ditto_status ditto_strategy_trace_stop(ditto_strategy *strategy)
     return DITTO_OK;
 }
 
-ditto_status ditto_strategy_operation_times(ditto_strategy *strategy, uint32_t index, ditto_operation_times *out)
+ditto_status ditto_strategy_operation_times(ditto_strategy *strategy, uint32_t index,
+                                            ditto_operation_times *out)
 {
     struct dti_frame frame;
     DTI_ENTER();
@@ -117,7 +119,8 @@ ditto_status ditto_usage_describe(char *buffer, size_t size, size_t *length)
     struct calls *sorted = malloc((capacity + 1) * sizeof *sorted);
     if (sorted == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to sort %zu functions", capacity);
-    for (struct dti_usage *at = dti_usage_first(); at != NULL && count < capacity; at = at->next) /* relaxed: a count */
+    for (struct dti_usage *at = dti_usage_first(); at != NULL && count < capacity;
+         at = at->next) /* relaxed: a count */
         sorted[count++] = (struct calls){ at->name, atomic_load_explicit(&at->calls, memory_order_relaxed) };
     qsort(sorted, count, sizeof *sorted, most_first);
     if (size > 0)

@@ -26,7 +26,8 @@ static ditto_status settle(ditto_strategy *strategy, const ditto_strategy_option
     return DITTO_OK;
 }
 
-const struct dti_strategy_kind dti_default_strategy_kind = { DITTO_DEFAULT_STRATEGY, "default", check, settle };
+const struct dti_strategy_kind dti_default_strategy_kind = { DITTO_DEFAULT_STRATEGY, "default", check,
+                                                             settle };
 
 bool dti_is_default(const ditto_strategy *strategy)
 {
@@ -69,7 +70,8 @@ ditto_strategy *dti_default_strategy(void)
     pthread_once(&watching, watch_forks);
     pthread_mutex_lock(&lock);
     forget_dead();
-    if (the_default == NULL && dti_strategy_create(&dti_default_strategy_kind, &options, &the_default) != DITTO_OK)
+    if (the_default == NULL &&
+        dti_strategy_create(&dti_default_strategy_kind, &options, &the_default) != DITTO_OK)
         the_default = NULL;
     ditto_strategy *found = the_default;
     pthread_mutex_unlock(&lock);
@@ -118,7 +120,8 @@ static ditto_status make_replica(ditto_strategy *strategy)
     atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
     team->strategy = strategy;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    ditto_status status = dti_sync_create(team, &(struct dti_sync_options){ .kernels = DITTO_KERNELS_DEFAULT });
+    ditto_status status =
+        dti_sync_create(team, &(struct dti_sync_options){ .kernels = DITTO_KERNELS_DEFAULT });
     dti_cross_leave(team, &frame);
     if (status != DITTO_OK) {
         ditto_error kept = *dti_error_get();

@@ -53,7 +53,8 @@ static ditto_status look_at_device(const ditto_strategy *strategy, uint32_t repl
     DTI_TRY(check_replica(team, replica));
     const struct dti_replica *r = &team->replica[replica];
     if (device >= r->crew->devices)
-        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u", device, replica, r->crew->devices);
+        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u", device, replica,
+                        r->crew->devices);
     DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, device, &place)));
     const struct dti_device *d = &r->crew->device[device];
     *out = (ditto_device_info){ .place = place,
@@ -90,9 +91,11 @@ static void write_pus(const ditto_strategy *strategy, uint32_t replica, char *bu
     dti_number_list_fit(&text);
 }
 
-static void describe_replica(const ditto_strategy *strategy, const ditto_replica_info *i, struct dti_text *text)
+static void describe_replica(const ditto_strategy *strategy, const ditto_replica_info *i,
+                             struct dti_text *text)
 {
-    char thread[24] = "caller", cpu[24] = "not bound", node[24] = "unknown", pus[32], shared[96] = "", away[64] = "";
+    char thread[24] = "caller", cpu[24] = "not bound", node[24] = "unknown", pus[32], shared[96] = "",
+         away[64] = "";
     const ditto_pu *pu = &i->place.pu;
     uint32_t own = dti_team_threads_on(strategy->base.team, pu->number);
     if (i->thread_id >= 0)
@@ -104,14 +107,15 @@ static void describe_replica(const ditto_strategy *strategy, const ditto_replica
     if (own > 1)
         snprintf(shared, sizeof shared, ", PU shared by %u threads", own);
     else if (i->num_foreign_threads > 0)
-        snprintf(shared, sizeof shared, ", PU shared with %u thread%s of other strategies", i->num_foreign_threads,
-                 i->num_foreign_threads == 1 ? "" : "s");
+        snprintf(shared, sizeof shared, ", PU shared with %u thread%s of other strategies",
+                 i->num_foreign_threads, i->num_foreign_threads == 1 ? "" : "s");
     if (astray(strategy, i->place.replica) > 0)
         snprintf(away, sizeof away, ", %u helpers not on their PUs", astray(strategy, i->place.replica));
     write_pus(strategy, i->place.replica, pus, sizeof pus);
-    dti_text_add(text, "%7u  %7u  %4d  %9s  %9s  %8s  %7u  %s on node %s, %llu pages elsewhere%s%s\n", i->place.replica,
-                 pu->package, pu->numa_node == DITTO_NO_NODE ? -1 : (int)pu->numa_node, pus, cpu, thread, i->devices,
-                 binding_name(i->binding), node, (unsigned long long)i->remote_pages, shared, away);
+    dti_text_add(text, "%7u  %7u  %4d  %9s  %9s  %8s  %7u  %s on node %s, %llu pages elsewhere%s%s\n",
+                 i->place.replica, pu->package, pu->numa_node == DITTO_NO_NODE ? -1 : (int)pu->numa_node, pus,
+                 cpu, thread, i->devices, binding_name(i->binding), node, (unsigned long long)i->remote_pages,
+                 shared, away);
 }
 
 /* What a user would not expect of the process's surroundings. */
@@ -122,9 +126,10 @@ static void describe_limits(const ditto_strategy *strategy, struct dti_text *tex
     if (strategy->machine.cpu_quota > 0)
         dti_text_add(text, "the process's control groups grant %.2f CPUs\n", strategy->machine.cpu_quota);
     if (limits.memory_policy > DITTO_POLICY_DEFAULT && limits.memory_policy != DITTO_POLICY_LOCAL)
-        dti_text_add(
-            text, "the calling thread has a memory policy (numactl?) for nodes %s: ditto's memory does not follow it\n",
-            limits.policy_nodes);
+        dti_text_add(text,
+                     "the calling thread has a memory policy (numactl?) for nodes %s: ditto's memory does "
+                     "not follow it\n",
+                     limits.policy_nodes);
     if (limits.mbind_errno != 0)
         dti_text_add(text, "mbind is refused: pages are placed by first touch%s\n",
                      limits.numa_balancing > 0 ? ", and numa_balancing may move them" : "");
@@ -135,9 +140,10 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
     const struct dti_team *team = strategy->base.team;
     const ditto_topology_counts *m = &strategy->machine;
     dti_text_add(text, "%s strategy, %u replica%s on %u package%s, %u NUMA node%s, %u core%s, %u PU%s%s\n",
-                 strategy->kind->name, team->n, team->n == 1 ? "" : "s", m->packages, m->packages == 1 ? "" : "s",
-                 m->numa_nodes, m->numa_nodes == 1 ? "" : "s", m->cores, m->cores == 1 ? "" : "s", m->pus,
-                 m->pus == 1 ? "" : "s", team->crowded ? "; more threads than PUs: waiting threads yield" : "");
+                 strategy->kind->name, team->n, team->n == 1 ? "" : "s", m->packages,
+                 m->packages == 1 ? "" : "s", m->numa_nodes, m->numa_nodes == 1 ? "" : "s", m->cores,
+                 m->cores == 1 ? "" : "s", m->pus, m->pus == 1 ? "" : "s",
+                 team->crowded ? "; more threads than PUs: waiting threads yield" : "");
     if (strategy->base.central)
         dti_text_add(text, "variables have one copy, on NUMA node %u\n", strategy->base.parameter_node);
     describe_limits(strategy, text);

@@ -29,7 +29,8 @@ static ditto_status check_one(ditto_strategy_options *o)
     DTI_TRY(check_without_node(o));
     if (o->replicas > 1 || o->num_pus > 1 || o->per != DITTO_PER_SHAPE ||
         (o->placement != NULL && ditto_placement_replicas(o->placement) != 1))
-        return DTI_FAIL(DITTO_ERR_INVALID, "one device has one replica: replicas, pus or the placement ask for more");
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "one device has one replica: replicas, pus or the placement ask for more");
     if (o->placement == NULL && o->pus == NULL)
         o->replicas = 1;
     return DITTO_OK;
@@ -59,7 +60,8 @@ static ditto_status settle_central(ditto_strategy *strategy, const ditto_strateg
     strategy->base.central = true;
     strategy->base.parameter_node = o->parameter_node != NULL ? *o->parameter_node : default_node(strategy);
     if (!dti_node_has_memory(strategy->base.parameter_node))
-        return DTI_FAIL(DITTO_ERR_RANGE, "parameter_node %u is no NUMA node whose memory this process may use",
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "parameter_node %u is no NUMA node whose memory this process may use",
                         strategy->base.parameter_node);
     return DITTO_OK;
 }

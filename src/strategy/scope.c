@@ -28,7 +28,8 @@ static void end_standing(void *unused)
 
 static void make_key(void)
 {
-    pthread_key_create(&at_thread_end, end_standing); /* refused: then it stays, as a scope that is never left does */
+    pthread_key_create(&at_thread_end,
+                       end_standing); /* refused: then it stays, as a scope that is never left does */
 }
 
 static void watch_thread_end(void)

@@ -127,7 +127,8 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
     strategy->caller_node = dti_node_of_caller();
     ditto_status status = dti_strategy_make_placement(o, &strategy->machine, &strategy->placement);
     if (status == DITTO_OK)
-        status = make_team(o, &strategy->machine, strategy->placement, dti_is_default(strategy), &strategy->base.team);
+        status = make_team(o, &strategy->machine, strategy->placement, dti_is_default(strategy),
+                           &strategy->base.team);
     if (status != DITTO_OK) {
         release(strategy);
         return status;

@@ -63,12 +63,13 @@ struct ditto_strategy {
     ditto_strategy *next_left;      /* see strategy.c */
     /* Written in each run and merge_call, so on lines of its own. */
     alignas(DTI_CACHE_LINE_PAIR) uint32_t levels; /* how many runs are going on; whoever posts them */
-    ditto_value *merged[DTI_LEVELS]; /* what the last merge function gave, until the next, or the end of the run */
+    ditto_value
+        *merged[DTI_LEVELS]; /* what the last merge function gave, until the next, or the end of the run */
 };
 
 /* Reads this machine and places the replicas as the options say. *out is the caller's. */
-ditto_status dti_strategy_make_placement(const ditto_strategy_options *options, ditto_topology_counts *machine,
-                                         ditto_placement **out);
+ditto_status dti_strategy_make_placement(const ditto_strategy_options *options,
+                                         ditto_topology_counts *machine, ditto_placement **out);
 ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const ditto_strategy_options *options,
                                  ditto_strategy **out);
 const struct dti_strategy_kind *dti_strategy_kind_of(ditto_kind kind); /* NULL: none that can be created */
@@ -78,10 +79,12 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy);
 ditto_status dti_strategy_check_usable(const ditto_strategy *strategy);
 
 /* -- contexts -- */
-ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing); /* standing: until it is cleared (set_default) */
+ditto_status dti_scope_enter(ditto_strategy *strategy,
+                             bool standing); /* standing: until it is cleared (set_default) */
 ditto_status dti_scope_leave(ditto_strategy *strategy);
 ditto_status dti_scope_clear_standing(void);
-void dti_scope_forget(const struct dti_team *team); /* leaves this thread's scope of it, however often entered */
+void dti_scope_forget(
+    const struct dti_team *team); /* leaves this thread's scope of it, however often entered */
 /* The one strategy that there always is: made when it is first needed. NULL, with a record: it could not be. */
 ditto_strategy *dti_default_strategy(void);
 bool dti_is_default(const ditto_strategy *strategy);
@@ -95,7 +98,8 @@ ditto_status dti_strategy_run(ditto_strategy *strategy, ditto_replica_fn functio
 ditto_status dti_meeting_run(ditto_strategy *strategy, dti_job job, void *argument);
 /* With values, results and steps as `wish` says. `reduce` names results that come back reduced. */
 ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_run_call *request,
-                                     const ditto_run_options *options, uint64_t *steps_done, ditto_value **result);
+                                     const ditto_run_options *options, uint64_t *steps_done,
+                                     ditto_value **result);
 /* The run that the calling replica is in; NULL: none (the default strategy's plain replica). */
 const struct dti_run_call *dti_current_run_call(void);
 
@@ -115,7 +119,8 @@ void dti_number_fill(ditto_dtype dtype, void *out, size_t count, float value);
 /* Input as the conductor sees it. */
 
 /* -- Cross context -- */
-ditto_status dti_input_next_value(ditto_iterator *iterator, ditto_value **out); /* END_OF_INPUT: *out is not set */
+ditto_status dti_input_next_value(ditto_iterator *iterator,
+                                  ditto_value **out); /* END_OF_INPUT: *out is not set */
 /* Lines about the iterators of a strategy, with its turn taken. */
 void dti_input_describe(const struct dti_team *team, struct dti_text *text);
 

@@ -7,8 +7,9 @@ static ditto_status check(const ditto_strategy_options *o)
         return DITTO_OK;
     if (o->replicas != 0 || o->policy != DITTO_SPREAD || o->pus != NULL || o->num_pus != 0 ||
         o->per != DITTO_PER_SHAPE || o->placement_flags != 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "placement is set, and one of replicas, policy, pus, num_pus, per, "
-                                           "placement_flags too: the placement says it all");
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "placement is set, and one of replicas, policy, pus, num_pus, per, "
+                        "placement_flags too: the placement says it all");
     return DITTO_OK;
 }
 

@@ -25,7 +25,8 @@ static const struct dti_total *name_at(const struct dti_team *team, uint32_t ind
         const struct dti_tracer *t = team->replica[r].traced;
         for (uint32_t i = 0; i < t->totals; i++) {
             uint32_t before = 0;
-            while (before < r && find(team->replica[before].traced, t->total[i].name, t->total[i].kind) == NULL)
+            while (before < r &&
+                   find(team->replica[before].traced, t->total[i].name, t->total[i].kind) == NULL)
                 before++;
             if (before == r && index-- == 0)
                 return &t->total[i];
@@ -138,8 +139,9 @@ ditto_status dti_trace_statistics(const struct dti_team *team, struct dti_text *
         ditto_operation_times t;
         add_up(team, named, &t);
         add_share(&shares, named->kind, &t);
-        dti_text_add(text, "%-30s %10llu %14llu %10.3f %10.3f %10.3f  %u\n", t.name, (unsigned long long)t.calls,
-                     (unsigned long long)t.bytes, ms(t.time_ns), ms(t.own_ns), ms(t.wait_ns), t.slowest);
+        dti_text_add(text, "%-30s %10llu %14llu %10.3f %10.3f %10.3f  %u\n", t.name,
+                     (unsigned long long)t.calls, (unsigned long long)t.bytes, ms(t.time_ns), ms(t.own_ns),
+                     ms(t.wait_ns), t.slowest);
     }
     write_shares(&shares, text);
     return DITTO_OK;
@@ -155,15 +157,16 @@ static void write_us(FILE *file, const char *field, uint64_t ns)
 
 static void write_track(FILE *file, uint32_t track, const char *what, uint32_t number)
 {
-    fprintf(file, ",\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"%s %u\"}}",
+    fprintf(file,
+            ",\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"%s %u\"}}",
             (int)getpid(), track, what, number);
 }
 
 static void write_event(FILE *file, uint32_t track, const struct dti_event *e, uint64_t origin)
 {
     static const char *const kinds[] = { "run", "collective", "input", "pause", "filling" };
-    fprintf(file, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"name\":\"%s\",\"cat\":\"%s\",", (int)getpid(), track,
-            e->name, kinds[e->kind]);
+    fprintf(file, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"name\":\"%s\",\"cat\":\"%s\",", (int)getpid(),
+            track, e->name, kinds[e->kind]);
     write_us(file, "ts", e->begin_ns - origin);
     fputc(',', file);
     write_us(file, "dur", e->end_ns - e->begin_ns);
@@ -197,8 +200,8 @@ static struct range_of_events range_of(const struct dti_team *team)
 }
 
 /* On its producer's track, which gets its name with its first event; named NULL: it has a number alone. */
-static void write_filling(FILE *file, uint32_t replicas, const struct dti_event *e, const struct range_of_events *range,
-                          bool *named)
+static void write_filling(FILE *file, uint32_t replicas, const struct dti_event *e,
+                          const struct range_of_events *range, bool *named)
 {
     uint32_t index = e->producer - range->first_producer, track = replicas + index;
     if (named != NULL && !named[index]) {
@@ -213,10 +216,11 @@ static void write_events(const struct dti_team *team, FILE *file)
     struct range_of_events range = range_of(team);
     bool *named = calloc((size_t)range.producers + 1, sizeof *named);
     uint64_t dropped = 0;
-    fprintf(file,
-            "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\","
-            "\"args\":{\"name\":\"ditto\"}}",
-            (int)getpid());
+    fprintf(
+        file,
+        "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\","
+        "\"args\":{\"name\":\"ditto\"}}",
+        (int)getpid());
     for (uint32_t r = 0; r < team->n; r++) {
         const struct dti_tracer *t = team->replica[r].traced;
         write_track(file, r, "replica", r);
@@ -247,7 +251,7 @@ ditto_status dti_trace_write(const struct dti_team *team, const char *path)
         error_number = errno;
     }
     if (failed) /* of what was flushed on the way stdio keeps no reason: a second look has found the same */
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, error_number != 0 ? error_number : EIO, "\"%s\" could not be written whole",
-                              path);
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, error_number != 0 ? error_number : EIO,
+                              "\"%s\" could not be written whole", path);
     return DITTO_OK;
 }

@@ -16,8 +16,8 @@ ditto_status ditto_barrier(ditto_replica *self, const ditto_reduce_options *opti
 
 /* -- all-reduce -- */
 
-ditto_status ditto_all_reduce(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
-                              ditto_op op, const ditto_reduce_options *options)
+ditto_status ditto_all_reduce(ditto_replica *self, const void *src, void *dst, size_t count,
+                              ditto_dtype dtype, ditto_op op, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     DTI_ENTER();
@@ -34,8 +34,8 @@ static bool same_shape(const ditto_tensor *a, const ditto_tensor *b)
     return same;
 }
 
-ditto_status ditto_all_reduce_tensor(ditto_replica *self, const ditto_tensor *src, ditto_tensor *dst, ditto_op op,
-                                     const ditto_reduce_options *options)
+ditto_status ditto_all_reduce_tensor(ditto_replica *self, const ditto_tensor *src, ditto_tensor *dst,
+                                     ditto_op op, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     size_t bytes;
@@ -47,8 +47,8 @@ ditto_status ditto_all_reduce_tensor(ditto_replica *self, const ditto_tensor *sr
     if (!same_shape(src, dst))
         return DTI_FAIL(DITTO_ERR_SHAPE,
                         "dst (%zu x %s, rank %u) has not the dtype and shape of src (%zu x %s, rank %u)",
-                        ditto_tensor_count(dst), ditto_dtype_name(dst->dtype), dst->rank, ditto_tensor_count(src),
-                        ditto_dtype_name(src->dtype), src->rank);
+                        ditto_tensor_count(dst), ditto_dtype_name(dst->dtype), dst->rank,
+                        ditto_tensor_count(src), ditto_dtype_name(src->dtype), src->rank);
     size_t count = ditto_tensor_count(src);
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_tensor", DTI_PATTERN_ALL_REDUCE, options, 0));
     DTI_TRY(dti_arguments_reduce(&a, src->data, dst->data, count, count, src->dtype, op));
@@ -69,8 +69,8 @@ static size_t pack_length(const ditto_list_item *list, size_t length, size_t lim
     return items;
 }
 
-ditto_status ditto_all_reduce_list(ditto_replica *self, const ditto_list_item *list, size_t length, ditto_op op,
-                                   const ditto_reduce_options *options)
+ditto_status ditto_all_reduce_list(ditto_replica *self, const ditto_list_item *list, size_t length,
+                                   ditto_op op, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     DTI_ENTER();
@@ -87,7 +87,8 @@ ditto_status ditto_all_reduce_list(ditto_replica *self, const ditto_list_item *l
     return DITTO_OK;
 }
 
-static ditto_status check_function_buffer(const void *buffer, size_t bytes, size_t element_bytes, const char *name)
+static ditto_status check_function_buffer(const void *buffer, size_t bytes, size_t element_bytes,
+                                          const char *name)
 {
     size_t alignment = element_bytes & (~element_bytes + 1); /* its largest power of two */
     alignment = alignment > alignof(max_align_t) ? alignof(max_align_t) : alignment;
@@ -99,8 +100,9 @@ static ditto_status check_function_buffer(const void *buffer, size_t bytes, size
     return DITTO_OK;
 }
 
-ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *dst, size_t count, size_t element_bytes,
-                                   ditto_combine_fn combine, void *user, const ditto_reduce_options *options)
+ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *dst, size_t count,
+                                   size_t element_bytes, ditto_combine_fn combine, void *user,
+                                   const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     struct dti_combine_call function = { combine, user };
@@ -110,7 +112,8 @@ ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *d
     if (combine == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "combine is NULL: give the function that combines two elements");
     if (element_bytes < 1 || element_bytes > DTI_TILE_BYTES)
-        return DTI_FAIL(DITTO_ERR_RANGE, "element_bytes = %zu is outside 1 to %d", element_bytes, DTI_TILE_BYTES);
+        return DTI_FAIL(DITTO_ERR_RANGE, "element_bytes = %zu is outside 1 to %d", element_bytes,
+                        DTI_TILE_BYTES);
     if (!dti_multiply(count, element_bytes, &bytes))
         return DTI_FAIL(DITTO_ERR_RANGE, "%zu elements of %zu bytes are more than a size_t can count", count,
                         element_bytes);
@@ -132,15 +135,16 @@ ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *d
 
 /* -- with a root -- */
 
-ditto_status ditto_reduce_to_root(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
-                                  ditto_op op, uint32_t root, const ditto_reduce_options *options)
+ditto_status ditto_reduce_to_root(ditto_replica *self, const void *src, void *dst, size_t count,
+                                  ditto_dtype dtype, ditto_op op, uint32_t root,
+                                  const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     DTI_ENTER();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_to_root", DTI_PATTERN_REDUCE, options, 0));
     DTI_TRY(dti_arguments_root(&a, root));
-    DTI_TRY(dti_arguments_reduce(&a, src, a.replica->id == root ? dst : NULL, count, a.replica->id == root ? count : 0,
-                                 dtype, op));
+    DTI_TRY(dti_arguments_reduce(&a, src, a.replica->id == root ? dst : NULL, count,
+                                 a.replica->id == root ? count : 0, dtype, op));
     return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
 
@@ -157,8 +161,8 @@ ditto_status ditto_broadcast_from_root(ditto_replica *self, void *buffer, size_t
 
 /* -- in parts -- */
 
-ditto_status ditto_reduce_scatter(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
-                                  ditto_op op, const ditto_reduce_options *options)
+ditto_status ditto_reduce_scatter(ditto_replica *self, const void *src, void *dst, size_t count,
+                                  ditto_dtype dtype, ditto_op op, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     DTI_ENTER();
@@ -167,18 +171,21 @@ ditto_status ditto_reduce_scatter(ditto_replica *self, const void *src, void *ds
     return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
 
-ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src, void *dst, const size_t *counts,
-                                         ditto_dtype dtype, ditto_op op, const ditto_reduce_options *options)
+ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src, void *dst,
+                                         const size_t *counts, ditto_dtype dtype, ditto_op op,
+                                         const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_scatter_uneven", DTI_PATTERN_REDUCE_SCATTER, options, 0));
+    DTI_TRY(
+        dti_arguments_begin(&a, self, "ditto_reduce_scatter_uneven", DTI_PATTERN_REDUCE_SCATTER, options, 0));
     DTI_TRY(dti_not_null(counts, "counts"));
     DTI_TRY(dti_arguments_scatter(&a, src, dst, 0, counts, dtype, op));
     return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
 
-ditto_status dti_all_gather(ditto_replica *self, const struct dti_gathering *g, const ditto_reduce_options *options)
+ditto_status dti_all_gather(ditto_replica *self, const struct dti_gathering *g,
+                            const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     DTI_TRY(dti_arguments_begin(&a, self, g->name, DTI_PATTERN_ALL_GATHER, options, 0));
@@ -187,8 +194,8 @@ ditto_status dti_all_gather(ditto_replica *self, const struct dti_gathering *g, 
     return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
 
-ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
-                              const ditto_reduce_options *options)
+ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst, size_t count,
+                              ditto_dtype dtype, const ditto_reduce_options *options)
 {
     DTI_ENTER();
     struct dti_gathering gathering = {
@@ -210,8 +217,8 @@ ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src, void 
 
 /* -- sums whose bits do not depend on the number of replicas -- */
 
-ditto_status ditto_block_sum(ditto_replica *self, const void *values, size_t count, ditto_dtype dtype, void *sum,
-                             const ditto_reduce_options *options)
+ditto_status ditto_block_sum(ditto_replica *self, const void *values, size_t count, ditto_dtype dtype,
+                             void *sum, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     size_t bytes;

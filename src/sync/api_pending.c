@@ -12,8 +12,9 @@ static ditto_status start(struct dti_arguments *a, ditto_pending *out)
     return DITTO_OK;
 }
 
-ditto_status ditto_all_reduce_start(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
-                                    ditto_op op, const ditto_reduce_options *options, ditto_pending *out)
+ditto_status ditto_all_reduce_start(ditto_replica *self, const void *src, void *dst, size_t count,
+                                    ditto_dtype dtype, ditto_op op, const ditto_reduce_options *options,
+                                    ditto_pending *out)
 {
     struct dti_arguments a;
     DTI_ENTER();
@@ -30,13 +31,15 @@ ditto_status ditto_reduce_scatter_start(ditto_replica *self, const void *src, vo
     struct dti_arguments a;
     DTI_ENTER();
     DTI_TRY(dti_not_null(out, "out"));
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_scatter_start", DTI_PATTERN_REDUCE_SCATTER, options, 0));
+    DTI_TRY(
+        dti_arguments_begin(&a, self, "ditto_reduce_scatter_start", DTI_PATTERN_REDUCE_SCATTER, options, 0));
     DTI_TRY(dti_arguments_scatter(&a, src, dst, count, NULL, dtype, op));
     return start(&a, out);
 }
 
-ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
-                                    const ditto_reduce_options *options, ditto_pending *out)
+ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *dst, size_t count,
+                                    ditto_dtype dtype, const ditto_reduce_options *options,
+                                    ditto_pending *out)
 {
     struct dti_arguments a;
     DTI_ENTER();
@@ -50,11 +53,13 @@ ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *
  * strategy. */
 static bool is_own_replica(const struct dti_team *team, const void *replica)
 {
-    return (uintptr_t)replica >= (uintptr_t)team->replica && (uintptr_t)replica < (uintptr_t)(team->replica + team->n);
+    return (uintptr_t)replica >= (uintptr_t)team->replica &&
+           (uintptr_t)replica < (uintptr_t)(team->replica + team->n);
 }
 
 /* The operation's number, if the handle is this replica's and open. */
-static ditto_status check_handle(const struct dti_replica *self, const ditto_pending *pending, uint64_t *number)
+static ditto_status check_handle(const struct dti_replica *self, const ditto_pending *pending,
+                                 uint64_t *number)
 {
     DTI_TRY(dti_not_null(pending, "pending"));
     *number = pending->number;
@@ -63,11 +68,13 @@ static ditto_status check_handle(const struct dti_replica *self, const ditto_pen
                         "the handle is empty: the operation has been waited for already, or was never "
                         "started");
     if (pending->replica != self)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is another %s: this thread is replica %u and waits for its own",
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "the handle is another %s: this thread is replica %u and waits for its own",
                         is_own_replica(self->team, pending->replica) ? "replica's" : "strategy's", self->id);
     if (pending->run != (uint32_t)dti_team_run_number(self->team))
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is of an earlier run: operations are waited for in the run that "
-                                           "started them");
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "the handle is of an earlier run: operations are waited for in the run that "
+                        "started them");
     if (self->sync->state[self->id].pending->open[*number % DITTO_MAX_PENDING].number != *number)
         return DTI_FAIL(DITTO_ERR_INVALID, "operation #%llu is not open: it has been waited for, or given up",
                         (unsigned long long)dti_number_in_run(self, *number));
@@ -113,12 +120,13 @@ ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
     if (open == 0)
         return status;
     if (status >= 0)
-        status =
-            DTI_FAIL(DITTO_ERR_INVALID,
-                     "nothing has gone wrong, and %u started operations are open, the oldest is %s #%llu: wait for "
-                     "each",
-                     open, name, (unsigned long long)dti_number_in_run(r, number));
+        status = DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "nothing has gone wrong, and %u started operations are open, the oldest is %s #%llu: wait for "
+            "each",
+            open, name, (unsigned long long)dti_number_in_run(r, number));
     else if (dti_error_get()->status != status)
-        DTI_FAIL(status, "replica %u gave up %u started operations (%s)", r->id, open, ditto_status_name(status));
+        DTI_FAIL(status, "replica %u gave up %u started operations (%s)", r->id, open,
+                 ditto_status_name(status));
     return dti_pending_abandon(r, status);
 }

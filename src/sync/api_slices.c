@@ -10,14 +10,15 @@ static ditto_status check_slices(const ditto_slices *s, const char *name, size_t
     size_t elements;
     DTI_TRY(dti_not_null(s, name));
     if (!dti_multiply(s->rows, s->row_count, &elements) || s->rows > SIZE_MAX / sizeof *s->indices)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%s: %zu rows of %zu elements are more than a size_t can count", name, s->rows,
-                        s->row_count);
+        return DTI_FAIL(DITTO_ERR_RANGE, "%s: %zu rows of %zu elements are more than a size_t can count",
+                        name, s->rows, s->row_count);
     DTI_TRY(dti_buffer_bytes(elements, s->dtype, bytes));
     DTI_TRY(dti_buffer_check(s->values, *bytes, s->dtype, name));
     return dti_buffer_check(s->indices, s->rows * sizeof *s->indices, DITTO_I64, name);
 }
 
-static ditto_status check_apart_from_input(const struct dti_named_buffer *out, const ditto_slices *in, size_t bytes)
+static ditto_status check_apart_from_input(const struct dti_named_buffer *out, const ditto_slices *in,
+                                           size_t bytes)
 {
     struct dti_named_buffer values = { "in->values", in->values, bytes };
     struct dti_named_buffer indices = { "in->indices", in->indices, in->rows * sizeof *in->indices };
@@ -25,8 +26,9 @@ static ditto_status check_apart_from_input(const struct dti_named_buffer *out, c
     return dti_check_apart(out, &indices);
 }
 
-static ditto_status begin(struct dti_arguments *a, ditto_replica *self, const char *name, const ditto_slices *in,
-                          ditto_op op, const ditto_reduce_options *options, uint32_t flags, size_t *bytes)
+static ditto_status begin(struct dti_arguments *a, ditto_replica *self, const char *name,
+                          const ditto_slices *in, ditto_op op, const ditto_reduce_options *options,
+                          uint32_t flags, size_t *bytes)
 {
     DTI_TRY(dti_arguments_begin(a, self, name, DTI_PATTERN_SLICES, options, flags));
     DTI_TRY(check_slices(in, "in", bytes));
@@ -40,8 +42,8 @@ static ditto_status begin(struct dti_arguments *a, ditto_replica *self, const ch
     return DITTO_OK;
 }
 
-ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *in, ditto_slices *out, ditto_op op,
-                                     const ditto_reduce_options *options)
+ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *in, ditto_slices *out,
+                                     ditto_op op, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     size_t bytes, capacity;
@@ -51,7 +53,8 @@ ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *in
     ditto_slices result = { out->indices, out->values, out->rows, in->row_count, in->dtype };
     DTI_TRY(check_slices(&result, "out", &capacity));
     struct dti_named_buffer values = { "out->values", result.values, capacity };
-    struct dti_named_buffer indices = { "out->indices", result.indices, result.rows * sizeof *result.indices };
+    struct dti_named_buffer indices = { "out->indices", result.indices,
+                                        result.rows * sizeof *result.indices };
     DTI_TRY(check_apart_from_input(&values, in, bytes));
     DTI_TRY(check_apart_from_input(&indices, in, bytes));
     DTI_TRY(dti_check_apart(&values, &indices));
@@ -64,16 +67,16 @@ ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *in
     return DITTO_OK;
 }
 
-ditto_status ditto_all_reduce_slices_into(ditto_replica *self, const ditto_slices *in, void *dense, size_t dense_rows,
-                                          ditto_op op, const ditto_reduce_options *options)
+ditto_status ditto_all_reduce_slices_into(ditto_replica *self, const ditto_slices *in, void *dense,
+                                          size_t dense_rows, ditto_op op, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     size_t bytes, elements, dense_bytes;
     DTI_ENTER();
     DTI_TRY(begin(&a, self, "ditto_all_reduce_slices_into", in, op, options, 0, &bytes));
     if (!dti_multiply(dense_rows, in->row_count, &elements))
-        return DTI_FAIL(DITTO_ERR_RANGE, "%zu rows of %zu elements are more than a size_t can count", dense_rows,
-                        in->row_count);
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu rows of %zu elements are more than a size_t can count",
+                        dense_rows, in->row_count);
     DTI_TRY(dti_buffer_bytes(elements, in->dtype, &dense_bytes));
     DTI_TRY(dti_buffer_check(dense, dense_bytes, in->dtype, "dense"));
     struct dti_named_buffer rows = { "dense", dense, dense_bytes };

@@ -37,13 +37,14 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
     DTI_TRY(dti_not_null(out, "out"));
     if (operation < DITTO_OPERATION_BARRIER || operation > DITTO_OPERATION_ALL_GATHER ||
         (unsigned)implementation > DITTO_IMPLEMENTATION_HIERARCHICAL)
-        return DTI_FAIL(DITTO_ERR_RANGE, "operation %d, implementation %d: one of them is not a value of its enum",
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "operation %d, implementation %d: one of them is not a value of its enum",
                         (int)operation, (int)implementation);
     const struct dti_team *team = dti_team_of(strategy);
     const struct dti_sync *sync = team->sync;
     struct dti_call call = { .pattern = (uint8_t)pattern_of[operation],
-                             .implementation =
-                                 (uint8_t)(implementation != 0 ? implementation : sync->defaults.implementation),
+                             .implementation = (uint8_t)(implementation != 0 ? implementation
+                                                                             : sync->defaults.implementation),
                              .dtype = DITTO_U8,
                              .count = operation == DITTO_OPERATION_REDUCE_SCATTER ? bytes / team->n : bytes,
                              .element_bytes = 1 };

@@ -35,14 +35,16 @@ ditto_status dti_not_calling(const struct dti_replica *r, const char *name)
     const char *calling = r->sync->state[r->id].calling;
     if (calling == NULL)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_CONTEXT,
-                    "%s inside the function that was given to %s: the other replicas wait for that one's result, so it "
-                    "computes and calls nothing of ditto",
-                    name, calling);
+    return DTI_FAIL(
+        DITTO_ERR_CONTEXT,
+        "%s inside the function that was given to %s: the other replicas wait for that one's result, so it "
+        "computes and calls nothing of ditto",
+        name, calling);
 }
 
 ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, const char *name,
-                                 enum dti_pattern pattern, const ditto_reduce_options *options, uint32_t flags)
+                                 enum dti_pattern pattern, const ditto_reduce_options *options,
+                                 uint32_t flags)
 {
     a->replica = dti_self(self);
     if (a->replica == NULL)
@@ -72,11 +74,11 @@ static ditto_status check_buffers(const void *src, size_t src_count, const void 
     return dti_buffer_check(dst, dst_bytes, dtype, "dst");
 }
 
-ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *dst, size_t src_count, size_t dst_count,
-                                ditto_dtype dtype)
+ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *dst, size_t src_count,
+                                size_t dst_count, ditto_dtype dtype)
 {
-    bool parts =
-        a->call.pattern == DTI_PATTERN_REDUCE_SCATTER || a->call.pattern == DTI_PATTERN_ALL_GATHER; /* see add_parts */
+    bool parts = a->call.pattern == DTI_PATTERN_REDUCE_SCATTER ||
+                 a->call.pattern == DTI_PATTERN_ALL_GATHER; /* see add_parts */
     DTI_TRY(check_buffers(src, src_count, dst, dst_count, dtype));
     a->call.src = src;
     a->call.dst = dst;
@@ -85,7 +87,8 @@ ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *
     if (parts)
         return DITTO_OK;
     a->call.count = src_count;
-    return dti_check_overlap(dst, dst_count * a->call.element_bytes, src, src_count * a->call.element_bytes, dst);
+    return dti_check_overlap(dst, dst_count * a->call.element_bytes, src, src_count * a->call.element_bytes,
+                             dst);
 }
 
 ditto_status dti_arguments_reduce(struct dti_arguments *a, const void *src, void *dst, size_t src_count,
@@ -113,7 +116,8 @@ static ditto_status add_parts(struct dti_arguments *a, size_t count, const size_
         size_t part = counts != NULL ? counts[i] : count;
         out->before += i < a->replica->id ? part : 0;
         if (__builtin_add_overflow(out->whole, part, &out->whole))
-            return DTI_FAIL(DITTO_ERR_RANGE, "the parts of %u replicas have more elements than a size_t can count", n);
+            return DTI_FAIL(DITTO_ERR_RANGE,
+                            "the parts of %u replicas have more elements than a size_t can count", n);
         a->call.count = part > a->call.count ? part : a->call.count;
         if (counts != NULL)
             a->call.hash = dti_hash(a->call.hash, part);
@@ -149,7 +153,8 @@ static ditto_status check_item(const ditto_list_item *item, ditto_op op)
     return dti_check_overlap(item->dst, bytes, item->src, bytes, item->dst);
 }
 
-ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *list, size_t length, ditto_op op)
+ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *list, size_t length,
+                                ditto_op op)
 {
     size_t total = 0;
     if (length != 0)
@@ -157,8 +162,8 @@ ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *
     for (size_t i = 0; i < length; i++) {
         DTI_TRY_OF(check_item(&list[i], op), "item %zu of %zu", i, length);
         if (__builtin_add_overflow(total, list[i].count * ditto_dtype_bytes(list[i].dtype), &total))
-            return DTI_FAIL(DITTO_ERR_RANGE, "item %zu of %zu: the list has more bytes than a size_t can count", i,
-                            length);
+            return DTI_FAIL(DITTO_ERR_RANGE,
+                            "item %zu of %zu: the list has more bytes than a size_t can count", i, length);
         a->call.hash = dti_hash(a->call.hash, list[i].count << 8 | (unsigned)list[i].dtype);
     }
     DTI_TRY(dti_check_list(a->replica, list, length));

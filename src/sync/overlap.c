@@ -15,8 +15,9 @@ ditto_status dti_check_apart(const struct dti_named_buffer *one, const struct dt
     if (!have_common(one->data, one->bytes, other->data, other->bytes))
         return DITTO_OK;
     uintptr_t x = (uintptr_t)one->data, y = (uintptr_t)other->data;
-    return DTI_FAIL(DITTO_ERR_INVALID, "%s and %s overlap (%zu and %zu bytes, %zu apart): give each its own buffer",
-                    one->name, other->name, one->bytes, other->bytes, (size_t)(x < y ? y - x : x - y));
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "%s and %s overlap (%zu and %zu bytes, %zu apart): give each its own buffer", one->name,
+                    other->name, one->bytes, other->bytes, (size_t)(x < y ? y - x : x - y));
 }
 
 ditto_status dti_check_overlap(const void *outer, size_t outer_bytes, const void *inner, size_t inner_bytes,
@@ -25,10 +26,11 @@ ditto_status dti_check_overlap(const void *outer, size_t outer_bytes, const void
     if (inner == allowed || !have_common(outer, outer_bytes, inner, inner_bytes))
         return DITTO_OK;
     uintptr_t x = (uintptr_t)outer, y = (uintptr_t)inner;
-    return DTI_FAIL(DITTO_ERR_INVALID,
-                    "src and dst overlap partly (%zu and %zu bytes, %zu apart): use two buffers, or one as the header "
-                    "says",
-                    outer_bytes, inner_bytes, (size_t)(x < y ? y - x : x - y));
+    return DTI_FAIL(
+        DITTO_ERR_INVALID,
+        "src and dst overlap partly (%zu and %zu bytes, %zu apart): use two buffers, or one as the header "
+        "says",
+        outer_bytes, inner_bytes, (size_t)(x < y ? y - x : x - y));
 }
 
 /* -- lists -- */

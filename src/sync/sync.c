@@ -28,7 +28,8 @@ ditto_status dti_workspace_make(struct dti_replica *r, struct dti_workspace *wor
 }
 
 /* This replica's part of a plan, on its own memory. */
-static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *rounds, struct dti_rounds_view *route)
+static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *rounds,
+                               struct dti_rounds_view *route)
 {
     route->rounds = rounds->rounds;
     for (uint32_t round = 0; round < rounds->rounds; round++) {
@@ -251,10 +252,10 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
     if (status < 0)
         dti_replica_ensure_record(self, status, serial);
     else
-        status = DTI_FAIL(
-            DITTO_ERR_INVALID,
-            "replica %u's function returned with %u started operations open, the oldest is %s #%llu: wait for each",
-            self->id, open, name, (unsigned long long)dti_number_in_run(self, number));
+        status = DTI_FAIL(DITTO_ERR_INVALID,
+                          "replica %u's function returned with %u started operations open, the oldest is %s "
+                          "#%llu: wait for each",
+                          self->id, open, name, (unsigned long long)dti_number_in_run(self, number));
     return dti_pending_abandon(self, status);
 }
 

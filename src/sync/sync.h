@@ -85,7 +85,8 @@ struct dti_target {
      * thread: `tile` holds elements [first, first + count) of the item, and may be written; the result goes to `out`, which is the
      * tile, or where one copy lies. Where replica 0's values are taken as they are (op 0) it is done once in every group of
      * replicas, for the copies there. NULL: nothing. */
-    void (*finish)(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile, void *out);
+    void (*finish)(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
+                   void *out);
     void *context;
     const struct dti_copy_set *copy_set; /* [items] */
     /* `finish` calls a function of the user's, which may take any time. So `finish` is called outside
@@ -98,8 +99,9 @@ struct dti_target_reduction {
     const ditto_list_item *item; /* [items] src, count, dtype; dst is not used */
     size_t items;                /* at least 1 */
     ditto_op op;                 /* 0: no reduction, replica 0's values are taken */
-    const char *name, *object;   /* whose operation it is: a public function's, on a variable's own name, or NULL */
-    uint64_t hash;               /* of what else must agree */
+    const char *name,
+        *object;   /* whose operation it is: a public function's, on a variable's own name, or NULL */
+    uint64_t hash; /* of what else must agree */
     const struct dti_target *target;
 };
 /* When it returns DITTO_OK all copies are written and are seen. Errors: as a collective's. */
@@ -133,12 +135,13 @@ static inline const struct dti_kernel *dti_kernel_of(ditto_dtype dtype, ditto_op
     return &(*dti_kernels_best())[dtype][op];
 }
 /* out = left op right, elementwise; `out` may be either. */
-void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left, const void *right, size_t count);
+void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left, const void *right,
+                     size_t count);
 /* out = value / divisor, elementwise, rounded once: floating and complex numbers. `out` may be `value`. */
 void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, uint32_t divisor);
 /* dst = the tree over source[0..n), by the calling thread alone. dst overlaps no source. NO_MEMORY. */
-ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n, size_t count,
-                              void *dst);
+ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n,
+                              size_t count, void *dst);
 
 /* INVALID, RANGE or UNSUPPORTED when dtype and op do not go together in a collective. */
 ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op);

@@ -15,12 +15,14 @@
  * line, and announcing one is a single store: peers watch that line, and each store to it may have to win it back from
  * them. */
 struct dti_mailbox {
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t word; /* lower half of the meeting's number << 32 | digest */
+    alignas(
+        DTI_CACHE_LINE_PAIR) _Atomic uint64_t word; /* lower half of the meeting's number << 32 | digest */
     unsigned char inline_payload[DTI_INLINE_PAYLOAD_BYTES];
     alignas(DTI_CACHE_LINE_PAIR) unsigned char payload[DTI_PAYLOAD_BYTES];
 };
 /* Of a call of one dtype, whose elements 8 bytes of alignment are enough for, the payload may ride with the word. */
-static inline unsigned char *dti_mailbox_payload(struct dti_mailbox *mailbox, const struct dti_call *call, size_t bytes)
+static inline unsigned char *dti_mailbox_payload(struct dti_mailbox *mailbox, const struct dti_call *call,
+                                                 size_t bytes)
 {
     return bytes <= DTI_INLINE_PAYLOAD_BYTES && call->dtype != 0 ? mailbox->inline_payload : mailbox->payload;
 }
@@ -62,7 +64,8 @@ struct dti_counters {
 struct dti_workspace {
     const void **source; /* [n], for one reduction */
     void **destination;  /* [n] */
-    void *scratch; /* DTI_SCRATCH_BYTES for a block, and two tiles, twice: small messages of halves are widened whole */
+    void *
+        scratch; /* DTI_SCRATCH_BYTES for a block, and two tiles, twice: small messages of halves are widened whole */
     struct dti_counters counters;
 };
 #define DTI_WORKSPACE_BYTES (2 * (DTI_SCRATCH_BYTES + DTI_TILE_BYTES)) /* of scratch */
@@ -80,8 +83,9 @@ struct dti_replica_state {
     /* The public name of the collective in which a function of the user's may be running now, or NULL. Such a
      * function may start no other collective. */
     const char *calling;
-    uint64_t started, consumed; /* operations that it has started, and those of them that are done (pending.h) */
-    uint64_t started_before;    /* `posted` when the replica's function of this run began */
+    uint64_t started,
+        consumed;            /* operations that it has started, and those of them that are done (pending.h) */
+    uint64_t started_before; /* `posted` when the replica's function of this run began */
     struct dti_workspace workspace;
     /* For messages, and therefore relaxed. The number of the last run whose function the replica began, and
      * of that run: the number of its last collective, the number of the last collective that it finished, and
@@ -89,16 +93,16 @@ struct dti_replica_state {
     _Atomic uint64_t run;
     _Atomic uint32_t number, finished;
     _Atomic(const char *) name;
-    alignas(
-        DTI_CACHE_LINE_PAIR) _Atomic uint32_t accessing; /* 1 while it may touch other replicas' buffers (access.h) */
-    alignas(
-        DTI_CACHE_LINE_PAIR) struct dti_mailbox *mailbox; /* [2 * most_rounds], in its own arena, as all that follows */
-    struct dti_announcement *announcement;                /* [2] */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t
+        accessing; /* 1 while it may touch other replicas' buffers (access.h) */
+    alignas(DTI_CACHE_LINE_PAIR) struct dti_mailbox
+        *mailbox;                          /* [2 * most_rounds], in its own arena, as all that follows */
+    struct dti_announcement *announcement; /* [2] */
     struct dti_rounds_view route[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
     struct dti_exchange_buffers
-        *exchange_buffers;               /* [lanes it may own] of the exchange between groups; NULL: one group */
-    struct dti_pending_ring *pending;    /* operations that it has started */
-    unsigned char *payloads;             /* theirs: [DITTO_MAX_PENDING][DTI_PAYLOAD_BYTES] */
+        *exchange_buffers;            /* [lanes it may own] of the exchange between groups; NULL: one group */
+    struct dti_pending_ring *pending; /* operations that it has started */
+    unsigned char *payloads;          /* theirs: [DITTO_MAX_PENDING][DTI_PAYLOAD_BYTES] */
     struct dti_helper_work *helper_work; /* work that its helpers may join; NULL: it has none */
 };
 
@@ -125,12 +129,14 @@ static inline void dti_number_call(struct dti_replica_state *me, const char *nam
 
 static inline void dti_finish_call(struct dti_replica_state *me)
 {
-    atomic_store_explicit(&me->finished, atomic_load_explicit(&me->number, memory_order_relaxed), memory_order_relaxed);
+    atomic_store_explicit(&me->finished, atomic_load_explicit(&me->number, memory_order_relaxed),
+                          memory_order_relaxed);
 }
 
 struct dti_sync {
     struct dti_team *team;
-    struct dti_sync *outer, *inner;  /* of runs inside runs: each has what it needs for itself, and disturbs no other */
+    struct dti_sync *outer,
+        *inner; /* of runs inside runs: each has what it needs for itself, and disturbs no other */
     struct dti_replica_state *state; /* [n] */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t arrived;
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t release; /* the last meeting that was released (crowded) */
@@ -141,8 +147,8 @@ struct dti_sync {
     struct dti_machine_shape shape;
     struct dti_rounds rounds[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
     uint32_t most_rounds;
-    uint32_t
-        most_parts[DITTO_IMPLEMENTATION_HIERARCHICAL + 1]; /* subtrees that a block passes on; 0: there is one round */
+    uint32_t most_parts[DITTO_IMPLEMENTATION_HIERARCHICAL +
+                        1]; /* subtrees that a block passes on; 0: there is one round */
     struct dti_groups groups;
     struct dti_tuning tuning;
     size_t

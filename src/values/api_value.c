@@ -4,7 +4,8 @@
 
 /* -- making -- */
 
-static ditto_status check_making(const ditto_strategy *strategy, const void *input, const char *name, ditto_value **out)
+static ditto_status check_making(const ditto_strategy *strategy, const void *input, const char *name,
+                                 ditto_value **out)
 {
     DTI_TRY(dti_not_null(input, name));
     DTI_TRY(dti_not_null(out, "out"));
@@ -38,8 +39,8 @@ ditto_status ditto_strategy_value_from_function(ditto_strategy *strategy, ditto_
     return dti_value_finish(value, dti_make_from_function(value, function, user), out);
 }
 
-ditto_status ditto_strategy_value_from_tensors(ditto_strategy *strategy, const ditto_tensor *tensors, uint32_t each,
-                                               ditto_value **out)
+ditto_status ditto_strategy_value_from_tensors(ditto_strategy *strategy, const ditto_tensor *tensors,
+                                               uint32_t each, ditto_value **out)
 {
     ditto_value *value;
     DTI_ENTER();
@@ -51,8 +52,8 @@ ditto_status ditto_strategy_value_from_tensors(ditto_strategy *strategy, const d
     return dti_value_finish(value, dti_make_from_tensors(value, tensors, each), out);
 }
 
-ditto_status ditto_strategy_value_from_slices(ditto_strategy *strategy, const ditto_slices *slices, size_t dense_rows,
-                                              ditto_value **out)
+ditto_status ditto_strategy_value_from_slices(ditto_strategy *strategy, const ditto_slices *slices,
+                                              size_t dense_rows, ditto_value **out)
 {
     ditto_value *value;
     DTI_ENTER();
@@ -99,8 +100,8 @@ ditto_status ditto_variable_assign_sub_value(ditto_variable *variable, const dit
     return assign_value(variable, DTI_RULE_SUB, value);
 }
 
-ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names, const ditto_value *const *members,
-                                 uint32_t count, ditto_value **out)
+ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names,
+                                 const ditto_value *const *members, uint32_t count, ditto_value **out)
 {
     ditto_value *nest;
     DTI_ENTER();
@@ -110,8 +111,8 @@ ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *na
     return dti_value_finish(nest, dti_make_nest(nest, names, members, count), out);
 }
 
-ditto_status ditto_strategy_regroup(ditto_strategy *strategy, const ditto_value *const *values, int always_wrap,
-                                    ditto_value **out)
+ditto_status ditto_strategy_regroup(ditto_strategy *strategy, const ditto_value *const *values,
+                                    int always_wrap, ditto_value **out)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
@@ -171,7 +172,8 @@ ditto_status ditto_value_f64(const ditto_value *value, double *out)
 static ditto_status check_replica(const ditto_value *value, uint32_t replica)
 {
     if (replica >= value->strategy->base.team->n)
-        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, value->strategy->base.team->n);
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica,
+                        value->strategy->base.team->n);
     return DITTO_OK;
 }
 
@@ -185,7 +187,8 @@ ditto_status ditto_value_component(const ditto_value *value, uint32_t replica, d
     return dti_look_component(value, replica, out);
 }
 
-ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica, ditto_slices *out, size_t *dense_rows)
+ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica, ditto_slices *out,
+                                size_t *dense_rows)
 {
     DTI_ENTER();
     DTI_HOLD_VALUE(value, held);

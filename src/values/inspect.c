@@ -65,7 +65,8 @@ ditto_status dti_look_component(const ditto_value *v, uint32_t replica, ditto_te
     if (dti_value_part(v, replica, out))
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_INVALID, "%s is not one tensor: %s", dti_value_kind_words(v->kind),
-                    v->kind == DITTO_NEST ? "choose a member (ditto_value_member)" : "use ditto_value_slices");
+                    v->kind == DITTO_NEST ? "choose a member (ditto_value_member)"
+                                          : "use ditto_value_slices");
 }
 
 ditto_status dti_look_tensor(const ditto_value *v, ditto_tensor *out)
@@ -132,8 +133,8 @@ ditto_status dti_fail_no_member(const ditto_value *v, const char *path, const ch
         dti_text_add(&text, "%s\"%s\"", named == 0 ? "" : ", ", v->member[named].name);
     if (named < v->members)
         dti_text_add(&text, " and %u more", v->members - named);
-    return DTI_FAIL(DITTO_ERR_NOT_FOUND, "no %s \"%s\": it is %s%s%s", what, path, dti_value_kind_words(v->kind),
-                    v->members != 0 ? " of " : "", names);
+    return DTI_FAIL(DITTO_ERR_NOT_FOUND, "no %s \"%s\": it is %s%s%s", what, path,
+                    dti_value_kind_words(v->kind), v->members != 0 ? " of " : "", names);
 }
 
 /* -- one replica's -- */
@@ -179,7 +180,8 @@ ditto_status dti_look_select(ditto_value *v, uint32_t replica, ditto_value **out
     return dti_look_taken(v, replica, &part, out);
 }
 
-ditto_status dti_look_taken(ditto_value *container, uint32_t replica, const ditto_tensor *part, ditto_value **out)
+ditto_status dti_look_taken(ditto_value *container, uint32_t replica, const ditto_tensor *part,
+                            ditto_value **out)
 {
     DTI_TRY(dti_value_make(container->strategy, DITTO_PLAIN, out));
     (*out)->plain = *part;

@@ -41,11 +41,14 @@ ditto_status dti_slices_copy(struct dti_buffer_pool *pool, const ditto_slices *f
                              struct dti_value_buffer **component, ditto_tensor *part, int64_t **index)
 {
     size_t row_bytes = from->row_count * ditto_dtype_bytes(from->dtype), bytes = from->rows * row_bytes;
-    size_t aligned =
-        (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE; /* the indices follow on a line of their own */
+    size_t aligned = (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE *
+                     DTI_CACHE_LINE; /* the indices follow on a line of their own */
     void *data;
-    DTI_TRY(dti_value_buffer_take(pool, aligned + from->rows * sizeof **index + DTI_CACHE_LINE, component, &data));
-    *part = (ditto_tensor){ .data = data, .dtype = from->dtype, .rank = 2, .shape = { from->rows, from->row_count } };
+    DTI_TRY(dti_value_buffer_take(pool, aligned + from->rows * sizeof **index + DTI_CACHE_LINE, component,
+                                  &data));
+    *part = (ditto_tensor){
+        .data = data, .dtype = from->dtype, .rank = 2, .shape = { from->rows, from->row_count }
+    };
     *index = (int64_t *)(void *)((char *)data + aligned);
     if (bytes != 0)
         memcpy(data, from->values, bytes);
@@ -86,26 +89,29 @@ static ditto_status check_tensor(const ditto_tensor *t, uint32_t replica)
 static ditto_status fail_regroup(const ditto_value *const *values)
 {
     if (values[0]->kind == DITTO_SLICES)
-        return DTI_FAIL(DITTO_ERR_INVALID, "regroup of slices: values of slices are made by "
-                                           "ditto_strategy_value_from_slices, or returned by ditto_return_slices");
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "regroup of slices: values of slices are made by "
+                        "ditto_strategy_value_from_slices, or returned by ditto_return_slices");
     uint32_t i = 1; /* one of the others differs, because they are not all the same */
     while (values[i]->variable == values[0]->variable)
         i++;
-    return DTI_FAIL(DITTO_ERR_INVALID,
-                    "regroup of different variables: values[0] is \"%s\", values[%u] is \"%s\": give one variable, or "
-                    "what is read from them",
-                    values[0]->variable->name, i, values[i]->variable->name);
+    return DTI_FAIL(
+        DITTO_ERR_INVALID,
+        "regroup of different variables: values[0] is \"%s\", values[%u] is \"%s\": give one variable, or "
+        "what is read from them",
+        values[0]->variable->name, i, values[i]->variable->name);
 }
 
 ditto_status dti_check_alike(const ditto_tensor *first, const ditto_tensor *t, uint32_t replica)
 {
     if (first->dtype == t->dtype && first->rank == t->rank)
         return DITTO_OK;
-    return DTI_FAIL(
-        DITTO_ERR_INVALID,
-        "replica %u's component is %s of rank %u, replica 0's %s of rank %u: components of one value agree in "
-        "both",
-        replica, ditto_dtype_name(t->dtype), t->rank, ditto_dtype_name(first->dtype), first->rank);
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "replica %u's component is %s of rank %u, replica 0's %s of rank %u: components of one "
+                    "value agree in "
+                    "both",
+                    replica, ditto_dtype_name(t->dtype), t->rank, ditto_dtype_name(first->dtype),
+                    first->rank);
 }
 
 static ditto_status check_stack(const ditto_tensor *t, uint32_t each, uint32_t replica)
@@ -114,12 +120,13 @@ static ditto_status check_stack(const ditto_tensor *t, uint32_t each, uint32_t r
     for (uint32_t i = 1; i < each; i++) {
         DTI_TRY(dti_check_alike(t, &t[i], replica));
         if (memcmp(t->shape, t[i].shape, t->rank * sizeof *t->shape) != 0)
-            return DTI_FAIL(DITTO_ERR_SHAPE, "arrays 0 and %u of replica %u differ in shape: they can't be stacked", i,
+            return DTI_FAIL(DITTO_ERR_SHAPE,
+                            "arrays 0 and %u of replica %u differ in shape: they can't be stacked", i,
                             replica);
     }
     if (each != 1 && t->rank == DITTO_MAX_RANK)
-        return DTI_FAIL(DITTO_ERR_SHAPE, "%u arrays of rank %u are stacked to one of rank %u: the most is %u", each,
-                        t->rank, t->rank + 1, DITTO_MAX_RANK);
+        return DTI_FAIL(DITTO_ERR_SHAPE, "%u arrays of rank %u are stacked to one of rank %u: the most is %u",
+                        each, t->rank, t->rank + 1, DITTO_MAX_RANK);
     if (!dti_multiply(ditto_tensor_bytes(t), each, &bytes))
         return DTI_FAIL(DITTO_ERR_RANGE, "%u arrays of %zu bytes are more than memory has", each,
                         ditto_tensor_bytes(t));
@@ -140,13 +147,15 @@ static DTI_GUARDED ditto_status call_functions(ditto_value *value, ditto_value_f
         DTI_GUARD_END();
         DTI_TRY(dti_function_status(status, serial, "the function for replica %u's component", i));
         if (DTI_IS_GONE(component.data))
-            return DTI_FAIL(DITTO_ERR_INVALID,
-                            "the component of replica %u is a local array of the function, which is gone when that has "
-                            "returned: give memory that stays until the next call",
-                            i);
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "the component of replica %u is a local array of the function, which is gone when that has "
+                "returned: give memory that stays until the next call",
+                i);
         DTI_TRY(check_tensor(&component, i));
         DTI_TRY(dti_check_alike(i == 0 ? &component : &value->part[0], &component, i));
-        DTI_TRY(copy_components(&(struct value_copy){ .value = value, .replica = i, .from = &component, .each = 1 }));
+        DTI_TRY(copy_components(
+            &(struct value_copy){ .value = value, .replica = i, .from = &component, .each = 1 }));
     }
     return DITTO_OK;
 }
@@ -192,14 +201,16 @@ ditto_status dti_slices_check(const ditto_slices *s, size_t dense_rows, uint32_t
 {
     size_t count, bytes;
     if (!dti_multiply(s->rows, s->row_count, &count))
-        return DTI_FAIL(DITTO_ERR_RANGE, "%zu slices of %zu elements are more than memory has", s->rows, s->row_count);
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu slices of %zu elements are more than memory has", s->rows,
+                        s->row_count);
     DTI_TRY(dti_buffer_bytes(count, s->dtype, &bytes));
     DTI_TRY(dti_buffer_check(s->values, bytes, s->dtype, "values"));
     DTI_TRY(dti_buffer_check(s->indices, s->rows, DITTO_I64, "indices"));
     for (size_t k = 0; k < s->rows; k++)
         if (s->indices[k] < 0 || (dense_rows != 0 && (uint64_t)s->indices[k] >= dense_rows))
             return DTI_FAIL(DITTO_ERR_RANGE, "index %lld of slice %zu of replica %u: rows are 0 to %zu",
-                            (long long)s->indices[k], k, replica, dense_rows != 0 ? dense_rows - 1 : (size_t)INT64_MAX);
+                            (long long)s->indices[k], k, replica,
+                            dense_rows != 0 ? dense_rows - 1 : (size_t)INT64_MAX);
     return DITTO_OK;
 }
 
@@ -256,12 +267,12 @@ static ditto_status check_structure(const ditto_value *const *values, uint32_t n
         for (uint32_t m = 0; same && m < values[0]->members; m++)
             same = strcmp(values[i]->member[m].name, values[0]->member[m].name) == 0;
         if (!same)
-            return DTI_FAIL(
-                DITTO_ERR_INVALID,
-                "replica %u's is %s of %u members, replica 0's %s of %u, or their names differ: regrouped are "
-                "values of one structure",
-                i, dti_value_kind_words(values[i]->kind), values[i]->members, dti_value_kind_words(values[0]->kind),
-                values[0]->members);
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "replica %u's is %s of %u members, replica 0's %s of %u, or their names differ: "
+                            "regrouped are "
+                            "values of one structure",
+                            i, dti_value_kind_words(values[i]->kind), values[i]->members,
+                            dti_value_kind_words(values[0]->kind), values[0]->members);
     }
     return DITTO_OK;
 }
@@ -270,8 +281,8 @@ static bool all_same(const ditto_value *const *values, uint32_t n)
 {
     bool same = true;
     for (uint32_t i = 1; i < n && same; i++)
-        same =
-            values[i] == values[0] || (values[0]->kind == DITTO_VARIABLE && values[i]->variable == values[0]->variable);
+        same = values[i] == values[0] ||
+               (values[0]->kind == DITTO_VARIABLE && values[i]->variable == values[0]->variable);
     return same;
 }
 
@@ -282,7 +293,8 @@ static ditto_value *variable_of(const ditto_value *const *values, uint32_t n)
     ditto_value *of = values[0]->container;
     for (uint32_t i = 0; i < n; i++) {
         const ditto_value *own = values[i]->container;
-        if (own == NULL || own->kind != DITTO_VARIABLE || own->variable != of->variable || values[i]->replica != i)
+        if (own == NULL || own->kind != DITTO_VARIABLE || own->variable != of->variable ||
+            values[i]->replica != i)
             return NULL;
     }
     return of;
@@ -311,8 +323,8 @@ static ditto_status regroup_leaf(ditto_strategy *strategy, const ditto_value *co
 static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n, bool wrap,
                             ditto_value **out);
 
-static ditto_status regroup_nest(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n, bool wrap,
-                                 ditto_value *nest)
+static ditto_status regroup_nest(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n,
+                                 bool wrap, ditto_value *nest)
 {
     const ditto_value **member = malloc(n * sizeof(void *));
     ditto_status status = DITTO_OK;
@@ -354,7 +366,8 @@ static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *
     return dti_value_finish(nest, regroup_nest(strategy, values, n, wrap, nest), out);
 }
 
-ditto_status dti_regroup(ditto_strategy *strategy, const ditto_value *const *values, bool wrap, ditto_value **out)
+ditto_status dti_regroup(ditto_strategy *strategy, const ditto_value *const *values, bool wrap,
+                         ditto_value **out)
 {
     return regroup(strategy, values, strategy->base.team->n, wrap, out);
 }

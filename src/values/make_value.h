@@ -11,7 +11,8 @@ ditto_status dti_make_from_tensors(ditto_value *value, const ditto_tensor *tenso
 ditto_status dti_make_from_slices(ditto_value *value, const ditto_slices *slices, size_t dense_rows);
 ditto_status dti_make_nest(ditto_value *nest, const char *const *names, const ditto_value *const *members,
                            uint32_t count);
-ditto_status dti_regroup(ditto_strategy *strategy, const ditto_value *const *values, bool wrap, ditto_value **out);
+ditto_status dti_regroup(ditto_strategy *strategy, const ditto_value *const *values, bool wrap,
+                         ditto_value **out);
 
 /* -- The replica's own thread -- */
 ditto_status dti_slices_copy(struct dti_buffer_pool *pool, const ditto_slices *from,

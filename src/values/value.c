@@ -104,7 +104,8 @@ ditto_status dti_value_allocate(ditto_value *v)
     if (bytes > sizeof v->small && v->capacity < bytes) {
         free(v->memory);
         v->capacity = 0;
-        v->memory = aligned_alloc(DTI_CACHE_LINE, (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE);
+        v->memory =
+            aligned_alloc(DTI_CACHE_LINE, (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE);
         if (v->memory == NULL)
             return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a value of %zu bytes", bytes);
         v->capacity = bytes;
@@ -118,7 +119,8 @@ ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *memb
 {
     if (member->depth >= DTI_MOST_DEPTH) {
         dti_value_drop(member);
-        return DTI_FAIL(DITTO_ERR_RANGE, "a nest inside %d nests: that is deeper than nests go", DTI_MOST_DEPTH);
+        return DTI_FAIL(DITTO_ERR_RANGE, "a nest inside %d nests: that is deeper than nests go",
+                        DTI_MOST_DEPTH);
     }
     if (nest->depth <= member->depth)
         nest->depth = member->depth + 1;
@@ -266,7 +268,8 @@ ditto_status dti_strategy_check_usable(const ditto_strategy *strategy)
 
 static ditto_status fail_strategy_destroyed(const char *name)
 {
-    return DTI_FAIL(DITTO_ERR_CONTEXT, "%s: its strategy has been destroyed, and its components with it", name);
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "%s: its strategy has been destroyed, and its components with it",
+                    name);
 }
 
 ditto_status dti_value_hold(const ditto_value *value, struct dti_gates *held)
@@ -296,8 +299,8 @@ static __attribute__((cold, noinline)) ditto_status refuse_foreign(const ditto_v
     DTI_LEAVES_GATE(held, NULL);
     if (!dti_dependent_hold(&value->values->dependent, &held))
         return fail_strategy_destroyed(name);
-    return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: %s belongs to another strategy; make it again with this one",
-                    name);
+    return DTI_FAIL(DITTO_ERR_CONTEXT,
+                    "mixing strategies: %s belongs to another strategy; make it again with this one", name);
 }
 
 ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name)
@@ -333,7 +336,8 @@ ditto_status dti_value_hold_item(const ditto_value *value, const ditto_strategy 
 const char *dti_value_kind_words(ditto_value_kind kind)
 {
     static const char *const words[] = {
-        "no value", "a plain value", "a per-replica value", "a mirrored value", "a variable", "slices", "a nest"
+        "no value", "a plain value", "a per-replica value", "a mirrored value", "a variable",
+        "slices",   "a nest"
     };
     return words[(unsigned)kind <= DITTO_NEST ? kind : 0];
 }
@@ -364,10 +368,11 @@ bool dti_name_is_number(const char *name)
 ditto_status dti_name_check(const char *name)
 {
     if (name[0] == '\0' || strchr(name, '/') != NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is no name: it is empty or has a '/', which separates names", name);
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" is no name: it is empty or has a '/', which separates names", name);
     if (strlen(name) > DITTO_MAX_RESULT_NAME)
-        return DTI_FAIL(DITTO_ERR_RANGE, "the name \"%s\" has %zu characters: the most is %d", name, strlen(name),
-                        DITTO_MAX_RESULT_NAME);
+        return DTI_FAIL(DITTO_ERR_RANGE, "the name \"%s\" has %zu characters: the most is %d", name,
+                        strlen(name), DITTO_MAX_RESULT_NAME);
     return DITTO_OK;
 }
 
@@ -381,7 +386,8 @@ ditto_status dti_function_status(ditto_status status, uint32_t serial, const cha
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
     if (status > 0)
-        return DTI_FAIL(DITTO_ERR_USER, "%s returned %s, which is no result", what, ditto_status_name(status));
+        return DTI_FAIL(DITTO_ERR_USER, "%s returned %s, which is no result", what,
+                        ditto_status_name(status));
     if (dti_error_serial == serial || dti_error_get()->status != status)
         DTI_FAIL(status, "%s returned %s (%d) without a message of its own", what, ditto_status_name(status),
                  (int)status);

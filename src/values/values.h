@@ -17,24 +17,26 @@ struct dti_member {
 };
 
 struct ditto_value {
-    ditto_strategy *strategy; /* NULL: it was destroyed, and the memory of components with it. Under home's lock */
+    ditto_strategy
+        *strategy; /* NULL: it was destroyed, and the memory of components with it. Under home's lock */
     struct dti_values *values;
     uint32_t depth; /* of nests in it */
     ditto_value_kind kind;
     _Atomic uint32_t references;
-    bool wide;                   /* has room for a component of each replica */
-    bool on_variables;           /* it is a variable, was taken from one, or has such a member */
-    ditto_value *next, **before; /* among the strategy's values that are in use; next: also among those that are kept */
-    ditto_value *container;      /* that this was taken from, a reference; NULL: from none */
-    uint32_t replica;            /* that it was taken for */
-    ditto_variable *variable;    /* of DITTO_VARIABLE: a reference, also when the variable was destroyed */
-    ditto_tensor plain;          /* of DITTO_PLAIN */
-    void *memory;                /* plain's, if it is the value's own, of `room` bytes */
+    bool wide;         /* has room for a component of each replica */
+    bool on_variables; /* it is a variable, was taken from one, or has such a member */
+    ditto_value *next,
+        **before; /* among the strategy's values that are in use; next: also among those that are kept */
+    ditto_value *container;   /* that this was taken from, a reference; NULL: from none */
+    uint32_t replica;         /* that it was taken for */
+    ditto_variable *variable; /* of DITTO_VARIABLE: a reference, also when the variable was destroyed */
+    ditto_tensor plain;       /* of DITTO_PLAIN */
+    void *memory;             /* plain's, if it is the value's own, of `room` bytes */
     size_t capacity;
     alignas(16) unsigned char small[16];
     size_t dense_rows; /* of DITTO_SLICES */
     /* of DITTO_PER_REPLICA, DITTO_MIRRORED_VALUE, DITTO_SLICES; [replicas] */
-    ditto_tensor *part;                  /* rank DTI_NO_PART: there is none here (mirrored on some replicas only) */
+    ditto_tensor *part; /* rank DTI_NO_PART: there is none here (mirrored on some replicas only) */
     struct dti_value_buffer **component; /* a part's memory; NULL: somebody else's */
     int64_t **index;
     /* of DITTO_NEST */
@@ -133,7 +135,8 @@ bool dti_name_is_number(const char *name);         /* digits, and nothing else *
 ditto_status dti_name_check(const char *name);
 /* What a function of the user's returned, as a status that is DITTO_OK or an error with a record. `serial`:
  * dti_error_serial before it was called; the text says which function it was. */
-ditto_status dti_function_status(ditto_status status, uint32_t serial, const char *format, ...) DITTO_PRINTF(3, 4);
+ditto_status dti_function_status(ditto_status status, uint32_t serial, const char *format, ...)
+    DITTO_PRINTF(3, 4);
 
 /* For messages: "a per-replica value". */
 const char *dti_value_kind_words(ditto_value_kind kind);
@@ -165,7 +168,8 @@ ditto_status dti_look_spec(const ditto_value *value, ditto_tensor *out);
 /* -- Cross context -- */
 ditto_status dti_look_select(ditto_value *value, uint32_t replica, ditto_value **out);
 /* A plain value that is `part` of a container. */
-ditto_status dti_look_taken(ditto_value *container, uint32_t replica, const ditto_tensor *part, ditto_value **out);
+ditto_status dti_look_taken(ditto_value *container, uint32_t replica, const ditto_tensor *part,
+                            ditto_value **out);
 ditto_status dti_look_local_results(ditto_value *value, ditto_value **out, uint32_t *count);
 
 #endif

@@ -93,7 +93,8 @@ ditto_status dti_variable_hold_kept(const ditto_variable *v, struct dti_gates *h
 #define DTI_HOLD_OWN_VARIABLE(r, v)        \
     DTI_LEAVES_GATE(held_variable_, NULL); \
     DTI_TRY(dti_variable_hold_own((r), (v), &held_variable_))
-ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_variable *v, struct dti_gate **held);
+ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_variable *v,
+                                   struct dti_gate **held);
 /* UNSUPPORTED: it has several pieces, so that no component lies in one row. `what` was to be done with it. */
 ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what);
 
@@ -145,7 +146,8 @@ void dti_variable_set_equal(ditto_variable *v);
 /* -- elements -- */
 
 /* Elements [first, end): every copy changed by `value`, which begins with element `first`; the nearest copy to dst. */
-void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first, size_t end, const void *value);
+void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first, size_t end,
+                      const void *value);
 void dti_copies_read(const ditto_variable *v, uint32_t replica, size_t first, size_t end, void *dst);
 
 /* A read or a write across replicas, as dti_share hands it on. */

@@ -57,8 +57,8 @@ static void what_stands_behind_a_long_name_stays(void **state)
         name[length / 3 * 3] = '\0';
         memset(other, 'o', 299);
         other[length % 300] = '\0';
-        DTI_FAIL(DITTO_ERR_IO, "%s (%d of %5.2f%%, %zu, %llu, %-3c|%04x) and \"%s\": do this", name, -3, 12.345,
-                 (size_t)7, 1ull << 40, 'x', 0xau, other);
+        DTI_FAIL(DITTO_ERR_IO, "%s (%d of %5.2f%%, %zu, %llu, %-3c|%04x) and \"%s\": do this", name, -3,
+                 12.345, (size_t)7, 1ull << 40, 'x', 0xau, other);
         const char *message = ditto_last_error()->message;
         assert_non_null(strstr(message, " (-3 of 12.35%, 7, 1099511627776, x  |000a) and \"o"));
         assert_non_null(strstr(message, "\": do this"));
@@ -198,8 +198,10 @@ static void numbers_are_read_without_locale(void **state)
 
 static void only_whole_numbers_pass(void **state)
 {
-    static const char *const bad[] = { "",     "-",   "1x",  " 1",    "1 ",     "abc", "--1", "1e",  "0x",
-                                       "0x10", "nan", "inf", "1e400", "-1e400", ".",   "+",   "1e+", "nan(1)" };
+    static const char *const bad[] = {
+        "",     "-",   "1x",  " 1",    "1 ",     "abc", "--1", "1e",  "0x",
+        "0x10", "nan", "inf", "1e400", "-1e400", ".",   "+",   "1e+", "nan(1)"
+    };
     double real;
     int64_t whole;
     (void)state;

@@ -297,7 +297,8 @@ static void save_checkpoint(ditto_strategy *strategy, const char *to, void *stat
         { .name = "rate", .kind = DITTO_ATTRIBUTE_REAL, .real = 0.0625 },
         { .name = "words", .kind = DITTO_ATTRIBUTE_TEXT, .text = "written by an earlier version" },
     };
-    ditto_checkpoint_data data = { "input", { .data = state, .dtype = DITTO_U8, .rank = 1, .shape = { bytes } } };
+    ditto_checkpoint_data data = { "input",
+                                   { .data = state, .dtype = DITTO_U8, .rank = 1, .shape = { bytes } } };
     options.step = STEPS_BEFORE;
     options.attributes = attribute;
     options.num_attributes = 2;

@@ -45,7 +45,8 @@ int main(void)
     if (strstr(own_node_of(dlsym(RTLD_DEFAULT, "malloc")), expected) == NULL)
         return printf("malloc is not %s's any more\n", expected), 1;
     /* glibc's own heap must have served the host: its statistics know the blocks. */
-    void *volatile large = malloc(50000); /* volatile: the compiler may leave out a malloc that nobody looks at */
+    void *volatile large =
+        malloc(50000); /* volatile: the compiler may leave out a malloc that nobody looks at */
     size_t in_use = mallinfo2().uordblks;
     void *volatile larger = malloc(90000);
     if (!HOST_JEMALLOC && mallinfo2().uordblks < in_use + 90000)

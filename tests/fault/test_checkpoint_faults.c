@@ -124,8 +124,8 @@ static void cut_and_flipped_files_are_refused(void **state)
     write_file(own_path("flipped.h5"), bytes, count);
     assert_ok(ditto_checkpoint_restore(s.strategy, own_path("flipped.h5"), NULL, NULL));
     assert_true(look(&s) == 3);
-    printf("  %d truncations, %d flips of a file of %zu bytes: all refused, nothing restored\n", trials, trials + 64,
-           count);
+    printf("  %d truncations, %d flips of a file of %zu bytes: all refused, nothing restored\n", trials,
+           trials + 64, count);
     free(bytes);
     end(&s);
 }
@@ -427,7 +427,8 @@ static void save_for_ever(int background, _Atomic int64_t *told)
     ditto_checkpoint_options what = DITTO_CHECKPOINT_OPTIONS_INIT;
     options.keep = 2;
     options.background = background;
-    if (begin(&s, 2) != DITTO_OK || ditto_checkpointer_create(s.strategy, own_folder, &options, &c) != DITTO_OK)
+    if (begin(&s, 2) != DITTO_OK ||
+        ditto_checkpointer_create(s.strategy, own_folder, &options, &c) != DITTO_OK)
         _exit(1);
     for (what.step = 1;; what.step++) {
         if (assign(&s, (float)what.step) != DITTO_OK || ditto_checkpointer_save(c, &what) != DITTO_OK)
@@ -481,8 +482,8 @@ static void a_killed_process_leaves_a_whole_checkpoint(void **state)
         end(&s);
         found++;
     }
-    printf("  %d kills: %d left checkpoints, all whole; %d times with another file that was being written\n", kills,
-           found, unfinished);
+    printf("  %d kills: %d left checkpoints, all whole; %d times with another file that was being written\n",
+           kills, found, unfinished);
     assert_true(found > 0);
 }
 

@@ -105,7 +105,8 @@ static const struct {
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
-static bool make_operands(ditto_replica *self, size_t count, const ditto_reduce_options *options, struct operands *o)
+static bool make_operands(ditto_replica *self, size_t count, const ditto_reduce_options *options,
+                          struct operands *o)
 {
     size_t n = ditto_num_replicas(self);
     *o = (struct operands){ .count = count, .options = options };
@@ -242,8 +243,10 @@ static void every_operation_ends_in_the_documented_error(void **state)
             for (int fault = 0; fault < FAULTS; fault++)
                 for (int c = 0; c < 2; c++)
                     for (int i = DITTO_IMPLEMENTATION_AUTO; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
-                        if (fault != COMES_LATE || (k == 1 && i != DITTO_IMPLEMENTATION_FLAT)) /* it takes its time */
-                            try_operation(strategy, which, (enum fault)fault, counts[c], (ditto_implementation)i,
+                        if (fault != COMES_LATE ||
+                            (k == 1 && i != DITTO_IMPLEMENTATION_FLAT)) /* it takes its time */
+                            try_operation(strategy, which, (enum fault)fault, counts[c],
+                                          (ditto_implementation)i,
                                           k == 1 && c == 1 && i == 0 && which % 4 == 0);
         assert_ok(ditto_strategy_destroy(strategy));
     }
@@ -275,7 +278,8 @@ static ditto_status call_differently(ditto_replica *self, void *argument)
     float a[64] = { 0 }, b[64];
     size_t counts[8] = { 2, other ? 3 : 2, 2, 2, 2, 2, 2, 2 };
     int64_t indices[2] = { 0, 1 }, more[32];
-    ditto_list_item item[2] = { { a, b, 5, DITTO_F32 }, { a + 8, b + 8, other && d == ITEM ? 6 : 5, DITTO_F32 } };
+    ditto_list_item item[2] = { { a, b, 5, DITTO_F32 },
+                                { a + 8, b + 8, other && d == ITEM ? 6 : 5, DITTO_F32 } };
     ditto_slices in = { indices, a, 2, 1, DITTO_F32 }, out = { more, b, 32, 0, (ditto_dtype)0 };
     if (other && d == WAY)
         o.implementation = DITTO_IMPLEMENTATION_HIERARCHICAL;
@@ -296,7 +300,8 @@ static ditto_status call_differently(ditto_replica *self, void *argument)
     case FLAGS:
         return ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, &o);
     default:
-        return ditto_all_reduce(self, a, b, other && d == COUNT ? 7 : 5, other && d == DTYPE ? DITTO_I32 : DITTO_F32,
+        return ditto_all_reduce(self, a, b, other && d == COUNT ? 7 : 5,
+                                other && d == DTYPE ? DITTO_I32 : DITTO_F32,
                                 other && d == OP ? DITTO_MAX : DITTO_SUM, &o);
     }
 }
@@ -443,8 +448,8 @@ static void operations_are_numbered_within_their_run(void **state)
     (void)state;
     assert_ok(ditto_strategy_run(strategy, three_barriers, NULL));
     assert_status(ditto_strategy_run(strategy, one_waits, NULL), DITTO_ERR_DIVERGED);
-    assert_message(
-        "replica 0 waits in ditto_barrier #1, but replica 1 (returned from its function; in no collective yet)");
+    assert_message("replica 0 waits in ditto_barrier #1, but replica 1 (returned from its function; in no "
+                   "collective yet)");
     assert_ok(ditto_strategy_run(strategy, three_barriers, NULL));
     assert_status(ditto_strategy_run(strategy, leaves_one_open, NULL), DITTO_ERR_INVALID);
     assert_message("1 started operations open, the oldest is ditto_all_reduce_start #1:");

@@ -54,7 +54,8 @@ static ditto_status call_start(ditto_replica *self)
     static float numbers[65536];
     ditto_pending pending;
     for (int i = 0; i < 2 * DITTO_MAX_PENDING; i++)
-        DITTO_TRY(ditto_all_reduce_start(self, numbers, numbers, 65536, DITTO_F32, DITTO_SUM, NULL, &pending));
+        DITTO_TRY(
+            ditto_all_reduce_start(self, numbers, numbers, 65536, DITTO_F32, DITTO_SUM, NULL, &pending));
     return DITTO_OK;
 }
 
@@ -80,7 +81,8 @@ static ditto_status fork_and_call(ditto_replica *self, void *argument)
 
 static void collectives_in_a_child_are_refused_on_every_replica(void **state)
 {
-    static ditto_status (*const calls[])(ditto_replica *) = { call_barrier, call_merge, call_create, call_start };
+    static ditto_status (*const calls[])(ditto_replica *) = { call_barrier, call_merge, call_create,
+                                                              call_start };
     ditto_strategy *strategy = make_strategy(REPLICAS, NULL);
     (void)state;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -125,8 +127,8 @@ static ditto_status fork_on_a_helper(ditto_replica *self, void *argument)
     return ditto_join(self);
 }
 
-static ditto_status run_and_fork(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                                 ditto_value **result)
+static ditto_status run_and_fork(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                 void *user, ditto_value **result)
 {
     (void)arguments, (void)count, (void)result;
     return ditto_strategy_run(strategy, fork_and_return, user);
@@ -291,7 +293,8 @@ static const struct dti_dependent_kind has_been_signalled = { .what = "the one t
                                                               .team_ends = signal_the_end };
 
 /* A function of the iterator's dataset, without which its producer does not end. */
-static ditto_status hold_the_end(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *argument)
+static ditto_status hold_the_end(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                                 void *argument)
 {
     struct ending *e = argument;
     (void)random;
@@ -400,8 +403,8 @@ static ditto_status fork_in_a_run(ditto_replica *self, void *argument)
     return ditto_replica_id(self) == c->forker ? fork_under_a_claim(c) : DITTO_OK;
 }
 
-static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                               ditto_value **result)
+static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                               void *user, ditto_value **result)
 {
     (void)arguments, (void)count, (void)result;
     return ditto_strategy_run(strategy, fork_in_a_run, user);
@@ -420,8 +423,8 @@ static ditto_status fork_in_a_function_of_an_update(const ditto_tensor *copy, co
     return atomic_exchange(&c->code, -1) == 0 ? fork_under_a_claim(c) : DITTO_OK;
 }
 
-static ditto_status update_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                                  ditto_value **result)
+static ditto_status update_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                  void *user, ditto_value **result)
 {
     struct claiming *c = user;
     (void)strategy, (void)arguments, (void)count, (void)result;

@@ -121,7 +121,8 @@ static ditto_status keep_all(const ditto_tensor *row, int *keep, void *user)
     *keep = 1;
     return DITTO_OK;
 }
-static ditto_status copy_first(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+static ditto_status copy_first(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                               void *user)
 {
     (void)random;
     (void)user;
@@ -150,9 +151,10 @@ enum kind {
     BATCH,
     KINDS
 };
-static const char *const kind_names[KINDS] = { "range", "arrays", "generator",   "text",       "csv",    "fixed",
-                                               "npy",   "map",    "filter",      "shuffle",    "repeat", "take, skip",
-                                               "shard", "zip",    "concatenate", "interleave", "batch" };
+static const char *const kind_names[KINDS] = {
+    "range",   "arrays", "generator",  "text",  "csv", "fixed",       "npy",        "map",  "filter",
+    "shuffle", "repeat", "take, skip", "shard", "zip", "concatenate", "interleave", "batch"
+};
 static char *text_file, *csv_file, *fixed_file, *npy_file;
 
 static ditto_status make_source(enum kind kind, ditto_dataset **out)
@@ -167,12 +169,14 @@ static ditto_status make_source(enum kind kind, ditto_dataset **out)
     case GENERATOR:
         return counted_up_to(ROWS, true, out);
     case TEXT:
-        return ditto_dataset_from_text(&(ditto_files){ (const char *[]){ text_file }, 1, DITTO_FILES_GLOB }, NULL, out);
+        return ditto_dataset_from_text(&(ditto_files){ (const char *[]){ text_file }, 1, DITTO_FILES_GLOB },
+                                       NULL, out);
     case CSV:
-        return ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ csv_file, csv_file }, 2, 0 }, &column, 1, NULL,
-                                      out);
+        return ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ csv_file, csv_file }, 2, 0 }, &column,
+                                      1, NULL, out);
     case FIXED:
-        return ditto_dataset_from_fixed(&(ditto_files){ (const char *[]){ fixed_file }, 1, 0 }, &record, 1, NULL, out);
+        return ditto_dataset_from_fixed(&(ditto_files){ (const char *[]){ fixed_file }, 1, 0 }, &record, 1,
+                                        NULL, out);
     case NPY:
         return ditto_dataset_from_npy((const char *[]){ npy_file }, 1, out);
     default:
@@ -419,7 +423,8 @@ static void a_child_ends_the_iterator_wherever_its_producer_was(void **state)
         options.global_batch = 64;
         options.producers = 1;
         assert_ok(ditto_strategy_create(DITTO_MIRRORED, &one, &f.strategy));
-        assert_ok(ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ name }, 1, 0 }, &column, 1, NULL, &csv));
+        assert_ok(
+            ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ name }, 1, 0 }, &column, 1, NULL, &csv));
         assert_ok(ditto_dataset_shuffle(csv, &shuffle, &f.dataset));
         ditto_dataset_destroy(csv);
         atomic_store(&passed, 0);
@@ -454,7 +459,8 @@ void __wrap_dti_arena_free_remote(struct dti_arena *arena, void *memory)
 {
     if (watched != NULL) {
         freed++;
-        if (pthread_mutex_trylock(&watched->lock) == 0) { /* nobody has the turn: the strategy may be destroyed now */
+        if (pthread_mutex_trylock(&watched->lock) ==
+            0) { /* nobody has the turn: the strategy may be destroyed now */
             pthread_mutex_unlock(&watched->lock);
             freed_without_turn++;
         }

@@ -154,8 +154,8 @@ static void destroying_a_variable_is_busy_while_a_call_on_it_waits_for_its_turn(
 
 /* -- values that are variables -- */
 
-static ditto_status keep_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *unused,
-                              ditto_tensor *result)
+static ditto_status keep_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                              void *unused, ditto_tensor *result)
 {
     (void)unused, (void)result;
     for (uint32_t k = 0; k < count; k++)
@@ -273,7 +273,8 @@ static ditto_status call_local_results(struct waiting *w)
     return status;
 }
 
-static ditto_status (*const calls_of_looking[])(struct waiting *) = { call_component, call_spec, call_local_results };
+static ditto_status (*const calls_of_looking[])(struct waiting *) = { call_component, call_spec,
+                                                                      call_local_results };
 enum { CALLS_OF_LOOKING = sizeof calls_of_looking / sizeof *calls_of_looking };
 
 static bool make_all(struct waiting *w)
@@ -311,20 +312,23 @@ static void destroying_a_variable_is_busy_while_a_call_on_its_value_waits_for_it
 {
     (void)state;
     for (size_t i = 0; i < CALLS_IN_TURN; i++)
-        assert_int_equal(in_child(destroy_variable_of_value_under, (void *)(uintptr_t)&calls_in_turn[i], 60), 0);
+        assert_int_equal(in_child(destroy_variable_of_value_under, (void *)(uintptr_t)&calls_in_turn[i], 60),
+                         0);
 }
 
 static void destroying_a_variable_is_busy_while_one_is_created_beside_it(void **state)
 {
     (void)state;
-    assert_int_equal(
-        in_child(destroy_variable_of_value_under, &(ditto_status(*)(struct waiting *)){ call_create_beside }, 60), 0);
+    assert_int_equal(in_child(destroy_variable_of_value_under,
+                              &(ditto_status(*)(struct waiting *)){ call_create_beside }, 60),
+                     0);
 }
 
 static ditto_status call_all(struct waiting *w)
 {
     for (size_t i = 0; i < CALLS_OF_LOOKING + CALLS_IN_TURN; i++) {
-        ditto_status status = i < CALLS_OF_LOOKING ? calls_of_looking[i](w) : calls_in_turn[i - CALLS_OF_LOOKING](w);
+        ditto_status status =
+            i < CALLS_OF_LOOKING ? calls_of_looking[i](w) : calls_in_turn[i - CALLS_OF_LOOKING](w);
         if (status != DITTO_ERR_CONTEXT)
             return DITTO_ERR_USER;
     }
@@ -425,16 +429,18 @@ static void calls_on_a_value_see_its_variable_or_that_it_is_gone(void **state)
     (void)state;
     for (size_t i = 0; i < CALLS_OF_LOOKING; i++)
         assert_int_equal(in_child(destroy_under_callers, (void *)(uintptr_t)&calls_of_looking[i], 60), 0);
-    assert_int_equal(in_child(destroy_under_callers, &(ditto_status(*)(struct waiting *)){ call_assign_value }, 60), 0);
-    assert_int_equal(in_child(destroy_under_callers, &(ditto_status(*)(struct waiting *)){ call_reduce }, 60), 0);
+    assert_int_equal(
+        in_child(destroy_under_callers, &(ditto_status(*)(struct waiting *)){ call_assign_value }, 60), 0);
+    assert_int_equal(in_child(destroy_under_callers, &(ditto_status(*)(struct waiting *)){ call_reduce }, 60),
+                     0);
 }
 
 /* -- a thread's replica of the default strategy, which is in no run -- */
 
 static _Atomic int is_inside, may_return;
 
-static ditto_status stay_inside(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *unused,
-                                ditto_tensor *result)
+static ditto_status stay_inside(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                void *unused, ditto_tensor *result)
 {
     (void)copy, (void)arguments, (void)count, (void)unused, (void)result;
     atomic_store(&is_inside, 1);
@@ -587,8 +593,8 @@ static ditto_status call_steps(struct waiting *w)
 }
 
 /* A merge function has the turn, so the other thread waits for it, whatever is destroyed here. */
-static ditto_status destroy_under_the_other(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
-                                            void *user, ditto_value **result)
+static ditto_status destroy_under_the_other(ditto_strategy *strategy, ditto_value *const *arguments,
+                                            uint32_t count, void *user, ditto_value **result)
 {
     struct waiting *w = user;
     (void)strategy, (void)arguments, (void)count, (void)result;
@@ -669,14 +675,17 @@ static int use_stale_handles(void *unused)
         ditto_strategy *strategy;
         struct stale s = { .variable = NULL };
         REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy) && make_variable(strategy, &s.variable));
-        REQUIRE(make_iterator(strategy, 0, &s.iterator) && ditto_variable_value(s.variable, &s.value) == DITTO_OK);
+        REQUIRE(make_iterator(strategy, 0, &s.iterator) &&
+                ditto_variable_value(s.variable, &s.value) == DITTO_OK);
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
         REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy));
         REQUIRE(ditto_strategy_run(strategy, use_stale, &s) == DITTO_OK);
         REQUIRE(s.read == DITTO_ERR_CONTEXT && s.generation == DITTO_ERR_CONTEXT);
-        REQUIRE(s.taken == DITTO_ERR_CONTEXT && s.looked == DITTO_ERR_CONTEXT && s.crossed == DITTO_ERR_CONTEXT);
+        REQUIRE(s.taken == DITTO_ERR_CONTEXT && s.looked == DITTO_ERR_CONTEXT &&
+                s.crossed == DITTO_ERR_CONTEXT);
         REQUIRE(ditto_value_destroy(s.value) == DITTO_OK && ditto_iterator_destroy(s.iterator) == DITTO_OK);
-        REQUIRE(ditto_variable_destroy(s.variable) == DITTO_OK && ditto_strategy_destroy(strategy) == DITTO_OK);
+        REQUIRE(ditto_variable_destroy(s.variable) == DITTO_OK &&
+                ditto_strategy_destroy(strategy) == DITTO_OK);
     }
     return 0;
 }
@@ -711,7 +720,8 @@ static void *look_until_it_is_gone(void *argument)
         spec = ditto_value_component(l->value, 1, &tensor);
         (void)ditto_variable_generation(l->variable); /* 0 when it is gone */
         atomic_store(&l->ready, 1);
-        if ((read != DITTO_OK && read != DITTO_ERR_CONTEXT) || (spec != DITTO_OK && spec != DITTO_ERR_CONTEXT))
+        if ((read != DITTO_OK && read != DITTO_ERR_CONTEXT) ||
+            (spec != DITTO_OK && spec != DITTO_ERR_CONTEXT))
             atomic_fetch_add(&l->wrong, 1);
     } while (read == DITTO_OK || spec == DITTO_OK);
     return NULL;
@@ -763,8 +773,8 @@ static ditto_status inner_waits(ditto_replica *self, void *unused)
 }
 
 /* Returns from the inner run, and stays in the function around it. */
-static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *unused,
-                               ditto_value **result)
+static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                               void *unused, ditto_value **result)
 {
     (void)arguments, (void)count, (void)unused, (void)result;
     ditto_status status = ditto_strategy_run(strategy, inner_waits, NULL);
@@ -795,7 +805,8 @@ static int destroy_after_the_inner_run(void *unused)
     while (!atomic_load(&inner_is_done))
         sleep_ms(1);
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
-    REQUIRE(atomic_load(&outer_has_ended) <= 1); /* replica 1 may serve no more; replica 0 is in its function */
+    REQUIRE(atomic_load(&outer_has_ended) <=
+            1); /* replica 1 may serve no more; replica 0 is in its function */
     atomic_store(&outer_may_end, 1);
     for (int i = 0; i < 1000 && count_threads() > threads; i++)
         sleep_ms(10);
@@ -813,8 +824,8 @@ static ditto_status stay_in_inner(ditto_replica *self, void *unused)
     return DITTO_OK;
 }
 
-static ditto_status run_stuck(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *unused,
-                              ditto_value **result)
+static ditto_status run_stuck(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                              void *unused, ditto_value **result)
 {
     (void)arguments, (void)count, (void)unused, (void)result;
     return ditto_strategy_run(strategy, stay_in_inner, NULL);
@@ -1058,8 +1069,8 @@ static const struct dti_dependent_kind slow_to_leave = { .what = "the slow one",
                                                          .leave = leave_slowly,
                                                          .release = release_nothing };
 
-static ditto_status destroy_the_slow_one(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
-                                         void *dependent, ditto_value **result)
+static ditto_status destroy_the_slow_one(ditto_strategy *strategy, ditto_value *const *arguments,
+                                         uint32_t count, void *dependent, ditto_value **result)
 {
     (void)strategy, (void)arguments, (void)count, (void)result;
     ditto_status status = dti_dependent_destroy(dependent);
@@ -1074,7 +1085,8 @@ static ditto_status merge_the_slow_one(ditto_replica *self, void *dependent)
 
 static int destroy_beside_a_change_of_the_list(void *unused)
 {
-    static struct dti_dependent slow = { .kind = &slow_to_leave }; /* for ever: the replica may still use it */
+    static struct dti_dependent slow = { .kind =
+                                             &slow_to_leave }; /* for ever: the replica may still use it */
     ditto_strategy *strategy;
     ditto_status status;
     (void)unused;
@@ -1217,8 +1229,8 @@ struct merging {
     _Atomic int may_go_on;
 };
 
-static ditto_status merge_a_value(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                                  ditto_value **result)
+static ditto_status merge_a_value(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                  void *user, ditto_value **result)
 {
     struct merging *m = user;
     float one = 1;
@@ -1241,8 +1253,8 @@ static ditto_status merge_and_come_late(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static ditto_status run_the_merging(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                                    ditto_value **result)
+static ditto_status run_the_merging(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                    void *user, ditto_value **result)
 {
     ditto_value *inner = NULL;
     (void)arguments, (void)count, (void)result;

@@ -83,7 +83,8 @@ static int helper_not_bound(void *unused)
     uint32_t pus[16], sizes[1] = { 16 };
     long threads = 1;
     (void)unused;
-    REQUIRE(ditto_topology_create(NULL, &topology) == DITTO_OK && ditto_topology_count(topology, &counts) == DITTO_OK);
+    REQUIRE(ditto_topology_create(NULL, &topology) == DITTO_OK &&
+            ditto_topology_count(topology, &counts) == DITTO_OK);
     for (uint32_t i = 0; i < 16; i++) {
         ditto_pu pu;
         REQUIRE(ditto_topology_pu(topology, i % counts.pus, &pu) == DITTO_OK);
@@ -322,8 +323,8 @@ static void a_loop_whose_share_forks_ends_in_the_child(void **state)
 }
 
 /* A map's function forks; in the child it destroys the strategy whose iterator called it. */
-static ditto_status destroy_in_a_maps_child(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
-                                            void *user)
+static ditto_status destroy_in_a_maps_child(const ditto_tensor *in, const ditto_tensor *out,
+                                            ditto_random *random, void *user)
 {
     static _Atomic int forked;
     (void)in, (void)out, (void)random;
@@ -428,8 +429,9 @@ static void strategies_come_and_go_without_growth(void **state)
             resident = resident_kib();
         }
     }
-    print_message("  before: %ld threads, %ld mappings, %ld KiB; after %d strategies: %ld, %ld, %ld KiB\n", threads,
-                  mappings, resident, rounds - rounds / 10, count_threads(), count_mappings(), resident_kib());
+    print_message("  before: %ld threads, %ld mappings, %ld KiB; after %d strategies: %ld, %ld, %ld KiB\n",
+                  threads, mappings, resident, rounds - rounds / 10, count_threads(), count_mappings(),
+                  resident_kib());
     assert_int_equal(count_threads(), threads);
     if (!SANITIZED) {
         assert_true(count_mappings() <= mappings + 2);

@@ -56,7 +56,8 @@ static int affinity_refused(void *argument)
     REQUIRE(ditto_topology_create(NULL, &topology) == DITTO_ERR_SYSTEM);
     ditto_error before = *ditto_last_error();
     REQUIRE(ditto_limits_read(&limits) == DITTO_OK && limits.affinity[0] == '\0');
-    REQUIRE(memcmp(&before, ditto_last_error(), sizeof before) == 0); /* a call that succeeds leaves it alone */
+    REQUIRE(memcmp(&before, ditto_last_error(), sizeof before) ==
+            0); /* a call that succeeds leaves it alone */
     return 0;
 }
 
@@ -96,7 +97,8 @@ static int binding_refused(void *argument)
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_ERR_SYSTEM);
     REQUIRE(ditto_last_error()->system_errno == refusal->error_number);
     REQUIRE(strstr(ditto_last_error()->message, "DITTO_PIN_NONE") != NULL);
-    REQUIRE(refusal->error_number == EINVAL || strstr(ditto_last_error()->message, "sched_setaffinity") != NULL);
+    REQUIRE(refusal->error_number == EINVAL ||
+            strstr(ditto_last_error()->message, "sched_setaffinity") != NULL);
     options.pin = DITTO_PIN_NONE; /* what the message says */
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, sum, NULL) == DITTO_OK);
@@ -148,7 +150,8 @@ static int one_call_refused(void *argument)
         return 0;
     REQUIRE(answered(ditto_strategy_run(strategy, sum, NULL)));
     REQUIRE(answered(ditto_dataset_from_range(0, 1000, 1, &range)));
-    if (range != NULL && answered(ditto_strategy_iterate(strategy, range, &input, &iterator)) && iterator != NULL) {
+    if (range != NULL && answered(ditto_strategy_iterate(strategy, range, &input, &iterator)) &&
+        iterator != NULL) {
         REQUIRE(answered(ditto_strategy_run(strategy, take_batches, iterator)));
         ditto_iterator_destroy(iterator);
     }

@@ -22,8 +22,9 @@ static ditto_status work_until_stopped(ditto_replica *self, struct fault *f)
     memset(memory, 0, f->count * sizeof(float));
     for (int i = 0; i < 1000000 && status == DITTO_OK; i++)
         status = ditto_all_reduce(self, memory, memory, f->count, DITTO_F32, DITTO_SUM, NULL);
-    EXPECT(&f->report, ditto_all_reduce(self, memory, memory, f->count, DITTO_F32, DITTO_SUM, NULL) == status ||
-                           status == DITTO_ERR_TIMED_OUT); /* and every later one too */
+    EXPECT(&f->report,
+           ditto_all_reduce(self, memory, memory, f->count, DITTO_F32, DITTO_SUM, NULL) == status ||
+               status == DITTO_ERR_TIMED_OUT); /* and every later one too */
     EXPECT(&f->report, ditto_barrier(self, NULL) < 0);
     atomic_fetch_add(status == DITTO_ERR_PEER_STOPPED ? &f->peer_stopped
                      : status == DITTO_ERR_DIVERGED   ? &f->diverged
@@ -44,7 +45,9 @@ static ditto_status one_fails(ditto_replica *self, void *argument)
     for (int i = 0; i < 50 && status == DITTO_OK; i++)
         status = ditto_all_reduce(self, own, own, f->count, DITTO_F32, DITTO_SUM, NULL);
     free(own);
-    return status != DITTO_OK ? status : ditto_fail(self, 42, "the disk of replica %u is full", ditto_replica_id(self));
+    return status != DITTO_OK
+               ? status
+               : ditto_fail(self, 42, "the disk of replica %u is full", ditto_replica_id(self));
 }
 
 static ditto_status one_returns(ditto_replica *self, void *argument)
@@ -92,8 +95,8 @@ static ditto_status count_up(ditto_replica *self, void *argument)
 }
 
 /* Tries one way to fail with small and large messages and 2 .. 64 replicas; the next run must work each time. */
-static void try_fault(ditto_replica_fn function, ditto_status expected, uint32_t timeout_ms, uint32_t most_replicas,
-                      const char *text, ditto_caller caller)
+static void try_fault(ditto_replica_fn function, ditto_status expected, uint32_t timeout_ms,
+                      uint32_t most_replicas, const char *text, ditto_caller caller)
 {
     static const size_t counts[] = { 1, 20000 };
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -149,7 +152,8 @@ static void replicas_that_call_different_things_have_diverged(void **state)
 static void a_replica_that_comes_too_late_is_named(void **state)
 {
     (void)state;
-    try_fault(one_sleeps, DITTO_ERR_TIMED_OUT, 300, 3, "waited 300 ms in ditto_all_reduce", DITTO_CALLER_DEFAULT);
+    try_fault(one_sleeps, DITTO_ERR_TIMED_OUT, 300, 3, "waited 300 ms in ditto_all_reduce",
+              DITTO_CALLER_DEFAULT);
 }
 
 static ditto_status wrong_status(ditto_replica *self, void *argument)
@@ -202,13 +206,14 @@ static int poison(void *caller)
     struct report report = { 0 };
     options.replicas = 3;
     options.run_timeout_ms = 50;
-    options.caller =
-        *(ditto_caller *)caller; /* as replica 0 the caller waits in a barrier: the run's end is its end, too */
+    options.caller = *(
+        ditto_caller *)caller; /* as replica 0 the caller waits in a barrier: the run's end is its end, too */
     long threads = count_threads();
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, one_is_stuck, NULL) == DITTO_ERR_TIMED_OUT);
     printf("  %s\n", ditto_last_error()->message);
-    REQUIRE(strstr(ditto_last_error()->message, "run_timeout_ms = 50 passed") != NULL); /* also in the barrier */
+    REQUIRE(strstr(ditto_last_error()->message, "run_timeout_ms = 50 passed") !=
+            NULL); /* also in the barrier */
     REQUIRE(strstr(ditto_last_error()->message, "replicas 1 still run: the strategy is poisoned") != NULL);
     REQUIRE(ditto_strategy_run(strategy, count_up, &report) == DITTO_ERR_POISONED);
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
@@ -216,7 +221,8 @@ static int poison(void *caller)
     REQUIRE(strstr(ditto_last_error()->message, "replicas 1 never returned") != NULL);
     REQUIRE(strcmp(ditto_last_error()->function, "ditto_strategy_destroy") == 0);
     atomic_store(&release_stuck, 1);
-    for (int i = 0; i < 1000 && count_threads() > threads; i++) /* the stuck thread ends once it returns after all */
+    for (int i = 0; i < 1000 && count_threads() > threads;
+         i++) /* the stuck thread ends once it returns after all */
         sleep_ms(10);
     REQUIRE(count_threads() <= threads + 1); /* a sanitizer may have one of its own */
     return 0;
@@ -229,8 +235,8 @@ static void a_replica_that_never_returns_poisons_the_strategy(void **state)
         assert_int_equal(in_child(poison, &(ditto_caller){ (ditto_caller)caller }, 60), 0);
 }
 
-static ditto_status merge_stuck(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *unused,
-                                ditto_value **result)
+static ditto_status merge_stuck(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                void *unused, ditto_value **result)
 {
     (void)strategy, (void)arguments, (void)count, (void)unused, (void)result;
     while (atomic_load(&release_stuck) == 0)

@@ -196,8 +196,8 @@ struct result_case {
     ditto_variable *variable;
 };
 
-static ditto_status give_much(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *fails,
-                              ditto_tensor *result)
+static ditto_status give_much(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                              void *fails, ditto_tensor *result)
 {
     static char much[RESULT_BYTES];
     (void)copy, (void)arguments, (void)count;
@@ -212,7 +212,8 @@ static ditto_status update_in_vain(ditto_replica *self, void *argument)
     static const uint32_t refused[] = { SYS_mmap };
     static _Atomic int is_refused;
     const struct result_case *c = argument;
-    bool last = ditto_replica_id(self) == c->replicas - 1, fails = last && c->copies == DITTO_COPIES_PER_REPLICA;
+    bool last = ditto_replica_id(self) == c->replicas - 1,
+         fails = last && c->copies == DITTO_COPIES_PER_REPLICA;
     ditto_tensor result;
     if (last && !fails && atomic_exchange(&is_refused, 1) == 0 && !refuse_system_calls(refused, 1))
         return DITTO_ERR_UNSUPPORTED;
@@ -255,7 +256,8 @@ static void an_update_that_fails_keeps_no_memory(void **state)
         skip(); /* it keeps what was freed for a while */
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         for (int each = 0; each < 2; each++) {
-            struct result_case c = { counts[i], each ? DITTO_COPIES_PER_REPLICA : DITTO_COPIES_DEFAULT, NULL };
+            struct result_case c = { counts[i], each ? DITTO_COPIES_PER_REPLICA : DITTO_COPIES_DEFAULT,
+                                     NULL };
             int code = in_child(keep_no_result, &c, 60);
             if (code == 77)
                 skip();
@@ -285,8 +287,8 @@ static ditto_status combine_all_slowly(ditto_replica *self, void *argument)
     struct slow *slow = argument;
     int *memory = calloc(2 * slow->count, sizeof *memory);
     mine = self;
-    ditto_status status = ditto_all_reduce_with(self, memory, memory + slow->count, slow->count, sizeof *memory,
-                                                combine_slowly, slow, NULL);
+    ditto_status status = ditto_all_reduce_with(self, memory, memory + slow->count, slow->count,
+                                                sizeof *memory, combine_slowly, slow, NULL);
     mine = NULL;
     memset(memory, 0xff, 2 * slow->count * sizeof *memory); /* nobody may still be reading or writing it */
     free(memory);
@@ -353,8 +355,8 @@ static void an_optimizers_function_that_does_not_return_is_given_up_on(void **st
 
 /* -- limits of a caller that waits, inside a pause -- */
 
-static ditto_status keep_working(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *unused,
-                                 ditto_value **result)
+static ditto_status keep_working(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                 void *unused, ditto_value **result)
 {
     (void)arguments, (void)count, (void)unused, (void)result;
     float x = 0;
@@ -411,8 +413,8 @@ static ditto_status inner_outlasts(ditto_replica *self, void *unused)
     return DITTO_OK;
 }
 
-static ditto_status handle_inner(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *unused,
-                                 ditto_value **result)
+static ditto_status handle_inner(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                 void *unused, ditto_value **result)
 {
     (void)arguments, (void)count, (void)unused, (void)result;
     atomic_store(&handled, ditto_strategy_run(strategy, inner_outlasts, NULL));

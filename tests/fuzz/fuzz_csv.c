@@ -219,8 +219,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     options.columns = tables[table].columns;
     refer((const char *)data + 1, size - 1, options.skip_lines != 0, options.columns);
     const char *name = file_with(data + 1, size - 1);
-    ditto_status status =
-        ditto_dataset_from_csv(&(ditto_files){ &name, 1, 0 }, components, tables[table].components, &options, &d);
+    ditto_status status = ditto_dataset_from_csv(&(ditto_files){ &name, 1, 0 }, components,
+                                                 tables[table].components, &options, &d);
     if (status != DITTO_OK) { /* the only reason */
         require(status == DITTO_ERR_INVALID && num_rows == 0 && good);
         return 0;

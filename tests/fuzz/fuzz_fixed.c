@@ -101,7 +101,8 @@ static const char *write_file(const uint8_t *data, size_t size)
         descriptor = memfd_create("fuzz", MFD_CLOEXEC);
         snprintf(name, sizeof name, "/proc/self/fd/%d", descriptor);
     }
-    if (descriptor < 0 || pwrite(descriptor, data, size, 0) != (ssize_t)size || ftruncate(descriptor, (off_t)size) != 0)
+    if (descriptor < 0 || pwrite(descriptor, data, size, 0) != (ssize_t)size ||
+        ftruncate(descriptor, (off_t)size) != 0)
         abort();
     return name;
 }
@@ -116,7 +117,8 @@ static size_t count_rows(size_t size, size_t header, size_t footer, size_t recor
     return rows;
 }
 
-static bool overlaps_within_elements(const ditto_tensor *row, uint32_t components, size_t record, size_t stride)
+static bool overlaps_within_elements(const ditto_tensor *row, uint32_t components, size_t record,
+                                     size_t stride)
 {
     size_t element = ditto_dtype_bytes(row[0].dtype);
     for (uint32_t k = 0; k < components; k++)
@@ -153,12 +155,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ditto_dataset_from_fixed(&(ditto_files){ .names = &name, .count = 1 }, row, components, &options, &d);
     size_t around = options.header_bytes + options.footer_bytes,
            stride = options.stride_bytes != 0 ? options.stride_bytes : record,
-           rows = record > 0 ? count_rows(size, options.header_bytes, options.footer_bytes, record, stride) : 0;
+           rows =
+               record > 0 ? count_rows(size, options.header_bytes, options.footer_bytes, record, stride) : 0;
     bool whole = size >= around && (stride != record || rows * record == size - around);
-    ditto_status expected = record == 0 || overlaps_within_elements(row, components, record, stride) ? DITTO_ERR_INVALID
-                            : !whole                                                                 ? DITTO_ERR_CORRUPT
-                            : rows == 0                                                              ? DITTO_ERR_INVALID
-                                                                                                     : DITTO_OK;
+    ditto_status expected = record == 0 || overlaps_within_elements(row, components, record, stride)
+                                ? DITTO_ERR_INVALID
+                            : !whole    ? DITTO_ERR_CORRUPT
+                            : rows == 0 ? DITTO_ERR_INVALID
+                                        : DITTO_OK;
     if (status != expected)
         abort();
     if (status != DITTO_OK)

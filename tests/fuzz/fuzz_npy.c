@@ -87,7 +87,8 @@ static void expect(struct expected *e, const ditto_dataset_spec *spec)
 {
     static char header[sizeof file];
     size_t start = file[6] == 1 ? 10 : 12, text = file[8] | (size_t)file[9] << 8;
-    if (memcmp(file, "\x93NUMPY", 6) != 0 || file[6] < 1 || file[6] > 3 || file[7] != 0 || start + text > file_bytes)
+    if (memcmp(file, "\x93NUMPY", 6) != 0 || file[6] < 1 || file[6] > 3 || file[7] != 0 ||
+        start + text > file_bytes)
         abort();
     memcpy(header, file + start, text);
     header[text] = '\0';
@@ -137,7 +138,8 @@ static ditto_status compare(const ditto_tensor *row, void *state)
             abort();
     }
     e->at += e->row_bytes;
-    return e->rows > 0 && e->row_bytes == 0 ? DITTO_END_OF_INPUT : DITTO_OK; /* of nothing there may be 2^60 rows */
+    return e->rows > 0 && e->row_bytes == 0 ? DITTO_END_OF_INPUT
+                                            : DITTO_OK; /* of nothing there may be 2^60 rows */
 }
 
 static const char *write_file(void)

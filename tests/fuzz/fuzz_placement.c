@@ -12,8 +12,18 @@ const char *const fuzz_seeds[] = {
     NULL,
 };
 const char *const fuzz_words[] = {
-    "replica ", "end\n", "check ", "0-8191", ",", "-", "\n", "\r\n", "99999999999999999999", "ditto-placement 1\n",
-    "31",       NULL,
+    "replica ",
+    "end\n",
+    "check ",
+    "0-8191",
+    ",",
+    "-",
+    "\n",
+    "\r\n",
+    "99999999999999999999",
+    "ditto-placement 1\n",
+    "31",
+    NULL,
 };
 unsigned long fuzz_accepted;
 

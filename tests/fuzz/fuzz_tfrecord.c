@@ -109,7 +109,8 @@ static ditto_status compare(const ditto_tensor *row, void *state)
     struct expected *e = state;
     int64_t length = expected_length(e);
     const unsigned char *data = row[0].data;
-    if (length < 0 || *(const int64_t *)row[1].data != length || memcmp(data, file + e->at + 12, (size_t)length) != 0 ||
+    if (length < 0 || *(const int64_t *)row[1].data != length ||
+        memcmp(data, file + e->at + 12, (size_t)length) != 0 ||
         memcmp(data + length, zeros, MAX_BYTES - (size_t)length) != 0)
         abort();
     e->at += 16 + (size_t)length;
@@ -168,7 +169,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t packed_bytes = data[0] & COMPRESSED ? pack(e.size) : 0;
     bool damaged = packed_bytes > 0 && data[0] & DAMAGED;
     if (damaged)
-        packed[((size_t)data[size - 1] << 8 | data[size - 2]) % packed_bytes] ^= (unsigned char)(data[size - 3] | 1);
+        packed[((size_t)data[size - 1] << 8 | data[size - 2]) % packed_bytes] ^=
+            (unsigned char)(data[size - 3] | 1);
     const char *name = packed_bytes > 0 ? write_file(packed, packed_bytes) : write_file(file, e.size);
     options.max_bytes = MAX_BYTES;
     options.trust = e.trust;

@@ -175,8 +175,8 @@ static void adam_has_its_bits(void **state)
 {
     uint64_t found[] = { train(DITTO_F32, 0), train(DITTO_F64, 0), train(DITTO_F64, 100) };
     (void)state;
-    print_message("  Adam 0x%016llx 0x%016llx 0x%016llx\n", (unsigned long long)found[0], (unsigned long long)found[1],
-                  (unsigned long long)found[2]);
+    print_message("  Adam 0x%016llx 0x%016llx 0x%016llx\n", (unsigned long long)found[0],
+                  (unsigned long long)found[1], (unsigned long long)found[2]);
     assert_int_equal(found[0], 0x96b42074aac5c9e7);
     assert_int_equal(found[1], 0x306de9466a042ae9);
     assert_int_equal(found[2], 0x6254d0c220b163c5);
@@ -219,8 +219,9 @@ static void complex_numbers_divide_and_subtract_to_their_bits(void **state)
     uint64_t found[] = { scatter(DITTO_C64, DITTO_SCATTER_DIV), scatter(DITTO_C128, DITTO_SCATTER_DIV),
                          scatter(DITTO_C64, DITTO_SCATTER_SUB), scatter(DITTO_C128, DITTO_SCATTER_SUB) };
     (void)state;
-    print_message("  quotients 0x%016llx 0x%016llx, differences 0x%016llx 0x%016llx\n", (unsigned long long)found[0],
-                  (unsigned long long)found[1], (unsigned long long)found[2], (unsigned long long)found[3]);
+    print_message("  quotients 0x%016llx 0x%016llx, differences 0x%016llx 0x%016llx\n",
+                  (unsigned long long)found[0], (unsigned long long)found[1], (unsigned long long)found[2],
+                  (unsigned long long)found[3]);
     assert_int_equal(found[0], 0x19419cc931fffff2);
     assert_int_equal(found[1], 0x82280fe5ac2f9fe2);
     assert_int_equal(found[2], 0x4d43af46416ff9a4);

@@ -82,8 +82,8 @@ static inline struct taken take_all(ditto_dataset *d)
 }
 
 /* What has been chosen and filled through the cursor, up to `want` rows, is the next in `all`. */
-static inline size_t read_some(ditto_dataset *d, struct dti_cursor *cursor, const struct taken *all, size_t from,
-                               size_t want)
+static inline size_t read_some(ditto_dataset *d, struct dti_cursor *cursor, const struct taken *all,
+                               size_t from, size_t want)
 {
     struct dti_reader reader = { 0 };
     size_t row_bytes = all->length / all->rows, got = 0, one;
@@ -146,7 +146,8 @@ static inline void shards_take_turns(ditto_dataset *d)
         uint64_t words[8];
         size_t got;
         assert_ok(dti_cursor_open(d, &pass, &cursor));
-        for (; dti_cursor_next(cursor, (struct dti_rows){ words, d->row_words }, 1, &got) == DITTO_OK; rows++) {
+        for (; dti_cursor_next(cursor, (struct dti_rows){ words, d->row_words }, 1, &got) == DITTO_OK;
+             rows++) {
             char where[256];
             dti_row_where(d, words, &(struct dti_text){ where, sizeof where, 0 });
             assert_non_null(strstr(where, shard == 0 ? "even" : "odd"));

@@ -35,8 +35,8 @@ ditto_dataset *range(int64_t start, int64_t stop)
     return d;
 }
 
-ditto_dataset *then(ditto_dataset *input, ditto_status (*transform)(ditto_dataset *, uint64_t, ditto_dataset **),
-                    uint64_t count)
+ditto_dataset *then(ditto_dataset *input,
+                    ditto_status (*transform)(ditto_dataset *, uint64_t, ditto_dataset **), uint64_t count)
 {
     ditto_dataset *d;
     assert_ok(transform(input, count, &d));
@@ -73,7 +73,8 @@ ditto_status keep_residues(ditto_dataset *input, uint64_t modulus, ditto_dataset
     return ditto_dataset_filter(input, is_no_multiple, (void *)(uintptr_t)modulus, out);
 }
 
-static ditto_status make_noise(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+static ditto_status make_noise(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                               void *user)
 {
     uint64_t noise;
     (void)user;

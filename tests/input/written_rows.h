@@ -13,9 +13,9 @@ struct rows {
 
 /* All rows in the order of a pass; the first component of each. */
 ditto_status list_rows(ditto_dataset *dataset, uint64_t pass, struct rows *out);
-#define assert_rows(dataset, ...)                                                                                     \
-    assert_rows_((dataset), (const int64_t[]){ __VA_ARGS__ }, sizeof((const int64_t[]){ __VA_ARGS__ }) / 8, __FILE__, \
-                 __LINE__)
+#define assert_rows(dataset, ...)                                                                           \
+    assert_rows_((dataset), (const int64_t[]){ __VA_ARGS__ }, sizeof((const int64_t[]){ __VA_ARGS__ }) / 8, \
+                 __FILE__, __LINE__)
 void assert_rows_(ditto_dataset *dataset, const int64_t *expected, size_t count, const char *file, int line);
 
 ditto_dataset *range(int64_t start, int64_t stop);
@@ -31,7 +31,8 @@ ditto_status keep_residues(ditto_dataset *input, uint64_t modulus,
                            ditto_dataset **out); /* a filter: x mod modulus != 0 */
 ditto_status add_noise(ditto_dataset *input, uint64_t seed,
                        ditto_dataset **out); /* a random map: x * 2^20 + random below 2^20 */
-ditto_status counted_up_to(uint64_t count, bool can_be_saved, ditto_dataset **out); /* a generator: 0, 1, ... */
+ditto_status counted_up_to(uint64_t count, bool can_be_saved,
+                           ditto_dataset **out); /* a generator: 0, 1, ... */
 
 /* A map: the row as it is; CORRUPT for the row whose number is `row`, as a pointer. */
 ditto_status fail_on_row(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *row);

@@ -184,8 +184,9 @@ static void check_replica(ditto_strategy *s, const struct look *l, uint32_t i)
     assert_ok(ditto_variable_component(l->mirrored, i, &mirrored));
     assert_ok(ditto_variable_component(l->local, i, &local));
     assert_ok(ditto_strategy_replica_info(s, i, &info));
-    printf("  %7u  %3d  %3d  %12d  %5d  %11d  %8d  %12d  %5d  %4d  %s\n", i, l->cpu[i], node_of_cpu(l->cpu[i]), node,
-           l->arena[i], l->large[i], node_of_page(mirrored), node_of_page(local), l->batch[i], l->host[i],
+    printf("  %7u  %3d  %3d  %12d  %5d  %11d  %8d  %12d  %5d  %4d  %s\n", i, l->cpu[i],
+           node_of_cpu(l->cpu[i]), node, l->arena[i], l->large[i], node_of_page(mirrored),
+           node_of_page(local), l->batch[i], l->host[i],
            info.binding == DITTO_BINDING_FIRST_TOUCH ? "first-touch" : "preferred");
     assert_true(l->cpu[i] >= 0); /* bound to one CPU */
     assert_int_equal(l->cpu[i], info.place.pu.number);
@@ -198,7 +199,8 @@ static void check_replica(ditto_strategy *s, const struct look *l, uint32_t i)
     assert_int_equal(l->batch[i], node);
     assert_int_equal(info.memory_node, node); /* what ditto says is what is */
     assert_int_equal(info.remote_pages, 0);
-    assert_int_equal(info.binding, is_condition("no-mbind") ? DITTO_BINDING_FIRST_TOUCH : DITTO_BINDING_PREFERRED);
+    assert_int_equal(info.binding,
+                     is_condition("no-mbind") ? DITTO_BINDING_FIRST_TOUCH : DITTO_BINDING_PREFERRED);
     if (i > 0) /* a thread of ours has dropped what it inherited; the caller's is the host's */
         assert_int_equal(l->host[i], node);
 }
@@ -214,10 +216,10 @@ static void everything_of_a_replica_is_on_its_node(void **state)
             ditto_strategy *s = make_strategy(n, &options);
             prepare(s, l);
             run_all(s, look_around, l, &l->report);
-            printf(
-                "  %u replicas, %s\n  replica  cpu on node  memory from: arena  large block  mirrored  sync-on-read  "
-                "batch  past ditto\n",
-                n, policy == DITTO_SPREAD ? "spread" : "compact");
+            printf("  %u replicas, %s\n  replica  cpu on node  memory from: arena  large block  mirrored  "
+                   "sync-on-read  "
+                   "batch  past ditto\n",
+                   n, policy == DITTO_SPREAD ? "spread" : "compact");
             for (uint32_t i = 0; i < n; i++)
                 check_replica(s, l, i);
             ditto_iterator_destroy(l->iterator);
@@ -268,7 +270,8 @@ static void check_producer(const ditto_iterator *it, uint32_t index)
 {
     const struct dti_producer *p = &it->producer[index];
     int free_here = 0, free_anywhere = 0, here = 0, others = 0, shared = 0;
-    int home = node_of_cpu((int)it->team->replica[p->pipeline->first_replica + p->crew->replica[0]].pu.number);
+    int home =
+        node_of_cpu((int)it->team->replica[p->pipeline->first_replica + p->crew->replica[0]].pu.number);
     char name[32], allowed[256];
     snprintf(name, sizeof name, "ditto-in%u\n", index);
     const char *list = cpus_of_thread(name);
@@ -312,7 +315,8 @@ static void queues_lie_on_their_replicas_nodes(void **state)
                 int home = memory_node_of_cpu((int)it->team->replica[r].pu.number);
                 for (uint32_t i = 0; i < ring->slots; i++) {
                     const char *payload = ring->slot[i].payload;
-                    printf("  %7u  %4d  %8d  %16d\n", r, home, node_of_page(&ring->slot[i]), node_of_page(payload));
+                    printf("  %7u  %4d  %8d  %16d\n", r, home, node_of_page(&ring->slot[i]),
+                           node_of_page(payload));
                     assert_int_equal(node_of_page(&ring->slot[i]), home);
                     assert_int_equal(node_of_page(payload), home);
                     assert_int_equal(node_of_page(payload + 64 * 64 * sizeof(float) - 1), home);
@@ -330,7 +334,8 @@ static void queues_lie_on_their_replicas_nodes(void **state)
  * row 3. */
 enum { ERROR_REPLICAS = 4, BAD_ROW = 12 };
 
-static ditto_status fail_early(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+static ditto_status fail_early(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                               void *user)
 {
     int64_t row = *(const int64_t *)in[0].data;
     (void)random;
@@ -370,7 +375,8 @@ static void rows_before_an_error_come_on_every_node(void **state)
     assert_ok(ditto_dataset_map(range, fail_early, NULL, NULL, &d));
     assert_ok(ditto_strategy_iterate(s, d, &options, &u.iterator));
     run_all(s, count_rows, &u, &u.report);
-    for (int r = 0; r < ERROR_REPLICAS; r++) /* rows behind the bad one may have been given out before it was met */
+    for (int r = 0; r < ERROR_REPLICAS;
+         r++) /* rows behind the bad one may have been given out before it was met */
         assert_true(u.rows[r] >= BAD_ROW / ERROR_REPLICAS);
     assert_int_equal(u.rows[0], BAD_ROW / ERROR_REPLICAS);
     assert_ok(ditto_iterator_destroy(u.iterator));
@@ -406,7 +412,8 @@ static void expect_components_on_nodes(ditto_strategy *s, const ditto_value *val
         assert_ok(ditto_strategy_replica_info(s, i, &info));
         assert_ok(ditto_value_component(value, i, &t));
         assert_int_equal(node_of_page(t.data), info.place.pu.memory_node);
-        assert_int_equal(node_of_page((char *)t.data + ditto_tensor_bytes(&t) - 1), info.place.pu.memory_node);
+        assert_int_equal(node_of_page((char *)t.data + ditto_tensor_bytes(&t) - 1),
+                         info.place.pu.memory_node);
     }
 }
 
@@ -470,8 +477,8 @@ static void central_storage_is_on_its_node(void **state)
     expect_central_storage_on(63);
 }
 
-static ditto_status set_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
-                             ditto_tensor *result)
+static ditto_status set_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                             void *user, ditto_tensor *result)
 {
     (void)count;
     (void)user;
@@ -487,7 +494,8 @@ static ditto_status update_shared(ditto_replica *self, void *variable)
     DITTO_TRY(ditto_update(self, variable, set_copy, NULL, &argument, 1, &result));
     float found = *(float *)result.data;
     DITTO_TRY(ditto_free(self, result.data));
-    return found == 1 ? DITTO_OK : ditto_fail(self, 1, "the copy has replica %g's argument", (double)found - 1);
+    return found == 1 ? DITTO_OK
+                      : ditto_fail(self, 1, "the copy has replica %g's argument", (double)found - 1);
 }
 
 static void where_copies_are_shared_replica_0s_arguments_are_used_everywhere(void **state)
@@ -535,7 +543,8 @@ static void a_mirrored_variable_has_one_equal_copy_per_node(void **state)
         assert_ok(ditto_variable_component(v, i, &component[i]));
     for (uint32_t i = 0; i < 8; i++)
         for (uint32_t k = 0; k < 8; k++) {
-            assert_int_equal(component[i] == component[k], node_of_page(component[i]) == node_of_page(component[k]));
+            assert_int_equal(component[i] == component[k],
+                             node_of_page(component[i]) == node_of_page(component[k]));
             assert_memory_equal(component[i], component[k], 4000);
         }
     assert_true(((const float *)component[7])[999] == 24);
@@ -555,7 +564,8 @@ static void a_mirrored_variable_has_one_equal_copy_per_node(void **state)
 static ditto_status split_by_update(ditto_replica *self, void *variable)
 {
     float mine = (float)ditto_replica_id(self);
-    return ditto_update(self, variable, set_copy, NULL, &(ditto_tensor){ .data = &mine, .dtype = DITTO_F32 }, 1, NULL);
+    return ditto_update(self, variable, set_copy, NULL, &(ditto_tensor){ .data = &mine, .dtype = DITTO_F32 },
+                        1, NULL);
 }
 
 static void copies_are_shared_on_each_node_and_after_a_split_lie_with_their_replicas(void **state)
@@ -596,7 +606,8 @@ static void shards_of_all_variables_are_dealt_evenly_over_the_nodes(void **state
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 2, .shape = { 9, 4096 } };
     ditto_variable *v[3];
-    uint32_t devices[64], count = ditto_strategy_parameter_devices(s, devices, 64), most = 0, least = UINT32_MAX;
+    uint32_t devices[64], count = ditto_strategy_parameter_devices(s, devices, 64), most = 0,
+                          least = UINT32_MAX;
     (void)state;
     options.partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, 3, 0 };
     for (int k = 0; k < 3; k++)
@@ -648,7 +659,8 @@ static void expect_shards_on_nodes_in_turn(ditto_strategy *s, ditto_variable *v)
         const void *data;
         assert_ok(ditto_variable_shard(v, k, &first, &rows));
         assert_ok(ditto_variable_shard_data(v, k, &data));
-        assert_int_equal(node_of_page(data), node_of_page((const char *)data + (rows * 2 - 1) * sizeof(float)));
+        assert_int_equal(node_of_page(data),
+                         node_of_page((const char *)data + (rows * 2 - 1) * sizeof(float)));
         bool known = false;
         for (uint32_t i = 0; i < count; i++)
             known |= node_of_page(data) == (int)devices[i];
@@ -709,7 +721,7 @@ static void shards_and_slots_are_where_they_are_used_whatever_the_way(void **sta
     (void)state;
     apply_in(SIZE_MAX, owners);
     apply_in(1, groups);
-    assert_memory_equal(owners, groups, sizeof owners);                       /* the same bits by both ways, */
+    assert_memory_equal(owners, groups, sizeof owners); /* the same bits by both ways, */
     assert_memory_equal(owners, owners + 2 * ROWS, 2 * ROWS * sizeof(float)); /* in copies and in shards */
 }
 
@@ -739,7 +751,8 @@ static ditto_status use_devices(ditto_replica *self, void *argument)
     uint32_t devices = ditto_num_logical_devices(self), id = ditto_replica_id(self);
     struct part part = { w, id };
     static float rows[64 * 4096];
-    ditto_tensor blocks[64], t = { .data = rows, .dtype = DITTO_F32, .rank = 1, .shape = { (size_t)devices * 4096 } };
+    ditto_tensor blocks[64],
+        t = { .data = rows, .dtype = DITTO_F32, .rank = 1, .shape = { (size_t)devices * 4096 } };
     EXPECT(&w->report, devices <= 64);
     for (uint32_t d = 0; d < devices; d++)
         DITTO_TRY(ditto_on_logical_device(self, d, note_cpu, &part));
@@ -748,8 +761,8 @@ static ditto_status use_devices(ditto_replica *self, void *argument)
     for (uint32_t d = 0; d < devices; d++) {
         int expected = memory_node_of_cpu(w->cpu[id][d]), found = node_of_page(blocks[d].data);
         if (found != expected)
-            return ditto_fail(self, 1, "the block of device %u, CPU %d, is on node %d, not %d", d, w->cpu[id][d], found,
-                              expected);
+            return ditto_fail(self, 1, "the block of device %u, CPU %d, is on node %d, not %d", d,
+                              w->cpu[id][d], found, expected);
         DITTO_TRY(ditto_free(self, blocks[d].data));
     }
     return DITTO_OK;
@@ -757,7 +770,8 @@ static ditto_status use_devices(ditto_replica *self, void *argument)
 
 static void devices_and_their_blocks_are_where_they_should_be(void **state)
 {
-    static const ditto_per spans[] = { DITTO_PER_NUMA_NODE, DITTO_PER_PACKAGE, DITTO_PER_MACHINE, DITTO_PER_LLC };
+    static const ditto_per spans[] = { DITTO_PER_NUMA_NODE, DITTO_PER_PACKAGE, DITTO_PER_MACHINE,
+                                       DITTO_PER_LLC };
     (void)state;
     for (size_t k = 0; k < sizeof spans / sizeof spans[0]; k++) {
         struct wide *w = calloc(1, sizeof *w);
@@ -832,8 +846,8 @@ static void what_limits_the_process_is_reported(void **state)
     ditto_topology_counts counts;
     (void)state;
     assert_ok(ditto_limits_read(&l));
-    printf("  affinity %s, memory nodes %s, policy %d on %s, mbind %d, numa_balancing %d\n", l.affinity, l.memory_nodes,
-           (int)l.memory_policy, l.policy_nodes, l.mbind_errno, l.numa_balancing);
+    printf("  affinity %s, memory nodes %s, policy %d on %s, mbind %d, numa_balancing %d\n", l.affinity,
+           l.memory_nodes, (int)l.memory_policy, l.policy_nodes, l.mbind_errno, l.numa_balancing);
     assert_int_equal(l.mbind_errno != 0, is_condition("no-mbind"));
     ditto_memory_policy expected = is_condition("interleave") ? DITTO_POLICY_INTERLEAVE
                                    : is_condition("bind-1")   ? DITTO_POLICY_BIND

@@ -204,8 +204,8 @@ static void rule_8_14_sync_on_read_saves_what_a_cross_read_gives_and_restores_by
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static ditto_status set_own(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
-                            ditto_tensor *result)
+static ditto_status set_own(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                            void *user, ditto_tensor *result)
 {
     (void)count, (void)user, (void)result;
     *(double *)copy->data = *(const double *)arguments[0].data;
@@ -215,7 +215,8 @@ static ditto_status set_own(const ditto_tensor *copy, const ditto_tensor *argume
 static ditto_status split_by_update(ditto_replica *self, void *variable)
 {
     double mine = ditto_replica_id(self) + 1.0;
-    return ditto_update(self, variable, set_own, NULL, &(ditto_tensor){ .data = &mine, .dtype = DITTO_F64 }, 1, NULL);
+    return ditto_update(self, variable, set_own, NULL, &(ditto_tensor){ .data = &mine, .dtype = DITTO_F64 },
+                        1, NULL);
 }
 
 static void rule_8_14_a_split_variable_saves_its_first_component_and_is_restored_to_all(void **state)
@@ -287,7 +288,8 @@ static void rule_8_14_what_has_no_name_or_value_of_its_own_is_refused(void **sta
         unlink(own_path("refused.h5"));
         assert_ok(ditto_variable_destroy(a));
         assert_ok(ditto_variable_destroy(b));
-        assert_status(ditto_checkpoint_save(s, own_path("refused.h5"), NULL), DITTO_ERR_INVALID); /* nothing to save */
+        assert_status(ditto_checkpoint_save(s, own_path("refused.h5"), NULL),
+                      DITTO_ERR_INVALID); /* nothing to save */
         assert_ok(ditto_strategy_destroy(s));
     }
 }
@@ -371,7 +373,8 @@ static void rule_8_14_what_does_not_fit_or_is_missing_restores_nothing(void **st
     partial.partial = 1;
     assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &partial, &found));
     assert_int_equal(found.missing, 1);
-    ditto_variable_options unnamed = DITTO_VARIABLE_OPTIONS_INIT; /* two of one name, which nobody has chosen */
+    ditto_variable_options unnamed =
+        DITTO_VARIABLE_OPTIONS_INIT; /* two of one name, which nobody has chosen */
     ditto_tensor scalar = { .dtype = DITTO_F32 };
     ditto_variable *twins[2];
     assert_ok(ditto_variable_create(s, &scalar, &unnamed, &twins[0]));
@@ -476,7 +479,8 @@ static ditto_status step(ditto_replica *self, void *argument)
     struct training *t = argument;
     void *data;
     DITTO_TRY(ditto_alloc(self, ROWS * sizeof(float), 64, &data));
-    for (int i = 0; i < ROWS; i++) /* whole numbers whose sum over 8 parts is the same for 1, 2, 4 and 8 replicas */
+    for (int i = 0; i < ROWS;
+         i++) /* whole numbers whose sum over 8 parts is the same for 1, 2, 4 and 8 replicas */
         ((float *)data)[i] = (float)(i % 13 - 6) * (float)(8 / ditto_num_replicas(self));
     ditto_tensor gradient = ditto_variable_spec(t->w);
     gradient.data = data;
@@ -564,7 +568,8 @@ static void errors_name_the_function_that_was_called(void **state)
 static int names(ditto_status status, const char *function, const char *file)
 {
     const ditto_error *error = ditto_last_error();
-    if (status == DITTO_ERR_IO && strcmp(error->function, function) == 0 && strstr(error->message, file) != NULL)
+    if (status == DITTO_ERR_IO && strcmp(error->function, function) == 0 &&
+        strstr(error->message, file) != NULL)
         return 0;
     print_error("status %d of %s: %s\n", (int)status, error->function, error->message);
     return -1;

@@ -21,9 +21,11 @@ static ditto_status reduce_everything(ditto_replica *self, void *argument)
     MUST(ditto_all_reduce(self, a, b, 3, DITTO_F64, DITTO_SUM, NULL)); /* out of place */
     EXPECT(&t->report, b[0] == n * (n - 1) / 2.0 && b[2] == 2.0 * n && a[0] == id);
     ditto_list_item list[] = { { a, a, 3, DITTO_F64 }, { c, d, 2, DITTO_F32 } };
-    MUST(ditto_all_reduce_list(self, list, 2, DITTO_MEAN, NULL)); /* in place and out of place, of several types */
+    MUST(ditto_all_reduce_list(self, list, 2, DITTO_MEAN,
+                               NULL)); /* in place and out of place, of several types */
     EXPECT(&t->report, a[1] == 1 && a[0] == (n - 1) / 2.0 && d[0] == 1);
-    EXPECT(&t->report, ditto_all_reduce(self, &whole, &whole, 1, DITTO_I32, DITTO_MEAN, NULL) == DITTO_ERR_UNSUPPORTED);
+    EXPECT(&t->report,
+           ditto_all_reduce(self, &whole, &whole, 1, DITTO_I32, DITTO_MEAN, NULL) == DITTO_ERR_UNSUPPORTED);
     EXPECT(&t->report, ditto_all_reduce(self, a, a + 1, 2, DITTO_F64, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     return DITTO_OK;
 }

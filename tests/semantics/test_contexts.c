@@ -94,7 +94,8 @@ static ditto_status make_cross_calls(ditto_replica *self, void *argument)
     EXPECT(&c->report, strstr(ditto_last_error()->message, "merge_call") != NULL);
     EXPECT(&c->report, ditto_variable_read(c->variable, &value, sizeof value) == DITTO_ERR_CONTEXT);
     EXPECT(&c->report, ditto_variable_assign(c->variable, &value, sizeof value) == DITTO_ERR_CONTEXT);
-    EXPECT(&c->report, ditto_variable_destroy(c->variable) == DITTO_ERR_CONTEXT); /* it would wait for its own run */
+    EXPECT(&c->report,
+           ditto_variable_destroy(c->variable) == DITTO_ERR_CONTEXT); /* it would wait for its own run */
     return ditto_barrier(self, NULL);
 }
 
@@ -143,7 +144,8 @@ static void rule_1_5_a_replica_call_needs_the_threads_own_self(void **state)
     ditto_strategy *s = make_strategy(3, NULL);
     (void)state;
     run_all(s, keep_handle, &h, &h.report);
-    assert_status(ditto_barrier(h.kept[0], NULL), DITTO_ERR_CONTEXT); /* a foreign thread: it runs no replica now */
+    assert_status(ditto_barrier(h.kept[0], NULL),
+                  DITTO_ERR_CONTEXT); /* a foreign thread: it runs no replica now */
     assert_message("this thread runs no replica");
     assert_status(ditto_barrier(NULL, NULL), DITTO_ERR_INVALID);
     run_all(s, use_kept_handle, &h, &h.report);
@@ -164,7 +166,8 @@ static void rule_1_6_variables_remember_their_strategy(void **state)
     assert_ok(ditto_strategy_scope_leave(s));
     assert_ok(ditto_variable_assign(v, &value, sizeof value)); /* usable outside the scope */
     assert_ok(ditto_strategy_destroy(s));
-    assert_status(ditto_variable_read(v, &value, sizeof value), DITTO_ERR_CONTEXT); /* not after its strategy */
+    assert_status(ditto_variable_read(v, &value, sizeof value),
+                  DITTO_ERR_CONTEXT); /* not after its strategy */
     assert_message("destroyed");
     ditto_variable_destroy(v);
 }
@@ -206,7 +209,8 @@ static void rule_2_1_fn_is_called_once_per_replica_at_the_same_time(void **state
                 for (uint32_t j = 0; j < i; j++)
                     assert_false(pthread_equal(o.thread[i], o.thread[j]));
             }
-            assert_true(!!pthread_equal(o.thread[0], pthread_self()) == (caller == DITTO_CALLER_IS_REPLICA_0));
+            assert_true(!!pthread_equal(o.thread[0], pthread_self()) ==
+                        (caller == DITTO_CALLER_IS_REPLICA_0));
             assert_ok(ditto_strategy_destroy(s));
         }
 }
@@ -323,7 +327,8 @@ static ditto_status count_cpus(ditto_replica *self, void *argument)
 {
     cpu_set_t cpus;
     EXPECT((struct report *)argument, sched_getaffinity(0, sizeof cpus, &cpus) == 0);
-    EXPECT((struct report *)argument, CPU_COUNT(&cpus) == (int)sysconf(_SC_NPROCESSORS_ONLN) || CPU_COUNT(&cpus) > 1);
+    EXPECT((struct report *)argument,
+           CPU_COUNT(&cpus) == (int)sysconf(_SC_NPROCESSORS_ONLN) || CPU_COUNT(&cpus) > 1);
     return ditto_barrier(self, NULL);
 }
 

@@ -63,7 +63,8 @@ static void expect_components(ditto_variable *v, uint32_t n, double first, doubl
     for (uint32_t r = 0; r < n; r++)
         for (int i = 0; i < COUNT; i++)
             if (component(v, r)[i] != first + step * r)
-                fail_msg("element %d of component %u is %g, not %g", i, r, component(v, r)[i], first + step * r);
+                fail_msg("element %d of component %u is %g, not %g", i, r, component(v, r)[i],
+                         first + step * r);
 }
 
 /* A scalar for each replica: 1, 2, 3, ... */
@@ -83,8 +84,8 @@ static ditto_value *ids_from_1(ditto_strategy *s)
 static _Atomic uint32_t calls;
 
 /* Adds its argument, a scalar or an array, to each element. */
-static ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
-                                 ditto_tensor *result)
+static ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                 void *user, ditto_tensor *result)
 {
     (void)count;
     (void)user;
@@ -159,16 +160,16 @@ struct inside {
     const void *at[64]; /* the copies that the update's function saw */
 };
 
-static ditto_status note_and_add(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
-                                 ditto_tensor *result)
+static ditto_status note_and_add(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                 void *user, ditto_tensor *result)
 {
     struct inside *in = user;
     in->at[ditto_get_update_replica()] = copy->data;
     return add_argument(copy, arguments, count, NULL, result);
 }
 
-static ditto_status give_42(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                            ditto_value **result)
+static ditto_status give_42(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                            void *user, ditto_value **result)
 {
     static double number = 42;
     (void)arguments, (void)count, (void)user;
@@ -251,7 +252,8 @@ static void rule_8_0_a_variable_whose_components_differ_splits_what_it_is_an_arg
     assert_ok(update_with(to, value));
     assert_int_equal(count_copies(to, n), n);
     expect_components(to, n, 101, 1);
-    assert_status(update_with(sums, value), DITTO_ERR_INVALID); /* a copy for two replicas, with an argument of one */
+    assert_status(update_with(sums, value),
+                  DITTO_ERR_INVALID); /* a copy for two replicas, with an argument of one */
     assert_message("it aggregates");
     assert_int_equal(calls, 0);
     expect_components(sums, n, 100, 0);
@@ -351,8 +353,8 @@ struct large {
     _Atomic uint32_t failed, called;
 };
 
-static ditto_status count_call(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
-                               ditto_tensor *result)
+static ditto_status count_call(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                               void *user, ditto_tensor *result)
 {
     (void)arguments, (void)count, (void)result;
     ((struct large *)user)->called++;
@@ -410,7 +412,8 @@ static int split_without_memory(void *unused)
     REQUIRE(ditto_strategy_run(s, update_large, &l) == DITTO_OK); /* and now there is room */
     REQUIRE(l.called == 3);
     for (uint32_t i = 0; i < 3; i++)
-        REQUIRE(ditto_variable_component(l.v, i, &component[i]) == DITTO_OK && *(const char *)component[i] == (char)i);
+        REQUIRE(ditto_variable_component(l.v, i, &component[i]) == DITTO_OK &&
+                *(const char *)component[i] == (char)i);
     REQUIRE(ditto_value_destroy(each) == DITTO_OK);
     REQUIRE(ditto_variable_destroy(l.v) == DITTO_OK);
     REQUIRE(ditto_strategy_destroy(s) == DITTO_OK);
@@ -541,8 +544,8 @@ static void rule_8_0_an_optimizer_updates_every_copy_from_its_own_value(void **s
     (void)state;
     for (size_t rule = 0; rule < sizeof rules / sizeof rules[0]; rule++)
         for (int way = 0; way < 8; way++)
-            train_split(rule, way & 4 ? 5 : 2, way & 1 ? DITTO_COPIES_PER_REPLICA : DITTO_COPIES_DEFAULT, way & 2,
-                        way & 4);
+            train_split(rule, way & 4 ? 5 : 2, way & 1 ? DITTO_COPIES_PER_REPLICA : DITTO_COPIES_DEFAULT,
+                        way & 2, way & 4);
 }
 
 /* What an optimizer knows of copies changes back too. */
@@ -743,7 +746,8 @@ static void lookups_gathers_and_indexed_updates_see_the_components_of_a_split_va
     assert_ok(ditto_value_component(all, 0, &t));
     assert_int_equal(t.shape[0], n * COUNT);
     for (uint32_t r = 0; r < n; r++)
-        assert_true(((double *)t.data)[r * COUNT] == r + 1 && ((double *)t.data)[r * COUNT + row] == r + 1001);
+        assert_true(((double *)t.data)[r * COUNT] == r + 1 &&
+                    ((double *)t.data)[r * COUNT + row] == r + 1001);
     assert_ok(ditto_strategy_local_results(s, value, part, &count));
     assert_int_equal(count, n);
     for (uint32_t r = 0; r < n; r++) {
@@ -773,7 +777,8 @@ static void *watch(void *argument)
     bool over;
     do { /* once more when it is over */
         over = w->over;
-        if (ditto_variable_component(w->v, 3, &w->last) != DITTO_OK || ((const volatile double *)w->last)[0] != 1 ||
+        if (ditto_variable_component(w->v, 3, &w->last) != DITTO_OK ||
+            ((const volatile double *)w->last)[0] != 1 ||
             ditto_variable_describe(w->v, text, sizeof text, NULL) != DITTO_OK)
             w->failures++;
         w->ready = true;
@@ -781,8 +786,8 @@ static void *watch(void *argument)
     return NULL;
 }
 
-static ditto_status set_nothing(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
-                                ditto_tensor *result)
+static ditto_status set_nothing(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                void *user, ditto_tensor *result)
 {
     (void)copy, (void)arguments, (void)count, (void)user, (void)result;
     return DITTO_OK;
@@ -800,7 +805,8 @@ static void a_thread_that_looks_during_a_split_sees_the_old_copies_or_the_new_on
         assert_int_equal(pthread_create(&thread, NULL, watch, &w), 0);
         while (!w.ready)
             sched_yield();
-        assert_ok(ditto_variable_update(w.v, set_nothing, NULL, (const ditto_value *[]){ ids }, 1, NULL, NULL));
+        assert_ok(
+            ditto_variable_update(w.v, set_nothing, NULL, (const ditto_value *[]){ ids }, 1, NULL, NULL));
         w.over = true;
         pthread_join(thread, NULL);
         assert_int_equal(w.failures, 0);
@@ -820,7 +826,8 @@ static void rule_8_0_shards_are_dealt_over_all_variables(void **state)
     ditto_strategy *s = make_on_two_nodes(4);
     uint32_t home = dti_team_of(s)->replica[0].pu.memory_node, on[2] = { 0 };
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-    ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 9 } }, wrong = { .dtype = DITTO_F32, .rank = 1 };
+    ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 9 } },
+                 wrong = { .dtype = DITTO_F32, .rank = 1 };
     ditto_variable *v[3], *whole, *none;
     options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .shards = 3 };
     for (uint32_t k = 0; k < 3; k++) {
@@ -829,7 +836,8 @@ static void rule_8_0_shards_are_dealt_over_all_variables(void **state)
         assert_ok(ditto_variable_destroy(whole));
         wrong.dtype = DITTO_I32;
         options.aggregation = DITTO_AGGREGATE_MEAN;
-        assert_status(ditto_variable_create(s, &wrong, &options, &none), DITTO_ERR_INVALID); /* nor what fails */
+        assert_status(ditto_variable_create(s, &wrong, &options, &none),
+                      DITTO_ERR_INVALID); /* nor what fails */
         options.aggregation = DITTO_AGGREGATE_DEFAULT;
         for (uint32_t i = 0; i < 3; i++) {
             assert_int_equal(v[k]->copy_node[i], home + (3 * k + i) % 2);
@@ -864,7 +872,8 @@ static ditto_status differ_once_more(ditto_replica *self, void *argument)
     struct assigning *a = argument;
     double mine = ditto_replica_id(self);
     DITTO_TRY(assign_7(self, argument));
-    return ditto_update(self, a->v, add_argument, NULL, &(ditto_tensor){ .data = &mine, .dtype = DITTO_F64 }, 1, NULL);
+    return ditto_update(self, a->v, add_argument, NULL, &(ditto_tensor){ .data = &mine, .dtype = DITTO_F64 },
+                        1, NULL);
 }
 
 static const char *const ways_to_assign[] = { "across", "a plain value", "a variable", "in a run" };

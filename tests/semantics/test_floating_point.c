@@ -11,7 +11,8 @@
 #define CONTRACT 0x1f80u
 #define FLUSH    0x8040u /* FTZ and DAZ */
 #define UPWARD   0x4000u
-static const unsigned environments[] = { CONTRACT, CONTRACT | FLUSH, CONTRACT | UPWARD, CONTRACT | FLUSH | UPWARD };
+static const unsigned environments[] = { CONTRACT, CONTRACT | FLUSH, CONTRACT | UPWARD,
+                                         CONTRACT | FLUSH | UPWARD };
 enum { ENVIRONMENTS = 4, MOST = 4, FEW = 8, MANY = 50000 };
 
 static unsigned modes(void)
@@ -57,16 +58,16 @@ static ditto_status see_inside(ditto_replica *self, void *argument)
     ((struct seen *)argument)->inner[ditto_replica_id(self)] = modes();
     return DITTO_OK;
 }
-static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                               ditto_value **result)
+static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                               void *user, ditto_value **result)
 {
     (void)arguments;
     (void)count;
     (void)result;
     return ditto_strategy_run(strategy, see_inside, user);
 }
-static ditto_status see_update(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
-                               ditto_tensor *result)
+static ditto_status see_update(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                               void *user, ditto_tensor *result)
 {
     (void)copy;
     (void)arguments;
@@ -83,8 +84,10 @@ static ditto_status see(ditto_replica *self, void *argument)
     s->function[id] = modes();
     EXPECT(&s->report, ditto_on_logical_device(self, 0, see_on_device, &s->device[id]) == DITTO_OK);
     EXPECT(&s->report, ditto_join(self) == DITTO_OK);
-    EXPECT(&s->report, ditto_parallel_for(self, 0, 1, 1, DITTO_STATIC, see_in_loop, &s->loop[id]) == DITTO_OK);
-    EXPECT(&s->report, ditto_update(self, s->variable, see_update, &s->update[id], NULL, 0, NULL) == DITTO_OK);
+    EXPECT(&s->report,
+           ditto_parallel_for(self, 0, 1, 1, DITTO_STATIC, see_in_loop, &s->loop[id]) == DITTO_OK);
+    EXPECT(&s->report,
+           ditto_update(self, s->variable, see_update, &s->update[id], NULL, 0, NULL) == DITTO_OK);
     EXPECT(&s->report, ditto_merge_call(self, run_inside, s, NULL, 0, &merged) == DITTO_OK);
     EXPECT(&s->report, modes() == s->function[id]);
     return DITTO_OK;
@@ -92,7 +95,8 @@ static ditto_status see(ditto_replica *self, void *argument)
 
 static void functions_run_in_the_contracts_environment_or_in_the_hosts(void **state)
 {
-    static const ditto_floating floating[] = { DITTO_FLOATING_DEFAULT, DITTO_FLOATING_CONTRACT, DITTO_FLOATING_HOST };
+    static const ditto_floating floating[] = { DITTO_FLOATING_DEFAULT, DITTO_FLOATING_CONTRACT,
+                                               DITTO_FLOATING_HOST };
     unsigned before = modes();
     (void)state;
     for (ditto_caller caller = DITTO_CALLER_IS_REPLICA_0; caller <= DITTO_CALLER_WAITS; caller++)
@@ -111,7 +115,8 @@ static void functions_run_in_the_contracts_environment_or_in_the_hosts(void **st
                 set_modes(environments[e]);
                 ditto_status ran = ditto_strategy_run(s, see, &seen);
                 unsigned after = modes();
-                ditto_status updated = ditto_variable_update(v, see_update, (void *)&across, NULL, 0, NULL, NULL);
+                ditto_status updated =
+                    ditto_variable_update(v, see_update, (void *)&across, NULL, 0, NULL, NULL);
                 unsigned after_update = modes();
                 set_modes(before);
                 assert_string_equal(seen.report.first_failure, "");
@@ -139,7 +144,8 @@ static void the_default_strategys_loops_restore_the_callers_environment(void **s
     (void)state;
     for (int e = 0; e < ENVIRONMENTS; e++) {
         set_modes(environments[e]);
-        ditto_status ran = ditto_parallel_for(ditto_get_replica_context(), 0, 1, 1, DITTO_STATIC, see_in_loop, &seen);
+        ditto_status ran =
+            ditto_parallel_for(ditto_get_replica_context(), 0, 1, 1, DITTO_STATIC, see_in_loop, &seen);
         unsigned after = modes();
         set_modes(before);
         assert_ok(ran);
@@ -171,8 +177,9 @@ static float number(uint64_t *random)
 }
 
 struct results {
-    float small[FEW], large[MANY], mean[FEW], product[FEW], own_part[FEW], started[MANY], rows[4 * FEW], dense[FEW],
-        assigned[FEW], scattered[FEW], counted[FEW], trained[FEW], descended[FEW], block, normal[9];
+    float small[FEW], large[MANY], mean[FEW], product[FEW], own_part[FEW], started[MANY], rows[4 * FEW],
+        dense[FEW], assigned[FEW], scattered[FEW], counted[FEW], trained[FEW], descended[FEW], block,
+        normal[9];
     double loss, scaled, scaled_subnormal, average, across;
 };
 struct computing {
@@ -196,7 +203,9 @@ static ditto_status compute_slices(ditto_replica *self, struct computing *c, flo
     int64_t index[2] = { 1, 1 }, merged_index[8];
     float merged[8];
     ditto_slices in = { .indices = index, .values = numbers, .rows = 2, .row_count = 1, .dtype = DITTO_F32 };
-    ditto_slices out = { .indices = merged_index, .values = merged, .rows = 8, .row_count = 1, .dtype = DITTO_F32 };
+    ditto_slices out = {
+        .indices = merged_index, .values = merged, .rows = 8, .row_count = 1, .dtype = DITTO_F32
+    };
     ditto_reduce_options merge = DITTO_REDUCE_OPTIONS_INIT;
     merge.flags = DITTO_SLICES_MERGE;
     EXPECT(&c->report, ditto_all_reduce_slices(self, &in, &out, DITTO_MEAN, &merge) == DITTO_OK);
@@ -236,14 +245,18 @@ static ditto_status compute(ditto_replica *self, void *argument)
     EXPECT(&c->report, numbers != NULL);
     for (size_t i = 0; i < MANY; i++)
         numbers[i] = number(&seed);
-    EXPECT(&c->report, ditto_all_reduce(self, numbers, r->small, FEW, DITTO_F32, DITTO_SUM, NULL) == DITTO_OK);
-    EXPECT(&c->report, ditto_all_reduce(self, numbers, r->large, MANY, DITTO_F32, DITTO_SUM, NULL) == DITTO_OK);
-    EXPECT(&c->report, ditto_all_reduce(self, numbers, r->mean, FEW, DITTO_F32, DITTO_MEAN, NULL) == DITTO_OK);
-    EXPECT(&c->report, ditto_all_reduce(self, numbers, r->product, FEW, DITTO_F32, DITTO_PROD, NULL) == DITTO_OK);
     EXPECT(&c->report,
-           ditto_reduce_scatter(self, numbers, r->own_part, FEW / MOST, DITTO_F32, DITTO_SUM, NULL) == DITTO_OK);
+           ditto_all_reduce(self, numbers, r->small, FEW, DITTO_F32, DITTO_SUM, NULL) == DITTO_OK);
     EXPECT(&c->report,
-           ditto_all_reduce_start(self, numbers, r->started, MANY, DITTO_F32, DITTO_SUM, NULL, &pending) == DITTO_OK);
+           ditto_all_reduce(self, numbers, r->large, MANY, DITTO_F32, DITTO_SUM, NULL) == DITTO_OK);
+    EXPECT(&c->report,
+           ditto_all_reduce(self, numbers, r->mean, FEW, DITTO_F32, DITTO_MEAN, NULL) == DITTO_OK);
+    EXPECT(&c->report,
+           ditto_all_reduce(self, numbers, r->product, FEW, DITTO_F32, DITTO_PROD, NULL) == DITTO_OK);
+    EXPECT(&c->report, ditto_reduce_scatter(self, numbers, r->own_part, FEW / MOST, DITTO_F32, DITTO_SUM,
+                                            NULL) == DITTO_OK);
+    EXPECT(&c->report, ditto_all_reduce_start(self, numbers, r->started, MANY, DITTO_F32, DITTO_SUM, NULL,
+                                              &pending) == DITTO_OK);
     EXPECT(&c->report, ditto_wait(self, &pending, NULL) == DITTO_OK);
     EXPECT(&c->report, ditto_block_sum(self, numbers, MANY, DITTO_F32, &r->block, NULL) == DITTO_OK);
     EXPECT(&c->report, ditto_average_loss(self, &losses, NULL, 0, &r->average) == DITTO_OK);

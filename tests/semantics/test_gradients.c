@@ -37,8 +37,10 @@ static ditto_status first_step(ditto_replica *self, void *argument)
 
 static void compare_with_serial(uint32_t n)
 {
-    static const ditto_csv_component columns[] = { { .first_column = 0, .count = INPUTS, .dtype = DITTO_F32 },
-                                                   { .first_column = INPUTS, .count = 1, .dtype = DITTO_I32 } };
+    static const ditto_csv_component columns[] = {
+        { .first_column = 0, .count = INPUTS, .dtype = DITTO_F32 },
+        { .first_column = INPUTS, .count = 1, .dtype = DITTO_I32 }
+    };
     static struct step s;
     static struct network part[8];
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
@@ -59,8 +61,8 @@ static void compare_with_serial(uint32_t n)
 
     for (uint32_t r = 0; r < n; r++) { /* one thread, no ditto */
         int64_t hits = 0;
-        network_learn(&s.network, s.pixel + s.first[r] * INPUTS, s.label + s.first[r], s.rows[r], 1.0f / BATCH,
-                      &part[r], &hits);
+        network_learn(&s.network, s.pixel + s.first[r] * INPUTS, s.label + s.first[r], s.rows[r],
+                      1.0f / BATCH, &part[r], &hits);
     }
     for (size_t i = 0; i < PARAMETERS; i++) {
         float parts[8], expected, fold = ((float *)&part[0])[i];
@@ -75,8 +77,8 @@ static void compare_with_serial(uint32_t n)
                 fail_msg("%u replicas: parameter %zu on replica %u is %a, the serial tree gives %a", n, i, r,
                          (double)((float *)&s.gradient[r])[i], (double)expected);
     }
-    print_message("  %u replicas: %d parameters equal; %zu of them would differ in a left fold\n", n, (int)PARAMETERS,
-                  unlike_fold);
+    print_message("  %u replicas: %d parameters equal; %zu of them would differ in a left fold\n", n,
+                  (int)PARAMETERS, unlike_fold);
 }
 
 static void gradients_equal_a_serial_reference_bit_by_bit(void **state)

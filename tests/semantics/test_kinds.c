@@ -8,8 +8,8 @@
 
 /* -- the default strategy -- */
 
-static ditto_status merge_plainly(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                                  ditto_value **result)
+static ditto_status merge_plainly(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                  void *user, ditto_value **result)
 {
     (void)user;
     if (count != 1 || !ditto_in_cross_replica_context())
@@ -24,8 +24,8 @@ static ditto_status nothing(ditto_replica *self, void *unused)
     return DITTO_OK;
 }
 
-static ditto_status merge_with_cross_calls(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
-                                           void *user, ditto_value **result)
+static ditto_status merge_with_cross_calls(ditto_strategy *strategy, ditto_value *const *arguments,
+                                           uint32_t count, void *user, ditto_value **result)
 {
     double one = 1;
     ditto_tensor t = { .data = &one, .dtype = DITTO_F64 };
@@ -92,8 +92,9 @@ static void rule_1_1_a_thread_without_a_strategy_is_replica_0_of_1(void **state)
 
 static ditto_status expect_contexts(ditto_replica *self, void *strategy)
 {
-    bool right = ditto_get_strategy() == strategy && ditto_get_replica_context() == self && ditto_has_strategy() &&
-                 !ditto_in_cross_replica_context() && ditto_get_update_replica() == -1;
+    bool right = ditto_get_strategy() == strategy && ditto_get_replica_context() == self &&
+                 ditto_has_strategy() && !ditto_in_cross_replica_context() &&
+                 ditto_get_update_replica() == -1;
     return right ? DITTO_OK : ditto_fail(self, 1, "contexts");
 }
 
@@ -121,7 +122,8 @@ static void rule_1_3_a_default_stays_until_it_is_replaced_or_cleared(void **stat
     assert_ptr_equal(ditto_get_strategy(), one);
     assert_true(ditto_in_cross_replica_context());
     assert_ok(ditto_strategy_run(one, expect_contexts, one));
-    assert_status(ditto_strategy_run(other, expect_contexts, other), DITTO_ERR_CONTEXT); /* mixing, as in a scope */
+    assert_status(ditto_strategy_run(other, expect_contexts, other),
+                  DITTO_ERR_CONTEXT); /* mixing, as in a scope */
     assert_ok(ditto_strategy_scope_enter(one));
     assert_status(ditto_set_default(other), DITTO_ERR_CONTEXT); /* inside any scope */
     assert_ok(ditto_strategy_scope_leave(one));
@@ -157,7 +159,8 @@ static void rule_1_3_a_default_ends_with_its_thread(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static ditto_status enter_and_forget(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *strategy)
+static ditto_status enter_and_forget(uint32_t replica, uint32_t replicas, ditto_tensor *component,
+                                     void *strategy)
 {
     static double zero;
     (void)replicas;
@@ -388,11 +391,14 @@ static ditto_status average(ditto_replica *self, void *argument)
     ditto_tensor weights = { .data = weight, .dtype = DITTO_F32, .rank = 1, .shape = { 2 } };
     EXPECT(&l->report, ditto_average_loss(self, &losses, NULL, 0, &out) == DITTO_OK && out == 10.0 / (2 * n));
     EXPECT(&l->report, ditto_average_loss(self, &losses, NULL, 5, &out) == DITTO_OK && out == 2);
-    EXPECT(&l->report, ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_OK && out == 6.0 / (2 * n));
+    EXPECT(&l->report,
+           ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_OK && out == 6.0 / (2 * n));
     weights.shape[0] = 1;
     EXPECT(&l->report, ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_ERR_SHAPE);
-    weights = (ditto_tensor){ .data = weight, .dtype = DITTO_F32 }; /* one for all; what is divided by stays */
-    EXPECT(&l->report, ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_OK && out == 20.0 / (2 * n));
+    weights =
+        (ditto_tensor){ .data = weight, .dtype = DITTO_F32 }; /* one for all; what is divided by stays */
+    EXPECT(&l->report,
+           ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_OK && out == 20.0 / (2 * n));
     EXPECT(&l->report, ditto_average_loss(self, &losses, &weights, 5, &out) == DITTO_OK && out == 4);
     losses.rank = 0;
     losses.shape[0] = 0;

@@ -15,8 +15,8 @@ struct merging {
     ditto_status wish;
 };
 
-static ditto_status add_up(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                           ditto_value **result)
+static ditto_status add_up(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                           void *user, ditto_value **result)
 {
     struct merging *m = user;
     m->calls++;
@@ -74,8 +74,8 @@ static ditto_status times_ten(uint32_t replica, uint32_t replicas, ditto_tensor 
     *component = (ditto_tensor){ .data = &number, .dtype = DITTO_F64 };
     return DITTO_OK;
 }
-static ditto_status give_each(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                              ditto_value **result)
+static ditto_status give_each(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                              void *user, ditto_value **result)
 {
     (void)count;
     if (user != NULL) { /* the argument itself */
@@ -121,8 +121,8 @@ struct nesting {
 
 static ditto_status nest(ditto_replica *self, void *argument);
 
-static ditto_status run_again(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                              ditto_value **result)
+static ditto_status run_again(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                              void *user, ditto_value **result)
 {
     struct nesting *n = user;
     (void)arguments;
@@ -142,8 +142,8 @@ static ditto_status nest(ditto_replica *self, void *argument)
     ditto_pending pending;
     uint32_t started = id, total = 0;
     /* what is open outside stays as it is while runs inside come and go */
-    EXPECT(&n->m.report,
-           ditto_all_reduce_start(self, &started, &total, 1, DITTO_U32, DITTO_SUM, NULL, &pending) == DITTO_OK);
+    EXPECT(&n->m.report, ditto_all_reduce_start(self, &started, &total, 1, DITTO_U32, DITTO_SUM, NULL,
+                                                &pending) == DITTO_OK);
     if (depth == 0)
         n->innermost++;
     else {
@@ -186,7 +186,8 @@ static ditto_status run_values_again(ditto_strategy *strategy, ditto_value *cons
                                      void *user, ditto_value **result)
 {
     (void)count;
-    ditto_status status = ditto_strategy_run_values(strategy, nest_with_values, user, arguments[0], NULL, result);
+    ditto_status status =
+        ditto_strategy_run_values(strategy, nest_with_values, user, arguments[0], NULL, result);
     *(ditto_status *)user = status != DITTO_OK ? status : *(ditto_status *)user;
     return DITTO_OK; /* too deep: handled */
 }
@@ -226,8 +227,8 @@ static ditto_status fail_inside(ditto_replica *self, void *unused)
         return ditto_fail(self, 6, "the inner function fails");
     return ditto_barrier(self, NULL);
 }
-static ditto_status merge_inner_failure(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
-                                        void *user, ditto_value **result)
+static ditto_status merge_inner_failure(ditto_strategy *strategy, ditto_value *const *arguments,
+                                        uint32_t count, void *user, ditto_value **result)
 {
     (void)arguments;
     (void)count;
@@ -264,14 +265,15 @@ static void rule_2_3_a_merge_function_may_handle_an_inner_runs_error(void **stat
         }
 }
 
-static ditto_status fail_to_merge(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                                  ditto_value **result)
+static ditto_status fail_to_merge(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                  void *user, ditto_value **result)
 {
     (void)strategy;
     (void)arguments;
     (void)count;
     (void)result;
-    return *(ditto_status *)user == DITTO_ERR_USER ? ditto_fail(NULL, 3, "nothing to merge") : *(ditto_status *)user;
+    return *(ditto_status *)user == DITTO_ERR_USER ? ditto_fail(NULL, 3, "nothing to merge")
+                                                   : *(ditto_status *)user;
 }
 static ditto_status call_failure(ditto_replica *self, void *argument)
 {
@@ -302,7 +304,8 @@ static void rule_2_3_the_merge_functions_own_error_reaches_the_caller_of_run(voi
 static ditto_status leave_early(ditto_replica *self, void *unused)
 {
     (void)unused;
-    return ditto_replica_id(self) == 1 ? DITTO_OK : ditto_merge_call(self, merge_inner_failure, NULL, NULL, 0, NULL);
+    return ditto_replica_id(self) == 1 ? DITTO_OK
+                                       : ditto_merge_call(self, merge_inner_failure, NULL, NULL, 0, NULL);
 }
 static ditto_status fail_early(ditto_replica *self, void *unused)
 {
@@ -317,7 +320,8 @@ static ditto_status call_others(ditto_replica *self, void *which)
                        .dtype = ditto_replica_id(self) == 1 && *(int *)which == 2 ? DITTO_I64 : DITTO_F64 };
     bool odd = ditto_replica_id(self) == 1;
     if (*(int *)which == 3)
-        return odd ? ditto_barrier(self, NULL) : ditto_merge_call(self, merge_inner_failure, which, NULL, 0, NULL);
+        return odd ? ditto_barrier(self, NULL)
+                   : ditto_merge_call(self, merge_inner_failure, which, NULL, 0, NULL);
     return ditto_merge_call(self, odd && *(int *)which == 0 ? fail_to_merge : merge_inner_failure, which, &t,
                             odd && *(int *)which == 1 ? 0 : 1, NULL);
 }
@@ -341,8 +345,8 @@ static void rule_2_4_who_does_not_come_to_a_merge_call_ends_the_run(void **state
     }
 }
 
-static ditto_status do_everything(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                                  ditto_value **result)
+static ditto_status do_everything(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                  void *user, ditto_value **result)
 {
     struct merging *m = user;
     double number = 5;
@@ -411,7 +415,8 @@ static void a_merge_call_that_is_in_time_for_some_alone_ends_for_all(void **stat
         options.timeout_ms = 2;
         ditto_strategy *strategy = make_strategy(n, &options);
         for (int i = 0; i < trials / 3; i++) {
-            struct lateness l = { (uint32_t)(test_random(&seed) % n), 1500 + (int)(test_random(&seed) % 700) };
+            struct lateness l = { (uint32_t)(test_random(&seed) % n),
+                                  1500 + (int)(test_random(&seed) % 700) };
             ditto_status status = ditto_strategy_run(strategy, merge_in_time_or_not, &l);
             well += status == DITTO_OK;
             late += status == DITTO_ERR_TIMED_OUT;
@@ -466,8 +471,8 @@ struct updating {
     bool silent_on_one;
 };
 
-static ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
-                                 ditto_tensor *result)
+static ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                 void *user, ditto_tensor *result)
 {
     static _Thread_local double given;
     struct updating *u = user;
@@ -512,14 +517,15 @@ static void rule_7_3_update_works_on_each_copy_once_with_matching_arguments(void
         assert_ok(ditto_strategy_value_from_tensors(strategy, t, 1, &each));
         assert_ok(ditto_strategy_value(strategy, &plain, &one));
         u.variable = make_variable(strategy, 1, DITTO_COPIES_PER_REPLICA);
-        assert_ok(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ one }, 1, NULL, NULL));
+        assert_ok(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ one }, 1, NULL,
+                                        NULL));
         assert_string_equal(u.report.first_failure, "");
         assert_int_equal(u.calls, n);
         expect_components(u.variable, n, 11, 0); /* nothing summed, nothing divided */
         ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT;
         ungrouped.ungrouped = 1;
-        assert_ok(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1, &ungrouped,
-                                        &results));
+        assert_ok(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1,
+                                        &ungrouped, &results));
         expect_components(u.variable, n, 11, 1); /* components may differ then */
         for (uint32_t r = 0; r < n; r++) {
             ditto_tensor found;
@@ -546,8 +552,9 @@ static void rule_7_3_per_replica_arguments_need_a_copy_for_each_replica(void **s
     ditto_value *each, *results;
     assert_ok(ditto_strategy_value_from_tensors(strategy, t, 1, &each));
     u.variable = make_variable(strategy, 0, DITTO_COPIES_DEFAULT);
-    assert_status(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1, NULL, NULL),
-                  DITTO_ERR_INVALID);
+    assert_status(
+        ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1, NULL, NULL),
+        DITTO_ERR_INVALID);
     assert_message("DITTO_COPIES_PER_REPLICA");
     assert_int_equal(u.calls, 0);
     assert_ok(ditto_variable_destroy(u.variable));
@@ -555,9 +562,9 @@ static void rule_7_3_per_replica_arguments_need_a_copy_for_each_replica(void **s
     u.silent_on_one = true;
     ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT;
     ungrouped.ungrouped = 1;
-    assert_status(
-        ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1, &ungrouped, &results),
-        DITTO_ERR_INVALID);
+    assert_status(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1,
+                                        &ungrouped, &results),
+                  DITTO_ERR_INVALID);
     assert_message("for all or none");
     assert_ok(ditto_variable_destroy(u.variable));
     assert_ok(ditto_value_destroy(each));
@@ -588,8 +595,8 @@ static void rule_7_4_update_in_replica_context(void **state)
         run_all(strategy, update_inside, &u, &u.report);
         expect_components(u.variable, n, 101, 1);
         assert_ok(ditto_variable_destroy(u.variable));
-        u.variable =
-            make_variable(strategy, 100, DITTO_COPIES_DEFAULT); /* shared: replica 0's arguments are used everywhere */
+        u.variable = make_variable(
+            strategy, 100, DITTO_COPIES_DEFAULT); /* shared: replica 0's arguments are used everywhere */
         run_all(strategy, update_inside, &u, &u.report);
         expect_components(u.variable, n, 101, 0);
         assert_ok(ditto_variable_destroy(u.variable));
@@ -597,8 +604,8 @@ static void rule_7_4_update_in_replica_context(void **state)
     }
 }
 
-static ditto_status fail_update(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
-                                ditto_tensor *result)
+static ditto_status fail_update(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                void *user, ditto_tensor *result)
 {
     (void)copy;
     (void)arguments;
@@ -626,15 +633,16 @@ static void a_failing_update_ends_with_its_error(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static ditto_status double_it(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
-                              ditto_tensor *result)
+static ditto_status double_it(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                              void *user, ditto_tensor *result)
 {
     (void)arguments;
     (void)count;
     if (user != NULL)
         return DITTO_OK;
     *(double *)copy->data *= 2;
-    if (ditto_strategy_value(ditto_get_strategy(), copy, (ditto_value **)&(void *){ NULL }) != DITTO_ERR_CONTEXT)
+    if (ditto_strategy_value(ditto_get_strategy(), copy, (ditto_value **)&(void *){ NULL }) !=
+        DITTO_ERR_CONTEXT)
         return DITTO_ERR_USER;
     *result = *copy; /* a view of the copy itself: it is copied at once */
     return DITTO_OK;
@@ -654,15 +662,17 @@ static void rule_7_5_ungrouped_gives_one_result_for_each_copy(void **state)
         assert_ok(ditto_value_component(results, 0, &first));
         assert_ok(ditto_value_component(results, 2, &last));
         assert_true(*(double *)first.data == 8 && *(double *)last.data == 8);
-        assert_true((first.data == last.data) == (copies == DITTO_COPIES_DEFAULT));           /* one node: one copy */
-        ditto_value *grouped = results;                                                       /* anything but NULL */
-        assert_ok(ditto_variable_update(variable, double_it, NULL, NULL, 0, NULL, &grouped)); /* grouped: dropped */
+        assert_true((first.data == last.data) == (copies == DITTO_COPIES_DEFAULT)); /* one node: one copy */
+        ditto_value *grouped = results;                                             /* anything but NULL */
+        assert_ok(
+            ditto_variable_update(variable, double_it, NULL, NULL, 0, NULL, &grouped)); /* grouped: dropped */
         assert_null(grouped);
         assert_true(*(double *)first.data == 8);
         assert_ok(ditto_value_destroy(results));
         assert_ok(ditto_variable_update(variable, double_it, &ungrouped, NULL, 0, &ungrouped, &results));
         assert_null(results); /* it gave none */
-        assert_status(ditto_variable_update(variable, double_it, NULL, NULL, 0, &ungrouped, NULL), DITTO_ERR_INVALID);
+        assert_status(ditto_variable_update(variable, double_it, NULL, NULL, 0, &ungrouped, NULL),
+                      DITTO_ERR_INVALID);
         assert_ok(ditto_variable_destroy(variable));
     }
     assert_ok(ditto_strategy_destroy(strategy));

@@ -109,30 +109,31 @@ static void destroy_all(ditto_strategy *s, struct training *t)
 }
 
 /* One element, one step, in single precision or double. */
-#define ARITHMETIC(type, root)                                                                                \
-    static void expect_##type(struct expected *e, const ditto_optimizer_options *o, double sum, int step)     \
-    {                                                                                                         \
-        type x = (type)e->value, g = (type)sum, m = (type)e->slot[0], v = (type)e->slot[1];                   \
-        type rate = (type)o->learning_rate, b1 = (type)o->beta1, b2 = (type)o->beta2, mu = (type)o->momentum; \
-        if (o->weight_decay != 0)                                                                             \
-            x = x - (type)(o->learning_rate * o->weight_decay) * x;                                           \
-        if (o->rule == DITTO_RULE_SGD && mu == 0) {                                                           \
-            x = x - rate * g;                                                                                 \
-        } else if (o->rule == DITTO_RULE_SGD) {                                                               \
-            m = mu * m - rate * g;                                                                            \
-            x = x + (o->nesterov ? mu * m - rate * g : m);                                                    \
-        } else if (o->rule == DITTO_RULE_ADAM) {                                                              \
-            m = b1 * m + (type)(1 - o->beta1) * g;                                                            \
-            v = b2 * v + (type)(1 - o->beta2) * g * g;                                                        \
-            type scaled = (type)(o->learning_rate / (1 - pow(o->beta1, step)));                               \
-            x = x - scaled * m / (root(v) * (type)(1 / sqrt(1 - pow(o->beta2, step))) + (type)o->epsilon);    \
-        } else if (o->rule == DITTO_RULE_FUNCTION) {                                                          \
-            m = m + g;                                                                                        \
-            x = x - m * (type)step;                                                                           \
-        } else {                                                                                              \
-            x = o->rule == DITTO_RULE_ASSIGN ? g : o->rule == DITTO_RULE_ADD ? x + g : x - g;                 \
-        }                                                                                                     \
-        *e = (struct expected){ x, { m, v } };                                                                \
+#define ARITHMETIC(type, root)                                                                             \
+    static void expect_##type(struct expected *e, const ditto_optimizer_options *o, double sum, int step)  \
+    {                                                                                                      \
+        type x = (type)e->value, g = (type)sum, m = (type)e->slot[0], v = (type)e->slot[1];                \
+        type rate = (type)o->learning_rate, b1 = (type)o->beta1, b2 = (type)o->beta2,                      \
+             mu = (type)o->momentum;                                                                       \
+        if (o->weight_decay != 0)                                                                          \
+            x = x - (type)(o->learning_rate * o->weight_decay) * x;                                        \
+        if (o->rule == DITTO_RULE_SGD && mu == 0) {                                                        \
+            x = x - rate * g;                                                                              \
+        } else if (o->rule == DITTO_RULE_SGD) {                                                            \
+            m = mu * m - rate * g;                                                                         \
+            x = x + (o->nesterov ? mu * m - rate * g : m);                                                 \
+        } else if (o->rule == DITTO_RULE_ADAM) {                                                           \
+            m = b1 * m + (type)(1 - o->beta1) * g;                                                         \
+            v = b2 * v + (type)(1 - o->beta2) * g * g;                                                     \
+            type scaled = (type)(o->learning_rate / (1 - pow(o->beta1, step)));                            \
+            x = x - scaled * m / (root(v) * (type)(1 / sqrt(1 - pow(o->beta2, step))) + (type)o->epsilon); \
+        } else if (o->rule == DITTO_RULE_FUNCTION) {                                                       \
+            m = m + g;                                                                                     \
+            x = x - m * (type)step;                                                                        \
+        } else {                                                                                           \
+            x = o->rule == DITTO_RULE_ASSIGN ? g : o->rule == DITTO_RULE_ADD ? x + g : x - g;              \
+        }                                                                                                  \
+        *e = (struct expected){ x, { m, v } };                                                             \
     }
 ARITHMETIC(float, sqrtf)
 ARITHMETIC(double, sqrt)
@@ -157,9 +158,12 @@ static void check_values(struct training *t, const ditto_optimizer_options *o, u
     ditto_variable *slot = NULL;
     for (uint32_t k = 0; k < VARIABLES; k++) {
         size_t bytes = rows[k] * 2 * ditto_dtype_bytes(t->dtype);
-        const char *name = o->rule == DITTO_RULE_ADAM ? "m" : o->rule == DITTO_RULE_FUNCTION ? "slot0" : "momentum";
+        const char *name = o->rule == DITTO_RULE_ADAM       ? "m"
+                           : o->rule == DITTO_RULE_FUNCTION ? "slot0"
+                                                            : "momentum";
         bool has_slot = ditto_optimizer_slot(t->optimizer, k, name, &slot) == DITTO_OK;
-        assert_int_equal(has_slot, o->rule == DITTO_RULE_ADAM || o->rule == DITTO_RULE_FUNCTION || o->momentum != 0);
+        assert_int_equal(has_slot,
+                         o->rule == DITTO_RULE_ADAM || o->rule == DITTO_RULE_FUNCTION || o->momentum != 0);
         assert_ok(ditto_variable_read(t->variable[k], found, bytes));
         if (has_slot)
             assert_ok(ditto_variable_read(slot, momentum, bytes));
@@ -172,8 +176,8 @@ static void check_values(struct training *t, const ditto_optimizer_options *o, u
                 (t->dtype == DITTO_F32 ? expect_float : expect_double)(&e, o, sum, step);
             }
             if (get(t->dtype, found, i) != e.value || (has_slot && get(t->dtype, momentum, i) != e.slot[0]))
-                fail_msg("%u replicas, rule %d, variable %u, element %zu: %.17g, not %.17g", n, (int)o->rule, k, i,
-                         get(t->dtype, found, i), e.value);
+                fail_msg("%u replicas, rule %d, variable %u, element %zu: %.17g, not %.17g", n, (int)o->rule,
+                         k, i, get(t->dtype, found, i), e.value);
         }
     }
 }
@@ -580,8 +584,8 @@ static ditto_status apply_wrongly(ditto_replica *self, void *argument)
     }
     gradient[1].shape[0]++;
     EXPECT(&t->report, ditto_apply(self, t->optimizer, gradient, NULL) == DITTO_ERR_SHAPE);
-    EXPECT(&t->report,
-           strstr(ditto_last_error()->message, "\"b/c\" is f64 [300, 2], but its gradient is f64 [301, 2]") != NULL);
+    EXPECT(&t->report, strstr(ditto_last_error()->message,
+                              "\"b/c\" is f64 [300, 2], but its gradient is f64 [301, 2]") != NULL);
     gradient[1] = ditto_variable_spec(t->variable[1]);
     EXPECT(&t->report, ditto_apply(self, t->optimizer, gradient, NULL) == DITTO_ERR_INVALID);
     gradient[1].dtype = DITTO_F32;
@@ -664,7 +668,8 @@ static void wrong_options_are_refused(void **state)
         o.struct_size = sizeof o;
         list[0] = wrong[k].first;
         list[1] = wrong[k].second;
-        assert_status(ditto_optimizer_create(list, wrong[k].second != NULL ? 2 : 1, &o, &out), wrong[k].status);
+        assert_status(ditto_optimizer_create(list, wrong[k].second != NULL ? 2 : 1, &o, &out),
+                      wrong[k].status);
     }
     ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
     o.rule = DITTO_RULE_ADD;

@@ -164,7 +164,8 @@ static void rule_10_2_a_shape_of_another_rank_is_refused(void **state)
     ditto_placement_options o = shaped(ones, ones, 1);
     (void)state;
     for (o.shape_rank = 0; o.shape_rank < 7; o.shape_rank++)
-        assert_status(try_on("pack:1 [numa] core:2 pu:1", &o), o.shape_rank == 4 ? DITTO_OK : DITTO_ERR_SHAPE);
+        assert_status(try_on("pack:1 [numa] core:2 pu:1", &o),
+                      o.shape_rank == 4 ? DITTO_OK : DITTO_ERR_SHAPE);
 }
 
 /* -- rule 3 -- */

@@ -119,7 +119,8 @@ static void rule_4_3_axes_count_from_the_end_and_stand_once(void **state)
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *value = counting(strategy, (const size_t[]){ 4, 2 }), *result;
     assert_true(reduced(strategy, DITTO_SUM, value, (const int32_t[]){ -1 }, 1) == 15);
-    assert_status(ditto_strategy_reduce(strategy, DITTO_SUM, value, axis_0, 0, &result), DITTO_ERR_SHAPE); /* no axes */
+    assert_status(ditto_strategy_reduce(strategy, DITTO_SUM, value, axis_0, 0, &result),
+                  DITTO_ERR_SHAPE); /* no axes */
     assert_status(ditto_strategy_reduce(strategy, DITTO_SUM, value, (const int32_t[]){ 1 }, 1, &result),
                   DITTO_ERR_RANGE);
     assert_message("axis 1 of a tensor of rank 1");
@@ -174,8 +175,9 @@ static void check_axes(uint32_t n, size_t a, size_t b, size_t c, uint32_t mask, 
         all[i] = ldexpf((float)(test_random(seed) % 1000) - 500, (int)(test_random(seed) % 20) - 10);
     for (uint32_t r = 0; r < n; r++) { /* uneven, and not so that blocks end with replicas */
         size_t rows = r + 1 == n ? a - first : test_random(seed) % (a - first + 1);
-        parts[r] =
-            (ditto_tensor){ .data = all + first * b * c, .dtype = DITTO_F32, .rank = 3, .shape = { rows, b, c } };
+        parts[r] = (ditto_tensor){
+            .data = all + first * b * c, .dtype = DITTO_F32, .rank = 3, .shape = { rows, b, c }
+        };
         first += rows;
     }
     for (int32_t d = 0; d < 3; d++)
@@ -200,8 +202,8 @@ static void check_axes(uint32_t n, size_t a, size_t b, size_t c, uint32_t mask, 
                             column[rows++] = all[((x + u) * b + y + v) * c + z + w];
                 float want = column_sum(column, rows), found = ((float *)t.data)[k];
                 if (memcmp(&want, &found, sizeof want) != 0)
-                    fail_msg("%u replicas, %zu x %zu x %zu, axes %u, element %zu: %g, not %g", n, a, b, c, mask, k,
-                             (double)found, (double)want);
+                    fail_msg("%u replicas, %zu x %zu x %zu, axes %u, element %zu: %g, not %g", n, a, b, c,
+                             mask, k, (double)found, (double)want);
             }
     assert_ok(ditto_value_destroy(result));
     assert_ok(ditto_value_destroy(value));
@@ -235,10 +237,13 @@ static void rule_4_4_one_value_for_all_is_not_counted_n_times(void **state)
     assert_ok(ditto_strategy_broadcast_to(strategy, &t, (ditto_places){ .replica = 1 }, &mirrored));
     ditto_value *both[] = { plain, mirrored };
     for (int i = 0; i < 2; i++) {
-        assert_status(ditto_strategy_reduce(strategy, DITTO_SUM, both[i], NULL, 0, &result), DITTO_ERR_INVALID);
+        assert_status(ditto_strategy_reduce(strategy, DITTO_SUM, both[i], NULL, 0, &result),
+                      DITTO_ERR_INVALID);
         assert_message("would count it 3 times");
-        assert_status(ditto_strategy_reduce(strategy, DITTO_PROD, both[i], NULL, 0, &result), DITTO_ERR_INVALID);
-        assert_status(ditto_strategy_reduce(strategy, DITTO_SUM, both[i], axis_0, 1, &result), DITTO_ERR_INVALID);
+        assert_status(ditto_strategy_reduce(strategy, DITTO_PROD, both[i], NULL, 0, &result),
+                      DITTO_ERR_INVALID);
+        assert_status(ditto_strategy_reduce(strategy, DITTO_SUM, both[i], axis_0, 1, &result),
+                      DITTO_ERR_INVALID);
         for (ditto_op op = DITTO_MEAN; op <= DITTO_MAX; op++) {
             assert_ok(ditto_strategy_reduce(strategy, op, both[i], NULL, 0, &result));
             assert_ok(ditto_value_tensor(result, &t));
@@ -264,11 +269,13 @@ static void rule_4_5_a_nest_is_reduced_leaf_by_leaf(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
-    ditto_value *a = counting(strategy, (const size_t[]){ 4, 2 }), *b = counting(strategy, (const size_t[]){ 1, 1 });
+    ditto_value *a = counting(strategy, (const size_t[]){ 4, 2 }),
+                *b = counting(strategy, (const size_t[]){ 1, 1 });
     ditto_value *nest, *result;
     const ditto_value *member;
     double number;
-    assert_ok(ditto_strategy_nest(strategy, (const char *[]){ "a", "b" }, (const ditto_value *[]){ a, b }, 2, &nest));
+    assert_ok(ditto_strategy_nest(strategy, (const char *[]){ "a", "b" }, (const ditto_value *[]){ a, b }, 2,
+                                  &nest));
     assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, nest, axis_0, 1, &result));
     assert_ok(ditto_value_member(result, "a", &member));
     assert_ok(ditto_value_f64(member, &number));
@@ -327,11 +334,13 @@ static void rule_4_6_a_reduction_goes_where_its_destination_lies(void **state)
             assert_ok(ditto_value_component(all, 0, &b));
             assert_true(r == 0 || a.data != b.data); /* one for each */
         }
-        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .replica = n - 1 }, &one));
+        assert_ok(
+            ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .replica = n - 1 }, &one));
         expect_vector(one, 0, x, y);
         for (uint32_t r = 0; r < n; r++) /* there alone */
             assert_int_equal(one->part[r].rank == DTI_NO_PART, r != n - 1);
-        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, value, (ditto_places){ .of = to_variable }, &shared));
+        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, value, (ditto_places){ .of = to_variable },
+                                           &shared));
         expect_vector(shared, n - 1, x / n, y / n);
         assert_ok(ditto_variable_read(variable, old, sizeof old));
         assert_true(old[0] == 0 && old[1] == 0); /* the variable itself is not changed */
@@ -352,7 +361,8 @@ static void rule_4_6_a_batch_gives_what_single_calls_give_in_order(void **state)
     ditto_value *out[2] = { NULL }, *single;
     ditto_places places[2] = { { .of = a }, { .replica = 2 } };
     ditto_tensor t, s;
-    assert_ok(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, b }, places, 2, out));
+    assert_ok(
+        ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, b }, places, 2, out));
     for (int i = 0; i < 2; i++) {
         assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, i == 0 ? a : b, places[i], &single));
         assert_ok(ditto_value_tensor(out[i], &t));
@@ -363,16 +373,18 @@ static void rule_4_6_a_batch_gives_what_single_calls_give_in_order(void **state)
         assert_ok(ditto_value_destroy(out[i]));
         out[i] = NULL;
     }
-    assert_status(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a }, places, 0, out),
-                  DITTO_ERR_INVALID);
-    ditto_value *uneven = counting(strategy, (const size_t[]){ 1, 2, 2 });
     assert_status(
-        ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, uneven }, places, 2, out),
-        DITTO_ERR_SHAPE);
+        ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a }, places, 0, out),
+        DITTO_ERR_INVALID);
+    ditto_value *uneven = counting(strategy, (const size_t[]){ 1, 2, 2 });
+    assert_status(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, uneven },
+                                                 places, 2, out),
+                  DITTO_ERR_SHAPE);
     assert_null(out[0]); /* nothing is set */
     places[1].replica = 3;
-    assert_status(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, b }, places, 2, out),
-                  DITTO_ERR_RANGE);
+    assert_status(
+        ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, b }, places, 2, out),
+        DITTO_ERR_RANGE);
     assert_ok(ditto_value_destroy(a));
     assert_ok(ditto_value_destroy(b));
     assert_ok(ditto_value_destroy(uneven));
@@ -433,7 +445,8 @@ static void rule_4_8_slices_are_concatenated_and_stay_sparse(void **state)
     assert_int_equal(s.rows, 3);
     assert_true(s.indices[1] == 1 && ((double *)s.values)[2] == 3 + 11 + 13 + 23);
     ditto_value *refused;
-    assert_status(ditto_strategy_reduce(strategy, DITTO_MAX, value, NULL, 0, &refused), DITTO_ERR_UNSUPPORTED);
+    assert_status(ditto_strategy_reduce(strategy, DITTO_MAX, value, NULL, 0, &refused),
+                  DITTO_ERR_UNSUPPORTED);
     assert_status(ditto_strategy_reduce(strategy, DITTO_SUM, value, axis_0, 1, &refused), DITTO_ERR_INVALID);
     ditto_value *made[] = { value, sum, mean, merged };
     for (int i = 0; i < 4; i++)
@@ -463,8 +476,9 @@ static void rule_4_8_into_a_dense_destination_they_are_added_row_by_row(void **s
     assert_ok(ditto_value_tensor(dense, &t));
     assert_true(((double *)t.data)[2] == 50.0 / 3);
     assert_ok(ditto_value_destroy(dense));
-    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .of = to_small }, &dense),
-                  DITTO_ERR_RANGE);
+    assert_status(
+        ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .of = to_small }, &dense),
+        DITTO_ERR_RANGE);
     assert_message("a slice of row 2");
     assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .of = value }, &dense),
                   DITTO_ERR_INVALID); /* slices say no places */
@@ -475,7 +489,8 @@ static void rule_4_8_into_a_dense_destination_they_are_added_row_by_row(void **s
     assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, huge, (ditto_places){ .replica = 0 }, &dense),
                   DITTO_ERR_RANGE);
     assert_ok(ditto_value_destroy(huge));
-    assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &once)); /* one value for all: counted once */
+    assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0,
+                                    &once)); /* one value for all: counted once */
     assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, once, (ditto_places){ .of = to }, &dense),
                   DITTO_ERR_INVALID);
     assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, once, (ditto_places){ .of = to }, &dense));
@@ -512,7 +527,8 @@ static void rule_4_8_slices_stay_sparse_where_no_dense_destination_is_known(void
     ditto_tensor t = { .data = zeros, .dtype = DITTO_F64, .rank = 2, .shape = { 4, 2 } };
     ditto_tensor scalar = { .data = zeros, .dtype = DITTO_F64 };
     ditto_variable *variable, *number;
-    ditto_value *value = make_slices(strategy, 0), *known = make_slices(strategy, 3), *to, *to_number, *out[4], *one;
+    ditto_value *value = make_slices(strategy, 0), *known = make_slices(strategy, 3), *to, *to_number,
+                *out[4], *one;
     assert_ok(ditto_variable_create(strategy, &t, NULL, &variable));
     assert_ok(ditto_variable_create(strategy, &scalar, NULL, &number));
     assert_ok(ditto_variable_value(variable, &to));
@@ -525,11 +541,12 @@ static void rule_4_8_slices_stay_sparse_where_no_dense_destination_is_known(void
     assert_ok(ditto_value_destroy(one));
     assert_status(ditto_strategy_reduce_to(strategy, DITTO_MIN, value, (ditto_places){ .replica = 0 }, &one),
                   DITTO_ERR_UNSUPPORTED);
-    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .of = to_number }, &one),
-                  DITTO_ERR_SHAPE); /* dense, and too small */
+    assert_status(
+        ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .of = to_number }, &one),
+        DITTO_ERR_SHAPE); /* dense, and too small */
     ditto_places places[4] = { { .replica = 0 }, { .of = to }, { .replica = 1 }, { .replica = 2 } };
-    assert_ok(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value, value, known, value },
-                                             places, 4, out));
+    assert_ok(ditto_strategy_batch_reduce_to(
+        strategy, DITTO_SUM, (const ditto_value *[]){ value, value, known, value }, places, 4, out));
     expect_slices(out[0], want, 6, 11);
     expect_slices(out[3], want, 6, 11);
     for (int i = 1; i < 3; i++) { /* to a variable, or with the number of rows: dense */
@@ -542,9 +559,9 @@ static void rule_4_8_slices_stay_sparse_where_no_dense_destination_is_known(void
         assert_ok(ditto_value_destroy(out[i]));
     out[0] = NULL;
     places[1].of = to_number; /* one that fails: nothing is set */
-    assert_status(
-        ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value, value }, places, 2, out),
-        DITTO_ERR_SHAPE);
+    assert_status(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value, value },
+                                                 places, 2, out),
+                  DITTO_ERR_SHAPE);
     assert_null(out[0]);
     ditto_value *made[] = { value, known, to, to_number };
     for (int i = 0; i < 4; i++)
@@ -711,9 +728,12 @@ static void reductions_are_those_of_all_reduce(void **state)
         const void **sources = calloc(n, sizeof *sources);
         ditto_value *value, *sum;
         for (size_t i = 0; i < n * count; i++)
-            numbers[i] = ldexpf((float)(test_random(&seed) % 1000) - 500, (int)(test_random(&seed) % 40) - 20);
+            numbers[i] =
+                ldexpf((float)(test_random(&seed) % 1000) - 500, (int)(test_random(&seed) % 40) - 20);
         for (uint32_t r = 0; r < n; r++) {
-            t[r] = (ditto_tensor){ .data = numbers + r * count, .dtype = DITTO_F32, .rank = 1, .shape = { count } };
+            t[r] = (ditto_tensor){
+                .data = numbers + r * count, .dtype = DITTO_F32, .rank = 1, .shape = { count }
+            };
         }
         assert_ok(ditto_strategy_value_from_tensors(strategy, t, 1, &value));
         assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &sum));

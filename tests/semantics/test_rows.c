@@ -11,7 +11,9 @@ static ditto_variable *make(ditto_strategy *s, ditto_dtype dtype, ditto_aggregat
                             const void *initial)
 {
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-    ditto_tensor tensor = { .data = (void *)(uintptr_t)initial, .dtype = dtype, .rank = 2, .shape = { ROWS, ROW } };
+    ditto_tensor tensor = {
+        .data = (void *)(uintptr_t)initial, .dtype = dtype, .rank = 2, .shape = { ROWS, ROW }
+    };
     ditto_variable *v;
     options.name = "table";
     options.aggregation = how;
@@ -119,8 +121,8 @@ static ditto_status scatter(ditto_replica *self, void *argument)
         indices[slices.rows++] = ROWS;
     uint64_t before = ditto_generation(self, s->v);
     EXPECT(&s->report, ditto_scatter(self, s->v, s->op, &slices) == s->expected);
-    EXPECT(&s->report,
-           (ditto_generation(self, s->v) != before) == (s->expected == DITTO_OK || s->expected == DITTO_ERR_RANGE));
+    EXPECT(&s->report, (ditto_generation(self, s->v) != before) ==
+                           (s->expected == DITTO_OK || s->expected == DITTO_ERR_RANGE));
     return DITTO_OK;
 }
 
@@ -140,7 +142,8 @@ static void fill_table(ditto_dtype dtype, void *table)
         put(dtype, table, i, (double)(i * 1000 % 77777) + 100);
 }
 
-static void try_rule(uint32_t n, ditto_dtype dtype, ditto_aggregation how, ditto_scatter_op op, enum form form)
+static void try_rule(uint32_t n, ditto_dtype dtype, ditto_aggregation how, ditto_scatter_op op,
+                     enum form form)
 {
     char table[ROWS * ROW * 8];
     ditto_strategy *s = make_strategy(n, NULL);
@@ -167,7 +170,8 @@ static void rule_8_13_slices_of_all_replicas_are_applied_once_in_order(void **st
                 uint32_t n = replica_counts[i];
                 if (n == 64 && form != op % FORMS)
                     continue;
-                try_rule(n, DITTO_F64, DITTO_AGGREGATE_ONLY_FIRST_REPLICA, (ditto_scatter_op)op, (enum form)form);
+                try_rule(n, DITTO_F64, DITTO_AGGREGATE_ONLY_FIRST_REPLICA, (ditto_scatter_op)op,
+                         (enum form)form);
                 if (op >= DITTO_SCATTER_MIN)
                     continue;
                 try_rule(n, DITTO_F64, DITTO_AGGREGATE_SUM, (ditto_scatter_op)op, (enum form)form);
@@ -184,7 +188,8 @@ static void rule_8_13_an_index_out_of_range_writes_nothing(void **state)
     for (size_t i = 0; i < replica_counts_length; i++) {
         uint32_t n = replica_counts[i];
         ditto_strategy *s = make_strategy(n, NULL);
-        struct scattering scattering = { .v = make(s, DITTO_F64, DITTO_AGGREGATE_SUM, (enum form)(i % FORMS), table),
+        struct scattering scattering = { .v = make(s, DITTO_F64, DITTO_AGGREGATE_SUM, (enum form)(i % FORMS),
+                                                   table),
                                          .op = DITTO_SCATTER_ADD,
                                          .dtype = DITTO_F64,
                                          .expected = DITTO_ERR_RANGE,
@@ -209,9 +214,11 @@ static void rule_8_13_across_replicas_slices_are_applied_once_and_not_scaled(voi
             for (int form = PLAIN; form < FORMS; form++) {
                 fill_table(DITTO_F64, table);
                 ditto_variable *v = make(s, DITTO_F64, hows[h], (enum form)form, table);
-                ditto_slices slices = { indices, values, fill(0, DITTO_F64, indices, values), ROW, DITTO_F64 };
+                ditto_slices slices = { indices, values, fill(0, DITTO_F64, indices, values), ROW,
+                                        DITTO_F64 };
                 if (op >= DITTO_SCATTER_MIN && (h == 1 || h == 2)) {
-                    assert_status(ditto_variable_scatter(v, (ditto_scatter_op)op, &slices), DITTO_ERR_UNSUPPORTED);
+                    assert_status(ditto_variable_scatter(v, (ditto_scatter_op)op, &slices),
+                                  DITTO_ERR_UNSUPPORTED);
                 } else {
                     assert_ok(ditto_variable_scatter(v, (ditto_scatter_op)op, &slices));
                     expect(DITTO_F64, (ditto_scatter_op)op, 1, 1, table);
@@ -234,9 +241,11 @@ static ditto_status scatter_wrongly(ditto_replica *self, void *argument)
     static double row[ROW];
     static int32_t zeros[ROW];
     static unsigned char flags[ROW];
-    const ditto_slices good = { index, row, 1, ROW, DITTO_F64 }, narrow = { index, row, 1, ROW - 1, DITTO_F64 };
+    const ditto_slices good = { index, row, 1, ROW, DITTO_F64 },
+                       narrow = { index, row, 1, ROW - 1, DITTO_F64 };
     const ditto_slices other = { index, row, 1, ROW, DITTO_F32 }, null = { index, NULL, 1, ROW, DITTO_F64 };
-    const ditto_slices whole = { index, zeros, 1, ROW, DITTO_I32 }, bits = { index, flags, 1, ROW, DITTO_BOOL };
+    const ditto_slices whole = { index, zeros, 1, ROW, DITTO_I32 },
+                       bits = { index, flags, 1, ROW, DITTO_BOOL };
     struct report *report = &r->report;
     EXPECT(report, ditto_scatter(self, r->none, DITTO_SCATTER_ADD, &good) == DITTO_ERR_INVALID);
     EXPECT(report, strstr(ditto_last_error()->message, "to say how to aggregate") != NULL);
@@ -280,8 +289,8 @@ static void rule_8_13_what_has_no_meaning_is_refused(void **state)
 }
 
 /* In the function of an update: the copy at hand alone. */
-static ditto_status scatter_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *v,
-                                 ditto_tensor *result)
+static ditto_status scatter_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                 void *v, ditto_tensor *result)
 {
     int64_t index[] = { 2, 2 };
     double rows[2 * ROW] = { 1, 2, 3, 10, 20, 30 };
@@ -328,7 +337,8 @@ static size_t shards_by_rule(const ditto_partitioner *p, size_t rows, size_t row
 
 static void rule_8_16_partitioners_count_as_the_rule_says(void **state)
 {
-    static const size_t rows[] = { 1, 2, 7, 100, 4096 }, widths[] = { 1, 3, 1000 }, bytes[] = { 4, 100, 4096, 1 << 20 };
+    static const size_t rows[] = { 1, 2, 7, 100, 4096 }, widths[] = { 1, 3, 1000 },
+                        bytes[] = { 4, 100, 4096, 1 << 20 };
     int points = 0;
     (void)state;
     for (int kind = DITTO_PARTITION_FIXED; kind <= DITTO_PARTITION_MAX_SIZE; kind++)
@@ -337,7 +347,9 @@ static void rule_8_16_partitioners_count_as_the_rule_says(void **state)
                 for (size_t w = 0; w < 3; w++)
                     for (size_t b = 0; b < 4; b++, points++) {
                         ditto_partitioner p = { (ditto_partition)kind, k, bytes[b] };
-                        ditto_tensor spec = { .dtype = DITTO_F32, .rank = 2, .shape = { rows[r], widths[w] } };
+                        ditto_tensor spec = { .dtype = DITTO_F32,
+                                              .rank = 2,
+                                              .shape = { rows[r], widths[w] } };
                         size_t shards;
                         assert_ok(ditto_partitioner_shards(&p, &spec, &shards));
                         assert_int_equal(shards, shards_by_rule(&p, rows[r], widths[w] * 4));
@@ -494,7 +506,8 @@ static void rule_8_16_one_shard_is_a_plain_variable(void **state)
         assert_int_equal(ditto_variable_num_shards(v), 1);
         assert_ok(ditto_variable_component(v, 1, &data));
         assert_ok(ditto_variable_describe(v, words, sizeof words, NULL));
-        assert_non_null(strstr(words, "not used: the partitioner MAX_SIZE")); /* rule 8.4: reported, not dropped */
+        assert_non_null(
+            strstr(words, "not used: the partitioner MAX_SIZE")); /* rule 8.4: reported, not dropped */
         assert_ok(ditto_variable_destroy(v));
     }
     options.synchronization = DITTO_ON_READ;

@@ -12,7 +12,9 @@ static ditto_value *make_rows(ditto_strategy *strategy, size_t extra)
     for (uint32_t r = 0; r < n; r++) {
         for (int i = 0; i < 8; i++)
             rows[r][i] = (double)r + i;
-        t[r] = (ditto_tensor){ .data = rows[r], .dtype = DITTO_F64, .rank = 1, .shape = { 4 + (r == 0 ? extra : 0) } };
+        t[r] = (ditto_tensor){
+            .data = rows[r], .dtype = DITTO_F64, .rank = 1, .shape = { 4 + (r == 0 ? extra : 0) }
+        };
     }
     assert_ok(ditto_strategy_value_from_tensors(strategy, t, 1, &value));
     free(t);
@@ -83,8 +85,8 @@ static void rule_2_2_a_nest_is_given_leaf_by_leaf(void **state)
     ditto_value *rows = make_rows(strategy, 0), *plain, *list, *nest, *nothing = rows;
     assert_ok(ditto_strategy_value(strategy, &t, &plain));
     assert_ok(ditto_strategy_nest(strategy, NULL, (const ditto_value *[]){ rows }, 1, &list));
-    assert_ok(ditto_strategy_nest(strategy, (const char *[]){ "rows", "scale" }, (const ditto_value *[]){ list, plain },
-                                  2, &nest));
+    assert_ok(ditto_strategy_nest(strategy, (const char *[]){ "rows", "scale" },
+                                  (const ditto_value *[]){ list, plain }, 2, &nest));
     ditto_status status = ditto_strategy_run_values(strategy, look_at_nest, &seen, nest, NULL, &nothing);
     assert_string_equal(seen.report.first_failure, "");
     assert_ok(status);
@@ -118,7 +120,8 @@ static void rule_2_2_results_come_by_name_or_number(void **state)
         ditto_value *results;
         const ditto_value *member;
         ditto_tensor t;
-        assert_ok(ditto_strategy_run_values(strategy, return_two, numbered ? &numbered : NULL, NULL, NULL, &results));
+        assert_ok(ditto_strategy_run_values(strategy, return_two, numbered ? &numbered : NULL, NULL, NULL,
+                                            &results));
         assert_int_equal(ditto_value_members(results), 2);
         assert_string_equal(ditto_value_member_name(results, 0), numbered ? "0" : "id");
         assert_ok(ditto_value_member(results, numbered ? "1" : "wide", &member));
@@ -228,7 +231,8 @@ static void results_and_arguments_belong_to_run_values(void **state)
     assert_status(ditto_strategy_run_values(strategy, NULL, NULL, NULL, NULL, NULL), DITTO_ERR_INVALID);
     assert_message("function is NULL");
     ditto_value *x = make_rows(strategy, 0);
-    assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL, NULL)); /* nobody wants the results */
+    assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL,
+                                        NULL)); /* nobody wants the results */
     ditto_strategy *other = make_strategy(2, NULL);
     assert_status(ditto_strategy_run_values(other, mean_of_rows, NULL, x, NULL, NULL), DITTO_ERR_CONTEXT);
     assert_message("mixing strategies");
@@ -249,7 +253,8 @@ static void rule_2_3_the_original_error_reaches_the_caller_with_its_replica(void
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
     ditto_value *result = NULL;
-    assert_status(ditto_strategy_run_values(strategy, fail_on_one, NULL, NULL, NULL, &result), DITTO_ERR_USER);
+    assert_status(ditto_strategy_run_values(strategy, fail_on_one, NULL, NULL, NULL, &result),
+                  DITTO_ERR_USER);
     assert_message("no gradient");
     assert_int_equal(ditto_last_error()->replica, 1);
     assert_int_equal(ditto_last_error()->user_code, 9);
@@ -266,12 +271,15 @@ static void rule_2_5_a_short_batch_is_refused_when_dynamic_batch_is_off(void **s
     fixed.dynamic_batch = DITTO_OFF;
     assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, even, &fixed, &means));
     assert_ok(ditto_value_destroy(means));
-    assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, uneven, NULL, &means)); /* on is the default */
+    assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, uneven, NULL,
+                                        &means)); /* on is the default */
     assert_ok(ditto_value_destroy(means));
-    assert_status(ditto_strategy_run_values(strategy, mean_of_rows, NULL, uneven, &fixed, &means), DITTO_ERR_SHAPE);
+    assert_status(ditto_strategy_run_values(strategy, mean_of_rows, NULL, uneven, &fixed, &means),
+                  DITTO_ERR_SHAPE);
     assert_message("dynamic_batch is OFF");
     fixed.dynamic_batch = (ditto_switch)7;
-    assert_status(ditto_strategy_run_values(strategy, mean_of_rows, NULL, even, &fixed, &means), DITTO_ERR_RANGE);
+    assert_status(ditto_strategy_run_values(strategy, mean_of_rows, NULL, even, &fixed, &means),
+                  DITTO_ERR_RANGE);
     assert_ok(ditto_value_destroy(even));
     assert_ok(ditto_value_destroy(uneven));
     assert_ok(ditto_strategy_destroy(strategy));
@@ -340,16 +348,18 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
     assert_int_equal(ditto_value_kind_of(member), DITTO_PER_REPLICA); /* as it is */
     assert_ok(ditto_value_destroy(result));
     /* the input ends first: news, with the last step's results */
-    assert_int_equal(ditto_strategy_run_steps(strategy, iterator, 10, sum_batch, &steps, &options, &done, &result),
-                     DITTO_END_OF_INPUT);
+    assert_int_equal(
+        ditto_strategy_run_steps(strategy, iterator, 10, sum_batch, &steps, &options, &done, &result),
+        DITTO_END_OF_INPUT);
     assert_int_equal(done, 3);
     assert_ok(ditto_value_member(result, "sum", &member));
     assert_ok(ditto_value_f64(member, &number));
     assert_true(number == 16 + 17 + 18 + 19);
     assert_ok(ditto_value_destroy(result));
     result = (ditto_value *)&done; /* no step at all: nothing to give */
-    assert_int_equal(ditto_strategy_run_steps(strategy, iterator, 1, sum_batch, &steps, &options, &done, &result),
-                     DITTO_END_OF_INPUT);
+    assert_int_equal(
+        ditto_strategy_run_steps(strategy, iterator, 1, sum_batch, &steps, &options, &done, &result),
+        DITTO_END_OF_INPUT);
     assert_int_equal(done, 0);
     assert_null(result);
     assert_ok(ditto_iterator_destroy(iterator));
@@ -422,14 +432,16 @@ static void rule_2_7_steps_are_whole_when_batches_must_not_differ_and_return_no_
     assert_message("step 1 has 2 rows for replica 1, not 4");
     assert_ok(ditto_iterator_destroy(iterator));
     assert_ok(ditto_strategy_iterate(strategy, source, &input, &iterator));
-    assert_status(ditto_strategy_run_steps(strategy, iterator, 5, stop_early, NULL, NULL, NULL, NULL), DITTO_ERR_USER);
+    assert_status(ditto_strategy_run_steps(strategy, iterator, 5, stop_early, NULL, NULL, NULL, NULL),
+                  DITTO_ERR_USER);
     assert_message("DITTO_END_OF_INPUT");
     assert_ok(ditto_iterator_destroy(iterator));
     ditto_dataset_destroy(source);
     assert_ok(ditto_strategy_run_values(strategy, return_moments, NULL, NULL, NULL, &result));
     assert_string_equal(ditto_value_member_name(result, 1), "2nd moment");
     assert_ok(ditto_value_destroy(result));
-    ditto_result_op twice[] = { { "a", DITTO_SUM }, { "a", DITTO_MAX } }, unknown[] = { { "a", (ditto_op)99 } };
+    ditto_result_op twice[] = { { "a", DITTO_SUM }, { "a", DITTO_MAX } },
+                    unknown[] = { { "a", (ditto_op)99 } };
     ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
     options.reduce = twice;
     options.num_reduce = 2;
@@ -437,7 +449,8 @@ static void rule_2_7_steps_are_whole_when_batches_must_not_differ_and_return_no_
                   DITTO_ERR_INVALID);
     options.reduce = unknown;
     options.num_reduce = 1;
-    assert_status(ditto_strategy_run_values(strategy, return_moments, NULL, NULL, &options, &result), DITTO_ERR_RANGE);
+    assert_status(ditto_strategy_run_values(strategy, return_moments, NULL, NULL, &options, &result),
+                  DITTO_ERR_RANGE);
     assert_ok(ditto_strategy_destroy(strategy));
 }
 

@@ -6,8 +6,8 @@
 
 #define COUNT 37
 
-static ditto_variable *make(ditto_strategy *s, ditto_dtype dtype, ditto_synchronization sync, ditto_aggregation how,
-                            ditto_copies copies)
+static ditto_variable *make(ditto_strategy *s, ditto_dtype dtype, ditto_synchronization sync,
+                            ditto_aggregation how, ditto_copies copies)
 {
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor tensor = { .dtype = dtype, .rank = 1, .shape = { COUNT } };
@@ -80,7 +80,8 @@ static void rule_8_7_and_9_hold_for_every_dtype(void **state)
             for (int sync = DITTO_ON_WRITE; sync <= DITTO_ON_READ; sync++) {
                 ditto_strategy *s = make_strategy(n, NULL);
                 struct writing w = { .dtype = (ditto_dtype)dtype, .add = 5, .subtract = 2 };
-                w.v = make(s, w.dtype, (ditto_synchronization)sync, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+                w.v =
+                    make(s, w.dtype, (ditto_synchronization)sync, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
                 run_all(s, write_own, &w, &w.report);
                 expect(&w, 3 * (int)n);
                 assert_ok(ditto_variable_destroy(w.v));
@@ -147,12 +148,15 @@ static void rule_8_6_and_12_hold_for_every_dtype(void **state)
 
 static void rule_8_11_parts_of_every_integer_add_up(void **state)
 {
-    static const int64_t extremes[] = { INT64_MIN, INT64_MAX, -1, 0, 1, 7, -13, 1000003, -128, 127, 255, 65535 };
+    static const int64_t extremes[] = {
+        INT64_MIN, INT64_MAX, -1, 0, 1, 7, -13, 1000003, -128, 127, 255, 65535
+    };
     (void)state;
     for (size_t c = 0; c < replica_counts_length; c++)
         for (int dtype = DITTO_I8; dtype < DITTO_BOOL; dtype++) {
             ditto_strategy *s = make_strategy(replica_counts[c], NULL);
-            ditto_variable *v = make(s, (ditto_dtype)dtype, DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+            ditto_variable *v =
+                make(s, (ditto_dtype)dtype, DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
             size_t bytes = ditto_dtype_bytes((ditto_dtype)dtype);
             char value[COUNT * 8], found[COUNT * 8];
             for (size_t i = 0; i < COUNT; i++)
@@ -167,8 +171,8 @@ static void rule_8_11_parts_of_every_integer_add_up(void **state)
 
 /* -- values -- */
 
-static ditto_status fill_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
-                              ditto_tensor *result)
+static ditto_status fill_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                              void *user, ditto_tensor *result)
 {
     (void)count, (void)user, (void)result;
     memcpy(copy->data, arguments[0].data, ditto_tensor_bytes(copy));
@@ -183,7 +187,8 @@ static void make_different(ditto_strategy *s, ditto_variable *v, uint32_t n, dit
     for (uint32_t i = 0; i < n; i++) {
         for (int k = 0; k < COUNT; k++)
             components[i][k] = i + 1;
-        tensors[i] = (ditto_tensor){ .data = components[i], .dtype = DITTO_F64, .rank = 1, .shape = { COUNT } };
+        tensors[i] =
+            (ditto_tensor){ .data = components[i], .dtype = DITTO_F64, .rank = 1, .shape = { COUNT } };
     }
     assert_ok(ditto_strategy_value_from_tensors(s, tensors, 1, each));
     const ditto_value *arguments[] = { *each };
@@ -224,7 +229,8 @@ static void rule_8_6_from_a_mirrored_variable_component_goes_to_component(void *
     double whole[COUNT];
     assert_ok(ditto_variable_read(total, whole, sizeof whole));
     assert_true(whole[0] == 1);
-    assert_status(ditto_variable_assign_value(to, each), DITTO_ERR_INVALID); /* a component for each replica */
+    assert_status(ditto_variable_assign_value(to, each),
+                  DITTO_ERR_INVALID); /* a component for each replica */
     assert_message("reduce it first");
     assert_status(ditto_variable_assign_value(small, value), DITTO_ERR_INVALID);
     assert_status(ditto_variable_assign_value(to, NULL), DITTO_ERR_INVALID);
@@ -262,7 +268,8 @@ static void rule_8_8_a_mirrored_read_is_the_nearest_component_and_never_aggregat
     double found[COUNT];
     (void)state;
     ditto_strategy *s = make_strategy(3, NULL);
-    struct reading r = { .v = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT) };
+    struct reading r = { .v =
+                             make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT) };
     make_different(s, r.v, 3, &each);
     run_all(s, read_own, &r, &r.report);
     assert_ok(ditto_variable_read(r.v, found, sizeof found));
@@ -306,8 +313,10 @@ static void generations_say_whether_a_variable_was_written(void **state)
     (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
         ditto_strategy *s = make_strategy(replica_counts[i], NULL);
-        struct counting c = { .mirrored = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT),
-                              .own = make(s, DITTO_F64, DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT) };
+        struct counting c = {
+            .mirrored = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT),
+            .own = make(s, DITTO_F64, DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT)
+        };
         uint64_t before = ditto_variable_generation(c.mirrored), own = ditto_variable_generation(c.own);
         run_all(s, count_writes, &c, &c.report);
         assert_true(ditto_variable_generation(c.mirrored) > before);

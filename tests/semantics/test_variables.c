@@ -9,7 +9,8 @@
 
 static const ditto_tensor f32_scalar = { .dtype = DITTO_F32 }, i64_scalar = { .dtype = DITTO_I64 };
 
-static ditto_variable *make(ditto_strategy *s, ditto_tensor initial, ditto_synchronization sync, ditto_aggregation how)
+static ditto_variable *make(ditto_strategy *s, ditto_tensor initial, ditto_synchronization sync,
+                            ditto_aggregation how)
 {
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *v;
@@ -139,7 +140,8 @@ static void components_that_cannot_differ_share_a_copy(void **state)
     ditto_variable *v = make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM);
     (void)state;
     assert_ok(ditto_variable_component(v, 0, &first));
-    assert_ok(ditto_variable_component(v, 1, &second)); /* on a machine of one node; the numa suite tries two */
+    assert_ok(
+        ditto_variable_component(v, 1, &second)); /* on a machine of one node; the numa suite tries two */
     assert_int_equal(first == second, 1);
     assert_status(ditto_variable_component(v, 3, &second), DITTO_ERR_RANGE);
     ditto_variable_destroy(v);
@@ -162,7 +164,8 @@ static void rule_8_6_a_cross_write_goes_to_every_component(void **state)
     FOR_EACH_COUNT(n)
     {
         ditto_strategy *s = make_strategy(n, NULL);
-        ditto_variable *v = make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE); /* NONE: one copy per replica */
+        ditto_variable *v =
+            make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE); /* NONE: one copy per replica */
         assert_ok(ditto_variable_assign(v, &three, sizeof three));
         assert_ok(ditto_variable_assign_add(v, &three, sizeof three));
         assert_ok(ditto_variable_assign_sub(v, &two, sizeof two));
@@ -514,7 +517,8 @@ static void rule_8_3_created_inside_a_run_it_is_one_variable(void **state)
             c.names[1] = "weights";
             c.longer = 1;
             assert_status(ditto_strategy_run(strategy, create_inside, &c), DITTO_ERR_DIVERGED);
-            assert_message("replica 1 creates the variable \"weights\", f64 [2], replica 0 \"weights\", f64 scalar");
+            assert_message(
+                "replica 1 creates the variable \"weights\", f64 [2], replica 0 \"weights\", f64 scalar");
             c.longer = 0;
             c.extra = 1;
             assert_status(ditto_strategy_run(strategy, create_inside, &c), DITTO_ERR_DIVERGED);

@@ -17,8 +17,8 @@ static ditto_value *value_of(ditto_strategy *s, double number)
     return value;
 }
 
-static ditto_variable *variable_named(ditto_strategy *s, const char *name, ditto_synchronization synchronization,
-                                      ditto_aggregation aggregation)
+static ditto_variable *variable_named(ditto_strategy *s, const char *name,
+                                      ditto_synchronization synchronization, ditto_aggregation aggregation)
 {
     ditto_variable_options o = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor spec = { .dtype = DITTO_F64 };
@@ -63,8 +63,8 @@ static ditto_status merge_null(ditto_strategy *s)
     return ditto_strategy_run(s, merges_with_null, NULL);
 }
 
-static ditto_status failing_merge(ditto_strategy *s, ditto_value *const *arguments, uint32_t count, void *user,
-                                  ditto_value **result)
+static ditto_status failing_merge(ditto_strategy *s, ditto_value *const *arguments, uint32_t count,
+                                  void *user, ditto_value **result)
 {
     (void)s, (void)arguments, (void)count, (void)user, (void)result;
     return ditto_fail(NULL, 3, "no agreement");
@@ -84,8 +84,8 @@ static ditto_status merge_fails(ditto_strategy *s)
     return told && ditto_last_error()->replica == 0 ? status : DITTO_OK;
 }
 
-static ditto_status update_fn(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
-                              ditto_tensor *result)
+static ditto_status update_fn(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                              void *user, ditto_tensor *result)
 {
     (void)copy, (void)arguments, (void)count, (void)user, (void)result;
     return DITTO_OK;
@@ -144,7 +144,9 @@ static ditto_status returns_slices(ditto_replica *self, void *unused)
 {
     float values[8] = { 0 };
     int64_t index = 0;
-    ditto_slices slices = { .indices = &index, .values = values, .rows = 1, .row_count = 4, .dtype = DITTO_F32 };
+    ditto_slices slices = {
+        .indices = &index, .values = values, .rows = 1, .row_count = 4, .dtype = DITTO_F32
+    };
     (void)unused;
     slices.row_count += ditto_replica_id(self);
     return ditto_return_slices(self, "g", &slices, 10);
@@ -182,8 +184,8 @@ static ditto_status regroup_null(ditto_strategy *s)
 static ditto_status nest_null(ditto_strategy *s)
 {
     ditto_value *one = value_of(s, 1), *out;
-    ditto_status status =
-        ditto_strategy_nest(s, (const char *const[]){ "x", "y" }, (const ditto_value *const[]){ one, NULL }, 2, &out);
+    ditto_status status = ditto_strategy_nest(s, (const char *const[]){ "x", "y" },
+                                              (const ditto_value *const[]){ one, NULL }, 2, &out);
     assert_ok(ditto_value_destroy(one));
     return status;
 }
@@ -200,8 +202,8 @@ static ditto_status batch_null(ditto_strategy *s)
 {
     ditto_value *one = value_of(s, 1), *out[2];
     ditto_places places[2] = { { .replica = 0 }, { .replica = 0 } };
-    ditto_status status =
-        ditto_strategy_batch_reduce_to(s, DITTO_MEAN, (const ditto_value *const[]){ one, NULL }, places, 2, out);
+    ditto_status status = ditto_strategy_batch_reduce_to(
+        s, DITTO_MEAN, (const ditto_value *const[]){ one, NULL }, places, 2, out);
     assert_ok(ditto_value_destroy(one));
     return status;
 }
@@ -210,8 +212,8 @@ static ditto_status batch_destination(ditto_strategy *s)
 {
     ditto_value *one = value_of(s, 1), *out[2];
     ditto_places places[2] = { { .replica = 0 }, { .replica = 9 } };
-    ditto_status status =
-        ditto_strategy_batch_reduce_to(s, DITTO_MEAN, (const ditto_value *const[]){ one, one }, places, 2, out);
+    ditto_status status = ditto_strategy_batch_reduce_to(
+        s, DITTO_MEAN, (const ditto_value *const[]){ one, one }, places, 2, out);
     assert_ok(ditto_value_destroy(one));
     return status;
 }
@@ -277,8 +279,9 @@ static ditto_status passes_neighbours(ditto_replica *self, void *argument)
     if (ditto_replica_id(self) == 0)
         atomic_store(first, self);
     DITTO_TRY(ditto_barrier(self, NULL));
-    return ditto_replica_id(self) == 0 ? DITTO_OK
-                                       : ditto_alloc((ditto_replica *)(uintptr_t)atomic_load(first), 8, 0, &memory);
+    return ditto_replica_id(self) == 0
+               ? DITTO_OK
+               : ditto_alloc((ditto_replica *)(uintptr_t)atomic_load(first), 8, 0, &memory);
 }
 static ditto_status neighbours_self(ditto_strategy *s)
 {
@@ -369,8 +372,8 @@ static ditto_status assign_on_replica(ditto_strategy *s)
 
 /* -- tensors -- */
 
-static ditto_status merge_of_local(ditto_strategy *s, ditto_value *const *arguments, uint32_t count, void *user,
-                                   ditto_value **result)
+static ditto_status merge_of_local(ditto_strategy *s, ditto_value *const *arguments, uint32_t count,
+                                   void *user, ditto_value **result)
 {
     double local[4] = { 1, 2, 3, 4 };
     ditto_tensor t = { .data = local, .dtype = DITTO_F64, .rank = 1, .shape = { 4 } };
@@ -387,7 +390,8 @@ static ditto_status merge_gives_local(ditto_strategy *s)
     return ditto_strategy_run(s, merges_local, NULL);
 }
 
-static ditto_status component_of_local(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user)
+static ditto_status component_of_local(uint32_t replica, uint32_t replicas, ditto_tensor *component,
+                                       void *user)
 {
     double local[4] = { replica, replicas, 0, 0 };
     (void)user;
@@ -400,8 +404,8 @@ static ditto_status value_of_local(ditto_strategy *s)
     return ditto_strategy_value_from_function(s, component_of_local, NULL, &out);
 }
 
-static ditto_status update_of_local(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
-                                    ditto_tensor *result)
+static ditto_status update_of_local(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                    void *user, ditto_tensor *result)
 {
     double local = 1;
     (void)copy, (void)arguments, (void)count, (void)user;
@@ -551,7 +555,8 @@ static const struct {
 } rows[] = {
     { merge_counts,
       DITTO_ERR_DIVERGED,
-      { "replica 0 calls ditto_merge_call #1 (1 argument), but replica 1 calls ditto_merge_call #1 (2 arguments)" } },
+      { "replica 0 calls ditto_merge_call #1 (1 argument), but replica 1 calls ditto_merge_call #1 (2 "
+        "arguments)" } },
     { merge_null, DITTO_ERR_INVALID, { "arguments[1]: data is NULL but should hold 8 bytes" } },
     { merge_fails, DITTO_ERR_USER, { "no agreement" } },
     { update_variables,
@@ -561,20 +566,26 @@ static const struct {
     { update_null, DITTO_ERR_INVALID, { "arguments[1] is NULL" } },
     { returned_variables,
       DITTO_ERR_DIVERGED,
-      { "the result w is the variable \"a\" from replica 0, but the variable \"b\" from replica 1: all return the "
+      { "the result w is the variable \"a\" from replica 0, but the variable \"b\" from replica 1: all "
+        "return the "
         "same" } },
     { returned_slices,
       DITTO_ERR_DIVERGED,
-      { "slices of f32 with rows of 4 elements, dense_rows = 10 from replica 0, but slices of f32 with rows of 5" } },
+      { "slices of f32 with rows of 4 elements, dense_rows = 10 from replica 0, but slices of f32 with rows "
+        "of 5" } },
     { regroup_variables,
       DITTO_ERR_INVALID,
       { "regroup of different variables: values[0] is \"a\", values[1] is \"b\": give one variable, or" } },
     { regroup_null, DITTO_ERR_INVALID, { "values[1] is NULL" } },
     { nest_null, DITTO_ERR_INVALID, { "members[1] is NULL" } },
-    { axis_of_scalar, DITTO_ERR_RANGE, { "axis 0 of a scalar: it has no axes, so give none (num_axes = 0)" } },
+    { axis_of_scalar,
+      DITTO_ERR_RANGE,
+      { "axis 0 of a scalar: it has no axes, so give none (num_axes = 0)" } },
     { batch_null, DITTO_ERR_INVALID, { "values[1] is NULL" } },
     { batch_destination, DITTO_ERR_RANGE, { "places[1]: replica 9 as a place: the strategy has 2" } },
-    { add_to_one_replica, DITTO_ERR_INVALID, { "added once for each replica (1): assign the sum, or add inside run" } },
+    { add_to_one_replica,
+      DITTO_ERR_INVALID,
+      { "added once for each replica (1): assign the sum, or add inside run" } },
     { weights,
       DITTO_ERR_SHAPE,
       { "weights are f64 [3], losses f64 [2, 2]: weights have the shape of the losses, or one" } },
@@ -583,19 +594,27 @@ static const struct {
       DITTO_ERR_CONTEXT,
       { "the handle is another replica's (replica 0's): this thread is replica 1" } },
     { default_of_another, DITTO_ERR_CONTEXT, { "another strategy; ditto_set_default(NULL) ends it" } },
-    { scope_of_another, DITTO_ERR_CONTEXT, { "another strategy; leave it first (ditto_strategy_scope_leave)" } },
+    { scope_of_another,
+      DITTO_ERR_CONTEXT,
+      { "another strategy; leave it first (ditto_strategy_scope_leave)" } },
     { destroy_default,
       DITTO_ERR_CONTEXT,
       { "still entered as this thread's default: ditto_set_default(NULL) ends it" } },
     { enter_default_inside,
       DITTO_ERR_CONTEXT,
       { "the default strategy's scope is not entered inside another strategy's: leave it first" } },
-    { set_default_in_scope, DITTO_ERR_CONTEXT, { "the default is set outside of scopes and runs: leave it first" } },
+    { set_default_in_scope,
+      DITTO_ERR_CONTEXT,
+      { "the default is set outside of scopes and runs: leave it first" } },
     { gather_on_replica, DITTO_ERR_CONTEXT, { "ditto_all_gather_tensor is its form for replicas" } },
     { assign_on_replica, DITTO_ERR_CONTEXT, { "ditto_assign is its form for replicas" } },
-    { merge_gives_local, DITTO_ERR_INVALID, { "what the merge function gave refers to a local array of its own" } },
+    { merge_gives_local,
+      DITTO_ERR_INVALID,
+      { "what the merge function gave refers to a local array of its own" } },
     { value_of_local, DITTO_ERR_INVALID, { "the component of replica 0 is a local array of the function" } },
-    { update_gives_local, DITTO_ERR_INVALID, { "the result of the update of \"a\" is a local array of the function" } },
+    { update_gives_local,
+      DITTO_ERR_INVALID,
+      { "the result of the update of \"a\" is a local array of the function" } },
     { shapes_of_one_count, DITTO_ERR_DIVERGED, { "(the tensor is f64 [2, 3] here, f64 [3, 2] there)" } },
     { value_without_rank, DITTO_ERR_INVALID, { "rank is 0, which makes a scalar, but shape[0] is 3" } },
     { variable_without_rank, DITTO_ERR_INVALID, { "rank is 0, which makes a scalar, but shape[0] is 3" } },
@@ -621,7 +640,8 @@ static void errors_say_what_was_asked_and_found_and_what_to_do(void **state)
         if (status != rows[i].status || strstr(found, rows[i].says[0]) == NULL ||
             (rows[i].says[1] != NULL && strstr(found, rows[i].says[1]) == NULL)) {
             wrong++;
-            print_error("row %zu: %s: \"%s\", not \"%s\"\n", i, ditto_status_name(status), found, rows[i].says[0]);
+            print_error("row %zu: %s: \"%s\", not \"%s\"\n", i, ditto_status_name(status), found,
+                        rows[i].says[0]);
         }
         assert_ok(ditto_strategy_destroy(s));
     }
@@ -630,6 +650,7 @@ static void errors_say_what_was_asked_and_found_and_what_to_do(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(errors_say_what_was_asked_and_found_and_what_to_do) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(
+        errors_say_what_was_asked_and_found_and_what_to_do) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,8 @@ struct traced {
     int rounds;
 };
 
-static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                                  ditto_value **result)
+static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                  void *user, ditto_value **result)
 {
     (void)strategy;
     (void)arguments;
@@ -32,7 +32,8 @@ static ditto_status work(ditto_replica *self, void *argument)
         EXPECT(&t->report, ditto_all_reduce(self, x, x, 1000, DITTO_F32, DITTO_SUM, NULL) == DITTO_OK);
         EXPECT(&t->report, ditto_barrier(self, NULL) == DITTO_OK);
     }
-    EXPECT(&t->report, ditto_all_reduce_start(self, x, x, 10, DITTO_F32, DITTO_SUM, NULL, &pending) == DITTO_OK);
+    EXPECT(&t->report,
+           ditto_all_reduce_start(self, x, x, 10, DITTO_F32, DITTO_SUM, NULL, &pending) == DITTO_OK);
     EXPECT(&t->report, ditto_wait(self, &pending, NULL) == DITTO_OK);
     EXPECT(&t->report, ditto_merge_call(self, merge_nothing, NULL, NULL, 0, NULL) == DITTO_OK);
     return DITTO_OK;
@@ -171,7 +172,8 @@ static int count_fillings(const char *text, uint64_t *producers)
     for (int track = 2; track < 64; track++) {
         char name[80];
         int names = 0;
-        snprintf(name, sizeof name, "\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"producer ", track);
+        snprintf(name, sizeof name, "\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"producer ",
+                 track);
         for (const char *at = text; (at = strstr(at, name)) != NULL; at++, names++)
             *producers |= (uint64_t)1 << (unsigned)atoi(at + strlen(name));
         assert_int_equal(names, (tracks >> track & 1) != 0);
@@ -220,8 +222,8 @@ static void batches_are_shown_on_their_producers_tracks(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static ditto_status start_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                                 ditto_value **result)
+static ditto_status start_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                 void *user, ditto_value **result)
 {
     (void)arguments;
     (void)count;

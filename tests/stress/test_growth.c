@@ -26,7 +26,8 @@ static ditto_status start_and_wait(ditto_replica *self, struct buffers *m, size_
 {
     ditto_pending pending[AHEAD];
     for (int i = 0; i < AHEAD; i++)
-        DITTO_TRY(ditto_all_reduce_start(self, m->a, m->c[i], count, DITTO_F32, DITTO_SUM, NULL, &pending[i]));
+        DITTO_TRY(
+            ditto_all_reduce_start(self, m->a, m->c[i], count, DITTO_F32, DITTO_SUM, NULL, &pending[i]));
     for (int i = AHEAD - 1; i >= 0; i--)
         DITTO_TRY(ditto_wait(self, &pending[i], NULL));
     return DITTO_OK;
@@ -100,7 +101,8 @@ static void a_million_operations_leave_the_process_as_large_as_it_was(void **sta
         print_message("  %u replicas, %u operations: %ld KiB more\n", replicas[k], w.operations, grown);
         assert_int_equal(count_threads(), threads);
         assert_true(count_mappings() <= mappings + 2);
-        assert_true(grown < (getenv("DITTO_TEST_SHORT") != NULL ? 65536 : 1024)); /* sanitizers keep freed memory */
+        assert_true(grown <
+                    (getenv("DITTO_TEST_SHORT") != NULL ? 65536 : 1024)); /* sanitizers keep freed memory */
         assert_ok(ditto_strategy_destroy(strategy));
     }
 }
@@ -129,8 +131,9 @@ static void a_million_runs_with_values_leave_the_process_as_large_as_it_was(void
             mappings = count_mappings();
         }
         for (int r = 0; r < 2; r++)
-            parts[r] =
-                (ditto_tensor){ .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { (size_t)(i + 1000) % 8 } };
+            parts[r] = (ditto_tensor){
+                .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { (size_t)(i + 1000) % 8 }
+            };
         assert_ok(ditto_strategy_value_from_tensors(strategy, parts, 1, &value));
         assert_ok(ditto_strategy_run_values(strategy, give_length, NULL, value, NULL, &result));
         assert_ok(ditto_value_destroy(value));

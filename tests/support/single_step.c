@@ -29,7 +29,8 @@ static void step(int signal, siginfo_t *info, void *context)
     own.hold(own.argument);
 }
 
-bool call_and_hold(unsigned long steps, void (*function)(void *argument), void (*hold)(void *argument), void *argument)
+bool call_and_hold(unsigned long steps, void (*function)(void *argument), void (*hold)(void *argument),
+                   void *argument)
 {
     struct sigaction action = { .sa_sigaction = step, .sa_flags = SA_SIGINFO };
     assert_int_equal(sigaction(SIGTRAP, &action, NULL), 0);
@@ -38,7 +39,8 @@ bool call_and_hold(unsigned long steps, void (*function)(void *argument), void (
     own.argument = argument;
     own.stepping = true;
     /* Over the red zone, in which the compiler may keep something. */
-    __asm__ volatile("subq $128, %%rsp; pushfq; orq $0x100, (%%rsp); popfq; addq $128, %%rsp" ::: "memory", "cc");
+    __asm__ volatile("subq $128, %%rsp; pushfq; orq $0x100, (%%rsp); popfq; addq $128, %%rsp" ::
+                         : "memory", "cc");
     function(argument);
     bool held = !own.stepping;
     own.stepping = false; /* the next instruction's signal, if there is one, ends it */

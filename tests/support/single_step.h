@@ -15,7 +15,8 @@
 #if SINGLE_STEPS
 /* Calls function(argument), and after its first `steps` instructions hold(argument), in a signal handler on the same thread: only
  * what is safe there may be done. False: the function returned before. */
-bool call_and_hold(unsigned long steps, void (*function)(void *argument), void (*hold)(void *argument), void *argument);
+bool call_and_hold(unsigned long steps, void (*function)(void *argument), void (*hold)(void *argument),
+                   void *argument);
 #endif
 
 #endif

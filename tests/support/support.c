@@ -275,8 +275,8 @@ ditto_status call_barrier(ditto_replica *self)
     return ditto_barrier(self, NULL);
 }
 
-static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *unused,
-                                  ditto_value **result)
+static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                  void *unused, ditto_value **result)
 {
     (void)strategy, (void)arguments, (void)count, (void)unused, (void)result;
     return DITTO_OK;

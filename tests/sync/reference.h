@@ -34,7 +34,8 @@ static inline double reference_from_half(uint16_t bits, int exponent_bits, int f
 static inline uint16_t reference_to_half(double value, int exponent_bits, int fraction_bits)
 {
     int bias = (1 << (exponent_bits - 1)) - 1, exponent;
-    uint16_t sign = signbit(value) ? 0x8000 : 0, infinite = (uint16_t)(((1 << exponent_bits) - 1) << fraction_bits);
+    uint16_t sign = signbit(value) ? 0x8000 : 0,
+             infinite = (uint16_t)(((1 << exponent_bits) - 1) << fraction_bits);
     if (isnan(value))
         return (uint16_t)(sign | infinite | 1u << (fraction_bits - 1));
     if (isinf(value))
@@ -42,11 +43,12 @@ static inline uint16_t reference_to_half(double value, int exponent_bits, int fr
     if (value == 0)
         return sign;
     frexp(value, &exponent); /* 0.5 <= |value| / 2^exponent < 1 */
-    int unit = (exponent - 1 > 1 - bias ? exponent - 1 : 1 - bias) - fraction_bits; /* the last bit's exponent */
+    int unit =
+        (exponent - 1 > 1 - bias ? exponent - 1 : 1 - bias) - fraction_bits; /* the last bit's exponent */
     double scaled = nearbyint(ldexp(fabs(value), -unit)); /* at most fraction_bits + 1 bits, and a carry */
     uint32_t digits = (uint32_t)scaled;
-    uint32_t bits =
-        digits + ((uint32_t)(unit + fraction_bits + bias - 1) << fraction_bits); /* carries into the exponent */
+    uint32_t bits = digits + ((uint32_t)(unit + fraction_bits + bias - 1)
+                              << fraction_bits); /* carries into the exponent */
     return bits >= infinite ? sign | infinite : (uint16_t)(sign | bits);
 }
 
@@ -181,7 +183,8 @@ static inline struct element reference_integer(ditto_dtype d, ditto_op op, struc
     return (struct element){ .u = u << unused >> unused };
 }
 
-static inline struct element reference_tree(ditto_dtype d, ditto_op op, const struct element *x, uint32_t a, uint32_t b)
+static inline struct element reference_tree(ditto_dtype d, ditto_op op, const struct element *x, uint32_t a,
+                                            uint32_t b)
 {
     if (b - a == 1)
         return x[a];
@@ -192,7 +195,8 @@ static inline struct element reference_tree(ditto_dtype d, ditto_op op, const st
 }
 
 /* The reduction of n elements, rounded as the dtype is. */
-static inline void reference_reduce(ditto_dtype d, ditto_op op, const void *const *source, uint32_t n, void *out)
+static inline void reference_reduce(ditto_dtype d, ditto_op op, const void *const *source, uint32_t n,
+                                    void *out)
 {
     struct element x[64];
     for (uint32_t i = 0; i < n; i++)
@@ -208,8 +212,9 @@ static inline void reference_reduce(ditto_dtype d, ditto_op op, const void *cons
 /* -- how often order matters -- */
 
 struct reference_tally {
-    size_t cases, elements;             /* compared */
-    size_t other_cases, other_elements; /* of them, those whose bits a sum from left to right would not have given */
+    size_t cases, elements; /* compared */
+    size_t other_cases,
+        other_elements; /* of them, those whose bits a sum from left to right would not have given */
 };
 
 /* Bit for bit, but any NaN for a NaN, part by part. */
@@ -223,8 +228,8 @@ static inline bool reference_same(ditto_dtype d, const void *left, const void *r
 }
 
 /* A sum in another order has other bits than were found. */
-static inline bool reference_differs_from_left_fold(ditto_dtype d, ditto_op op, const void *const *source, uint32_t n,
-                                                    const void *found)
+static inline bool reference_differs_from_left_fold(ditto_dtype d, ditto_op op, const void *const *source,
+                                                    uint32_t n, const void *found)
 {
     char fold[16];
     struct element e = reference_load(d, source[0]);

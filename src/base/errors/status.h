@@ -21,11 +21,14 @@ static inline ditto_status dti_status_same(
 {
     return status;
 }
-DTI_COMPANION void dti_fail(ditto_status status, int error_number, const char *format, ...) DITTO_PRINTF(3, 4);
+DTI_COMPANION void dti_fail(ditto_status status, int error_number, const char *format, ...)
+    DITTO_PRINTF(3, 4);
 
-void dti_vfail(ditto_status status, int error_number, const char *format, va_list arguments) DITTO_PRINTF(3, 0);
+void dti_vfail(ditto_status status, int error_number, const char *format, va_list arguments)
+    DITTO_PRINTF(3, 0);
 
-#define DTI_TRY(call) DITTO_TRY(call) /* forwards the status: the message was written where the cause is known */
+#define DTI_TRY(call) \
+    DITTO_TRY(call) /* forwards the status: the message was written where the cause is known */
 
 /* The same for a check of one thing of several. The message then begins with the thing that was checked, as
  * in DTI_TRY_OF(check(&arguments[k]), "arguments[%u]", k). */

@@ -29,7 +29,8 @@ static void say(const char *function, const char *how, const char *advice)
  * calls std::terminate. The unwinding of pthread_exit and pthread_cancel cannot be stopped, and does not
  * search first. */
 _Unwind_Reason_Code dti_guard_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
-                                          struct _Unwind_Exception *exception, struct _Unwind_Context *context);
+                                          struct _Unwind_Exception *exception,
+                                          struct _Unwind_Context *context);
 __attribute__((used)) _Unwind_Reason_Code dti_guard_personality(int version, _Unwind_Action actions,
                                                                 _Unwind_Exception_Class class,
                                                                 struct _Unwind_Exception *exception,
@@ -43,7 +44,8 @@ __attribute__((used)) _Unwind_Reason_Code dti_guard_personality(int version, _Un
         abort();
     }
     say(function, "an exception",
-        "catch it inside and return an error; the process ends, because others would wait for this thread for ever");
+        "catch it inside and return an error; the process ends, because others would wait for this thread "
+        "for ever");
     return _URC_FATAL_PHASE1_ERROR;
 }
 

@@ -35,8 +35,8 @@ static uint32_t by_tables(uint32_t crc, const unsigned char *at, size_t bytes)
 {
     for (; bytes >= 8; at += 8, bytes -= 8)
         crc = slice[7][at[0] ^ (crc & 0xff)] ^ slice[6][at[1] ^ (crc >> 8 & 0xff)] ^
-              slice[5][at[2] ^ (crc >> 16 & 0xff)] ^ slice[4][at[3] ^ crc >> 24] ^ slice[3][at[4]] ^ slice[2][at[5]] ^
-              slice[1][at[6]] ^ slice[0][at[7]];
+              slice[5][at[2] ^ (crc >> 16 & 0xff)] ^ slice[4][at[3] ^ crc >> 24] ^ slice[3][at[4]] ^
+              slice[2][at[5]] ^ slice[1][at[6]] ^ slice[0][at[7]];
     for (; bytes > 0; at++, bytes--)
         crc = crc >> 8 ^ slice[0][(crc ^ *at) & 0xff];
     return crc;
@@ -46,7 +46,8 @@ static uint32_t by_tables(uint32_t crc, const unsigned char *at, size_t bytes)
  * as fast as a read copies them, so no streams are interleaved -- */
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const unsigned char *at, size_t bytes)
+__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const unsigned char *at,
+                                                                 size_t bytes)
 {
     uint64_t wide = crc, word;
     for (; bytes >= 8; at += 8, bytes -= 8) {

@@ -10,7 +10,8 @@ __extension__ typedef unsigned __int128 wide; /* gcc's and clang's */
 
 #define ROUNDS         10
 #define WORDS_OF_BLOCK 4
-#define MOST_PAIRS     32 /* normal numbers are made in pieces, so that the compiler makes vector code of the loop */
+#define MOST_PAIRS \
+    32 /* normal numbers are made in pieces, so that the compiler makes vector code of the loop */
 
 /* One round: two multiplications, their halves crossed over and mixed with the key. Constants of the paper, table 2. */
 static void mix(uint32_t c[4], const uint32_t key[2])
@@ -110,7 +111,8 @@ static void normal_pairs(ditto_random *random, double *dst, size_t pairs)
     double uniform[2 * MOST_PAIRS];
     ditto_random_f64(random, uniform, 2 * pairs);
     for (size_t i = 0; i < pairs; i++) {
-        double sine, cosine, radius = sqrt(-2 * dti_log(1 - uniform[2 * i])); /* 1 - u is exact, and above 0 */
+        double sine, cosine,
+            radius = sqrt(-2 * dti_log(1 - uniform[2 * i])); /* 1 - u is exact, and above 0 */
         dti_sin_cos_of_turns(uniform[2 * i + 1], &sine, &cosine);
         dst[2 * i] = radius * cosine;
         dst[2 * i + 1] = radius * sine;

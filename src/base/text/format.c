@@ -117,7 +117,8 @@ static bool put_conversion(struct output *o, const struct conversion *c, size_t 
     return true;
 }
 #pragma GCC diagnostic pop
-_Static_assert(sizeof(size_t) == sizeof(intmax_t) && sizeof(size_t) == sizeof(ptrdiff_t), "see put_conversion");
+_Static_assert(sizeof(size_t) == sizeof(intmax_t) && sizeof(size_t) == sizeof(ptrdiff_t),
+               "see put_conversion");
 
 /* Formats with each string cut to `most` bytes. Returns the length of the whole text, or SIZE_MAX if a
  * conversion of the format is not known here. */

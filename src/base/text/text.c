@@ -83,7 +83,8 @@ static bool parse_short_integer(const char *text, size_t length, int64_t *value)
 static locale_t c_locale;
 static void make_c_locale(void)
 {
-    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* kept for the life of the process: strtod_l needs one */
+    c_locale =
+        newlocale(LC_ALL_MASK, "C", (locale_t)0); /* kept for the life of the process: strtod_l needs one */
 }
 
 /* Skips digits; false if there is none. */
@@ -120,7 +121,8 @@ bool dti_parse_f64(const char *text, size_t length, double *value)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     char copy[MOST_DIGITS];
     int64_t integer;
-    if (parse_short_integer(text, length, &integer) && (integer != 0 || text[0] != '-')) { /* "-0" is a float's */
+    if (parse_short_integer(text, length, &integer) &&
+        (integer != 0 || text[0] != '-')) { /* "-0" is a float's */
         *value = (double)integer;
         return true;
     }

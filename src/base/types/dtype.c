@@ -62,7 +62,8 @@ ditto_status dti_tensor_check(const ditto_tensor *tensor, size_t *bytes)
     }
     if (!fits)
         return DTI_FAIL(DITTO_ERR_RANGE, "the shape has more elements than size_t can count");
-    DTI_TRY(dti_buffer_bytes(count, tensor->dtype, bytes)); /* also of an empty tensor: its rows must be countable */
+    DTI_TRY(dti_buffer_bytes(count, tensor->dtype,
+                             bytes)); /* also of an empty tensor: its rows must be countable */
     *bytes = empty ? 0 : *bytes;
     return DITTO_OK;
 }

@@ -13,7 +13,8 @@ ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given
     if (given != NULL) {
         memcpy(&given_bytes, given, sizeof given_bytes);
         if (given_bytes < sizeof given_bytes || given_bytes > MOST_BYTES)
-            return DTI_FAIL(DITTO_ERR_INVALID, "%s.struct_size is %zu: start from its INIT macro, which sets the size",
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "%s.struct_size is %zu: start from its INIT macro, which sets the size",
                             type_name, given_bytes);
         for (size_t i = known_bytes; i < given_bytes; i++)
             if (((const unsigned char *)given)[i] != 0)

@@ -29,7 +29,8 @@ bool dti_spec_equal(const ditto_tensor *a, const ditto_tensor *b)
 {
     /* The first dimension of a scalar is 0. If it is not, the rank was forgotten. */
     size_t dimensions = a->rank != 0 ? a->rank : 1;
-    return a->dtype == b->dtype && a->rank == b->rank && memcmp(a->shape, b->shape, dimensions * sizeof *a->shape) == 0;
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->shape, b->shape, dimensions * sizeof *a->shape) == 0;
 }
 
 void dti_spec_words(const ditto_tensor *spec, char words[DTI_SPEC_WORDS])
@@ -42,13 +43,14 @@ void dti_spec_words(const ditto_tensor *spec, char words[DTI_SPEC_WORDS])
         dti_text_add(&text, "]");
 }
 
-ditto_status dti_spec_check(const ditto_tensor *spec, const char *name, const ditto_tensor *found, const char *what)
+ditto_status dti_spec_check(const ditto_tensor *spec, const char *name, const ditto_tensor *found,
+                            const char *what)
 {
     char is[DTI_SPEC_WORDS], wants[DTI_SPEC_WORDS];
     if (dti_spec_equal(spec, found))
         return DITTO_OK;
     dti_spec_words(found, is);
     dti_spec_words(spec, wants);
-    return DTI_FAIL(spec->dtype != found->dtype ? DITTO_ERR_INVALID : DITTO_ERR_SHAPE, "\"%s\" is %s, but %s is %s",
-                    name, wants, what, is);
+    return DTI_FAIL(spec->dtype != found->dtype ? DITTO_ERR_INVALID : DITTO_ERR_SHAPE,
+                    "\"%s\" is %s, but %s is %s", name, wants, what, is);
 }

@@ -26,11 +26,12 @@ bool dti_spec_equal(const ditto_tensor *a, const ditto_tensor *b);
 #define DTI_SPEC_WORDS 400
 void dti_spec_words(const ditto_tensor *spec, char words[DTI_SPEC_WORDS]);
 /* INVALID: another dtype; SHAPE: another shape. "`name` is f32 [3], but `what` is f32 [4]". */
-DTI_COMPANION ditto_status dti_spec_check(const ditto_tensor *spec, const char *name, const ditto_tensor *found,
-                                          const char *what);
+DTI_COMPANION ditto_status dti_spec_check(const ditto_tensor *spec, const char *name,
+                                          const ditto_tensor *found, const char *what);
 
 /* INVALID when a buffer of `bytes` > 0 is NULL or not aligned for its element; `name` is the parameter's. */
-DTI_COMPANION ditto_status dti_buffer_check(const void *buffer, size_t bytes, ditto_dtype dtype, const char *name);
+DTI_COMPANION ditto_status dti_buffer_check(const void *buffer, size_t bytes, ditto_dtype dtype,
+                                            const char *name);
 
 /* One rule for every option struct. */
 
@@ -38,7 +39,8 @@ DTI_COMPANION ditto_status dti_buffer_check(const void *buffer, size_t bytes, di
  * NULL gives all defaults; a shorter struct is padded with zeros; a longer one must be zero where we know no field.
  *   DITTO_ERR_INVALID      struct_size was never set (an INIT macro was forgotten)
  *   DITTO_ERR_UNSUPPORTED  the tail that this version does not know is not zero: the caller asks for something newer */
-DTI_COMPANION ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given, const char *type_name);
+DTI_COMPANION ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given,
+                                            const char *type_name);
 
 /* DITTO_ERR_INVALID when a pointer that is needed is NULL; `name` is the parameter's. */
 DTI_COMPANION ditto_status dti_fail_null(const char *name);

@@ -17,7 +17,8 @@ DTI_COMPANION uint32_t dti_process_number(void);
 
 /* Whether this process is another one than the one that was given `number`. Any thread. It costs a load and a
  * comparison. */
-extern DTI_COMPANION _Atomic uint32_t *dti_process_word; /* constant after the first call of dti_process_number */
+extern DTI_COMPANION _Atomic uint32_t
+    *dti_process_word; /* constant after the first call of dti_process_number */
 static inline bool dti_process_differs(uint32_t number)
 {
     /* relaxed: within a process the word changes only once, from 0, and before anything keeps a number. */

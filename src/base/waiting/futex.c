@@ -32,8 +32,8 @@ void dti_futex_sleep(_Atomic uint32_t *word, uint32_t expected, uint64_t deadlin
     struct timespec until = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
                               .tv_nsec = (long)(deadline_ns % 1000000000u) };
     /* FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC time: a signal does not lengthen the wait. */
-    syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, deadline_ns == DTI_NEVER ? NULL : &until,
-            NULL, FUTEX_BITSET_MATCH_ANY);
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected,
+            deadline_ns == DTI_NEVER ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
     errno = kept_errno;
 }
 

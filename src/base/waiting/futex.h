@@ -29,7 +29,8 @@ void dti_fence_init(void); /* once before the first use; any thread, any number 
 extern _Atomic bool dti_fence_is_asymmetric;
 static inline void dti_fence_light(void)
 {
-    if (atomic_load_explicit(&dti_fence_is_asymmetric, memory_order_relaxed)) /* constant after dti_fence_init */
+    if (atomic_load_explicit(&dti_fence_is_asymmetric,
+                             memory_order_relaxed)) /* constant after dti_fence_init */
         atomic_signal_fence(memory_order_seq_cst);
     else
         atomic_thread_fence(memory_order_seq_cst);

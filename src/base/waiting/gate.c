@@ -41,7 +41,8 @@ static bool change(struct dti_gate *gate, uint32_t from, uint32_t to)
 
 bool dti_gate_shut(struct dti_gate *gate)
 {
-    atomic_store_explicit(&gate->process, dti_process_number(), memory_order_relaxed); /* published by the change */
+    atomic_store_explicit(&gate->process, dti_process_number(),
+                          memory_order_relaxed); /* published by the change */
     return change(gate, DTI_GATE_OPEN, DTI_GATE_SHUT);
 }
 

@@ -59,7 +59,8 @@ bool dti_gate_close_alone(struct dti_gate *gate);
 /* How many calls are in it. Others may enter it and leave it at any time. */
 static inline uint32_t dti_gate_calls(const struct dti_gate *gate)
 {
-    return atomic_load_explicit(&gate->word, memory_order_relaxed) / DTI_GATE_CALL; /* relaxed: a number alone */
+    return atomic_load_explicit(&gate->word, memory_order_relaxed) /
+           DTI_GATE_CALL; /* relaxed: a number alone */
 }
 
 /* Whether it is closed. A thread with the turn of a strategy may rely on the answer for the strategy's
@@ -71,7 +72,8 @@ static inline bool dti_gate_is_closed(const struct dti_gate *gate)
 
 /* Declares `name`, and leaves the gate, which has been entered, at the end of the block. NULL: there is none
  * to leave. */
-#define DTI_LEAVES_GATE(name, gate) __attribute__((cleanup(dti_gate_release), unused)) struct dti_gate *name = (gate)
+#define DTI_LEAVES_GATE(name, gate) \
+    __attribute__((cleanup(dti_gate_release), unused)) struct dti_gate *name = (gate)
 static inline void dti_gate_release(struct dti_gate **gate)
 {
     if (*gate != NULL)
@@ -86,7 +88,8 @@ struct dti_gates {
     struct dti_gate *few[DTI_FEW_GATES];
 };
 /* Declares `name`, without gates, and leaves those that were added at the end of the block. */
-#define DTI_LEAVES_GATES(name) __attribute__((cleanup(dti_gates_release))) struct dti_gates name = { .capacity = 0 }
+#define DTI_LEAVES_GATES(name) \
+    __attribute__((cleanup(dti_gates_release))) struct dti_gates name = { .capacity = 0 }
 bool dti_gates_reserve(struct dti_gates *gates); /* room for one more; false: no memory */
 /* A gate that was entered, or NULL, which adds nothing. There is room for it. */
 static inline void dti_gates_add(struct dti_gates *gates, struct dti_gate *gate)

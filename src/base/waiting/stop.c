@@ -12,7 +12,8 @@ void dti_stop_init(struct dti_stop *stop)
 static uint32_t settled_state(const struct dti_stop *stop)
 {
     uint32_t state;
-    while (((state = atomic_load_explicit(&stop->state, memory_order_acquire)) & DTI_STOP_CLAIMED) != 0) /* X1 */
+    while (((state = atomic_load_explicit(&stop->state, memory_order_acquire)) & DTI_STOP_CLAIMED) !=
+           0) /* X1 */
         sched_yield();
     return state;
 }
@@ -22,7 +23,8 @@ static uint32_t settled_state(const struct dti_stop *stop)
  * error too (X0). */
 static bool change(struct dti_stop *stop, uint32_t from, uint32_t to)
 {
-    return atomic_compare_exchange_strong_explicit(&stop->state, &from, to, memory_order_acq_rel, memory_order_relaxed);
+    return atomic_compare_exchange_strong_explicit(&stop->state, &from, to, memory_order_acq_rel,
+                                                   memory_order_relaxed);
 }
 
 /* `flag` is 0 or DTI_STOP_EXPIRED. Returns whether this call's error is the one that counts. */

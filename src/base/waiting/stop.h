@@ -22,9 +22,10 @@
 enum { DTI_STOP_RUNNING = 0, DTI_STOP_CLAIMED = 1, DTI_STOP_STOPPED = 2, DTI_STOP_EXPIRED = 4 };
 
 struct dti_stop {
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t state; /* read in every slow look of every wait, written once a run */
-    uint64_t run;                                        /* the number of the run that the error ended; plain (I2) */
-    ditto_error error;                                   /* plain (I2) */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t
+        state;         /* read in every slow look of every wait, written once a run */
+    uint64_t run;      /* the number of the run that the error ended; plain (I2) */
+    ditto_error error; /* plain (I2) */
 };
 
 /* -- Any thread -- */

@@ -94,8 +94,9 @@ static bool yield(uint64_t end_ns, dti_condition *condition, void *argument)
     return false;
 }
 
-bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter, uint32_t awaits, struct dti_wait_policy *wait_policy,
-                   struct dti_deadline *deadline, dti_condition *condition, void *argument)
+bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter, uint32_t awaits,
+                   struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
+                   dti_condition *condition, void *argument)
 {
     uint64_t begin = dti_now_ns(), budget = wait_policy->spin_ns;
     bool in_full = wait_policy->long_waits % DTI_SPIN_EVERY == 0;

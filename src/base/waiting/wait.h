@@ -47,7 +47,8 @@ struct dti_wait_policy {
 bool dti_wait_queue_init(struct dti_wait_queue *queue, uint32_t waiters);
 void dti_wait_queue_free(struct dti_wait_queue *queue);
 
-typedef bool dti_condition(void *argument); /* polled by the waiter; its loads are acquire where data hangs on them */
+typedef bool dti_condition(
+    void *argument); /* polled by the waiter; its loads are acquire where data hangs on them */
 
 /* Any thread, after it stored what others may await (release). `from` is what their seats await. W0, W1. */
 void dti_wait_queue_wake(struct dti_wait_queue *queue, uint32_t from); /* the slow half: somebody is parked */
@@ -60,19 +61,21 @@ static inline void dti_wait_queue_signal(struct dti_wait_queue *queue, uint32_t 
 }
 
 /* The seat's own thread: sleeps until condition(argument) or the deadline. True when the condition holds. */
-bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter, uint32_t awaits, struct dti_deadline *deadline,
-                          dti_condition *condition, void *argument);
+bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter, uint32_t awaits,
+                          struct dti_deadline *deadline, dti_condition *condition, void *argument);
 
 /* The whole of waiting: look, spin, yield, sleep. True when the condition holds, false when the deadline came first. */
-bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter, uint32_t awaits, struct dti_wait_policy *wait_policy,
-                   struct dti_deadline *deadline, dti_condition *condition, void *argument); /* the slow half */
+bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter, uint32_t awaits,
+                   struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
+                   dti_condition *condition, void *argument); /* the slow half */
 static inline bool dti_wait(struct dti_wait_queue *queue, uint32_t waiter, uint32_t awaits,
                             struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
                             dti_condition *condition, void *argument)
 {
     if (condition(argument))
         return true;
-    for (uint32_t look = 0; wait_policy->spin_ns != 0 && look < 64; look++) { /* before the clock is looked at at all */
+    for (uint32_t look = 0; wait_policy->spin_ns != 0 && look < 64;
+         look++) { /* before the clock is looked at at all */
         dti_pause();
         if (condition(argument))
             return true;

@@ -32,8 +32,9 @@ ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dat
     return create(team, &plan, datasets, out);
 }
 
-ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditto_dataset_fn function, void *user,
-                                                  const ditto_input_options *options, ditto_iterator **out)
+ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditto_dataset_fn function,
+                                                  void *user, const ditto_input_options *options,
+                                                  ditto_iterator **out)
 {
     ditto_input_options known;
     struct dti_input_plan plan;
@@ -50,13 +51,15 @@ ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditt
     return create(team, &plan, datasets, out);
 }
 
-ditto_status ditto_input_per_replica_batch(const ditto_input_context *context, uint64_t global_batch, uint64_t *out)
+ditto_status ditto_input_per_replica_batch(const ditto_input_context *context, uint64_t global_batch,
+                                           uint64_t *out)
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(context, "context"));
     DTI_TRY(dti_not_null(out, "out"));
     if (context->replicas == 0 || global_batch == 0 || global_batch % context->replicas != 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "a global batch of %llu rows does not give %u replicas equally many",
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "a global batch of %llu rows does not give %u replicas equally many",
                         (unsigned long long)global_batch, context->replicas);
     *out = global_batch / context->replicas;
     return DITTO_OK;
@@ -83,13 +86,15 @@ static ditto_status hold_own(const struct dti_replica *r, const ditto_iterator *
     if (team == r->team || (team->options.plain && r->team->options.plain))
         return DITTO_OK;
     if (r->team->options.plain)
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "mixing strategies: self is the default strategy's, but the iterator belongs to another one: "
-                        "call ditto_next inside a run of that strategy, or ditto_iterator_next outside");
-    return DTI_FAIL(DITTO_ERR_CONTEXT,
-                    "mixing strategies: the iterator belongs to another strategy than replica %u, which asks for its "
-                    "batch",
-                    r->id);
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "mixing strategies: self is the default strategy's, but the iterator belongs to another one: "
+            "call ditto_next inside a run of that strategy, or ditto_iterator_next outside");
+    return DTI_FAIL(
+        DITTO_ERR_CONTEXT,
+        "mixing strategies: the iterator belongs to another strategy than replica %u, which asks for its "
+        "batch",
+        r->id);
 }
 
 /* Each thread has a replica of the default strategy for itself, outside of its runs; its iterators have one for all threads. */
@@ -109,7 +114,8 @@ ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator, ditto_bat
     return take(r, iterator, out);
 }
 
-ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterator, ditto_batch *out, int *has_value)
+ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterator, ditto_batch *out,
+                                    int *has_value)
 {
     DTI_ENTER();
     struct dti_replica *r = dti_self(self);
@@ -133,7 +139,8 @@ ditto_status ditto_input_wait_ns(ditto_replica *self, const ditto_iterator *iter
     return DITTO_OK;
 }
 
-ditto_status ditto_iterator_element_spec(const ditto_iterator *iterator, uint32_t *components, ditto_tensor *out)
+ditto_status ditto_iterator_element_spec(const ditto_iterator *iterator, uint32_t *components,
+                                         ditto_tensor *out)
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(iterator, "iterator"));

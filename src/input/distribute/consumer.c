@@ -8,19 +8,21 @@ ditto_status dti_iterator_claim(ditto_iterator *it, enum dti_use use)
     uint32_t found = DTI_USE_NONE;
     /* relaxed: a mark, nothing hangs on it */
     if (atomic_load_explicit(&it->use, memory_order_relaxed) == use ||
-        atomic_compare_exchange_strong_explicit(&it->use, &found, use, memory_order_relaxed, memory_order_relaxed) ||
+        atomic_compare_exchange_strong_explicit(&it->use, &found, use, memory_order_relaxed,
+                                                memory_order_relaxed) ||
         found == use)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing contexts: batches of this iterator are taken %s, so not also %s",
-                    use == DTI_USE_CROSS ? "by replicas with ditto_next" : "across replicas with ditto_iterator_next",
-                    use == DTI_USE_CROSS ? "across replicas" : "by replicas");
+    return DTI_FAIL(
+        DITTO_ERR_CONTEXT, "mixing contexts: batches of this iterator are taken %s, so not also %s",
+        use == DTI_USE_CROSS ? "by replicas with ditto_next" : "across replicas with ditto_iterator_next",
+        use == DTI_USE_CROSS ? "across replicas" : "by replicas");
 }
 
 /* -- nothing will come -- */
 
 /* The crew's next ticket can't be given out, because a replica that has returned from its function does not empty its ring. */
-static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p, const struct dti_producer_group *crew,
-                  uint32_t *left)
+static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p,
+                  const struct dti_producer_group *crew, uint32_t *left)
 {
     uint32_t blocked =
         atomic_load_explicit(&crew->blocked_on, memory_order_acquire); /* pairs with block() in sequencer.c */
@@ -41,7 +43,8 @@ static bool held_up(const struct ditto_iterator *it, uint64_t step, uint32_t *le
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         const struct dti_pipeline *p = &it->pipeline[w];
         const struct dti_pipeline_progress *n = &it->progress.pipeline_progress[w];
-        if (atomic_load_explicit(&n->ended, memory_order_acquire) || /* both pair with publish() in sequencer.c */
+        if (atomic_load_explicit(&n->ended,
+                                 memory_order_acquire) || /* both pair with publish() in sequencer.c */
             atomic_load_explicit(&n->steps, memory_order_acquire) > step)
             continue;
         for (uint32_t c = 0; c < p->crews; c++)
@@ -119,7 +122,8 @@ static bool batch_ready(void *argument)
 static void count(_Atomic uint64_t *total, uint64_t more)
 {
     /* relaxed: only the replica writes it, others read it for reports */
-    atomic_store_explicit(total, atomic_load_explicit(total, memory_order_relaxed) + more, memory_order_relaxed);
+    atomic_store_explicit(total, atomic_load_explicit(total, memory_order_relaxed) + more,
+                          memory_order_relaxed);
 }
 
 static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterator *it)
@@ -129,14 +133,15 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
     struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
     uint64_t begin = dti_now_ns();
     uint32_t left = 0;
-    bool ready =
-        dti_wait(&self->team->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy, &deadline, batch_ready, &w);
+    bool ready = dti_wait(&self->team->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy, &deadline,
+                          batch_ready, &w);
     count(&c->wait_ns, dti_now_ns() - begin);
     dti_trace_waited(self, begin);
     if (!ready) {
         bool of_run = dti_deadline_is_of_run(self, &deadline);
         DTI_FAIL(DITTO_ERR_TIMED_OUT,
-                 "replica %u waited in ditto_next for batch %llu until %s = %u passed: the producers are too slow, or "
+                 "replica %u waited in ditto_next for batch %llu until %s = %u passed: the producers are too "
+                 "slow, or "
                  "another replica does not take its batches",
                  self->id, (unsigned long long)c->ring.next, of_run ? "run_timeout_ms" : "timeout_ms",
                  of_run ? self->team->options.run_timeout_ms : deadline.timeout_ms);
@@ -155,7 +160,8 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
 
 /* -- taking -- */
 
-static uint64_t describe_batch(const struct ditto_iterator *it, const struct dti_batch_slot *slot, ditto_batch *out)
+static uint64_t describe_batch(const struct ditto_iterator *it, const struct dti_batch_slot *slot,
+                               ditto_batch *out)
 {
     const ditto_dataset *dataset = dti_iterator_dataset(it);
     uint64_t bytes = 0;
@@ -208,7 +214,8 @@ static ditto_status end_with_error(struct dti_replica *self, struct ditto_iterat
     return end_of(self, it, c->last);
 }
 
-static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, ditto_batch *out, uint64_t *bytes)
+static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, ditto_batch *out,
+                               uint64_t *bytes)
 {
     struct dti_consumer *c = &it->consumer[self->id];
     enum dti_next_delivery turn;

@@ -24,7 +24,8 @@ static ditto_status check_ranges(const ditto_input_options *o)
             return DTI_FAIL(DITTO_ERR_RANGE, "%s is %u: at most %u", bounded[i].name, bounded[i].value,
                             bounded[i].most);
     if ((o->state == NULL) != (o->state_bytes == 0))
-        return DTI_FAIL(DITTO_ERR_INVALID, "a state of %zu bytes at %p: both or none", o->state_bytes, o->state);
+        return DTI_FAIL(DITTO_ERR_INVALID, "a state of %zu bytes at %p: both or none", o->state_bytes,
+                        o->state);
     return dti_flags_check(o->flags, DITTO_INPUT_STATIC | DITTO_INPUT_HOST_MEMORY, "flags");
 }
 
@@ -33,8 +34,8 @@ static ditto_status begin(const struct dti_team *team, const ditto_input_options
                           struct dti_input_plan *plan)
 {
     if (pipelines > team->n || team->n % pipelines != 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%u pipelines for %u replicas: each serves equally many", pipelines,
-                        team->n);
+        return DTI_FAIL(DITTO_ERR_INVALID, "%u pipelines for %u replicas: each serves equally many",
+                        pipelines, team->n);
     *plan = (struct dti_input_plan){
         .pass = o->pass,
         .max_bytes = o->max_bytes != 0 ? o->max_bytes : UINT64_MAX,
@@ -52,7 +53,9 @@ static ditto_status begin(const struct dti_team *team, const ditto_input_options
 /* What the datasets say beside the options. */
 static void finish(const ditto_dataset *dataset, const ditto_input_options *o, struct dti_input_plan *plan)
 {
-    uint64_t buffer = o->buffer != 0 ? o->buffer : dataset->prefetch != 0 ? dataset->prefetch : DEFAULT_BUFFER;
+    uint64_t buffer = o->buffer != 0           ? o->buffer
+                      : dataset->prefetch != 0 ? dataset->prefetch
+                                               : DEFAULT_BUFFER;
     plan->slots = (uint32_t)(buffer == DITTO_NO_PREFETCH ? 1 : buffer + 1); /* and the one in use */
 }
 
@@ -68,14 +71,16 @@ static void release_all(ditto_dataset **datasets, uint32_t count)
 static ditto_status check_batch(const ditto_dataset *dataset, const ditto_input_options *o)
 {
     if (dataset->batch_rows == 0 && o->global_batch == 0)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "the dataset has no batches: batch it first (ditto_dataset_batch), or set global_batch");
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the dataset has no batches: batch it first (ditto_dataset_batch), or set global_batch");
     if (dataset->batch_rows != 0 && o->global_batch != 0 && dataset->batch_rows != o->global_batch)
         return DTI_FAIL(DITTO_ERR_INVALID, "the dataset is batched by %llu rows, but global_batch is %llu",
                         (unsigned long long)dataset->batch_rows, (unsigned long long)o->global_batch);
     if (o->replication == DITTO_PER_REPLICA_INPUT)
-        return DTI_FAIL(DITTO_ERR_INVALID, "replication is PER_REPLICA_INPUT, but there is one dataset: use "
-                                           "ditto_strategy_iterate_from_function, or as many pipelines as replicas");
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "replication is PER_REPLICA_INPUT, but there is one dataset: use "
+                        "ditto_strategy_iterate_from_function, or as many pipelines as replicas");
     return DITTO_OK;
 }
 
@@ -86,9 +91,10 @@ static ditto_status choose_sharing(const ditto_dataset *dataset, const ditto_inp
     if (by_file && dataset->files == 0)
         return DTI_FAIL(DITTO_ERR_NOT_FOUND, "shard is FILE, but the dataset is read from no file");
     if (by_file && !dataset->by_file && plan->pipelines > 1)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "shard is FILE, but rows are counted across files (take, skip, shard, zip, DROP_REMAINDER), "
-                        "or do not all come from files: use DATA");
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "shard is FILE, but rows are counted across files (take, skip, shard, zip, DROP_REMAINDER), "
+            "or do not all come from files: use DATA");
     by_file |= automatic && dataset->by_file && dataset->files >= plan->pipelines;
     plan->sharing = plan->pipelines == 1 || o->shard == DITTO_SHARD_OFF ? DTI_SHARING_NONE
                     : by_file                                           ? DTI_SHARING_FILES
@@ -125,9 +131,10 @@ static ditto_status check_no_rebatching(const ditto_input_options *o)
                       : o->partial != DITTO_PARTIAL_DEFAULT ? "partial"
                       : o->shard != DITTO_SHARD_DEFAULT     ? "shard"
                                                             : NULL;
-    return set == NULL ? DITTO_OK
-                       : DTI_FAIL(DITTO_ERR_INVALID,
-                                  "%s is set, but datasets of a function are neither rebatched nor sharded", set);
+    return set == NULL
+               ? DITTO_OK
+               : DTI_FAIL(DITTO_ERR_INVALID,
+                          "%s is set, but datasets of a function are neither rebatched nor sharded", set);
 }
 
 /* Rows of all pipelines are alike. */
@@ -136,14 +143,15 @@ static ditto_status check_alike(const ditto_dataset *first, const ditto_dataset 
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every pipeline's function gave a dataset, or failed */
     if (own->batch_rows == 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "the dataset of pipeline %u has no batches: batch it first, by rows of one replica", pipeline);
+                        "the dataset of pipeline %u has no batches: batch it first, by rows of one replica",
+                        pipeline);
     char name[32];
     dti_text_add(&(struct dti_text){ name, sizeof name, 0 }, "pipeline %u", pipeline);
     return dti_dataset_check_alike(first, "pipeline 0", own, name);
 }
 
-static DTI_GUARDED ditto_status make_one(ditto_dataset_fn function, void *user, const ditto_input_context *context,
-                                         ditto_dataset **out)
+static DTI_GUARDED ditto_status make_one(ditto_dataset_fn function, void *user,
+                                         const ditto_input_context *context, ditto_dataset **out)
 {
     uint32_t serial = dti_error_serial;
     *out = NULL;
@@ -151,7 +159,8 @@ static DTI_GUARDED ditto_status make_one(ditto_dataset_fn function, void *user, 
     ditto_status status = function(context, user, out);
     DTI_GUARD_END();
     if (status == DITTO_OK && *out == NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "the function that makes datasets returned OK without one, for pipeline %u",
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the function that makes datasets returned OK without one, for pipeline %u",
                         context->pipeline);
     if (status == DITTO_OK)
         return DITTO_OK;
@@ -169,16 +178,19 @@ ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dat
     DTI_TRY(check_no_rebatching(o));
     bool each = o->replication == DITTO_PER_REPLICA_INPUT;
     if (each && o->pipelines != 0 && o->pipelines != team->n)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "replication is PER_REPLICA_INPUT, but pipelines is %u, not the number of replicas, %u",
-                        o->pipelines, team->n);
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "replication is PER_REPLICA_INPUT, but pipelines is %u, not the number of replicas, %u",
+            o->pipelines, team->n);
     DTI_TRY(begin(team, o, each ? team->n : o->pipelines != 0 ? o->pipelines : 1, plan));
     plan->each = true;
     *datasets = calloc(plan->pipelines, sizeof(ditto_dataset *));
-    ditto_status status =
-        *datasets != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u pipelines", plan->pipelines);
+    ditto_status status = *datasets != NULL
+                              ? DITTO_OK
+                              : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u pipelines", plan->pipelines);
     for (uint32_t w = 0; w < plan->pipelines && status == DITTO_OK; w++) {
-        status = make_one(function, user, &(ditto_input_context){ plan->pipelines, w, team->n }, &(*datasets)[w]);
+        status =
+            make_one(function, user, &(ditto_input_context){ plan->pipelines, w, team->n }, &(*datasets)[w]);
         if (status == DITTO_OK)
             status = check_alike((*datasets)[0], (*datasets)[w], w);
         if (status == DITTO_OK && (*datasets)[w]->batch_rows > plan->global)

@@ -22,13 +22,15 @@ static ditto_status lay_out(struct ditto_iterator *it)
     if (!dti_ring_bytes(1, it->payload_bytes, &bytes) || !dti_multiply(bytes, it->team->n, &all))
         return DTI_FAIL(DITTO_ERR_RANGE, "%u batches have more bytes than size_t can count", it->team->n);
     if (all > it->plan.max_bytes)
-        return DTI_FAIL(DITTO_ERR_RANGE, "max_bytes is %llu, but one batch for each of %u replicas takes %zu bytes",
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "max_bytes is %llu, but one batch for each of %u replicas takes %zu bytes",
                         (unsigned long long)it->plan.max_bytes, it->team->n, all);
     if (it->plan.slots > it->plan.max_bytes / all)
         it->plan.slots = (uint32_t)(it->plan.max_bytes / all);
     return dti_multiply(all, it->plan.slots, &all)
                ? DITTO_OK
-               : DTI_FAIL(DITTO_ERR_RANGE, "%u batches have more bytes than size_t can count", it->plan.slots);
+               : DTI_FAIL(DITTO_ERR_RANGE, "%u batches have more bytes than size_t can count",
+                          it->plan.slots);
 }
 
 /* On each replica's own thread: its ring, slots and payload, in its arena. */
@@ -39,8 +41,8 @@ static ditto_status allocate_ring(struct dti_replica *r, void *argument)
     size_t bytes = 0;
     dti_ring_bytes(it->plan.slots, it->payload_bytes, &bytes); /* lay_out has checked it */
     if (it->plan.host_memory) {
-        c->memory = aligned_alloc(DTI_CACHE_LINE_PAIR,
-                                  (bytes + DTI_CACHE_LINE_PAIR - 1) / DTI_CACHE_LINE_PAIR * DTI_CACHE_LINE_PAIR);
+        c->memory = aligned_alloc(DTI_CACHE_LINE_PAIR, (bytes + DTI_CACHE_LINE_PAIR - 1) /
+                                                           DTI_CACHE_LINE_PAIR * DTI_CACHE_LINE_PAIR);
         if (c->memory == NULL)
             return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a queue of %zu bytes", bytes);
     } else
@@ -250,8 +252,8 @@ static void *zeroed(size_t count, size_t bytes)
 {
     size_t all;
     void *memory = dti_multiply(count, bytes, &all)
-                       ? aligned_alloc(DTI_CACHE_LINE_PAIR,
-                                       (all + DTI_CACHE_LINE_PAIR - 1) / DTI_CACHE_LINE_PAIR * DTI_CACHE_LINE_PAIR)
+                       ? aligned_alloc(DTI_CACHE_LINE_PAIR, (all + DTI_CACHE_LINE_PAIR - 1) /
+                                                                DTI_CACHE_LINE_PAIR * DTI_CACHE_LINE_PAIR)
                        : NULL;
     return memory != NULL ? memset(memory, 0, all) : NULL;
 }
@@ -267,12 +269,12 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
     it->plan = *plan;
     it->producers = plan->pipelines * plan->producers;
     it->begin_ns = dti_now_ns();
-    it->progress =
-        (struct dti_pipelines_progress){ .pipelines = plan->pipelines,
-                                         .all_or_none = plan->is_static,
-                                         .end_at_error = plan->is_static || plan->sharing == DTI_SHARING_ROWS,
-                                         .pipeline_progress =
-                                             zeroed(plan->pipelines, sizeof *it->progress.pipeline_progress) };
+    it->progress = (struct dti_pipelines_progress){
+        .pipelines = plan->pipelines,
+        .all_or_none = plan->is_static,
+        .end_at_error = plan->is_static || plan->sharing == DTI_SHARING_ROWS,
+        .pipeline_progress = zeroed(plan->pipelines, sizeof *it->progress.pipeline_progress)
+    };
     for (uint32_t w = 0; it->progress.pipeline_progress != NULL && w < plan->pipelines; w++)
         atomic_init(&it->progress.pipeline_progress[w].failed, DTI_NO_POINT);
     it->pipeline = zeroed(plan->pipelines, sizeof *it->pipeline);
@@ -305,7 +307,8 @@ static void undo_start(struct ditto_iterator *it)
 static ditto_status start(struct ditto_iterator *it)
 {
     struct dti_frame frame;
-    DTI_TRY(dti_cross_enter(it->team, &frame, it->plan.host_memory ? DTI_CALLER_KEEPS_AFFINITY : DTI_CALLER_PINNED));
+    DTI_TRY(dti_cross_enter(it->team, &frame,
+                            it->plan.host_memory ? DTI_CALLER_KEEPS_AFFINITY : DTI_CALLER_PINNED));
     ditto_status status = allocate_rings(it);
     if (status == DITTO_OK)
         status = dti_producers_prepare(it);
@@ -319,8 +322,8 @@ static ditto_status start(struct ditto_iterator *it)
     return status;
 }
 
-ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset, const struct dti_input_plan *plan,
-                                 ditto_iterator **out)
+ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset,
+                                 const struct dti_input_plan *plan, ditto_iterator **out)
 {
     struct ditto_iterator *it = allocate(team, dataset, plan);
     if (it == NULL)
@@ -386,7 +389,8 @@ void dti_iterator_spec(const ditto_iterator *it, uint32_t *components, ditto_ten
 
 uint64_t dti_iterator_wait_ns(const ditto_iterator *iterator, uint32_t replica)
 {
-    return atomic_load_explicit(&iterator->consumer[replica].wait_ns, memory_order_relaxed); /* a number for reports */
+    return atomic_load_explicit(&iterator->consumer[replica].wait_ns,
+                                memory_order_relaxed); /* a number for reports */
 }
 
 /* -- statistics -- */

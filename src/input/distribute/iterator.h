@@ -85,14 +85,16 @@ struct ditto_iterator {
 };
 #define DTI_AWAITS_PROGRESS(iterator) ((iterator)->team->n)
 
-static inline const ditto_dataset *dti_iterator_dataset(const ditto_iterator *iterator) /* whose rows are as all */
+static inline const ditto_dataset *dti_iterator_dataset(
+    const ditto_iterator *iterator) /* whose rows are as all */
 {
     return iterator->pipeline[0].dataset;
 }
 
 /* -- producers.c -- */
-ditto_status dti_producers_prepare(struct ditto_iterator *iterator); /* crews and producers; no thread yet. NO_MEMORY */
-ditto_status dti_producers_start(struct ditto_iterator *iterator);   /* SYSTEM */
+ditto_status dti_producers_prepare(
+    struct ditto_iterator *iterator); /* crews and producers; no thread yet. NO_MEMORY */
+ditto_status dti_producers_start(struct ditto_iterator *iterator); /* SYSTEM */
 void dti_producers_stop(struct ditto_iterator *iterator);
 void dti_producers_forget(
     struct ditto_iterator *iterator); /* in a child after fork: they are not there, but still counted */

@@ -78,7 +78,8 @@ static bool hand_over_next(struct dti_pipeline *p)
 {
     struct dti_order *o = &p->order;
     uint32_t replica;
-    uint64_t ticket, position = atomic_load_explicit(&o->next, memory_order_relaxed); /* written under the lock */
+    uint64_t ticket,
+        position = atomic_load_explicit(&o->next, memory_order_relaxed); /* written under the lock */
     if (ticket_of(p, position, &replica, &ticket)) {
         if (*finished_of(p, replica, ticket) != ticket + 1)
             return false;
@@ -127,9 +128,9 @@ bool dti_order_awaits(const struct dti_pipeline *p, uint32_t *replica, uint64_t 
 uint64_t dti_order_reached(const struct dti_pipeline *p)
 {
     uint64_t next = atomic_load_explicit(&p->order.next, memory_order_acquire); /* N1 */
-    return next == DTI_ORDER_ENDED
-               ? NO_POSITION
-               : dti_sequencer_position(&p->sequencer, next / replicas_of(p), (uint32_t)(next % replicas_of(p)));
+    return next == DTI_ORDER_ENDED ? NO_POSITION
+                                   : dti_sequencer_position(&p->sequencer, next / replicas_of(p),
+                                                            (uint32_t)(next % replicas_of(p)));
 }
 
 /* The place up to which all pipelines have handed over their batches. */

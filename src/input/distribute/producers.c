@@ -142,8 +142,10 @@ static bool may_go_on(void *argument)
     if (atomic_load_explicit(&it->closing, memory_order_acquire) != 0) /* pairs with dti_producers_stop */
         return true;
     if (w->why == DTI_TICKET_UNKNOWN)
-        return dti_progress_is_known(&it->progress, (uint32_t)(w->producer->pipeline - it->pipeline), w->ticket->step);
-    return dti_ring_reached(it->ring[w->producer->pipeline->first_replica + w->ticket->replica], w->ticket->number);
+        return dti_progress_is_known(&it->progress, (uint32_t)(w->producer->pipeline - it->pipeline),
+                                     w->ticket->step);
+    return dti_ring_reached(it->ring[w->producer->pipeline->first_replica + w->ticket->replica],
+                            w->ticket->number);
 }
 
 static void add_time(_Atomic uint64_t *total, uint64_t since)
@@ -165,9 +167,10 @@ static void wait_for_turn(struct dti_producer *p, const struct dti_ticket *ticke
     dti_wait_queue_signal(&it->team->wait_queue,
                           DTI_AWAITS_INPUT(it->team)); /* consumers look whether that replica has left */
     if (why == DTI_TICKET_UNKNOWN)
-        dti_wait_queue_signal(&it->wait_queue, DTI_AWAITS_PROGRESS(it)); /* its own step may have been cut before */
-    dti_wait(&it->wait_queue, p->index, awaited, &wait_policy, &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER },
-             may_go_on, &w);
+        dti_wait_queue_signal(&it->wait_queue,
+                              DTI_AWAITS_PROGRESS(it)); /* its own step may have been cut before */
+    dti_wait(&it->wait_queue, p->index, awaited, &wait_policy,
+             &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, may_go_on, &w);
     p->long_waits = dti_now_ns() - begin > 2 * YIELD_NS ? p->long_waits + 1 : 0;
     add_time(&p->waiting_ns, begin);
 }
@@ -175,7 +178,8 @@ static void wait_for_turn(struct dti_producer *p, const struct dti_ticket *ticke
 /* -- producing -- */
 
 /* How many rows come before one that can't be read; they are in the slot then. The error is the thread's record. */
-static uint64_t fill_up_to_error(struct dti_producer *p, const struct dti_ticket *ticket, void *const *destination)
+static uint64_t fill_up_to_error(struct dti_producer *p, const struct dti_ticket *ticket,
+                                 void *const *destination)
 {
     const ditto_dataset *dataset = p->pipeline->dataset;
     for (uint64_t i = 0; i < ticket->count; i++) {
@@ -191,7 +195,8 @@ static uint64_t fill_up_to_error(struct dti_producer *p, const struct dti_ticket
 static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
 {
     struct ditto_iterator *it = p->iterator;
-    struct dti_batch_slot *slot = dti_ring_slot(it->ring[p->pipeline->first_replica + ticket->replica], ticket->number);
+    struct dti_batch_slot *slot =
+        dti_ring_slot(it->ring[p->pipeline->first_replica + ticket->replica], ticket->number);
     void *destination[DITTO_MAX_COMPONENTS];
     uint64_t begin = dti_now_ns();
     slot->rows = ticket->count;
@@ -202,8 +207,8 @@ static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
     slot->begin_ns = begin;
     for (uint32_t k = 0; k < p->pipeline->dataset->components; k++)
         destination[k] = slot->payload + it->offset[k];
-    if (ticket->count > 0 &&
-        dti_dataset_fill(p->pipeline->dataset, &p->reader, ticket->rows, ticket->count, destination) != DITTO_OK) {
+    if (ticket->count > 0 && dti_dataset_fill(p->pipeline->dataset, &p->reader, ticket->rows, ticket->count,
+                                              destination) != DITTO_OK) {
         slot->rows = fill_up_to_error(p, ticket, destination);
         if (slot->rows < ticket->count) {
             slot->status = dti_sequencer_fail(&p->pipeline->sequencer, ticket);
@@ -233,13 +238,15 @@ static void *producer_main(void *argument)
     if (p->has_affinity)
         dti_affinity_restore(&p->affinity);
     struct dti_fenv saved = dti_frame_enter_input(&frame, it->team);
-    while (atomic_load_explicit(&it->closing, memory_order_acquire) == 0 && /* pairs with dti_producers_stop */
+    while (atomic_load_explicit(&it->closing, memory_order_acquire) ==
+               0 && /* pairs with dti_producers_stop */
            (taken = dti_sequencer_take(&p->pipeline->sequencer, p->crew, &ticket)) != DTI_TICKET_FINISHED) {
         if (taken == DTI_TICKET_TAKEN)
             produce(p, &ticket);
         else
             wait_for_turn(p, &ticket, taken);
-        (void)dti_fenv_enter(); /* a function of a dataset may have changed it: the next rows shall not see that */
+        (void)
+            dti_fenv_enter(); /* a function of a dataset may have changed it: the next rows shall not see that */
     }
     dti_frame_leave(&frame, saved);
     return NULL;
@@ -250,10 +257,11 @@ static void *producer_main(void *argument)
 ditto_status dti_producers_start(struct ditto_iterator *it)
 {
     for (; it->started < it->producers; it->started++) {
-        int failed = dti_thread_start(&it->producer[it->started].thread, 0, producer_main, &it->producer[it->started]);
+        int failed =
+            dti_thread_start(&it->producer[it->started].thread, 0, producer_main, &it->producer[it->started]);
         if (failed != 0)
-            return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed, "the thread of producer %u of %u was refused", it->started,
-                                  it->producers);
+            return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed, "the thread of producer %u of %u was refused",
+                                  it->started, it->producers);
         dti_load_add(DTI_NO_PU);
     }
     return DITTO_OK;

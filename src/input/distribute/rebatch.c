@@ -66,7 +66,8 @@ uint64_t dti_cut_most_of_step(const struct dti_cut *cut)
 
 uint64_t dti_cut_most_of_batch(const struct dti_cut *cut)
 {
-    return cut->arrangement == DTI_CUT_EACH ? cut->global : dti_rebatch_full(cut->global, all_replicas(cut), 0);
+    return cut->arrangement == DTI_CUT_EACH ? cut->global
+                                            : dti_rebatch_full(cut->global, all_replicas(cut), 0);
 }
 
 uint64_t dti_cut_before(const struct dti_cut *cut, uint64_t step, uint64_t rows, uint32_t j)
@@ -89,8 +90,8 @@ bool dti_cut_exists(const struct dti_cut *cut, uint64_t want, uint64_t got, bool
     return got > 0;
 }
 
-enum dti_step_existence dti_cut_existence(bool all_or_none, uint32_t pipelines, uint32_t with, uint32_t without,
-                                          bool own)
+enum dti_step_existence dti_cut_existence(bool all_or_none, uint32_t pipelines, uint32_t with,
+                                          uint32_t without, bool own)
 {
     if (all_or_none)
         return with + without < pipelines ? DTI_STEP_EXISTENCE_UNKNOWN
@@ -98,5 +99,7 @@ enum dti_step_existence dti_cut_existence(bool all_or_none, uint32_t pipelines, 
                                           : DTI_STEP_EXISTS_WITH_ROWS;
     if (own)
         return DTI_STEP_EXISTS_WITH_ROWS;
-    return with > 0 ? DTI_STEP_EXISTS_EMPTY : without == pipelines ? DTI_STEP_EXISTS_NOT : DTI_STEP_EXISTENCE_UNKNOWN;
+    return with > 0               ? DTI_STEP_EXISTS_EMPTY
+           : without == pipelines ? DTI_STEP_EXISTS_NOT
+                                  : DTI_STEP_EXISTENCE_UNKNOWN;
 }

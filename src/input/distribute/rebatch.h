@@ -80,7 +80,7 @@ enum dti_step_existence {
  *   own          this pipeline has cut it
  *   all_or_none  a step exists if all pipelines have cut it (DTI_SHORT_NEVER), else if any has. Whether it
  *                exists is said when all have come to it: one of them may come to an error there */
-enum dti_step_existence dti_cut_existence(bool all_or_none, uint32_t pipelines, uint32_t with, uint32_t without,
-                                          bool own);
+enum dti_step_existence dti_cut_existence(bool all_or_none, uint32_t pipelines, uint32_t with,
+                                          uint32_t without, bool own);
 
 #endif

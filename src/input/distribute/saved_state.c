@@ -33,7 +33,8 @@ static uint64_t step_of(const struct ditto_iterator *it, const struct dti_pipeli
     return p->sequencer.begins[j] + it->consumer[p->first_replica + j].ring.next;
 }
 
-static uint64_t write_steps(const struct ditto_iterator *it, const struct dti_pipeline *p, struct dti_bytes *to)
+static uint64_t write_steps(const struct ditto_iterator *it, const struct dti_pipeline *p,
+                            struct dti_bytes *to)
 {
     uint64_t least = UINT64_MAX, most = 0;
     for (uint32_t j = 0; j < it->plan.replicas_each; j++) {
@@ -49,7 +50,8 @@ static uint64_t write_steps(const struct ditto_iterator *it, const struct dti_pi
 }
 
 /* Under the sequencer's lock. */
-static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_pipeline *p, struct dti_bytes *to)
+static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_pipeline *p,
+                                   struct dti_bytes *to)
 {
     struct dti_sequencer *s = &p->sequencer;
     const ditto_dataset *d = p->dataset;
@@ -104,8 +106,8 @@ ditto_status dti_iterator_save(ditto_iterator *it, struct dti_bytes *to)
 
 static ditto_status refuse(const char *what, uint64_t saved, uint64_t now)
 {
-    return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved with %llu %s, but here are %llu", (unsigned long long)saved,
-                    what, (unsigned long long)now);
+    return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved with %llu %s, but here are %llu",
+                    (unsigned long long)saved, what, (unsigned long long)now);
 }
 
 /* In states of libraries that had no DTI_SHARING_ROWS, the pipelines of DITTO_SHARD_DATA share nothing: each
@@ -119,8 +121,9 @@ static ditto_status refuse_sharing(enum dti_sharing saved, enum dti_sharing now)
         [DTI_SHARING_ROWS] = "share out the rows of each global batch",
     };
     bool old = saved == DTI_SHARING_NONE && now == DTI_SHARING_ROWS;
-    return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved where pipelines %s%s, but here they %s", words[saved],
-                    old ? " (or every W-th row, as DATA did in an earlier version)" : "", words[now]);
+    return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved where pipelines %s%s, but here they %s",
+                    words[saved], old ? " (or every W-th row, as DATA did in an earlier version)" : "",
+                    words[now]);
 }
 
 ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *from)
@@ -148,7 +151,8 @@ ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *
     if (sharing != it->plan.sharing)
         return refuse_sharing(sharing, it->plan.sharing);
     if (print != own)
-        return DTI_FAIL(DITTO_ERR_INVALID, "the state is one of another dataset, or of one that was made otherwise");
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the state is one of another dataset, or of one that was made otherwise");
     if (global != it->plan.global)
         return refuse("rows in a global batch", global, it->plan.global);
     if (it->plan.pass != 0 && it->plan.pass != pass)
@@ -158,21 +162,24 @@ ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *
     return DITTO_OK;
 }
 
-static ditto_status read_steps(struct ditto_iterator *it, struct dti_pipeline *p, struct dti_bytes_reader *from)
+static ditto_status read_steps(struct ditto_iterator *it, struct dti_pipeline *p,
+                               struct dti_bytes_reader *from)
 {
     struct dti_sequencer *s = &p->sequencer;
     s->first = s->cut = s->kept = dti_bytes_get_u64(from);
     bool together = dti_bytes_get_below(from, 1) != 0;
     if (!together && it->plan.state_replicas != it->team->n)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "the state was saved when replicas had taken different numbers of batches: it goes on with %u "
-                        "replicas, not %u",
-                        it->plan.state_replicas, it->team->n);
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the state was saved when replicas had taken different numbers of batches: it goes on with %u "
+            "replicas, not %u",
+            it->plan.state_replicas, it->team->n);
     for (uint32_t j = 0; j < it->plan.replicas_each; j++)
         s->begins[j] = together ? s->first : dti_bytes_get_u64(from);
     for (uint32_t j = 0; j < it->plan.replicas_each; j++)
         from->failed |= s->begins[j] < s->first || s->begins[j] - s->first > (uint64_t)UINT32_MAX;
-    if (p != it->pipeline && it->plan.state_replicas != it->team->n && s->first != it->pipeline[0].sequencer.first)
+    if (p != it->pipeline && it->plan.state_replicas != it->team->n &&
+        s->first != it->pipeline[0].sequencer.first)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "the state was saved when pipelines were at different steps: it goes on with %u replicas, not %u",
@@ -186,7 +193,8 @@ ditto_status dti_state_read(struct ditto_iterator *it, struct dti_pipeline *p, s
     size_t bytes;
     DTI_TRY(read_steps(it, p, from));
     atomic_init(&it->progress.pipeline_progress[s->o.cut.pipeline].steps, s->first);
-    uint64_t rows = dti_bytes_get_below(from, (uint64_t)(from->end - from->at)); /* each takes a byte at least */
+    uint64_t rows =
+        dti_bytes_get_below(from, (uint64_t)(from->end - from->at)); /* each takes a byte at least */
     if (!dti_multiply(rows + 1, s->before.stride * sizeof(uint64_t), &bytes))
         from->failed = true;
     DTI_TRY(dti_bytes_reader_status(from));

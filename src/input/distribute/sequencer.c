@@ -151,7 +151,8 @@ static enum dti_step_existence outcome_of(const struct dti_pipelines_progress *p
     bool own = false;
     for (uint32_t w = 0; w < progress->pipelines; w++) {
         const struct dti_pipeline_progress *n = &progress->pipeline_progress[w];
-        bool ended = atomic_load_explicit(&n->ended, memory_order_acquire); /* before steps: pairs with publish */
+        bool ended =
+            atomic_load_explicit(&n->ended, memory_order_acquire); /* before steps: pairs with publish */
         bool has = atomic_load_explicit(&n->steps, memory_order_acquire) > step;
         with += has;
         without += !has && ended;
@@ -174,12 +175,15 @@ static void pass_turn(struct dti_producer_group *crew)
 }
 
 /* The ticket that the crew gives out next; false: none will follow. */
-static bool find_next(const struct dti_sequencer *s, struct dti_producer_group *crew, struct dti_ticket *ticket)
+static bool find_next(const struct dti_sequencer *s, struct dti_producer_group *crew,
+                      struct dti_ticket *ticket)
 {
     for (uint32_t ended = 0; ended < crew->replicas; pass_turn(crew)) {
         uint32_t r = crew->replica[crew->next];
-        if (!s->ended[r] && crew->step >= s->begins[r]) { /* after a restore some may begin later than others */
-            *ticket = (struct dti_ticket){ .replica = r, .step = crew->step, .number = crew->step - s->begins[r] };
+        if (!s->ended[r] &&
+            crew->step >= s->begins[r]) { /* after a restore some may begin later than others */
+            *ticket =
+                (struct dti_ticket){ .replica = r, .step = crew->step, .number = crew->step - s->begins[r] };
             return true;
         }
         ended = s->ended[r] ? ended + 1 : 0;
@@ -210,7 +214,8 @@ static enum dti_ticket_result block(struct dti_producer_group *crew, struct dti_
         ticket->replica = on;
     ticket->number = number;
     atomic_store_explicit(&crew->blocked_ticket, number, memory_order_relaxed);
-    atomic_store_explicit(&crew->blocked_on, on, memory_order_release); /* pairs with starved() in consumer.c */
+    atomic_store_explicit(&crew->blocked_on, on,
+                          memory_order_release); /* pairs with starved() in consumer.c */
     return on == DTI_BLOCKED_BY_PROGRESS ? DTI_TICKET_UNKNOWN : DTI_TICKET_BLOCKED;
 }
 
@@ -223,7 +228,8 @@ static void set_rows(struct dti_sequencer *s, struct dti_ticket *ticket)
     ticket->rows = dti_rows_from(step->rows, before);
 }
 
-static enum dti_ticket_result take(struct dti_sequencer *s, struct dti_producer_group *crew, struct dti_ticket *ticket)
+static enum dti_ticket_result take(struct dti_sequencer *s, struct dti_producer_group *crew,
+                                   struct dti_ticket *ticket)
 {
     uint32_t late;
     uint64_t number;

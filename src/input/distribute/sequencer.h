@@ -107,7 +107,8 @@ struct dti_sequencer {
     _Atomic uint64_t *given; /* [replicas] tickets given out: read by consumers */
     ditto_status source;     /* what the cursor came to, with its error; OK: it may have more */
     ditto_error source_error;
-    ditto_status end;   /* OK while tickets may have rows; then END_OF_INPUT or the first error in the order of rows */
+    ditto_status
+        end; /* OK while tickets may have rows; then END_OF_INPUT or the first error in the order of rows */
     uint64_t end_point; /* where; it holds for all places behind */
     ditto_error error;
     _Atomic uint64_t choosing_ns; /* spent in cutting steps; written under the lock, read for reports */

@@ -5,7 +5,8 @@ static inline ditto_status check_producer(const ditto_queue *queue, uint32_t pro
 {
     if (__builtin_expect(producer < queue->producers, 1))
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_RANGE, "producer %u of %u: they are counted from 0", producer, queue->producers);
+    return DTI_FAIL(DITTO_ERR_RANGE, "producer %u of %u: they are counted from 0", producer,
+                    queue->producers);
 }
 
 /* Would they ever fit? */
@@ -15,8 +16,8 @@ static inline ditto_status check_bytes(const ditto_queue *queue, uint64_t bytes)
         return DTI_FAIL(DITTO_ERR_RANGE, "an item of %llu bytes never fits: max_bytes is %llu",
                         (unsigned long long)bytes, (unsigned long long)queue->max_bytes);
     if (queue->payload != NULL && bytes > queue->payload_bytes)
-        return DTI_FAIL(DITTO_ERR_RANGE, "an item of %llu bytes never fits: slots have %llu", (unsigned long long)bytes,
-                        (unsigned long long)queue->payload_bytes);
+        return DTI_FAIL(DITTO_ERR_RANGE, "an item of %llu bytes never fits: slots have %llu",
+                        (unsigned long long)bytes, (unsigned long long)queue->payload_bytes);
     return DITTO_OK;
 }
 
@@ -39,7 +40,8 @@ ditto_status ditto_queue_create(const ditto_queue_options *options, ditto_queue 
     if (known.slots > DITTO_MAX_QUEUE_SLOTS)
         return DTI_FAIL(DITTO_ERR_RANGE, "%u slots: at most %u", known.slots, DITTO_MAX_QUEUE_SLOTS);
     if (known.producers > DITTO_MAX_QUEUE_PRODUCERS)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%u producers: at most %u", known.producers, DITTO_MAX_QUEUE_PRODUCERS);
+        return DTI_FAIL(DITTO_ERR_RANGE, "%u producers: at most %u", known.producers,
+                        DITTO_MAX_QUEUE_PRODUCERS);
     return dti_queue_create(&known, out);
 }
 
@@ -49,7 +51,8 @@ ditto_status ditto_queue_destroy(ditto_queue *queue)
     return queue == NULL ? DITTO_OK : dti_queue_destroy(queue);
 }
 
-ditto_status ditto_queue_put(ditto_queue *queue, uint32_t producer, void *item, uint64_t bytes, uint32_t timeout_ms)
+ditto_status ditto_queue_put(ditto_queue *queue, uint32_t producer, void *item, uint64_t bytes,
+                             uint32_t timeout_ms)
 {
     DTI_ENTER();
     DTI_TRY(check_capacity(queue, producer, bytes));
@@ -68,14 +71,15 @@ ditto_status ditto_queue_claim(ditto_queue *queue, uint32_t producer, uint64_t b
     return dti_queue_claim(queue, producer, bytes, timeout_ms, ticket, payload);
 }
 
-ditto_status ditto_queue_publish(ditto_queue *queue, uint32_t producer, uint64_t ticket, void *item, uint64_t bytes)
+ditto_status ditto_queue_publish(ditto_queue *queue, uint32_t producer, uint64_t ticket, void *item,
+                                 uint64_t bytes)
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(queue, "queue"));
     DTI_TRY(check_producer(queue, producer));
     if (queue->payload != NULL && item != NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "item is %p: slots have memory, and what is published is there already",
-                        item);
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "item is %p: slots have memory, and what is published is there already", item);
     return dti_queue_publish(queue, producer, ticket, item, bytes);
 }
 

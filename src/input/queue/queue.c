@@ -19,8 +19,8 @@ static bool take_bytes(ditto_queue *q, uint64_t bytes)
     do { /* relaxed: only a number, nothing is read through it */
         if (reserved + bytes - returned > q->max_bytes)
             return false;
-    } while (!atomic_compare_exchange_weak_explicit(&q->reserved, &reserved, reserved + bytes, memory_order_relaxed,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&q->reserved, &reserved, reserved + bytes,
+                                                    memory_order_relaxed, memory_order_relaxed));
     return true;
 }
 
@@ -123,18 +123,20 @@ static bool wait_in(struct dti_wait_queue *wait_queue, uint32_t waiter, struct d
 }
 
 /* The slow half of claiming. */
-__attribute__((noinline)) static ditto_status wait_for_slot(struct claiming *c, uint32_t producer, uint32_t timeout_ms)
+__attribute__((noinline)) static ditto_status wait_for_slot(struct claiming *c, uint32_t producer,
+                                                            uint32_t timeout_ms)
 {
     ditto_queue *q = c->queue;
     struct dti_queue_producer *m = c->producer_state;
-    if (timeout_ms != 0 &&
-        wait_in(&q->producers_waiting, producer, &m->wait_policy, timeout_ms, advanced, c, &m->waits, &m->wait_ns))
+    if (timeout_ms != 0 && wait_in(&q->producers_waiting, producer, &m->wait_policy, timeout_ms, advanced, c,
+                                   &m->waits, &m->wait_ns))
         return DITTO_OK;
     give_back_bytes(c);
     if (timeout_ms == 0)
         return DITTO_PENDING;
-    return DTI_FAIL(DITTO_ERR_TIMED_OUT, "producer %u waited %u ms for room: the consumer is too slow, or has gone",
-                    producer, timeout_ms);
+    return DTI_FAIL(DITTO_ERR_TIMED_OUT,
+                    "producer %u waited %u ms for room: the consumer is too slow, or has gone", producer,
+                    timeout_ms);
 }
 
 /* A ticket that came after closing: the consumer skips it. */
@@ -146,8 +148,10 @@ __attribute__((noinline)) static ditto_status withdraw(struct claiming *c, struc
 }
 
 /* The slot of a ticket of its own; NULL: *status says why not. */
-static inline __attribute__((always_inline)) struct dti_queue_slot *claim(struct claiming *c, uint32_t producer,
-                                                                          uint32_t timeout_ms, ditto_status *status)
+static inline __attribute__((always_inline)) struct dti_queue_slot *claim(struct claiming *c,
+                                                                          uint32_t producer,
+                                                                          uint32_t timeout_ms,
+                                                                          ditto_status *status)
 {
     ditto_queue *q = c->queue;
     c->producer_state = &q->producer_state[producer];
@@ -169,7 +173,8 @@ static inline __attribute__((always_inline)) struct dti_queue_slot *claim(struct
     return NULL;
 }
 
-static inline void publish(ditto_queue *q, struct dti_queue_slot *e, uint64_t ticket, void *item, uint64_t bytes)
+static inline void publish(ditto_queue *q, struct dti_queue_slot *e, uint64_t ticket, void *item,
+                           uint64_t bytes)
 {
     struct dti_queue_producer *m = &q->producer_state[e->producer];
     e->item = item;
@@ -197,8 +202,8 @@ ditto_status dti_queue_put(ditto_queue *q, uint32_t producer, void *item, uint64
     return DITTO_OK;
 }
 
-ditto_status dti_queue_claim(ditto_queue *q, uint32_t producer, uint64_t bytes, uint32_t timeout_ms, uint64_t *ticket,
-                             void **payload)
+ditto_status dti_queue_claim(ditto_queue *q, uint32_t producer, uint64_t bytes, uint32_t timeout_ms,
+                             uint64_t *ticket, void **payload)
 {
     struct claiming c = { .queue = q, .bytes = bytes };
     ditto_status status;
@@ -229,9 +234,9 @@ ditto_status dti_queue_publish(ditto_queue *q, uint32_t producer, uint64_t ticke
         return DTI_FAIL(DITTO_ERR_CONTEXT, "producer %u does not hold ticket %llu", producer,
                         (unsigned long long)ticket);
     if (bytes > e->claimed_bytes)
-        return DTI_FAIL(DITTO_ERR_RANGE, "producer %u publishes %llu bytes with ticket %llu, and claimed %llu",
-                        producer, (unsigned long long)bytes, (unsigned long long)ticket,
-                        (unsigned long long)e->claimed_bytes);
+        return DTI_FAIL(
+            DITTO_ERR_RANGE, "producer %u publishes %llu bytes with ticket %llu, and claimed %llu", producer,
+            (unsigned long long)bytes, (unsigned long long)ticket, (unsigned long long)e->claimed_bytes);
     atomic_store_explicit(&e->holder, 0, memory_order_relaxed); /* as in dti_queue_claimed_slot */
     publish(q, e, ticket, q->payload != NULL ? dti_queue_payload(q, ticket) : item, bytes);
     return DITTO_OK;
@@ -305,7 +310,8 @@ __attribute__((noinline)) static enum sight wait_for_item(ditto_queue *q, uint32
     bool taken = atomic_load_explicit(&q->tail, memory_order_relaxed) != ticket; /* for the message */
     DTI_FAIL(DITTO_ERR_TIMED_OUT, "the consumer waited %u ms for ticket %llu, which %s", timeout_ms,
              (unsigned long long)ticket,
-             taken ? "is claimed and not published" : "nobody has claimed: the producers are too slow, or have gone");
+             taken ? "is claimed and not published"
+                   : "nobody has claimed: the producers are too slow, or have gone");
     return SEES_NOTHING;
 }
 
@@ -326,7 +332,8 @@ ditto_status dti_queue_get(ditto_queue *q, ditto_queue_item *out, uint32_t timeo
     struct dti_queue_slot *e = dti_queue_slot_of(q, ticket);
     if (__builtin_expect(e->kind == DTI_QUEUE_SLOT_FAILED, 0)) /* stays: the next call finds it again */
         return dti_queue_failure(q);
-    *out = (ditto_queue_item){ .item = e->item, .bytes = e->bytes, .ticket = ticket, .producer = e->producer };
+    *out =
+        (ditto_queue_item){ .item = e->item, .bytes = e->bytes, .ticket = ticket, .producer = e->producer };
     q->next = ticket + 1;
     if (q->payload == NULL)
         give_back(q, e->claimed_bytes);

@@ -102,10 +102,12 @@ ditto_status dti_queue_destroy(ditto_queue *queue);
 void dti_queue_stats(const ditto_queue *queue, ditto_queue_stats *out);
 
 /* -- A producer -- */
-ditto_status dti_queue_put(ditto_queue *queue, uint32_t producer, void *item, uint64_t bytes, uint32_t timeout_ms);
+ditto_status dti_queue_put(ditto_queue *queue, uint32_t producer, void *item, uint64_t bytes,
+                           uint32_t timeout_ms);
 ditto_status dti_queue_claim(ditto_queue *queue, uint32_t producer, uint64_t bytes, uint32_t timeout_ms,
                              uint64_t *ticket, void **payload);
-ditto_status dti_queue_publish(ditto_queue *queue, uint32_t producer, uint64_t ticket, void *item, uint64_t bytes);
+ditto_status dti_queue_publish(ditto_queue *queue, uint32_t producer, uint64_t ticket, void *item,
+                               uint64_t bytes);
 /* -- The consumer -- */
 ditto_status dti_queue_get(ditto_queue *queue, ditto_queue_item *out, uint32_t timeout_ms);
 /* -- Any thread -- */
@@ -134,7 +136,8 @@ ditto_status dti_queue_failure(ditto_queue *queue);
 /* A counter that one thread writes: no read-modify-write is needed. */
 static inline void dti_queue_count(_Atomic uint64_t *counter, uint64_t more)
 {
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more,
+                          memory_order_relaxed);
 }
 
 #endif

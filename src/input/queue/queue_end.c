@@ -5,8 +5,9 @@
 
 void dti_queue_close(ditto_queue *q)
 {
-    atomic_fetch_or_explicit(&q->state, DTI_QUEUE_CLOSING, memory_order_relaxed); /* E0; ordered by the fence */
-    dti_fence_heavy(); /* pairs with dti_fence_light between T0 and T1 */
+    atomic_fetch_or_explicit(&q->state, DTI_QUEUE_CLOSING,
+                             memory_order_relaxed); /* E0; ordered by the fence */
+    dti_fence_heavy();                              /* pairs with dti_fence_light between T0 and T1 */
     atomic_fetch_or_explicit(&q->state, DTI_QUEUE_CLOSED, memory_order_release); /* C0 */
     dti_wait_queue_signal(&q->producers_waiting, DTI_EVERYONE);
     dti_wait_queue_signal(&q->consumer_waiting, DTI_EVERYONE);
@@ -16,20 +17,22 @@ ditto_status dti_queue_failure(ditto_queue *q)
 {
     pthread_mutex_lock(&q->lock);
     ditto_status status = q->status;
-    DTI_FAIL(status, "producer %u failed at ticket %llu: %s", q->failed_producer, (unsigned long long)q->failed_ticket,
-             q->message);
+    DTI_FAIL(status, "producer %u failed at ticket %llu: %s", q->failed_producer,
+             (unsigned long long)q->failed_ticket, q->message);
     pthread_mutex_unlock(&q->lock);
     return status;
 }
 
-static void record(ditto_queue *q, uint32_t producer, uint64_t ticket, ditto_status status, const char *message)
+static void record(ditto_queue *q, uint32_t producer, uint64_t ticket, ditto_status status,
+                   const char *message)
 {
     pthread_mutex_lock(&q->lock);
     if (q->status == DITTO_OK || ticket < q->failed_ticket) { /* I4 */
         q->status = status;
         q->failed_producer = producer;
         q->failed_ticket = ticket;
-        snprintf(q->message, sizeof q->message, "%s", message != NULL ? message : ditto_status_sentence(status));
+        snprintf(q->message, sizeof q->message, "%s",
+                 message != NULL ? message : ditto_status_sentence(status));
     }
     pthread_mutex_unlock(&q->lock);
 }

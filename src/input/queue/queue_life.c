@@ -59,7 +59,8 @@ static ditto_status map(ditto_queue *q, const ditto_queue_options *o)
     int refused = memory == MAP_FAILED ? errno : 0;
     errno = kept_errno;
     if (memory == MAP_FAILED)
-        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, refused, "no memory for a queue of %zu bytes", q->mapped_bytes);
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, refused, "no memory for a queue of %zu bytes",
+                              q->mapped_bytes);
     if ((o->flags & DITTO_QUEUE_ON_NODE) != 0)
         prefer_node(memory, q->mapped_bytes, o->node);
     memset(memory, 0, q->mapped_bytes); /* now, not when somebody waits for it */

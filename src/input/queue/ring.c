@@ -15,7 +15,8 @@ void dti_ring_init(struct dti_ring *ring, uint32_t slots, size_t payload_bytes, 
     ring->slots = slots;
     ring->slot = memory;
     for (uint32_t i = 0; i < slots; i++) {
-        ring->slot[i] = (struct dti_batch_slot){ .payload = (char *)(ring->slot + slots) + i * payload_bytes };
+        ring->slot[i] =
+            (struct dti_batch_slot){ .payload = (char *)(ring->slot + slots) + i * payload_bytes };
         atomic_init(&ring->slot[i].turn, 2 * (uint64_t)i);
     }
 }
@@ -27,12 +28,14 @@ struct dti_batch_slot *dti_ring_slot(struct dti_ring *ring, uint64_t ticket)
 
 bool dti_ring_is_free(const struct dti_ring *ring, uint64_t ticket)
 {
-    return atomic_load_explicit(&ring->slot[ticket % ring->slots].turn, memory_order_acquire) == 2 * ticket; /* F1 */
+    return atomic_load_explicit(&ring->slot[ticket % ring->slots].turn, memory_order_acquire) ==
+           2 * ticket; /* F1 */
 }
 
 bool dti_ring_reached(const struct dti_ring *ring, uint64_t ticket)
 {
-    return atomic_load_explicit(&ring->slot[ticket % ring->slots].turn, memory_order_acquire) >= 2 * ticket; /* F1 */
+    return atomic_load_explicit(&ring->slot[ticket % ring->slots].turn, memory_order_acquire) >=
+           2 * ticket; /* F1 */
 }
 
 bool dti_ring_is_filled(const struct dti_ring *ring, uint64_t ticket)
@@ -49,7 +52,8 @@ void dti_ring_publish(struct dti_ring *ring, uint64_t ticket)
 struct dti_batch_slot *dti_ring_peek(struct dti_ring *ring)
 {
     struct dti_batch_slot *slot = dti_ring_slot(ring, ring->next);
-    return atomic_load_explicit(&slot->turn, memory_order_acquire) == 2 * ring->next + 1 ? slot : NULL; /* P1 */
+    return atomic_load_explicit(&slot->turn, memory_order_acquire) == 2 * ring->next + 1 ? slot
+                                                                                         : NULL; /* P1 */
 }
 
 void dti_ring_take(struct dti_ring *ring)

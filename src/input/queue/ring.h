@@ -44,7 +44,8 @@ void dti_ring_init(struct dti_ring *ring, uint32_t slots, size_t payload_bytes, 
 bool dti_ring_is_free(const struct dti_ring *ring, uint64_t ticket);
 /* It has been free: the one before it in the same slot was released. */
 bool dti_ring_reached(const struct dti_ring *ring, uint64_t ticket);
-struct dti_batch_slot *dti_ring_slot(struct dti_ring *ring, uint64_t ticket); /* to be filled once it is free */
+struct dti_batch_slot *dti_ring_slot(struct dti_ring *ring,
+                                     uint64_t ticket); /* to be filled once it is free */
 void dti_ring_publish(struct dti_ring *ring, uint64_t ticket);
 /* -- Any thread: of about now -- */
 bool dti_ring_is_filled(const struct dti_ring *ring, uint64_t ticket);

@@ -59,7 +59,8 @@ static ditto_status check(const ditto_tensor *arrays, uint32_t components)
         size_t bytes;
         snprintf(name, sizeof name, "arrays[%u].data", k);
         if (!dti_dtype_valid(t->dtype) || t->rank < 1 || t->rank > DITTO_MAX_RANK)
-            return DTI_FAIL(DITTO_ERR_INVALID, "arrays[%u] has dtype %s and rank %u: rows are its first dimension", k,
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "arrays[%u] has dtype %s and rank %u: rows are its first dimension", k,
                             ditto_dtype_name(t->dtype), t->rank);
         DTI_TRY(dti_tensor_check(t, &bytes));
         if (t->shape[0] != arrays[0].shape[0])

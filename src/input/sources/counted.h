@@ -10,7 +10,8 @@ struct dti_counted {    /* a kind's own begins with it */
 };
 
 /* The half of a kind's table that chooses, and takes rows out of a saved state. */
-ditto_status dti_counted_open(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out);
+ditto_status dti_counted_open(const ditto_dataset *dataset, const struct dti_pass *pass,
+                              struct dti_cursor **out);
 ditto_status dti_counted_next(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got);
 void dti_counted_close(struct dti_cursor *cursor);
 ditto_status dti_counted_save(struct dti_cursor *cursor, struct dti_bytes *to);

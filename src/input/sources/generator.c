@@ -42,7 +42,8 @@ static DTI_GUARDED void end(struct generator_cursor *c)
     c->opened = false;
 }
 
-static ditto_status open_generator(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+static ditto_status open_generator(const ditto_dataset *dataset, const struct dti_pass *pass,
+                                   struct dti_cursor **out)
 {
     struct generator_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
@@ -122,13 +123,14 @@ static DTI_GUARDED ditto_status save_generator(struct dti_cursor *cursor, struct
     DTI_GUARD_END();
     if (status != DITTO_OK || state == NULL) {
         free(state);
-        return status != DITTO_OK
-                   ? dti_fail_user(status, serial, "a generator (save)", NULL, NULL)
-                   : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the %zu bytes of a generator's state", length);
+        return status != DITTO_OK ? dti_fail_user(status, serial, "a generator (save)", NULL, NULL)
+                                  : DTI_FAIL(DITTO_ERR_NO_MEMORY,
+                                             "no memory for the %zu bytes of a generator's state", length);
     }
     if (length > capacity) {
         free(state);
-        return DTI_FAIL(DITTO_ERR_INVALID, "a generator's save spoke of %zu bytes, and then of %zu", capacity, length);
+        return DTI_FAIL(DITTO_ERR_INVALID, "a generator's save spoke of %zu bytes, and then of %zu", capacity,
+                        length);
     }
     dti_bytes_put_u64(to, length);
     dti_bytes_put(to, state, length);

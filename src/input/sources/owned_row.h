@@ -6,8 +6,9 @@
 #include "input/dataset.h"
 
 struct dti_owned_row {
-    uint64_t number;         /* the source's own, for messages: in a generator's pass, from 0 */
-    alignas(16) char data[]; /* component k at the sum of the bytes, each rounded up to 16, of those before it */
+    uint64_t number; /* the source's own, for messages: in a generator's pass, from 0 */
+    alignas(
+        16) char data[]; /* component k at the sum of the bytes, each rounded up to 16, of those before it */
 };
 
 /* A block for a row of the dataset, in *row; NO_MEMORY. */

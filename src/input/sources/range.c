@@ -63,5 +63,6 @@ ditto_status dti_range_create(int64_t start, int64_t stop, int64_t step, ditto_d
     r->counted.rows = (distance - 1) / (up ? (uint64_t)step : 0 - (uint64_t)step) + 1;
     base->row_words = 1;
     base->components = 1;
-    return dti_dataset_out(base, dti_dataset_set_component(base, 0, &(ditto_tensor){ .dtype = DITTO_I64 }), out);
+    return dti_dataset_out(base, dti_dataset_set_component(base, 0, &(ditto_tensor){ .dtype = DITTO_I64 }),
+                           out);
 }

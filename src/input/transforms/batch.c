@@ -9,7 +9,8 @@
 
 /* -- marks -- */
 
-static ditto_status open_mark(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+static ditto_status open_mark(const ditto_dataset *dataset, const struct dti_pass *pass,
+                              struct dti_cursor **out)
 {
     return dti_cursor_open(dataset->input[0], pass, out); /* the input's own cursor */
 }
@@ -19,7 +20,9 @@ static void digest_batch(const ditto_dataset *dataset, struct dti_bytes *to)
     dti_bytes_put_u64(to, dataset->batch_rows);
 }
 
-static const struct dti_dataset_kind mark_kind = { .name = "mark", .open = open_mark, .digest = digest_batch };
+static const struct dti_dataset_kind mark_kind = { .name = "mark",
+                                                   .open = open_mark,
+                                                   .digest = digest_batch };
 
 /* -- batches that are whole -- */
 
@@ -42,7 +45,8 @@ static void close_whole(struct dti_cursor *cursor)
     free(c);
 }
 
-static ditto_status open_whole(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+static ditto_status open_whole(const ditto_dataset *dataset, const struct dti_pass *pass,
+                               struct dti_cursor **out)
 {
     struct whole_cursor *c = calloc(1, sizeof *c);
     size_t bytes;
@@ -51,9 +55,10 @@ static ditto_status open_whole(const ditto_dataset *dataset, const struct dti_pa
     c->rows.stride = dataset->row_words;
     if (dti_multiply(dataset->batch_rows, dataset->row_words * sizeof(uint64_t), &bytes))
         c->rows.word = malloc(bytes);
-    ditto_status status = c->rows.word != NULL ? dti_cursor_open(dataset->input[0], pass, &c->from)
-                                               : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a batch of %llu rows",
-                                                          (unsigned long long)dataset->batch_rows);
+    ditto_status status = c->rows.word != NULL
+                              ? dti_cursor_open(dataset->input[0], pass, &c->from)
+                              : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a batch of %llu rows",
+                                         (unsigned long long)dataset->batch_rows);
     if (status != DITTO_OK) {
         close_whole(&c->base);
         return status;

@@ -17,13 +17,16 @@ struct count_cursor {
     bool gave_row; /* in this pass: an input that has become empty must not be repeated for ever */
 };
 
-static ditto_status open_count(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+static ditto_status open_count(const ditto_dataset *dataset, const struct dti_pass *pass,
+                               struct dti_cursor **out)
 {
     const struct count_dataset *d = (const struct count_dataset *)dataset;
     struct count_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
-    *c = (struct count_cursor){ .pass = *pass, .passes_left = d->passes, .skip_left = d->skip, .take_left = d->take };
+    *c = (struct count_cursor){
+        .pass = *pass, .passes_left = d->passes, .skip_left = d->skip, .take_left = d->take
+    };
     if (d->passes != DITTO_REPEAT_FOREVER)
         c->pass.number *= d->passes; /* repeat(2) in pass 1 goes through passes 2 and 3 of its input */
     ditto_status status = dti_cursor_open(dataset->input[0], &c->pass, &c->from);
@@ -140,7 +143,8 @@ static const struct dti_dataset_kind count_kind = {
     .digest = digest_count,
 };
 
-static ditto_status create(ditto_dataset *input, uint64_t passes, uint64_t skip, uint64_t take, ditto_dataset **out)
+static ditto_status create(ditto_dataset *input, uint64_t passes, uint64_t skip, uint64_t take,
+                           ditto_dataset **out)
 {
     struct count_dataset *d = dti_dataset_new(sizeof *d, &count_kind, &input, 1);
     if (d == NULL)

@@ -30,7 +30,8 @@ static void close_filter(struct dti_cursor *cursor)
     free(c);
 }
 
-static ditto_status open_filter(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+static ditto_status open_filter(const ditto_dataset *dataset, const struct dti_pass *pass,
+                                struct dti_cursor **out)
 {
     struct filter_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
@@ -59,9 +60,9 @@ static DTI_GUARDED ditto_status ask(struct filter_cursor *c, struct dti_rows row
     DTI_GUARD("the function of a filter (ditto_dataset_filter)");
     ditto_status status = filter->function(values, keep, filter->user);
     DTI_GUARD_END();
-    return status == DITTO_OK
-               ? DITTO_OK
-               : dti_fail_user(status, serial, "a filter", filter->base.input[0], dti_rows_from(rows, index).word);
+    return status == DITTO_OK ? DITTO_OK
+                              : dti_fail_user(status, serial, "a filter", filter->base.input[0],
+                                              dti_rows_from(rows, index).word);
 }
 
 /* Of `count` chosen rows those that stay move to the front. After an error those before it have been asked about, the others are
@@ -94,7 +95,8 @@ static ditto_status next_filter(struct dti_cursor *cursor, struct dti_rows rows,
         size_t left = want - *got, more, kept;
         struct dti_rows some = dti_rows_from(rows, *got);
         DTI_TRY(dti_closing_check(c->reader.closing));
-        ditto_status status = dti_cursor_next(c->from, some, left < c->chunk.most ? left : c->chunk.most, &more);
+        ditto_status status =
+            dti_cursor_next(c->from, some, left < c->chunk.most ? left : c->chunk.most, &more);
         ditto_error error = status < 0 ? *dti_error_get() : (ditto_error){ 0 };
         ditto_status sifted = sift(c, some, more, &kept); /* rows that stand before what `status` says */
         *got += kept;
@@ -125,7 +127,8 @@ static const struct dti_dataset_kind filter_kind = {
     .restore = restore_filter,
 };
 
-ditto_status dti_filter_create(ditto_dataset *input, ditto_filter_fn function, void *user, ditto_dataset **out)
+ditto_status dti_filter_create(ditto_dataset *input, ditto_filter_fn function, void *user,
+                               ditto_dataset **out)
 {
     struct filter_dataset *filter = dti_dataset_new(sizeof *filter, &filter_kind, &input, 1);
     if (filter == NULL)

@@ -34,7 +34,8 @@ static void close_join(struct dti_cursor *cursor)
     free(c);
 }
 
-static ditto_status open_join(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+static ditto_status open_join(const ditto_dataset *dataset, const struct dti_pass *pass,
+                              struct dti_cursor **out)
 {
     const struct join_dataset *d = (const struct join_dataset *)dataset;
     uint32_t cycle_inputs = d->cycle < dataset->inputs ? d->cycle : dataset->inputs;
@@ -88,8 +89,8 @@ static ditto_status take_turn(struct join_cursor *c, struct dti_rows rows, size_
         return DITTO_OK;
     }
     uint64_t left = d->block - c->in_block;
-    ditto_status status =
-        dti_cursor_next(cycle_input->from, dti_rows_words_from(rows, 1), want < left ? want : (size_t)left, got);
+    ditto_status status = dti_cursor_next(cycle_input->from, dti_rows_words_from(rows, 1),
+                                          want < left ? want : (size_t)left, got);
     for (size_t i = 0; i < *got; i++)
         rows.word[i * rows.stride] = cycle_input->input;
     c->in_block += *got;
@@ -156,8 +157,8 @@ static ditto_status fill_join(const ditto_dataset *dataset, struct dti_reader *r
             run++;
         for (uint32_t k = 0; k < dataset->components; k++)
             to[k] = (char *)destination[k] + i * dataset->component[k].bytes;
-        DTI_TRY(
-            dti_dataset_fill(dataset->input[*which], reader, dti_rows_words_from(dti_rows_from(rows, i), 1), run, to));
+        DTI_TRY(dti_dataset_fill(dataset->input[*which], reader,
+                                 dti_rows_words_from(dti_rows_from(rows, i), 1), run, to));
     }
     return DITTO_OK;
 }

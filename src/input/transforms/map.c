@@ -21,12 +21,14 @@ struct map_cursor {
     uint64_t pass, row;
 };
 
-static ditto_status open_map(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+static ditto_status open_map(const ditto_dataset *dataset, const struct dti_pass *pass,
+                             struct dti_cursor **out)
 {
     struct map_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
-    uint32_t shards = pass->shards > 1 ? pass->shards : 1; /* pipelines that read other files number their own rows */
+    uint32_t shards =
+        pass->shards > 1 ? pass->shards : 1; /* pipelines that read other files number their own rows */
     c->pass = pass->number * shards + (shards > 1 ? pass->shard : 0);
     ditto_status status = dti_cursor_open(dataset->input[0], pass, &c->from);
     if (status != DITTO_OK) {
@@ -74,7 +76,8 @@ static void advance(const ditto_dataset *dataset, ditto_tensor *row)
 
 /* Rows whose values are in `in`, one after the other. */
 static DTI_GUARDED ditto_status map_rows(const struct map_dataset *map, const struct dti_reader *reader,
-                                         struct dti_rows rows, size_t count, void *const *in, void *const *out)
+                                         struct dti_rows rows, size_t count, void *const *in,
+                                         void *const *out)
 {
     const ditto_dataset *input = map->base.input[0];
     ditto_tensor from[DITTO_MAX_COMPONENTS], to[DITTO_MAX_COMPONENTS];
@@ -108,7 +111,8 @@ static ditto_status fill_map(const ditto_dataset *dataset, struct dti_reader *re
         size_t number = count - done < chunk.most ? count - done : chunk.most;
         for (uint32_t k = 0; k < dataset->components; k++)
             out[k] = (char *)destination[k] + done * dataset->component[k].bytes;
-        status = dti_dataset_fill(dataset->input[0], reader, dti_rows_words_from(some, 1), number, chunk.component);
+        status = dti_dataset_fill(dataset->input[0], reader, dti_rows_words_from(some, 1), number,
+                                  chunk.component);
         if (status == DITTO_OK)
             status = map_rows(map, reader, some, number, chunk.component, out);
     }
@@ -158,8 +162,8 @@ static const struct dti_dataset_kind map_kind = {
     .digest = digest_map,
 };
 
-ditto_status dti_map_create(ditto_dataset *input, ditto_map_fn function, void *user, const ditto_map_options *options,
-                            ditto_dataset **out)
+ditto_status dti_map_create(ditto_dataset *input, ditto_map_fn function, void *user,
+                            const ditto_map_options *options, ditto_dataset **out)
 {
     struct map_dataset *map = dti_dataset_new(sizeof *map, &map_kind, &input, 1);
     ditto_status status = DITTO_OK;

@@ -16,7 +16,8 @@ struct shard_cursor {
     uint64_t turn, in_block; /* whose block the next row is of, and its place there */
 };
 
-static ditto_status open_shard(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+static ditto_status open_shard(const ditto_dataset *dataset, const struct dti_pass *pass,
+                               struct dti_cursor **out)
 {
     struct shard_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)

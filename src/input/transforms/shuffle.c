@@ -45,7 +45,8 @@ static uint64_t random_below(uint64_t *state, uint64_t bound)
     return number % bound;
 }
 
-static ditto_status open_shuffle(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+static ditto_status open_shuffle(const ditto_dataset *dataset, const struct dti_pass *pass,
+                                 struct dti_cursor **out)
 {
     const ditto_shuffle_options *o = &((const struct shuffle_dataset *)dataset)->options;
     struct shuffle_cursor *c = calloc(1, sizeof *c);
@@ -74,8 +75,9 @@ static ditto_status grow(struct shuffle_cursor *c, uint64_t least)
         allocated *= 2;
     if (allocated > c->capacity)
         allocated = c->capacity;
-    uint64_t *grown =
-        dti_multiply(allocated, c->rows.stride * sizeof(uint64_t), &bytes) ? realloc(c->rows.word, bytes) : NULL;
+    uint64_t *grown = dti_multiply(allocated, c->rows.stride * sizeof(uint64_t), &bytes)
+                          ? realloc(c->rows.word, bytes)
+                          : NULL;
     if (grown == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to shuffle %llu rows: set a smaller buffer_rows",
                         (unsigned long long)allocated);
@@ -92,9 +94,9 @@ static ditto_status refill(struct shuffle_cursor *c)
         DTI_TRY(dti_closing_check(c->closing));
         if (c->filled == c->allocated)
             DTI_TRY(grow(c, (uint64_t)c->filled + 1));
-        c->drained =
-            dti_cursor_next(c->from, dti_rows_from(c->rows, c->filled),
-                            c->allocated - c->filled < MOST_AT_ONCE ? c->allocated - c->filled : MOST_AT_ONCE, &got);
+        c->drained = dti_cursor_next(
+            c->from, dti_rows_from(c->rows, c->filled),
+            c->allocated - c->filled < MOST_AT_ONCE ? c->allocated - c->filled : MOST_AT_ONCE, &got);
         c->filled += got;
         if (c->drained < 0)
             c->error = *dti_error_get();
@@ -178,7 +180,8 @@ static const struct dti_dataset_kind shuffle_kind = {
     .digest = digest_shuffle,
 };
 
-ditto_status dti_shuffle_create(ditto_dataset *input, const ditto_shuffle_options *options, ditto_dataset **out)
+ditto_status dti_shuffle_create(ditto_dataset *input, const ditto_shuffle_options *options,
+                                ditto_dataset **out)
 {
     struct shuffle_dataset *d = dti_dataset_new(sizeof *d, &shuffle_kind, &input, 1);
     if (d == NULL)

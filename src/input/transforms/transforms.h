@@ -6,10 +6,12 @@
 
 #include "input/dataset.h"
 
-ditto_status dti_map_create(ditto_dataset *input, ditto_map_fn function, void *user, const ditto_map_options *options,
-                            ditto_dataset **out);
-ditto_status dti_filter_create(ditto_dataset *input, ditto_filter_fn function, void *user, ditto_dataset **out);
-ditto_status dti_shuffle_create(ditto_dataset *input, const ditto_shuffle_options *options, ditto_dataset **out);
+ditto_status dti_map_create(ditto_dataset *input, ditto_map_fn function, void *user,
+                            const ditto_map_options *options, ditto_dataset **out);
+ditto_status dti_filter_create(ditto_dataset *input, ditto_filter_fn function, void *user,
+                               ditto_dataset **out);
+ditto_status dti_shuffle_create(ditto_dataset *input, const ditto_shuffle_options *options,
+                                ditto_dataset **out);
 ditto_status dti_repeat_create(ditto_dataset *input, uint64_t count, ditto_dataset **out);
 ditto_status dti_skip_take_create(ditto_dataset *input, uint64_t skip, uint64_t take, ditto_dataset **out);
 ditto_status dti_batch_create(ditto_dataset *input, uint64_t rows, bool drop_remainder, ditto_dataset **out);

@@ -18,10 +18,12 @@ static void close_zip(struct dti_cursor *cursor)
     free(c);
 }
 
-static ditto_status open_zip(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+static ditto_status open_zip(const ditto_dataset *dataset, const struct dti_pass *pass,
+                             struct dti_cursor **out)
 {
     struct zip_cursor *c = calloc(1, sizeof *c + dataset->inputs * sizeof(struct dti_cursor *));
-    ditto_status status = c != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    ditto_status status =
+        c != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
     if (c == NULL)
         return status;
     c->base.dataset = dataset;
@@ -35,7 +37,8 @@ static ditto_status open_zip(const ditto_dataset *dataset, const struct dti_pass
 }
 
 /* What the inputs before `inputs` gave from row `first` on, which has no partner. */
-static void drop_alone(const ditto_dataset *d, uint32_t inputs, struct dti_rows rows, size_t first, const size_t *given)
+static void drop_alone(const ditto_dataset *d, uint32_t inputs, struct dti_rows rows, size_t first,
+                       const size_t *given)
 {
     size_t word = 0;
     for (uint32_t i = 0; i < inputs; i++) {
@@ -59,9 +62,9 @@ static ditto_status next_zip(struct dti_cursor *cursor, struct dti_rows rows, si
     for (uint32_t i = 0; i < d->inputs; i++) {
         /* An input is asked for no more than the ones before it gave, so what it then says comes first in the order of rows. */
         size_t asked = *got;
-        ditto_status own = asked > 0 || i == 0
-                               ? dti_cursor_next(c->from[i], dti_rows_words_from(rows, word), asked, &given[i])
-                               : (given[i] = 0, DITTO_OK);
+        ditto_status own = asked > 0 || i == 0 ? dti_cursor_next(c->from[i], dti_rows_words_from(rows, word),
+                                                                 asked, &given[i])
+                                               : (given[i] = 0, DITTO_OK);
         if (given[i] < asked || (own != DITTO_OK && status == DITTO_OK)) {
             status = own;
             if (own < 0)
@@ -174,12 +177,13 @@ ditto_status dti_zip_create(ditto_dataset *const *input, uint32_t inputs, ditto_
     d->components = d->row_words = 0;
     d->by_file = false; /* which rows stand beside one another depends on all files before them */
     for (uint32_t i = 0; i < inputs; i++) {
-        memcpy(&d->component[d->components], input[i]->component, input[i]->components * sizeof d->component[0]);
+        memcpy(&d->component[d->components], input[i]->component,
+               input[i]->components * sizeof d->component[0]);
         d->components += input[i]->components; /* at most DITTO_MAX_COMPONENTS: the caller has looked */
         d->row_words += input[i]->row_words;
         d->infinite &= input[i]->infinite;
-        d->files =
-            input[i]->files > d->files ? input[i]->files : d->files; /* file k of one goes with file k of the other */
+        d->files = input[i]->files > d->files ? input[i]->files
+                                              : d->files; /* file k of one goes with file k of the other */
     }
     return dti_dataset_out(d, DITTO_OK, out);
 }

@@ -15,8 +15,8 @@ static size_t default_grain(size_t length, uint32_t devices, ditto_schedule sche
     return schedule == DITTO_DYNAMIC && share > 1 ? share : 1;
 }
 
-ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, size_t end, size_t grain, ditto_schedule schedule,
-                                ditto_range_fn function, void *argument)
+ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, size_t end, size_t grain,
+                                ditto_schedule schedule, ditto_range_fn function, void *argument)
 {
     DTI_ENTER();
     struct dti_replica *r = dti_self(self);
@@ -27,7 +27,8 @@ ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, size_t end, s
     if (end < begin)
         return DTI_FAIL(DITTO_ERR_RANGE, "the loop ends at %zu, before it begins at %zu", end, begin);
     if (schedule != DITTO_STATIC && schedule != DITTO_DYNAMIC)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%d is not a schedule: DITTO_STATIC or DITTO_DYNAMIC", (int)schedule);
+        return DTI_FAIL(DITTO_ERR_RANGE, "%d is not a schedule: DITTO_STATIC or DITTO_DYNAMIC",
+                        (int)schedule);
     struct dti_loop loop = { .function = function,
                              .argument = argument,
                              .range = { begin, end, grain },
@@ -38,7 +39,8 @@ ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, size_t end, s
     return dti_crew_loop(r, &loop);
 }
 
-ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device, ditto_device_fn function, void *argument)
+ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device, ditto_device_fn function,
+                                     void *argument)
 {
     DTI_ENTER();
     struct dti_replica *r = dti_self(self);
@@ -67,8 +69,8 @@ static ditto_status check_tensor(const ditto_tensor *tensor, const void *out)
     return dti_buffer_check(tensor->data, bytes, tensor->dtype, "tensor.data");
 }
 
-ditto_status ditto_split(ditto_replica *self, const ditto_tensor *tensor, const uint32_t *parts, uint32_t num_parts,
-                         ditto_tensor *blocks)
+ditto_status ditto_split(ditto_replica *self, const ditto_tensor *tensor, const uint32_t *parts,
+                         uint32_t num_parts, ditto_tensor *blocks)
 {
     DTI_ENTER();
     struct dti_replica *r = dti_self(self);
@@ -101,6 +103,7 @@ ditto_status ditto_assign_to_logical_device(ditto_replica *self, const ditto_ten
         return dti_error_get()->status;
     DTI_TRY(check_tensor(tensor, placed));
     if (device >= r->crew->devices)
-        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u", device, r->id, r->crew->devices);
+        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u", device, r->id,
+                        r->crew->devices);
     return dti_devices_copy(r, tensor, NULL, device, 1, placed);
 }

@@ -26,8 +26,10 @@ static void fail(struct dti_device *d, ditto_status status, uint32_t serial_befo
 {
     struct dti_crew *crew = d->crew;
     if (dti_error_serial == serial_before || dti_error_get()->status != status)
-        DTI_FAIL(status, "a function on logical device %u of replica %u returned %s (%d) without a message of its own",
-                 d->index, crew->replica->id, ditto_status_name(status), (int)status);
+        DTI_FAIL(
+            status,
+            "a function on logical device %u of replica %u returned %s (%d) without a message of its own",
+            d->index, crew->replica->id, ditto_status_name(status), (int)status);
     dti_stop_now(&crew->failed, dti_error_get(), 0); /* 0, because no runs nest here */
     dti_team_stop(crew->replica->team);
 }
@@ -62,7 +64,8 @@ static bool call_on(struct dti_device *d, const struct call *call)
     uint32_t serial = dti_error_serial;
     if (stopped(d))
         return false;
-    const char *outer_function = dti_public_enter(call->task != NULL ? call->task->caller : call->loop->caller);
+    const char *outer_function =
+        dti_public_enter(call->task != NULL ? call->task->caller : call->loop->caller);
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_DEVICE, d->crew->replica, NULL);
     frame.device = d->index;
     ditto_status status = call_function(d, call);
@@ -144,7 +147,8 @@ static void *helper_main(void *argument)
             d->wait_policy = dti_team_wait_policy(r->team, d->pu.number, &d->load_epoch);
         dti_wait(&crew->wait_queue, d->index, awaits_work(d), &d->wait_policy,
                  &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, has_work, &wait);
-        uint32_t go = atomic_load_explicit(&crew->go, memory_order_acquire); /* L1; before the ring is read: I2 */
+        uint32_t go =
+            atomic_load_explicit(&crew->go, memory_order_acquire); /* L1; before the ring is read: I2 */
         drain(d);
         if (go == GO_EXIT)
             break;
@@ -191,10 +195,12 @@ static void await(struct dti_replica *r, uint32_t device, dti_condition *conditi
     if (dti_team_forked(r->team))
         return;
     struct loop_wait w = { &crew->device[device], number };
-    struct dti_deadline limit = dti_replica_deadline(r, DITTO_FOREVER), none = { .timeout_ms = DITTO_FOREVER };
+    struct dti_deadline limit = dti_replica_deadline(r, DITTO_FOREVER),
+                        none = { .timeout_ms = DITTO_FOREVER };
     if (dti_wait(&crew->wait_queue, 0, device, &r->wait_policy, &limit, condition, &w))
         return;
-    DTI_FAIL(DITTO_ERR_TIMED_OUT, "run_timeout_ms = %u passed, and logical device %u of replica %u had not returned",
+    DTI_FAIL(DITTO_ERR_TIMED_OUT,
+             "run_timeout_ms = %u passed, and logical device %u of replica %u had not returned",
              r->team->options.run_timeout_ms, device, r->id);
     dti_replica_stop_late(r, &limit);
     dti_wait(&crew->wait_queue, 0, device, &r->wait_policy, &none, condition, &w);
@@ -238,7 +244,8 @@ ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
     /* relaxed: see I1; all helpers have seen the last one */
     uint32_t go = atomic_load_explicit(&crew->go, memory_order_relaxed) + 1;
     go += go == GO_EXIT;
-    if (memcmp(&crew->loop, loop, sizeof *loop) != 0) /* helpers watch this line: equal loops leave it to go alone */
+    if (memcmp(&crew->loop, loop, sizeof *loop) !=
+        0) /* helpers watch this line: equal loops leave it to go alone */
         crew->loop = *loop;
     if (loop->dynamic)
         atomic_store_explicit(&crew->next, 0, memory_order_relaxed); /* published by go */
@@ -262,7 +269,8 @@ static void put(struct dti_replica *r, uint32_t device, ditto_device_fn function
         drain(d);
     else if (device != 0)
         await(r, device, task_is_finished, wait_queue.number); /* F1: the slot is free */
-    d->ring[submitted % DTI_DEVICE_TASKS] = (struct dti_device_task){ function, argument, dti_public_function };
+    d->ring[submitted % DTI_DEVICE_TASKS] =
+        (struct dti_device_task){ function, argument, dti_public_function };
     atomic_store_explicit(&d->submitted, submitted + 1, memory_order_release); /* P0 */
     if (device != 0)
         dti_wait_queue_signal(&r->crew->wait_queue, awaits_work(d));
@@ -273,7 +281,8 @@ ditto_status dti_crew_submit(struct dti_replica *r, uint32_t device, ditto_devic
     struct dti_crew *crew = r->crew;
     DTI_TRY(check_alive(r));
     if (device >= crew->devices)
-        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u%s", device, r->id, crew->devices,
+        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u%s", device, r->id,
+                        crew->devices,
                         crew->devices == 1 && r->pus > 1 ? ", because its helpers are off" : "");
     if (dti_stopped(&r->team->stop)) /* it would never run */
         return dti_crew_join(r);
@@ -346,8 +355,8 @@ static ditto_status start_helpers(struct dti_crew *crew)
         struct dti_device *d = &crew->device[index];
         int failed = dti_thread_start(&d->thread, r->team->options.stack_bytes, helper_main, d);
         if (failed != 0)
-            return dti_thread_refused(failed, r->team->options.stack_bytes, "helper %u of %u of replica %u", index,
-                                      crew->devices - 1, r->id);
+            return dti_thread_refused(failed, r->team->options.stack_bytes, "helper %u of %u of replica %u",
+                                      index, crew->devices - 1, r->id);
         /* Counted before anything else can fail: dti_crew_end_threads joins the threads that are counted, and
          * no others. */
         crew->started++;

@@ -63,7 +63,7 @@ struct dti_crew {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t go; /* number of the loop posted last */
     struct dti_loop loop;                             /* plain, published by go */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic size_t next; /* piece of a dynamic loop */
-    struct dti_stop failed;                           /* the first error of a device, until the leader has told it */
+    struct dti_stop failed; /* the first error of a device, until the leader has told it */
     /* constant while the threads run */
     alignas(DTI_CACHE_LINE_PAIR) struct dti_replica *replica;
     uint32_t devices;                 /* the leader included */
@@ -77,11 +77,13 @@ struct dti_crew {
 /* -- The leader, when its team is made -- */
 /* Starts the replica's helpers, if it has any, and waits until they are pinned. *out is set as soon as there is something
  * to end, also when the status is an error: SYSTEM (a thread refused, or not to be pinned), NO_MEMORY. */
-ditto_status dti_crew_create(struct dti_replica *replica, const ditto_placement *placement, struct dti_crew **out);
+ditto_status dti_crew_create(struct dti_replica *replica, const ditto_placement *placement,
+                             struct dti_crew **out);
 
 /* -- The leader, in its function; with one device everything runs on the leader -- */
 ditto_status dti_crew_loop(struct dti_replica *replica, const struct dti_loop *loop);
-ditto_status dti_crew_submit(struct dti_replica *replica, uint32_t device, ditto_device_fn function, void *argument);
+ditto_status dti_crew_submit(struct dti_replica *replica, uint32_t device, ditto_device_fn function,
+                             void *argument);
 ditto_status dti_crew_join(struct dti_replica *replica);
 
 /* The library's own functions, which return DITTO_OK and tell how it went through their argument: given after what the device

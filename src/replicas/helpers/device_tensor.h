@@ -17,7 +17,8 @@ ditto_status dti_devices_copy(struct dti_replica *replica, const ditto_tensor *f
 /* Cutting a tensor into equal blocks. Pure. */
 
 /* SHAPE: parts [num_parts] does not cut `tensor` into `devices` equal blocks; see ditto_split. */
-ditto_status dti_split_check(const ditto_tensor *tensor, const uint32_t *parts, uint32_t num_parts, uint32_t devices);
+ditto_status dti_split_check(const ditto_tensor *tensor, const uint32_t *parts, uint32_t num_parts,
+                             uint32_t devices);
 
 /* Block `index` (row-major) of a tensor that passed the check: its shape, with data NULL. */
 ditto_tensor dti_split_block(const ditto_tensor *tensor, const uint32_t *parts, uint32_t index);

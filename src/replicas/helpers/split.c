@@ -4,11 +4,13 @@
 
 #include <string.h>
 
-ditto_status dti_split_check(const ditto_tensor *tensor, const uint32_t *parts, uint32_t num_parts, uint32_t devices)
+ditto_status dti_split_check(const ditto_tensor *tensor, const uint32_t *parts, uint32_t num_parts,
+                             uint32_t devices)
 {
     uint64_t product = 1;
     if (num_parts != tensor->rank)
-        return DTI_FAIL(DITTO_ERR_SHAPE, "%u numbers of parts for a tensor of rank %u: there must be one per dimension",
+        return DTI_FAIL(DITTO_ERR_SHAPE,
+                        "%u numbers of parts for a tensor of rank %u: there must be one per dimension",
                         num_parts, tensor->rank);
     for (uint32_t d = 0; d < num_parts; d++)
         if (parts[d] == 0 || tensor->shape[d] % parts[d] != 0)
@@ -17,9 +19,10 @@ ditto_status dti_split_check(const ditto_tensor *tensor, const uint32_t *parts, 
     for (uint32_t d = 0; d < num_parts && product <= devices; d++) /* both factors below 2^32 */
         product *= parts[d];
     if (product != devices)
-        return DTI_FAIL(DITTO_ERR_SHAPE,
-                        "the parts make %s%llu blocks, but the replica has %u logical devices: each gets exactly one",
-                        product > devices ? "at least " : "", (unsigned long long)product, devices);
+        return DTI_FAIL(
+            DITTO_ERR_SHAPE,
+            "the parts make %s%llu blocks, but the replica has %u logical devices: each gets exactly one",
+            product > devices ? "at least " : "", (unsigned long long)product, devices);
     return DITTO_OK;
 }
 
@@ -35,7 +38,8 @@ ditto_tensor dti_split_block(const ditto_tensor *tensor, const uint32_t *parts, 
 
 void dti_split_copy(const ditto_tensor *tensor, const uint32_t *parts, const ditto_tensor *block)
 {
-    size_t origin[DITTO_MAX_RANK] = { 0 }, at[DITTO_MAX_RANK] = { 0 }, element = ditto_dtype_bytes(tensor->dtype);
+    size_t origin[DITTO_MAX_RANK] = { 0 }, at[DITTO_MAX_RANK] = { 0 },
+           element = ditto_dtype_bytes(tensor->dtype);
     uint32_t rank = tensor->rank, last = rank > 0 ? rank - 1 : 0, rest = block->device;
     size_t row = (rank > 0 ? block->shape[last] : 1) * element, rows = ditto_tensor_bytes(block);
     for (uint32_t d = rank; d-- > 0; rest /= parts[d])

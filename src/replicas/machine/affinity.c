@@ -28,9 +28,10 @@ ditto_status dti_affinity_get(struct dti_mask *mask)
 {
     int refused = get_affinity(mask);
     if (refused != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
-                              "the kernel refuses sched_getaffinity, without which nobody can tell which PUs the "
-                              "process may use: allow the call in its sandbox (seccomp profile)");
+        return DTI_FAIL_ERRNO(
+            DITTO_ERR_SYSTEM, refused,
+            "the kernel refuses sched_getaffinity, without which nobody can tell which PUs the "
+            "process may use: allow the call in its sandbox (seccomp profile)");
     return DITTO_OK;
 }
 
@@ -54,10 +55,11 @@ ditto_status dti_pin_to(const struct dti_mask *pus)
     dti_mask_write(pus, &text);
     dti_number_list_fit(&text);
     if (refused == EINVAL)
-        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
-                              "could not bind the thread to PU %s: was it taken offline or out of the cpuset? "
-                              "DITTO_PIN_NONE does without binding",
-                              list);
+        return DTI_FAIL_ERRNO(
+            DITTO_ERR_SYSTEM, refused,
+            "could not bind the thread to PU %s: was it taken offline or out of the cpuset? "
+            "DITTO_PIN_NONE does without binding",
+            list);
     return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
                           "could not bind the thread to PU %s: does the sandbox (seccomp profile) refuse "
                           "sched_setaffinity? DITTO_PIN_NONE does without binding",

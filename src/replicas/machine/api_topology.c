@@ -40,8 +40,8 @@ ditto_status ditto_topology_count(const ditto_topology *topology, ditto_topology
     return DITTO_OK;
 }
 
-static ditto_status check_index(const ditto_topology *topology, const void *out, uint32_t index, uint32_t count,
-                                const char *what)
+static ditto_status check_index(const ditto_topology *topology, const void *out, uint32_t index,
+                                uint32_t count, const char *what)
 {
     DTI_TRY(dti_not_null(topology, "topology"));
     DTI_TRY(dti_not_null(out, "out"));
@@ -58,8 +58,8 @@ ditto_status ditto_topology_pu(const ditto_topology *topology, uint32_t index, d
     return DITTO_OK;
 }
 
-ditto_status ditto_topology_caches(const ditto_topology *topology, uint32_t index, ditto_cache out[DITTO_MAX_CACHES],
-                                   uint32_t *count)
+ditto_status ditto_topology_caches(const ditto_topology *topology, uint32_t index,
+                                   ditto_cache out[DITTO_MAX_CACHES], uint32_t *count)
 {
     DTI_ENTER();
     DTI_TRY(check_index(topology, out, index, topology != NULL ? topology->counts.pus : 0, "PU index"));
@@ -72,8 +72,8 @@ ditto_status ditto_topology_caches(const ditto_topology *topology, uint32_t inde
 ditto_status ditto_topology_node(const ditto_topology *topology, uint32_t index, ditto_node *out)
 {
     DTI_ENTER();
-    DTI_TRY(
-        check_index(topology, out, index, topology != NULL ? topology->counts.machine_nodes : 0, "NUMA node index"));
+    DTI_TRY(check_index(topology, out, index, topology != NULL ? topology->counts.machine_nodes : 0,
+                        "NUMA node index"));
     *out = topology->nodes[index];
     return DITTO_OK;
 }

@@ -23,7 +23,8 @@ static double group_quota(const char *directory, bool version_2)
 {
     double quota = -1, period = 0, none = 0;
     if (version_2) {
-        if (read_numbers(directory, "cpu.max", &quota, &period) != 2) /* "max 100000" does not start with a number */
+        if (read_numbers(directory, "cpu.max", &quota, &period) !=
+            2) /* "max 100000" does not start with a number */
             return 0;
     } else if (read_numbers(directory, "cpu.cfs_quota_us", &quota, &none) < 1 ||
                read_numbers(directory, "cpu.cfs_period_us", &period, &none) < 1) {
@@ -87,7 +88,8 @@ static bool parse_mount(char *line, bool version_2, char mounted_root[PATH_MAX],
         return strcmp(type, "cgroup2") == 0;
     if (strcmp(type, "cgroup") != 0)
         return false;
-    for (char *save, *option = strtok_r(options, ",", &save); option != NULL; option = strtok_r(NULL, ",", &save))
+    for (char *save, *option = strtok_r(options, ",", &save); option != NULL;
+         option = strtok_r(NULL, ",", &save))
         if (strcmp(option, "cpu") == 0)
             return true;
     return false;
@@ -107,8 +109,8 @@ static double hierarchy_quota(const char *root, bool version_2)
             continue;
         /* In a container the mount shows only the part of the tree below mounted_root. */
         size_t hidden = strcmp(mounted_root, "/") == 0 ? 0 : strlen(mounted_root);
-        bool inside =
-            strncmp(group, mounted_root, hidden) == 0 && (hidden == 0 || group[hidden] == '/' || group[hidden] == '\0');
+        bool inside = strncmp(group, mounted_root, hidden) == 0 &&
+                      (hidden == 0 || group[hidden] == '/' || group[hidden] == '\0');
         const char *below = inside ? group + hidden : "";
         char full[PATH_MAX];
         if (snprintf(full, sizeof full, "%s%s", root, mount_point) >= (int)sizeof full)

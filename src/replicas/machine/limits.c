@@ -16,7 +16,8 @@
 static bool read_under(const char *root, const char *path, char *text, size_t size)
 {
     char full[PATH_MAX];
-    return snprintf(full, sizeof full, "%s%s", root, path) < (int)sizeof full && dti_read_file(full, text, size);
+    return snprintf(full, sizeof full, "%s%s", root, path) < (int)sizeof full &&
+           dti_read_file(full, text, size);
 }
 
 bool dti_limits_mems(const char *root, struct dti_mask *mems)

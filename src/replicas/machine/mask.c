@@ -71,8 +71,8 @@ static void write_run(struct dti_number_list *list)
 {
     if (list->first > list->last)
         return;
-    dti_text_add(list->text, list->first < list->last ? "%s%u-%u" : "%s%u", list->started ? "," : "", list->first,
-                 list->last);
+    dti_text_add(list->text, list->first < list->last ? "%s%u-%u" : "%s%u", list->started ? "," : "",
+                 list->first, list->last);
     list->started = true;
 }
 

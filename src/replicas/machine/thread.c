@@ -37,10 +37,11 @@ ditto_status dti_thread_refused(int failed, size_t stack_bytes, const char *form
     va_end(arguments);
     if (failed == EINVAL && stack_bytes != 0)
         return DTI_FAIL_ERRNO(DITTO_ERR_RANGE, failed, "stack_bytes = %zu", stack_bytes);
-    return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed,
-                          "the thread of %s was refused (RLIMIT_NPROC, pids cgroup, or memory for its stack: fewer "
-                          "threads or a smaller stack_bytes)",
-                          who);
+    return DTI_FAIL_ERRNO(
+        DITTO_ERR_SYSTEM, failed,
+        "the thread of %s was refused (RLIMIT_NPROC, pids cgroup, or memory for its stack: fewer "
+        "threads or a smaller stack_bytes)",
+        who);
 }
 
 void dti_thread_settle(const char *name)

@@ -39,8 +39,8 @@ static int by_number(const void *left, const void *right)
 
 static uint32_t index_of_node(const ditto_topology *t, uint32_t number)
 {
-    const ditto_node *found =
-        bsearch(&(ditto_node){ .number = number }, t->nodes, t->counts.machine_nodes, sizeof *t->nodes, by_number);
+    const ditto_node *found = bsearch(&(ditto_node){ .number = number }, t->nodes, t->counts.machine_nodes,
+                                      sizeof *t->nodes, by_number);
     return found != NULL ? (uint32_t)(found - t->nodes) : DITTO_NO_NODE;
 }
 
@@ -76,7 +76,8 @@ static void compare_nodes(hwloc_topology_t hw, ditto_topology *t, const struct a
         for (uint32_t k = 0; k < nodes; k++) {
             uint32_t reported = t->distance[(size_t)i * nodes + k], unreported = 0;
             if (reported == 0 && i != k)
-                unreported = UINT32_MAX - (uint32_t)hwloc_get_common_ancestor_obj(hw, where[i].to, where[k].to)->depth;
+                unreported =
+                    UINT32_MAX - (uint32_t)hwloc_get_common_ancestor_obj(hw, where[i].to, where[k].to)->depth;
             t->apart[(size_t)i * nodes + k] = reported != 0 ? reported : unreported;
         }
 }
@@ -89,7 +90,8 @@ static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
     uint32_t count = found > 0 ? (uint32_t)found : 0;
     hwloc_const_nodeset_t allowed = hwloc_topology_get_allowed_nodeset(hw);
     if (count > DTI_MAX_NODES)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%u NUMA nodes: this build counts to %u", count, DTI_MAX_NODES);
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%u NUMA nodes: this build counts to %u", count,
+                        DTI_MAX_NODES);
     t->nodes = calloc(count + 1u, sizeof *t->nodes); /* never of no bytes */
     t->distance = calloc((size_t)count * count + 1, sizeof *t->distance);
     t->apart = calloc((size_t)count * count + 1, sizeof *t->apart);
@@ -101,11 +103,13 @@ static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
     t->counts.machine_nodes = count;
     for (uint32_t i = 0; i < count; i++) {
         hwloc_obj_t node = hwloc_get_obj_by_type(hw, HWLOC_OBJ_NUMANODE, i);
-        bool ours = hwloc_bitmap_isset(allowed, node->os_index) && (!reported || dti_mask_has(&mems, node->os_index));
+        bool ours =
+            hwloc_bitmap_isset(allowed, node->os_index) && (!reported || dti_mask_has(&mems, node->os_index));
         t->nodes[i] = (ditto_node){ .number = node->os_index,
                                     .allowed = ours,
                                     .memory_bytes = node->attr->numanode.local_memory };
-        node->userdata = (void *)(uintptr_t)hwloc_bitmap_weight(node->cpuset); /* for own_node_of: counted once */
+        node->userdata =
+            (void *)(uintptr_t)hwloc_bitmap_weight(node->cpuset); /* for own_node_of: counted once */
     }
     qsort(t->nodes, count, sizeof *t->nodes, by_number);
     read_distances(hw, t);
@@ -155,8 +159,9 @@ static void read_caches(hwloc_obj_t pu, hwloc_const_bitmap_t usable, struct dti_
         if (!hwloc_obj_type_is_dcache(above->type) || raw->pu.caches == DITTO_MAX_CACHES)
             continue;
         hwloc_bitmap_t shared = hwloc_bitmap_alloc();
-        int pus =
-            shared != NULL && hwloc_bitmap_and(shared, above->cpuset, usable) == 0 ? hwloc_bitmap_weight(shared) : 0;
+        int pus = shared != NULL && hwloc_bitmap_and(shared, above->cpuset, usable) == 0
+                      ? hwloc_bitmap_weight(shared)
+                      : 0;
         hwloc_bitmap_free(shared);
         raw->pu.cache[raw->pu.caches++] = (ditto_cache){ .level = above->attr->cache.depth,
                                                          .pus = pus > 0 ? (uint32_t)pus : 0,
@@ -172,8 +177,8 @@ static void read_caches(hwloc_obj_t pu, hwloc_const_bitmap_t usable, struct dti_
     raw->llc = last->logical_index;
 }
 
-static ditto_status read_pu(hwloc_topology_t hw, ditto_topology *t, uint32_t index, hwloc_const_bitmap_t usable,
-                            struct dti_raw_pu *raw)
+static ditto_status read_pu(hwloc_topology_t hw, ditto_topology *t, uint32_t index,
+                            hwloc_const_bitmap_t usable, struct dti_raw_pu *raw)
 {
     hwloc_obj_t pu = hwloc_get_obj_by_type(hw, HWLOC_OBJ_PU, index), own_node = own_node_of(hw, pu->os_index);
     hwloc_obj_t package = ancestor(hw, HWLOC_OBJ_PACKAGE, pu), core = ancestor(hw, HWLOC_OBJ_CORE, pu);
@@ -216,8 +221,9 @@ static uint32_t memory_node(const ditto_topology *t, uint32_t own_node)
             continue;
         if (i == own_node)
             return t->nodes[i].number;
-        if (best == DITTO_NO_NODE || (own_node != DITTO_NO_NODE && t->apart[(size_t)own_node * nodes + i] <
-                                                                       t->apart[(size_t)own_node * nodes + best]))
+        if (best == DITTO_NO_NODE ||
+            (own_node != DITTO_NO_NODE &&
+             t->apart[(size_t)own_node * nodes + i] < t->apart[(size_t)own_node * nodes + best]))
             best = i;
     }
     return best != DITTO_NO_NODE ? t->nodes[best].number : DITTO_NO_NODE;
@@ -263,9 +269,9 @@ static ditto_status list_pus(hwloc_topology_t hw, hwloc_const_bitmap_t usable, d
         used += status == DITTO_OK && hwloc_bitmap_isset(usable, raw[used].pu.is.number);
     }
     if (status == DITTO_OK && used == 0)
-        status =
-            DTI_FAIL(DITTO_ERR_RANGE, "no PU is left that the process may use: affinity, cpuset and .cpus have none in "
-                                      "common; widen one of them");
+        status = DTI_FAIL(DITTO_ERR_RANGE,
+                          "no PU is left that the process may use: affinity, cpuset and .cpus have none in "
+                          "common; widen one of them");
     if (status == DITTO_OK && !dti_mesh_order(t, raw, used))
         status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a mesh of %u PUs", used);
     if (status == DITTO_OK)
@@ -309,15 +315,16 @@ static ditto_status find_usable(hwloc_topology_t hw, const ditto_topology_option
                                 const struct dti_mask *allowed, hwloc_bitmap_t usable)
 {
     /* PUs that are offline or outside the cpuset cgroup are in the topology, but not in its allowed set */
-    if (hwloc_bitmap_and(usable, hwloc_topology_get_topology_cpuset(hw), hwloc_topology_get_allowed_cpuset(hw)) != 0)
+    if (hwloc_bitmap_and(usable, hwloc_topology_get_topology_cpuset(hw),
+                         hwloc_topology_get_allowed_cpuset(hw)) != 0)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
     if (allowed != NULL)
         DTI_TRY(keep_only(usable, allowed));
     return options->cpus != NULL ? keep_named(usable, options->cpus) : DITTO_OK;
 }
 
-static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *options, const struct dti_mask *allowed,
-                         ditto_topology *topology)
+static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *options,
+                         const struct dti_mask *allowed, ditto_topology *topology)
 {
     struct dti_mask own;
     topology->live = options->xml_path == NULL && options->synthetic == NULL;
@@ -332,10 +339,11 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
                               : DTI_FAIL(DITTO_ERR_CORRUPT, "%s does not describe a machine",
                                          options->xml_path != NULL ? options->xml_path : options->synthetic);
     if (topology->live && !hwloc_topology_is_thissystem(hw))
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "hwloc was told of another machine, by HWLOC_XMLFILE, HWLOC_SYNTHETIC or HWLOC_FSROOT in the "
-                        "environment: threads can't be bound to it. Unset them, or give the machine in .xml_path or "
-                        ".synthetic");
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "hwloc was told of another machine, by HWLOC_XMLFILE, HWLOC_SYNTHETIC or HWLOC_FSROOT in the "
+            "environment: threads can't be bound to it. Unset them, or give the machine in .xml_path or "
+            ".synthetic");
     int complete = hwloc_bitmap_weight(hwloc_topology_get_complete_cpuset(hw));
     int cpuset = hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(hw));
     topology->counts.machine_pus = complete > 0 ? (uint32_t)complete : 0;
@@ -418,6 +426,6 @@ const struct dti_pu *dti_topology_find(const ditto_topology *topology, uint32_t 
 
 bool dti_pu_same(const struct dti_pu *a, const struct dti_pu *b)
 {
-    return a->is.number == b->is.number && a->is.numa_node == b->is.numa_node && a->package_os == b->package_os &&
-           a->core_os == b->core_os;
+    return a->is.number == b->is.number && a->is.numa_node == b->is.numa_node &&
+           a->package_os == b->package_os && a->core_os == b->core_os;
 }

@@ -9,8 +9,9 @@
 /* One PU that the process may use. */
 struct dti_pu {
     ditto_pu is;
-    uint32_t domain;              /* 0 ..: a NUMA node's part in a package, numbered in the order of the mesh */
-    uint32_t package_os, core_os; /* operating-system numbers, which do not depend on what the process may use */
+    uint32_t domain; /* 0 ..: a NUMA node's part in a package, numbered in the order of the mesh */
+    uint32_t package_os,
+        core_os; /* operating-system numbers, which do not depend on what the process may use */
     uint32_t caches;
     ditto_cache cache[DITTO_MAX_CACHES];
 };
@@ -19,8 +20,8 @@ struct ditto_topology {
     struct dti_pu *pus; /* [counts.pus] in the order of the mesh: coordinates ascend */
     ditto_node *nodes;  /* [counts.machine_nodes] by operating-system number */
     uint32_t *distance; /* [machine_nodes * machine_nodes] the firmware's, 0: unknown */
-    uint32_t
-        *apart; /* the same, always comparable: without distances, by what hwloc shows the nodes to have in common */
+    uint32_t *
+        apart; /* the same, always comparable: without distances, by what hwloc shows the nodes to have in common */
     uint32_t domains;
     ditto_topology_counts counts;
     bool live; /* this machine, so that threads can be bound to it */

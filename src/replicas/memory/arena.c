@@ -34,7 +34,8 @@ int dti_je_mallctl(const char *name, void *old, size_t *old_length, void *new, s
  * arena: it only holds jemalloc's own bookkeeping. Stays private: the host's MALLOC_CONF is not read. */
 const char *dti_je_malloc_conf = "tcache:false,narenas:1,background_thread:false,abort_conf:false";
 
-#define TOUCH_CHUNK_BYTES ((size_t)2 << 20) /* most that first touch may waste beyond what is asked: a huge page */
+#define TOUCH_CHUNK_BYTES \
+    ((size_t)2 << 20) /* most that first touch may waste beyond what is asked: a huge page */
 
 struct dti_node_range {
     void *start;
@@ -42,8 +43,9 @@ struct dti_node_range {
 };
 
 struct dti_arena {
-    extent_hooks_t hooks;       /* first: jemalloc hands this address back to the hooks */
-    uint32_t node_os, touch_pu; /* touch_pu: where first touch must happen; DTI_NO_PU: the owner is there anyway */
+    extent_hooks_t hooks; /* first: jemalloc hands this address back to the hooks */
+    uint32_t node_os,
+        touch_pu; /* touch_pu: where first touch must happen; DTI_NO_PU: the owner is there anyway */
     bool strict;
     unsigned index, tcache;
     _Atomic int binding; /* ditto_binding; falls once from wished to FIRST_TOUCH, read by reports */
@@ -66,7 +68,8 @@ static bool bind_range(struct dti_arena *a, void *start, size_t bytes)
         mask[a->node_os / 64] = 1ul << a->node_os % 64;
     if (a->node_os < DTI_MAX_NODES &&
         mbind(start, bytes, a->strict ? MPOL_BIND : MPOL_PREFERRED, mask, DTI_MAX_NODES, 0) == 0) {
-        atomic_store_explicit(&a->binding, wished, memory_order_relaxed); /* a report's word, nothing hangs on it */
+        atomic_store_explicit(&a->binding, wished,
+                              memory_order_relaxed); /* a report's word, nothing hangs on it */
         return true;
     }
     atomic_store_explicit(&a->binding, DITTO_BINDING_FIRST_TOUCH, memory_order_relaxed);
@@ -94,7 +97,8 @@ static void ask_for_mbind(struct dti_arena *a)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     int kept_errno = errno;
-    void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory =
+        mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory != MAP_FAILED) {
         (void)bind_range(a, memory, page);
         munmap(memory, page);
@@ -136,7 +140,8 @@ static void *map_aligned(size_t bytes, size_t alignment)
         errno = ENOMEM;
         return NULL;
     }
-    char *raw = mmap(NULL, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *raw =
+        mmap(NULL, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED)
         return NULL;
     char *start = (char *)(((uintptr_t)raw + slack) / alignment * alignment);
@@ -147,8 +152,8 @@ static void *map_aligned(size_t bytes, size_t alignment)
     return start;
 }
 
-static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t bytes, size_t alignment, bool *zero, bool *commit,
-                        unsigned index)
+static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t bytes, size_t alignment, bool *zero,
+                        bool *commit, unsigned index)
 {
     struct dti_arena *a = (struct dti_arena *)hooks;
     int kept_errno = errno;
@@ -158,7 +163,8 @@ static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t bytes, size_
         mapped = (bytes + TOUCH_CHUNK_BYTES - 1) / TOUCH_CHUNK_BYTES * TOUCH_CHUNK_BYTES;
         alignment = alignment > TOUCH_CHUNK_BYTES ? alignment : TOUCH_CHUNK_BYTES;
     }
-    void *start = wanted == NULL ? map_aligned(mapped, alignment) : NULL; /* growing in place is not offered */
+    void *start =
+        wanted == NULL ? map_aligned(mapped, alignment) : NULL; /* growing in place is not offered */
     if (start != NULL && !remember(a, start, mapped)) {
         munmap(start, mapped);
         errno = ENOMEM;
@@ -188,7 +194,8 @@ static void hook_destroy(extent_hooks_t *hooks, void *start, size_t bytes, bool 
 }
 
 /* Gives pages back; they read as zero afterwards. The policy of the range stays. True = not done. */
-static bool hook_purge(extent_hooks_t *hooks, void *start, size_t bytes, size_t offset, size_t length, unsigned index)
+static bool hook_purge(extent_hooks_t *hooks, void *start, size_t bytes, size_t offset, size_t length,
+                       unsigned index)
 {
     struct dti_arena *a = (struct dti_arena *)hooks;
     int kept_errno = errno;
@@ -206,8 +213,8 @@ static bool hook_split(extent_hooks_t *hooks, void *start, size_t bytes, size_t 
     return (void)hooks, (void)start, (void)bytes, (void)a, (void)b, (void)committed, (void)index, false;
 }
 
-static bool hook_merge(extent_hooks_t *hooks, void *a, size_t a_bytes, void *b, size_t b_bytes, bool committed,
-                       unsigned index)
+static bool hook_merge(extent_hooks_t *hooks, void *a, size_t a_bytes, void *b, size_t b_bytes,
+                       bool committed, unsigned index)
 {
     return (void)hooks, (void)a, (void)a_bytes, (void)b, (void)b_bytes, (void)committed, (void)index, false;
 }

@@ -23,7 +23,8 @@ void dti_arena_free(struct dti_arena *arena, void *memory); /* NULL is allowed *
 
 /* What another thread gives back: past the owner's thread cache. NULL is allowed. */
 void dti_arena_free_remote(struct dti_arena *arena, void *memory);
-bool dti_arena_has(const struct dti_arena *arena, const void *memory); /* is it one of the arena's addresses? */
+bool dti_arena_has(const struct dti_arena *arena,
+                   const void *memory); /* is it one of the arena's addresses? */
 ditto_binding dti_arena_binding(const struct dti_arena *arena);
 
 struct dti_arena_report {

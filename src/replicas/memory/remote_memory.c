@@ -48,14 +48,16 @@ static ditto_status allocate_there(uint32_t device, void *argument)
     return DITTO_OK;
 }
 
-ditto_status dti_device_alloc(struct dti_replica *r, uint32_t device, size_t bytes, size_t alignment, void **out)
+ditto_status dti_device_alloc(struct dti_replica *r, uint32_t device, size_t bytes, size_t alignment,
+                              void **out)
 {
     uint32_t node = r->crew->device[device].pu.memory_node;
     if (node == r->pu.memory_node)
         return dti_arena_alloc(r->arena, bytes, alignment, out);
-    struct allocation_request request = {
-        .where = find(r, node), .bytes = bytes, .alignment = alignment, .strict = r->team->options.strict_memory
-    };
+    struct allocation_request request = { .where = find(r, node),
+                                          .bytes = bytes,
+                                          .alignment = alignment,
+                                          .strict = r->team->options.strict_memory };
     if (request.where == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena on NUMA node %u", node);
     dti_crew_ask(r, device, allocate_there, &request);

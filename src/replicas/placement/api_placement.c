@@ -45,7 +45,8 @@ uint32_t ditto_placement_devices(const ditto_placement *placement, uint32_t repl
     return placement != NULL && replica < placement->replicas ? placement->blocks[replica].count : 0;
 }
 
-ditto_status ditto_placement_get(const ditto_placement *placement, uint32_t replica, uint32_t device, ditto_place *out)
+ditto_status ditto_placement_get(const ditto_placement *placement, uint32_t replica, uint32_t device,
+                                 ditto_place *out)
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(placement, "placement"));
@@ -112,7 +113,8 @@ ditto_status ditto_placement_members(const ditto_placement *placement, ditto_lev
     return DITTO_OK;
 }
 
-ditto_status ditto_placement_write(const ditto_placement *placement, char *buffer, size_t size, size_t *length)
+ditto_status ditto_placement_write(const ditto_placement *placement, char *buffer, size_t size,
+                                   size_t *length)
 {
     struct dti_text text = { buffer, size, 0 };
     DTI_ENTER();

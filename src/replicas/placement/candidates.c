@@ -7,7 +7,8 @@
 
 static ditto_status allocate(struct dti_candidates *out, size_t candidates, size_t listed)
 {
-    *out = (struct dti_candidates){ .candidate = calloc(candidates + 1, sizeof *out->candidate), /* never of no bytes */
+    *out = (struct dti_candidates){ .candidate = calloc(candidates + 1,
+                                                        sizeof *out->candidate), /* never of no bytes */
                                     .pu = calloc(listed + 1, sizeof *out->pu) };
     if (out->candidate != NULL && out->pu != NULL)
         return DITTO_OK;
@@ -129,7 +130,8 @@ static void list_left_over(const struct boxes *b, bool *covered, struct dti_cand
 }
 
 ditto_status dti_candidates_by_shape(const ditto_topology *t, const int64_t shape[DITTO_MESH_RANK],
-                                     const int64_t stride[DITTO_MESH_RANK], bool no_smt, struct dti_candidates *out)
+                                     const int64_t stride[DITTO_MESH_RANK], bool no_smt,
+                                     struct dti_candidates *out)
 {
     struct boxes b = { .t = t, .shape = shape, .stride = stride };
     DTI_TRY(check_boxes(&b, no_smt));
@@ -173,8 +175,8 @@ static uint32_t part_of(const ditto_topology *t, ditto_per per, uint32_t index, 
 }
 
 /* The PUs of part number `wanted`, first PUs of cores before their siblings. */
-static void list_part(const ditto_topology *t, const uint32_t *part, uint32_t wanted, uint32_t from, uint32_t until,
-                      uint32_t pus_per_core, struct dti_candidates *s)
+static void list_part(const ditto_topology *t, const uint32_t *part, uint32_t wanted, uint32_t from,
+                      uint32_t until, uint32_t pus_per_core, struct dti_candidates *s)
 {
     uint32_t end = s->listed;
     for (uint32_t smt = 0; smt < pus_per_core; smt++)
@@ -185,7 +187,8 @@ static void list_part(const ditto_topology *t, const uint32_t *part, uint32_t wa
         close_candidate(s, end, t->pus[s->pu[s->listed]].is.smt);
 }
 
-ditto_status dti_candidates_by_name(const ditto_topology *t, ditto_per per, bool no_smt, struct dti_candidates *out)
+ditto_status dti_candidates_by_name(const ditto_topology *t, ditto_per per, bool no_smt,
+                                    struct dti_candidates *out)
 {
     uint32_t pus = t->counts.pus, core = 0, parts = 0;
     DTI_TRY(allocate(out, pus, pus));
@@ -216,8 +219,9 @@ ditto_status dti_candidates_by_name(const ditto_topology *t, ditto_per per, bool
 #define NOT_THERE UINT32_MAX
 
 /* Where each set's PUs are, and that nobody has them already. */
-static ditto_status list_sets(const ditto_topology *t, const uint32_t *pus, const uint32_t *set_sizes, uint32_t sets,
-                              bool share, const uint32_t *index_of, bool *taken, struct dti_candidates *s)
+static ditto_status list_sets(const ditto_topology *t, const uint32_t *pus, const uint32_t *set_sizes,
+                              uint32_t sets, bool share, const uint32_t *index_of, bool *taken,
+                              struct dti_candidates *s)
 {
     uint32_t at = 0;
     for (uint32_t set = 0; set < sets; set++) {
@@ -225,14 +229,16 @@ static ditto_status list_sets(const ditto_topology *t, const uint32_t *pus, cons
         for (uint32_t k = 0; k < size; k++, at++) {
             uint32_t index = pus[at] < DTI_MAX_PUS ? index_of[pus[at]] : NOT_THERE;
             if (index == NOT_THERE)
-                return DTI_FAIL(DITTO_ERR_RANGE,
-                                "pus[%u] asks for PU %u, which this process may not use (it has %u PUs, the first is "
-                                "%u): widen the affinity or cpuset, or choose another",
-                                at, pus[at], t->counts.pus, t->pus[0].is.number);
+                return DTI_FAIL(
+                    DITTO_ERR_RANGE,
+                    "pus[%u] asks for PU %u, which this process may not use (it has %u PUs, the first is "
+                    "%u): widen the affinity or cpuset, or choose another",
+                    at, pus[at], t->counts.pus, t->pus[0].is.number);
             if (taken[index] && !share)
-                return DTI_FAIL(DITTO_ERR_RANGE,
-                                "pus[%u] names PU %u again: set DITTO_PLACEMENT_SHARE if replicas shall share", at,
-                                pus[at]);
+                return DTI_FAIL(
+                    DITTO_ERR_RANGE,
+                    "pus[%u] names PU %u again: set DITTO_PLACEMENT_SHARE if replicas shall share", at,
+                    pus[at]);
             taken[index] = true;
             s->pu[end++] = index;
         }

@@ -24,13 +24,15 @@ struct dti_candidates {
 
 /* Boxes of the mesh. no_smt: the mesh has one PU per core. Errors: RANGE (below 1, beyond the mesh), NO_MEMORY. */
 ditto_status dti_candidates_by_shape(const ditto_topology *topology, const int64_t shape[DITTO_MESH_RANK],
-                                     const int64_t stride[DITTO_MESH_RANK], bool no_smt, struct dti_candidates *out);
+                                     const int64_t stride[DITTO_MESH_RANK], bool no_smt,
+                                     struct dti_candidates *out);
 /* What `per` names; not DITTO_PER_SHAPE. Error: NO_MEMORY. */
 ditto_status dti_candidates_by_name(const ditto_topology *topology, ditto_per per, bool no_smt,
                                     struct dti_candidates *out);
 /* Given sets: set_sizes[sets] entries of pus each (NULL: one each), operating-system numbers. Errors: RANGE, NO_MEMORY. */
-ditto_status dti_candidates_by_list(const ditto_topology *topology, const uint32_t *pus, const uint32_t *set_sizes,
-                                    uint32_t sets, bool share, struct dti_candidates *out);
+ditto_status dti_candidates_by_list(const ditto_topology *topology, const uint32_t *pus,
+                                    const uint32_t *set_sizes, uint32_t sets, bool share,
+                                    struct dti_candidates *out);
 void dti_candidates_free(struct dti_candidates *candidates);
 
 #endif

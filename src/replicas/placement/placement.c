@@ -29,7 +29,8 @@ static uint32_t domain_of(const struct choice *c, uint32_t candidate)
 static uint32_t next_in_domain(const struct choice *c, uint32_t domain, uint32_t tier, uint32_t *cursor)
 {
     uint32_t count = c->candidates->count;
-    while (*cursor < count && !(domain_of(c, *cursor) == domain && c->candidates->candidate[*cursor].tier == tier))
+    while (*cursor < count &&
+           !(domain_of(c, *cursor) == domain && c->candidates->candidate[*cursor].tier == tier))
         ++*cursor;
     return *cursor < count ? (*cursor)++ : count;
 }
@@ -68,7 +69,12 @@ static bool allocate(ditto_placement *p, const ditto_topology *t, uint32_t repli
 }
 
 /* A number of the leader that tells groups apart: below pus (llc, spot, package) or any (home). */
-enum key { KEY_LLC = DITTO_LEVEL_LLC, KEY_DOMAIN = DITTO_LEVEL_NODE, KEY_PACKAGE = DITTO_LEVEL_PACKAGE, KEY_NUMA_NODE };
+enum key {
+    KEY_LLC = DITTO_LEVEL_LLC,
+    KEY_DOMAIN = DITTO_LEVEL_NODE,
+    KEY_PACKAGE = DITTO_LEVEL_PACKAGE,
+    KEY_NUMA_NODE
+};
 
 static uint32_t key_of(const ditto_placement *p, enum key key, uint32_t replica)
 {
@@ -103,8 +109,8 @@ static bool make_grouping(const ditto_placement *p, enum key key, struct dti_rep
 }
 
 /* Ids in the order of the sites; replicas that share a site have neighbouring ids. */
-static void number_replicas(const ditto_topology *t, const struct dti_candidates *candidates, const uint32_t *taken,
-                            ditto_placement *p)
+static void number_replicas(const ditto_topology *t, const struct dti_candidates *candidates,
+                            const uint32_t *taken, ditto_placement *p)
 {
     uint32_t listed = 0;
     p->num_pus = t->counts.pus;
@@ -123,8 +129,8 @@ static void number_replicas(const ditto_topology *t, const struct dti_candidates
         }
 }
 
-static ditto_status make(const ditto_topology *t, const struct dti_candidates *candidates, const uint32_t *taken,
-                         ditto_placement **out)
+static ditto_status make(const ditto_topology *t, const struct dti_candidates *candidates,
+                         const uint32_t *taken, ditto_placement **out)
 {
     ditto_placement *p = calloc(1, sizeof *p);
     uint32_t replicas = 0;
@@ -150,14 +156,16 @@ static ditto_status make(const ditto_topology *t, const struct dti_candidates *c
 
 /* `wanted` replicas on the sites, by policy. */
 static ditto_status assign_candidates(const ditto_topology *t, const ditto_placement_options *o,
-                                      const struct dti_candidates *candidates, uint32_t wanted, ditto_placement **out)
+                                      const struct dti_candidates *candidates, uint32_t wanted,
+                                      ditto_placement **out)
 {
     struct choice c = { t, candidates, calloc(candidates->count + 1u, sizeof *c.taken),
                         calloc(t->domains, sizeof *c.cursors) };
     ditto_status status = DITTO_OK;
     if (c.taken == NULL || c.cursors == NULL)
         status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to place %u replicas", wanted);
-    for (uint32_t left = wanted; left > 0 && status == DITTO_OK;) /* a second round over the tiers shares sites */
+    for (uint32_t left = wanted;
+         left > 0 && status == DITTO_OK;) /* a second round over the tiers shares sites */
         for (uint32_t tier = 0; tier < candidates->tiers && left > 0; tier++)
             left -= fill_tier(&c, o->policy, tier, left);
     if (status == DITTO_OK)
@@ -172,7 +180,8 @@ static ditto_status assign_candidates(const ditto_topology *t, const ditto_place
 static ditto_status check_number(uint32_t wanted)
 {
     if (wanted > DITTO_MAX_REPLICAS)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%u replicas: a strategy has at most %u", wanted, DITTO_MAX_REPLICAS);
+        return DTI_FAIL(DITTO_ERR_RANGE, "%u replicas: a strategy has at most %u", wanted,
+                        DITTO_MAX_REPLICAS);
     return DITTO_OK;
 }
 
@@ -181,11 +190,11 @@ static ditto_status check_rank(const int64_t *values, uint32_t rank, const char 
     if (values == NULL && rank != 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "%s_rank is %u but %s is NULL", name, rank, name);
     if (values != NULL && rank != DITTO_MESH_RANK)
-        return DTI_FAIL(
-            DITTO_ERR_SHAPE,
-            "%s has %u dimension%s: the mesh has %d, [packages, NUMA nodes, cores, PUs], and %s_rank must say "
-            "so",
-            name, rank, rank == 1 ? "" : "s", DITTO_MESH_RANK, name);
+        return DTI_FAIL(DITTO_ERR_SHAPE,
+                        "%s has %u dimension%s: the mesh has %d, [packages, NUMA nodes, cores, PUs], and "
+                        "%s_rank must say "
+                        "so",
+                        name, rank, rank == 1 ? "" : "s", DITTO_MESH_RANK, name);
     return DITTO_OK;
 }
 
@@ -196,7 +205,8 @@ static ditto_status check(const ditto_placement_options *o)
     if (o->policy != DITTO_SPREAD && o->policy != DITTO_COMPACT)
         return DTI_FAIL(DITTO_ERR_RANGE, "%d is not a policy: DITTO_SPREAD or DITTO_COMPACT", (int)o->policy);
     if ((int)o->per < DITTO_PER_SHAPE || o->per > DITTO_PER_MACHINE)
-        return DTI_FAIL(DITTO_ERR_RANGE, "per = %d is not a part of a machine: DITTO_PER_PU .. DITTO_PER_MACHINE",
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "per = %d is not a part of a machine: DITTO_PER_PU .. DITTO_PER_MACHINE",
                         (int)o->per);
     DTI_TRY(check_rank(o->shape, o->shape_rank, "shape"));
     DTI_TRY(check_rank(o->stride, o->stride_rank, "stride"));
@@ -205,9 +215,11 @@ static ditto_status check(const ditto_placement_options *o)
     if (o->num_pus == 0 && o->pus != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "pus is set but num_pus is 0: it says how many entries there are");
     if ((o->num_pus > 0) + (o->per != DITTO_PER_SHAPE) + shaped > 1)
-        return DTI_FAIL(DITTO_ERR_INVALID, "more than one of pus, per and shape (or stride) is set: choose one");
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "more than one of pus, per and shape (or stride) is set: choose one");
     if (o->num_pus > 0 && (o->flags & DITTO_PLACEMENT_NO_SMT) != 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "DITTO_PLACEMENT_NO_SMT with pus: leave the siblings out of the list");
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "DITTO_PLACEMENT_NO_SMT with pus: leave the siblings out of the list");
     if (o->num_pus == 0 && o->set_sizes != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "set_sizes is set but there are no pus");
     return check_number(o->replicas);
@@ -217,10 +229,11 @@ static ditto_status by_list(const ditto_topology *t, const ditto_placement_optio
 {
     uint64_t listed = 0;
     if (o->set_sizes == NULL && o->replicas > 0 && o->replicas != o->num_pus)
-        return DTI_FAIL(DITTO_ERR_INVALID, "replicas is %u but pus has %u entries: leave one of them 0", o->replicas,
-                        o->num_pus);
+        return DTI_FAIL(DITTO_ERR_INVALID, "replicas is %u but pus has %u entries: leave one of them 0",
+                        o->replicas, o->num_pus);
     if (o->set_sizes != NULL && o->replicas == 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "set_sizes is set but replicas is 0: it says how many sets there are");
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "set_sizes is set but replicas is 0: it says how many sets there are");
     for (uint32_t i = 0; i < o->replicas && o->set_sizes != NULL; i++) {
         listed += o->set_sizes[i];
         if (o->set_sizes[i] == 0)
@@ -242,14 +255,15 @@ ditto_status dti_placement_from_sets(const ditto_topology *t, const uint32_t *pu
     uint32_t *once = calloc(sets + 1u, sizeof *once);
     for (uint32_t i = 0; i < sets && once != NULL; i++)
         once[i] = 1;
-    ditto_status status =
-        once != NULL ? make(t, &candidates, once, out) : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u sets", sets);
+    ditto_status status = once != NULL ? make(t, &candidates, once, out)
+                                       : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u sets", sets);
     free(once);
     dti_candidates_free(&candidates);
     return status;
 }
 
-ditto_status dti_placement_make(const ditto_topology *t, const ditto_placement_options *o, ditto_placement **out)
+ditto_status dti_placement_make(const ditto_topology *t, const ditto_placement_options *o,
+                                ditto_placement **out)
 {
     static const int64_t ones[DITTO_MESH_RANK] = { 1, 1, 1, 1 };
     bool no_smt = (o->flags & DITTO_PLACEMENT_NO_SMT) != 0, share = (o->flags & DITTO_PLACEMENT_SHARE) != 0;
@@ -260,15 +274,16 @@ ditto_status dti_placement_make(const ditto_topology *t, const ditto_placement_o
     if (o->per != DITTO_PER_SHAPE)
         DTI_TRY(dti_candidates_by_name(t, o->per, no_smt, &candidates));
     else
-        DTI_TRY(dti_candidates_by_shape(t, o->shape != NULL ? o->shape : ones, o->stride != NULL ? o->stride : ones,
-                                        no_smt, &candidates));
+        DTI_TRY(dti_candidates_by_shape(t, o->shape != NULL ? o->shape : ones,
+                                        o->stride != NULL ? o->stride : ones, no_smt, &candidates));
     uint32_t wanted = o->replicas > 0 ? o->replicas : o->per != DITTO_PER_SHAPE ? candidates.count : 1;
     ditto_status status = check_number(wanted);
     if (status == DITTO_OK && (candidates.count == 0 || (wanted > candidates.count && !share)))
-        status = DTI_FAIL(DITTO_ERR_RANGE,
-                          "%u replicas: this machine has room for at most %u of that shape; ask for fewer, make them "
-                          "smaller, or set DITTO_PLACEMENT_SHARE",
-                          wanted, candidates.count);
+        status = DTI_FAIL(
+            DITTO_ERR_RANGE,
+            "%u replicas: this machine has room for at most %u of that shape; ask for fewer, make them "
+            "smaller, or set DITTO_PLACEMENT_SHARE",
+            wanted, candidates.count);
     if (status == DITTO_OK)
         status = assign_candidates(t, o, &candidates, wanted, out);
     dti_candidates_free(&candidates);
@@ -285,20 +300,20 @@ const struct dti_pu *dti_placement_pu(const ditto_placement *p, uint32_t replica
 static ditto_status check_same(const ditto_placement *p, const ditto_topology *t)
 {
     if (p->machine_pus != t->counts.machine_pus || p->machine_nodes != t->counts.machine_nodes)
-        return DTI_FAIL(
-            DITTO_ERR_INVALID,
-            "the placement was made for another machine, of %u PUs and %u NUMA nodes; this one has %u and %u: "
-            "build it on this machine's topology",
-            p->machine_pus, p->machine_nodes, t->counts.machine_pus, t->counts.machine_nodes);
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the placement was made for another machine, of %u PUs and %u NUMA nodes; this one "
+                        "has %u and %u: "
+                        "build it on this machine's topology",
+                        p->machine_pus, p->machine_nodes, t->counts.machine_pus, t->counts.machine_nodes);
     for (uint32_t i = 0; i < p->num_pus; i++) {
         const struct dti_pu *found = p->sharers[i] > 0 ? dti_topology_find(t, p->pus[i].is.number) : NULL;
         if (found != NULL && !dti_pu_same(found, &p->pus[i]))
-            return DTI_FAIL(
-                DITTO_ERR_INVALID,
-                "the placement was made for another machine: there PU %u is on package %u, NUMA node %u, core "
-                "%u, here on package %u, node %u, core %u; build it on this machine's topology",
-                p->pus[i].is.number, p->pus[i].package_os, p->pus[i].is.numa_node, p->pus[i].core_os, found->package_os,
-                found->is.numa_node, found->core_os);
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "the placement was made for another machine: there PU %u is on package %u, NUMA "
+                            "node %u, core "
+                            "%u, here on package %u, node %u, core %u; build it on this machine's topology",
+                            p->pus[i].is.number, p->pus[i].package_os, p->pus[i].is.numa_node,
+                            p->pus[i].core_os, found->package_os, found->is.numa_node, found->core_os);
     }
     return DITTO_OK;
 }

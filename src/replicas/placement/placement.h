@@ -33,8 +33,9 @@ struct ditto_placement {
 ditto_status dti_placement_make(const ditto_topology *topology, const ditto_placement_options *options,
                                 ditto_placement **out);
 /* From sets: see dti_candidates_by_list. */
-ditto_status dti_placement_from_sets(const ditto_topology *topology, const uint32_t *pus, const uint32_t *set_sizes,
-                                     uint32_t sets, bool share, ditto_placement **out);
+ditto_status dti_placement_from_sets(const ditto_topology *topology, const uint32_t *pus,
+                                     const uint32_t *set_sizes, uint32_t sets, bool share,
+                                     ditto_placement **out);
 /* The same places on `topology`, which the caller has just read. INVALID: a PU is another piece of hardware there, so that
  * the placement was made for another machine. RANGE: a PU may not be used. */
 ditto_status dti_placement_move(const ditto_placement *placement, const ditto_topology *topology,
@@ -48,6 +49,7 @@ static inline const struct dti_pu *dti_placement_leader(const ditto_placement *p
 
 /* Text and back; see ditto_placement_write and _read. */
 void dti_placement_write(const ditto_placement *placement, struct dti_text *text);
-ditto_status dti_placement_read(const ditto_topology *topology, const char *text, size_t length, ditto_placement **out);
+ditto_status dti_placement_read(const ditto_topology *topology, const char *text, size_t length,
+                                ditto_placement **out);
 
 #endif

@@ -124,7 +124,8 @@ static ditto_status read_replica(struct placement_reader *r, const char *line, s
     struct dti_text text = { wanted, sizeof wanted, 0 };
     dti_text_add(&text, "replica %u: ", r->replicas);
     if (r->replicas == DITTO_MAX_REPLICAS)
-        return DTI_FAIL(DITTO_ERR_RANGE, "line %u: a strategy has at most %u replicas", r->line, DITTO_MAX_REPLICAS);
+        return DTI_FAIL(DITTO_ERR_RANGE, "line %u: a strategy has at most %u replicas", r->line,
+                        DITTO_MAX_REPLICAS);
     if (!starts(line, length, wanted))
         return corrupt(r, "\"replica\" with the next number and a colon, or \"end\"");
     for (at = line + text.length;; at++) { /* over the comma */
@@ -132,7 +133,8 @@ static ditto_status read_replica(struct placement_reader *r, const char *line, s
         if (!dti_number_range_parse(&at, end, &first, &last))
             return corrupt(r, "numbers of PUs, like 0-3,8");
         if (last >= DTI_MAX_PUS)
-            return DTI_FAIL(DITTO_ERR_RANGE, "line %u: PU %u: this build counts to %u", r->line, last, DTI_MAX_PUS);
+            return DTI_FAIL(DITTO_ERR_RANGE, "line %u: PU %u: this build counts to %u", r->line, last,
+                            DTI_MAX_PUS);
         if (r->listed - before + (last - first) >= DTI_MAX_PUS)
             return DTI_FAIL(DITTO_ERR_RANGE, "line %u: a replica of more than %u PUs", r->line, DTI_MAX_PUS);
         for (; first <= last; first++)
@@ -171,20 +173,22 @@ static ditto_status read_lines(struct placement_reader *r)
     return r->replicas > 0 ? DITTO_OK : corrupt(r, "at least one replica");
 }
 
-ditto_status dti_placement_read(const ditto_topology *topology, const char *text, size_t length, ditto_placement **out)
+ditto_status dti_placement_read(const ditto_topology *topology, const char *text, size_t length,
+                                ditto_placement **out)
 {
     struct placement_reader r = { .at = text, .end = text + length };
     ditto_placement *p = NULL;
     r.sizes = calloc(DITTO_MAX_REPLICAS, sizeof *r.sizes);
-    ditto_status status = r.sizes != NULL ? read_lines(&r) : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a placement");
+    ditto_status status =
+        r.sizes != NULL ? read_lines(&r) : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a placement");
     if (status == DITTO_OK)
         status = dti_placement_from_sets(topology, r.pus, r.sizes, r.replicas, true, &p);
     if (status == DITTO_OK && r.checked && r.check != hardware_check(p)) {
         ditto_placement_destroy(p);
-        status =
-            DTI_FAIL(DITTO_ERR_INVALID,
-                     "the placement was written for other hardware: its PUs have other packages, nodes or cores here. "
-                     "Build it anew, or leave out the line \"check\" if it is meant");
+        status = DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the placement was written for other hardware: its PUs have other packages, nodes or cores here. "
+            "Build it anew, or leave out the line \"check\" if it is meant");
     }
     if (status == DITTO_OK)
         *out = p;

@@ -102,12 +102,14 @@ static void fail_not_own(const struct dti_replica *r, const ditto_replica *self)
     for (uint32_t i = 0; i < r->team->n; i++)
         if (dti_replica_owns_handle(&r->team->replica[i], self)) {
             DTI_FAIL(DITTO_ERR_CONTEXT,
-                     "the handle is another replica's (replica %u's): this thread is replica %u and must pass its own",
+                     "the handle is another replica's (replica %u's): this thread is replica %u and must "
+                     "pass its own",
                      i, r->id);
             return;
         }
     DTI_FAIL(DITTO_ERR_CONTEXT,
-             "the handle is of another strategy than the one whose replica %u this thread is: pass the handle that "
+             "the handle is of another strategy than the one whose replica %u this thread is: pass the "
+             "handle that "
              "this run's function was given",
              r->id);
 }
@@ -118,18 +120,19 @@ struct dti_replica *dti_self_refuse(const ditto_replica *self)
     if (top == NULL && self != NULL && self == dti_plain_self)
         return dti_plain_replica;
     if (is_input(top))
-        DTI_FAIL(DITTO_ERR_CONTEXT, "inside a function of a dataset (a map, a filter or a generator), which runs on no "
-                                    "replica's thread: hand in by its user pointer what it needs");
+        DTI_FAIL(DITTO_ERR_CONTEXT,
+                 "inside a function of a dataset (a map, a filter or a generator), which runs on no "
+                 "replica's thread: hand in by its user pointer what it needs");
     else if (self == NULL && top != NULL && top->kind == DTI_CONTEXT_CROSS)
         DTI_FAIL(DITTO_ERR_CONTEXT, "self is NULL, as it is in cross-replica context: call this inside run");
     else if (self == NULL)
         DTI_FAIL(DITTO_ERR_INVALID, "self is NULL: pass the handle that the replica's function was given");
     else if (top != NULL && top->kind == DTI_CONTEXT_DEVICE)
-        DTI_FAIL(
-            DITTO_ERR_CONTEXT,
-            "inside a function of logical device %u of replica %u: there no call takes self, and loops do not nest; "
-            "let the leader call it outside, and hand in what the function needs",
-            top->device, top->replica->id);
+        DTI_FAIL(DITTO_ERR_CONTEXT,
+                 "inside a function of logical device %u of replica %u: there no call takes self, and loops "
+                 "do not nest; "
+                 "let the leader call it outside, and hand in what the function needs",
+                 top->device, top->replica->id);
     else if (top != NULL && top->kind == DTI_CONTEXT_UPDATE)
         DTI_FAIL(DITTO_ERR_CONTEXT,
                  "inside the function of an update: there only the copy at hand is read and written; "
@@ -138,10 +141,12 @@ struct dti_replica *dti_self_refuse(const ditto_replica *self)
         DTI_FAIL(DITTO_ERR_CONTEXT, "inside a merge function, which is in cross-replica context: call the "
                                     "ditto_strategy_ and ditto_variable_ forms");
     else if (top == NULL || top->kind != DTI_CONTEXT_REPLICA)
-        DTI_FAIL(DITTO_ERR_CONTEXT, "this thread runs no replica: a handle is good only on the thread of the function "
-                                    "that was given it, until that function returns");
+        DTI_FAIL(DITTO_ERR_CONTEXT,
+                 "this thread runs no replica: a handle is good only on the thread of the function "
+                 "that was given it, until that function returns");
     else if (dti_replica_owns_handle(top->replica, self))
-        DTI_FAIL(DITTO_ERR_CONTEXT, "the handle is of an earlier run: use the one that this run's function was given");
+        DTI_FAIL(DITTO_ERR_CONTEXT,
+                 "the handle is of an earlier run: use the one that this run's function was given");
     else
         fail_not_own(top->replica, self);
     return NULL;
@@ -207,10 +212,11 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
     /* This holds for iterators of the default strategy too, because the thread that waits for the iterator
      * may have another strategy's turn. */
     if (is_input(top))
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "called in a function of a dataset, where no call of a strategy works: the strategy may be "
-                        "waiting for this thread. Read what the function needs before the iterator is made, and hand "
-                        "it in by the user pointer");
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "called in a function of a dataset, where no call of a strategy works: the strategy may be "
+            "waiting for this thread. Read what the function needs before the iterator is made, and hand "
+            "it in by the user pointer");
     /* dead in this child process, or the default strategy's: it stands in nobody's way */
     if (top->team != team && (dti_team_forked(top->team) || top->team->options.plain))
         return DITTO_OK;
@@ -228,7 +234,8 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
                         top->replica->id, form != NULL ? form : "",
                         form != NULL ? " is its form for replicas; or " : "");
     }
-    return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: this thread is in the scope of another strategy; %s",
+    return DTI_FAIL(DITTO_ERR_CONTEXT,
+                    "mixing strategies: this thread is in the scope of another strategy; %s",
                     dti_context_exit_hint(top));
 }
 
@@ -236,10 +243,11 @@ ditto_status dti_context_check_scope(const struct dti_team *team)
 {
     const struct dti_frame *top = dti_frame_top;
     if (team->options.plain && top != NULL && !top->team->options.plain)
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "the default strategy's scope is not entered inside another strategy's: %s, and the thread is "
-                        "in the default strategy again",
-                        dti_context_exit_hint(top));
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "the default strategy's scope is not entered inside another strategy's: %s, and the thread is "
+            "in the default strategy again",
+            dti_context_exit_hint(top));
     return dti_context_check_cross(team);
 }
 
@@ -247,22 +255,26 @@ ditto_status dti_context_check_not_input(const char *what)
 {
     if (!is_input(dti_frame_top))
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_CONTEXT,
-                    "a call of %s in a function of a dataset (a map, a filter or a generator), on a thread that makes "
-                    "batches: call it outside",
-                    what);
+    return DTI_FAIL(
+        DITTO_ERR_CONTEXT,
+        "a call of %s in a function of a dataset (a map, a filter or a generator), on a thread that makes "
+        "batches: call it outside",
+        what);
 }
 
 ditto_status dti_context_check_outside(const char *what)
 {
     const struct dti_frame *top = dti_frame_top;
     if (is_input(top))
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "destroying the %s in a function of a dataset (a map, a filter or a generator), on a thread "
+            "that makes batches: do it outside",
+            what);
+    if (top != NULL && top->kind != DTI_CONTEXT_CROSS && top->kind != DTI_CONTEXT_INPUT &&
+        !top->team->options.plain)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "destroying the %s in a function of a dataset (a map, a filter or a generator), on a thread "
-                        "that makes batches: do it outside",
-                        what);
-    if (top != NULL && top->kind != DTI_CONTEXT_CROSS && top->kind != DTI_CONTEXT_INPUT && !top->team->options.plain)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "destroying the %s on replica %u's thread: do it after run has returned",
-                        what, top->replica->id);
+                        "destroying the %s on replica %u's thread: do it after run has returned", what,
+                        top->replica->id);
     return DITTO_OK;
 }

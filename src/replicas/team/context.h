@@ -44,7 +44,7 @@ struct dti_frame {
 extern _Thread_local struct dti_frame *dti_frame_top; /* NULL: no scope, no run */
 void dti_frame_push(struct dti_frame *frame);
 void dti_frame_pop(struct dti_frame *frame); /* the top one, and scopes that were left open above it */
-void dti_frame_end_scope(void);              /* the top one is a scope: leaves it, however often it was entered */
+void dti_frame_end_scope(void); /* the top one is a scope: leaves it, however often it was entered */
 
 /* Pushes cross context of a team. The frame needs no initialising. */
 void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team);

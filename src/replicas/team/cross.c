@@ -12,7 +12,8 @@ ditto_status dti_fail_forked(void)
 
 ditto_status dti_fail_poisoned(void)
 {
-    return DTI_FAIL(DITTO_ERR_POISONED, "an earlier run left a replica that never returned: destroy the strategy");
+    return DTI_FAIL(DITTO_ERR_POISONED,
+                    "an earlier run left a replica that never returned: destroy the strategy");
 }
 
 static bool in_scope(const struct dti_team *team)
@@ -50,7 +51,8 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
     DTI_TRY(dti_context_check_cross(team));
     if (dti_team_forked(team))
         return dti_fail_forked();
-    bool pinned = binding == DTI_CALLER_PINNED && !in_scope(team) && team->options.pin && !team->options.caller_waits;
+    bool pinned =
+        binding == DTI_CALLER_PINNED && !in_scope(team) && team->options.pin && !team->options.caller_waits;
     bool has_turn = dti_team_take_turn(team);
     ditto_status status = DITTO_OK;
     if (team->poisoned)
@@ -117,9 +119,9 @@ static ditto_status check(const struct dti_dependent *dependent)
 static ditto_status fail_busy(const struct dti_dependent *dependent)
 {
     const char *name = dependent->kind->name != NULL ? dependent->kind->name(dependent) : NULL;
-    return DTI_FAIL(DITTO_ERR_BUSY, "another thread is in a call on %s%s%s%s: destroy it when that has returned",
-                    dependent->kind->what, name != NULL ? " \"" : "", name != NULL ? name : "",
-                    name != NULL ? "\"" : "");
+    return DTI_FAIL(
+        DITTO_ERR_BUSY, "another thread is in a call on %s%s%s%s: destroy it when that has returned",
+        dependent->kind->what, name != NULL ? " \"" : "", name != NULL ? name : "", name != NULL ? "\"" : "");
 }
 
 /* Behind the end of its team, which has closed the gate. */
@@ -162,7 +164,8 @@ ditto_status dti_dependent_destroy(struct dti_dependent *dependent)
         return destroy_after_team(dependent);
     /* relaxed: the gate's O1. The gate keeps the team there, and later the team's own gate does. */
     struct dti_team *team = atomic_load_explicit(&dependent->team, memory_order_relaxed);
-    if (team == NULL) /* a child that was forked while another thread ended the team or the dependent: it stays */
+    if (team ==
+        NULL) /* a child that was forked while another thread ended the team or the dependent: it stays */
         return DITTO_OK;
     bool forked = dti_team_forked(team), freed = false;
     DTI_LEAVES_GATE(held, forked ? NULL : enter_to_change(team)); /* in a child it may be shut for ever */

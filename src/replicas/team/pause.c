@@ -14,7 +14,8 @@ void dti_pause_announce(struct dti_replica *self)
 
 bool dti_pause_begin(struct dti_replica *self)
 {
-    atomic_store_explicit(state_of(self), DTI_PAUSE_BEGUN, memory_order_relaxed); /* U0; ordered by the fence */
+    atomic_store_explicit(state_of(self), DTI_PAUSE_BEGUN,
+                          memory_order_relaxed); /* U0; ordered by the fence */
     dti_fence_light();
     if (atomic_load_explicit(&self->team->refused[self->depth], memory_order_acquire) == 0) { /* V1 */
         self->depth++;
@@ -59,7 +60,8 @@ static bool is_called(void *argument)
 /* There will be no pause, and none has ended. */
 static bool refuse(struct dti_replica *self)
 {
-    atomic_store_explicit(&self->team->refused[self->depth], 1, memory_order_release); /* V0; the fence orders it */
+    atomic_store_explicit(&self->team->refused[self->depth], 1,
+                          memory_order_release); /* V0; the fence orders it */
     dti_fence_heavy();
     return atomic_load_explicit(state_of(self), memory_order_acquire) != DTI_PAUSE_BEGUN && /* U1, E1 */
            !dti_team_go_changed(self);
@@ -73,7 +75,8 @@ bool dti_pause_serve(struct dti_replica *self)
         /* an inner run's function forked, and no thread of this child will post a job */
         if (dti_team_forked(team))
             return false;
-        dti_wait(&team->wait_queue, self->id, DTI_AWAITS_GO(team), &self->wait_policy, &never, is_called, self);
+        dti_wait(&team->wait_queue, self->id, DTI_AWAITS_GO(team), &self->wait_policy, &never, is_called,
+                 self);
         uint64_t number = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
         if (number == self->seen) {
             if (dti_team_is_ending(team) || refuse(self))

@@ -20,9 +20,10 @@
 
 /* -- The replica's own thread -- */
 void dti_pause_announce(struct dti_replica *self); /* replica 0, before they meet: one will begin. A hint */
-bool dti_pause_begin(struct dti_replica *self);    /* replica 0; false: it was refused, and the run is stopped */
-void dti_pause_end(struct dti_replica *self);      /* replica 0 */
-bool dti_pause_serve(struct dti_replica *self);    /* the others; false: it was refused, or their run was given up */
+bool dti_pause_begin(struct dti_replica *self); /* replica 0; false: it was refused, and the run is stopped */
+void dti_pause_end(struct dti_replica *self);   /* replica 0 */
+bool dti_pause_serve(
+    struct dti_replica *self); /* the others; false: it was refused, or their run was given up */
 /* Called by a replica that left the meeting with an error. Does nothing if the run goes on, because then the
  * replica never arrived at the meeting: dti_meet refuses before it announces anything in a child process, and
  * dti_sync_meet does inside a combining function. */

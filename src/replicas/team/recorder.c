@@ -50,7 +50,8 @@ ditto_status dti_trace_start(struct dti_team *team, size_t events)
         while (i-- > 0)
             free_tracer(made[i]);
         free(made);
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to trace %zu events of each of %u replicas", events, team->n);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to trace %zu events of each of %u replicas", events,
+                        team->n);
     }
     dti_trace_forget(team);
     for (i = 0; i < team->n; i++)
@@ -108,7 +109,8 @@ static void keep(struct dti_tracer *t, const struct dti_event *e)
         t->dropped++;
 }
 
-void dti_tracer_filled(struct dti_tracer *t, uint32_t producer, uint64_t begin_ns, uint64_t end_ns, uint64_t bytes)
+void dti_tracer_filled(struct dti_tracer *t, uint32_t producer, uint64_t begin_ns, uint64_t end_ns,
+                       uint64_t bytes)
 {
     if (begin_ns >= t->begin_ns)
         keep(t, &(struct dti_event){ "fill", DTI_TRACE_FILLING, producer, begin_ns, end_ns, 0, bytes });

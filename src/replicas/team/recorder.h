@@ -8,7 +8,13 @@
 
 #include "replicas/team/team.h"
 
-enum dti_trace_kind { DTI_TRACE_RUN, DTI_TRACE_COLLECTIVE, DTI_TRACE_INPUT, DTI_TRACE_PAUSE, DTI_TRACE_FILLING };
+enum dti_trace_kind {
+    DTI_TRACE_RUN,
+    DTI_TRACE_COLLECTIVE,
+    DTI_TRACE_INPUT,
+    DTI_TRACE_PAUSE,
+    DTI_TRACE_FILLING
+};
 
 struct dti_event {
     const char *name; /* constant text */
@@ -64,8 +70,8 @@ static inline void dti_trace_end(struct dti_replica *r, uint64_t bytes)
     if (__builtin_expect(r->tracer != NULL, 0))
         dti_tracer_end(r->tracer, bytes);
 }
-static inline void dti_trace_filled(struct dti_replica *r, uint32_t producer, uint64_t begin_ns, uint64_t end_ns,
-                                    uint64_t bytes)
+static inline void dti_trace_filled(struct dti_replica *r, uint32_t producer, uint64_t begin_ns,
+                                    uint64_t end_ns, uint64_t bytes)
 {
     if (__builtin_expect(r->tracer != NULL, 0))
         dti_tracer_filled(r->tracer, producer, begin_ns, end_ns, bytes);

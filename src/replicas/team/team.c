@@ -63,7 +63,8 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
     if (status < 0) {
         dti_replica_ensure_record(r, status, serial);
         dti_team_stop(team);
-        if (has_unjoined(r)) /* told already: only what has begun is awaited, because it may use this thread's memory */
+        if (has_unjoined(
+                r)) /* told already: only what has begun is awaited, because it may use this thread's memory */
             (void)dti_crew_join(r);
     }
     dti_public_leave(&outer_function);
@@ -121,7 +122,8 @@ void *dti_team_thread_main(void *argument)
         if (dti_team_forked(team))
             return NULL;
     }
-    dti_crew_end_threads(r->crew); /* here, so that a leader who was given up on still sends its helpers home */
+    dti_crew_end_threads(
+        r->crew); /* here, so that a leader who was given up on still sends its helpers home */
     dti_thread_hook(team->options.thread_stop, r->id, team->options.thread_user);
     return NULL;
 }
@@ -233,13 +235,15 @@ static ditto_status record_run_error(const struct dti_team *team, const struct r
         char words[sizeof error.message];
         memcpy(words, error.message, sizeof words);
         if (missing[0] != '\0')
-            DTI_FAIL(error.status, "%s; replicas %s still run: the strategy is poisoned, only destroy is allowed",
-                     words, missing);
-        else
             DTI_FAIL(error.status,
-                     "%s; the last replica returned after it had been given up on: the strategy is poisoned, only "
-                     "destroy is allowed",
-                     words);
+                     "%s; replicas %s still run: the strategy is poisoned, only destroy is allowed", words,
+                     missing);
+        else
+            DTI_FAIL(
+                error.status,
+                "%s; the last replica returned after it had been given up on: the strategy is poisoned, only "
+                "destroy is allowed",
+                words);
         memcpy(error.message, dti_error_get()->message, sizeof error.message);
     }
     dti_error_set(&error);
@@ -379,8 +383,8 @@ ditto_status dti_team_stop_status(const struct dti_team *team)
     if (first->status == DITTO_ERR_DIVERGED)
         return DTI_FAIL(DITTO_ERR_DIVERGED, "%s", first->message);
     if (first->replica < 0)
-        return DTI_FAIL(DITTO_ERR_PEER_STOPPED, "the run was stopped with %s: %s", ditto_status_name(first->status),
-                        first->message);
+        return DTI_FAIL(DITTO_ERR_PEER_STOPPED, "the run was stopped with %s: %s",
+                        ditto_status_name(first->status), first->message);
     return DTI_FAIL(DITTO_ERR_PEER_STOPPED, "replica %d stopped the run with %s: %s", (int)first->replica,
                     ditto_status_name(first->status), first->message);
 }

@@ -143,11 +143,13 @@ struct dti_team {
     uint32_t n;
     struct dti_replica *replica; /* [n] */
     struct dti_team_options options;
-    bool crowded;          /* by itself: PUs shared among its replicas, or a quota below their number */
-    _Atomic bool ending;   /* no run will follow, threads end: set once. All watch it, so nothing near it changes */
-    uint64_t yield_ns;     /* how long a crowded replica yields before it sleeps */
-    uint32_t process;      /* the process that made it; the team is dead in children of that (base/fork.h) */
-    struct dti_sync *sync; /* src/sync's state for this team, of runs that are not inside others; opaque here */
+    bool crowded; /* by itself: PUs shared among its replicas, or a quota below their number */
+    _Atomic bool
+        ending; /* no run will follow, threads end: set once. All watch it, so nothing near it changes */
+    uint64_t yield_ns; /* how long a crowded replica yields before it sleeps */
+    uint32_t process;  /* the process that made it; the team is dead in children of that (base/fork.h) */
+    struct dti_sync
+        *sync; /* src/sync's state for this team, of runs that are not inside others; opaque here */
     struct ditto_strategy *strategy;  /* whose team it is; opaque here, compared alone */
     struct dti_wait_queue wait_queue; /* seats: replicas 0 .. n-1, and n for a poster that is not replica 0 */
     struct dti_stop stop;
@@ -157,10 +159,10 @@ struct dti_team {
     _Atomic uint32_t scopes;              /* entered on any thread and not left */
     _Atomic uint32_t refused[DTI_PAUSES]; /* not 0: somebody will not pause */
     struct dti_dependent *dependents;     /* under lock */
-    uint32_t producers;                   /* of its iterators, since it was made: the next one's number. The turn's */
-    struct dti_registry *variables;       /* src/vars'; under lock; opaque here */
-    pthread_mutex_t lock;                 /* one cross call at a time */
-    struct dti_gate gate;                 /* for cross calls, also those that wait for their turn */
+    uint32_t producers; /* of its iterators, since it was made: the next one's number. The turn's */
+    struct dti_registry *variables; /* src/vars'; under lock; opaque here */
+    pthread_mutex_t lock;           /* one cross call at a time */
+    struct dti_gate gate;           /* for cross calls, also those that wait for their turn */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t go; /* number posted last */
     _Atomic uint64_t run;                             /* the innermost run's; relaxed: published by go */
     dti_job job;                                      /* plain, published by go */
@@ -172,7 +174,8 @@ struct dti_team {
     alignas(DTI_CACHE_LINE_PAIR) uint32_t pauses;
     uint64_t ended;                     /* number of the run that ended last; written by the same threads */
     _Atomic uint32_t pause[DTI_PAUSES]; /* enum dti_pause_state, of the run that is inside as many pauses */
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t returned; /* of the present run; counted in crowded teams alone */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t
+        returned; /* of the present run; counted in crowded teams alone */
 };
 
 /* What a seat of the room can await, beside the ids of replicas. */
@@ -298,7 +301,8 @@ static inline void dti_team_hold_itself(struct dti_team *team, struct dti_gate *
 
 /* -- The replica's own thread -- */
 /* Of an error that the user's function returned: a record with a message, unless it has written one since then. */
-void dti_replica_ensure_record(const struct dti_replica *replica, ditto_status status, uint32_t serial_before);
+void dti_replica_ensure_record(const struct dti_replica *replica, ditto_status status,
+                               uint32_t serial_before);
 const ditto_replica *dti_replica_handle(const struct dti_replica *replica); /* good for the present run */
 ditto_status dti_replica_alloc(struct dti_replica *replica, size_t bytes, size_t alignment, void **out);
 
@@ -324,7 +328,8 @@ static inline struct dti_deadline dti_replica_deadline(const struct dti_replica 
     return deadline;
 }
 /* A wait until this deadline is as long as its run may be: then that is what messages name. */
-static inline bool dti_deadline_is_of_run(const struct dti_replica *replica, const struct dti_deadline *deadline)
+static inline bool dti_deadline_is_of_run(const struct dti_replica *replica,
+                                          const struct dti_deadline *deadline)
 {
     return replica->team->run_deadline_ns != DTI_NEVER && deadline->at_ns == replica->team->run_deadline_ns;
 }

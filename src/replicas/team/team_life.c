@@ -24,8 +24,8 @@ static ditto_status settle(struct dti_replica *r, void *unused)
         DTI_TRY(dti_team_settle_thread(team, &r->mask));
     r->cpu = team->options.pin ? sched_getcpu() : -1;
     bool floats = team->options.pin && dti_mask_count(&r->mask) > 1; /* helpers off: it may leave its node */
-    DTI_TRY(
-        dti_arena_create(r->pu.memory_node, floats ? r->pu.number : DTI_NO_PU, team->options.strict_memory, &r->arena));
+    DTI_TRY(dti_arena_create(r->pu.memory_node, floats ? r->pu.number : DTI_NO_PU,
+                             team->options.strict_memory, &r->arena));
     return dti_crew_create(r, team->options.placement, &r->crew);
 }
 
@@ -44,7 +44,8 @@ static ditto_status start_threads(struct dti_team *team, uint32_t *started)
         struct dti_replica *r = &team->replica[*started];
         int failed = dti_thread_start(&r->thread, team->options.stack_bytes, dti_team_thread_main, r);
         if (failed != 0)
-            return dti_thread_refused(failed, team->options.stack_bytes, "replica %u of %u", *started, team->n);
+            return dti_thread_refused(failed, team->options.stack_bytes, "replica %u of %u", *started,
+                                      team->n);
     }
     return DITTO_OK;
 }
@@ -76,7 +77,8 @@ static void count_load(const struct dti_team *team, void (*count)(uint32_t pu))
     for (uint32_t i = 0; i < team->n; i++)
         for (uint32_t d = 0; d < team->replica[i].pus; d++)
             if (team->options.helpers || !listed_before(team->options.placement, i, d))
-                count(team->options.pin ? dti_placement_pu(team->options.placement, i, d)->is.number : DTI_NO_PU);
+                count(team->options.pin ? dti_placement_pu(team->options.placement, i, d)->is.number
+                                        : DTI_NO_PU);
 }
 
 uint32_t dti_team_threads_on(const struct dti_team *team, uint32_t pu)
@@ -117,9 +119,10 @@ ditto_status dti_team_close(struct dti_team *team)
             return DITTO_OK;
         pthread_mutex_unlock(&team->lock);
     }
-    return DTI_FAIL(DITTO_ERR_BUSY,
-                    "a call on the strategy, or on something that was made with it, has not returned (on another "
-                    "thread, or on this one, from a function that the call was given): destroy it after that");
+    return DTI_FAIL(
+        DITTO_ERR_BUSY,
+        "a call on the strategy, or on something that was made with it, has not returned (on another "
+        "thread, or on this one, from a function that the call was given): destroy it after that");
 }
 
 void dti_team_reopen(struct dti_team *team)
@@ -250,7 +253,8 @@ ditto_status dti_team_create(const struct dti_team_options *options, struct dti_
     uint32_t started = 0;
     struct dti_team *team = allocate(options);
     if (team == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a team of %u replicas", options->placement->replicas);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a team of %u replicas",
+                        options->placement->replicas);
     count_load(team, dti_load_add);
     ditto_status status = start_threads(team, &started);
     if (status == DITTO_OK)
@@ -308,7 +312,8 @@ ditto_status dti_team_destroy(struct dti_team *team)
         pthread_mutex_unlock(&team->lock); /* calls on what a late replica makes come back with POISONED */
         return status;
     }
-    if (end == DTI_TEAM_ENDS) { /* in a child there are no threads to end, and the lock may be one of theirs */
+    if (end ==
+        DTI_TEAM_ENDS) { /* in a child there are no threads to end, and the lock may be one of theirs */
         end_threads(team, team->n);
         pthread_mutex_unlock(&team->lock);
     }

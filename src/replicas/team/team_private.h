@@ -15,7 +15,8 @@ bool dti_team_go_changed(void *replica); /* since what it has seen */
 bool dti_team_is_ending(const struct dti_team *team);
 void dti_team_work(struct dti_replica *r, uint64_t number); /* the posted job, on this replica */
 void *dti_team_thread_main(void *replica);                  /* the body of a leader's thread */
-void dti_team_end_threads(struct dti_team *team); /* no run will follow: parked leaders end, others when they return */
+void dti_team_end_threads(
+    struct dti_team *team); /* no run will follow: parked leaders end, others when they return */
 /* Whether a replica has returned from the last outermost run. If so, the caller sees all that the replica did
  * (D0 -> D1). */
 bool dti_team_has_left(const struct dti_team *team, uint32_t replica);

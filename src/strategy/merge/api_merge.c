@@ -24,8 +24,8 @@ static ditto_status check_tensors(const ditto_tensor *arguments, uint32_t count)
     return DITTO_OK;
 }
 
-ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function, void *user, const ditto_tensor *arguments,
-                              uint32_t count, const ditto_value **result)
+ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function, void *user,
+                              const ditto_tensor *arguments, uint32_t count, const ditto_value **result)
 {
     DTI_ENTER();
     struct dti_replica *r = dti_self(self);
@@ -33,8 +33,8 @@ ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function, void
         return dti_error_get()->status;
     DTI_TRY(check_function(function != NULL, "what is called once, in cross-replica context"));
     DTI_TRY(check_tensors(arguments, count));
-    return dti_merge_call(r, &(struct dti_merge){ "ditto_merge_call", function, user, count, false, NULL }, arguments,
-                          result);
+    return dti_merge_call(r, &(struct dti_merge){ "ditto_merge_call", function, user, count, false, NULL },
+                          arguments, result);
 }
 
 ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn function, void *user,
@@ -68,5 +68,6 @@ ditto_status ditto_update(ditto_replica *self, ditto_variable *variable, ditto_u
     DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(check_function(function != NULL, "what is called on every copy"));
     DTI_TRY(check_tensors(arguments, count));
-    return dti_update_in_replica(r, variable, &(struct dti_update_request){ function, user, count }, arguments, result);
+    return dti_update_in_replica(r, variable, &(struct dti_update_request){ function, user, count },
+                                 arguments, result);
 }

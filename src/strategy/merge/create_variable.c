@@ -32,8 +32,8 @@ static ditto_status check_alike(const ditto_strategy *strategy)
 }
 
 /* A merge function. */
-static ditto_status create(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                           ditto_value **result)
+static ditto_status create(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                           void *user, ditto_value **result)
 {
     const struct creating *c = user;
     ditto_variable *variable;

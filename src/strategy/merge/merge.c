@@ -76,7 +76,8 @@ static DTI_GUARDED ditto_status call_function(ditto_strategy *strategy, const st
 }
 
 /* `turn`: this call took the team's turn, where the run has not. */
-static ditto_status work_alone(ditto_strategy *strategy, const struct dti_merge *merge, bool turn, ditto_value **result)
+static ditto_status work_alone(ditto_strategy *strategy, const struct dti_merge *merge, bool turn,
+                               ditto_value **result)
 {
     ditto_value *arguments[DITTO_MAX_MERGE_ARGUMENTS];
     struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
@@ -131,8 +132,8 @@ static ditto_status merge_plain(const struct dti_merge *merge, const ditto_tenso
     return status;
 }
 
-ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge, const ditto_tensor *arguments,
-                            const ditto_value **result)
+ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge,
+                            const ditto_tensor *arguments, const ditto_value **result)
 {
     const struct dti_run_call *call = dti_current_run_call();
     ditto_strategy *strategy = r->team->strategy;

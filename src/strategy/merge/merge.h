@@ -22,8 +22,8 @@ struct dti_update_request {
 };
 
 /* -- The replica's own thread, collective -- */
-ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge, const ditto_tensor *arguments,
-                            const ditto_value **result);
+ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge,
+                            const ditto_tensor *arguments, const ditto_value **result);
 ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *variable,
                                    const struct dti_update_request *request, const ditto_tensor *arguments,
                                    ditto_tensor *result);

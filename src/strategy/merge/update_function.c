@@ -8,8 +8,8 @@
 
 /* On the thread of a copy's replica. *result is a view of the function's own memory; dtype 0: none. */
 static DTI_GUARDED ditto_status call_function(struct dti_replica *r, ditto_variable *v,
-                                              const struct dti_update_request *request, const ditto_tensor *arguments,
-                                              ditto_tensor *result)
+                                              const struct dti_update_request *request,
+                                              const ditto_tensor *arguments, ditto_tensor *result)
 {
     ditto_tensor copy = v->spec;
     struct dti_frame frame;
@@ -27,11 +27,11 @@ static DTI_GUARDED ditto_status call_function(struct dti_replica *r, ditto_varia
     if (result->dtype == 0)
         return DITTO_OK;
     if (DTI_IS_GONE(result->data))
-        return DTI_FAIL(
-            DITTO_ERR_INVALID,
-            "the result of the update of \"%s\" is a local array of the function, which is gone when that has "
-            "returned: give memory that stays",
-            v->name);
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the result of the update of \"%s\" is a local array of the function, which is gone "
+                        "when that has "
+                        "returned: give memory that stays",
+                        v->name);
     DTI_TRY(dti_tensor_check(result, &bytes));
     return dti_buffer_check(result->data, bytes, result->dtype, "the update's result");
 }
@@ -82,8 +82,8 @@ static ditto_status keep_result(const struct updating *u, uint32_t replica, cons
     ditto_tensor *part = &u->results->part[replica];
     *part = *result;
     part->device = 0;
-    DTI_TRY(dti_value_buffer_take(&u->variable->team->strategy->pool[replica], bytes, &u->results->component[replica],
-                                  &data));
+    DTI_TRY(dti_value_buffer_take(&u->variable->team->strategy->pool[replica], bytes,
+                                  &u->results->component[replica], &data));
     if (bytes != 0)
         memcpy(data, result->data, bytes);
     part->data = data;
@@ -114,10 +114,10 @@ static ditto_status complete(const ditto_variable *v, ditto_value *results, bool
     for (uint32_t i = 0; i < n; i++) {
         const ditto_tensor *own = &results->part[dti_copy_of(v, i)->owner];
         if ((own->dtype != 0) != *any)
-            return DTI_FAIL(
-                DITTO_ERR_INVALID,
-                "the update gave a result for some copies of \"%s\" and none for others: it is for all or none",
-                v->name);
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "the update gave a result for some copies of \"%s\" and none for others: it is "
+                            "for all or none",
+                            v->name);
         if (*any)
             DTI_TRY(dti_check_alike(first, own, i));
         results->part[i] = *own;
@@ -184,7 +184,8 @@ static ditto_status copy_result(struct dti_replica *r, const ditto_tensor *from,
 
 /* The copy that this replica owns, if it does; its result is left where others find it. */
 static ditto_status call_on_own_copies(struct dti_replica *r, ditto_variable *v,
-                                       const struct dti_update_request *request, const ditto_tensor *arguments)
+                                       const struct dti_update_request *request,
+                                       const ditto_tensor *arguments)
 {
     struct dti_merge_part *mine = &r->team->strategy->merging[r->id];
     ditto_tensor result = { .data = NULL };
@@ -229,8 +230,8 @@ static bool any_result(const ditto_variable *v)
 }
 
 /* What the owner of this replica's copy has left. A further meeting keeps it there until all have taken it. */
-static ditto_status share_result(struct dti_replica *r, const ditto_variable *v, const struct dti_matched_call *same,
-                                 ditto_tensor *result)
+static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
+                                 const struct dti_matched_call *same, ditto_tensor *result)
 {
     struct dti_merge_part *merging = r->team->strategy->merging;
     struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
@@ -257,8 +258,8 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
 }
 
 static ditto_status call_in_default_strategy(struct dti_replica *r, ditto_variable *v,
-                                             const struct dti_update_request *request, const ditto_tensor *arguments,
-                                             ditto_tensor *result)
+                                             const struct dti_update_request *request,
+                                             const ditto_tensor *arguments, ditto_tensor *result)
 {
     ditto_tensor found, copy = { .data = NULL };
     dti_changed(v, r->id);
@@ -274,8 +275,8 @@ static ditto_status call_in_default_strategy(struct dti_replica *r, ditto_variab
 
 /* A merge function, during which all replicas pause. If there is no memory, the run does not end: every
  * replica finds afterwards that the copies are shared as before. */
-static ditto_status split_in_pause(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                                   ditto_value **result)
+static ditto_status split_in_pause(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                   void *user, ditto_value **result)
 {
     ditto_variable *v = user;
     struct dti_team *team = strategy->base.team;
@@ -298,10 +299,11 @@ static ditto_status split_in_run(struct dti_replica *r, ditto_variable *v)
     DTI_TRY(dti_merge_call(r, &merge, NULL, NULL));
     if (v->own_copies)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_NO_MEMORY,
-                    "no memory for a copy of \"%s\", %zu bytes, for each replica: nothing was updated, and the copies "
-                    "are shared as before",
-                    v->name, v->bytes);
+    return DTI_FAIL(
+        DITTO_ERR_NO_MEMORY,
+        "no memory for a copy of \"%s\", %zu bytes, for each replica: nothing was updated, and the copies "
+        "are shared as before",
+        v->name, v->bytes);
 }
 
 static bool needs_split(const ditto_variable *v)
@@ -309,8 +311,9 @@ static bool needs_split(const ditto_variable *v)
     return v->mirrored && v->aggregation == DITTO_AGGREGATE_NONE && !v->own_copies && v->team->n > 1;
 }
 
-ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v, const struct dti_update_request *request,
-                                   const ditto_tensor *arguments, ditto_tensor *result)
+ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
+                                   const struct dti_update_request *request, const ditto_tensor *arguments,
+                                   ditto_tensor *result)
 {
     struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
     struct dti_matched_call same = { .name = "ditto_update",

@@ -27,7 +27,8 @@ static ditto_status read_options(const ditto_run_options *given, ditto_run_optio
 {
     DTI_TRY(dti_options_copy(known, sizeof *known, given, "ditto_run_options"));
     if ((unsigned)known->dynamic_batch > DITTO_OFF)
-        return DTI_FAIL(DITTO_ERR_RANGE, "dynamic_batch = %d is not a value of its enum", (int)known->dynamic_batch);
+        return DTI_FAIL(DITTO_ERR_RANGE, "dynamic_batch = %d is not a value of its enum",
+                        (int)known->dynamic_batch);
     return known->num_reduce != 0 ? check_requests(known) : DITTO_OK;
 }
 
@@ -72,7 +73,8 @@ ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *
 
 const ditto_value *ditto_arguments(const ditto_replica *self)
 {
-    const struct dti_run_call *call = dti_self_in("ditto_arguments", self) != NULL ? dti_current_run_call() : NULL;
+    const struct dti_run_call *call =
+        dti_self_in("ditto_arguments", self) != NULL ? dti_current_run_call() : NULL;
     return call != NULL ? call->values : NULL;
 }
 
@@ -85,7 +87,8 @@ ditto_status ditto_argument(ditto_replica *self, const char *path, ditto_tensor 
     DTI_TRY(dti_not_null(out, "out"));
     const struct dti_run_call *call = dti_current_run_call();
     if (call == NULL || call->values == NULL)
-        return DTI_FAIL(DITTO_ERR_NOT_FOUND, "this run was given no arguments: pass them to ditto_strategy_run_values");
+        return DTI_FAIL(DITTO_ERR_NOT_FOUND,
+                        "this run was given no arguments: pass them to ditto_strategy_run_values");
     const ditto_value *found = dti_value_find(call->values, path);
     if (found == NULL)
         return dti_fail_no_member(call->values, path, "argument");
@@ -155,7 +158,8 @@ ditto_status ditto_return_variable(ditto_replica *self, const char *name, ditto_
     return DITTO_OK;
 }
 
-ditto_status ditto_return_slices(ditto_replica *self, const char *name, const ditto_slices *slices, size_t dense_rows)
+ditto_status ditto_return_slices(ditto_replica *self, const char *name, const ditto_slices *slices,
+                                 size_t dense_rows)
 {
     struct dti_results *results;
     struct dti_result *result;

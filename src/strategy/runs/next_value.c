@@ -47,8 +47,8 @@ static ditto_status take_all(ditto_strategy *strategy, ditto_iterator *iterator,
 }
 
 /* Component k of all replicas' batches, copied by each: the queue's slots are not the value's to keep. */
-static ditto_status make_component(ditto_strategy *strategy, const ditto_batch *batch, uint32_t k, ditto_tensor *part,
-                                   ditto_value **out)
+static ditto_status make_component(ditto_strategy *strategy, const ditto_batch *batch, uint32_t k,
+                                   ditto_tensor *part, ditto_value **out)
 {
     ditto_value *value;
     for (uint32_t r = 0; r < strategy->base.team->n; r++)
@@ -79,10 +79,11 @@ static ditto_status check_across(const struct dti_team *team)
 {
     const struct dti_frame *top = dti_frame_top;
     if (top != NULL && top->kind == DTI_CONTEXT_REPLICA && top->team == team)
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "called on replica %u's thread, but this takes the batches of all replicas: inside a run each "
-                        "replica takes its own with ditto_next, of an iterator that is used in this way alone",
-                        top->replica->id);
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "called on replica %u's thread, but this takes the batches of all replicas: inside a run each "
+            "replica takes its own with ditto_next, of an iterator that is used in this way alone",
+            top->replica->id);
     return dti_context_check_cross(team);
 }
 
@@ -119,13 +120,14 @@ void dti_input_describe(const struct dti_team *team, struct dti_text *text)
         dti_iterator_stats(it, DITTO_ALL_REPLICAS, &s);
         double seconds = (double)s.elapsed_ns / 1e9;
         uint64_t replicas_ns = s.elapsed_ns * s.replicas, producers_ns = s.elapsed_ns * s.producers;
-        dti_text_add(text,
-                     "iterator %u: step %llu, %.0f rows/s, %.1f MB/s; replicas waited %.0f %% of the time, %u "
-                     "producer%s %.0f %%; "
-                     "%u of %u batches ready, %.1f MiB\n",
-                     number, (unsigned long long)s.steps, (double)s.rows / seconds, (double)s.bytes / seconds / 1e6,
-                     percent(s.consumer_wait_ns, replicas_ns), s.producers, s.producers == 1 ? "" : "s",
-                     percent(s.producer_wait_ns, producers_ns), s.depth, s.replicas * s.slots,
-                     (double)s.queue_bytes / (1 << 20));
+        dti_text_add(
+            text,
+            "iterator %u: step %llu, %.0f rows/s, %.1f MB/s; replicas waited %.0f %% of the time, %u "
+            "producer%s %.0f %%; "
+            "%u of %u batches ready, %.1f MiB\n",
+            number, (unsigned long long)s.steps, (double)s.rows / seconds, (double)s.bytes / seconds / 1e6,
+            percent(s.consumer_wait_ns, replicas_ns), s.producers, s.producers == 1 ? "" : "s",
+            percent(s.producer_wait_ns, producers_ns), s.depth, s.replicas * s.slots,
+            (double)s.queue_bytes / (1 << 20));
     }
 }

@@ -10,7 +10,8 @@ void dti_results_again(struct dti_replica *r, const struct dti_run_call *call)
         dti_results_drop(r->team->strategy->pool[r->id].results[call->level]);
 }
 
-static struct dti_results *results_of(const ditto_strategy *strategy, const struct dti_run_call *call, uint32_t replica)
+static struct dti_results *results_of(const ditto_strategy *strategy, const struct dti_run_call *call,
+                                      uint32_t replica)
 {
     return strategy->pool[replica].results[call->level];
 }
@@ -41,12 +42,14 @@ static struct dti_result *find(struct dti_results *results, const char *name, ui
 
 static ditto_status fail_missing(const struct dti_result *result, uint32_t has, uint32_t has_not)
 {
-    return DTI_FAIL(DITTO_ERR_DIVERGED,
-                    "replica %u returned the result %s, replica %u did not: every replica returns the same ones", has,
-                    words(result), has_not);
+    return DTI_FAIL(
+        DITTO_ERR_DIVERGED,
+        "replica %u returned the result %s, replica %u did not: every replica returns the same ones", has,
+        words(result), has_not);
 }
 
-static ditto_status check_same_set(const struct dti_results *first, struct dti_results *theirs, uint32_t replica)
+static ditto_status check_same_set(const struct dti_results *first, struct dti_results *theirs,
+                                   uint32_t replica)
 {
     for (uint32_t i = 0; i < first->count; i++)
         if (find(theirs, first->result[i].name, i) == NULL)
@@ -67,11 +70,11 @@ static void describe(const struct dti_result *result, char words[RESULT_WORDS])
     if (result->kind == DITTO_VARIABLE)
         dti_text_add(&text, "the variable \"%s\"", result->variable->name);
     else if (result->kind == DITTO_SLICES)
-        dti_text_add(&text, "slices of %s with rows of %zu elements, dense_rows = %zu", ditto_dtype_name(t->dtype),
-                     t->shape[1], result->dense_rows);
+        dti_text_add(&text, "slices of %s with rows of %zu elements, dense_rows = %zu",
+                     ditto_dtype_name(t->dtype), t->shape[1], result->dense_rows);
     else
-        dti_text_add(&text, "%s of %s, rank %u", dti_value_kind_words(result->kind), ditto_dtype_name(t->dtype),
-                     t->rank);
+        dti_text_add(&text, "%s of %s, rank %u", dti_value_kind_words(result->kind),
+                     ditto_dtype_name(t->dtype), t->rank);
 }
 
 static ditto_status check_same_kind(const struct dti_result *a, const struct dti_result *b, uint32_t replica)
@@ -86,10 +89,11 @@ static ditto_status check_same_kind(const struct dti_result *a, const struct dti
     char first[RESULT_WORDS], theirs[RESULT_WORDS];
     describe(a, first);
     describe(b, theirs);
-    return DTI_FAIL(DITTO_ERR_DIVERGED, "the result %s is %s from replica 0, but %s from replica %u: %s", words(a),
-                    first, theirs, replica,
-                    a->kind == DITTO_VARIABLE && b->kind == DITTO_VARIABLE ? "all return the same variable"
-                                                                           : "components of one value agree in that");
+    return DTI_FAIL(DITTO_ERR_DIVERGED, "the result %s is %s from replica 0, but %s from replica %u: %s",
+                    words(a), first, theirs, replica,
+                    a->kind == DITTO_VARIABLE && b->kind == DITTO_VARIABLE
+                        ? "all return the same variable"
+                        : "components of one value agree in that");
 }
 
 /* -- one result of all replicas -- */
@@ -143,7 +147,8 @@ static ditto_status check_requests(const struct dti_results *results, const ditt
     for (uint32_t i = 0; i < options->num_reduce; i++) {
         const char *name = options->reduce[i].name != NULL ? options->reduce[i].name : "";
         if (find((struct dti_results *)(uintptr_t)results, name, 0) == NULL)
-            return DTI_FAIL(DITTO_ERR_INVALID, "the result %s%s%s is to be reduced, but no replica returned it",
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "the result %s%s%s is to be reduced, but no replica returned it",
                             name[0] != '\0' ? "\"" : "without name", name, name[0] != '\0' ? "\"" : "");
     }
     return DITTO_OK;
@@ -182,8 +187,8 @@ static ditto_status collect_named(ditto_strategy *strategy, const struct dti_run
     return DITTO_OK;
 }
 
-static ditto_status collect(ditto_strategy *strategy, const struct dti_run_call *call, const ditto_run_options *options,
-                            ditto_value **out)
+static ditto_status collect(ditto_strategy *strategy, const struct dti_run_call *call,
+                            const ditto_run_options *options, ditto_value **out)
 {
     struct dti_results *first = results_of(strategy, call, 0);
     ditto_value *nest;
@@ -200,7 +205,8 @@ static ditto_status collect(ditto_strategy *strategy, const struct dti_run_call 
         return take_reduced(strategy, call, 0, options, out);
     bool numbered = dti_name_is_number(first->result[0].name);
     DTI_TRY(dti_value_make(strategy, DITTO_NEST, &nest));
-    return dti_value_finish(nest, (numbered ? collect_numbered : collect_named)(strategy, call, options, nest), out);
+    return dti_value_finish(
+        nest, (numbered ? collect_numbered : collect_named)(strategy, call, options, nest), out);
 }
 
 ditto_status dti_results_collect(ditto_strategy *strategy, const struct dti_run_call *call,

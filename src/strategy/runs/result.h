@@ -22,6 +22,7 @@ void dti_results_give_back(ditto_strategy *strategy, const struct dti_run_call *
 
 /* Between dti_cross_enter and leave: the run that `wish` describes. *call is where it stands, good until the next on
  * its level. */
-ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call *request, struct dti_run_call **call);
+ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call *request,
+                             struct dti_run_call **call);
 
 #endif

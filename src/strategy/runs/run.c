@@ -12,20 +12,23 @@ static ditto_status call_step(ditto_replica *self, const struct dti_run_call *ca
 {
     ditto_status status = call->step(self, batch, call->argument);
     if (status > 0) /* one replica would make fewer steps than another */
-        return DTI_FAIL(DITTO_ERR_USER,
-                        "the function of a step returned %s, which has no meaning there: return DITTO_OK, or an error",
-                        ditto_status_name(status));
+        return DTI_FAIL(
+            DITTO_ERR_USER,
+            "the function of a step returned %s, which has no meaning there: return DITTO_OK, or an error",
+            ditto_status_name(status));
     return status;
 }
 
 /* dynamic_batch is OFF: every step has all its rows. */
-static ditto_status check_full(const struct dti_replica *r, const struct dti_run_call *call, const ditto_batch *batch)
+static ditto_status check_full(const struct dti_replica *r, const struct dti_run_call *call,
+                               const ditto_batch *batch)
 {
     uint64_t full = dti_iterator_full_rows(call->iterator, r->id, batch->step);
     if (batch->rows == full)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_SHAPE, "dynamic_batch is OFF, but step %llu has %llu rows for replica %u, not %llu",
-                    (unsigned long long)batch->step, (unsigned long long)batch->rows, r->id, (unsigned long long)full);
+    return DTI_FAIL(
+        DITTO_ERR_SHAPE, "dynamic_batch is OFF, but step %llu has %llu rows for replica %u, not %llu",
+        (unsigned long long)batch->step, (unsigned long long)batch->rows, r->id, (unsigned long long)full);
 }
 
 /* Up to `steps` batches, one after the other. */
@@ -90,9 +93,9 @@ static ditto_status enter_function(struct dti_replica *r, void *argument)
 static struct dti_run_call *describe_call(ditto_strategy *strategy, const struct dti_run_call *request)
 {
     struct dti_run_call *call = &strategy->call[strategy->levels];
-    if (call->function != request->function || call->argument != request->argument || call->values != request->values ||
-        call->returns != request->returns || call->wanted != request->wanted || call->step != request->step ||
-        request->step != NULL) {
+    if (call->function != request->function || call->argument != request->argument ||
+        call->values != request->values || call->returns != request->returns ||
+        call->wanted != request->wanted || call->step != request->step || request->step != NULL) {
         *call = *request;
         call->level = strategy->levels;
     }
@@ -120,7 +123,8 @@ static void renew_stopped(struct dti_team *team)
     dti_team_renew(team);
 }
 
-ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call *request, struct dti_run_call **call)
+ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call *request,
+                             struct dti_run_call **call)
 {
     struct dti_team *team = strategy->base.team;
     *call = NULL;
@@ -173,8 +177,8 @@ ditto_status dti_strategy_run(ditto_strategy *strategy, ditto_replica_fn functio
     struct dti_frame frame;
     struct dti_run_call *call;
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
-    ditto_status status =
-        dti_run_in_turn(strategy, &(struct dti_run_call){ .function = function, .argument = argument }, &call);
+    ditto_status status = dti_run_in_turn(
+        strategy, &(struct dti_run_call){ .function = function, .argument = argument }, &call);
     dti_cross_leave(strategy->base.team, &frame);
     return status;
 }

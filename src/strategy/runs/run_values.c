@@ -10,14 +10,16 @@ static ditto_status check_batch(const ditto_value *v, const char *name)
     for (uint32_t i = 1; v->kind == DITTO_PER_REPLICA && i < v->strategy->base.team->n; i++)
         for (uint32_t d = 0; d < v->part[0].rank; d++)
             if (v->part[i].shape[d] != v->part[0].shape[d])
-                return DTI_FAIL(DITTO_ERR_SHAPE,
-                                "dynamic_batch is OFF, but argument %s has %zu entries in dimension %u on replica %u, "
-                                "and %zu on replica 0",
-                                name, v->part[i].shape[d], d, i, v->part[0].shape[d]);
+                return DTI_FAIL(
+                    DITTO_ERR_SHAPE,
+                    "dynamic_batch is OFF, but argument %s has %zu entries in dimension %u on replica %u, "
+                    "and %zu on replica 0",
+                    name, v->part[i].shape[d], d, i, v->part[0].shape[d]);
     return DITTO_OK;
 }
 
-static ditto_status check_argument(const ditto_value *v, const ditto_strategy *strategy, bool dynamic, const char *name)
+static ditto_status check_argument(const ditto_value *v, const ditto_strategy *strategy, bool dynamic,
+                                   const char *name)
 {
     DTI_TRY(dti_value_check_own(v, strategy, name));
     if (!dynamic)
@@ -30,7 +32,8 @@ static ditto_status check_argument(const ditto_value *v, const ditto_strategy *s
 /* -- the run -- */
 
 static ditto_status run_and_collect(ditto_strategy *strategy, const struct dti_run_call *request,
-                                    const ditto_run_options *options, uint64_t *steps_done, ditto_value **result)
+                                    const ditto_run_options *options, uint64_t *steps_done,
+                                    ditto_value **result)
 {
     struct dti_run_call *call;
     ditto_status status = dti_run_in_turn(strategy, request, &call), collected = DITTO_OK;
@@ -48,7 +51,8 @@ static ditto_status run_and_collect(ditto_strategy *strategy, const struct dti_r
 }
 
 ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_run_call *request,
-                                     const ditto_run_options *options, uint64_t *steps_done, ditto_value **result)
+                                     const ditto_run_options *options, uint64_t *steps_done,
+                                     ditto_value **result)
 {
     struct dti_frame frame;
     DTI_LEAVES_GATES(held);
@@ -68,12 +72,14 @@ static ditto_status check_name_fits(const struct dti_results *results, const cha
 {
     const char *other = results->count != 0 ? results->result[0].name : name;
     bool alone = name[0] == '\0' || other[0] == '\0';
-    if ((!alone && dti_name_is_number(name) == dti_name_is_number(other)) || (alone && strcmp(name, other) == 0))
+    if ((!alone && dti_name_is_number(name) == dti_name_is_number(other)) ||
+        (alone && strcmp(name, other) == 0))
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_INVALID,
-                    "results \"%s\" and \"%s\": a function returns one without a name, or all with names, or all with "
-                    "numbers",
-                    other, name);
+    return DTI_FAIL(
+        DITTO_ERR_INVALID,
+        "results \"%s\" and \"%s\": a function returns one without a name, or all with names, or all with "
+        "numbers",
+        other, name);
 }
 
 /* The place of a result: the one that it was given before, or a new one. */

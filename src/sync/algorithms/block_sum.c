@@ -146,11 +146,13 @@ static bool have_part(void *context, struct dti_span span, void *sum)
 static ditto_status sum_all(struct row *r, const struct dti_call *call, struct dti_deadline *deadline)
 {
     size_t bytes =
-        r->parts * r->reduction.accumulator_bytes; /* more than fit in the line: readers know where they are */
+        r->parts *
+        r->reduction.accumulator_bytes; /* more than fit in the line: readers know where they are */
     struct dti_arrival arrival = { .call = call,
                                    .payload = r->part,
-                                   .payload_bytes =
-                                       bytes > DTI_INLINE_PAYLOAD_BYTES ? bytes : DTI_INLINE_PAYLOAD_BYTES + 1,
+                                   .payload_bytes = bytes > DTI_INLINE_PAYLOAD_BYTES
+                                                        ? bytes
+                                                        : DTI_INLINE_PAYLOAD_BYTES + 1,
                                    .goes_on = true };
     struct cursor c = { .row = r };
     size_t blocks = blocks_before(r, r->self->team->n);

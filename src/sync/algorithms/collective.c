@@ -9,8 +9,8 @@ ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *
                                uint32_t serial)
 {
     if (status > 0) /* news is no value */
-        status =
-            DTI_FAIL(DITTO_ERR_USER, "the function given to %s returned %s", call->name, ditto_status_name(status));
+        status = DTI_FAIL(DITTO_ERR_USER, "the function given to %s returned %s", call->name,
+                          ditto_status_name(status));
     else if (dti_error_serial == serial || dti_error_get()->status != status)
         DTI_FAIL(status, "the function given to %s returned %s (%d) without a message of its own", call->name,
                  ditto_status_name(status), (int)status);
@@ -18,8 +18,8 @@ ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *
     return status;
 }
 
-ditto_status dti_collective_with_access(struct dti_replica *self, const struct dti_call *call, dti_access_work *work,
-                                        void *context, struct dti_deadline *deadline)
+ditto_status dti_collective_with_access(struct dti_replica *self, const struct dti_call *call,
+                                        dti_access_work *work, void *context, struct dti_deadline *deadline)
 {
     struct dti_arrival arrival = { .call = call };
     uint32_t seq, last, serial = dti_error_serial;
@@ -34,7 +34,8 @@ ditto_status dti_collective_with_access(struct dti_replica *self, const struct d
             status = dti_fail_function(self, call, status, serial);
         return dti_leave_collective(self, status);
     }
-    *deadline = dti_replica_deadline(self, deadline->timeout_ms); /* a new wait: the work between took its own time */
+    *deadline =
+        dti_replica_deadline(self, deadline->timeout_ms); /* a new wait: the work between took its own time */
     arrival.goes_on = true;
     return dti_meet(self, &arrival, deadline, &last);
 }
@@ -49,7 +50,8 @@ ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, 
     return status;
 }
 
-ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_matched_call *same, struct dti_deadline *deadline)
+ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_matched_call *same,
+                           struct dti_deadline *deadline)
 {
     struct dti_call call = { .name = same->name,
                              .object = same->object,
@@ -108,8 +110,9 @@ static ditto_status move_with_access(struct dti_replica *self, uint32_t seq, voi
     }
     if (m->choice.algorithm != DTI_ALGORITHM_GROUPS)
         return dti_flow_flat(&flow, 0, sync->team->n);
-    return dti_flow_is_combined(m->call) ? dti_flow_exchange(&flow, m->timeout_ms)
-                                         : dti_flow_flat(&flow, groups->start[group], groups->start[group + 1]);
+    return dti_flow_is_combined(m->call)
+               ? dti_flow_exchange(&flow, m->timeout_ms)
+               : dti_flow_flat(&flow, groups->start[group], groups->start[group + 1]);
 }
 
 /* What an update writes. */
@@ -130,7 +133,8 @@ ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, con
     struct dti_call_size size = dti_call_size_of(call, self->team->n);
     if (target != NULL)
         size.all = written_bytes(call, target);
-    struct collective_move moving = { call, target, dti_choose_algorithm(sync, call, &size), deadline->timeout_ms };
+    struct collective_move moving = { call, target, dti_choose_algorithm(sync, call, &size),
+                                      deadline->timeout_ms };
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, call);
     ditto_status status = moving.choice.algorithm == DTI_ALGORITHM_MAILBOXES

@@ -27,7 +27,8 @@ ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, con
                             struct dti_deadline *deadline);
 
 /* A call of the pattern DTI_PATTERN_NOTHING: it meets. */
-ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline);
+ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call,
+                         struct dti_deadline *deadline);
 
 /* -- the ways -- */
 ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct dti_call *call,
@@ -35,8 +36,8 @@ ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct 
 /* Between two meetings: the first tells addresses, the last that all is written. `work` is done inside (access.h), by
  * every replica; `seq` is the first meeting's number. An error of it ends the run. */
 typedef ditto_status dti_access_work(struct dti_replica *self, uint32_t seq, void *context);
-ditto_status dti_collective_with_access(struct dti_replica *self, const struct dti_call *call, dti_access_work *work,
-                                        void *context, struct dti_deadline *deadline);
+ditto_status dti_collective_with_access(struct dti_replica *self, const struct dti_call *call,
+                                        dti_access_work *work, void *context, struct dti_deadline *deadline);
 /* Ends the run with what the caller's own function returned; `serial` counts the errors before (base/status.h). */
 ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *call, ditto_status status,
                                uint32_t serial);

@@ -78,7 +78,8 @@ static struct dti_exchange_buffers *area_of(const struct exchange_range *l, uint
     return &l->flow->sync->state[owner].exchange_buffers[l->index / dti_groups_size(l->groups, group)];
 }
 
-static unsigned char *partial_at(const struct exchange_range *l, uint32_t group, uint32_t block, uint32_t part)
+static unsigned char *partial_at(const struct exchange_range *l, uint32_t group, uint32_t block,
+                                 uint32_t part)
 {
     return area_of(l, group)->partials + (block % 2 * l->groups->most_parts + part) * l->block_bytes;
 }
@@ -89,7 +90,8 @@ static unsigned char *result_at(const struct exchange_range *l, uint32_t group, 
 }
 
 /* Group `piece`'s piece of a block: all of it where the result goes to that group alone; else equal pieces. */
-static void piece_of(const struct exchange_range *l, const struct block *b, uint32_t piece, size_t *first, size_t *end)
+static void piece_of(const struct exchange_range *l, const struct block *b, uint32_t piece, size_t *first,
+                     size_t *end)
 {
     const struct dti_groups *g = l->groups;
     if (l->flow->call->pattern == DTI_PATTERN_REDUCE_SCATTER) {
@@ -139,7 +141,8 @@ static ditto_status await_counterparts(const struct exchange_range *l, size_t of
         if (!dti_wait(&team->wait_queue, self->id, peer, &self->wait_policy, &deadline, word_ready, &w)) {
             char words[DTI_CALL_WORDS], who[DTI_MISSING_WORDS];
             struct dti_text mine = { words, sizeof words, 0 }, its = { who, sizeof who, 0 };
-            dti_call_describe(l->flow->call, atomic_load_explicit(&l->flow->me->number, memory_order_relaxed), &mine);
+            dti_call_describe(l->flow->call, atomic_load_explicit(&l->flow->me->number, memory_order_relaxed),
+                              &mine);
             dti_describe_replica(l->flow->sync, peer, &its);
             return dti_fail_late(self, &deadline, words, who);
         }
@@ -173,9 +176,10 @@ static ditto_status combine_own(struct exchange_range *l, struct block *b)
                 next++;
                 continue;
             }
-            flow->workspace->counters.read_near += (l->part[p].end - l->part[p].first) * count * r->element_bytes;
-            dti_fold(r, l->part[p], &next, count, partial_at(l, l->group, b->number, p) + at * r->accumulator_bytes,
-                     scratch);
+            flow->workspace->counters.read_near +=
+                (l->part[p].end - l->part[p].first) * count * r->element_bytes;
+            dti_fold(r, l->part[p], &next, count,
+                     partial_at(l, l->group, b->number, p) + at * r->accumulator_bytes, scratch);
         }
     }
     if (r->failed == DITTO_OK)
@@ -235,7 +239,8 @@ static ditto_status combine_piece(struct exchange_range *l, struct block *b)
         size_t count = end - at < step ? end - at : step;
         unsigned char *out = result_at(l, l->group, b->number) + (at - first) * r->element_bytes;
         gather_values(l, b, at, value);
-        const void *sum = dti_fold(r, (struct dti_span){ 0, flow->sync->team->n }, &next, count, tile, scratch);
+        const void *sum =
+            dti_fold(r, (struct dti_span){ 0, flow->sync->team->n }, &next, count, tile, scratch);
         if (r->failed != DITTO_OK)
             return r->failed;
         dti_finish(r, flow->sync->team->n, sum, tile, count, out);
@@ -258,13 +263,14 @@ static ditto_status write_block(struct exchange_range *l, struct block *b)
     uint32_t far;
     DTI_TRY(await_counterparts(l, offsetof(struct dti_exchange_buffers, result), b->number));
     flow->reduction = b->reduction;
-    uint32_t destinations =
-        dti_flow_destinations(flow, &b->segment, l->groups->start[l->group], l->groups->start[l->group + 1], &far);
+    uint32_t destinations = dti_flow_destinations(flow, &b->segment, l->groups->start[l->group],
+                                                  l->groups->start[l->group + 1], &far);
     for (uint32_t g = 0; destinations != 0 && g < l->groups->groups; g++) {
         size_t first, end, bytes;
         piece_of(l, b, g, &first, &end);
         bytes = (end - first) * b->reduction.element_bytes;
-        *(g == l->group ? &flow->workspace->counters.read_near : &flow->workspace->counters.read_far) += bytes;
+        *(g == l->group ? &flow->workspace->counters.read_near : &flow->workspace->counters.read_far) +=
+            bytes;
         dti_flow_write(flow, result_at(l, g, b->number), b->first + first, end - first, destinations, far);
     }
     return DITTO_OK;
@@ -300,8 +306,8 @@ static void range_of(const struct blocks *s, size_t *first, size_t *end)
 /* The next block; false: the lane is done. */
 static bool next_block(struct blocks *s, struct exchange_range *l, struct block *b)
 {
-    for (; s->more;
-         s->base += dti_flow_grains(&s->flow, &s->segment), s->more = dti_flow_next(&s->flow, &s->segment), s->at = 0) {
+    for (; s->more; s->base += dti_flow_grains(&s->flow, &s->segment),
+                    s->more = dti_flow_next(&s->flow, &s->segment), s->at = 0) {
         size_t first, end, grain = dti_flow_grain(&s->flow);
         range_of(s, &first, &end);
         first += s->at;
@@ -347,7 +353,8 @@ ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms)
     flow->streams = false; /* a block has just been read, and is small */
     struct dti_span members = { g->start[l.group], g->start[l.group + 1] };
     l.parts = dti_tree_subtrees(flow->sync->team->n, members, l.part);
-    for (l.index = flow->self->id - g->start[l.group]; l.index < g->ranges; l.index += dti_groups_size(g, l.group)) {
+    for (l.index = flow->self->id - g->start[l.group]; l.index < g->ranges;
+         l.index += dti_groups_size(g, l.group)) {
         l.blocks = 0;
         DTI_TRY(go_through(&l));
     }
@@ -358,7 +365,9 @@ void dti_exchange_owners(const struct dti_flow *flow, dti_target_owner_fn *repor
 {
     const struct dti_groups *g = &flow->sync->groups;
     struct dti_flow own = *flow;
-    struct exchange_range l = { .flow = &own, .groups = g, .block_bytes = flow->sync->tuning.given.block_bytes };
+    struct exchange_range l = { .flow = &own,
+                                .groups = g,
+                                .block_bytes = flow->sync->tuning.given.block_bytes };
     for (l.index = 0; l.index < g->ranges; l.index++) {
         struct blocks ahead;
         struct block b;
@@ -369,7 +378,8 @@ void dti_exchange_owners(const struct dti_flow *flow, dti_target_owner_fn *repor
                 size_t first, end;
                 piece_of(&l, &b, group, &first, &end);
                 if (first < end)
-                    report(context, b.segment.index, b.first + first, end - first, dti_groups_owner(g, group, l.index));
+                    report(context, b.segment.index, b.first + first, end - first,
+                           dti_groups_owner(g, group, l.index));
             }
         }
     }

@@ -29,8 +29,9 @@ struct dti_exchange_buffers {
      * there. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t partial;
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t result;
-    alignas(DTI_CACHE_LINE_PAIR) unsigned char *partials; /* [2][most_parts][block_bytes]; constant, as the next */
-    unsigned char *results;                               /* [2][block_bytes] */
+    alignas(DTI_CACHE_LINE_PAIR) unsigned char
+        *partials;          /* [2][most_parts][block_bytes]; constant, as the next */
+    unsigned char *results; /* [2][block_bytes] */
 };
 
 /* The replica's own thread, when the team is made: its areas in its arena. NO_MEMORY. */

@@ -8,10 +8,11 @@
 
 /* How each pattern's segments look: what stands at [pattern] is true of it. */
 static const struct {
-    bool per_replica;      /* a segment for each replica, else one; lists have one per item */
-    bool gathers;          /* all replicas' elements are combined, else one replica's are moved */
-    bool to_all;           /* all replicas receive */
-    bool cut_src, cut_dst; /* the segment lies behind the earlier ones in the source's, the destination's buffer */
+    bool per_replica; /* a segment for each replica, else one; lists have one per item */
+    bool gathers;     /* all replicas' elements are combined, else one replica's are moved */
+    bool to_all;      /* all replicas receive */
+    bool cut_src,
+        cut_dst; /* the segment lies behind the earlier ones in the source's, the destination's buffer */
 } shape_of[] = {
     [DTI_PATTERN_ALL_REDUCE] = { false, true, true, false, false },
     [DTI_PATTERN_LIST] = { false, true, true, false, false },
@@ -24,14 +25,16 @@ static const struct {
 
 bool dti_flow_is_combined(const struct dti_call *call)
 {
-    bool first_only = call->pattern == DTI_PATTERN_TARGET && call->op == 0; /* the root's values, as they are */
+    bool first_only =
+        call->pattern == DTI_PATTERN_TARGET && call->op == 0; /* the root's values, as they are */
     return shape_of[call->pattern].gathers && !first_only;
 }
 
 struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struct dti_call *call)
 {
     if (dti_call_has_items(call))
-        return (struct dti_reduction){ .element_bytes = 1, .accumulator_bytes = 1 }; /* each segment sets its own */
+        return (struct dti_reduction){ .element_bytes = 1,
+                                       .accumulator_bytes = 1 }; /* each segment sets its own */
     if (call->dtype != 0)
         return dti_reduction_of(sync->kernels, (ditto_dtype)call->dtype, (ditto_op)call->op);
     const struct dti_combine_call *own = call->more;
@@ -57,7 +60,9 @@ bool dti_flow_resume_access(struct dti_flow *flow)
 static size_t number_of_segments(const struct dti_flow *flow)
 {
     const struct dti_call *call = flow->call;
-    return dti_call_has_items(call) ? call->count : shape_of[call->pattern].per_replica ? flow->sync->team->n : 1;
+    return dti_call_has_items(call)              ? call->count
+           : shape_of[call->pattern].per_replica ? flow->sync->team->n
+                                                 : 1;
 }
 
 /* Fills in a segment whose index and place in the row are known. */
@@ -73,7 +78,8 @@ static bool fill_in(struct dti_flow *flow, struct dti_segment *segment)
     segment->from = dti_flow_is_combined(call) ? DTI_ALL : one;
     segment->to = shape_of[call->pattern].to_all ? DTI_ALL : one;
     if (dti_call_has_items(call))
-        flow->reduction = dti_reduction_of(flow->sync->kernels, call->list[segment->index].dtype, (ditto_op)call->op);
+        flow->reduction =
+            dti_reduction_of(flow->sync->kernels, call->list[segment->index].dtype, (ditto_op)call->op);
     return true;
 }
 
@@ -99,8 +105,8 @@ size_t dti_flow_grains(const struct dti_flow *flow, const struct dti_segment *se
     return segment->count / grain + (segment->count % grain != 0);
 }
 
-bool dti_flow_cut(const struct dti_flow *flow, const struct dti_segment *segment, size_t base, size_t from, size_t to,
-                  size_t *first, size_t *count)
+bool dti_flow_cut(const struct dti_flow *flow, const struct dti_segment *segment, size_t base, size_t from,
+                  size_t to, size_t *first, size_t *count)
 {
     size_t grains = dti_flow_grains(flow, segment), grain = dti_flow_grain(flow);
     size_t end = to < base + grains ? (to - base) * grain : segment->count;
@@ -122,8 +128,9 @@ size_t dti_flow_all_grains(const struct dti_flow *flow)
 
 static const struct dti_call *call_of(const struct dti_flow *flow, uint32_t replica)
 {
-    return flow->pending_number != 0 ? &dti_pending_operation_of(flow->sync, replica, flow->pending_number)->call
-                                     : dti_call_of(flow->sync, replica, flow->seq);
+    return flow->pending_number != 0
+               ? &dti_pending_operation_of(flow->sync, replica, flow->pending_number)->call
+               : dti_call_of(flow->sync, replica, flow->seq);
 }
 
 /* Of a small message: what the replica put where its peers look. */
@@ -154,8 +161,8 @@ static char *destination_of(const struct dti_flow *flow, const struct dti_segmen
     return (char *)dst + segment->dst_first * flow->reduction.element_bytes;
 }
 
-uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first, uint32_t end,
-                          uint32_t *far)
+uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first,
+                          uint32_t end, uint32_t *far)
 {
     uint32_t self = flow->self->id, found = 0;
     *far = 0;
@@ -170,8 +177,8 @@ uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segme
     return found;
 }
 
-uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first, uint32_t end,
-                               uint32_t *far)
+uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first,
+                               uint32_t end, uint32_t *far)
 {
     const struct dti_copy_set *set = flow->target != NULL ? &flow->target->copy_set[segment->index] : NULL;
     uint32_t self = flow->self->id, found = 0, n = set != NULL ? set->copies : flow->sync->team->n;
@@ -189,8 +196,8 @@ uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *
     return found;
 }
 
-void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, size_t count, uint32_t destinations,
-                    uint32_t far)
+void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, size_t count,
+                    uint32_t destinations, uint32_t far)
 {
     size_t bytes = count * flow->reduction.element_bytes, offset = first * flow->reduction.element_bytes;
     for (uint32_t d = 0; d < destinations; d++) {

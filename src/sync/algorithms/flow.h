@@ -21,16 +21,18 @@ struct dti_flow {
     uint32_t seq;                    /* of the meeting whose cards tell the addresses, */
     bool from_mailboxes;             /* or whose slots hold the sources, */
     size_t payload_bytes;            /* so many of each replica; not used where parts differ */
-    uint64_t pending_number; /* or, of a started operation, its number: its posts tell them (pending.h); 0: none */
-    bool streams;            /* results go past the caches */
+    uint64_t
+        pending_number; /* or, of a started operation, its number: its posts tell them (pending.h); 0: none */
+    bool streams;       /* results go past the caches */
     struct dti_reduction reduction; /* of the present segment */
 };
 
 struct dti_segment {
-    size_t index, count;         /* elements */
-    uint32_t from, to;           /* a replica or DTI_ALL */
-    size_t src_first, dst_first; /* element of the source's and the destination's buffer that it begins with */
-    size_t mailbox_offset;       /* before it in a slot's payload */
+    size_t index, count; /* elements */
+    uint32_t from, to;   /* a replica or DTI_ALL */
+    size_t src_first,
+        dst_first;         /* element of the source's and the destination's buffer that it begins with */
+    size_t mailbox_offset; /* before it in a slot's payload */
 };
 
 /* How the call's elements are combined, if they are all of one dtype; a list's reduction changes with its segments. */
@@ -56,7 +58,8 @@ bool dti_flow_next(struct dti_flow *flow, struct dti_segment *segment);
 /* Lines' worth of elements: indices are divided at multiples of this. */
 static inline size_t dti_flow_grain(const struct dti_flow *flow)
 {
-    return flow->reduction.element_bytes < DTI_CACHE_LINE ? DTI_CACHE_LINE / flow->reduction.element_bytes : 1;
+    return flow->reduction.element_bytes < DTI_CACHE_LINE ? DTI_CACHE_LINE / flow->reduction.element_bytes
+                                                          : 1;
 }
 /* Of a list's item in a slot's payload: items begin at multiples of 16. */
 static inline size_t dti_item_bytes(const ditto_list_item *item)
@@ -67,21 +70,21 @@ static inline size_t dti_item_bytes(const ditto_list_item *item)
 size_t dti_flow_grains(const struct dti_flow *flow, const struct dti_segment *segment);
 size_t dti_flow_all_grains(const struct dti_flow *flow);
 /* What grains [from, to) of all have of a segment that begins at grain `base` < to; false: nothing. */
-bool dti_flow_cut(const struct dti_flow *flow, const struct dti_segment *segment, size_t base, size_t from, size_t to,
-                  size_t *first, size_t *count);
+bool dti_flow_cut(const struct dti_flow *flow, const struct dti_segment *segment, size_t base, size_t from,
+                  size_t to, size_t *first, size_t *count);
 
 /* Addresses of the segment's first element. */
 const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica);
 /* Those destinations of the segment that are near replicas [first, end), into flow->desk->destination; how many, and how many of
  * them are in another group than this replica. */
-uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first, uint32_t end,
-                               uint32_t *far);
+uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first,
+                               uint32_t end, uint32_t *far);
 /* The same for sources, into flow->desk->source. */
-uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first, uint32_t end,
-                          uint32_t *far);
+uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first,
+                          uint32_t end, uint32_t *far);
 /* Elements from `out` to every destination, at element `first` of the segment; the one where they lie already is left out. */
-void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, size_t count, uint32_t destinations,
-                    uint32_t far);
+void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, size_t count,
+                    uint32_t destinations, uint32_t far);
 
 /* -- the ways to walk; the caller is inside (access.h) -- */
 

@@ -41,13 +41,15 @@ static void work(struct dti_helper_work *helper_work, struct dti_workspace *work
         size_t from, to;
         if (next >= pieces)
             return;
-        if (!atomic_compare_exchange_weak_explicit(&helper_work->claim, &claim, claim + 1, memory_order_acquire,
-                                                   memory_order_acquire))
+        if (!atomic_compare_exchange_weak_explicit(&helper_work->claim, &claim, claim + 1,
+                                                   memory_order_acquire, memory_order_acquire))
             continue;
-        struct dti_flow flow = helper_work->flow; /* a copy: what is of the present segment is this thread's */
+        struct dti_flow flow =
+            helper_work->flow; /* a copy: what is of the present segment is this thread's */
         flow.workspace = workspace;
         dti_tree_part(helper_work->to - helper_work->from, pieces, next, 1, &from, &to);
-        dti_flow_range(&flow, helper_work->from + from, helper_work->from + to, helper_work->first, helper_work->end);
+        dti_flow_range(&flow, helper_work->from + from, helper_work->from + to, helper_work->first,
+                       helper_work->end);
         atomic_fetch_add_explicit(&helper_work->done, 1, memory_order_release); /* B0 */
         claim = atomic_load_explicit(&helper_work->claim, memory_order_acquire);
     }
@@ -77,7 +79,7 @@ bool dti_helper_work_range(struct dti_flow *flow, size_t from, size_t to, uint32
     helper_work->to = to;
     helper_work->first = first;
     helper_work->end = end;
-    atomic_store_explicit(&helper_work->done, 0, memory_order_relaxed);                       /* published by claim */
+    atomic_store_explicit(&helper_work->done, 0, memory_order_relaxed); /* published by claim */
     atomic_store_explicit(&helper_work->claim, (uint32_t)pieces << 16, memory_order_release); /* A0 */
     dti_crew_offer(flow->self, help, helper_work);
     work(helper_work, flow->workspace);

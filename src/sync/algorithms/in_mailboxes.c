@@ -37,8 +37,9 @@ static uint32_t values_of_round(struct dti_replica *self, const struct dti_round
         struct dti_span part[DTI_TREE_PARTS] = { { step->start[b], step->start[b + 1] } };
         uint32_t parts = round > 0 ? dti_tree_subtrees(sync->team->n, part[0], part) : 1;
         for (uint32_t p = 0; p < parts; p++) {
-            const void *data = round > 0 ? partial_in_mailbox(mailbox, call, c, p, parts)
-                                         : dti_mailbox_payload(mailbox, call, c->count * c->reduction.element_bytes);
+            const void *data =
+                round > 0 ? partial_in_mailbox(mailbox, call, c, p, parts)
+                          : dti_mailbox_payload(mailbox, call, c->count * c->reduction.element_bytes);
             value[values++] = (struct dti_tree_value){ part[p].first, part[p].end, data };
         }
     } while (++b < step->count);
@@ -46,8 +47,8 @@ static uint32_t values_of_round(struct dti_replica *self, const struct dti_round
 }
 
 /* Passes on: this block's subtrees into the slot of the next round. A single replica's element goes on unwidened. */
-static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_view *step, uint32_t seq, uint32_t round,
-                              const struct dti_call *call, struct small_all_reduce *c,
+static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_view *step, uint32_t seq,
+                              uint32_t round, const struct dti_call *call, struct small_all_reduce *c,
                               const struct dti_tree_value *value)
 {
     struct dti_sync *sync = self->sync;
@@ -63,12 +64,13 @@ static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_v
         const void *result =
             single ? (value++)->data : dti_fold(&c->reduction, part[p], &value, c->count, out, scratch);
         if (result != out)
-            memcpy(out, result, c->count * (single ? c->reduction.element_bytes : c->reduction.accumulator_bytes));
+            memcpy(out, result,
+                   c->count * (single ? c->reduction.element_bytes : c->reduction.accumulator_bytes));
     }
 }
 
-static void finish_local(struct dti_replica *self, struct small_all_reduce *c, const struct dti_tree_value *value,
-                         void *dst)
+static void finish_local(struct dti_replica *self, struct small_all_reduce *c,
+                         const struct dti_tree_value *value, void *dst)
 {
     struct dti_sync *sync = self->sync;
     char *tile = sync->state[self->id].workspace.scratch,
@@ -88,7 +90,8 @@ static bool combine_pair(struct small_all_reduce *c, const struct dti_tree_value
     return true;
 }
 
-static void join_round(struct dti_replica *self, uint32_t seq, uint32_t round, const struct dti_arrival *arrival)
+static void join_round(struct dti_replica *self, uint32_t seq, uint32_t round,
+                       const struct dti_arrival *arrival)
 {
     struct dti_replica_state *me = &self->sync->state[self->id];
     const struct dti_rounds_view *route = &me->route[arrival->call->implementation];
@@ -102,20 +105,22 @@ static void join_round(struct dti_replica *self, uint32_t seq, uint32_t round, c
 }
 
 /* Crowded: by the last to arrive, for all. */
-static void join_once(struct dti_replica *self, uint32_t seq, uint32_t round, const struct dti_arrival *arrival)
+static void join_once(struct dti_replica *self, uint32_t seq, uint32_t round,
+                      const struct dti_arrival *arrival)
 {
     struct dti_sync *sync = self->sync;
     struct small_all_reduce *c = arrival->context;
     struct dti_tree_value value[DITTO_MAX_REPLICAS];
     (void)round;
     for (uint32_t i = 0; i < sync->team->n; i++)
-        value[i] = (struct dti_tree_value){
-            i, i + 1, dti_mailbox_payload(dti_mailbox_of(sync, i, seq, 0), arrival->call, arrival->payload_bytes)
-        };
+        value[i] = (struct dti_tree_value){ i, i + 1,
+                                            dti_mailbox_payload(dti_mailbox_of(sync, i, seq, 0),
+                                                                arrival->call, arrival->payload_bytes) };
     finish_local(self, c, value, sync->result);
 }
 
-static ditto_status all_reduce(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline)
+static ditto_status all_reduce(struct dti_replica *self, const struct dti_call *call,
+                               struct dti_deadline *deadline)
 {
     struct dti_sync *sync = self->sync;
     bool counted = dti_meets_by_counter(self->team, call);
@@ -148,7 +153,8 @@ static const void *pack(const struct dti_call *call, char *payload)
     return payload;
 }
 
-static size_t own_bytes(const struct dti_replica *self, const struct dti_call *call, const struct dti_call_size *size)
+static size_t own_bytes(const struct dti_replica *self, const struct dti_call *call,
+                        const struct dti_call_size *size)
 {
     if (call->pattern == DTI_PATTERN_BROADCAST)
         return self->id == call->root ? size->own : 0;
@@ -162,14 +168,18 @@ ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct 
 {
     struct dti_sync *sync = self->sync;
     struct dti_replica_state *me = &sync->state[self->id];
-    struct dti_flow flow = {
-        .self = self, .sync = sync, .me = me, .workspace = &me->workspace, .call = call, .from_mailboxes = true
-    };
+    struct dti_flow flow = { .self = self,
+                             .sync = sync,
+                             .me = me,
+                             .workspace = &me->workspace,
+                             .call = call,
+                             .from_mailboxes = true };
     if (call->pattern == DTI_PATTERN_ALL_REDUCE && call->dtype != 0)
         return all_reduce(self, call, deadline);
     struct dti_arrival arrival = { .call = call,
-                                   .payload = call->pattern == DTI_PATTERN_LIST ? pack(call, me->workspace.scratch)
-                                                                                : call->src,
+                                   .payload = call->pattern == DTI_PATTERN_LIST
+                                                  ? pack(call, me->workspace.scratch)
+                                                  : call->src,
                                    .payload_bytes = own_bytes(self, call, size) };
     DTI_TRY(dti_meet(self, &arrival, deadline, &flow.seq));
     flow.payload_bytes = size->own;

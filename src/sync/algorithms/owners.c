@@ -41,8 +41,8 @@ static void move(const struct walk *w, size_t first, size_t end)
     size_t bytes = flow->reduction.element_bytes, chunk = MOVE_CHUNK_BYTES / bytes;
     for (; first < end; first += chunk) {
         size_t count = end - first < chunk ? end - first : chunk;
-        dti_flow_write(flow, (const char *)flow->workspace->source[0] + first * bytes, first, count, w->destinations,
-                       w->far_destinations);
+        dti_flow_write(flow, (const char *)flow->workspace->source[0] + first * bytes, first, count,
+                       w->destinations, w->far_destinations);
     }
 }
 
@@ -107,8 +107,10 @@ static void combine(const struct walk *w, size_t first, size_t end)
     struct dti_flow *flow = w->flow;
     struct dti_reduction *r = &flow->reduction;
     char *tile = flow->workspace->scratch, *below = tile + DTI_TILE_BYTES;
-    size_t chunk = flow->streams && r->kernel != NULL ? STREAM_CHUNK_BYTES / r->element_bytes : dti_tile_count(r);
-    bool directly = w->destinations == 1 && !flow->streams && !is_a_source(w, flow->workspace->destination[0]);
+    size_t chunk =
+        flow->streams && r->kernel != NULL ? STREAM_CHUNK_BYTES / r->element_bytes : dti_tile_count(r);
+    bool directly =
+        w->destinations == 1 && !flow->streams && !is_a_source(w, flow->workspace->destination[0]);
     for (; first < end; first += chunk) {
         size_t count = chunk_at(first, end, chunk);
         if (flow->streams)
@@ -155,7 +157,8 @@ static void combine_and_finish(const struct walk *w, size_t first, size_t end)
         if (w->segment->from == DTI_ALL)
             dti_reduce_block(r, flow->workspace->source, w->sources, first, count, tile, below);
         else
-            memcpy(tile, (const char *)flow->workspace->source[0] + first * r->element_bytes, count * r->element_bytes);
+            memcpy(tile, (const char *)flow->workspace->source[0] + first * r->element_bytes,
+                   count * r->element_bytes);
         if (!finish(w, first, count, tile))
             return;
     }
@@ -204,7 +207,8 @@ void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t grou
 {
     struct dti_segment segment;
     size_t base = 0;
-    for (bool more = dti_flow_begin(flow, &segment); more && base < to; more = dti_flow_next(flow, &segment)) {
+    for (bool more = dti_flow_begin(flow, &segment); more && base < to;
+         more = dti_flow_next(flow, &segment)) {
         size_t first, count;
         if (dti_flow_cut(flow, &segment, base, from, to, &first, &count))
             walk_range(flow, &segment, group_first, group_end, first, first + count);
@@ -220,7 +224,8 @@ void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t grou
 ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t group_first, uint32_t group_end)
 {
     size_t from, to;
-    dti_tree_part(dti_flow_all_grains(flow), group_end - group_first, flow->self->id - group_first, 1, &from, &to);
+    dti_tree_part(dti_flow_all_grains(flow), group_end - group_first, flow->self->id - group_first, 1, &from,
+                  &to);
     if (!dti_helper_work_range(flow, from, to, group_first, group_end))
         dti_flow_range(flow, from, to, group_first, group_end);
     return flow->reduction.failed;

@@ -37,8 +37,9 @@ static ditto_status check_index(const struct slices_reduction *g, uint32_t repli
     size_t limit = g->own->out == NULL ? g->own->dense_rows : SIZE_MAX;
     if (index >= 0 && (size_t)index < limit)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_RANGE, "replica %u's slice %zu has the index %lld; there are rows 0 to %lld", replica, k,
-                    (long long)index, (long long)(limit > INT64_MAX ? INT64_MAX : (int64_t)limit - 1));
+    return DTI_FAIL(DITTO_ERR_RANGE, "replica %u's slice %zu has the index %lld; there are rows 0 to %lld",
+                    replica, k, (long long)index,
+                    (long long)(limit > INT64_MAX ? INT64_MAX : (int64_t)limit - 1));
 }
 
 static ditto_status check_capacities(const struct slices_reduction *g, size_t needed)
@@ -117,7 +118,8 @@ static ditto_status sort_entries(struct slices_reduction *g)
         for (size_t k = 0; k < in->rows; k++, order++) {
             int64_t index = in->indices[k];
             DTI_TRY(check_index(g, r, k, index));
-            g->indexed[order] = (struct indexed_row){ index, order, (const char *)in->values + k * g->row_bytes };
+            g->indexed[order] =
+                (struct indexed_row){ index, order, (const char *)in->values + k * g->row_bytes };
         }
     }
     qsort(g->indexed, g->total, sizeof *g->indexed, by_index_then_order);
@@ -142,8 +144,8 @@ static size_t count_indices(const struct slices_reduction *g)
 }
 
 /* Elements [at, at + count) of the rows [first, end), combined: accumulators in `out`. */
-static void merge_tile(struct slices_reduction *g, size_t first, size_t end, size_t at, size_t count, char *out,
-                       char *scratch)
+static void merge_tile(struct slices_reduction *g, size_t first, size_t end, size_t at, size_t count,
+                       char *out, char *scratch)
 {
     struct dti_reduction *r = &g->reduction;
     const struct dti_tree_value *next = g->value;
@@ -184,7 +186,8 @@ static ditto_status merge(struct slices_reduction *g)
     for (size_t first = 0, end; first < g->total; first = end, row++) {
         end = end_of_index(g, first);
         size_t target = g->own->out != NULL ? row : (size_t)g->indexed[first].index;
-        char *to = (char *)(g->own->out != NULL ? g->own->out->values : g->own->dense) + target * g->row_bytes;
+        char *to =
+            (char *)(g->own->out != NULL ? g->own->out->values : g->own->dense) + target * g->row_bytes;
         for (size_t at = 0; at < g->row_count; at += chunk) {
             size_t count = g->row_count - at < chunk ? g->row_count - at : chunk;
             merge_tile(g, first, end, at, count, tile, scratch);
@@ -214,7 +217,8 @@ static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context
         return DITTO_OK;
     }
     /* one more than there are: none would be no memory */
-    DTI_TRY(dti_replica_alloc(self, (g->total + 1) * (sizeof *g->indexed + sizeof *g->value), DTI_CACHE_LINE, &memory));
+    DTI_TRY(dti_replica_alloc(self, (g->total + 1) * (sizeof *g->indexed + sizeof *g->value), DTI_CACHE_LINE,
+                              &memory));
     g->indexed = memory;
     g->value = (struct dti_tree_value *)(void *)(g->indexed + g->total);
     g->found = merge(g);

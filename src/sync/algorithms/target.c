@@ -44,12 +44,13 @@ ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_tar
 /* -- who finishes what -- */
 
 /* The owner of grains [from, to) of all items in a row. */
-static void report_grains(struct dti_flow *flow, size_t from, size_t to, uint32_t replica, dti_target_owner_fn *report,
-                          void *context)
+static void report_grains(struct dti_flow *flow, size_t from, size_t to, uint32_t replica,
+                          dti_target_owner_fn *report, void *context)
 {
     struct dti_segment segment;
     size_t base = 0;
-    for (bool more = dti_flow_begin(flow, &segment); more && base < to; more = dti_flow_next(flow, &segment)) {
+    for (bool more = dti_flow_begin(flow, &segment); more && base < to;
+         more = dti_flow_next(flow, &segment)) {
         size_t first, count;
         if (dti_flow_cut(flow, &segment, base, from, to, &first, &count))
             report(context, segment.index, first, count, replica);
@@ -62,9 +63,10 @@ void dti_target_owners(const struct dti_team *team, const struct dti_target_redu
 {
     struct dti_call call = call_of(targeted);
     struct dti_call_size size = dti_call_size_of(&call, team->n);
-    struct dti_flow flow = {
-        .self = &team->replica[0], .sync = team->sync, .call = &call, .reduction = dti_flow_reduction(team->sync, &call)
-    };
+    struct dti_flow flow = { .self = &team->replica[0],
+                             .sync = team->sync,
+                             .call = &call,
+                             .reduction = dti_flow_reduction(team->sync, &call) };
     if (dti_choose_algorithm(team->sync, &call, &size).algorithm == DTI_ALGORITHM_GROUPS &&
         dti_flow_is_combined(&call)) {
         dti_exchange_owners(&flow, report, context);

@@ -62,15 +62,18 @@ ditto_status dti_kernels_choose(ditto_kernels requested, dti_kernel_table **out)
         return DTI_FAIL(DITTO_ERR_RANGE, "kernels = %d is not a value of its enum", (int)requested);
     dti_kernel_table *table = requested == DITTO_KERNELS_DEFAULT ? dti_kernels_best() : table_of(requested);
     if (table == NULL)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                        "DITTO_KERNELS_%s: this processor, or this build, does not have them; leave it to the default",
-                        names[requested]);
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "DITTO_KERNELS_%s: this processor, or this build, does not have them; leave it to the default",
+            names[requested]);
     *out = table;
     return DITTO_OK;
 }
 
 const char *ditto_op_name(ditto_op op)
 {
-    static const char *const names[] = { "unknown op", "SUM", "MEAN", "MIN", "MAX", "PROD", "AND", "OR", "XOR" };
+    static const char *const names[] = {
+        "unknown op", "SUM", "MEAN", "MIN", "MAX", "PROD", "AND", "OR", "XOR"
+    };
     return names[op >= DITTO_SUM && op <= DITTO_XOR ? op : 0];
 }

@@ -77,45 +77,47 @@ REAL(64, double)
  * parts have loops of their own: gcc 12 makes fused multiply-adds of the whole pattern where AVX-512 has them, whatever
  * -ffp-contract says, and those have other bits (tests/sync/kernels/test_kernels.c). */
 #define BLOCK 128
-#define COMPLEX(name, real, type)                                                                                      \
-    static void sum_##name(void *out, const void *left, const void *right, size_t count)                               \
-    {                                                                                                                  \
-        sum_##real(out, left, right, 2 * count);                                                                       \
-    }                                                                                                                  \
-    static void sum_##name##_into_two(void *o0, void *o1, const void *left, const void *right, size_t count)           \
-    {                                                                                                                  \
-        sum_##real##_into_two(o0, o1, left, right, 2 * count);                                                         \
-    }                                                                                                                  \
-    static void sum_##name##_four(void *out, const void *a, const void *b, const void *c, const void *d, size_t count) \
-    {                                                                                                                  \
-        sum_##real##_four(out, a, b, c, d, 2 * count);                                                                 \
-    }                                                                                                                  \
-    static void divide_##name(void *values, size_t count, uint32_t divisor)                                            \
-    {                                                                                                                  \
-        divide_##real(values, 2 * count, divisor);                                                                     \
-    }                                                                                                                  \
-    static void prod_##name##_block(type *o, const type *a, const type *b, size_t count)                               \
-    {                                                                                                                  \
-        type re[BLOCK], im[BLOCK];                                                                                     \
-        for (size_t i = 0; i < count; i++)                                                                             \
-            re[i] = a[2 * i] * b[2 * i] - a[2 * i + 1] * b[2 * i + 1];                                                 \
-        for (size_t i = 0; i < count; i++)                                                                             \
-            im[i] = a[2 * i] * b[2 * i + 1] + a[2 * i + 1] * b[2 * i];                                                 \
-        for (size_t i = 0; i < count; i++) {                                                                           \
-            o[2 * i] = re[i];                                                                                          \
-            o[2 * i + 1] = im[i];                                                                                      \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void prod_##name(void *out, const void *left, const void *right, size_t count)                              \
-    {                                                                                                                  \
-        for (size_t i = 0; i < count; i += BLOCK)                                                                      \
-            prod_##name##_block((type *)out + 2 * i, (const type *)left + 2 * i, (const type *)right + 2 * i,          \
-                                count - i < BLOCK ? count - i : BLOCK);                                                \
-    }                                                                                                                  \
-    static void prod_##name##_into_two(void *o0, void *o1, const void *left, const void *right, size_t count)          \
-    {                                                                                                                  \
-        prod_##name(o0, left, right, count);                                                                           \
-        memcpy(o1, o0, count * 2 * sizeof(type));                                                                      \
+#define COMPLEX(name, real, type)                                                                            \
+    static void sum_##name(void *out, const void *left, const void *right, size_t count)                     \
+    {                                                                                                        \
+        sum_##real(out, left, right, 2 * count);                                                             \
+    }                                                                                                        \
+    static void sum_##name##_into_two(void *o0, void *o1, const void *left, const void *right, size_t count) \
+    {                                                                                                        \
+        sum_##real##_into_two(o0, o1, left, right, 2 * count);                                               \
+    }                                                                                                        \
+    static void sum_##name##_four(void *out, const void *a, const void *b, const void *c, const void *d,     \
+                                  size_t count)                                                              \
+    {                                                                                                        \
+        sum_##real##_four(out, a, b, c, d, 2 * count);                                                       \
+    }                                                                                                        \
+    static void divide_##name(void *values, size_t count, uint32_t divisor)                                  \
+    {                                                                                                        \
+        divide_##real(values, 2 * count, divisor);                                                           \
+    }                                                                                                        \
+    static void prod_##name##_block(type *o, const type *a, const type *b, size_t count)                     \
+    {                                                                                                        \
+        type re[BLOCK], im[BLOCK];                                                                           \
+        for (size_t i = 0; i < count; i++)                                                                   \
+            re[i] = a[2 * i] * b[2 * i] - a[2 * i + 1] * b[2 * i + 1];                                       \
+        for (size_t i = 0; i < count; i++)                                                                   \
+            im[i] = a[2 * i] * b[2 * i + 1] + a[2 * i + 1] * b[2 * i];                                       \
+        for (size_t i = 0; i < count; i++) {                                                                 \
+            o[2 * i] = re[i];                                                                                \
+            o[2 * i + 1] = im[i];                                                                            \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void prod_##name(void *out, const void *left, const void *right, size_t count)                    \
+    {                                                                                                        \
+        for (size_t i = 0; i < count; i += BLOCK)                                                            \
+            prod_##name##_block((type *)out + 2 * i, (const type *)left + 2 * i,                             \
+                                (const type *)right + 2 * i, count - i < BLOCK ? count - i : BLOCK);         \
+    }                                                                                                        \
+    static void prod_##name##_into_two(void *o0, void *o1, const void *left, const void *right,              \
+                                       size_t count)                                                         \
+    {                                                                                                        \
+        prod_##name(o0, left, right, count);                                                                 \
+        memcpy(o1, o0, count * 2 * sizeof(type));                                                            \
     }
 COMPLEX(c64, f32, float)
 COMPLEX(c128, f64, double)
@@ -168,7 +170,8 @@ static inline uint16_t to_f16(float value)
     const uint32_t shift = (127u - 15 + 23 - 10 + 1) << 23;
     uint32_t large = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
     uint32_t small = bits_of(float_of(magnitude) + float_of(shift)) - shift;
-    uint32_t normal = (magnitude + 0xc8000fffu + (magnitude >> 13 & 1)) >> 13; /* 0xc8000000: (15 - 127) << 23 */
+    uint32_t normal =
+        (magnitude + 0xc8000fffu + (magnitude >> 13 & 1)) >> 13; /* 0xc8000000: (15 - 127) << 23 */
     uint32_t half = magnitude >= 0x47800000u ? large : magnitude < 0x38800000u ? small : normal;
     return (uint16_t)(half | sign >> 16);
 }
@@ -181,7 +184,8 @@ static inline float from_bf16(uint16_t b)
 static inline uint16_t to_bf16(float value)
 {
     uint32_t bits = bits_of(value), rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
-    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded); /* a NaN stays one */
+    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u
+                                                         : rounded); /* a NaN stays one */
 }
 
 /* Two of them at once, straight from and to 16 bits. */
@@ -218,29 +222,32 @@ HALF(bf16)
 
 /* -- the table -- */
 
-#define ROW(name, type)   [DITTO_##name] = { type, type##_into_two, type##_four, NULL, NULL, NULL }
-#define PRODUCT_ROW(type) [DITTO_PROD] = { type, type##_into_two, NULL, NULL, NULL, NULL } /* of complex numbers */
+#define ROW(name, type) [DITTO_##name] = { type, type##_into_two, type##_four, NULL, NULL, NULL }
+#define PRODUCT_ROW(type) \
+    [DITTO_PROD] = { type, type##_into_two, NULL, NULL, NULL, NULL } /* of complex numbers */
 #define MEAN_ROW(type) \
     [DITTO_MEAN] = { sum_##type, sum_##type##_into_two, sum_##type##_four, divide_##type, NULL, NULL }
 #define HALF_ROW(name, op, kind, divide) \
     [DITTO_##name] = { op##_f32, op##_##kind##_into_two, NULL, divide, widen_##kind, narrow_##kind }
-#define HALF_ROWS(kind)                                                                                        \
-    {                                                                                                          \
-        HALF_ROW(SUM, sum, kind, NULL), HALF_ROW(MEAN, sum, kind, divide_f32), HALF_ROW(MIN, min, kind, NULL), \
-            HALF_ROW(MAX, max, kind, NULL), HALF_ROW(PROD, prod, kind, NULL)                                   \
+#define HALF_ROWS(kind)                                                                                      \
+    {                                                                                                        \
+        HALF_ROW(SUM, sum, kind, NULL), HALF_ROW(MEAN, sum, kind, divide_f32),                               \
+            HALF_ROW(MIN, min, kind, NULL), HALF_ROW(MAX, max, kind, NULL), HALF_ROW(PROD, prod, kind, NULL) \
     }
 #define BITWISE_ROWS(bits) ROW(AND, and_##bits), ROW(OR, or_##bits), ROW(XOR, xor_##bits)
-#define INTEGER_ROWS(sign, bits)                                                                              \
-    {                                                                                                         \
-        ROW(SUM, sum_##bits), ROW(PROD, prod_##bits), ROW(MIN, min_##sign##bits), ROW(MAX, max_##sign##bits), \
-            BITWISE_ROWS(bits)                                                                                \
+#define INTEGER_ROWS(sign, bits)                                                  \
+    {                                                                             \
+        ROW(SUM, sum_##bits), ROW(PROD, prod_##bits), ROW(MIN, min_##sign##bits), \
+            ROW(MAX, max_##sign##bits), BITWISE_ROWS(bits)                        \
     }
 
 dti_kernel_table DTI_KERNEL_TABLE = {
     [DITTO_F16] = HALF_ROWS(f16),
     [DITTO_BF16] = HALF_ROWS(bf16),
-    [DITTO_F32] = { ROW(SUM, sum_f32), MEAN_ROW(f32), ROW(MIN, min_f32), ROW(MAX, max_f32), ROW(PROD, prod_f32) },
-    [DITTO_F64] = { ROW(SUM, sum_f64), MEAN_ROW(f64), ROW(MIN, min_f64), ROW(MAX, max_f64), ROW(PROD, prod_f64) },
+    [DITTO_F32] = { ROW(SUM, sum_f32), MEAN_ROW(f32), ROW(MIN, min_f32), ROW(MAX, max_f32),
+                    ROW(PROD, prod_f32) },
+    [DITTO_F64] = { ROW(SUM, sum_f64), MEAN_ROW(f64), ROW(MIN, min_f64), ROW(MAX, max_f64),
+                    ROW(PROD, prod_f64) },
     [DITTO_C64] = { ROW(SUM, sum_c64), MEAN_ROW(c64), PRODUCT_ROW(prod_c64) },
     [DITTO_C128] = { ROW(SUM, sum_c128), MEAN_ROW(c128), PRODUCT_ROW(prod_c128) },
     [DITTO_I8] = INTEGER_ROWS(i, 8),

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left, const void *right, size_t count)
+void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left, const void *right,
+                     size_t count)
 {
     (*dti_kernels_best())[dtype][op].combine_into_two(out, out, left, right, count);
 }
@@ -26,8 +27,8 @@ void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, u
     }
 }
 
-ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n, size_t count,
-                              void *dst)
+ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n,
+                              size_t count, void *dst)
 {
     struct dti_reduction r = dti_reduction_of(dti_kernels_best(), dtype, op);
     size_t chunk = dti_tile_count(&r);
@@ -46,17 +47,18 @@ ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op)
     if (!dti_dtype_valid(dtype))
         return DTI_FAIL(DITTO_ERR_INVALID, "%d is not a dtype: use one of DITTO_DTYPE_LIST", (int)dtype);
     if (op < DITTO_SUM || op > DITTO_XOR)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%d is not an op: SUM, MEAN, MIN, MAX, PROD, AND, OR or XOR", (int)op);
+        return DTI_FAIL(DITTO_ERR_RANGE, "%d is not an op: SUM, MEAN, MIN, MAX, PROD, AND, OR or XOR",
+                        (int)op);
     if (op == DITTO_MEAN && !dti_dtype_is_float(dtype))
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "MEAN of %s: its result is no integer; SUM it and divide, or use a "
                         "floating dtype",
                         ditto_dtype_name(dtype));
     if ((*dti_kernels_best())[dtype][op].combine == NULL)
-        return DTI_FAIL(
-            DITTO_ERR_UNSUPPORTED,
-            "%s of %s: the dtype has no such operation (complex numbers have no order, floats no bits, and bool "
-            "has AND, OR, XOR)",
-            ditto_op_name(op), ditto_dtype_name(dtype));
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "%s of %s: the dtype has no such operation (complex numbers have no order, floats no "
+                        "bits, and bool "
+                        "has AND, OR, XOR)",
+                        ditto_op_name(op), ditto_dtype_name(dtype));
     return DITTO_OK;
 }

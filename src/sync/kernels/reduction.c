@@ -54,8 +54,8 @@ static bool fold_four(const struct dti_reduction *r, struct dti_span span, const
     return true;
 }
 
-const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct dti_tree_value **next, size_t count,
-                     void *out, void *scratch)
+const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct dti_tree_value **next,
+                     size_t count, void *out, void *scratch)
 {
     const struct dti_tree_value *value = *next;
     if (value->first == span.first && value->end == span.end) {
@@ -79,9 +79,11 @@ const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct
     return out;
 }
 
-void dti_finish(const struct dti_reduction *r, size_t n, const void *accumulators, void *out, size_t count, void *dst)
+void dti_finish(const struct dti_reduction *r, size_t n, const void *accumulators, void *out, size_t count,
+                void *dst)
 {
-    if (r->kernel != NULL && r->kernel->divide != NULL && n > 1) { /* then they are in `out`, which may be written */
+    if (r->kernel != NULL && r->kernel->divide != NULL &&
+        n > 1) { /* then they are in `out`, which may be written */
         r->kernel->divide(out, count, (uint32_t)n);
         accumulators = out;
     }
@@ -91,8 +93,8 @@ void dti_finish(const struct dti_reduction *r, size_t n, const void *accumulator
         memcpy(dst, accumulators, count * r->element_bytes);
 }
 
-void dti_reduce_block(struct dti_reduction *r, const void *const *source, uint32_t n, size_t first, size_t count,
-                      void *dst, void *scratch)
+void dti_reduce_block(struct dti_reduction *r, const void *const *source, uint32_t n, size_t first,
+                      size_t count, void *dst, void *scratch)
 {
     size_t offset = first * r->element_bytes;
     if (n == 2 && r->kernel != NULL && !widens(r)) { /* the case that must be quick: no walk */

@@ -14,7 +14,8 @@ bool dti_call_same(const struct dti_call *a, const struct dti_call *b)
 bool dti_call_identical(const struct dti_call *a, const struct dti_call *b)
 {
     return dti_call_same(a, b) && a->src == b->src && a->dst == b->dst && a->list == b->list &&
-           a->before == b->before && a->counts == b->counts && a->more == b->more && a->is_internal == b->is_internal;
+           a->before == b->before && a->counts == b->counts && a->more == b->more &&
+           a->is_internal == b->is_internal;
 }
 
 /* Multiplication by odd constants, folded: every field reaches every bit. */
@@ -29,7 +30,8 @@ uint32_t dti_call_digest(const struct dti_call *c)
     uint64_t d = dti_hash(c->hash, (uint64_t)(uintptr_t)c->name);
     d = dti_hash(d, (uint64_t)(uintptr_t)c->object + c->count);
     d = dti_hash(d, (uint64_t)c->element_bytes << 32 | c->root);
-    d = dti_hash(d, (uint64_t)c->pattern << 24 | (uint64_t)c->dtype << 16 | (uint64_t)c->op << 8 | c->implementation);
+    d = dti_hash(d, (uint64_t)c->pattern << 24 | (uint64_t)c->dtype << 16 | (uint64_t)c->op << 8 |
+                        c->implementation);
     return (uint32_t)(d >> 32);
 }
 
@@ -81,7 +83,8 @@ static bool describe_items(const struct dti_call *a, const struct dti_call *b, s
     return false;
 }
 
-static bool describe_counts(const struct dti_call *a, const struct dti_call *b, uint32_t n, struct dti_text *text)
+static bool describe_counts(const struct dti_call *a, const struct dti_call *b, uint32_t n,
+                            struct dti_text *text)
 {
     for (uint32_t i = 0; a->counts != NULL && b->counts != NULL && i < n; i++)
         if (a->counts[i] != b->counts[i]) {
@@ -103,7 +106,8 @@ static bool describe_shapes(const struct dti_call *a, const struct dti_call *b, 
     return true;
 }
 
-void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uint32_t n, struct dti_text *text)
+void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uint32_t n,
+                         struct dti_text *text)
 {
     if (a->name != b->name || a->pattern != b->pattern || a->whole != b->whole ||
         (a->pattern == DTI_PATTERN_NOTHING && a->count != b->count))

@@ -26,7 +26,7 @@ uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_mi
 /* A peer that this replica waits for will not come. DIVERGED, or what stopped the run before. */
 ditto_status dti_fail_left(struct dti_replica *self, const char *waits_in, const char *who);
 /* `who` did not come in time. TIMED_OUT: its own, even if a peer's came first. */
-ditto_status dti_fail_late(struct dti_replica *self, const struct dti_deadline *deadline, const char *waits_in,
-                           const char *who);
+ditto_status dti_fail_late(struct dti_replica *self, const struct dti_deadline *deadline,
+                           const char *waits_in, const char *who);
 
 #endif

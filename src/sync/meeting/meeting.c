@@ -20,7 +20,8 @@ static void describe_call(char *words, const struct dti_sync *sync, uint32_t rep
 
 static uint64_t word_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq, uint32_t round)
 {
-    return atomic_load_explicit(&dti_mailbox_of(sync, replica, seq, round)->word, memory_order_acquire); /* M1 */
+    return atomic_load_explicit(&dti_mailbox_of(sync, replica, seq, round)->word,
+                                memory_order_acquire); /* M1 */
 }
 
 static bool has_not_come(const struct dti_sync *sync, uint32_t replica, uint64_t seq)
@@ -76,8 +77,8 @@ static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_
         dti_access_end(self);
     }
     DTI_FAIL(DITTO_ERR_DIVERGED,
-             "replica %u calls %s, but replica %u calls %s%s: every replica must make the same calls", a, words, b,
-             others, where);
+             "replica %u calls %s, but replica %u calls %s%s: every replica must make the same calls", a,
+             words, b, others, where);
     dti_team_stop(self->team);
     return dti_team_stop_status(self->team);
 }
@@ -87,8 +88,8 @@ static ditto_status fail_shared(struct dti_replica *self, uint32_t other, uint32
     char words[DTI_CALL_WORDS];
     describe_call(words, self->sync, self->id, seq);
     DTI_FAIL(DITTO_ERR_INVALID,
-             "replicas %u and %u give the same destination (%p) to %s: each needs a buffer of its own", self->id, other,
-             dti_call_of(self->sync, other, seq)->dst, words);
+             "replicas %u and %u give the same destination (%p) to %s: each needs a buffer of its own",
+             self->id, other, dti_call_of(self->sync, other, seq)->dst, words);
     dti_team_stop(self->team);
     return dti_team_stop_status(self->team);
 }
@@ -97,8 +98,8 @@ ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq)
 {
     const struct dti_sync *sync = self->sync;
     const struct dti_call *mine = dti_call_of(sync, self->id, seq);
-    bool own_results =
-        mine->count != 0 && (mine->pattern == DTI_PATTERN_ALL_REDUCE || mine->pattern == DTI_PATTERN_BROADCAST);
+    bool own_results = mine->count != 0 &&
+                       (mine->pattern == DTI_PATTERN_ALL_REDUCE || mine->pattern == DTI_PATTERN_BROADCAST);
     for (uint32_t i = 0; i < self->team->n; i++) {
         const struct dti_call *theirs = dti_call_of(sync, i, seq);
         if (!dti_call_same(dti_call_of(sync, 0, seq), theirs))
@@ -135,8 +136,8 @@ static bool round_ready(void *argument)
 }
 
 /* One sibling of one round. */
-static ditto_status await_representative(struct dti_replica *self, uint32_t peer, uint64_t word, uint32_t round,
-                                         struct dti_deadline *deadline)
+static ditto_status await_representative(struct dti_replica *self, uint32_t peer, uint64_t word,
+                                         uint32_t round, struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
     uint32_t seq = (uint32_t)(word >> 32);
@@ -148,13 +149,15 @@ static ditto_status await_representative(struct dti_replica *self, uint32_t peer
     if (theirs == word)
         return DITTO_OK;
     if (theirs >> 32 == seq || is_other_call(&w, word_of(self->sync, peer, seq, 0)))
-        return fail_different(self, self->id < peer ? self->id : peer, self->id < peer ? peer : self->id, seq);
+        return fail_different(self, self->id < peer ? self->id : peer, self->id < peer ? peer : self->id,
+                              seq);
     return dti_stopped(&team->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
 }
 
 /* The next meeting's first lines, which peers have had since the last but one; a next payload is likely to be as long
  * as this. */
-static void fetch_next(const struct dti_sync *sync, uint32_t self, uint32_t next, const struct dti_arrival *arrival)
+static void fetch_next(const struct dti_sync *sync, uint32_t self, uint32_t next,
+                       const struct dti_arrival *arrival)
 {
     struct dti_mailbox *mailbox = dti_mailbox_of(sync, self, next, 0);
     dti_fetch_to_write(mailbox, DTI_CACHE_LINE);
@@ -172,9 +175,11 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_ar
     uint32_t seq = (uint32_t)(word >> 32);
     for (uint32_t round = 0; round < route->rounds; round++) {
         const struct dti_round_view *step = &route->step[round];
-        atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, round)->word, word, memory_order_release); /* M0 */
+        atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, round)->word, word,
+                              memory_order_release); /* M0 */
         dti_wait_queue_signal(&team->wait_queue, self->id);
-        for (uint32_t k = 1; k < step->count; k++) { /* from the own place on, so that watchers spread over the lines */
+        for (uint32_t k = 1; k < step->count;
+             k++) { /* from the own place on, so that watchers spread over the lines */
             uint32_t block = step->own + k < step->count ? step->own + k : step->own + k - step->count;
             uint32_t peer = dti_round_representative(step, block);
             DTI_TRY(await_representative(self, peer, word, round, deadline));
@@ -244,8 +249,8 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_arri
     /* acq_rel: release is C0, acquire is C1 */
     if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == team->n - 1)
         return lead_crowded(self, arrival, number);
-    if (!dti_wait(&team->wait_queue, self->id, DTI_AWAITS_MEETING(team), &self->wait_policy, deadline, crowded_ready,
-                  &w))
+    if (!dti_wait(&team->wait_queue, self->id, DTI_AWAITS_MEETING(team), &self->wait_policy, deadline,
+                  crowded_ready, &w))
         return fail_late(self, seq, deadline);
     if (released(sync, number))
         return DITTO_OK;
@@ -292,12 +297,13 @@ bool dti_meets_by_counter(const struct dti_team *team, const struct dti_call *ca
     return team->crowded && call->implementation == DITTO_IMPLEMENTATION_AUTO;
 }
 
-ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival, struct dti_deadline *deadline,
-                      uint32_t *seq)
+ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival,
+                      struct dti_deadline *deadline, uint32_t *seq)
 {
     struct dti_team *team = self->team;
     struct dti_replica_state *me = &self->sync->state[self->id];
-    if (dti_stopped(&team->stop)) /* before anything is written: slots of an unfinished meeting stay as they are */
+    if (dti_stopped(
+            &team->stop)) /* before anything is written: slots of an unfinished meeting stay as they are */
         return dti_leave_collective(self, dti_team_stop_status(team));
     if (dti_team_forked(team)) /* a function that forked: its peers are not in the child */
         return dti_fail_forked();
@@ -310,13 +316,14 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
     uint64_t word = (uint64_t)number << 32 |
                     (digest ^ (uint32_t)me->started * 0x9e3779b1u); /* what was started before counts too */
     if (arrival->payload_bytes != 0)
-        memcpy(
-            dti_mailbox_payload(dti_mailbox_of(self->sync, self->id, number, 0), arrival->call, arrival->payload_bytes),
-            arrival->payload, arrival->payload_bytes);
+        memcpy(dti_mailbox_payload(dti_mailbox_of(self->sync, self->id, number, 0), arrival->call,
+                                   arrival->payload_bytes),
+               arrival->payload, arrival->payload_bytes);
     *seq = number;
     uint64_t since = dti_trace_wait(self);
-    ditto_status status = dti_meets_by_counter(team, arrival->call) ? meet_crowded(self, arrival, word, deadline)
-                                                                    : meet_in_rounds(self, arrival, word, deadline);
+    ditto_status status = dti_meets_by_counter(team, arrival->call)
+                              ? meet_crowded(self, arrival, word, deadline)
+                              : meet_in_rounds(self, arrival, word, deadline);
     dti_trace_waited(self, since);
     return status == DITTO_OK ? status : dti_leave_collective(self, status);
 }

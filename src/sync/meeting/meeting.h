@@ -54,8 +54,8 @@ struct dti_arrival {
 /* The replica's own thread. On DITTO_OK every card and first slot of meeting *seq can be read until the replica enters its next
  * meeting. Errors: DIVERGED, TIMED_OUT, PEER_STOPPED, FORKED; the run is stopping then, and nobody is at this
  * replica's buffers any more. */
-ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival, struct dti_deadline *deadline,
-                      uint32_t *seq);
+ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival,
+                      struct dti_deadline *deadline, uint32_t *seq);
 
 /* Crowded, see above; else in rounds. The same on all replicas. */
 bool dti_meets_by_counter(const struct dti_team *team, const struct dti_call *call);

@@ -16,7 +16,8 @@ ditto_status dti_pending_make(struct dti_replica *self, struct dti_sync *sync)
     void *payload;
     DTI_TRY(dti_allocate(self, sizeof *own, &own));
     /* not touched before it is used: most strategies start few operations, and there may be a thousand replicas */
-    DTI_TRY(dti_replica_alloc(self, DITTO_MAX_PENDING * (size_t)DTI_PAYLOAD_BYTES, DTI_CACHE_LINE_PAIR, &payload));
+    DTI_TRY(dti_replica_alloc(self, DITTO_MAX_PENDING * (size_t)DTI_PAYLOAD_BYTES, DTI_CACHE_LINE_PAIR,
+                              &payload));
     sync->state[self->id].payloads = payload;
     sync->state[self->id].pending = own;
     return DITTO_OK;
@@ -27,7 +28,8 @@ void dti_pending_renew(struct dti_replica_state *state)
     struct dti_pending_ring *own = state->pending;
     state->started = state->consumed = 0;
     own->known_consumed = own->ready = own->opened = 0;
-    atomic_store_explicit(&own->consumed, 0, memory_order_relaxed); /* the next run's go word publishes all this */
+    atomic_store_explicit(&own->consumed, 0,
+                          memory_order_relaxed); /* the next run's go word publishes all this */
     for (uint32_t i = 0; i < DITTO_MAX_PENDING; i++) {
         own->open[i].number = 0;
         atomic_store_explicit(&own->operation[i].word, 0, memory_order_relaxed);
@@ -62,8 +64,8 @@ static bool combine_pair(struct dti_replica *self, uint64_t number)
         kernel->divide != NULL)
         return false;
     size_t bytes = call->count * call->element_bytes;
-    kernel->combine(call->dst, dti_pending_payload(sync, 0, number, bytes), dti_pending_payload(sync, 1, number, bytes),
-                    call->count);
+    kernel->combine(call->dst, dti_pending_payload(sync, 0, number, bytes),
+                    dti_pending_payload(sync, 1, number, bytes), call->count);
     return true;
 }
 
@@ -77,7 +79,8 @@ static uint32_t pieces_of(const struct dti_flow *flow)
 /* Claims pieces of one share and works on them until there are none left. Inside. */
 static void work_on_share(struct dti_flow *flow, uint32_t share, uint32_t pieces)
 {
-    struct dti_pending_operation *operation = dti_pending_operation_of(flow->sync, share, flow->pending_number);
+    struct dti_pending_operation *operation =
+        dti_pending_operation_of(flow->sync, share, flow->pending_number);
     uint64_t none_left = (uint64_t)flow->pending_number << 32 | pieces;
     /* relaxed: the claim decides who works, what is worked on was published by the post's word */
     uint64_t claim = atomic_load_explicit(&operation->claim, memory_order_relaxed);
@@ -157,7 +160,8 @@ void dti_pending_advance(struct dti_replica *self)
     if (dti_stopped(&self->team->stop))
         return;
     struct dti_fenv saved = dti_fenv_enter();
-    while (me->consumed != me->started && is_ready(self, me->consumed + 1) && work_on(self, me->consumed + 1)) {
+    while (me->consumed != me->started && is_ready(self, me->consumed + 1) &&
+           work_on(self, me->consumed + 1)) {
         me->consumed++;
         atomic_store_explicit(&me->pending->consumed, me->consumed, memory_order_release); /* U0 */
         dti_wait_queue_signal(&self->team->wait_queue, self->id);

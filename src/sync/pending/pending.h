@@ -23,7 +23,8 @@
 #include "sync/sync_state.h"
 
 struct dti_pending_operation {
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t word; /* k << 32 | digest; of k the lower half, here and below */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t
+        word; /* k << 32 | digest; of k the lower half, here and below */
     unsigned char inline_payload[DTI_INLINE_PAYLOAD_BYTES];
     alignas(DTI_CACHE_LINE_PAIR) struct dti_call call;
     size_t bytes; /* that this replica brings */
@@ -48,13 +49,13 @@ struct dti_pending_ring {
     struct dti_pending_operation operation[DITTO_MAX_PENDING];
 };
 
-static inline struct dti_pending_operation *dti_pending_operation_of(const struct dti_sync *sync, uint32_t replica,
-                                                                     uint64_t number)
+static inline struct dti_pending_operation *dti_pending_operation_of(const struct dti_sync *sync,
+                                                                     uint32_t replica, uint64_t number)
 {
     return &sync->state[replica].pending->operation[number % DITTO_MAX_PENDING];
 }
-static inline unsigned char *dti_pending_payload(const struct dti_sync *sync, uint32_t replica, uint64_t number,
-                                                 size_t bytes)
+static inline unsigned char *dti_pending_payload(const struct dti_sync *sync, uint32_t replica,
+                                                 uint64_t number, size_t bytes)
 {
     if (bytes <= DTI_INLINE_PAYLOAD_BYTES)
         return dti_pending_operation_of(sync, replica, number)->inline_payload;
@@ -74,18 +75,22 @@ static inline uint64_t dti_number_in_run(const struct dti_replica *self, uint64_
 
 static inline bool dti_has_started(const struct dti_sync *sync, uint32_t replica, uint64_t number)
 {
-    return atomic_load_explicit(&dti_pending_operation_of(sync, replica, number)->word, memory_order_acquire) >> 32 ==
+    return atomic_load_explicit(&dti_pending_operation_of(sync, replica, number)->word,
+                                memory_order_acquire) >>
+               32 ==
            (uint32_t)number; /* P1 */
 }
-bool dti_has_not_started(const struct dti_sync *sync, uint32_t replica, uint64_t number); /* for messages (failure.h) */
+bool dti_has_not_started(const struct dti_sync *sync, uint32_t replica,
+                         uint64_t number); /* for messages (failure.h) */
 /* What a replica posted is what this one posted. */
 bool dti_pending_is_same(const struct dti_replica *self, uint32_t replica, uint64_t number);
 
 /* -- The replica's own thread -- */
-ditto_status dti_pending_make(struct dti_replica *self, struct dti_sync *sync); /* when the team is made; NO_MEMORY */
+ditto_status dti_pending_make(struct dti_replica *self,
+                              struct dti_sync *sync); /* when the team is made; NO_MEMORY */
 /* Posts; *out is the operation's number. RANGE: too many are open. Else as a meeting. */
-ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline,
-                               uint64_t *out);
+ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *call,
+                               struct dti_deadline *deadline, uint64_t *out);
 /* Until it is consumed; works meanwhile. deadline NULL: does not wait, and gives DITTO_PENDING instead. */
 ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline);
 /* Consumes what it can, works on what it can, waits for nobody. Called in every wait outside (access.h). */

@@ -24,7 +24,8 @@ static uint64_t least_consumed(const struct dti_replica *self)
     const struct dti_sync *sync = self->sync;
     uint64_t least = sync->state[self->id].started;
     for (uint32_t i = 0; i < self->team->n; i++) {
-        uint64_t consumed = atomic_load_explicit(&sync->state[i].pending->consumed, memory_order_acquire); /* U1 */
+        uint64_t consumed =
+            atomic_load_explicit(&sync->state[i].pending->consumed, memory_order_acquire); /* U1 */
         least = consumed < least ? consumed : least;
     }
     return least;
@@ -34,7 +35,8 @@ static bool ring_entry_is_free(struct dti_replica *self, uint64_t number)
     struct dti_pending_ring *own = dti_replica_state_of(self)->pending;
     if (own->known_consumed >= number)
         return true;
-    own->known_consumed = least_consumed(self); /* so that the others' lines are looked at rarely, not at each start */
+    own->known_consumed =
+        least_consumed(self); /* so that the others' lines are looked at rarely, not at each start */
     return own->known_consumed >= number;
 }
 static bool ring_space_ready(void *argument)
@@ -45,7 +47,8 @@ static bool ring_space_ready(void *argument)
         return true;
     dti_pending_help(w->self);
     uint64_t next = dti_replica_state_of(w->self)->started + 1;
-    for (uint32_t i = 0; i < team->n; i++) /* posted is looked at last: it may post, and go on, between the looks */
+    for (uint32_t i = 0; i < team->n;
+         i++) /* posted is looked at last: it may post, and go on, between the looks */
         if ((dti_replica_returned(&team->replica[i]) || dti_is_ahead_in_meeting(w->self, i)) &&
             !dti_has_started(w->self->sync, i, next)) {
             w->hopeless = i;
@@ -79,8 +82,8 @@ static ditto_status await_ring_space(struct dti_replica *self, uint64_t number, 
 {
     struct dti_team *team = self->team;
     struct ring_space_wait w = { self, number, team->n };
-    bool ended =
-        dti_wait(&team->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy, deadline, ring_space_ready, &w);
+    bool ended = dti_wait(&team->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy, deadline,
+                          ring_space_ready, &w);
     if (ring_entry_is_free(self, number))
         return DITTO_OK;
     if (dti_stopped(&team->stop))
@@ -93,8 +96,8 @@ static ditto_status await_ring_space(struct dti_replica *self, uint64_t number, 
         describe_slow(self, number, &text);
     else
         dti_describe_replica(self->sync, w.hopeless, &text);
-    return dti_leave_collective(self,
-                                ended ? dti_fail_left(self, words, who) : dti_fail_late(self, deadline, words, who));
+    return dti_leave_collective(self, ended ? dti_fail_left(self, words, who)
+                                            : dti_fail_late(self, deadline, words, who));
 }
 
 /* The next post's lines, which peers have had for a ring's length; a next payload is likely to be as long as this one. */
@@ -107,8 +110,8 @@ static void fetch_next(const struct dti_replica *self, size_t bytes)
         dti_fetch_to_write(dti_pending_payload(sync, self->id, next, bytes), bytes);
 }
 
-static ditto_status start(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline,
-                          uint64_t *out)
+static ditto_status start(struct dti_replica *self, const struct dti_call *call,
+                          struct dti_deadline *deadline, uint64_t *out)
 {
     struct dti_team *team = self->team;
     struct dti_sync *sync = self->sync;
@@ -121,10 +124,11 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     if (dti_team_forked(team)) /* a function that forked: its peers are not in the child */
         return dti_fail_forked();
     if (me->pending->open[number % DITTO_MAX_PENDING].number != 0)
-        return DTI_FAIL(DITTO_ERR_RANGE,
-                        "%s: %d operations have been started since %s #%llu, which is still open: wait for it first",
-                        call->name, DITTO_MAX_PENDING, me->pending->open[number % DITTO_MAX_PENDING].name,
-                        (unsigned long long)dti_number_in_run(self, before));
+        return DTI_FAIL(
+            DITTO_ERR_RANGE,
+            "%s: %d operations have been started since %s #%llu, which is still open: wait for it first",
+            call->name, DITTO_MAX_PENDING, me->pending->open[number % DITTO_MAX_PENDING].name,
+            (unsigned long long)dti_number_in_run(self, before));
     if (number > DITTO_MAX_PENDING)
         DTI_TRY(await_ring_space(self, before, deadline));
     dti_number_call(me, call->name);
@@ -142,7 +146,8 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
         atomic_store_explicit(&operation->claim, (uint64_t)number << 32, memory_order_relaxed);
         atomic_store_explicit(&operation->done, (uint64_t)number << 32, memory_order_relaxed);
     }
-    atomic_store_explicit(&operation->word, (uint64_t)number << 32 | operation->digest, memory_order_release); /* P0 */
+    atomic_store_explicit(&operation->word, (uint64_t)number << 32 | operation->digest,
+                          memory_order_release); /* P0 */
     dti_wait_queue_signal(&team->wait_queue, self->id);
     me->started = number;
     fetch_next(self, small ? size.own : 0);
@@ -154,8 +159,8 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     return DITTO_OK;
 }
 
-ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline,
-                               uint64_t *out)
+ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *call,
+                               struct dti_deadline *deadline, uint64_t *out)
 {
     dti_trace_begin(self, DTI_TRACE_COLLECTIVE, call->name);
     ditto_status status = start(self, call, deadline, out);

@@ -10,8 +10,8 @@
 static void describe(const struct dti_replica *self, uint32_t replica, uint64_t number, char *words)
 {
     struct dti_text text = { words, DTI_CALL_WORDS, 0 };
-    dti_call_describe(&dti_pending_operation_of(self->sync, replica, number)->call, dti_number_in_run(self, number),
-                      &text);
+    dti_call_describe(&dti_pending_operation_of(self->sync, replica, number)->call,
+                      dti_number_in_run(self, number), &text);
 }
 
 /* Of all replicas, whoever stands in the way of `number`: one that posted something else (*different), or none. */
@@ -33,7 +33,8 @@ bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t replica)
 {
     const struct dti_sync *sync = self->sync;
     uint32_t next = (uint32_t)sync->state[self->id].seq + 1;
-    return atomic_load_explicit(&dti_mailbox_of(sync, replica, next, 0)->word, memory_order_acquire) >> 32 == next;
+    return atomic_load_explicit(&dti_mailbox_of(sync, replica, next, 0)->word, memory_order_acquire) >> 32 ==
+           next;
 }
 
 /* The operation can never come to an end; with its error. DITTO_OK: it can. */
@@ -46,7 +47,8 @@ static ditto_status check_hope(struct dti_replica *self, uint64_t number)
     struct dti_text text = { theirs, sizeof theirs, 0 };
     if (other == self->team->n)
         return DITTO_OK;
-    bool returned = dti_replica_returned(&self->team->replica[other]), ahead = dti_is_ahead_in_meeting(self, other);
+    bool returned = dti_replica_returned(&self->team->replica[other]),
+         ahead = dti_is_ahead_in_meeting(self, other);
     /* looked at again: it may have posted, and gone on, between the looks */
     if (!different && ((!returned && !ahead) || dti_has_started(sync, other, number)))
         return DITTO_OK;
@@ -106,8 +108,8 @@ static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct d
     struct consumed_wait w = { self, number, DITTO_OK };
     if (dti_team_forked(team))
         return dti_fail_forked();
-    bool ended = deadline != NULL ? dti_wait(&team->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy, deadline,
-                                             consumed_ready, &w)
+    bool ended = deadline != NULL ? dti_wait(&team->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy,
+                                             deadline, consumed_ready, &w)
                                   : consumed_ready(&w);
     if (me->consumed >= number) {
         me->pending->open[number % DITTO_MAX_PENDING].number = 0;
@@ -118,8 +120,9 @@ static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct d
         return dti_leave_collective(self, w.hopeless);
     if (dti_stopped(&team->stop))
         return dti_leave_collective(self, dti_team_stop_status(team));
-    return ended || deadline == NULL ? DITTO_PENDING
-                                     : dti_leave_collective(self, fail_late(self, me->consumed + 1, deadline));
+    return ended || deadline == NULL
+               ? DITTO_PENDING
+               : dti_leave_collective(self, fail_late(self, me->consumed + 1, deadline));
 }
 
 ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)

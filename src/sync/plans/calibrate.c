@@ -84,7 +84,8 @@ static ditto_status measure_hops(struct dti_replica *self, void *argument)
     return DITTO_OK;
 }
 
-ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_shape *shape, struct dti_costs *costs)
+ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_shape *shape,
+                              struct dti_costs *costs)
 {
     struct hops *h = aligned_alloc(DTI_CACHE_LINE_PAIR, sizeof *h);
     uint32_t first = DTI_DISTANCES;
@@ -137,8 +138,8 @@ static void look_at(const void *data, size_t bytes)
 }
 
 /* In place and out of place in turn. */
-static ditto_status repeat(struct dti_replica *self, const struct trial *trial, float *data, const struct attempt *t,
-                           uint32_t times)
+static ditto_status repeat(struct dti_replica *self, const struct trial *trial, float *data,
+                           const struct attempt *t, uint32_t times)
 {
     struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
     for (uint32_t i = 0; i < times; i++) {
@@ -169,8 +170,8 @@ static ditto_status meet(struct dti_replica *self)
 
 /* Nanoseconds of one, by replica 0's clock, which alone counts. It sets the tuning between two meetings, so that all choose the
  * same. */
-static ditto_status time_try(struct dti_replica *self, struct trial *trial, float *data, const struct attempt *t,
-                             uint32_t times, double *ns)
+static ditto_status time_try(struct dti_replica *self, struct trial *trial, float *data,
+                             const struct attempt *t, uint32_t times, double *ns)
 {
     ditto_tuning *tuning = &trial->sync->tuning.given;
     DTI_TRY(meet(self));
@@ -186,7 +187,8 @@ static ditto_status time_try(struct dti_replica *self, struct trial *trial, floa
 }
 
 /* How often a try repeats, from one; and whether there is time left. */
-static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, float *data, const struct attempt *t)
+static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, float *data,
+                               const struct attempt *t)
 {
     double ns;
     DTI_TRY(time_try(self, trial, data, t, 1, &ns));
@@ -199,8 +201,8 @@ static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, fl
 }
 
 /* Is the first faster? In turns, so that a disturbance meets both; the best of some tries. */
-static ditto_status compare(struct dti_replica *self, struct trial *trial, float *data, const struct attempt *one,
-                            const struct attempt *other, bool *first_is_faster)
+static ditto_status compare(struct dti_replica *self, struct trial *trial, float *data,
+                            const struct attempt *one, const struct attempt *other, bool *first_is_faster)
 {
     double best[2] = { 0, 0 };
     *first_is_faster = false;
@@ -221,7 +223,8 @@ static ditto_status find_small(struct dti_replica *self, struct trial *trial, fl
     uint32_t others = self->team->n - 1;
     *out = 512;
     for (size_t total = 1024; total <= DTI_PAYLOAD_BYTES; total *= 2) {
-        struct attempt lines = { total / others / 4 * 4, SIZE_MAX, SIZE_MAX }, direct = { lines.bytes, 1, SIZE_MAX };
+        struct attempt lines = { total / others / 4 * 4, SIZE_MAX, SIZE_MAX },
+                       direct = { lines.bytes, 1, SIZE_MAX };
         bool faster;
         if (lines.bytes < DTI_INLINE_PAYLOAD_BYTES) { /* so many replicas that it rides in the line anyway */
             *out = total;
@@ -254,7 +257,8 @@ static ditto_status measure(struct dti_replica *self, void *argument)
     struct trial *trial = argument;
     struct dti_sync *sync = trial->sync;
     ditto_tuning *measured = trial->measured;
-    bool small = measured->small_bytes == 0, groups = measured->hierarchical_bytes == 0 && sync->groups.groups > 1;
+    bool small = measured->small_bytes == 0,
+         groups = measured->hierarchical_bytes == 0 && sync->groups.groups > 1;
     size_t small_bytes = measured->small_bytes, hierarchical_bytes = DITTO_NEVER_BYTES;
     size_t most = trial->most;
     void *data;
@@ -294,8 +298,9 @@ ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *measure
     struct dti_team *team = sync->team;
     struct trial trial = { .sync = sync,
                            .measured = measured,
-                           .most = sync->groups.groups > 1 && measured->hierarchical_bytes == 0 ? MOST_BYTES
-                                                                                                : 2 * DTI_PAYLOAD_BYTES,
+                           .most = sync->groups.groups > 1 && measured->hierarchical_bytes == 0
+                                       ? MOST_BYTES
+                                       : 2 * DTI_PAYLOAD_BYTES,
                            .begin_ns = dti_now_ns() };
     size_t cache = cache_bytes(team->options.placement);
     if (measured->stream_bytes == 0 && cache != 0)

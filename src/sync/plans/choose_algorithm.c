@@ -23,7 +23,8 @@ static size_t parts_bytes(const struct dti_call *call, uint32_t n)
 
 struct dti_call_size dti_call_size_of(const struct dti_call *call, uint32_t n)
 {
-    size_t bytes = dti_call_has_items(call) ? list_bytes(call) : call->count * call->element_bytes, others = n - 1;
+    size_t bytes = dti_call_has_items(call) ? list_bytes(call) : call->count * call->element_bytes,
+           others = n - 1;
     switch ((enum dti_pattern)call->pattern) {
     case DTI_PATTERN_LIST:
         return (struct dti_call_size){ bytes, others * bytes, n * bytes };
@@ -44,13 +45,14 @@ struct dti_call_size dti_call_size_of(const struct dti_call *call, uint32_t n)
     }
 }
 
-static bool fits_lines(const struct dti_sync *sync, const struct dti_call *call, const struct dti_call_size *size)
+static bool fits_lines(const struct dti_sync *sync, const struct dti_call *call,
+                       const struct dti_call_size *size)
 {
     const ditto_tuning *t = &sync->tuning.given;
     uint32_t n = sync->team->n;
     bool combined_once = sync->team->crowded && call->implementation == DITTO_IMPLEMENTATION_AUTO;
-    bool carried =
-        call->pattern == DTI_PATTERN_ALL_REDUCE && call->dtype != 0; /* partial results are, from round to round */
+    bool carried = call->pattern == DTI_PATTERN_ALL_REDUCE &&
+                   call->dtype != 0; /* partial results are, from round to round */
     size_t read = carried && (combined_once || n == 1) ? size->own : size->read;
     if (call->pattern == DTI_PATTERN_TARGET || size->own > DTI_PAYLOAD_BYTES || read > t->small_bytes)
         return false;
@@ -62,9 +64,11 @@ struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, co
                                                  const struct dti_call_size *size)
 {
     const ditto_tuning *t = &sync->tuning.given;
-    struct dti_algorithm_choice choice = { .algorithm = DTI_ALGORITHM_OWNERS, .streams = size->all >= t->stream_bytes };
-    bool wants_groups = call->implementation == DITTO_IMPLEMENTATION_HIERARCHICAL ||
-                        (call->implementation == DITTO_IMPLEMENTATION_AUTO && size->own >= t->hierarchical_bytes);
+    struct dti_algorithm_choice choice = { .algorithm = DTI_ALGORITHM_OWNERS,
+                                           .streams = size->all >= t->stream_bytes };
+    bool wants_groups =
+        call->implementation == DITTO_IMPLEMENTATION_HIERARCHICAL ||
+        (call->implementation == DITTO_IMPLEMENTATION_AUTO && size->own >= t->hierarchical_bytes);
     if (fits_lines(sync, call, size))
         choice.algorithm = DTI_ALGORITHM_MAILBOXES;
     else if (wants_groups && sync->groups.groups > 1)

@@ -3,7 +3,8 @@
 
 #include "sync/kernels/tree.h"
 
-struct dti_counters dti_cost_meeting(const struct dti_rounds *rounds, const struct dti_groups *groups, uint32_t self)
+struct dti_counters dti_cost_meeting(const struct dti_rounds *rounds, const struct dti_groups *groups,
+                                     uint32_t self)
 {
     struct dti_counters c = { 0 };
     for (uint32_t round = 0; round < rounds->rounds; round++) {
@@ -35,8 +36,8 @@ struct dti_counters dti_cost_owners(const struct dti_groups *groups, uint32_t n,
 }
 
 /* Bytes of an element of one group's contribution: its subtrees, of which a single replica's is the element itself. */
-static size_t contribution(const struct dti_groups *g, uint32_t n, uint32_t group, const struct dti_all_reduce_size *s,
-                           size_t *combined)
+static size_t contribution(const struct dti_groups *g, uint32_t n, uint32_t group,
+                           const struct dti_all_reduce_size *s, size_t *combined)
 {
     struct dti_span part[DTI_TREE_PARTS];
     uint32_t parts = dti_tree_subtrees(n, (struct dti_span){ g->start[group], g->start[group + 1] }, part);
@@ -86,7 +87,8 @@ struct dti_counters dti_cost_exchange(const struct dti_groups *g, uint32_t n, ui
 double dti_cost_ns(const struct dti_counters *most, double meetings_ns, uint32_t replicas_per_node,
                    const struct dti_bandwidths *b, const struct dti_costs *costs)
 {
-    double near = (double)(most->read_near + most->written_near), far = (double)(most->read_far + most->written_far);
+    double near = (double)(most->read_near + most->written_near),
+           far = (double)(most->read_far + most->written_far);
     double core = (near + far) / b->core, node = near * replicas_per_node / b->node;
     double link = far * replicas_per_node / b->link, slowest = core > node ? core : node;
     /* the flags of blocks overlap with work but for the first and the last (exchange.h) */

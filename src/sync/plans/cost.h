@@ -8,7 +8,8 @@
 #include "sync/sync_state.h"
 
 /* What replica `self` does in one meeting by these rounds. */
-struct dti_counters dti_cost_meeting(const struct dti_rounds *rounds, const struct dti_groups *groups, uint32_t self);
+struct dti_counters dti_cost_meeting(const struct dti_rounds *rounds, const struct dti_groups *groups,
+                                     uint32_t self);
 
 /* An all-reduce of `count` elements between two meetings (not counted here), as replica `self` sees it. */
 struct dti_all_reduce_size {

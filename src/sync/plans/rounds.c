@@ -72,8 +72,9 @@ static void halve(uint32_t first, uint32_t end, uint32_t halvings, bool *is_star
 }
 
 /* Between a coarse cut and the fine one below it: as many cuts as the costs ask for. */
-static bool add_between(struct dti_rounds *r, const struct dti_machine_shape *shape, const struct dti_costs *costs,
-                        const uint32_t *coarse, uint32_t coarse_blocks, const uint32_t *fine, uint32_t fine_blocks)
+static bool add_between(struct dti_rounds *r, const struct dti_machine_shape *shape,
+                        const struct dti_costs *costs, const uint32_t *coarse, uint32_t coarse_blocks,
+                        const uint32_t *fine, uint32_t fine_blocks)
 {
     uint32_t start[DITTO_MAX_REPLICAS + 1], most = 0, child = 0;
     bool is_start[DITTO_MAX_REPLICAS] = { false };
@@ -117,13 +118,14 @@ static bool refine(struct dti_rounds *r, const struct dti_machine_shape *shape, 
 }
 
 /* Coarsest first. */
-static bool add_levels(struct dti_rounds *r, const struct dti_machine_shape *shape, const struct dti_costs *costs,
-                       ditto_implementation implementation, uint32_t near)
+static bool add_levels(struct dti_rounds *r, const struct dti_machine_shape *shape,
+                       const struct dti_costs *costs, ditto_implementation implementation, uint32_t near)
 {
     uint32_t start[DITTO_MAX_REPLICAS + 1] = { 0, shape->n };
     bool flat = implementation == DITTO_IMPLEMENTATION_FLAT;
     bool good = add_cut(r, start, 1);
-    for (int distance = DTI_DISTANCE_BEYOND_PACKAGE; good && !flat && distance > DTI_DISTANCE_CACHE; distance--)
+    for (int distance = DTI_DISTANCE_BEYOND_PACKAGE; good && !flat && distance > DTI_DISTANCE_CACHE;
+         distance--)
         good = refine(r, shape, costs, start, cut_at(shape, distance, near, start));
     return good && refine(r, shape, flat ? NULL : costs, start, cut_at(shape, DTI_DISTANCE_CACHE, 1, start));
 }
@@ -133,8 +135,8 @@ ditto_status dti_rounds_make(const struct dti_machine_shape *shape, const struct
 {
     *out = (struct dti_rounds){ .n = shape->n };
     const uint32_t alone[] = { 0, 1 };
-    bool good =
-        add_levels(out, shape, costs, implementation, implementation == DITTO_IMPLEMENTATION_HIERARCHICAL ? near : 0);
+    bool good = add_levels(out, shape, costs, implementation,
+                           implementation == DITTO_IMPLEMENTATION_HIERARCHICAL ? near : 0);
     if (good && shape->n == 1) /* one round, with itself */
         good = add_cut(out, alone, 1);
     if (!good) {
@@ -191,7 +193,8 @@ uint32_t dti_rounds_representative(const struct dti_rounds *r, uint32_t round, u
     return first + (self - r->start[round][own]) % (r->start[round][block + 1] - first);
 }
 
-double dti_rounds_ns(const struct dti_rounds *r, const struct dti_machine_shape *shape, const struct dti_costs *costs)
+double dti_rounds_ns(const struct dti_rounds *r, const struct dti_machine_shape *shape,
+                     const struct dti_costs *costs)
 {
     double total = 0;
     for (uint32_t round = 0; round < r->rounds; round++) {
@@ -200,11 +203,12 @@ double dti_rounds_ns(const struct dti_rounds *r, const struct dti_machine_shape 
             struct dti_span siblings = dti_rounds_siblings(r, round, i);
             int farthest = 0;
             for (size_t b = siblings.first; b < siblings.end; b++) {
-                int distance =
-                    (int)dti_machine_shape_distance(shape, i, dti_rounds_representative(r, round, (uint32_t)b, i));
+                int distance = (int)dti_machine_shape_distance(
+                    shape, i, dti_rounds_representative(r, round, (uint32_t)b, i));
                 farthest = distance > farthest ? distance : farthest;
             }
-            double cost = dti_round_ns(costs, (enum dti_distance)farthest, (uint32_t)(siblings.end - siblings.first));
+            double cost =
+                dti_round_ns(costs, (enum dti_distance)farthest, (uint32_t)(siblings.end - siblings.first));
             slowest = cost > slowest ? cost : slowest;
         }
         total += slowest;

@@ -37,7 +37,8 @@ uint32_t dti_rounds_block(const struct dti_rounds *rounds, uint32_t cut, uint32_
 /* What replica `self` has to do with the blocks [first, end) of cut `round`, its own among them: these are what it joins. */
 struct dti_span dti_rounds_siblings(const struct dti_rounds *rounds, uint32_t round, uint32_t self);
 /* Whose line stands for block `block` of cut `round` to replica `self`; itself for its own. */
-uint32_t dti_rounds_representative(const struct dti_rounds *rounds, uint32_t round, uint32_t block, uint32_t self);
+uint32_t dti_rounds_representative(const struct dti_rounds *rounds, uint32_t round, uint32_t block,
+                                   uint32_t self);
 
 /* One round's cost among `blocks` blocks at a distance. */
 double dti_round_ns(const struct dti_costs *costs, enum dti_distance distance, uint32_t blocks);

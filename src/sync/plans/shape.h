@@ -7,12 +7,18 @@
 #include "replicas/replicas.h"
 
 /* Between two replicas; each is farther than the ones before. */
-enum dti_distance { DTI_DISTANCE_CACHE, DTI_DISTANCE_NODE, DTI_DISTANCE_PACKAGE, DTI_DISTANCE_BEYOND_PACKAGE };
+enum dti_distance {
+    DTI_DISTANCE_CACHE,
+    DTI_DISTANCE_NODE,
+    DTI_DISTANCE_PACKAGE,
+    DTI_DISTANCE_BEYOND_PACKAGE
+};
 #define DTI_DISTANCES 4
 
 struct dti_machine_shape {
     uint32_t n;
-    uint8_t border[DITTO_MAX_REPLICAS]; /* enum dti_distance between replicas i - 1 and i; entry 0 is not used */
+    uint8_t
+        border[DITTO_MAX_REPLICAS]; /* enum dti_distance between replicas i - 1 and i; entry 0 is not used */
 };
 
 void dti_machine_shape_of_placement(const ditto_placement *placement, struct dti_machine_shape *out);
@@ -20,7 +26,8 @@ void dti_machine_shape_of_placement(const ditto_placement *placement, struct dti
 void dti_machine_shape_regular(uint32_t n, uint32_t packages, uint32_t nodes, uint32_t caches,
                                struct dti_machine_shape *out);
 
-static inline enum dti_distance dti_machine_shape_distance(const struct dti_machine_shape *s, uint32_t i, uint32_t j)
+static inline enum dti_distance dti_machine_shape_distance(const struct dti_machine_shape *s, uint32_t i,
+                                                           uint32_t j)
 {
     uint8_t farthest = 0;
     for (uint32_t k = (i < j ? i : j) + 1; k <= (i < j ? j : i); k++)

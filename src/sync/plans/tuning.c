@@ -46,7 +46,8 @@ void dti_tuning_fill(ditto_tuning *t, const ditto_tuning *from)
 static ditto_status check_value(const struct field *f, size_t value)
 {
     if (value != 0 && (value < f->least || value > f->most))
-        return DTI_FAIL(DITTO_ERR_RANGE, "tuning: %s = %zu is outside %zu to %zu", f->name, value, f->least, f->most);
+        return DTI_FAIL(DITTO_ERR_RANGE, "tuning: %s = %zu is outside %zu to %zu", f->name, value, f->least,
+                        f->most);
     return DITTO_OK;
 }
 
@@ -86,11 +87,11 @@ static ditto_status parse(const char *text, ditto_tuning *out)
         while (i < FIELDS && (strlen(fields[i].name) != name || memcmp(fields[i].name, at, name) != 0))
             i++;
         if (i == FIELDS || name >= length || !parse_number(at + name + 1, length - name - 1, &value))
-            return DTI_FAIL(
-                DITTO_ERR_INVALID,
-                "the environment variable DITTO_TUNING has \"%.*s\": it must be name=number,name=number, with "
-                "the names of ditto_tuning's fields and numbers like 2048, 2K or never",
-                (int)length, at);
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "the environment variable DITTO_TUNING has \"%.*s\": it must be "
+                            "name=number,name=number, with "
+                            "the names of ditto_tuning's fields and numbers like 2048, 2K or never",
+                            (int)length, at);
         DTI_TRY(check_value(&fields[i], value)); /* before it is made narrow */
         set(out, &fields[i], value);
         at += length + (at[length] == ',');
@@ -156,6 +157,7 @@ void dti_tuning_keep(const struct dti_machine_shape *shape, const struct dti_tun
     k->n = shape->n;
     memcpy(k->border, shape->border, shape->n);
     k->next = atomic_load_explicit(&cache, memory_order_relaxed); /* relaxed: the entry is not read here */
-    while (!atomic_compare_exchange_weak_explicit(&cache, &k->next, k, memory_order_release, memory_order_relaxed))
+    while (!atomic_compare_exchange_weak_explicit(&cache, &k->next, k, memory_order_release,
+                                                  memory_order_relaxed))
         ; /* k->next is the new head */
 }

@@ -28,7 +28,8 @@ extern const struct dti_tuning dti_tuning_usual;
 struct dti_sync;
 
 /* Hand-overs of a cache line between neighbours at each distance that there is: 1000 each, under a millisecond. */
-ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_shape *shape, struct dti_costs *costs);
+ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_shape *shape,
+                              struct dti_costs *costs);
 
 /* Thresholds that are 0 in *measured, by trying both ways with the collectives themselves, on data that has to move; a few
  * milliseconds. Not measured but derived: stream_bytes, three eighths of the last-level caches (results and sources then fill three

@@ -17,7 +17,8 @@ static ditto_status check_shapes(const struct shape *shapes, uint32_t n, ditto_t
         for (uint32_t d = 0; d < shapes[i].rank; d++)
             part[i].shape[d] = (size_t)shapes[i].shape[d];
         if (shapes[i].dtype != shapes[0].dtype || shapes[i].axis != shapes[0].axis)
-            return DTI_FAIL(DITTO_ERR_INVALID, "replica %u gathers %s along axis %u, replica 0 %s along axis %u", i,
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "replica %u gathers %s along axis %u, replica 0 %s along axis %u", i,
                             ditto_dtype_name((ditto_dtype)shapes[i].dtype), shapes[i].axis,
                             ditto_dtype_name((ditto_dtype)shapes[0].dtype), shapes[0].axis);
     }
@@ -25,7 +26,8 @@ static ditto_status check_shapes(const struct shape *shapes, uint32_t n, ditto_t
 }
 
 /* The parts, one after the other, become one: along the first axis they are. */
-static void interleave(const ditto_tensor *part, uint32_t n, uint32_t axis, const char *parts, const ditto_tensor *out)
+static void interleave(const ditto_tensor *part, uint32_t n, uint32_t axis, const char *parts,
+                       const ditto_tensor *out)
 {
     size_t before = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -37,8 +39,8 @@ static void interleave(const ditto_tensor *part, uint32_t n, uint32_t axis, cons
     }
 }
 
-static ditto_status gather(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in, const ditto_tensor *part,
-                           uint32_t axis, ditto_tensor *out)
+static ditto_status gather(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in,
+                           const ditto_tensor *part, uint32_t axis, ditto_tensor *out)
 {
     size_t counts[DITTO_MAX_REPLICAS];
     uint32_t n = r->team->n;
@@ -63,8 +65,8 @@ static ditto_status gather(ditto_replica *self, struct dti_replica *r, const dit
     return status;
 }
 
-ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in, uint32_t axis,
-                                   ditto_tensor *out)
+ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in,
+                                   uint32_t axis, ditto_tensor *out)
 {
     struct shape own = { .dtype = (uint32_t)in->dtype, .rank = in->rank, .axis = axis }, *shapes;
     ditto_tensor *part, whole = { .data = NULL };

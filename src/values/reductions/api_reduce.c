@@ -16,8 +16,8 @@ static ditto_status check(const ditto_strategy *strategy, const ditto_value *val
     return dti_value_hold_own(value, strategy, "value", held);
 }
 
-ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const ditto_value *value, const int32_t *axes,
-                                   uint32_t num_axes, ditto_value **out)
+ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
+                                   const int32_t *axes, uint32_t num_axes, ditto_value **out)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
@@ -28,7 +28,8 @@ ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const 
     return dti_reduce_value(strategy, op, value, num_axes != 0 ? axes : NULL, num_axes, out);
 }
 
-ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, const ditto_value *value, double *out)
+ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
+                                       double *out)
 {
     ditto_value *reduced;
     ditto_tensor tensor;
@@ -44,7 +45,8 @@ ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, co
     return status;
 }
 
-ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy, const ditto_value *slices, ditto_value **out)
+ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy, const ditto_value *slices,
+                                         ditto_value **out)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
@@ -61,21 +63,25 @@ static ditto_status check_destinations(const ditto_strategy *strategy, const dit
     if (destinations->of == NULL) {
         uint32_t n = dti_team_of(strategy)->n;
         if (destinations->replica >= n)
-            return DTI_FAIL(DITTO_ERR_RANGE, "replica %u as a place: the strategy has %u", destinations->replica, n);
+            return DTI_FAIL(DITTO_ERR_RANGE, "replica %u as a place: the strategy has %u",
+                            destinations->replica, n);
         return DITTO_OK;
     }
     DTI_TRY(dti_value_hold_own(destinations->of, strategy, "places", held));
     if (destinations->of->kind != DITTO_VARIABLE && destinations->of->kind != DITTO_PER_REPLICA &&
         destinations->of->kind != DITTO_MIRRORED_VALUE)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "places.of names no places, because it is %s: give a per-replica or mirrored value, or a "
-                        "variable, or leave it NULL and set places.replica",
-                        dti_value_kind_words(destinations->of->kind));
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "places.of names no places, because it is %s: give a per-replica or mirrored value, or a "
+            "variable, or leave it NULL and set places.replica",
+            dti_value_kind_words(destinations->of->kind));
     return DITTO_OK;
 }
 
-ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *const *values,
-                                            const ditto_places *destinations, uint32_t count, ditto_value **out)
+ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op,
+                                            const ditto_value *const *values,
+                                            const ditto_places *destinations, uint32_t count,
+                                            ditto_value **out)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
@@ -118,7 +124,8 @@ ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_t
     return dti_broadcast_to_destinations(strategy, tensor, &destinations, out);
 }
 
-ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *value, uint32_t axis, ditto_value **out)
+ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *value, uint32_t axis,
+                                   ditto_value **out)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
@@ -127,7 +134,8 @@ ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *
     return dti_gather_value(strategy, value, axis, out);
 }
 
-ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *in, uint32_t axis, ditto_tensor *out)
+ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *in, uint32_t axis,
+                                     ditto_tensor *out)
 {
     size_t bytes;
     DTI_ENTER();

@@ -7,19 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCRATCH_BYTES ((size_t)256 << 10) /* of accumulators of a block: they stay in the second-level cache */
+#define SCRATCH_BYTES \
+    ((size_t)256 << 10) /* of accumulators of a block: they stay in the second-level cache */
 
 ditto_status dti_axes_read(const int32_t *axes, uint32_t count, uint32_t rank, uint32_t *mask)
 {
     *mask = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (rank == 0)
-            return DTI_FAIL(DITTO_ERR_RANGE, "axis %d of a scalar: it has no axes, so give none (num_axes = 0)",
-                            axes[i]);
+            return DTI_FAIL(DITTO_ERR_RANGE,
+                            "axis %d of a scalar: it has no axes, so give none (num_axes = 0)", axes[i]);
         int64_t axis = axes[i] < 0 ? (int64_t)axes[i] + rank : axes[i];
         if (axis < 0 || axis >= rank)
-            return DTI_FAIL(DITTO_ERR_RANGE, "axis %d of a tensor of rank %u: axes are %d to %d", axes[i], rank,
-                            -(int)rank, (int)rank - 1);
+            return DTI_FAIL(DITTO_ERR_RANGE, "axis %d of a tensor of rank %u: axes are %d to %d", axes[i],
+                            rank, -(int)rank, (int)rank - 1);
         if (*mask & 1u << axis)
             return DTI_FAIL(DITTO_ERR_INVALID, "axis %d stands twice: every axis is reduced once", axes[i]);
         *mask |= 1u << axis;
@@ -46,8 +47,8 @@ static ditto_status check_kept(const struct dti_column *c)
         for (uint32_t d = 0; d < c->part[0].rank; d++)
             if (!is_reduced(c, d) && c->part[i].shape[d] != c->part[0].shape[d])
                 return DTI_FAIL(DITTO_ERR_SHAPE,
-                                "dimension %u is %zu on replica %u and %zu on replica 0, and is not reduced", d,
-                                c->part[i].shape[d], i, c->part[0].shape[d]);
+                                "dimension %u is %zu on replica %u and %zu on replica 0, and is not reduced",
+                                d, c->part[i].shape[d], i, c->part[0].shape[d]);
     return DITTO_OK;
 }
 
@@ -74,7 +75,8 @@ ditto_status dti_column_plan(struct dti_column *c)
     for (uint32_t i = 0; i < c->parts; i++) {
         size_t rows = 1;
         for (uint32_t d = 0; d < c->part[i].rank; d++)
-            rows *= is_reduced(c, d) ? c->part[i].shape[d] : 1; /* the tensor is in memory: no overflow but with a 0 */
+            rows *= is_reduced(c, d) ? c->part[i].shape[d]
+                                     : 1; /* the tensor is in memory: no overflow but with a 0 */
         c->start[i + 1] = c->start[i] + rows;
     }
     c->rows = c->start[c->parts];
@@ -83,7 +85,8 @@ ditto_status dti_column_plan(struct dti_column *c)
     c->width = last_is_reduced(c) ? 1 : SCRATCH_BYTES / (DITTO_BLOCK * c->accumulator_bytes);
     c->tiles = c->kept / c->width + (c->kept % c->width != 0);
     if (!dti_multiply(c->blocks, c->kept, &bytes) || !dti_multiply(bytes, c->accumulator_bytes, &bytes))
-        return DTI_FAIL(DITTO_ERR_RANGE, "%zu blocks of %zu elements are more than memory has", c->blocks, c->kept);
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu blocks of %zu elements are more than memory has", c->blocks,
+                        c->kept);
     return DITTO_OK;
 }
 
@@ -113,8 +116,8 @@ static size_t run_of(const struct dti_column *c, const ditto_tensor *part)
 }
 
 /* `count` elements from coordinate `at`, each run copied as it lies. */
-static char *copy_runs(const struct dti_column *c, const ditto_tensor *part, size_t fixed, size_t at, size_t count,
-                       char *to)
+static char *copy_runs(const struct dti_column *c, const ditto_tensor *part, size_t fixed, size_t at,
+                       size_t count, char *to)
 {
     size_t bytes = ditto_dtype_bytes(part->dtype), run = run_of(c, part);
     while (count != 0) {
@@ -129,8 +132,8 @@ static char *copy_runs(const struct dti_column *c, const ditto_tensor *part, siz
 }
 
 /* Rows [first, end) of a part, kept elements [k, k + width): [end - first][width]. */
-static char *copy_rows(const struct dti_column *c, const ditto_tensor *part, size_t first, size_t end, size_t k,
-                       size_t width, char *to)
+static char *copy_rows(const struct dti_column *c, const ditto_tensor *part, size_t first, size_t end,
+                       size_t k, size_t width, char *to)
 {
     if (last_is_reduced(c))
         return copy_runs(c, part, offset_of(c, part, k, false), first, end - first, to);
@@ -152,7 +155,8 @@ static void widen(const struct dti_column *c, const void *elements, size_t count
         dti_kernel_of(dtype, DITTO_SUM)->widen(accumulators, elements, count);
 }
 
-static void collect_block(const struct dti_column *c, size_t first, size_t end, size_t k, size_t width, char *to)
+static void collect_block(const struct dti_column *c, size_t first, size_t end, size_t k, size_t width,
+                          char *to)
 {
     for (uint32_t i = 0; first < end; i++) {
         if (c->start[i + 1] <= first)
@@ -176,7 +180,8 @@ static void fold_task(const struct dti_column *c, size_t task, char *elements, c
                            (rows - half) * width);
         rows = half;
     }
-    memcpy(c->partial + (block * c->kept + k) * c->accumulator_bytes, accumulators, width * c->accumulator_bytes);
+    memcpy(c->partial + (block * c->kept + k) * c->accumulator_bytes, accumulators,
+           width * c->accumulator_bytes);
 }
 
 ditto_status dti_column_fold(const struct dti_column *c, size_t first, size_t end)
@@ -222,7 +227,10 @@ static void divide(ditto_dtype arithmetic, void *accumulators, size_t count, dou
 static void fill_with_nothing(const struct dti_column *c)
 {
     static const float least = -INFINITY, most = INFINITY, not_a_number = NAN, one = 1;
-    const float *value = c->op == DITTO_MIN ? &most : c->op == DITTO_MAX ? &least : c->op == DITTO_PROD ? &one : NULL;
+    const float *value = c->op == DITTO_MIN    ? &most
+                         : c->op == DITTO_MAX  ? &least
+                         : c->op == DITTO_PROD ? &one
+                                               : NULL;
     size_t bytes = c->kept * ditto_dtype_bytes(c->result.dtype);
     if (c->op == DITTO_MEAN)
         value = &not_a_number;

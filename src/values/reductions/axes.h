@@ -16,8 +16,9 @@ struct dti_column {
     uint32_t parts;
     uint32_t reduced; /* a bit for each axis */
     ditto_op op;
-    ditto_tensor result;    /* dtype, rank and shape of what comes out */
-    ditto_dtype arithmetic; /* of accumulators: f32 for halves, f64 for a mean of integers, else the dtype itself */
+    ditto_tensor result; /* dtype, rank and shape of what comes out */
+    ditto_dtype
+        arithmetic; /* of accumulators: f32 for halves, f64 for a mean of integers, else the dtype itself */
     const struct dti_kernel *kernel; /* of the op, on accumulators */
     size_t accumulator_bytes;
     size_t *start; /* [parts + 1] rows before each part; the caller's memory */

@@ -53,10 +53,11 @@ static ditto_status plan_sparse(const struct deliveries *all, struct delivery *d
 static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
 {
     const ditto_value *of = d->destinations->of;
-    size_t bytes,
-        rows = to_variable(d) && of->variable->spec.rank != 0 ? of->variable->spec.shape[0] : d->from->dense_rows;
-    d->spec =
-        (ditto_tensor){ .dtype = d->from->part[0].dtype, .rank = 2, .shape = { rows, d->from->part[0].shape[1] } };
+    size_t bytes, rows = to_variable(d) && of->variable->spec.rank != 0 ? of->variable->spec.shape[0]
+                                                                        : d->from->dense_rows;
+    d->spec = (ditto_tensor){ .dtype = d->from->part[0].dtype,
+                              .rank = 2,
+                              .shape = { rows, d->from->part[0].shape[1] } };
     if (to_variable(d)) {
         if (of->variable->count != rows * d->spec.shape[1])
             return DTI_FAIL(DITTO_ERR_SHAPE, "rows of %zu elements do not fit \"%s\"", d->spec.shape[1],
@@ -117,7 +118,8 @@ static ditto_status make_copies(struct dti_replica *r, const struct deliveries *
 }
 
 /* Elements [first, end) of one result, into every copy. */
-static ditto_status deliver_range(const struct deliveries *all, const struct delivery *d, size_t first, size_t end)
+static ditto_status deliver_range(const struct deliveries *all, const struct delivery *d, size_t first,
+                                  size_t end)
 {
     uint32_t n = all->strategy->base.team->n;
     size_t bytes = ditto_dtype_bytes(d->spec.dtype);
@@ -147,7 +149,8 @@ static ditto_status deliver(struct dti_replica *r, void *argument)
         size_t first, end;
         if (all->delivery[i].sparse)
             continue;
-        dti_tree_part(ditto_tensor_count(&all->delivery[i].spec), r->team->n, r->id, DTI_CACHE_LINE, &first, &end);
+        dti_tree_part(ditto_tensor_count(&all->delivery[i].spec), r->team->n, r->id, DTI_CACHE_LINE, &first,
+                      &end);
         status = deliver_range(all, &all->delivery[i], first, end);
     }
     dti_fenv_leave(saved);
@@ -183,8 +186,9 @@ static ditto_status finish(struct deliveries *all, ditto_status status, ditto_va
     return status;
 }
 
-ditto_status dti_reduce_to_destinations(ditto_strategy *strategy, ditto_op op, const ditto_value *const *values,
-                                        const ditto_places *destinations, uint32_t count, ditto_value **out)
+ditto_status dti_reduce_to_destinations(ditto_strategy *strategy, ditto_op op,
+                                        const ditto_value *const *values, const ditto_places *destinations,
+                                        uint32_t count, ditto_value **out)
 {
     struct deliveries all = { strategy, op, calloc(count, sizeof *all.delivery), count };
     if (all.delivery == NULL)

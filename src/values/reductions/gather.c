@@ -6,22 +6,23 @@
 ditto_status dti_gather_check(const ditto_tensor *part, uint32_t n, uint32_t axis)
 {
     if (part[0].rank == 0)
-        return DTI_FAIL(DITTO_ERR_SHAPE, "the components are scalars: they have no axis to be gathered along");
+        return DTI_FAIL(DITTO_ERR_SHAPE,
+                        "the components are scalars: they have no axis to be gathered along");
     for (uint32_t i = 1; i < n; i++)
         if (part[i].rank != part[0].rank)
-            return DTI_FAIL(DITTO_ERR_SHAPE, "replica %u's tensor has rank %u, replica 0's %u", i, part[i].rank,
-                            part[0].rank);
+            return DTI_FAIL(DITTO_ERR_SHAPE, "replica %u's tensor has rank %u, replica 0's %u", i,
+                            part[i].rank, part[0].rank);
     if (axis >= part[0].rank)
-        return DTI_FAIL(DITTO_ERR_RANGE, "axis %u of tensors of rank %u: axes are 0 to %u", axis, part[0].rank,
-                        part[0].rank - 1);
+        return DTI_FAIL(DITTO_ERR_RANGE, "axis %u of tensors of rank %u: axes are 0 to %u", axis,
+                        part[0].rank, part[0].rank - 1);
     for (uint32_t i = 1; i < n; i++)
         for (uint32_t d = 0; d < part[0].rank; d++)
             if (d != axis && part[i].shape[d] != part[0].shape[d])
-                return DTI_FAIL(
-                    DITTO_ERR_SHAPE,
-                    "dimension %u is %zu on replica %u and %zu on replica 0: only along the axis, %u, may they "
-                    "differ",
-                    d, part[i].shape[d], i, part[0].shape[d], axis);
+                return DTI_FAIL(DITTO_ERR_SHAPE,
+                                "dimension %u is %zu on replica %u and %zu on replica 0: only along the "
+                                "axis, %u, may they "
+                                "differ",
+                                d, part[i].shape[d], i, part[0].shape[d], axis);
     return DITTO_OK;
 }
 
@@ -67,7 +68,8 @@ static ditto_status copy_parts(size_t first, size_t end, void *context)
     return DITTO_OK;
 }
 
-static ditto_status gather_parts(ditto_strategy *strategy, const ditto_tensor *part, uint32_t axis, ditto_value *out)
+static ditto_status gather_parts(ditto_strategy *strategy, const ditto_tensor *part, uint32_t axis,
+                                 ditto_value *out)
 {
     uint32_t n = strategy->base.team->n;
     DTI_TRY(dti_gather_check(part, n, axis));
@@ -77,7 +79,8 @@ static ditto_status gather_parts(ditto_strategy *strategy, const ditto_tensor *p
     return dti_share(strategy->base.team, ditto_tensor_bytes(&out->plain), n, 1, copy_parts, &gathering);
 }
 
-static ditto_status gather_nest(ditto_strategy *strategy, const ditto_value *v, uint32_t axis, ditto_value *nest)
+static ditto_status gather_nest(ditto_strategy *strategy, const ditto_value *v, uint32_t axis,
+                                ditto_value *nest)
 {
     for (uint32_t i = 0; i < v->members; i++) {
         ditto_value *member;
@@ -87,7 +90,8 @@ static ditto_status gather_nest(ditto_strategy *strategy, const ditto_value *v, 
     return DITTO_OK;
 }
 
-ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *v, uint32_t axis, ditto_value **out)
+ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *v, uint32_t axis,
+                              ditto_value **out)
 {
     ditto_value *result;
     struct dti_value_parts parts;

@@ -30,14 +30,16 @@ static ditto_status check_weights(const ditto_tensor *losses, const ditto_tensor
     char own[DTI_SPEC_WORDS], wants[DTI_SPEC_WORDS];
     dti_spec_words(weights, own);
     dti_spec_words(losses, wants);
-    return DTI_FAIL(DITTO_ERR_SHAPE,
-                    "weights are %s, losses %s: weights have the shape of the losses, or one dimension as long as "
-                    "their first, or are one number",
-                    own, wants);
+    return DTI_FAIL(
+        DITTO_ERR_SHAPE,
+        "weights are %s, losses %s: weights have the shape of the losses, or one dimension as long as "
+        "their first, or are one number",
+        own, wants);
 }
 
 /* Elements [first, first + count) of the losses, weighted. */
-static void weigh(const ditto_tensor *losses, const ditto_tensor *weights, size_t first, size_t count, double *out)
+static void weigh(const ditto_tensor *losses, const ditto_tensor *weights, size_t first, size_t count,
+                  double *out)
 {
     size_t bytes = ditto_dtype_bytes(losses->dtype), row = ditto_tensor_count(losses) / losses->shape[0];
     dti_to_f64(out, losses->dtype, (const char *)losses->data + first * bytes, count);
@@ -86,9 +88,10 @@ ditto_status ditto_average_loss(ditto_replica *self, const ditto_tensor *losses,
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(check_float(losses, "losses"));
     if (losses->rank == 0)
-        return DTI_FAIL(DITTO_ERR_SHAPE,
-                        "a loss of rank 0 is one number: give the losses of each example, so that it is known "
-                        "how many there are");
+        return DTI_FAIL(
+            DITTO_ERR_SHAPE,
+            "a loss of rank 0 is one number: give the losses of each example, so that it is known "
+            "how many there are");
     if (weights != NULL)
         DTI_TRY(check_weights(losses, weights));
     size_t count = ditto_tensor_count(losses), blocks = count / DITTO_BLOCK + (count % DITTO_BLOCK != 0);

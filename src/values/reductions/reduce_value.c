@@ -31,10 +31,11 @@ ditto_status dti_reduce_check_once(const ditto_strategy *strategy, ditto_op op)
     uint32_t n = strategy->base.team->n;
     if (n == 1 || (op != DITTO_SUM && op != DITTO_PROD))
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_INVALID,
-                    "%s of a value that is the same for all %u replicas would count it %u times: use it as it is, or "
-                    "MEAN, MIN or MAX",
-                    ditto_op_name(op), n, n);
+    return DTI_FAIL(
+        DITTO_ERR_INVALID,
+        "%s of a value that is the same for all %u replicas would count it %u times: use it as it is, or "
+        "MEAN, MIN or MAX",
+        ditto_op_name(op), n, n);
 }
 
 ditto_status dti_reduce_check_shapes(const ditto_tensor *part, uint32_t n)
@@ -42,18 +43,19 @@ ditto_status dti_reduce_check_shapes(const ditto_tensor *part, uint32_t n)
     for (uint32_t i = 1; i < n; i++)
         for (uint32_t d = 0; d < part[0].rank; d++)
             if (part[i].shape[d] != part[0].shape[d])
-                return DTI_FAIL(
-                    DITTO_ERR_SHAPE,
-                    "dimension %u is %zu on replica %u and %zu on replica 0: without axes shapes agree (give an "
-                    "axis to reduce along, or gather)",
-                    d, part[i].shape[d], i, part[0].shape[d]);
+                return DTI_FAIL(DITTO_ERR_SHAPE,
+                                "dimension %u is %zu on replica %u and %zu on replica 0: without axes shapes "
+                                "agree (give an "
+                                "axis to reduce along, or gather)",
+                                d, part[i].shape[d], i, part[0].shape[d]);
     return DITTO_OK;
 }
 
 /* -- over replicas, elementwise -- */
 
 /* A mean of integers: in f64, a piece at a time. */
-static ditto_status mean_of_integers(const ditto_tensor *part, uint32_t n, size_t first, size_t end, double *dst)
+static ditto_status mean_of_integers(const ditto_tensor *part, uint32_t n, size_t first, size_t end,
+                                     double *dst)
 {
     enum { PIECE = 512 };
     double *wide = malloc((size_t)n * PIECE * sizeof *wide);
@@ -65,7 +67,8 @@ static ditto_status mean_of_integers(const ditto_tensor *part, uint32_t n, size_
     for (size_t at = first; at < end && status == DITTO_OK; at += PIECE) {
         size_t count = end - at < PIECE ? end - at : PIECE;
         for (uint32_t i = 0; i < n; i++) {
-            dti_to_f64(wide + (size_t)i * PIECE, part[i].dtype, (const char *)part[i].data + at * bytes, count);
+            dti_to_f64(wide + (size_t)i * PIECE, part[i].dtype, (const char *)part[i].data + at * bytes,
+                       count);
             source[i] = wide + (size_t)i * PIECE;
         }
         status = dti_reduce_local(DITTO_F64, DITTO_MEAN, source, n, count, dst + at);
@@ -75,7 +78,8 @@ static ditto_status mean_of_integers(const ditto_tensor *part, uint32_t n, size_
     return status;
 }
 
-ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, uint32_t n, size_t first, size_t end, void *dst)
+ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, uint32_t n, size_t first, size_t end,
+                              void *dst)
 {
     const void *source[DITTO_MAX_REPLICAS];
     size_t bytes = ditto_dtype_bytes(part[0].dtype);
@@ -130,8 +134,9 @@ static ditto_status reduce_column(ditto_strategy *strategy, struct dti_column *c
     c->partial = aligned_alloc(DTI_CACHE_LINE, bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
     if (c->partial == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu blocks of %zu elements", c->blocks, c->kept);
-    ditto_status status = dti_share(strategy->base.team, c->rows * c->kept * ditto_dtype_bytes(c->part[0].dtype),
-                                    c->blocks * c->tiles, 1, fold_tasks, c);
+    ditto_status status =
+        dti_share(strategy->base.team, c->rows * c->kept * ditto_dtype_bytes(c->part[0].dtype),
+                  c->blocks * c->tiles, 1, fold_tasks, c);
     struct dti_fenv saved = dti_fenv_enter();
     if (status == DITTO_OK)
         dti_column_finish(c);
@@ -140,8 +145,9 @@ static ditto_status reduce_column(ditto_strategy *strategy, struct dti_column *c
     return status;
 }
 
-static ditto_status reduce_along_axes(ditto_strategy *strategy, ditto_op op, const ditto_tensor *part, uint32_t parts,
-                                      const int32_t *axes, uint32_t num_axes, ditto_value *out)
+static ditto_status reduce_along_axes(ditto_strategy *strategy, ditto_op op, const ditto_tensor *part,
+                                      uint32_t parts, const int32_t *axes, uint32_t num_axes,
+                                      ditto_value *out)
 {
     size_t start[DITTO_MAX_REPLICAS + 1];
     uint32_t mask;
@@ -152,8 +158,8 @@ static ditto_status reduce_along_axes(ditto_strategy *strategy, ditto_op op, con
 
 /* -- leaves and nests -- */
 
-static ditto_status reduce_nest(ditto_strategy *strategy, ditto_op op, const ditto_value *v, const int32_t *axes,
-                                uint32_t num_axes, ditto_value *nest)
+static ditto_status reduce_nest(ditto_strategy *strategy, ditto_op op, const ditto_value *v,
+                                const int32_t *axes, uint32_t num_axes, ditto_value *nest)
 {
     for (uint32_t i = 0; i < v->members; i++) {
         ditto_value *member;
@@ -193,17 +199,19 @@ static ditto_status copy_one(ditto_strategy *strategy, const ditto_tensor *one, 
 }
 
 /* One value for all, or the replicas' parts: into `out`. */
-static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const ditto_value *v, const int32_t *axes,
-                                 uint32_t num_axes, ditto_value *out)
+static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const ditto_value *v,
+                                 const int32_t *axes, uint32_t num_axes, ditto_value *out)
 {
     struct dti_value_parts parts;
     bool one = dti_is_one_value(v);
     DTI_TRY(dti_value_parts_open(v, &parts));
     ditto_status status;
     if (axes != NULL)
-        status = reduce_along_axes(strategy, op, parts.part, one ? 1 : strategy->base.team->n, axes, num_axes, out);
+        status = reduce_along_axes(strategy, op, parts.part, one ? 1 : strategy->base.team->n, axes, num_axes,
+                                   out);
     else
-        status = one ? copy_one(strategy, parts.part, out) : reduce_over_replicas(strategy, op, parts.part, out);
+        status =
+            one ? copy_one(strategy, parts.part, out) : reduce_over_replicas(strategy, op, parts.part, out);
     dti_value_parts_close(&parts);
     return status;
 }
@@ -216,8 +224,8 @@ static ditto_status check_leaf(const ditto_strategy *strategy, ditto_op op, cons
     return dti_is_one_value(v) ? dti_reduce_check_once(strategy, op) : DITTO_OK;
 }
 
-ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto_value *v, const int32_t *axes,
-                              uint32_t num_axes, ditto_value **out)
+ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto_value *v,
+                              const int32_t *axes, uint32_t num_axes, ditto_value **out)
 {
     ditto_value *result;
     if (v->kind == DITTO_NEST) {

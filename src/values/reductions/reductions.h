@@ -10,20 +10,22 @@
 
 /* -- Cross context -- */
 /* axes NULL: none. */
-ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto_value *value, const int32_t *axes,
-                              uint32_t num_axes, ditto_value **out);
-ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *value, uint32_t axis, ditto_value **out);
+ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
+                              const int32_t *axes, uint32_t num_axes, ditto_value **out);
+ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *value, uint32_t axis,
+                              ditto_value **out);
 ditto_status dti_merge_slices(const ditto_value *slices, ditto_value **out);
 /* All pairs in one meeting. Places are checked. On failure nothing is set. */
-ditto_status dti_reduce_to_destinations(ditto_strategy *strategy, ditto_op op, const ditto_value *const *values,
-                                        const ditto_places *destinations, uint32_t count, ditto_value **out);
+ditto_status dti_reduce_to_destinations(ditto_strategy *strategy, ditto_op op,
+                                        const ditto_value *const *values, const ditto_places *destinations,
+                                        uint32_t count, ditto_value **out);
 
 ditto_status dti_broadcast_to_destinations(ditto_strategy *strategy, const ditto_tensor *tensor,
                                            const ditto_places *destinations, ditto_value **out);
 
 /* -- The replica's own thread -- */
-ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in, uint32_t axis,
-                                   ditto_tensor *out);
+ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in,
+                                   uint32_t axis, ditto_tensor *out);
 
 /* -- Pure, and what they share -- */
 /* Is this value one that is the same for all replicas? */
@@ -36,7 +38,8 @@ ditto_dtype dti_reduce_dtype(ditto_op op, ditto_dtype dtype); /* of the result: 
 /* SHAPE: parts differ in shape. */
 ditto_status dti_reduce_check_shapes(const ditto_tensor *part, uint32_t n);
 /* Elements [first, end) of the reduction of `n` parts of one shape, into dst + first. NO_MEMORY. */
-ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, uint32_t n, size_t first, size_t end, void *dst);
+ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, uint32_t n, size_t first, size_t end,
+                              void *dst);
 /* The slices of all replicas, in order, as one value. */
 ditto_status dti_concatenate_slices(const ditto_value *value, ditto_op op, ditto_value **out);
 /* Their sum, as a dense array of zeros and their rows: into `dst`, of [rows, row_count]. RANGE, NO_MEMORY. */

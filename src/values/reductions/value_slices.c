@@ -10,11 +10,14 @@ static ditto_status ensure_capacity(const ditto_value *like, size_t rows, ditto_
     ditto_value *value;
     ditto_slices first = dti_slices_of(like, 0);
     size_t count, bytes;
-    if (!dti_multiply(rows, first.row_count, &count) || !dti_multiply(count, ditto_dtype_bytes(first.dtype), &bytes))
-        return DTI_FAIL(DITTO_ERR_RANGE, "%zu slices of %zu elements are more than memory has", rows, first.row_count);
+    if (!dti_multiply(rows, first.row_count, &count) ||
+        !dti_multiply(count, ditto_dtype_bytes(first.dtype), &bytes))
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu slices of %zu elements are more than memory has", rows,
+                        first.row_count);
     size_t aligned = (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE;
     DTI_TRY(dti_value_make(like->strategy, DITTO_SLICES, &value));
-    value->plain = (ditto_tensor){ .dtype = DITTO_U8, .rank = 1, .shape = { aligned + (rows + 8) * sizeof(int64_t) } };
+    value->plain =
+        (ditto_tensor){ .dtype = DITTO_U8, .rank = 1, .shape = { aligned + (rows + 8) * sizeof(int64_t) } };
     ditto_status status = dti_value_allocate(value);
     for (uint32_t i = 0; i < like->strategy->base.team->n && status == DITTO_OK; i++) {
         value->part[i] = (ditto_tensor){
@@ -123,8 +126,8 @@ static size_t end_of_index(const struct sorted *s, size_t first)
 }
 
 /* The rows of one index, added by the tree over them. */
-static ditto_status add_rows(const struct sorted *s, size_t first, size_t end, ditto_dtype dtype, size_t row_count,
-                             void *dst)
+static ditto_status add_rows(const struct sorted *s, size_t first, size_t end, ditto_dtype dtype,
+                             size_t row_count, void *dst)
 {
     for (size_t k = first; k < end; k++)
         s->source[k - first] = s->indexed[k].row;
@@ -138,7 +141,8 @@ static ditto_status merge_rows(const struct sorted *s, const ditto_slices *merge
     for (size_t first = 0, end; first < s->rows; first = end, row++) {
         end = end_of_index(s, first);
         merged->indices[row] = s->indexed[first].index;
-        DTI_TRY(add_rows(s, first, end, merged->dtype, merged->row_count, (char *)merged->values + row * row_bytes));
+        DTI_TRY(add_rows(s, first, end, merged->dtype, merged->row_count,
+                         (char *)merged->values + row * row_bytes));
     }
     return DITTO_OK;
 }

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path, const ditto_checkpoint_options *options)
+ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path,
+                                   const ditto_checkpoint_options *options)
 {
     ditto_checkpoint_options known;
     struct dti_contents contents;
@@ -96,7 +97,8 @@ ditto_status ditto_checkpoint_get(const ditto_checkpoint *file, size_t entry, di
     if (entry >= file->contents.entries)
         return DTI_FAIL(DITTO_ERR_RANGE, "entry %zu: %s has %zu", entry, file->path, file->contents.entries);
     const struct dti_contents_entry *e = &file->contents.entry[entry];
-    *out = (ditto_checkpoint_entry){ e->name, e->spec, e->synchronization, e->aggregation, e->trainable, e->own };
+    *out = (ditto_checkpoint_entry){ e->name,        e->spec,      e->synchronization,
+                                     e->aggregation, e->trainable, e->own };
     return DITTO_OK;
 }
 
@@ -132,8 +134,8 @@ ditto_status ditto_checkpoint_read(ditto_checkpoint *file, const char *name, voi
 
 /* -- restoring -- */
 
-ditto_status ditto_checkpoint_restore(ditto_strategy *strategy, const char *path, const ditto_restore_options *options,
-                                      ditto_restore_status *out)
+ditto_status ditto_checkpoint_restore(ditto_strategy *strategy, const char *path,
+                                      const ditto_restore_options *options, ditto_restore_status *out)
 {
     ditto_restore_options known;
     ditto_checkpoint *file;

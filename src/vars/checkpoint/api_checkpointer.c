@@ -81,10 +81,11 @@ static bool is_forked(const ditto_checkpointer *c)
 static ditto_status enter(ditto_checkpointer *c)
 {
     if (is_forked(c))
-        return DTI_FAIL(DITTO_ERR_FORKED,
-                        "the checkpointer of %s was made before fork, and what it was writing is written by the "
-                        "parent process: destroy it and create another",
-                        DTI_SHOWN(c->folder));
+        return DTI_FAIL(
+            DITTO_ERR_FORKED,
+            "the checkpointer of %s was made before fork, and what it was writing is written by the "
+            "parent process: destroy it and create another",
+            DTI_SHOWN(c->folder));
     /* Before the lock is waited for: its holder may wait for the turn, whose holder waits for this function's rows. */
     DTI_TRY(dti_context_check_not_input("the checkpointer"));
     if (!dti_gate_enter(&c->gate))
@@ -231,7 +232,8 @@ static ditto_status begin_writing(ditto_checkpointer *c)
             c->running = true;
             return DITTO_OK;
         }
-        ditto_status status = DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed, "starting the thread that writes checkpoints");
+        ditto_status status =
+            DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed, "starting the thread that writes checkpoints");
         forget_work(c);
         return status;
     }
@@ -251,8 +253,9 @@ static ditto_status save(ditto_checkpointer *c, const ditto_checkpoint_options *
     DTI_LEAVES_GATES(variables);
     DTI_TRY(dti_save_plan(c->strategy, options, &c->contents, &variable, &variables));
     c->path = dti_folder_path(c->folder, c->prefix, options->step);
-    ditto_status status = c->path != NULL ? dti_save_copy(&c->contents, variable, &c->snapshot, !c->background)
-                                          : DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a path");
+    ditto_status status = c->path != NULL
+                              ? dti_save_copy(&c->contents, variable, &c->snapshot, !c->background)
+                              : DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a path");
     free(variable);
     if (status == DITTO_OK)
         return begin_writing(c);
@@ -296,7 +299,8 @@ ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
     DTI_TRY(dti_context_check_not_input("the checkpointer"));
     if (!is_forked(c)) { /* else the thread that writes is the parent's, and so is its error */
         if (!dti_gate_shut(&c->gate))
-            return DTI_FAIL(DITTO_ERR_BUSY, "another thread is in a call of the checkpointer of %s: end it first",
+            return DTI_FAIL(DITTO_ERR_BUSY,
+                            "another thread is in a call of the checkpointer of %s: end it first",
                             DTI_SHOWN(c->folder));
         dti_gate_close(&c->gate);
         status = await(c);
@@ -307,8 +311,8 @@ ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
     return dti_keep_errno(before, status != DITTO_OK ? status : destroyed);
 }
 
-ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix, char *path, size_t size, size_t *length,
-                                     int64_t *step)
+ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix, char *path, size_t size,
+                                     size_t *length, int64_t *step)
 {
     struct dti_text text = { path, size, 0 };
     int64_t newest;

@@ -32,7 +32,7 @@ struct ditto_checkpoint {
     struct dti_contents contents;
 };
 
-ditto_status dti_restore(ditto_strategy *strategy, ditto_checkpoint *file, const ditto_restore_options *options,
-                         ditto_restore_status *status);
+ditto_status dti_restore(ditto_strategy *strategy, ditto_checkpoint *file,
+                         const ditto_restore_options *options, ditto_restore_status *status);
 
 #endif

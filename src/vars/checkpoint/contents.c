@@ -15,7 +15,8 @@ static ditto_status no_memory(void)
 struct dti_contents_entry *dti_contents_add(struct dti_contents *c, const char *name)
 {
     char *own = strdup(name);
-    struct dti_contents_entry *entry = own != NULL ? realloc(c->entry, (c->entries + 1) * sizeof *entry) : NULL;
+    struct dti_contents_entry *entry =
+        own != NULL ? realloc(c->entry, (c->entries + 1) * sizeof *entry) : NULL;
     if (entry == NULL) {
         free(own);
         (void)no_memory();
@@ -70,23 +71,23 @@ static ditto_status check_name(const char *name)
 {
     const char *part = name;
     if (strlen(name) > DITTO_CHECKPOINT_NAME_BYTES)
-        return DTI_FAIL(DITTO_ERR_INVALID, "the name \"%.100s...\" has %zu bytes: at most %d can be saved", name,
-                        strlen(name), DITTO_CHECKPOINT_NAME_BYTES);
+        return DTI_FAIL(DITTO_ERR_INVALID, "the name \"%.100s...\" has %zu bytes: at most %d can be saved",
+                        name, strlen(name), DITTO_CHECKPOINT_NAME_BYTES);
     for (int groups = 0;; groups++) {
         size_t length = strcspn(part, "/");
         if (length == 0 || (length == 1 && *part == '.'))
-            return DTI_FAIL(
-                DITTO_ERR_INVALID,
-                "a variable called \"%.100s\" can't be saved: between \"/\" there must be something, and not \".\"",
-                name);
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "a variable called \"%.100s\" can't be saved: between \"/\" there must be "
+                            "something, and not \".\"",
+                            name);
         if (part[length] == '\0')
             return DITTO_OK;
         if (groups == DITTO_CHECKPOINT_GROUPS)
-            return DTI_FAIL(
-                DITTO_ERR_INVALID,
-                "the name \"%.100s...\" is in more than %d groups: use fewer \"/\" in it, for readers of HDF5 "
-                "take very long for so many",
-                name, DITTO_CHECKPOINT_GROUPS);
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "the name \"%.100s...\" is in more than %d groups: use fewer \"/\" in it, for "
+                            "readers of HDF5 "
+                            "take very long for so many",
+                            name, DITTO_CHECKPOINT_GROUPS);
         part += length + 1;
     }
 }
@@ -107,11 +108,13 @@ static ditto_status check_names(struct dti_contents_entry *const *sorted, size_t
         DTI_TRY(check_name(name));
         if (before != NULL && strcmp(before, name) == 0)
             return DTI_FAIL(DITTO_ERR_INVALID,
-                            "two variables are called \"%.100s\": give each a name of its own to save them", name);
+                            "two variables are called \"%.100s\": give each a name of its own to save them",
+                            name);
         if (before != NULL && is_in(name, before))
-            return DTI_FAIL(DITTO_ERR_INVALID,
-                            "\"%.100s\" can't be saved beside \"%.100s\": a file has a value or a folder of a name",
-                            name, before);
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "\"%.100s\" can't be saved beside \"%.100s\": a file has a value or a folder of a name", name,
+                before);
     }
     return DITTO_OK;
 }
@@ -119,11 +122,13 @@ static ditto_status check_names(struct dti_contents_entry *const *sorted, size_t
 static ditto_status check_attribute(const struct dti_contents *c, size_t i)
 {
     const ditto_attribute *a = &c->attribute[i];
-    if (*a->name == '\0' || strchr(a->name, '/') != NULL || strncmp(a->name, OWN_PREFIX, sizeof OWN_PREFIX - 1) == 0)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "an attribute called \"%.100s\": not empty, without \"/\", and not beginning with \"" OWN_PREFIX
-                        "\"",
-                        a->name);
+    if (*a->name == '\0' || strchr(a->name, '/') != NULL ||
+        strncmp(a->name, OWN_PREFIX, sizeof OWN_PREFIX - 1) == 0)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "an attribute called \"%.100s\": not empty, without \"/\", and not beginning with \"" OWN_PREFIX
+            "\"",
+            a->name);
     for (size_t k = 0; k < i; k++)
         if (strcmp(c->attribute[k].name, a->name) == 0)
             return DTI_FAIL(DITTO_ERR_INVALID, "two attributes are called \"%.100s\"", a->name);
@@ -189,8 +194,8 @@ struct dti_contents_entry **dti_contents_sorted(const struct dti_contents *c)
 
 static bool same_entry(const struct dti_contents_entry *a, const struct dti_contents_entry *b)
 {
-    bool same = strcmp(a->name, b->name) == 0 && a->spec.dtype == b->spec.dtype && a->spec.rank == b->spec.rank &&
-                a->own == b->own && a->offset == b->offset;
+    bool same = strcmp(a->name, b->name) == 0 && a->spec.dtype == b->spec.dtype &&
+                a->spec.rank == b->spec.rank && a->own == b->own && a->offset == b->offset;
     for (uint32_t i = 0; same && i < a->spec.rank; i++)
         same = a->spec.shape[i] == b->spec.shape[i];
     return same && (a->own || (a->synchronization == b->synchronization && a->aggregation == b->aggregation &&
@@ -215,7 +220,8 @@ static bool same_attribute(const ditto_attribute *a, const ditto_attribute *b)
     }
 }
 
-ditto_status dti_contents_same(const struct dti_contents *planned, const struct dti_contents *found, bool *out)
+ditto_status dti_contents_same(const struct dti_contents *planned, const struct dti_contents *found,
+                               bool *out)
 {
     bool same = planned->entries == found->entries && planned->attributes == found->attributes &&
                 planned->step == found->step && strcmp(planned->version, found->version) == 0;

@@ -55,6 +55,7 @@ void dti_contents_sort(struct dti_contents *contents);
 struct dti_contents_entry **dti_contents_sorted(const struct dti_contents *contents);
 
 /* Does `found`, which is sorted, hold the same as `planned`, values excepted? NO_MEMORY. */
-ditto_status dti_contents_same(const struct dti_contents *planned, const struct dti_contents *found, bool *same);
+ditto_status dti_contents_same(const struct dti_contents *planned, const struct dti_contents *found,
+                               bool *same);
 
 #endif

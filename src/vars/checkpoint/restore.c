@@ -32,13 +32,16 @@ static ditto_status no_memory(void)
     return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to restore a checkpoint");
 }
 
-static ditto_status check_fit(const ditto_variable *v, const struct dti_contents_entry *entry, const char *path)
+static ditto_status check_fit(const ditto_variable *v, const struct dti_contents_entry *entry,
+                              const char *path)
 {
     char what[256];
     ditto_tensor spec = ditto_variable_spec(v);
-    if (ditto_variable_synchronization(v) == DITTO_ON_READ && ditto_variable_aggregation(v) == DITTO_AGGREGATE_NONE)
+    if (ditto_variable_synchronization(v) == DITTO_ON_READ &&
+        ditto_variable_aggregation(v) == DITTO_AGGREGATE_NONE)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "\"%.100s\" is sync-on-read without aggregation: nothing can be restored to it", entry->name);
+                        "\"%.100s\" is sync-on-read without aggregation: nothing can be restored to it",
+                        entry->name);
     snprintf(what, sizeof what, "nothing was restored: in %s it", path);
     return dti_spec_check(&spec, entry->name, &entry->spec, what);
 }
@@ -51,8 +54,8 @@ static ditto_status find_variable(const struct restoring *r, const char *name, d
         if (strcmp(ditto_variable_name(r->variable[i]), name) != 0)
             continue;
         if (*out != NULL)
-            return DTI_FAIL(DITTO_ERR_INVALID, "two variables are called \"%.100s\": give each a name of its own",
-                            name);
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "two variables are called \"%.100s\": give each a name of its own", name);
         *out = r->variable[i];
     }
     return DITTO_OK;
@@ -93,25 +96,27 @@ static ditto_status find_missing(struct restoring *r)
         if (dti_contents_find(&r->file->contents, name) != NULL)
             continue;
         if (r->found.missing < NAMES_LISTED)
-            dti_text_add(&text, strlen(name) > 60 ? "%s\"%.60s...\"" : "%s\"%s\"", r->found.missing > 0 ? ", " : "",
-                         name);
+            dti_text_add(&text, strlen(name) > 60 ? "%s\"%.60s...\"" : "%s\"%s\"",
+                         r->found.missing > 0 ? ", " : "", name);
         r->found.missing++;
     }
     if (r->found.missing == 0 || r->options->partial)
         return DITTO_OK;
     if (r->found.missing > NAMES_LISTED)
         dti_text_add(&text, " and %zu more", r->found.missing - NAMES_LISTED);
-    return DTI_FAIL(DITTO_ERR_NOT_FOUND,
-                    "%s does not have %s; nothing was restored (options->partial: what it does not have stays as "
-                    "it is)",
-                    r->file->path, names);
+    return DTI_FAIL(
+        DITTO_ERR_NOT_FOUND,
+        "%s does not have %s; nothing was restored (options->partial: what it does not have stays as "
+        "it is)",
+        r->file->path, names);
 }
 
 static ditto_status read_values(struct restoring *r)
 {
     for (size_t i = 0; i < r->moves; i++) {
         size_t bytes = ditto_tensor_bytes(&r->moving[i].entry->spec);
-        r->moving[i].value = aligned_alloc(DTI_CACHE_LINE, bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
+        r->moving[i].value =
+            aligned_alloc(DTI_CACHE_LINE, bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
         if (r->moving[i].value == NULL)
             return no_memory();
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what is moved has an entry of the file */
@@ -152,8 +157,8 @@ static ditto_status restore(struct restoring *r)
     return write_values(r);
 }
 
-ditto_status dti_restore(ditto_strategy *strategy, ditto_checkpoint *file, const ditto_restore_options *options,
-                         ditto_restore_status *status)
+ditto_status dti_restore(ditto_strategy *strategy, ditto_checkpoint *file,
+                         const ditto_restore_options *options, ditto_restore_status *status)
 {
     struct restoring r = { .strategy = strategy, .file = file, .options = options };
     ditto_status found = restore(&r);

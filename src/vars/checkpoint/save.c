@@ -26,11 +26,11 @@ static ditto_status add_entry(struct dti_contents *contents, const ditto_variabl
     entry->aggregation = ditto_variable_aggregation(v);
     entry->trainable = ditto_variable_is_trainable(v);
     if (entry->synchronization == DITTO_ON_READ && entry->aggregation == DITTO_AGGREGATE_NONE)
-        return DTI_FAIL(
-            DITTO_ERR_INVALID,
-            "\"%.100s\" is sync-on-read without aggregation, so it has no value to be saved: create it with SUM, MEAN "
-            "or ONLY_FIRST_REPLICA, or choose what is saved",
-            entry->name);
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%.100s\" is sync-on-read without aggregation, so it has no value to be saved: "
+                        "create it with SUM, MEAN "
+                        "or ONLY_FIRST_REPLICA, or choose what is saved",
+                        entry->name);
     return DITTO_OK;
 }
 
@@ -56,14 +56,16 @@ static ditto_status check_attribute(const ditto_attribute *a, size_t i)
 {
     DTI_TRY(dti_not_null(a->name, "an attribute's name"));
     if (a->kind < DITTO_ATTRIBUTE_TEXT || a->kind > DITTO_ATTRIBUTE_REAL)
-        return DTI_FAIL(DITTO_ERR_RANGE, "attributes[%zu].kind = %d is no value of its enum", i, (int)a->kind);
+        return DTI_FAIL(DITTO_ERR_RANGE, "attributes[%zu].kind = %d is no value of its enum", i,
+                        (int)a->kind);
     if (a->kind != DITTO_ATTRIBUTE_TEXT)
         return DITTO_OK;
     DTI_TRY(dti_not_null(a->text, "an attribute's text"));
     if (strlen(a->text) > DITTO_ATTRIBUTE_BYTES)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "the attribute \"%.100s\" has %zu bytes: at most %d; a longer one is a variable of u8", a->name,
-                        strlen(a->text), DITTO_ATTRIBUTE_BYTES);
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the attribute \"%.100s\" has %zu bytes: at most %d; a longer one is a variable of u8", a->name,
+            strlen(a->text), DITTO_ATTRIBUTE_BYTES);
     return DITTO_OK;
 }
 
@@ -85,8 +87,8 @@ static ditto_status fill_contents(struct dti_contents *c, ditto_variable *const 
     return dti_contents_check(c);
 }
 
-ditto_status dti_save_plan(ditto_strategy *strategy, const ditto_checkpoint_options *o, struct dti_contents *contents,
-                           ditto_variable ***variable, struct dti_gates *held)
+ditto_status dti_save_plan(ditto_strategy *strategy, const ditto_checkpoint_options *o,
+                           struct dti_contents *contents, ditto_variable ***variable, struct dti_gates *held)
 {
     size_t count;
     *contents = (struct dti_contents){ .step = 0 };
@@ -98,7 +100,8 @@ ditto_status dti_save_plan(ditto_strategy *strategy, const ditto_checkpoint_opti
     ditto_status status =
         count + o->num_data != 0
             ? fill_contents(contents, *variable, count, o)
-            : DTI_FAIL(DITTO_ERR_INVALID, "a checkpoint of no variables and no data: there is nothing to save");
+            : DTI_FAIL(DITTO_ERR_INVALID,
+                       "a checkpoint of no variables and no data: there is nothing to save");
     if (status != DITTO_OK) {
         dti_contents_free(contents);
         free(*variable);
@@ -121,7 +124,8 @@ static ditto_status ensure_capacity(struct dti_snapshot *s, size_t bytes)
     dti_snapshot_free(s);
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
-        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, errno, "no memory for a copy of %zu bytes to be saved", bytes);
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, errno, "no memory for a copy of %zu bytes to be saved",
+                              bytes);
     (void)madvise(memory, bytes, MADV_HUGEPAGE); /* a hint */
     *s = (struct dti_snapshot){ memory, bytes };
     return DITTO_OK;
@@ -153,8 +157,8 @@ static bool is_copied(const struct dti_contents_entry *entry, bool where_they_li
 }
 
 /* Variables are the first entries, in their order; data come behind them. */
-ditto_status dti_save_copy(struct dti_contents *c, ditto_variable *const *variable, struct dti_snapshot *snapshot,
-                           bool where_they_lie)
+ditto_status dti_save_copy(struct dti_contents *c, ditto_variable *const *variable,
+                           struct dti_snapshot *snapshot, bool where_they_lie)
 {
     size_t bytes = 0, at = 0;
     for (size_t i = 0; i < c->entries; i++) {
@@ -193,10 +197,11 @@ static ditto_status read_back(const struct dti_contents *c, int fd, const char *
         status = dti_contents_same(c, &found, &same);
     dti_contents_free(&found);
     if (status == DITTO_ERR_CORRUPT || status == DITTO_ERR_UNSUPPORTED || (status == DITTO_OK && !same))
-        return DTI_FAIL(DITTO_ERR_IO,
-                        "%s: what was written reads back otherwise (a device that loses bytes, or variables that were "
-                        "written during the save); the checkpoint before it is as it was",
-                        path);
+        return DTI_FAIL(
+            DITTO_ERR_IO,
+            "%s: what was written reads back otherwise (a device that loses bytes, or variables that were "
+            "written during the save); the checkpoint before it is as it was",
+            path);
     return status;
 }
 
@@ -210,8 +215,8 @@ static ditto_status write_file(const struct dti_contents *c, const struct dti_sk
     extent[0] = (struct dti_file_extent){ DTI_USER_BLOCK, skeleton->bytes, skeleton->size };
     for (size_t i = 0; i < c->entries; i++)
         if (c->entry[i].offset != 0)
-            extent[extents++] =
-                (struct dti_file_extent){ c->entry[i].offset, c->entry[i].data, ditto_tensor_bytes(&c->entry[i].spec) };
+            extent[extents++] = (struct dti_file_extent){ c->entry[i].offset, c->entry[i].data,
+                                                          ditto_tensor_bytes(&c->entry[i].spec) };
     ditto_status status = dti_checkpoint_file_fill(fd, path, skeleton->file_bytes, extent, extents);
     free(extent);
     return status == DITTO_OK ? read_back(c, fd, path) : status;

@@ -8,15 +8,25 @@
 #include <stdint.h>
 #include <stddef.h>
 
-enum dti_rule { DTI_RULE_ASSIGN, DTI_RULE_ADD, DTI_RULE_SUB, DTI_RULE_MUL, DTI_RULE_DIV, DTI_RULE_MIN, DTI_RULE_MAX };
+enum dti_rule {
+    DTI_RULE_ASSIGN,
+    DTI_RULE_ADD,
+    DTI_RULE_SUB,
+    DTI_RULE_MUL,
+    DTI_RULE_DIV,
+    DTI_RULE_MIN,
+    DTI_RULE_MAX
+};
 
 const char *dti_rule_name(enum dti_rule rule); /* "addition" */
 /* UNSUPPORTED when the dtype has no such arithmetic. */
 ditto_status dti_rule_check(enum dti_rule rule, ditto_dtype dtype);
 /* new[i] = rule(old[i], value[i]); `new` may be `old` or `value`. The pair must have passed dti_rule_check. Integers wrap; an integer
  * divided by 0 is 0: who calls looks for those before (dti_has_integer_zero). */
-void dti_rule_apply(enum dti_rule rule, ditto_dtype dtype, void *new, const void *old, const void *value, size_t count);
-bool dti_has_integer_zero(ditto_dtype dtype, const void *value, size_t count); /* false for what is no integer */
+void dti_rule_apply(enum dti_rule rule, ditto_dtype dtype, void *new, const void *old, const void *value,
+                    size_t count);
+bool dti_has_integer_zero(ditto_dtype dtype, const void *value,
+                          size_t count); /* false for what is no integer */
 
 /* One value in n parts that add up to it. Pure; runs in the default floating-point environment. */
 

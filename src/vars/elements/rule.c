@@ -52,7 +52,8 @@ static void subtract_c128(void *new, const void *old, const void *given, size_t 
 
 /* f16 and bf16 by way of f32: rounded once. */
 #define TILE 256
-static void in_f32(ditto_dtype dtype, dti_combine *f, void *new, const void *old, const void *given, size_t count)
+static void in_f32(ditto_dtype dtype, dti_combine *f, void *new, const void *old, const void *given,
+                   size_t count)
 {
     const struct dti_kernel *kernel = dti_kernel_of(dtype, DITTO_SUM);
     size_t bytes = ditto_dtype_bytes(dtype);
@@ -106,16 +107,19 @@ const char *dti_rule_name(enum dti_rule rule)
 
 ditto_status dti_rule_check(enum dti_rule rule, ditto_dtype dtype)
 {
-    bool has = rule == DTI_RULE_ASSIGN || (rules[rule].op != 0 ? dti_kernel_of(dtype, rules[rule].op)->combine != NULL
-                                                               : own[dtype].divide != NULL);
+    bool has = rule == DTI_RULE_ASSIGN ||
+               (rules[rule].op != 0 ? dti_kernel_of(dtype, rules[rule].op)->combine != NULL
+                                    : own[dtype].divide != NULL);
     if (!has)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                        "%s of %s: the dtype has no such operation (bool has no arithmetic, complex numbers no order)",
-                        rules[rule].name, ditto_dtype_name(dtype));
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "%s of %s: the dtype has no such operation (bool has no arithmetic, complex numbers no order)",
+            rules[rule].name, ditto_dtype_name(dtype));
     return DITTO_OK;
 }
 
-void dti_rule_apply(enum dti_rule rule, ditto_dtype dtype, void *new, const void *old, const void *value, size_t count)
+void dti_rule_apply(enum dti_rule rule, ditto_dtype dtype, void *new, const void *old, const void *value,
+                    size_t count)
 {
     if (count == 0)
         return;

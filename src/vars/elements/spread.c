@@ -49,7 +49,10 @@ static void store(size_t bytes, uint64_t number, void *at)
     uint8_t one = (uint8_t)number;
     uint16_t two = (uint16_t)number;
     uint32_t four = (uint32_t)number;
-    const void *from = bytes == 1 ? &one : bytes == 2 ? (const void *)&two : bytes == 4 ? (const void *)&four : &number;
+    const void *from = bytes == 1   ? &one
+                       : bytes == 2 ? (const void *)&two
+                       : bytes == 4 ? (const void *)&four
+                                    : &number;
     memcpy(at, from, bytes);
 }
 

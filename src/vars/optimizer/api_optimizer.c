@@ -17,7 +17,8 @@ static void fill_defaults(ditto_optimizer_options *o)
 {
     o->name = o->name != NULL ? o->name : "optimizer";
     o->aggregation = o->aggregation != 0 ? o->aggregation : DITTO_SUM;
-    o->learning_rate = or_else(o->has_learning_rate, o->learning_rate, o->rule == DITTO_RULE_SGD ? 0.01 : 0.001);
+    o->learning_rate =
+        or_else(o->has_learning_rate, o->learning_rate, o->rule == DITTO_RULE_SGD ? 0.01 : 0.001);
     o->beta1 = or_else(o->has_beta1, o->beta1, 0.9);
     o->beta2 = or_else(o->has_beta2, o->beta2, 0.999);
     o->epsilon = or_else(o->has_epsilon, o->epsilon, 1e-8);
@@ -37,8 +38,8 @@ static ditto_status check_numbers(const ditto_optimizer_options *o)
                     { "clip_norm", o->clip_norm, INFINITY } };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (!(numbers[i].value >= 0 && numbers[i].value < numbers[i].below))
-            return DTI_FAIL(DITTO_ERR_RANGE, "%s = %g: it is at least 0 and %s", numbers[i].name, numbers[i].value,
-                            numbers[i].below < INFINITY ? "below 1" : "finite");
+            return DTI_FAIL(DITTO_ERR_RANGE, "%s = %g: it is at least 0 and %s", numbers[i].name,
+                            numbers[i].value, numbers[i].below < INFINITY ? "below 1" : "finite");
     return DITTO_OK;
 }
 
@@ -47,7 +48,8 @@ static ditto_status check_options(const ditto_optimizer_options *o)
     if (o->rule < DITTO_RULE_ASSIGN || o->rule > DITTO_RULE_FUNCTION)
         return DTI_FAIL(DITTO_ERR_RANGE, "rule = %d is no value of ditto_rule", (int)o->rule);
     if (o->aggregation != DITTO_SUM && o->aggregation != DITTO_MEAN)
-        return DTI_FAIL(DITTO_ERR_RANGE, "aggregation = %d: gradients are aggregated by DITTO_SUM or DITTO_MEAN",
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "aggregation = %d: gradients are aggregated by DITTO_SUM or DITTO_MEAN",
                         (int)o->aggregation);
     if (o->rule == DITTO_RULE_FUNCTION && o->function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "the rule is a function, but options->function is NULL");
@@ -66,19 +68,23 @@ static ditto_status hold_variable(const ditto_variable *v, struct dti_gates *hel
     return DITTO_OK;
 }
 
-static ditto_status check_variable(ditto_variable *const *variables, uint32_t k, const ditto_optimizer_options *o)
+static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,
+                                   const ditto_optimizer_options *o)
 {
     const ditto_variable *v = variables[k];
     if (!v->mirrored)
-        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is sync-on-read: an optimizer updates mirrored variables", v->name);
+        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is sync-on-read: an optimizer updates mirrored variables",
+                        v->name);
     if (v->optimizer_slot)
-        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is an optimizer's own: another one does not update it", v->name);
+        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is an optimizer's own: another one does not update it",
+                        v->name);
     if (v->team != variables[0]->team)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another one than \"%s\"", v->name,
-                        variables[0]->name);
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another one than \"%s\"",
+                        v->name, variables[0]->name);
     for (uint32_t i = 0; i < k; i++)
         if (variables[i] == v)
-            return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is variables %u and %u: give each once", v->name, i, k);
+            return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is variables %u and %u: give each once", v->name, i,
+                            k);
     DTI_TRY(dti_optimizer_rule_check(o->rule, v->spec.dtype));
     DTI_TRY(dti_reduction_check(v->spec.dtype, o->aggregation));
     if (o->clip_norm > 0 && v->spec.dtype != DITTO_F32 && v->spec.dtype != DITTO_F64)
@@ -118,7 +124,8 @@ ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer)
     return dti_optimizer_destroy(optimizer);
 }
 
-ditto_status ditto_optimizer_slot(ditto_optimizer *o, uint32_t variable, const char *slot, ditto_variable **out)
+ditto_status ditto_optimizer_slot(ditto_optimizer *o, uint32_t variable, const char *slot,
+                                  ditto_variable **out)
 {
     const char *name[DTI_OPTIMIZER_SLOT_NAMES];
     char names[200] = "none";
@@ -169,19 +176,22 @@ static ditto_status check_norm(const ditto_optimizer *o)
 {
     for (uint32_t k = 0; k < o->count; k++)
         if (o->variable[k]->spec.dtype != DITTO_F32 && o->variable[k]->spec.dtype != DITTO_F64)
-            return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                            "the norm of gradients was asked for, but \"%s\" is of %s: a norm is computed of f32 "
-                            "and f64",
-                            o->variable[k]->name, ditto_dtype_name(o->variable[k]->spec.dtype));
+            return DTI_FAIL(
+                DITTO_ERR_UNSUPPORTED,
+                "the norm of gradients was asked for, but \"%s\" is of %s: a norm is computed of f32 "
+                "and f64",
+                o->variable[k]->name, ditto_dtype_name(o->variable[k]->spec.dtype));
     return DITTO_OK;
 }
 
-static ditto_status read_options(const ditto_optimizer *o, const ditto_apply_options *options, ditto_apply_options *out)
+static ditto_status read_options(const ditto_optimizer *o, const ditto_apply_options *options,
+                                 ditto_apply_options *out)
 {
     DTI_TRY(dti_options_copy(out, sizeof *out, options, "ditto_apply_options"));
     out->learning_rate = or_else(out->has_learning_rate, out->learning_rate, o->options.learning_rate);
     if (!(out->learning_rate >= 0 && out->learning_rate < INFINITY))
-        return DTI_FAIL(DITTO_ERR_RANGE, "learning_rate = %g: it is at least 0 and finite", out->learning_rate);
+        return DTI_FAIL(DITTO_ERR_RANGE, "learning_rate = %g: it is at least 0 and finite",
+                        out->learning_rate);
     return out->norm != NULL ? check_norm(o) : DITTO_OK;
 }
 

@@ -8,7 +8,8 @@ static const struct dti_variable_piece *piece_of(const ditto_optimizer *o, size_
     return &o->variable[o->item[item].variable]->piece[o->item[item].piece];
 }
 
-void dti_applying_range(const struct dti_applying *a, size_t item, size_t first, size_t *end, ditto_rule_range *range)
+void dti_applying_range(const struct dti_applying *a, size_t item, size_t first, size_t *end,
+                        ditto_rule_range *range)
 {
     const ditto_optimizer *o = a->optimizer;
     uint32_t k = o->item[item].variable;
@@ -24,7 +25,8 @@ void dti_applying_range(const struct dti_applying *a, size_t item, size_t first,
         uint32_t p = dti_variable_piece_of(slot, base + first);
         size_t last = slot->piece[p].first + slot->piece[p].count - base;
         *end = *end < last ? *end : last;
-        range->slot[s] = (char *)slot->copy[p].data + (base + first - slot->piece[p].first) * ditto_dtype_bytes(dtype);
+        range->slot[s] =
+            (char *)slot->copy[p].data + (base + first - slot->piece[p].first) * ditto_dtype_bytes(dtype);
     }
     range->count = *end - first;
 }
@@ -48,7 +50,8 @@ static void step_each(const struct dti_applying *a, const struct dti_copy_set *p
     }
 }
 
-void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, size_t end, const void *gradient)
+void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, size_t end,
+                       const void *gradient)
 {
     const ditto_optimizer *o = a->optimizer;
     const ditto_variable *v = o->variable[o->item[item].variable];
@@ -79,7 +82,8 @@ static void step_all(const struct dti_applying *a, uint32_t replica, size_t item
 }
 
 /* Called once for every element, by whoever reduces it; nobody reads the old value any more. */
-static void finish(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile, void *out)
+static void finish(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
+                   void *out)
 {
     const struct dti_applying *a = context;
     const ditto_optimizer *o = a->optimizer;
@@ -98,20 +102,22 @@ static void fill_items(const struct dti_applying *a, ditto_list_item *list)
     for (size_t i = 0; i < o->items; i++) {
         const ditto_tensor *gradient = &a->gradient[o->item[i].variable];
         const struct dti_variable_piece *piece = piece_of(o, i);
-        list[i] =
-            (ditto_list_item){ .src = (const char *)gradient->data + piece->first * ditto_dtype_bytes(gradient->dtype),
-                               .count = piece->count,
-                               .dtype = gradient->dtype };
+        list[i] = (ditto_list_item){ .src = (const char *)gradient->data +
+                                            piece->first * ditto_dtype_bytes(gradient->dtype),
+                                     .count = piece->count,
+                                     .dtype = gradient->dtype };
     }
 }
 
-static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a, ditto_list_item *list, double *norm)
+static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a, ditto_list_item *list,
+                                double *norm)
 {
     ditto_optimizer *o = a->optimizer;
     struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
-    struct dti_target target = {
-        .finish = finish, .context = a, .copy_set = o->copies_of_item, .calls = o->options.rule == DITTO_RULE_FUNCTION
-    };
+    struct dti_target target = { .finish = finish,
+                                 .context = a,
+                                 .copy_set = o->copies_of_item,
+                                 .calls = o->options.rule == DITTO_RULE_FUNCTION };
     struct dti_target_reduction targeted = { .item = list,
                                              .items = o->items,
                                              .op = o->options.aggregation,

@@ -29,7 +29,8 @@ ditto_status dti_clip_make(ditto_optimizer *o)
 
 /* -- reduce -- */
 
-static void keep(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile, void *out)
+static void keep(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
+                 void *out)
 {
     const struct dti_applying *a = context;
     const ditto_optimizer *o = a->optimizer;
@@ -52,8 +53,8 @@ static double squares(ditto_dtype dtype, const void *values, size_t count)
 }
 
 /* Elements [first, end) of variable k's aggregated gradient, as keep() has left them. */
-static ditto_status read_kept(const struct dti_applying *a, const void *const *brought, uint32_t k, size_t first,
-                              size_t end, void *values)
+static ditto_status read_kept(const struct dti_applying *a, const void *const *brought, uint32_t k,
+                              size_t first, size_t end, void *values)
 {
     (void)brought;
     dti_copies_read(a->optimizer->sum[k], 0, first, end, values);
@@ -61,8 +62,8 @@ static ditto_status read_kept(const struct dti_applying *a, const void *const *b
 }
 
 /* The same, aggregated anew from the gradients of all replicas, in the same order: nobody keeps them. */
-static ditto_status aggregate(const struct dti_applying *a, const void *const *brought, uint32_t k, size_t first,
-                              size_t end, void *values)
+static ditto_status aggregate(const struct dti_applying *a, const void *const *brought, uint32_t k,
+                              size_t first, size_t end, void *values)
 {
     const ditto_variable *v = a->optimizer->variable[k];
     const void *source[DITTO_MAX_REPLICAS];
@@ -70,13 +71,14 @@ static ditto_status aggregate(const struct dti_applying *a, const void *const *b
         const ditto_tensor *gradient = brought[i];
         source[i] = (const char *)gradient[k].data + first * ditto_dtype_bytes(v->spec.dtype);
     }
-    return dti_reduce_local(v->spec.dtype, a->optimizer->options.aggregation, source, v->team->n, end - first, values);
+    return dti_reduce_local(v->spec.dtype, a->optimizer->options.aggregation, source, v->team->n, end - first,
+                            values);
 }
 
 struct measuring {
     const struct dti_applying *applying;
-    ditto_status (*gradient)(const struct dti_applying *a, const void *const *brought, uint32_t k, size_t first,
-                             size_t end, void *values);
+    ditto_status (*gradient)(const struct dti_applying *a, const void *const *brought, uint32_t k,
+                             size_t first, size_t end, void *values);
 };
 
 /* This replica's blocks. */
@@ -107,8 +109,8 @@ static double add_up(const double *block, size_t count)
 }
 
 /* Collective; all replicas meet once more before the blocks' sums change again. */
-static ditto_status norm_of(struct dti_replica *self, struct measuring *measuring, struct dti_deadline *deadline,
-                            double *norm)
+static ditto_status norm_of(struct dti_replica *self, struct measuring *measuring,
+                            struct dti_deadline *deadline, double *norm)
 {
     const struct dti_applying *a = measuring->applying;
     struct dti_joint_work together = { .name = "ditto_apply",
@@ -177,7 +179,8 @@ static ditto_status apply_own(struct dti_replica *self, const void *const *broug
     (void)brought;
     for (size_t item = 0; item < o->items; item++) {
         const ditto_variable *sum = o->sum[o->item[item].variable];
-        const struct dti_variable_piece *whole = &o->variable[o->item[item].variable]->piece[o->item[item].piece];
+        const struct dti_variable_piece *whole =
+            &o->variable[o->item[item].variable]->piece[o->item[item].piece];
         uint32_t p = whole->count != 0 ? dti_variable_piece_of(sum, whole->first) : sum->pieces;
         for (; p < sum->pieces && sum->piece[p].first < whole->first + whole->count; p++) {
             size_t first = sum->piece[p].first > whole->first ? sum->piece[p].first - whole->first : 0;
@@ -192,7 +195,8 @@ static ditto_status apply_own(struct dti_replica *self, const void *const *broug
 }
 
 ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
-                               const struct dti_target_reduction *targeted, struct dti_deadline *deadline, double *norm)
+                               const struct dti_target_reduction *targeted, struct dti_deadline *deadline,
+                               double *norm)
 {
     ditto_optimizer *o = a->optimizer;
     struct dti_target target = { .finish = keep, .context = a, .copy_set = o->no_copies };

@@ -71,8 +71,9 @@ static void add_range(void *context, size_t item, size_t first, size_t count, ui
 {
     struct division *d = context;
     const struct dti_optimizer_item *i = &d->optimizer->item[item];
-    struct dti_optimizer_slot_piece piece = { first + d->optimizer->variable[i->variable]->piece[i->piece].first, count,
-                                              replica, i->variable };
+    struct dti_optimizer_slot_piece piece = {
+        first + d->optimizer->variable[i->variable]->piece[i->piece].first, count, replica, i->variable
+    };
     if (d->pieces > 0 && follows(&d->piece[d->pieces - 1], &piece)) {
         d->piece[d->pieces - 1].count += count;
         return;
@@ -94,7 +95,8 @@ static ditto_status divide(const ditto_optimizer *o, struct division *d)
     if (list != NULL)
         dti_target_owners(o->iterations->team, &targeted, add_range, d);
     free(list);
-    return d->failed ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", o->count) : DITTO_OK;
+    return d->failed ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", o->count)
+                     : DITTO_OK;
 }
 
 /* "name/slot/variable", to be freed; NULL: no memory. */
@@ -108,8 +110,8 @@ static char *join(const char *name, const char *slot, const char *variable)
 }
 
 /* slot NULL: one that no user sees. */
-static ditto_status make_slot(const ditto_optimizer *o, const struct division *d, uint32_t k, const char *slot,
-                              ditto_variable **out)
+static ditto_status make_slot(const ditto_optimizer *o, const struct division *d, uint32_t k,
+                              const char *slot, ditto_variable **out)
 {
     const ditto_variable *v = o->variable[k];
     size_t first = 0, pieces = 0;
@@ -120,8 +122,8 @@ static ditto_status make_slot(const ditto_optimizer *o, const struct division *d
         first++;
     while (first + pieces < d->pieces && d->piece[first + pieces].variable == k)
         pieces++;
-    ditto_status status =
-        dti_optimizer_slot_create(dti_base_of(v->team->strategy), name, &v->spec, d->piece + first, pieces, out);
+    ditto_status status = dti_optimizer_slot_create(dti_base_of(v->team->strategy), name, &v->spec,
+                                                    d->piece + first, pieces, out);
     free(name);
     return status;
 }
@@ -156,8 +158,8 @@ static ditto_status make_iterations(ditto_optimizer *o)
     char *name = join(o->name, "iterations", "");
     if (name == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer");
-    ditto_status status =
-        dti_optimizer_slot_create(dti_base_of(o->variable[0]->team->strategy), name, &spec, &whole, 1, &o->iterations);
+    ditto_status status = dti_optimizer_slot_create(dti_base_of(o->variable[0]->team->strategy), name, &spec,
+                                                    &whole, 1, &o->iterations);
     free(name);
     return status;
 }
@@ -185,10 +187,11 @@ static ditto_status check_slot(const ditto_variable *v)
 {
     if (dti_gate_calls(&v->dependent.gate) == 0)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_BUSY,
-                    "another thread is in a call on \"%s\" (or saves or restores it): destroy its optimizer when that "
-                    "has returned",
-                    v->name);
+    return DTI_FAIL(
+        DITTO_ERR_BUSY,
+        "another thread is in a call on \"%s\" (or saves or restores it): destroy its optimizer when that "
+        "has returned",
+        v->name);
 }
 
 /* BUSY: a call is in a slot's gate, so that the slot can't be destroyed yet. */
@@ -197,7 +200,8 @@ static ditto_status check_slots(const struct dti_dependent *dependent)
     const ditto_optimizer *o = (const ditto_optimizer *)dependent;
     /* relaxed: behind the gate's O1. Its own, because the team's end tells the slots after the optimizer. */
     const struct dti_team *team = atomic_load_explicit(&dependent->team, memory_order_relaxed);
-    if (team == NULL || dti_team_forked(team)) /* in a child they may be calls of threads that are not there */
+    if (team == NULL ||
+        dti_team_forked(team)) /* in a child they may be calls of threads that are not there */
         return DITTO_OK;
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
         DTI_TRY(check_slot(o->slot[i]));

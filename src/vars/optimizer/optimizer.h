@@ -21,7 +21,8 @@ struct ditto_optimizer {
     uint32_t count;
     ditto_variable **variable; /* [count] */
     ditto_variable **slot;     /* [count * slots] of variable k the slots k * slots and following */
-    ditto_variable **sum;      /* [count] with clipping: the aggregated gradients, as slots lie; no user sees them */
+    ditto_variable *
+        *sum; /* [count] with clipping: the aggregated gradients, as slots lie; no user sees them */
     uint32_t slots;
     ditto_variable *iterations; /* alive as long as the strategy is */
     size_t items;
@@ -39,11 +40,13 @@ struct dti_applying {
     const ditto_tensor *gradient; /* [count] */
 };
 /* What a rule is given of elements [first, end) of an item, but for the gradient; at most to the end of the slots' piece: *end is cut there. */
-void dti_applying_range(const struct dti_applying *a, size_t item, size_t first, size_t *end, ditto_rule_range *range);
+void dti_applying_range(const struct dti_applying *a, size_t item, size_t first, size_t *end,
+                        ditto_rule_range *range);
 
 /* Elements [first, end) of an item whose components may differ. Each copy is changed from its own value, with
  * the same gradient, which begins with element `first`. The slots change once. */
-void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, size_t end, const void *gradient);
+void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, size_t end,
+                       const void *gradient);
 
 /* The replica's own thread: collective. The arguments have been checked. norm NULL: not wanted. */
 ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,

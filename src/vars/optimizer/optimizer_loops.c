@@ -13,64 +13,65 @@
 #endif
 
 /* The loops of one floating type. Numbers of the step are rounded to it once, outside. `new` may be `old` or the gradient. */
-#define LOOPS(type, root)                                                                                           \
-    static void descend_##type(const struct dti_optimizer_step *s, const ditto_rule_range *range, const void *old,  \
-                               void *new)                                                                           \
-    {                                                                                                               \
-        const type *x = old, *g = range->gradient, rate = (type)s->learning_rate;                                   \
-        type *y = new;                                                                                              \
-        INDEPENDENT for (size_t i = 0; i < range->count; i++)                                                       \
-        {                                                                                                           \
-            y[i] = x[i] - rate * g[i];                                                                              \
-        }                                                                                                           \
-    }                                                                                                               \
-    static void momentum_##type(const struct dti_optimizer_step *s, const ditto_rule_range *range, const void *old, \
-                                void *new)                                                                          \
-    {                                                                                                               \
-        const type *x = old, *g = range->gradient;                                                                  \
-        const type rate = (type)s->learning_rate, momentum = (type)s->options->momentum;                            \
-        type *y = new, *m = range->slot[0];                                                                         \
-        INDEPENDENT for (size_t i = 0; i < range->count; i++)                                                       \
-        {                                                                                                           \
-            m[i] = momentum * m[i] - rate * g[i];                                                                   \
-            y[i] = x[i] + m[i];                                                                                     \
-        }                                                                                                           \
-    }                                                                                                               \
-    static void nesterov_##type(const struct dti_optimizer_step *s, const ditto_rule_range *range, const void *old, \
-                                void *new)                                                                          \
-    {                                                                                                               \
-        const type *x = old, *g = range->gradient;                                                                  \
-        const type rate = (type)s->learning_rate, momentum = (type)s->options->momentum;                            \
-        type *y = new, *m = range->slot[0];                                                                         \
-        INDEPENDENT for (size_t i = 0; i < range->count; i++)                                                       \
-        {                                                                                                           \
-            m[i] = momentum * m[i] - rate * g[i];                                                                   \
-            y[i] = x[i] + (momentum * m[i] - rate * g[i]);                                                          \
-        }                                                                                                           \
-    }                                                                                                               \
-    static void adapt_##type(const struct dti_optimizer_step *s, const ditto_rule_range *range, const void *old,    \
-                             void *new)                                                                             \
-    {                                                                                                               \
-        const type *x = old, *g = range->gradient, b1 = (type)s->options->beta1, b2 = (type)s->options->beta2;      \
-        const type c1 = (type)(1 - s->options->beta1), c2 = (type)(1 - s->options->beta2);                          \
-        const type rate = (type)s->rate1, scale = (type)s->scale2, epsilon = (type)s->options->epsilon;             \
-        type *y = new, *m = range->slot[0], *v = range->slot[1];                                                    \
-        INDEPENDENT for (size_t i = 0; i < range->count; i++)                                                       \
-        {                                                                                                           \
-            m[i] = b1 * m[i] + c1 * g[i];                                                                           \
-            v[i] = b2 * v[i] + c2 * g[i] * g[i];                                                                    \
-            y[i] = x[i] - rate * m[i] / (root(v[i]) * scale + epsilon);                                             \
-        }                                                                                                           \
-    }                                                                                                               \
-    static void decay_##type(const struct dti_optimizer_step *s, const ditto_rule_range *range, const void *old,    \
-                             void *new)                                                                             \
-    {                                                                                                               \
-        const type *x = old, part = (type)(s->learning_rate * s->options->weight_decay);                            \
-        type *y = new;                                                                                              \
-        INDEPENDENT for (size_t i = 0; i < range->count; i++)                                                       \
-        {                                                                                                           \
-            y[i] = x[i] - part * x[i];                                                                              \
-        }                                                                                                           \
+#define LOOPS(type, root)                                                                               \
+    static void descend_##type(const struct dti_optimizer_step *s, const ditto_rule_range *range,       \
+                               const void *old, void *new)                                              \
+    {                                                                                                   \
+        const type *x = old, *g = range->gradient, rate = (type)s->learning_rate;                       \
+        type *y = new;                                                                                  \
+        INDEPENDENT for (size_t i = 0; i < range->count; i++)                                           \
+        {                                                                                               \
+            y[i] = x[i] - rate * g[i];                                                                  \
+        }                                                                                               \
+    }                                                                                                   \
+    static void momentum_##type(const struct dti_optimizer_step *s, const ditto_rule_range *range,      \
+                                const void *old, void *new)                                             \
+    {                                                                                                   \
+        const type *x = old, *g = range->gradient;                                                      \
+        const type rate = (type)s->learning_rate, momentum = (type)s->options->momentum;                \
+        type *y = new, *m = range->slot[0];                                                             \
+        INDEPENDENT for (size_t i = 0; i < range->count; i++)                                           \
+        {                                                                                               \
+            m[i] = momentum * m[i] - rate * g[i];                                                       \
+            y[i] = x[i] + m[i];                                                                         \
+        }                                                                                               \
+    }                                                                                                   \
+    static void nesterov_##type(const struct dti_optimizer_step *s, const ditto_rule_range *range,      \
+                                const void *old, void *new)                                             \
+    {                                                                                                   \
+        const type *x = old, *g = range->gradient;                                                      \
+        const type rate = (type)s->learning_rate, momentum = (type)s->options->momentum;                \
+        type *y = new, *m = range->slot[0];                                                             \
+        INDEPENDENT for (size_t i = 0; i < range->count; i++)                                           \
+        {                                                                                               \
+            m[i] = momentum * m[i] - rate * g[i];                                                       \
+            y[i] = x[i] + (momentum * m[i] - rate * g[i]);                                              \
+        }                                                                                               \
+    }                                                                                                   \
+    static void adapt_##type(const struct dti_optimizer_step *s, const ditto_rule_range *range,         \
+                             const void *old, void *new)                                                \
+    {                                                                                                   \
+        const type *x = old, *g = range->gradient, b1 = (type)s->options->beta1,                        \
+                   b2 = (type)s->options->beta2;                                                        \
+        const type c1 = (type)(1 - s->options->beta1), c2 = (type)(1 - s->options->beta2);              \
+        const type rate = (type)s->rate1, scale = (type)s->scale2, epsilon = (type)s->options->epsilon; \
+        type *y = new, *m = range->slot[0], *v = range->slot[1];                                        \
+        INDEPENDENT for (size_t i = 0; i < range->count; i++)                                           \
+        {                                                                                               \
+            m[i] = b1 * m[i] + c1 * g[i];                                                               \
+            v[i] = b2 * v[i] + c2 * g[i] * g[i];                                                        \
+            y[i] = x[i] - rate * m[i] / (root(v[i]) * scale + epsilon);                                 \
+        }                                                                                               \
+    }                                                                                                   \
+    static void decay_##type(const struct dti_optimizer_step *s, const ditto_rule_range *range,         \
+                             const void *old, void *new)                                                \
+    {                                                                                                   \
+        const type *x = old, part = (type)(s->learning_rate * s->options->weight_decay);                \
+        type *y = new;                                                                                  \
+        INDEPENDENT for (size_t i = 0; i < range->count; i++)                                           \
+        {                                                                                               \
+            y[i] = x[i] - part * x[i];                                                                  \
+        }                                                                                               \
     }
 LOOPS(float, sqrtf)
 LOOPS(double, sqrt)

@@ -107,8 +107,8 @@ static dti_optimizer_loop *loop_of(const struct dti_optimizer_step *s, ditto_dty
 }
 
 /* From a value that has been decayed, in parts for which there is room beside the gradient. */
-static void descend_and_decay(const struct dti_optimizer_step *s, const ditto_rule_range *range, const void *old,
-                              void *new)
+static void descend_and_decay(const struct dti_optimizer_step *s, const ditto_rule_range *range,
+                              const void *old, void *new)
 {
     alignas(DTI_CACHE_LINE) char decayed[PART_BYTES];
     size_t element = ditto_dtype_bytes(range->dtype), step = sizeof decayed / element;
@@ -119,8 +119,8 @@ static void descend_and_decay(const struct dti_optimizer_step *s, const ditto_ru
     }
 }
 
-void dti_optimizer_step_apply(const struct dti_optimizer_step *s, const ditto_rule_range *range, const void *old,
-                              void *new)
+void dti_optimizer_step_apply(const struct dti_optimizer_step *s, const ditto_rule_range *range,
+                              const void *old, void *new)
 {
     switch (s->options->rule) {
     case DITTO_RULE_ASSIGN:

@@ -7,8 +7,8 @@
 
 struct dti_optimizer_step;
 /* new = the rule's value of old and range->gradient; of decay: of old. `new` may be `old` or the gradient. */
-typedef void dti_optimizer_loop(const struct dti_optimizer_step *step, const ditto_rule_range *range, const void *old,
-                                void *new);
+typedef void dti_optimizer_loop(const struct dti_optimizer_step *step, const ditto_rule_range *range,
+                                const void *old, void *new);
 struct dti_optimizer_loops { /* of f32, f64 */
     dti_optimizer_loop *descend[2], *momentum[2], *nesterov[2], *adapt[2], *decay[2];
 };
@@ -30,10 +30,11 @@ struct dti_optimizer_step dti_optimizer_step_of(const ditto_optimizer_options *o
 ditto_status dti_optimizer_rule_check(ditto_rule rule, ditto_dtype dtype);
 /* Names of the rule's slots, NULL after the last one. */
 #define DTI_OPTIMIZER_SLOT_NAMES (DITTO_MAX_SLOTS + 1)
-void dti_optimizer_rule_slots(const ditto_optimizer_options *options, const char *name[DTI_OPTIMIZER_SLOT_NAMES]);
+void dti_optimizer_rule_slots(const ditto_optimizer_options *options,
+                              const char *name[DTI_OPTIMIZER_SLOT_NAMES]);
 
 /* new = the rule's value. `new` may be `old` or range->gradient. */
-void dti_optimizer_step_apply(const struct dti_optimizer_step *step, const ditto_rule_range *range, const void *old,
-                              void *new);
+void dti_optimizer_step_apply(const struct dti_optimizer_step *step, const ditto_rule_range *range,
+                              const void *old, void *new);
 
 #endif

@@ -32,7 +32,8 @@ static ditto_status find(const struct dti_team *team, const char *name, ditto_va
         if (strcmp(v->name, name) != 0)
             continue;
         if (*out != NULL)
-            return DTI_FAIL(DITTO_ERR_INVALID, "two variables are called \"%s\": give each a name of its own", name);
+            return DTI_FAIL(DITTO_ERR_INVALID, "two variables are called \"%s\": give each a name of its own",
+                            name);
         *out = v;
     }
     return DITTO_OK;
@@ -49,7 +50,8 @@ static ditto_status restore(struct dti_team *team, const char *name, const ditto
     return v->kind->cross_write(v, DTI_RULE_ASSIGN, value->data);
 }
 
-ditto_status ditto_strategy_restore_value(ditto_strategy *strategy, const char *name, const ditto_tensor *value)
+ditto_status ditto_strategy_restore_value(ditto_strategy *strategy, const char *name,
+                                          const ditto_tensor *value)
 {
     struct dti_frame frame;
     size_t bytes;
@@ -80,7 +82,8 @@ ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer, 
     }
     struct dti_team *team = dti_team_of(strategy);
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    for (const struct dti_waiting_value *held = dti_waiting_value_first(team); held != NULL; held = held->next, found++)
+    for (const struct dti_waiting_value *held = dti_waiting_value_first(team); held != NULL;
+         held = held->next, found++)
         dti_text_add(&text, "%s\n", held->name);
     dti_cross_leave(team, &frame);
     if (length != NULL)

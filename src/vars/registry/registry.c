@@ -107,7 +107,8 @@ ditto_status dti_waiting_value_add(struct dti_team *team, const char *name, cons
     if (held == NULL || held->name == NULL || held->value == NULL) {
         if (held != NULL)
             forget_held(held);
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to keep %zu bytes for \"%s\" until it is created", bytes, name);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to keep %zu bytes for \"%s\" until it is created",
+                        bytes, name);
     }
     if (bytes != 0)
         memcpy(held->value, value->data, bytes);

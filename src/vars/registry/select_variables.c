@@ -13,7 +13,8 @@ static bool has(const struct dti_team *team, const ditto_variable *v)
     return own != NULL;
 }
 
-static ditto_status list(const struct dti_team *team, ditto_variable *const *chosen, size_t count, ditto_variable **out)
+static ditto_status list(const struct dti_team *team, ditto_variable *const *chosen, size_t count,
+                         ditto_variable **out)
 {
     ditto_variable *next = dti_registry_first(team);
     for (size_t i = 0; i < count; i++, next = next != NULL ? next->next : NULL) {
@@ -38,8 +39,8 @@ static ditto_status hold(ditto_variable *const *variable, size_t count, struct d
 }
 
 /* `turn`: the call took it, and will give it back before it returns. */
-static ditto_status choose(const struct dti_team *team, ditto_variable *const *chosen, size_t count, bool turn,
-                           ditto_variable ***out, struct dti_gates *held)
+static ditto_status choose(const struct dti_team *team, ditto_variable *const *chosen, size_t count,
+                           bool turn, ditto_variable ***out, struct dti_gates *held)
 {
     ditto_variable **variable = malloc((count + 1) * sizeof(ditto_variable *));
     if (variable == NULL)
@@ -54,8 +55,9 @@ static ditto_status choose(const struct dti_team *team, ditto_variable *const *c
     return status;
 }
 
-ditto_status dti_select_variables(ditto_strategy *strategy, ditto_variable *const *chosen, size_t chosen_count,
-                                  ditto_variable ***out, size_t *count, struct dti_gates *held)
+ditto_status dti_select_variables(ditto_strategy *strategy, ditto_variable *const *chosen,
+                                  size_t chosen_count, ditto_variable ***out, size_t *count,
+                                  struct dti_gates *held)
 {
     struct dti_team *team = dti_team_of(strategy);
     struct dti_frame frame;

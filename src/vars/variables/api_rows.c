@@ -5,8 +5,9 @@
 #include <ditto/rows.h>
 
 static const enum dti_rule rule_of[] = {
-    [DITTO_SCATTER_ADD] = DTI_RULE_ADD,       [DITTO_SCATTER_SUB] = DTI_RULE_SUB, [DITTO_SCATTER_MUL] = DTI_RULE_MUL,
-    [DITTO_SCATTER_DIV] = DTI_RULE_DIV,       [DITTO_SCATTER_MIN] = DTI_RULE_MIN, [DITTO_SCATTER_MAX] = DTI_RULE_MAX,
+    [DITTO_SCATTER_ADD] = DTI_RULE_ADD,       [DITTO_SCATTER_SUB] = DTI_RULE_SUB,
+    [DITTO_SCATTER_MUL] = DTI_RULE_MUL,       [DITTO_SCATTER_DIV] = DTI_RULE_DIV,
+    [DITTO_SCATTER_MIN] = DTI_RULE_MIN,       [DITTO_SCATTER_MAX] = DTI_RULE_MAX,
     [DITTO_SCATTER_UPDATE] = DTI_RULE_ASSIGN,
 };
 
@@ -31,8 +32,8 @@ static ditto_status check_slices(const ditto_variable *v, const ditto_slices *s)
     DTI_TRY(dti_not_null(s, "slices"));
     DTI_TRY(check_rows(v));
     if (s->dtype != v->spec.dtype)
-        return DTI_FAIL(DITTO_ERR_INVALID, "slices of %s for \"%s\", which is of %s", ditto_dtype_name(s->dtype),
-                        v->name, ditto_dtype_name(v->spec.dtype));
+        return DTI_FAIL(DITTO_ERR_INVALID, "slices of %s for \"%s\", which is of %s",
+                        ditto_dtype_name(s->dtype), v->name, ditto_dtype_name(v->spec.dtype));
     size_t row = v->spec.shape[0] != 0 ? v->count / v->spec.shape[0] : s->row_count;
     if (s->row_count != row)
         return DTI_FAIL(DITTO_ERR_SHAPE, "slices with rows of %zu elements for \"%s\", whose rows have %zu",
@@ -49,21 +50,24 @@ static ditto_status check_kind(const ditto_variable *v)
 {
     if (v->mirrored)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "\"%s\" is sync-on-read: indexed updates are for mirrored variables",
-                    v->name);
+    return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                    "\"%s\" is sync-on-read: indexed updates are for mirrored variables", v->name);
 }
 
 /* Of those that do not add up. */
 static ditto_status check_order(const ditto_variable *v, ditto_scatter_op op)
 {
-    if (op < DITTO_SCATTER_MIN || (v->aggregation != DITTO_AGGREGATE_SUM && v->aggregation != DITTO_AGGREGATE_MEAN))
+    if (op < DITTO_SCATTER_MIN ||
+        (v->aggregation != DITTO_AGGREGATE_SUM && v->aggregation != DITTO_AGGREGATE_MEAN))
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                    "min, max and update of rows of \"%s\", which aggregates by %s: create it with ONLY_FIRST_REPLICA",
-                    v->name, v->aggregation == DITTO_AGGREGATE_SUM ? "SUM" : "MEAN");
+    return DTI_FAIL(
+        DITTO_ERR_UNSUPPORTED,
+        "min, max and update of rows of \"%s\", which aggregates by %s: create it with ONLY_FIRST_REPLICA",
+        v->name, v->aggregation == DITTO_AGGREGATE_SUM ? "SUM" : "MEAN");
 }
 
-ditto_status ditto_scatter(ditto_replica *self, ditto_variable *v, ditto_scatter_op op, const ditto_slices *slices)
+ditto_status ditto_scatter(ditto_replica *self, ditto_variable *v, ditto_scatter_op op,
+                           const ditto_slices *slices)
 {
     enum dti_rule rule;
     DTI_ENTER();
@@ -73,10 +77,11 @@ ditto_status ditto_scatter(ditto_replica *self, ditto_variable *v, ditto_scatter
     DTI_TRY(check_op(v, op, &rule));
     DTI_TRY(check_slices(v, slices));
     if (v->aggregation == DITTO_AGGREGATE_NONE)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "\"%s\" has no aggregation, so the replicas' slices cannot become one update: create it with "
-                        "DITTO_AGGREGATE_SUM, MEAN or ONLY_FIRST_REPLICA to say how to aggregate",
-                        v->name);
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "\"%s\" has no aggregation, so the replicas' slices cannot become one update: create it with "
+            "DITTO_AGGREGATE_SUM, MEAN or ONLY_FIRST_REPLICA to say how to aggregate",
+            v->name);
     DTI_TRY(check_order(v, op));
     return dti_scatter_in_replica(r, v, rule, slices);
 }
@@ -118,7 +123,8 @@ ditto_status ditto_variable_scatter(ditto_variable *v, ditto_scatter_op op, cons
     return dti_scatter_cross(v, rule, slices);
 }
 
-ditto_status ditto_variable_lookup(ditto_variable *v, const int64_t *indices, size_t count, void *rows, size_t bytes)
+ditto_status ditto_variable_lookup(ditto_variable *v, const int64_t *indices, size_t count, void *rows,
+                                   size_t bytes)
 {
     struct dti_frame frame;
     size_t needed;
@@ -127,11 +133,12 @@ ditto_status ditto_variable_lookup(ditto_variable *v, const int64_t *indices, si
     DTI_TRY(check_rows(v));
     if (!v->mirrored)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                        "rows of \"%s\", which is sync-on-read: read it as a whole, which aggregates", v->name);
+                        "rows of \"%s\", which is sync-on-read: read it as a whole, which aggregates",
+                        v->name);
     size_t row = v->spec.shape[0] != 0 ? v->bytes / v->spec.shape[0] : 0;
     if (!dti_multiply(count, row, &needed) || needed != bytes)
-        return DTI_FAIL(DITTO_ERR_SHAPE, "%zu rows of \"%s\" have %zu bytes each, but `rows` has %zu in all", count,
-                        v->name, row, bytes);
+        return DTI_FAIL(DITTO_ERR_SHAPE, "%zu rows of \"%s\" have %zu bytes each, but `rows` has %zu in all",
+                        count, v->name, row, bytes);
     DTI_TRY(dti_buffer_check(rows, bytes, v->spec.dtype, "rows"));
     DTI_TRY(dti_buffer_check(indices, count, DITTO_I64, "indices"));
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));

@@ -7,27 +7,30 @@
 
 /* -- creation -- */
 
-static ditto_status check_enum(const ditto_variable_options *o, const char *field, int value, int least, int most,
-                               const char *hint)
+static ditto_status check_enum(const ditto_variable_options *o, const char *field, int value, int least,
+                               int most, const char *hint)
 {
     if (value == 0 || (value >= least && value <= most))
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_RANGE, "options->%s of the variable \"%.100s\" is %d, which is no value of ditto_%s%s",
-                    field, dti_variable_name(o), value, field, hint);
+    return DTI_FAIL(DITTO_ERR_RANGE,
+                    "options->%s of the variable \"%.100s\" is %d, which is no value of ditto_%s%s", field,
+                    dti_variable_name(o), value, field, hint);
 }
 
 static ditto_status check_enums(const ditto_variable_options *o)
 {
-    DTI_TRY(check_enum(o, "synchronization", (int)o->synchronization, DITTO_ON_WRITE, DITTO_SYNCHRONIZATION_NONE, ""));
-    DTI_TRY(check_enum(o, "aggregation", (int)o->aggregation, DITTO_AGGREGATE_NONE, DITTO_AGGREGATE_ONLY_FIRST_REPLICA,
+    DTI_TRY(check_enum(o, "synchronization", (int)o->synchronization, DITTO_ON_WRITE,
+                       DITTO_SYNCHRONIZATION_NONE, ""));
+    DTI_TRY(check_enum(o, "aggregation", (int)o->aggregation, DITTO_AGGREGATE_NONE,
+                       DITTO_AGGREGATE_ONLY_FIRST_REPLICA,
                        ": use DITTO_AGGREGATE_SUM, not DITTO_SUM, and the like"));
     DTI_TRY(check_enum(o, "copies", (int)o->copies, DITTO_COPIES_PER_REPLICA, DITTO_COPIES_PER_REPLICA, ""));
     DTI_TRY(check_enum(o, "trainable", (int)o->trainable, DITTO_TRAINABLE_ON, DITTO_TRAINABLE_OFF, ""));
     if (o->synchronization == DITTO_SYNCHRONIZATION_NONE)
-        return DTI_FAIL(
-            DITTO_ERR_INVALID,
-            "options->synchronization of the variable \"%.100s\" is NONE: it is synchronized on write or on read",
-            dti_variable_name(o));
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "options->synchronization of the variable \"%.100s\" is NONE: it is synchronized on "
+                        "write or on read",
+                        dti_variable_name(o));
     return DITTO_OK;
 }
 
@@ -40,11 +43,11 @@ static ditto_status check_partitioner(const ditto_variable_options *o)
     DTI_TRY(dti_partitioner_check(&o->partitioner));
     if (o->partitioner.kind == DITTO_PARTITION_NONE || with == NULL)
         return DITTO_OK;
-    return DTI_FAIL(
-        DITTO_ERR_INVALID,
-        "the variable \"%.100s\" has a partitioner and %s: shards exist once, on nodes in turn; leave one of the "
-        "two out",
-        dti_variable_name(o), with);
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "the variable \"%.100s\" has a partitioner and %s: shards exist once, on nodes in turn; "
+                    "leave one of the "
+                    "two out",
+                    dti_variable_name(o), with);
 }
 
 static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_options *o)
@@ -52,16 +55,17 @@ static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_optio
     size_t bytes;
     DTI_TRY(dti_tensor_check(t, &bytes));
     if (t->data != NULL && o->initialize != NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "both initial->data and options->initialize are given for the variable \"%.100s\": it has one "
-                        "initial value",
-                        dti_variable_name(o));
-    if (o->aggregation == DITTO_AGGREGATE_MEAN && !dti_dtype_is_float(t->dtype))
         return DTI_FAIL(
             DITTO_ERR_INVALID,
-            "options->aggregation of the variable \"%.100s\", of %s, is MEAN, whose result is no integer: use a "
-            "floating dtype or SUM",
-            dti_variable_name(o), ditto_dtype_name(t->dtype));
+            "both initial->data and options->initialize are given for the variable \"%.100s\": it has one "
+            "initial value",
+            dti_variable_name(o));
+    if (o->aggregation == DITTO_AGGREGATE_MEAN && !dti_dtype_is_float(t->dtype))
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "options->aggregation of the variable \"%.100s\", of %s, is MEAN, whose result is no "
+                        "integer: use a "
+                        "floating dtype or SUM",
+                        dti_variable_name(o), ditto_dtype_name(t->dtype));
     if (o->aggregation == DITTO_AGGREGATE_SUM || o->aggregation == DITTO_AGGREGATE_MEAN)
         return dti_rule_check(DTI_RULE_ADD, t->dtype);
     return DITTO_OK;
@@ -86,8 +90,9 @@ ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor 
         (void)dti_dependent_hold(&known.colocate_with->dependent, &held_other);
     const struct dti_strategy_base *base = dti_base_of(strategy);
     if (base->central && known.synchronization == DITTO_ON_READ)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "a sync-on-read variable in central storage: it keeps one component, "
-                                               "and each replica would need its own");
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "a sync-on-read variable in central storage: it keeps one component, "
+                        "and each replica would need its own");
     return dti_variable_create(base, initial, &known, out);
 }
 
@@ -105,8 +110,8 @@ const char *ditto_variable_name(const ditto_variable *variable)
     return variable != NULL ? variable->name : "";
 }
 
-ditto_status ditto_variable_component_name(const ditto_variable *v, uint32_t replica, char *buffer, size_t size,
-                                           size_t *length)
+ditto_status ditto_variable_component_name(const ditto_variable *v, uint32_t replica, char *buffer,
+                                           size_t size, size_t *length)
 {
     struct dti_text text = { buffer, size, 0 };
     DTI_ENTER();
@@ -160,7 +165,8 @@ uint64_t ditto_variable_generation(const ditto_variable *v)
     return sum;
 }
 
-ditto_status ditto_partitioner_shards(const ditto_partitioner *partitioner, const ditto_tensor *spec, size_t *shards)
+ditto_status ditto_partitioner_shards(const ditto_partitioner *partitioner, const ditto_tensor *spec,
+                                      size_t *shards)
 {
     size_t bytes;
     DTI_ENTER();
@@ -178,7 +184,8 @@ ditto_status ditto_partitioner_shards(const ditto_partitioner *partitioner, cons
 
 static ditto_status fail_strategy_destroyed(const ditto_variable *v)
 {
-    return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of \"%s\" has been destroyed, and its value with it", v->name);
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of \"%s\" has been destroyed, and its value with it",
+                    v->name);
 }
 
 ditto_status dti_variable_hold(const ditto_variable *v, struct dti_gate **held)
@@ -206,17 +213,18 @@ ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what)
 {
     if (v->pieces == 1)
         return DITTO_OK;
-    return DTI_FAIL(
-        DITTO_ERR_UNSUPPORTED,
-        "%s \"%s\": it is cut into %u parts, which do not lie in one row; look rows up, or read it as a whole "
-        "in cross-replica context",
-        what, v->name, v->pieces);
+    return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                    "%s \"%s\": it is cut into %u parts, which do not lie in one row; look rows up, or read "
+                    "it as a whole "
+                    "in cross-replica context",
+                    what, v->name, v->pieces);
 }
 
 static ditto_status check_size(const ditto_variable *v, const void *buffer, size_t bytes, const char *name)
 {
     if (bytes != v->bytes)
-        return DTI_FAIL(DITTO_ERR_SHAPE, "\"%s\" has %zu bytes, but %s has %zu", v->name, v->bytes, name, bytes);
+        return DTI_FAIL(DITTO_ERR_SHAPE, "\"%s\" has %zu bytes, but %s has %zu", v->name, v->bytes, name,
+                        bytes);
     return dti_buffer_check(buffer, bytes, v->spec.dtype, name);
 }
 
@@ -292,7 +300,8 @@ ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const
 static ditto_status check_shard(const ditto_variable *v, size_t shard)
 {
     if (shard >= ditto_variable_num_shards(v))
-        return DTI_FAIL(DITTO_ERR_RANGE, "shard %zu: \"%s\" has %zu", shard, v->name, ditto_variable_num_shards(v));
+        return DTI_FAIL(DITTO_ERR_RANGE, "shard %zu: \"%s\" has %zu", shard, v->name,
+                        ditto_variable_num_shards(v));
     return DITTO_OK;
 }
 
@@ -325,14 +334,16 @@ ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, size_t 
 
 /* -- replica -- */
 
-ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_variable *v, struct dti_gate **held)
+ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_variable *v,
+                                   struct dti_gate **held)
 {
     if (r == NULL)
         return dti_error_get()->status;
     DTI_TRY(dti_variable_hold(v, held));
     if (v->team->strategy != r->team->strategy)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another strategy than replica %u",
-                        v->name, r->id);
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "mixing strategies: \"%s\" belongs to another strategy than replica %u", v->name,
+                        r->id);
     return DITTO_OK;
 }
 
@@ -354,7 +365,8 @@ ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void
     DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(dti_not_null(data, "data"));
     if (variable->mirrored)
-        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is %s: its components change together, by ditto_assign and the like",
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" is %s: its components change together, by ditto_assign and the like",
                         variable->name, variable->central ? "in central storage" : "mirrored");
     dti_changed(variable, r->id);
     *data = dti_variable_component(variable, r->id);
@@ -371,7 +383,8 @@ uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable)
     return atomic_load_explicit(&variable->generation[r->id].count, memory_order_relaxed); /* its own */
 }
 
-static ditto_status replica_write(ditto_replica *self, ditto_variable *v, enum dti_rule rule, const void *value)
+static ditto_status replica_write(ditto_replica *self, ditto_variable *v, enum dti_rule rule,
+                                  const void *value)
 {
     struct dti_replica *r = dti_self(self);
     DTI_HOLD_OWN_VARIABLE(r, v);

@@ -15,7 +15,8 @@ static ditto_status ensure_capacity(ditto_variable *v, size_t pieces, size_t cop
     v->copy = calloc(copies, sizeof *v->copy);
     v->copy_node = calloc(copies, sizeof *v->copy_node);
     v->copy_of = calloc(v->team->n, sizeof *v->copy_of);
-    if (v->piece == NULL || v->copies_of_piece == NULL || v->copy == NULL || v->copy_node == NULL || v->copy_of == NULL)
+    if (v->piece == NULL || v->copies_of_piece == NULL || v->copy == NULL || v->copy_node == NULL ||
+        v->copy_of == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the copies of \"%s\"", v->name);
     for (size_t c = 0; c < copies; c++)
         v->copy_node[c] = DTI_OWN_NODE;
@@ -39,8 +40,8 @@ static void share_by_node(ditto_variable *v)
     const struct dti_team *team = v->team;
     for (uint32_t i = 0; i < team->n; i++) {
         uint32_t c = 0;
-        while (c < v->copies &&
-               !(!v->own_copies && team->replica[v->copy[c].owner].pu.memory_node == team->replica[i].pu.memory_node))
+        while (c < v->copies && !(!v->own_copies && team->replica[v->copy[c].owner].pu.memory_node ==
+                                                        team->replica[i].pu.memory_node))
             c++;
         if (c == v->copies)
             v->copy[v->copies++] = (struct dti_copy){ .owner = i };
@@ -101,8 +102,9 @@ static ditto_status plan_shards(ditto_variable *v, size_t shards)
     v->copies = (uint32_t)shards;
     for (uint32_t i = 0; i < v->pieces; i++) {
         size_t from = dti_partition_row(v->spec.shape[0], shards, i);
-        v->piece[i] = (struct dti_variable_piece){ from * row,
-                                                   (dti_partition_row(v->spec.shape[0], shards, i + 1) - from) * row };
+        v->piece[i] =
+            (struct dti_variable_piece){ from * row,
+                                         (dti_partition_row(v->spec.shape[0], shards, i + 1) - from) * row };
         v->copies_of_piece[i] = (struct dti_copy_set){ 1, &v->copy[i] };
     }
     return DITTO_OK;
@@ -117,7 +119,8 @@ void dti_copies_assign_nodes(ditto_variable *v, uint64_t shards_assigned)
     while (!v->central && node_number(v->team, nodes) != UINT32_MAX)
         nodes++;
     for (uint32_t i = 0; i < v->pieces; i++) {
-        v->copy_node[i] = v->central ? v->node : node_number(v->team, (uint32_t)((shards_assigned + i) % nodes));
+        v->copy_node[i] =
+            v->central ? v->node : node_number(v->team, (uint32_t)((shards_assigned + i) % nodes));
         v->copy[i].owner = owner_on(v->team, v->copy_node[i]);
     }
 }
@@ -162,7 +165,8 @@ uint32_t dti_variable_piece_of(const ditto_variable *v, size_t element)
 
 /* On the owner's thread, so that pages that are only placed by their first touch lie on its node. Zeros where
  * value is NULL. */
-static ditto_status make_copy(struct dti_replica *r, uint32_t node, size_t bytes, const void *value, void **out)
+static ditto_status make_copy(struct dti_replica *r, uint32_t node, size_t bytes, const void *value,
+                              void **out)
 {
     void *data;
     DTI_TRY(dti_node_alloc(r, node, bytes, bytes >= HUGE_BYTES ? HUGE_BYTES : DTI_CACHE_LINE, &data));
@@ -221,27 +225,29 @@ void dti_copies_free(ditto_variable *v)
 
 bool dti_variable_is_splittable(const ditto_variable *v)
 {
-    return v->mirrored && !v->optimizer_slot && !v->central && v->pieces == 1 && v->aggregation == DITTO_AGGREGATE_NONE;
+    return v->mirrored && !v->optimizer_slot && !v->central && v->pieces == 1 &&
+           v->aggregation == DITTO_AGGREGATE_NONE;
 }
 
 ditto_status dti_variable_check_each(const ditto_variable *v)
 {
     if (v->own_copies || v->team->n == 1 || dti_variable_is_splittable(v))
         return DITTO_OK;
-    return DTI_FAIL(
-        DITTO_ERR_INVALID,
-        "an update of \"%s\" in which each replica has its own arguments needs a copy for each replica, but %s",
-        v->name,
-        v->optimizer_slot ? "it is an optimizer's own, which exists once"
-        : v->pieces > 1   ? "it is cut into shards, which exist once"
-        : v->central      ? "central storage keeps one copy for all"
-                          : "its copies are shared, because it aggregates: create it with "
-                            "DITTO_COPIES_PER_REPLICA, or without aggregation");
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "an update of \"%s\" in which each replica has its own arguments needs a copy for each "
+                    "replica, but %s",
+                    v->name,
+                    v->optimizer_slot ? "it is an optimizer's own, which exists once"
+                    : v->pieces > 1   ? "it is cut into shards, which exist once"
+                    : v->central      ? "central storage keeps one copy for all"
+                                      : "its copies are shared, because it aggregates: create it with "
+                                        "DITTO_COPIES_PER_REPLICA, or without aggregation");
 }
 
 struct splitting {
     const ditto_variable *v;
-    void *made[DITTO_MAX_REPLICAS]; /* of replicas that do not own the copy that they use; the others keep theirs */
+    void *made
+        [DITTO_MAX_REPLICAS]; /* of replicas that do not own the copy that they use; the others keep theirs */
 };
 
 static ditto_status make_own(struct dti_replica *r, void *argument)
@@ -264,7 +270,8 @@ static void use_own(ditto_variable *v, const struct splitting *s)
         atomic_store_explicit(&v->copy_of[i], copies++, memory_order_release);
     }
     v->copies_of_piece[0].copies = copies;
-    atomic_store_explicit(&v->copies, copies, memory_order_relaxed); /* a number alone: nothing is read through it */
+    atomic_store_explicit(&v->copies, copies,
+                          memory_order_relaxed); /* a number alone: nothing is read through it */
     v->own_copies = true;
 }
 
@@ -328,7 +335,8 @@ static bool cut(const struct dti_variable_piece *piece, size_t *first, size_t *e
     return *first < *end;
 }
 
-void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first, size_t end, const void *value)
+void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first, size_t end,
+                      const void *value)
 {
     size_t element = ditto_dtype_bytes(v->spec.dtype);
     for (uint32_t i = first < end ? dti_variable_piece_of(v, first) : v->pieces;
@@ -336,7 +344,8 @@ void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first,
         size_t from = first, to = end;
         for (uint32_t c = 0; cut(&v->piece[i], &from, &to) && c < v->copies_of_piece[i].copies; c++) {
             char *at = (char *)v->copies_of_piece[i].copy[c].data + (from - v->piece[i].first) * element;
-            dti_rule_apply(rule, v->spec.dtype, at, at, (const char *)value + (from - first) * element, to - from);
+            dti_rule_apply(rule, v->spec.dtype, at, at, (const char *)value + (from - first) * element,
+                           to - from);
         }
     }
 }

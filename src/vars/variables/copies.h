@@ -12,9 +12,9 @@ struct dti_optimizer_slot_piece {
     uint32_t variable; /* of those that stand in a row; not looked at here */
 };
 /* A variable of zeros whose pieces lie with given replicas. name NULL: hidden. Errors: as dti_variable_create. */
-ditto_status dti_optimizer_slot_create(const struct dti_strategy_base *base, const char *name, const ditto_tensor *spec,
-                                       const struct dti_optimizer_slot_piece *piece, size_t pieces,
-                                       ditto_variable **out);
+ditto_status dti_optimizer_slot_create(const struct dti_strategy_base *base, const char *name,
+                                       const ditto_tensor *spec, const struct dti_optimizer_slot_piece *piece,
+                                       size_t pieces, ditto_variable **out);
 
 /* Which copies there will be; nothing lies anywhere yet. NO_MEMORY. */
 ditto_status dti_copies_plan(ditto_variable *v, const ditto_variable *like);

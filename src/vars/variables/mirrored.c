@@ -12,7 +12,8 @@ struct mirrored_write {
 
 /* Called once per index range, after all replicas have arrived: nobody reads the old value any more. What comes out is what
  * every copy gets. */
-static void apply(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile, void *out)
+static void apply(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
+                  void *out)
 {
     const struct mirrored_write *u = context;
     ditto_dtype dtype = u->v->spec.dtype;
@@ -39,7 +40,8 @@ static ditto_status write_pieces(struct dti_replica *self, const struct dti_targ
     DTI_TRY(dti_replica_alloc(self, v->pieces * sizeof *targeted.item, DTI_CACHE_LINE, &memory));
     ditto_list_item *item = memory;
     for (uint32_t i = 0; i < v->pieces; i++)
-        item[i] = (ditto_list_item){ .src = (const char *)value + v->piece[i].first * ditto_dtype_bytes(v->spec.dtype),
+        item[i] = (ditto_list_item){ .src = (const char *)value +
+                                            v->piece[i].first * ditto_dtype_bytes(v->spec.dtype),
                                      .count = v->piece[i].count,
                                      .dtype = v->spec.dtype };
     targeted.item = item;
@@ -82,8 +84,8 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
     return DITTO_OK;
 }
 
-static ditto_status write_each(struct dti_replica *self, const struct dti_target_reduction *targeted, ditto_variable *v,
-                               enum dti_rule rule, struct dti_deadline *deadline)
+static ditto_status write_each(struct dti_replica *self, const struct dti_target_reduction *targeted,
+                               ditto_variable *v, enum dti_rule rule, struct dti_deadline *deadline)
 {
     struct write_each context = { v, rule, targeted->op };
     struct dti_joint_work together = { .name = targeted->name,
@@ -129,7 +131,8 @@ static ditto_status write_from_copy(struct dti_replica *self, const struct dti_t
     return status;
 }
 
-static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, enum dti_rule rule, const void *value)
+static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
+                                   const void *value)
 {
     static const char *const names[] = { "ditto_assign", "ditto_assign_add", "ditto_assign_sub" };
     struct mirrored_write context = { v, rule };

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-static ditto_status write_own(struct dti_replica *self, ditto_variable *v, enum dti_rule rule, const void *value)
+static ditto_status write_own(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
+                              const void *value)
 {
     void *own = dti_variable_component(v, self->id);
     dti_changed(v, self->id);
@@ -36,8 +37,8 @@ static ditto_status read_range(size_t first, size_t end, void *context)
     }
     for (uint32_t i = 0; i < v->team->n; i++)
         component[i] = (const char *)dti_variable_component(v, i) + offset;
-    return dti_reduce_local(v->spec.dtype, v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM : DITTO_MEAN, component,
-                            v->team->n, end - first, a->dst + offset);
+    return dti_reduce_local(v->spec.dtype, v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM : DITTO_MEAN,
+                            component, v->team->n, end - first, a->dst + offset);
 }
 
 static ditto_status read_cross(ditto_variable *v, void *dst)
@@ -71,10 +72,11 @@ static ditto_status write_cross(ditto_variable *v, enum dti_rule rule, const voi
     if (v->aggregation == DITTO_AGGREGATE_NONE)
         return refuse_none(v, "a write");
     if (v->aggregation == DITTO_AGGREGATE_SUM && rule != DTI_RULE_ASSIGN)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "\"%s\" aggregates by SUM, so what is added to every component is added once for each "
-                        "replica (%u): assign the sum, or add inside run",
-                        v->name, v->team->n);
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "\"%s\" aggregates by SUM, so what is added to every component is added once for each "
+            "replica (%u): assign the sum, or add inside run",
+            v->name, v->team->n);
     return dti_share(v->team, v->bytes * v->team->n, v->count, DTI_CACHE_LINE, write_range, &across);
 }
 

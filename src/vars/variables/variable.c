@@ -104,8 +104,8 @@ static ditto_status make_value(const ditto_variable *v, const ditto_variable_opt
 }
 
 /* The initial value, evaluated once: the caller's data, or what its function makes. */
-static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initial, const ditto_variable_options *o,
-                             const void **value, void **made)
+static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initial,
+                             const ditto_variable_options *o, const void **value, void **made)
 {
     *made = NULL;
     *value = initial->data;
@@ -160,13 +160,14 @@ static ditto_status fill_in(ditto_variable *v, const void *value)
 static ditto_status plan_colocated(ditto_variable *v, const ditto_variable *like)
 {
     if (v->own_copies && !like->own_copies && v->team->n > 1 && !dti_variable_is_splittable(like))
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "\"%s\" needs a copy for each replica, but \"%s\", with which it is to lie, shares its copies",
-                        v->name, like->name);
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "\"%s\" needs a copy for each replica, but \"%s\", with which it is to lie, shares its copies",
+            v->name, like->name);
     if (like->pieces > 1)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "\"%s\" is to lie with \"%s\", which is cut into %u parts: give it a partitioner", v->name,
-                        like->name, like->pieces);
+                        "\"%s\" is to lie with \"%s\", which is cut into %u parts: give it a partitioner",
+                        v->name, like->name, like->pieces);
     if (v->own_copies && !like->own_copies)
         return dti_copies_plan(v, NULL);
     v->own_copies = like->own_copies;
@@ -181,7 +182,8 @@ static ditto_status colocate(ditto_variable *v, const ditto_variable *like)
                         "\"%s\" is to lie with \"%s\", which is of another strategy, or of one that "
                         "was destroyed",
                         v->name, like->name);
-    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY)); /* so that it is not split meanwhile */
+    DTI_TRY(
+        dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY)); /* so that it is not split meanwhile */
     ditto_status status = plan_colocated(v, like);
     dti_cross_leave(v->team, &frame);
     return status;
@@ -251,9 +253,9 @@ ditto_status dti_variable_create(const struct dti_strategy_base *base, const dit
     return finish(v, make(v, initial, o), out);
 }
 
-ditto_status dti_optimizer_slot_create(const struct dti_strategy_base *base, const char *name, const ditto_tensor *spec,
-                                       const struct dti_optimizer_slot_piece *piece, size_t pieces,
-                                       ditto_variable **out)
+ditto_status dti_optimizer_slot_create(const struct dti_strategy_base *base, const char *name,
+                                       const ditto_tensor *spec, const struct dti_optimizer_slot_piece *piece,
+                                       size_t pieces, ditto_variable **out)
 {
     ditto_variable_options options = { .name = name, .trainable = DITTO_TRAINABLE_OFF };
     ditto_variable *v = describe(base, spec, &options);

@@ -11,9 +11,11 @@ ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v,
                                     const ditto_slices *slices);
 ditto_status dti_scatter_cross(ditto_variable *v, enum dti_rule rule, const ditto_slices *slices);
 /* In the function of an update: the copy of that replica alone. */
-ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule rule, const ditto_slices *slices);
+ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule rule,
+                              const ditto_slices *slices);
 
 /* rows[k] = row indices[k] of the copy nearest to `replica`. RANGE: an index; nothing is written then. */
-ditto_status dti_lookup(const ditto_variable *v, uint32_t replica, const int64_t *indices, size_t count, void *rows);
+ditto_status dti_lookup(const ditto_variable *v, uint32_t replica, const int64_t *indices, size_t count,
+                        void *rows);
 
 #endif

@@ -34,8 +34,9 @@ static ditto_status check_index(const ditto_variable *v, int64_t index, size_t k
 {
     if (index >= 0 && (size_t)index < rows_of(v))
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_RANGE, "%s %zu has the index %lld, but \"%s\" has rows 0 to %lld; nothing was written",
-                    whose, k, (long long)index, v->name, (long long)rows_of(v) - 1);
+    return DTI_FAIL(DITTO_ERR_RANGE,
+                    "%s %zu has the index %lld, but \"%s\" has rows 0 to %lld; nothing was written", whose, k,
+                    (long long)index, v->name, (long long)rows_of(v) - 1);
 }
 
 static ditto_status check_slices(const struct scattering *s, uint32_t source)
@@ -154,7 +155,8 @@ ditto_status dti_scatter_cross(ditto_variable *v, enum dti_rule rule, const ditt
     return dti_share(v->team, slices->rows * s.row_bytes, rows_of(v), 1, scatter_range, &s);
 }
 
-ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule rule, const ditto_slices *slices)
+ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule rule,
+                              const ditto_slices *slices)
 {
     struct scattering s;
     begin(&s, v, rule);
@@ -170,12 +172,14 @@ ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule
 
 /* -- lookup -- */
 
-ditto_status dti_lookup(const ditto_variable *v, uint32_t replica, const int64_t *indices, size_t count, void *rows)
+ditto_status dti_lookup(const ditto_variable *v, uint32_t replica, const int64_t *indices, size_t count,
+                        void *rows)
 {
     size_t row = rows_of(v) != 0 ? v->count / rows_of(v) : 0, bytes = row * ditto_dtype_bytes(v->spec.dtype);
     for (size_t k = 0; k < count; k++)
         DTI_TRY(check_index(v, indices[k], k, "entry"));
     for (size_t k = 0; k < count; k++)
-        dti_copies_read(v, replica, (size_t)indices[k] * row, ((size_t)indices[k] + 1) * row, (char *)rows + k * bytes);
+        dti_copies_read(v, replica, (size_t)indices[k] * row, ((size_t)indices[k] + 1) * row,
+                        (char *)rows + k * bytes);
     return DITTO_OK;
 }

@@ -250,8 +250,8 @@ static ditto_status call_all(ditto_replica *self, void *argument)
     for (size_t i = 0; i < CALLS_LENGTH; i++) {
         const char *wrong = wrong_name(i);
         if (wrong != NULL)
-            report_failure(argument, __FILE__, __LINE__, "%s on replica %u: %s", calls[i].name, ditto_replica_id(self),
-                           wrong);
+            report_failure(argument, __FILE__, __LINE__, "%s on replica %u: %s", calls[i].name,
+                           ditto_replica_id(self), wrong);
     }
     return DITTO_OK;
 }
@@ -272,7 +272,8 @@ static void so_it_does_on_replicas(void **state)
     assert_ok(ditto_dataset_batch(numbers, 6, 0, &dataset));
     ditto_dataset_destroy(numbers);
     assert_ok(ditto_strategy_iterate(strategy, dataset, NULL, &iterator));
-    assert_ok(ditto_strategy_value(strategy, &(ditto_tensor){ .data = &(double){ 1 }, .dtype = DITTO_F64 }, &value));
+    assert_ok(ditto_strategy_value(strategy, &(ditto_tensor){ .data = &(double){ 1 }, .dtype = DITTO_F64 },
+                                   &value));
     run_all(strategy, call_all, &report, &report);
     assert_ok(ditto_value_destroy(value));
     assert_ok(ditto_iterator_destroy(iterator));
@@ -302,7 +303,8 @@ static ditto_status run_values_fails(ditto_strategy *s)
 static ditto_status collective_on_one(ditto_replica *self, void *user)
 {
     (void)user;
-    return ditto_replica_id(self) == 2 ? ditto_all_reduce(self, NULL, NULL, 1, DITTO_F64, DITTO_SUM, NULL) : DITTO_OK;
+    return ditto_replica_id(self) == 2 ? ditto_all_reduce(self, NULL, NULL, 1, DITTO_F64, DITTO_SUM, NULL)
+                                       : DITTO_OK;
 }
 static ditto_status all_reduce_fails(ditto_strategy *s)
 {
@@ -372,8 +374,8 @@ static ditto_status value_fails(ditto_strategy *s)
     return ditto_strategy_value_from_function(s, value_of, NULL, &value);
 }
 
-static ditto_status copy_fails(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
-                               ditto_tensor *result)
+static ditto_status copy_fails(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                               void *user, ditto_tensor *result)
 {
     (void)copy, (void)arguments, (void)count, (void)user, (void)result;
     return DITTO_ERR_IO;
@@ -574,8 +576,9 @@ static void fail_deeply(ditto_caller caller)
         const ditto_error *error = ditto_last_error();
         if (status >= 0 || strcmp(error->function, deep[i].function) != 0 ||
             (deep[i].replica != -2 && deep[i].replica != error->replica))
-            snprintf(wrong + strlen(wrong), sizeof wrong - strlen(wrong), "%s, not %s (entry %zu, %s, replica %d); ",
-                     error->function, deep[i].function, i, ditto_status_name(status), (int)error->replica);
+            snprintf(wrong + strlen(wrong), sizeof wrong - strlen(wrong),
+                     "%s, not %s (entry %zu, %s, replica %d); ", error->function, deep[i].function, i,
+                     ditto_status_name(status), (int)error->replica);
     }
     assert_string_equal(wrong, "");
     assert_ok(ditto_strategy_destroy(s));

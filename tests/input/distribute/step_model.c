@@ -31,7 +31,8 @@ static void share_out(struct steps *s, uint32_t replica, uint32_t count, const u
 /* One order of rows: the rules of one pipeline that serves all replicas, whatever W is (9.6). */
 static bool next_of_shared(struct steps *s)
 {
-    uint64_t full[MOST_REPLICAS], left = s->length[0] - s->given[0], rows = left < s->global ? left : s->global;
+    uint64_t full[MOST_REPLICAS], left = s->length[0] - s->given[0],
+                                  rows = left < s->global ? left : s->global;
     bool partial = rows < s->global;
     if (rows == 0 || (partial && (s->last == LAST_STATIC || s->last == LAST_DROPPED)))
         return false;

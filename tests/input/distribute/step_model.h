@@ -15,7 +15,8 @@ struct steps {
     /* -- What is asked for -- */
     uint64_t global;              /* G */
     uint32_t replicas, pipelines; /* N, W */
-    bool shared; /* the pipelines share the rows of one input (DATA, or one pipeline); else each has its own */
+    bool
+        shared; /* the pipelines share the rows of one input (DATA, or one pipeline); else each has its own */
     enum last_step last;
     uint64_t length[MOST_REPLICAS]; /* rows of the input of each pipeline; shared: of the first one's */
 

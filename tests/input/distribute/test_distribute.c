@@ -92,10 +92,12 @@ static void check_steps(struct steps *s, const struct distribution *d, const int
             bool same = t->steps > steps && t->size[steps] == s->count[r] &&
                         memcmp(t->row + at[r], expected, s->count[r] * sizeof(int64_t)) == 0;
             if (!same)
-                print_error("G = %llu, N = %u, W = %u, length %llu, shared %d, last step %d: replica %u of %llu steps, "
+                print_error("G = %llu, N = %u, W = %u, length %llu, shared %d, last step %d: replica %u of "
+                            "%llu steps, "
                             "step %llu: %llu rows, expected %llu\n",
-                            (unsigned long long)s->global, s->replicas, s->pipelines, (unsigned long long)s->length[0],
-                            s->shared, (int)s->last, r, (unsigned long long)t->steps, (unsigned long long)steps,
+                            (unsigned long long)s->global, s->replicas, s->pipelines,
+                            (unsigned long long)s->length[0], s->shared, (int)s->last, r,
+                            (unsigned long long)t->steps, (unsigned long long)steps,
                             (unsigned long long)(t->steps > steps ? t->size[steps] : 0),
                             (unsigned long long)s->count[r]);
             assert_true(same);
@@ -164,14 +166,16 @@ static void rule_9_10_every_row_is_delivered_exactly_once(void **state)
                 p.upstream = (unsigned)(i / 30 % 4);
                 p.even = i / 120 % 2;
                 p.shard = i / 240 % 2 ? DITTO_SHARD_OFF : DITTO_SHARD_DATA;
-                if (p.replicas % p.pipelines != 0 || (i + p.pipelines) % every != 0 || (p.pipelines == 1 && i >= 240))
+                if (p.replicas % p.pipelines != 0 || (i + p.pipelines) % every != 0 ||
+                    (p.pipelines == 1 && i >= 240))
                     continue;
                 try_point(s, &p, i);
                 points++;
             }
         assert_ok(ditto_strategy_destroy(s));
     }
-    print_message("  %zu combinations of G, W, R, length, what is upstream, FILL and EVEN, DATA and OFF\n", points);
+    print_message("  %zu combinations of G, W, R, length, what is upstream, FILL and EVEN, DATA and OFF\n",
+                  points);
     assert_true(points > (every == 1 ? 3000 : 500));
 }
 
@@ -307,7 +311,9 @@ static void rule_9_4_dropping_the_remainder_loses_no_whole_batch_of_several_pipe
             for (uint64_t global = 2; global <= 100;
                  global += 49) /* fewer rows than replicas; 51, 100: not divisible */
                 for (uint64_t more = 0; more < 2; more++) {
-                    struct steps s = { .global = global, .replicas = 8, .pipelines = pipelines, .last = LAST_DROPPED };
+                    struct steps s = {
+                        .global = global, .replicas = 8, .pipelines = pipelines, .last = LAST_DROPPED
+                    };
                     s.shared = pipelines == 1 || shard == DITTO_SHARD_DATA;
                     for (uint32_t w = 0; w < pipelines; w++)
                         s.length[w] = global * (1 + more) + more;
@@ -325,7 +331,9 @@ static void rule_9_4_static_shapes_drop_no_full_step_of_fewer_rows_than_replicas
         for (int shard = DITTO_SHARD_FILE; shard <= DITTO_SHARD_OFF; shard++)
             for (uint64_t length = 1; length < 14; length++)
                 for (uint64_t global = 1; global < 4; global++) {
-                    struct steps s = { .global = global, .replicas = 4, .pipelines = pipelines, .last = LAST_STATIC };
+                    struct steps s = {
+                        .global = global, .replicas = 4, .pipelines = pipelines, .last = LAST_STATIC
+                    };
                     s.shared = shard == DITTO_SHARD_DATA;
                     for (uint32_t w = 0; w < pipelines; w++)
                         s.length[w] = shard == DITTO_SHARD_FILE ? length / (1 + w) : length;
@@ -337,7 +345,8 @@ static void rule_9_4_static_shapes_drop_no_full_step_of_fewer_rows_than_replicas
 static void rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelines(void **state)
 {
     ditto_strategy *strategy = make_strategy(6, NULL);
-    ditto_dataset *d = then(then(then(range(0, 300), shuffle_by, 40), keep_residues, 7), ditto_dataset_repeat, 2);
+    ditto_dataset *d =
+        then(then(then(range(0, 300), shuffle_by, 40), keep_residues, 7), ditto_dataset_repeat, 2);
     (void)state;
     for (uint64_t global = 1; global < 40; global += 6)
         for (int partial = DITTO_PARTIAL_FILL; partial <= DITTO_PARTIAL_EVEN; partial++) {
@@ -346,7 +355,8 @@ static void rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelin
             options.global_batch = global;
             options.partial = (ditto_partial)partial;
             distribute(&one, strategy, d, &options);
-            for (options.pipelines = 2; options.pipelines <= 6; options.pipelines += options.pipelines == 3 ? 3 : 1) {
+            for (options.pipelines = 2; options.pipelines <= 6;
+                 options.pipelines += options.pipelines == 3 ? 3 : 1) {
                 distribute(&several, strategy, d, &options);
                 for (uint32_t r = 0; r < 6; r++)
                     assert_memory_equal(&several.taken[r], &one.taken[r], sizeof one.taken[r]);
@@ -511,7 +521,8 @@ static ditto_status make_dataset(const ditto_input_context *context, void *user,
 {
     struct making *m = user;
     ditto_dataset *rows;
-    if (context->pipeline != m->calls++ || context->pipelines != m->pipelines || (m->fail && context->pipeline == 1))
+    if (context->pipeline != m->calls++ || context->pipelines != m->pipelines ||
+        (m->fail && context->pipeline == 1))
         return DITTO_ERR_USER;
     if (m->none)
         return DITTO_OK;
@@ -574,12 +585,14 @@ static void rule_9_7_what_a_function_may_not_make(void **state)
     uint64_t batch;
     (void)state;
     options.pipelines = 2;
-    assert_status(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it), DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it),
+                  DITTO_ERR_INVALID);
     assert_message("pipeline 1");
     m = (struct making){ .pipelines = 2, .rows = 9, .batch = 2, .fail = true };
     assert_status(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it), DITTO_ERR_USER);
     m = (struct making){ .pipelines = 2, .none = true };
-    assert_status(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it), DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it),
+                  DITTO_ERR_INVALID);
     assert_message("without one");
     assert_status(ditto_strategy_iterate_from_function(s, NULL, &m, &options, &it), DITTO_ERR_INVALID);
     ditto_input_context context = { 2, 0, 4 };
@@ -599,13 +612,14 @@ static void rule_9_8_contradictions_are_named(void **state)
     struct making m = { .pipelines = 1, .rows = 9, .batch = 2 };
     ditto_iterator *it;
     (void)state;
-#define REFUSED(call_is_function, status, text, ...)                                                          \
-    do {                                                                                                      \
-        ditto_input_options o = { .struct_size = sizeof o, __VA_ARGS__ };                                     \
-        assert_status((call_is_function) ? ditto_strategy_iterate_from_function(s, make_dataset, &m, &o, &it) \
-                                         : ditto_strategy_iterate(s, d, &o, &it),                             \
-                      status);                                                                                \
-        assert_message(text);                                                                                 \
+#define REFUSED(call_is_function, status, text, ...)                                           \
+    do {                                                                                       \
+        ditto_input_options o = { .struct_size = sizeof o, __VA_ARGS__ };                      \
+        assert_status((call_is_function)                                                       \
+                          ? ditto_strategy_iterate_from_function(s, make_dataset, &m, &o, &it) \
+                          : ditto_strategy_iterate(s, d, &o, &it),                             \
+                      status);                                                                 \
+        assert_message(text);                                                                  \
     } while (0)
     REFUSED(false, DITTO_ERR_INVALID, "3 pipelines for 4 replicas", .pipelines = 3);
     REFUSED(false, DITTO_ERR_INVALID, "8 pipelines for 4 replicas", .pipelines = 8);
@@ -622,7 +636,8 @@ static void rule_9_8_contradictions_are_named(void **state)
     REFUSED(true, DITTO_ERR_INVALID, "global_batch is set", .global_batch = 5);
     REFUSED(true, DITTO_ERR_INVALID, "partial is set", .partial = DITTO_PARTIAL_EVEN);
     REFUSED(true, DITTO_ERR_INVALID, "shard is set", .shard = DITTO_SHARD_DATA);
-    REFUSED(true, DITTO_ERR_INVALID, "pipelines is 2", .replication = DITTO_PER_REPLICA_INPUT, .pipelines = 2);
+    REFUSED(true, DITTO_ERR_INVALID, "pipelines is 2", .replication = DITTO_PER_REPLICA_INPUT,
+            .pipelines = 2);
 #undef REFUSED
     ditto_dataset_destroy(d);
     assert_ok(ditto_strategy_destroy(s));
@@ -648,7 +663,8 @@ static void rule_9_8_buffers_change_neither_rows_nor_order(void **state)
                 options.flags = host ? DITTO_INPUT_HOST_MEMORY : 0;
                 distribute(&got, s, ahead, &options);
                 check_steps(
-                    &(struct steps){ .global = 7, .replicas = 3, .pipelines = 1, .shared = true, .length = { 300 } },
+                    &(struct steps){
+                        .global = 7, .replicas = 3, .pipelines = 1, .shared = true, .length = { 300 } },
                     &got, (const int64_t *const[]){ all.row });
                 assert_ok(ditto_iterator_stats(got.iterator, DITTO_ALL_REPLICAS, &stats));
                 assert_int_equal(stats.slots, buffers[i] == DITTO_NO_PREFETCH ? 1
@@ -690,8 +706,9 @@ static void memory_of_the_queues_stays_under_its_cap(void **state)
 static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
-    ditto_dataset *d = range(0, 30), *forever = then(then(range(0, 30), ditto_dataset_repeat, DITTO_REPEAT_FOREVER),
-                                                     ditto_dataset_take, 31);
+    ditto_dataset *d = range(0, 30),
+                  *forever = then(then(range(0, 30), ditto_dataset_repeat, DITTO_REPEAT_FOREVER),
+                                  ditto_dataset_take, 31);
     struct distribution got;
     ditto_tensor spec[DITTO_MAX_COMPONENTS];
     uint32_t components;
@@ -757,14 +774,16 @@ static void the_batch_dimension_is_known_where_all_batches_have_it(void **state)
                 for (int shard = files && pipelines <= 2 ? DITTO_SHARD_FILE : DITTO_SHARD_DATA;
                      shard <= DITTO_SHARD_OFF; shard++)
                     for (int how = 0; how < 4; how++) { /* nothing; static; DROP_REMAINDER; for ever */
-                        bool apart = shard == DITTO_SHARD_FILE && pipelines > 1; /* they end in different steps */
+                        bool apart =
+                            shard == DITTO_SHARD_FILE && pipelines > 1; /* they end in different steps */
                         bool known = global == 8 && (how == 1 || (how >= 2 && !apart));
                         ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
                         ditto_dataset *repeated, *d;
                         struct distribution got;
                         if (how == 2 && apart)
                             continue; /* refused: rows are counted across files */
-                        assert_ok(ditto_dataset_repeat(rows[files], how == 3 ? DITTO_REPEAT_FOREVER : 1, &repeated));
+                        assert_ok(ditto_dataset_repeat(rows[files], how == 3 ? DITTO_REPEAT_FOREVER : 1,
+                                                       &repeated));
                         d = then(repeated, how == 2 ? whole_batches_of : batch_of, global);
                         options.pipelines = pipelines;
                         options.shard = (ditto_shard)shard;
@@ -806,7 +825,8 @@ static void the_batch_dimension_of_datasets_from_a_function(void **state)
             struct distribution got;
             options.pipelines = pipelines;
             options.flags = flags;
-            assert_ok(ditto_strategy_iterate_from_function(s, make_whole_batches, &more, &options, &got.iterator));
+            assert_ok(
+                ditto_strategy_iterate_from_function(s, make_whole_batches, &more, &options, &got.iterator));
             assert_batch_rows(got.iterator, pipelines == 1 || flags ? 3 : DITTO_ANY_SIZE);
             begin(&got, 4, got.iterator);
             run_all(s, consume, &got, &got.report);
@@ -840,11 +860,13 @@ static void rule_9_4_a_pipeline_that_ends_early_gives_empty_batches(void **state
     ditto_strategy *s = make_strategy(3, NULL);
     (void)state; /* fewer rows than replicas: in every step two pipelines are given none */
     for (int64_t length = 1; length < 20; length++)
-        try_point(
-            s,
-            &(struct point){
-                .global = 1, .length = (uint64_t)length, .pipelines = 3, .replicas = 3, .shard = DITTO_SHARD_DATA },
-            (uint64_t)length);
+        try_point(s,
+                  &(struct point){ .global = 1,
+                                   .length = (uint64_t)length,
+                                   .pipelines = 3,
+                                   .replicas = 3,
+                                   .shard = DITTO_SHARD_DATA },
+                  (uint64_t)length);
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -893,7 +915,8 @@ static void rule_9_9_across_replicas_batches_come_as_values(void **state)
         assert_message("mixing contexts");
         end(&got);
         assert_ok(ditto_strategy_iterate(
-            s, one, &(ditto_input_options){ .struct_size = sizeof(ditto_input_options), .global_batch = 4 }, &it));
+            s, one, &(ditto_input_options){ .struct_size = sizeof(ditto_input_options), .global_batch = 4 },
+            &it));
         begin(&got, n, it);
         run_all(s, consume, &got, &got.report);
         assert_status(ditto_iterator_next(it, &value), DITTO_ERR_CONTEXT);
@@ -982,7 +1005,8 @@ static void no_row_before_a_failure_is_lost(void **state)
 }
 
 /* Rows 8 and 10 of a step fail, each in another replica's batch; 8 does so later in time. */
-static ditto_status fail_twice(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *later)
+static ditto_status fail_twice(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                               void *later)
 {
     int64_t row = *(const int64_t *)in[0].data;
     (void)random;
@@ -1091,7 +1115,8 @@ static void rule_9_9_across_replicas_no_row_before_a_failure_is_lost(void **stat
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static ditto_status slow_map(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+static ditto_status slow_map(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                             void *user)
 {
     (void)random;
     (void)user;
@@ -1116,7 +1141,8 @@ static void a_slow_producer_is_waited_for_and_counted(void **state)
     assert_ok(ditto_iterator_stats(got.iterator, DITTO_ALL_REPLICAS, &all));
     assert_ok(ditto_iterator_stats(got.iterator, 1, &one));
     assert_true(all.waited > 0 && all.consumer_wait_ns > 1000000 && all.filling_ns >= 40 * 1000000ull);
-    assert_true(one.rows == 20 && all.rows == 40 && one.replicas == 1 && one.consumer_wait_ns <= all.consumer_wait_ns);
+    assert_true(one.rows == 20 && all.rows == 40 && one.replicas == 1 &&
+                one.consumer_wait_ns <= all.consumer_wait_ns);
     assert_status(ditto_iterator_stats(got.iterator, 2, &one), DITTO_ERR_RANGE);
     assert_ok(ditto_strategy_describe(s, text, sizeof text, &length));
     assert_non_null(strstr(text, "iterator 0: step 10"));
@@ -1157,7 +1183,8 @@ static void destroying_waits_for_a_run_on_another_thread(void **state)
     assert_ok(ditto_iterator_destroy(it));
     pthread_join(thread, NULL);
     assert_int_equal(b.status, DITTO_OK);
-    assert_true(got.taken[0].rows + got.taken[1].rows == 200 || got.taken[0].steps == 0); /* it may not have begun */
+    assert_true(got.taken[0].rows + got.taken[1].rows == 200 ||
+                got.taken[0].steps == 0); /* it may not have begun */
     free(got.taken);
     ditto_dataset_destroy(d);
     ditto_dataset_destroy(source);

@@ -26,7 +26,8 @@ static bool is_chosen(enum where where)
 }
 
 /* Slow where it fails, so that other producers and pipelines are ahead by then. */
-static ditto_status fail_slowly(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *row)
+static ditto_status fail_slowly(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                                void *row)
 {
     (void)random;
     *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
@@ -79,7 +80,8 @@ static char *write_fields(int64_t length, int64_t row)
 {
     char text[16 * MOST_OF_ALL] = "";
     for (int64_t i = 0; i < length; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), i == row ? "what\n" : "%lld\n", (long long)i);
+        snprintf(text + strlen(text), sizeof text - strlen(text), i == row ? "what\n" : "%lld\n",
+                 (long long)i);
     return temporary_file(text);
 }
 
@@ -87,7 +89,8 @@ static ditto_dataset *make_fields(char *name)
 {
     ditto_csv_component component = { .count = 1, .dtype = DITTO_I64 };
     ditto_dataset *d;
-    assert_ok(ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ name }, 1, 0 }, &component, 1, NULL, &d));
+    assert_ok(
+        ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ name }, 1, 0 }, &component, 1, NULL, &d));
     return d;
 }
 
@@ -123,7 +126,8 @@ static ditto_status take_all(ditto_replica *self, void *argument)
     struct batches *own = &g->replica[id];
     ditto_batch b;
     while ((own->end = ditto_next(self, g->iterator, &b)) == DITTO_OK) {
-        EXPECT(&g->report, own->count < MOST_BATCHES && own->rows + b.rows <= MOST_OF_ALL && b.step == own->count);
+        EXPECT(&g->report,
+               own->count < MOST_BATCHES && own->rows + b.rows <= MOST_OF_ALL && b.step == own->count);
         memcpy(own->row + own->rows, b.component[0].data, b.rows * sizeof(int64_t));
         own->size[own->count++] = b.rows;
         own->rows += b.rows;
@@ -155,7 +159,8 @@ static void give_up_to(struct batches *to, int64_t first, uint64_t count, int64_
         give(to, first, (uint64_t)(bad - first));
 }
 
-static void compare(const char *what, const struct got *found, const struct batches *expected, uint32_t replicas)
+static void compare(const char *what, const struct got *found, const struct batches *expected,
+                    uint32_t replicas)
 {
     const char *message = NULL;
     for (uint32_t r = 0; r < replicas; r++) {
@@ -164,10 +169,11 @@ static void compare(const char *what, const struct got *found, const struct batc
                     memcmp(f->size, e->size, e->count * sizeof e->size[0]) == 0 &&
                     memcmp(f->row, e->row, e->rows * sizeof e->row[0]) == 0;
         if (!same)
-            fail_msg(
-                "%s: replica %u got %llu rows in %llu batches, then %s; expected %llu rows in %llu batches, then %s",
-                what, r, (unsigned long long)f->rows, (unsigned long long)f->count, ditto_status_name(f->end),
-                (unsigned long long)e->rows, (unsigned long long)e->count, ditto_status_name(e->end));
+            fail_msg("%s: replica %u got %llu rows in %llu batches, then %s; expected %llu rows in %llu "
+                     "batches, then %s",
+                     what, r, (unsigned long long)f->rows, (unsigned long long)f->count,
+                     ditto_status_name(f->end), (unsigned long long)e->rows, (unsigned long long)e->count,
+                     ditto_status_name(e->end));
         if (f->end < 0 && message != NULL)
             assert_string_equal(f->message, message); /* the first error in the order of rows, for all */
         if (f->end < 0)
@@ -189,7 +195,8 @@ static ditto_input_options options_of(const struct steps *s, uint32_t producers,
 }
 
 static void take_and_compare(ditto_strategy *strategy, const struct steps *s, ditto_dataset *d,
-                             const ditto_input_options *options, const struct batches *expected, const char *what)
+                             const ditto_input_options *options, const struct batches *expected,
+                             const char *what)
 {
     static struct got found;
     memset(&found, 0, sizeof found);
@@ -238,9 +245,9 @@ static void try_shared(ditto_strategy *strategy, const struct steps *s, enum whe
     if (s->last == LAST_DROPPED)
         d = then(d, whole_batches_of, s->global);
     snprintf(what, sizeof what,
-             "row %lld of %llu fails in %d, G = %llu, N = %u, W = %u, last %d, %u producers, buffer %u", (long long)row,
-             (unsigned long long)s->length[0], (int)where, (unsigned long long)s->global, s->replicas, s->pipelines,
-             (int)s->last, producers, options.buffer);
+             "row %lld of %llu fails in %d, G = %llu, N = %u, W = %u, last %d, %u producers, buffer %u",
+             (long long)row, (unsigned long long)s->length[0], (int)where, (unsigned long long)s->global,
+             s->replicas, s->pipelines, (int)s->last, producers, options.buffer);
     expect_shared(s, where, row, expected);
     take_and_compare(strategy, s, d, &options, expected, what);
     ditto_dataset_destroy(d);
@@ -259,7 +266,8 @@ static void rows_and_errors_do_not_depend_on_the_number_of_pipelines(enum where 
         for (uint32_t pipelines = 1; pipelines <= replicas; pipelines *= 2)
             for (uint32_t producers = 1; producers <= 3; producers++)
                 for (int last = 0; last < LAST_STEPS; last++)
-                    for (int64_t row = (int64_t)(test_random(&random) % (uint64_t)every); row < length; row += every) {
+                    for (int64_t row = (int64_t)(test_random(&random) % (uint64_t)every); row < length;
+                         row += every) {
                         struct steps s = { .global = global[test_random(&random) % 6],
                                            .replicas = replicas,
                                            .pipelines = pipelines,
@@ -334,7 +342,8 @@ static void expect_own(const struct of_files *o, struct batches *expected)
     for (;;) {
         uint64_t before[MOST_REPLICAS];
         memcpy(before, s.given, sizeof before);
-        bool exists = next_step(&s), lacks = is_chosen(o->where) && before[o->pipeline] == s.length[o->pipeline];
+        bool exists = next_step(&s),
+             lacks = is_chosen(o->where) && before[o->pipeline] == s.length[o->pipeline];
         failed |= lacks && !exists && !is_static;
         if (!exists)
             break;
@@ -458,7 +467,8 @@ static int wait_in_child(void *argument)
         REQUIRE(ditto_strategy_iterate(s, d, &io, &w.iterator) == DITTO_OK);
         ditto_status status = ditto_strategy_run(s, wait_for_other, &w);
         REQUIRE(status == w.run);
-        REQUIRE(w.run != DITTO_ERR_DIVERGED || strstr(ditto_last_error()->message, "replica 0 has returned") != NULL);
+        REQUIRE(w.run != DITTO_ERR_DIVERGED ||
+                strstr(ditto_last_error()->message, "replica 0 has returned") != NULL);
         REQUIRE(w.other == w.got);
         REQUIRE(ditto_iterator_destroy(w.iterator) == DITTO_OK);
         ditto_dataset_destroy(d);
@@ -470,20 +480,24 @@ static int wait_in_child(void *argument)
 static void rule_9_9_a_replica_that_has_left_is_named_to_other_pipelines(void **state)
 {
     (void)state;
-    assert_int_equal(
-        in_child(wait_in_child, &(struct waiting){ .run = DITTO_ERR_DIVERGED, .got = DITTO_ERR_DIVERGED }, 60), 0);
+    assert_int_equal(in_child(wait_in_child,
+                              &(struct waiting){ .run = DITTO_ERR_DIVERGED, .got = DITTO_ERR_DIVERGED }, 60),
+                     0);
 }
 static void waiting_for_another_pipeline_ends_with_the_timeout(void **state)
 {
     (void)state;
-    assert_int_equal(
-        in_child(wait_in_child, &(struct waiting){ .run = DITTO_ERR_TIMED_OUT, .got = DITTO_ERR_TIMED_OUT }, 60), 0);
+    assert_int_equal(in_child(wait_in_child,
+                              &(struct waiting){ .run = DITTO_ERR_TIMED_OUT, .got = DITTO_ERR_TIMED_OUT },
+                              60),
+                     0);
 }
 static void waiting_for_another_pipeline_ends_with_the_run(void **state)
 {
     (void)state;
-    assert_int_equal(
-        in_child(wait_in_child, &(struct waiting){ .run = DITTO_ERR_USER, .got = DITTO_ERR_PEER_STOPPED }, 60), 0);
+    assert_int_equal(in_child(wait_in_child,
+                              &(struct waiting){ .run = DITTO_ERR_USER, .got = DITTO_ERR_PEER_STOPPED }, 60),
+                     0);
 }
 
 int main(void)

@@ -83,15 +83,18 @@ static ditto_status consume(ditto_replica *self, void *argument)
     while ((status = ditto_next(self, p->iterator, &b)) == DITTO_OK) {
         EXPECT(&p->report, b.step == steps && b.components == 2);
         EXPECT(&p->report, b.component[0].shape[0] == b.rows && b.component[1].shape[0] == b.rows);
-        EXPECT(&p->report, b.component[0].rank == 1 && b.component[1].rank == 2 && b.component[1].shape[1] == 2);
-        EXPECT(&p->report, (uintptr_t)b.component[0].data % 64 == 0 && (uintptr_t)b.component[1].data % 64 == 0);
+        EXPECT(&p->report,
+               b.component[0].rank == 1 && b.component[1].rank == 2 && b.component[1].shape[1] == 2);
+        EXPECT(&p->report,
+               (uintptr_t)b.component[0].data % 64 == 0 && (uintptr_t)b.component[1].data % 64 == 0);
         uint64_t before = 0; /* FILL: where this batch begins in the step */
         for (uint32_t r = 0; r < id; r++)
             before += dti_rebatch_full(p->global, n, r);
         for (uint64_t i = 0; i < b.rows; i++) {
             int32_t x = ((int32_t *)b.component[0].data)[i];
             float *y = (float *)b.component[1].data + 2 * i;
-            EXPECT(&p->report, x >= 0 && x < MOST_ROWS && y[0] == (float)(2 * x) && y[1] == (float)(2 * x + 1));
+            EXPECT(&p->report,
+                   x >= 0 && x < MOST_ROWS && y[0] == (float)(2 * x) && y[1] == (float)(2 * x + 1));
             atomic_fetch_add(&p->seen[x], 1);
             if (b.step * p->global + before + i < MOST_ROWS * 4)
                 p->order[b.step * p->global + before + i] = (uint32_t)x;
@@ -126,7 +129,8 @@ static ditto_dataset *numbers(size_t rows)
     return d;
 }
 
-static struct pass *iterate(ditto_strategy *s, ditto_dataset *d, const ditto_input_options *options, uint64_t global)
+static struct pass *iterate(ditto_strategy *s, ditto_dataset *d, const ditto_input_options *options,
+                            uint64_t global)
 {
     struct pass *p = calloc(1, sizeof *p);
     p->global = global;
@@ -250,7 +254,8 @@ static void shuffle_orders_by_seed_and_pass_alone(void **state)
         assert_ok(ditto_dataset_shuffle(d, &how, &shuffled));
         how.reshuffle = DITTO_RESHUFFLE_NEVER;
         assert_ok(ditto_dataset_shuffle(d, &how, &fixed));
-        for (uint32_t producers = 1; producers <= 4; producers++) { /* the number of producers changes nothing */
+        for (uint32_t producers = 1; producers <= 4;
+             producers++) { /* the number of producers changes nothing */
             options.producers = producers;
             options.pass = 0;
             struct pass *p = iterate(s, shuffled, &options, 10);
@@ -339,13 +344,15 @@ static ditto_status drain(ditto_replica *self, void *argument)
     while ((status = ditto_next(self, argument, &b)) == DITTO_OK)
         DITTO_TRY(ditto_barrier(self, NULL));
     ditto_status again = ditto_next(self, argument, &b);
-    return again == status || again == DITTO_ERR_PEER_STOPPED ? status : ditto_fail(self, 1, "the end is not sticky");
+    return again == status || again == DITTO_ERR_PEER_STOPPED ? status
+                                                              : ditto_fail(self, 1, "the end is not sticky");
 }
 
 static ditto_status csv(const char *path, const ditto_csv_component *components, uint32_t count,
                         const ditto_csv_options *options, ditto_dataset **out)
 {
-    return ditto_dataset_from_csv(&(ditto_files){ .names = &path, .count = 1 }, components, count, options, out);
+    return ditto_dataset_from_csv(&(ditto_files){ .names = &path, .count = 1 }, components, count, options,
+                                  out);
 }
 
 static const ditto_csv_component two_columns[] = { { .first_column = 0, .count = 2, .dtype = DITTO_F32 },
@@ -383,7 +390,8 @@ static void a_malformed_line_is_named_by_file_line_and_column(void **state)
     (void)state;
     expect_csv("1,2,3\n4,5,6\n", DITTO_END_OF_INPUT, "");
     expect_csv("1,2,3\r\n\n4,5,6", DITTO_END_OF_INPUT, "");
-    expect_csv("1,2,3\n4,abc,6\n7,8,9\n", DITTO_ERR_CORRUPT, ":2: column 2: \"abc\" is not a number of type f32");
+    expect_csv("1,2,3\n4,abc,6\n7,8,9\n", DITTO_ERR_CORRUPT,
+               ":2: column 2: \"abc\" is not a number of type f32");
     expect_csv("1,2,3\n4,5,6\n7,8\n", DITTO_ERR_CORRUPT, ":3: column 3: the line has 2 columns, expected 3");
     expect_csv("1,2,3,4\n", DITTO_ERR_CORRUPT, ":1: column 4: the line has 4 columns, expected 3");
     expect_csv("1,2,3.5\n", DITTO_ERR_CORRUPT, ":1: column 3: \"3.5\" is not a number of type i32");
@@ -454,9 +462,11 @@ static void a_file_that_shrinks_meanwhile_is_an_error(void **state)
     options.global_batch = 1;
     options.buffer = 1;
     assert_ok(csv(path, two_columns, 2, NULL, &d));
-    assert_ok(ditto_dataset_shuffle(d, &how, &shuffled)); /* all lines are found at once, then read one by one */
+    assert_ok(
+        ditto_dataset_shuffle(d, &how, &shuffled)); /* all lines are found at once, then read one by one */
     assert_ok(ditto_strategy_iterate(s, shuffled, &options, &it));
-    assert_ok(ditto_strategy_run(s, take_one, it)); /* so all lines are found, and the third one is not read yet */
+    assert_ok(
+        ditto_strategy_run(s, take_one, it)); /* so all lines are found, and the third one is not read yet */
     assert_int_equal(truncate(path, 0), 0);
     assert_status(ditto_strategy_run(s, drain, it), DITTO_ERR_IO);
     assert_message("became shorter");
@@ -495,8 +505,8 @@ static void wrong_datasets_are_refused(void **state)
     assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &batched));
     assert_status(ditto_dataset_shuffle(batched, NULL, &other), DITTO_ERR_INVALID);
     assert_message("without end");
-    assert_ok(
-        ditto_dataset_skip(batched, UINT64_MAX - 1, &other)); /* would take for ever; destroying does not wait for it */
+    assert_ok(ditto_dataset_skip(batched, UINT64_MAX - 1,
+                                 &other)); /* would take for ever; destroying does not wait for it */
     options.global_batch = 4;
     assert_ok(ditto_strategy_iterate(s, other, &options, &it));
     assert_ok(ditto_iterator_destroy(it));
@@ -568,7 +578,8 @@ static void how_many_batches_may_be_taken_more_does_not_depend_on_timing(void **
     (void)state;
     assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &forever));
     options.global_batch = 4;
-    options.buffer = 1; /* the queue holds the batch in use and one more: the fifth is there whatever the others do */
+    options.buffer =
+        1; /* the queue holds the batch in use and one more: the fifth is there whatever the others do */
     ditto_strategy *s = make_strategy(2, NULL);
     for (int i = 0; i < 300; i++) {
         struct uneven u = { .generous = 1 };

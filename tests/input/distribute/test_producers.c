@@ -12,7 +12,8 @@ static void rest_us(long us)
     nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
 }
 
-static ditto_iterator *iterate(ditto_strategy *s, ditto_dataset *d, uint64_t global, uint32_t producers, uint32_t flags)
+static ditto_iterator *iterate(ditto_strategy *s, ditto_dataset *d, uint64_t global, uint32_t producers,
+                               uint32_t flags)
 {
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_iterator *it = NULL;
@@ -63,7 +64,8 @@ static void call_everything(struct caller *c)
     atomic_fetch_add(&c->calls, 1);
 }
 
-static ditto_status map_calls(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+static ditto_status map_calls(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                              void *user)
 {
     struct caller *c = user;
     (void)random;
@@ -142,7 +144,8 @@ static int calls_of_a_dataset(void *kind)
             rest_us(100);
         REQUIRE(status == DITTO_OK);
         REQUIRE(c.read == DITTO_ERR_CONTEXT && c.scope == DITTO_ERR_CONTEXT && c.create == DITTO_ERR_CONTEXT);
-        REQUIRE(c.run == DITTO_ERR_CONTEXT && c.destroyed == DITTO_ERR_CONTEXT && c.next == DITTO_ERR_CONTEXT);
+        REQUIRE(c.run == DITTO_ERR_CONTEXT && c.destroyed == DITTO_ERR_CONTEXT &&
+                c.next == DITTO_ERR_CONTEXT);
         REQUIRE(c.self == DITTO_ERR_CONTEXT);
         REQUIRE(strstr(c.message, "hand it in by the user pointer") != NULL);
     }
@@ -528,7 +531,8 @@ struct failing {
     _Atomic int calls;
 };
 /* Slow where it fails, so that other producers are ahead by then. */
-static ditto_status fail_slowly(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+static ditto_status fail_slowly(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                                void *user)
 {
     struct failing *f = user;
     (void)random;
@@ -569,14 +573,14 @@ static ditto_status gather_rows(ditto_replica *self, void *argument)
 }
 
 /* What comes of `length` rows of which number `row` fails: all before it, nothing behind, in any order of the threads. */
-static void fails_at(ditto_strategy *s, uint32_t n, int64_t length, int64_t row, uint64_t global, uint32_t producers,
-                     uint32_t flags)
+static void fails_at(ditto_strategy *s, uint32_t n, int64_t length, int64_t row, uint64_t global,
+                     uint32_t producers, uint32_t flags)
 {
     static struct gathered g;
     struct failing failing = { .row = row };
     ditto_dataset *rows = range(0, length), *d;
-    int64_t each =
-        flags & DITTO_INPUT_STATIC ? (int64_t)global / n : 1; /* static: N divides G, and no batch is smaller */
+    int64_t each = flags & DITTO_INPUT_STATIC ? (int64_t)global / n
+                                              : 1; /* static: N divides G, and no batch is smaller */
     int64_t given = row / each * each;
     bool seen[4 * MOST_OF_REPLICA] = { false };
     uint64_t all = 0;

@@ -10,7 +10,8 @@ enum { MOST_ROWS = 300, MOST_GLOBAL = 100, MOST_SERVED = 8 };
 /* The pipelines of an iterator, cut with the library's functions. */
 struct cutting {
     struct dti_cut cut[MOST_SERVED];
-    uint64_t length[MOST_SERVED], at[MOST_SERVED]; /* rows of each pipeline's input; those before its next step */
+    uint64_t length[MOST_SERVED],
+        at[MOST_SERVED]; /* rows of each pipeline's input; those before its next step */
     bool ended[MOST_SERVED];
     uint64_t step, first[MOST_SERVED], count[MOST_SERVED]; /* of replicas, as in struct steps */
 };
@@ -41,7 +42,8 @@ static void begin_cutting(struct cutting *c, const struct steps *s)
 static uint64_t cut_one(struct cutting *c, uint32_t w)
 {
     const struct dti_cut *cut = &c->cut[w];
-    uint64_t left = c->length[w] - c->at[w], want = dti_cut_step(cut, c->step), got = left < want ? left : want;
+    uint64_t left = c->length[w] - c->at[w], want = dti_cut_step(cut, c->step),
+             got = left < want ? left : want;
     c->ended[w] = c->ended[w] || !dti_cut_exists(cut, want, got, false, left > 0);
     return c->ended[w] ? 0 : got;
 }
@@ -77,12 +79,14 @@ static bool next_cut(struct cutting *c)
 
 static void fail_at(const struct steps *s, uint32_t r, const struct cutting *c)
 {
-    print_error("G = %llu, N = %u, W = %u, length %llu, shared %d, last step %d: replica %u in step %llu has %llu rows "
+    print_error("G = %llu, N = %u, W = %u, length %llu, shared %d, last step %d: replica %u in step %llu has "
+                "%llu rows "
                 "from %llu on, "
                 "expected %llu from %llu on\n",
-                (unsigned long long)s->global, s->replicas, s->pipelines, (unsigned long long)s->length[0], s->shared,
-                (int)s->last, r, (unsigned long long)s->step, (unsigned long long)c->count[r],
-                (unsigned long long)c->first[r], (unsigned long long)s->count[r], (unsigned long long)s->first[r]);
+                (unsigned long long)s->global, s->replicas, s->pipelines, (unsigned long long)s->length[0],
+                s->shared, (int)s->last, r, (unsigned long long)s->step, (unsigned long long)c->count[r],
+                (unsigned long long)c->first[r], (unsigned long long)s->count[r],
+                (unsigned long long)s->first[r]);
     fail();
 }
 

@@ -25,7 +25,8 @@ static ditto_status consume(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self);
     ditto_batch b;
     ditto_status status = DITTO_OK;
-    while (d->steps[id] + (id == d->laggard) < d->stop_at && (status = ditto_next(self, d->iterator, &b)) == DITTO_OK) {
+    while (d->steps[id] + (id == d->laggard) < d->stop_at &&
+           (status = ditto_next(self, d->iterator, &b)) == DITTO_OK) {
         EXPECT(&d->report, b.step < MOST_STEPS && b.rows <= MOST_OF_STEP && b.step == d->steps[id]);
         memcpy(d->row[b.step][id], b.component[0].data, b.rows * sizeof(int64_t));
         d->count[b.step][id] = b.rows;
@@ -201,9 +202,10 @@ static void rows_that_overlap_in_their_file_go_on(void **state)
     for (uint64_t cut = 0; cut < 30; cut += 7)
         for (uint64_t buffer = 1; buffer < 60; buffer += 40)
             for (uint32_t pipelines = 1; pipelines <= 2; pipelines++) {
-                ditto_input_options options = {
-                    .struct_size = sizeof options, .global_batch = 11, .pipelines = pipelines, .shard = DITTO_SHARD_DATA
-                };
+                ditto_input_options options = { .struct_size = sizeof options,
+                                                .global_batch = 11,
+                                                .pipelines = pipelines,
+                                                .shard = DITTO_SHARD_DATA };
                 struct record *whole = make_record(4), *rest = make_record(2);
                 ditto_dataset *d;
                 bool seen[300] = { false };
@@ -490,17 +492,19 @@ static void steps_that_exist_are_there_after_a_restore(void **state)
 
 /* Saved by the library when the pipelines of DATA each read every W-th row: range(0, 50), G = 6, N = 4,
  * behind two steps. */
-static const unsigned char of_one_pipeline[] = { 0x44, 0x49, 0x54, 0x54, 0x4f, 0x49, 0x54, 0x32, 0xfe, 0x27, 0x0b,
-                                                 0xf7, 0x46, 0x46, 0xc1, 0x10, 0x01, 0x06, 0x04, 0x00, 0x00, 0x02,
-                                                 0x01, 0x00, 0x0c, 0xc0, 0x9b, 0xc2, 0x8b, 0x43, 0x0e, 0x75, 0x91 };
+static const unsigned char of_one_pipeline[] = { 0x44, 0x49, 0x54, 0x54, 0x4f, 0x49, 0x54, 0x32, 0xfe,
+                                                 0x27, 0x0b, 0xf7, 0x46, 0x46, 0xc1, 0x10, 0x01, 0x06,
+                                                 0x04, 0x00, 0x00, 0x02, 0x01, 0x00, 0x0c, 0xc0, 0x9b,
+                                                 0xc2, 0x8b, 0x43, 0x0e, 0x75, 0x91 };
 static const unsigned char of_all_rows[] = { 0x44, 0x49, 0x54, 0x54, 0x4f, 0x49, 0x54, 0x32, 0xc0, 0xff,
                                              0x64, 0xe1, 0xde, 0xc8, 0x28, 0x18, 0x02, 0x06, 0x04, 0x00,
                                              0x00, 0x02, 0x01, 0x00, 0x06, 0x02, 0x01, 0x00, 0x06, 0xdc,
                                              0x78, 0x4a, 0xbe, 0x40, 0x28, 0xc7, 0xc8 };
-static const unsigned char of_every_second_row[] = { 0x44, 0x49, 0x54, 0x54, 0x4f, 0x49, 0x54, 0x32, 0x2f, 0xed, 0xdd,
-                                                     0xa4, 0xb1, 0x5c, 0xf3, 0x62, 0x02, 0x06, 0x04, 0x00, 0x00, 0x02,
-                                                     0x01, 0x00, 0x01, 0x00, 0x0b, 0x02, 0x01, 0x00, 0x00, 0x00, 0x0c,
-                                                     0x29, 0xe9, 0x91, 0x00, 0x6e, 0xcb, 0x0f, 0x15 };
+static const unsigned char of_every_second_row[] = { 0x44, 0x49, 0x54, 0x54, 0x4f, 0x49, 0x54, 0x32, 0x2f,
+                                                     0xed, 0xdd, 0xa4, 0xb1, 0x5c, 0xf3, 0x62, 0x02, 0x06,
+                                                     0x04, 0x00, 0x00, 0x02, 0x01, 0x00, 0x01, 0x00, 0x0b,
+                                                     0x02, 0x01, 0x00, 0x00, 0x00, 0x0c, 0x29, 0xe9, 0x91,
+                                                     0x00, 0x6e, 0xcb, 0x0f, 0x15 };
 
 static void states_of_before_go_on_where_the_rules_are_the_same(void **state)
 {
@@ -516,9 +520,10 @@ static void states_of_before_go_on_where_the_rules_are_the_same(void **state)
                  { of_all_rows, sizeof of_all_rows, 2, DITTO_SHARD_OFF } };
     (void)state;
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
-        ditto_input_options options = {
-            .struct_size = sizeof options, .global_batch = 6, .pipelines = kept[i].pipelines, .shard = kept[i].shard
-        };
+        ditto_input_options options = { .struct_size = sizeof options,
+                                        .global_batch = 6,
+                                        .pipelines = kept[i].pipelines,
+                                        .shard = kept[i].shard };
         struct record *whole = make_record(4), *rest = make_record(4);
         whole->iterator = open_at(s, d, options, NULL, 0);
         rest->iterator = open_at(s, d, options, (const char *)kept[i].state, kept[i].bytes);

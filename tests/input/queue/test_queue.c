@@ -67,13 +67,15 @@ static ditto_status claim_one(struct stream *s, uint32_t id, uint64_t n, uint64_
 {
     uint64_t ticket;
     void *payload;
-    EXPECT(&s->report, ditto_queue_claim(s->queue, id, bytes_of(s, n), DITTO_FOREVER, &ticket, &payload) == DITTO_OK);
+    EXPECT(&s->report,
+           ditto_queue_claim(s->queue, id, bytes_of(s, n), DITTO_FOREVER, &ticket, &payload) == DITTO_OK);
     EXPECT(&s->report, (payload != NULL) == s->payload);
     if (test_random(random) % 64 == 0)
         sched_yield();
     if (s->payload)
         memcpy(payload, &n, sizeof n);
-    EXPECT(&s->report, ditto_queue_publish(s->queue, id, ticket, s->payload ? NULL : number(n), 16) == DITTO_OK);
+    EXPECT(&s->report,
+           ditto_queue_publish(s->queue, id, ticket, s->payload ? NULL : number(n), 16) == DITTO_OK);
     return DITTO_OK;
 }
 
@@ -244,7 +246,8 @@ static void *hold_bytes(void *argument)
             report_failure(&s->report, __FILE__, __LINE__, "claim: %s", ditto_last_error()->message);
         uint64_t before = atomic_fetch_add(&s->outstanding, bytes);
         if (before + bytes > s->max_bytes)
-            report_failure(&s->report, __FILE__, __LINE__, "%llu bytes are out", (unsigned long long)(before + bytes));
+            report_failure(&s->report, __FILE__, __LINE__, "%llu bytes are out",
+                           (unsigned long long)(before + bytes));
         atomic_fetch_sub(&s->outstanding, bytes);
         if (ditto_queue_publish(s->queue, p->id, ticket, NULL, bytes) != DITTO_OK)
             report_failure(&s->report, __FILE__, __LINE__, "publish: %s", ditto_last_error()->message);
@@ -288,8 +291,8 @@ static void *block(void *argument)
 {
     struct blocked *b = argument;
     ditto_queue_item got;
-    b->status =
-        b->puts ? ditto_queue_put(b->queue, 1, NULL, 0, DITTO_FOREVER) : ditto_queue_get(b->queue, &got, DITTO_FOREVER);
+    b->status = b->puts ? ditto_queue_put(b->queue, 1, NULL, 0, DITTO_FOREVER)
+                        : ditto_queue_get(b->queue, &got, DITTO_FOREVER);
     return NULL;
 }
 
@@ -486,13 +489,15 @@ static void a_failure_comes_after_all_before_it_and_stays(void **state)
         char text[64];
         for (uint32_t i = 0; i < 6; i++)
             assert_ok(ditto_queue_claim(queue, i % 3, 0, 0, &ticket[i], NULL));
-        assert_ok(ditto_queue_fail(queue, 5 % 3, ticket[5], DITTO_ERR_IO, k == 5 ? "no such place" : "a later one"));
+        assert_ok(ditto_queue_fail(queue, 5 % 3, ticket[5], DITTO_ERR_IO,
+                                   k == 5 ? "no such place" : "a later one"));
         for (uint32_t i = 5; i-- > 0;)
             if (i != k)
                 assert_ok(ditto_queue_publish(queue, i % 3, ticket[i], number(i), 0));
         if (k != 5)
             assert_ok(ditto_queue_fail(queue, (uint32_t)k % 3, ticket[k], DITTO_ERR_IO, "no such place"));
-        snprintf(text, sizeof text, "producer %u failed at ticket %u: no such place", (unsigned)k % 3, (unsigned)k);
+        snprintf(text, sizeof text, "producer %u failed at ticket %u: no such place", (unsigned)k % 3,
+                 (unsigned)k);
         assert_status(ditto_queue_put(queue, 0, NULL, 0, DITTO_FOREVER), DITTO_ERR_IO);
         assert_message(text);
         for (uint64_t i = 0; i < k; i++) {

@@ -1,8 +1,8 @@
 /* tests/input/transforms/test_transforms.c - what each source in memory and each transformation gives, on one thread. */
 #include "input/written_rows.h"
 
-static ditto_dataset *joined(ditto_status (*join)(ditto_dataset *const *, uint32_t, ditto_dataset **), ditto_dataset *a,
-                             ditto_dataset *b)
+static ditto_dataset *joined(ditto_status (*join)(ditto_dataset *const *, uint32_t, ditto_dataset **),
+                             ditto_dataset *a, ditto_dataset *b)
 {
     ditto_dataset *inputs[2] = { a, b }, *d;
     assert_ok(join(inputs, 2, &d));
@@ -21,7 +21,8 @@ static void ranges_count_up_and_down(void **state)
     assert_ok(ditto_dataset_from_range(2, -3, -2, &d));
     assert_rows(d, 2, 0, -2);
     ditto_dataset_destroy(d);
-    assert_ok(ditto_dataset_from_range(INT64_MIN, INT64_MAX, INT64_MAX, &d)); /* differences that i64 does not have */
+    assert_ok(ditto_dataset_from_range(INT64_MIN, INT64_MAX, INT64_MAX,
+                                       &d)); /* differences that i64 does not have */
     assert_rows(d, INT64_MIN, -1, INT64_MAX - 1);
     ditto_dataset_destroy(d);
     assert_status(ditto_dataset_from_range(0, 10, 0, &d), DITTO_ERR_RANGE);
@@ -67,10 +68,12 @@ static void behind_batch_take_skip_and_shard_count_in_batches(void **state)
     ditto_dataset_destroy(flat);
     ditto_dataset_destroy(d);
     ditto_dataset_destroy(batched);
-    d = then(then(range(0, 10), whole_batches_of, 4), ditto_dataset_repeat, 2); /* each pass drops its own remainder */
+    d = then(then(range(0, 10), whole_batches_of, 4), ditto_dataset_repeat,
+             2); /* each pass drops its own remainder */
     assert_rows(d, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
     ditto_dataset_destroy(d);
-    d = then(then(range(0, 3), whole_batches_of, 4), ditto_dataset_repeat, DITTO_REPEAT_FOREVER); /* empty: ends */
+    d = then(then(range(0, 3), whole_batches_of, 4), ditto_dataset_repeat,
+             DITTO_REPEAT_FOREVER); /* empty: ends */
     static struct rows none;
     assert_ok(list_rows(d, 0, &none));
     assert_int_equal(none.count, 0);
@@ -84,7 +87,8 @@ static void several_datasets_become_one(void **state)
     d = joined(ditto_dataset_concatenate, range(0, 3), range(10, 12));
     assert_rows(d, 0, 1, 2, 10, 11);
     ditto_dataset_destroy(d);
-    for (int i = 0; i < 5; i++) /* the example of tf.data's interleave: blocks of 4 of 2 at a time, each six times */
+    for (int i = 0; i < 5;
+         i++) /* the example of tf.data's interleave: blocks of 4 of 2 at a time, each six times */
         inputs[i] = then(range(i + 1, i + 2), ditto_dataset_repeat, 6);
     assert_ok(ditto_dataset_interleave(inputs, 5, 2, 4, &d));
     assert_rows(d, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5);
@@ -96,7 +100,8 @@ static void several_datasets_become_one(void **state)
         ditto_dataset_destroy(inputs[i]);
 }
 
-static ditto_status sum_both(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+static ditto_status sum_both(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                             void *user)
 {
     (void)random;
     (void)user;
@@ -113,7 +118,8 @@ static void zipped_rows_have_the_components_of_both_and_end_with_the_shorter(voi
     one.row = &scalar;
     one.components = 1;
     for (int longer = 0; longer < 2; longer++) {
-        ditto_dataset *d = joined(ditto_dataset_zip, range(0, longer == 0 ? 9 : 3), range(5, longer == 1 ? 14 : 8)),
+        ditto_dataset *d = joined(ditto_dataset_zip, range(0, longer == 0 ? 9 : 3),
+                                  range(5, longer == 1 ? 14 : 8)),
                       *sums;
         assert_ok(ditto_dataset_get_spec(d, &spec));
         assert_int_equal(spec.components, 2);
@@ -174,7 +180,8 @@ static void what_is_repeated_goes_through_passes_of_its_own(void **state)
     ditto_dataset_destroy(d);
 }
 
-static ditto_status add_hundred(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+static ditto_status add_hundred(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                                void *user)
 {
     (void)random;
     (void)user;
@@ -340,7 +347,8 @@ static void an_input_that_cannot_be_opened_comes_after_those_before_it(void **st
     ditto_dataset_destroy(bad);
 }
 
-static ditto_status fail_on_500(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+static ditto_status fail_on_500(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                                void *user)
 {
     (void)random;
     (void)user;
@@ -386,7 +394,8 @@ static void what_makes_no_sense_is_refused(void **state)
     assert_status(ditto_dataset_shuffle(batched, NULL, &out), DITTO_ERR_UNSUPPORTED);
     assert_status(ditto_dataset_filter(batched, refuse_500, NULL, &out), DITTO_ERR_UNSUPPORTED);
     assert_message("filter after batch");
-    assert_status(ditto_dataset_concatenate((ditto_dataset *[]){ d, batched }, 2, &out), DITTO_ERR_UNSUPPORTED);
+    assert_status(ditto_dataset_concatenate((ditto_dataset *[]){ d, batched }, 2, &out),
+                  DITTO_ERR_UNSUPPORTED);
     assert_status(ditto_dataset_zip((ditto_dataset *[]){ d, batched }, 2, &out), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_zip((ditto_dataset *[]){ d, NULL }, 2, &out), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_zip((ditto_dataset *[]){ d }, 0, &out), DITTO_ERR_INVALID);

@@ -32,7 +32,8 @@ static ditto_status hit(size_t begin, size_t end, uint32_t device, void *argumen
     atomic_fetch_add(&l->calls, 1);
     if (begin >= end || begin < l->begin || end > l->end || device >= l->all->devices)
         atomic_fetch_add(&l->wrong, 1);
-    if (l->grain != 0 && ((begin - l->begin) % l->grain != 0 || (end != l->end && (end - l->begin) % l->grain != 0)))
+    if (l->grain != 0 &&
+        ((begin - l->begin) % l->grain != 0 || (end != l->end && (end - l->begin) % l->grain != 0)))
         atomic_fetch_add(&l->wrong, 1);
     for (size_t i = begin; i < end; i++)
         atomic_fetch_add(&l->all->hits[l->replica][i], 1);
@@ -51,7 +52,8 @@ static ditto_status try_loops(ditto_replica *self, void *argument)
         l.grain = test_random(&random) % 3 == 0 ? 0 : test_random(&random) % 700;
         ditto_schedule schedule = (ditto_schedule)(test_random(&random) % 2);
         memset(all->hits[id], 0, sizeof all->hits[id]);
-        EXPECT(&all->report, ditto_parallel_for(self, l.begin, l.end, l.grain, schedule, hit, &l) == DITTO_OK);
+        EXPECT(&all->report,
+               ditto_parallel_for(self, l.begin, l.end, l.grain, schedule, hit, &l) == DITTO_OK);
         EXPECT(&all->report, l.wrong == 0);
         for (size_t i = 0; i < MOST_INDICES; i++) /* each index once, no other */
             EXPECT(&all->report, all->hits[id][i] == (i >= l.begin && i < l.end));
@@ -124,7 +126,8 @@ static ditto_status post_many(ditto_replica *self, void *argument)
         for (uint32_t d = 0; d < devices; d++)
             EXPECT(&o->report, ditto_on_logical_device(self, d, in_order, &items[i]) == DITTO_OK);
     }
-    EXPECT(&o->report, ditto_parallel_for(self, 0, devices, 1, DITTO_STATIC, after_all_functions, o) == DITTO_OK);
+    EXPECT(&o->report,
+           ditto_parallel_for(self, 0, devices, 1, DITTO_STATIC, after_all_functions, o) == DITTO_OK);
     EXPECT(&o->report, o->wrong == 0 && o->ran == 300 * devices);
     EXPECT(&o->report, ditto_join(self) == DITTO_OK); /* nothing is left */
     memset(o->next, 0, sizeof o->next);
@@ -345,7 +348,8 @@ static int count_named(const char *prefix, bool wide_only)
             continue;
         snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
         FILE *file = fopen(path, "r");
-        if (file != NULL && fgets(name, sizeof name, file) != NULL && strncmp(name, prefix, strlen(prefix)) == 0) {
+        if (file != NULL && fgets(name, sizeof name, file) != NULL &&
+            strncmp(name, prefix, strlen(prefix)) == 0) {
             cpu_set_t set;
             sched_getaffinity((pid_t)atoi(entry->d_name), sizeof set, &set);
             count += !wide_only || CPU_COUNT(&set) > 1;
@@ -363,7 +367,8 @@ static void helpers_are_pinned_and_gone_with_the_strategy(void **state)
     ditto_device_info info;
     (void)state;
     ditto_strategy *s = make_wide_strategy(2, 3, NULL);
-    assert_int_equal(count_named("ditto-r", false), 5); /* two replicas of three, and one of the six is the caller */
+    assert_int_equal(count_named("ditto-r", false),
+                     5); /* two replicas of three, and one of the six is the caller */
     assert_int_equal(count_named("ditto-r", true), 0);
     assert_ok(ditto_strategy_device_info(s, 1, 2, &info));
     assert_int_equal(info.cpu, info.place.pu.number);
@@ -648,8 +653,8 @@ static ditto_status assign_beside_a_failure(ditto_replica *self, void *argument)
     float values[4] = { 1, 2, 3, 4 };
     ditto_tensor placed, t = { .data = values, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
     EXPECT(report, ditto_on_logical_device(self, 2, fail_late, NULL) == DITTO_OK);
-    EXPECT(report,
-           ditto_assign_to_logical_device(self, &t, 1, &placed) == DITTO_OK); /* another device, another matter */
+    EXPECT(report, ditto_assign_to_logical_device(self, &t, 1, &placed) ==
+                       DITTO_OK); /* another device, another matter */
     EXPECT(report, memcmp(placed.data, values, sizeof values) == 0);
     EXPECT(report, ditto_free(self, placed.data) == DITTO_OK);
     ditto_status status = ditto_join(self);
@@ -677,7 +682,8 @@ static int use_devices_in_child(void *argument)
 {
     ditto_replica *self = argument;
     struct order order = { 0 };
-    REQUIRE(ditto_parallel_for(self, 0, 100, 1, DITTO_STATIC, after_all_functions, &order) == DITTO_ERR_FORKED);
+    REQUIRE(ditto_parallel_for(self, 0, 100, 1, DITTO_STATIC, after_all_functions, &order) ==
+            DITTO_ERR_FORKED);
     REQUIRE(ditto_on_logical_device(self, 1, stay_away, NULL) == DITTO_ERR_FORKED);
     REQUIRE(ditto_join(self) == DITTO_ERR_FORKED);
     float value = 1;
@@ -745,7 +751,8 @@ static int stick_and_come_home(void *unused)
     for (int i = 0; i < 10000 && !atomic_load(&stuck.ended); i++)
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     REQUIRE(stuck.ended);
-    nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL); /* it returns a moment after it has said so */
+    nanosleep(&(struct timespec){ .tv_nsec = 100000000 },
+              NULL); /* it returns a moment after it has said so */
     ditto_status status = ditto_strategy_destroy(s);
     REQUIRE(status == DITTO_OK || status == DITTO_ERR_POISONED);
     REQUIRE(status != DITTO_OK || count_threads() == before);

@@ -5,12 +5,13 @@ const struct machine machines[MACHINES] = {
     [MACHINE_SERVER] = { "2 x 64 SMT server", "pack:2 [numa] l3:1 core:64 pu:2(indexes=2*128:128*1)" },
     [MACHINE_PACKAGES] = { "4 packages", "pack:4 [numa] core:8 pu:1" },
     [MACHINE_SUB_NUMA] = { "sub-NUMA 2 x 4", "pack:2 group:4 [numa] core:8 pu:2(indexes=2*64:64*1)" },
-    [MACHINE_HBM] = { "HBM beside DRAM",
-                      "pack:2 group:4 [numa(memory=128GB)] [numa(memory=16GB)] core:14 pu:2(indexes=2*112:112*1)" },
+    [MACHINE_HBM] = { "HBM beside DRAM", "pack:2 group:4 [numa(memory=128GB)] [numa(memory=16GB)] core:14 "
+                                         "pu:2(indexes=2*112:112*1)" },
     [MACHINE_HBM_RECORDED] = { "HBM, recorded", "hbm.xml" },
     [MACHINE_CPULESS] = { "CPU-less node, recorded", "cpuless.xml" },
     [MACHINE_MEMORYLESS] = { "memory-less node, recorded", "memoryless.xml" },
-    [MACHINE_AMD] = { "AMD, 12 caches a package", "pack:2 [numa] l3:12(size=32MiB) core:8 pu:2(indexes=2*192:192*1)" },
+    [MACHINE_AMD] = { "AMD, 12 caches a package",
+                      "pack:2 [numa] l3:12(size=32MiB) core:8 pu:2(indexes=2*192:192*1)" },
     [MACHINE_ONE_CORE] = { "one-core VM", "pack:1 [numa] core:1 pu:1" },
     [MACHINE_LARGEST] = { "8 x 64 SMT", "pack:8 [numa] core:64 pu:2(indexes=2*512:512*1)" },
 };

@@ -6,7 +6,8 @@
 
 struct machine {
     const char *name;
-    const char *text; /* hwloc's synthetic language, or the name of a recording in tests/replicas/machine/machines/ */
+    const char *
+        text; /* hwloc's synthetic language, or the name of a recording in tests/replicas/machine/machines/ */
 };
 enum {
     MACHINE_SERVER, /* PUs numbered as Linux does: first those of all cores, then their siblings */
@@ -14,7 +15,7 @@ enum {
     MACHINE_SUB_NUMA,
     MACHINE_HBM, /* each node has DRAM and HBM beside it: nodes 1, 3, ... have no PUs of their own */
     MACHINE_HBM_RECORDED,
-    MACHINE_CPULESS,    /* node 1 has no PUs; node 0 has two packages */
+    MACHINE_CPULESS, /* node 1 has no PUs; node 0 has two packages */
     MACHINE_MEMORYLESS, /* node 1 has no memory, is as near to node 0 as to node 2; package 1 has nodes 1 and 2 */
     MACHINE_AMD,
     MACHINE_ONE_CORE,

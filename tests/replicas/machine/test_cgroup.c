@@ -72,7 +72,8 @@ static void no_cgroup_and_broken_files_mean_no_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_least_quota_of_all_ancestors_holds_in_version_2, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(the_least_quota_of_all_ancestors_holds_in_version_2, make_root,
+                                        remove_root),
         cmocka_unit_test_setup_teardown(version_1_is_read_too, make_root, remove_root),
         cmocka_unit_test_setup_teardown(a_container_sees_only_its_part_of_the_tree, make_root, remove_root),
         cmocka_unit_test_setup_teardown(no_cgroup_and_broken_files_mean_no_limit, make_root, remove_root),

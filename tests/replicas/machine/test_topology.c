@@ -71,7 +71,8 @@ static void a_part_of_a_machine_is_cut_out(void **state)
     assert_int_equal(pu_at(t, 5).mesh[0], 1);
     ditto_topology_destroy(t);
     options.synthetic = "pack:1 [numa] core:2 pu:1";
-    static const char *const malformed[] = { "", "x", "1-", "2-1", "0,", ",0", "0 1", "8192", "99999999999", "0-8192" };
+    static const char *const malformed[] = { "",   "x",   "1-",   "2-1",         "0,",
+                                             ",0", "0 1", "8192", "99999999999", "0-8192" };
     for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
         options.cpus = malformed[i];
         assert_status(ditto_topology_create(&options, &t), DITTO_ERR_INVALID);
@@ -163,10 +164,11 @@ static void nodes_follow_one_another_by_distance(void **state)
     (void)state;
     t.counts.machine_nodes = 4;
     for (uint32_t i = 0; i < 4; i++)
-        raw[i] = (struct dti_raw_pu){ .pu = { .is = { .number = i, .package = i / 2, .numa_node = i, .core = i } },
-                                      .node = i,
-                                      .locality = i,
-                                      .llc = i };
+        raw[i] =
+            (struct dti_raw_pu){ .pu = { .is = { .number = i, .package = i / 2, .numa_node = i, .core = i } },
+                                 .node = i,
+                                 .locality = i,
+                                 .llc = i };
     assert_true(dti_mesh_order(&t, raw, 4));
     assert_int_equal(pus[0].is.number, 0);
     assert_int_equal(pus[1].is.number, 1);

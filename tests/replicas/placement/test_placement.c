@@ -60,14 +60,17 @@ static void shapes_on_the_server(void **state)
     (void)state;
     expect_shape(MACHINE_SERVER, NULL, NULL, 0, DITTO_SPREAD, "0: 0\n");
     expect_shape(MACHINE_SERVER, NULL, NULL, 4, DITTO_COMPACT, "0: 0\n1: 1\n2: 2\n3: 3\n");
-    expect_shape(MACHINE_SERVER, half, NULL, 3, DITTO_SPREAD, "0: 0-31,128-159\n1: 32-63,160-191\n2: 64-95,192-223\n");
-    expect_shape(MACHINE_SERVER, cores, NULL, 5, DITTO_COMPACT, /* the fifth takes siblings: no first PU is left */
+    expect_shape(MACHINE_SERVER, half, NULL, 3, DITTO_SPREAD,
+                 "0: 0-31,128-159\n1: 32-63,160-191\n2: 64-95,192-223\n");
+    expect_shape(MACHINE_SERVER, cores, NULL, 5,
+                 DITTO_COMPACT, /* the fifth takes siblings: no first PU is left */
                  "0: 0-31\n1: 128-159\n2: 32-63\n3: 64-95\n4: 96-127\n");
     expect_shape(MACHINE_SERVER, both, NULL, 2, DITTO_SPREAD, "0: 0,64\n1: 1,65\n");
     expect_shape(MACHINE_SERVER, all, NULL, 1, DITTO_SPREAD, "0: 0-255\n");
-    expect_shape(MACHINE_SERVER, cores, apart, 2, DITTO_COMPACT,
-                 "0: 0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38,40,42,44,46,48,50,52,54,56,58,60,62\n"
-                 "1: 1,3,5,7,9,11,13,15,17,19,21,23,25,27,29,31,33,35,37,39,41,43,45,47,49,51,53,55,57,59,61,63\n");
+    expect_shape(
+        MACHINE_SERVER, cores, apart, 2, DITTO_COMPACT,
+        "0: 0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38,40,42,44,46,48,50,52,54,56,58,60,62\n"
+        "1: 1,3,5,7,9,11,13,15,17,19,21,23,25,27,29,31,33,35,37,39,41,43,45,47,49,51,53,55,57,59,61,63\n");
 }
 
 /* -- sub-NUMA clusters: 2 packages of 4 nodes of 8 cores -- */
@@ -80,7 +83,8 @@ static void names_on_sub_numa_clusters(void **state)
     expect_per(MACHINE_SUB_NUMA, DITTO_PER_PACKAGE, 0, 0, "0: 0-31,64-95\n1: 32-63,96-127\n");
     expect_shape(MACHINE_SUB_NUMA, (int64_t[]){ 1, 2, 8, 1 }, NULL, 4, DITTO_SPREAD,
                  "0: 0-15\n1: 16-31\n2: 32-47\n3: 48-63\n");
-    expect_shape(MACHINE_SUB_NUMA, (int64_t[]){ 1, 1, 4, 2 }, NULL, 9, DITTO_SPREAD, /* one each, then a second one */
+    expect_shape(MACHINE_SUB_NUMA, (int64_t[]){ 1, 1, 4, 2 }, NULL, 9,
+                 DITTO_SPREAD, /* one each, then a second one */
                  "0: 0-3,64-67\n1: 4-7,68-71\n2: 8-11,72-75\n3: 16-19,80-83\n4: 24-27,88-91\n5: 32-35,96-99\n"
                  "6: 40-43,104-107\n7: 48-51,112-115\n8: 56-59,120-123\n");
 }
@@ -90,7 +94,8 @@ static void names_on_sub_numa_clusters(void **state)
 static void caches_on_amd(void **state)
 {
     (void)state;
-    expect_per(MACHINE_AMD, DITTO_PER_LLC, DITTO_PLACEMENT_NO_SMT, 4, "0: 0-7\n1: 8-15\n2: 96-103\n3: 104-111\n");
+    expect_per(MACHINE_AMD, DITTO_PER_LLC, DITTO_PLACEMENT_NO_SMT, 4,
+               "0: 0-7\n1: 8-15\n2: 96-103\n3: 104-111\n");
     expect_per(MACHINE_AMD, DITTO_PER_LLC, 0, 1, "0: 0-7,192-199\n");
 }
 
@@ -102,7 +107,8 @@ static void odd_nodes(void **state)
     expect_per(MACHINE_MEMORYLESS, DITTO_PER_NUMA_NODE, 0, 0, "0: 0-1\n1: 2\n2: 3\n");
     expect_per(MACHINE_MEMORYLESS, DITTO_PER_LLC, 0, 0, "0: 0-1\n1: 2-3\n"); /* wider than its nodes */
     expect_per(MACHINE_MEMORYLESS, DITTO_PER_PU, 0, 4, "0: 0\n1: 1\n2: 2\n3: 3\n");
-    expect_per(MACHINE_CPULESS, DITTO_PER_NUMA_NODE, 0, 0, "0: 0-1\n1: 2-3\n"); /* a node's part in each package */
+    expect_per(MACHINE_CPULESS, DITTO_PER_NUMA_NODE, 0, 0,
+               "0: 0-1\n1: 2-3\n"); /* a node's part in each package */
     expect_per(MACHINE_CPULESS, DITTO_PER_MACHINE, 0, 0, "0: 0-3\n");
     expect_per(MACHINE_ONE_CORE, DITTO_PER_PACKAGE, 0, 0, "0: 0\n");
 }
@@ -121,7 +127,8 @@ static void an_irregular_mesh_is_filled_in_order(void **state)
     ditto_placement_destroy(p);
     o.replicas = 4;
     assert_ok(ditto_placement_build(t, &o, &p));
-    assert_string_equal(placement_lines(p), "0: 0-1\n1: 2,12\n2: 8-9\n3: 10-11\n"); /* then what is left over */
+    assert_string_equal(placement_lines(p),
+                        "0: 0-1\n1: 2,12\n2: 8-9\n3: 10-11\n"); /* then what is left over */
     ditto_placement_destroy(p);
     o.replicas = 5;
     assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
@@ -205,7 +212,8 @@ static void given_sets_keep_their_order_and_are_checked(void **state)
     o.set_sizes = sizes;
     o.replicas = 3;
     assert_ok(ditto_placement_build(t, &o, &p));
-    assert_string_equal(placement_lines(p), "0: 0-1\n1: 3\n2: 9,8\n"); /* ids node by node; the leader's PU first */
+    assert_string_equal(placement_lines(p),
+                        "0: 0-1\n1: 3\n2: 9,8\n"); /* ids node by node; the leader's PU first */
     assert_ok(ditto_placement_get(p, 2, 1, &place));
     assert_int_equal(place.pu.number, 8);
     assert_int_equal(place.device, 1);

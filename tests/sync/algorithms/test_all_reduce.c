@@ -33,7 +33,8 @@ static ditto_status reduce(ditto_replica *self, void *argument)
     if (t->flush_to_zero)
         __builtin_ia32_ldmxcsr(mxcsr | 0x8040u);
 #endif
-    ditto_status status = ditto_all_reduce(self, src, t->in_place ? src : dst, t->count, t->dtype, t->op, NULL);
+    ditto_status status =
+        ditto_all_reduce(self, src, t->in_place ? src : dst, t->count, t->dtype, t->op, NULL);
 #if defined(__x86_64__)
     if (t->flush_to_zero)
         EXPECT(&t->report, (__builtin_ia32_stmxcsr() & 0x8040u) == 0x8040u);
@@ -62,8 +63,8 @@ static void compare(const struct task *t, uint32_t n, struct reference_tally *ta
             source[r] = inputs + (r * t->count + i) * size;
         reference_reduce(t->dtype, t->op, source, n, expected);
         if (!reference_same(t->dtype, expected, found))
-            fail_msg("%s %s of %u replicas: element %zu of %zu differs from the tree", ditto_dtype_name(t->dtype),
-                     ditto_op_name(t->op), n, i, t->count);
+            fail_msg("%s %s of %u replicas: element %zu of %zu differs from the tree",
+                     ditto_dtype_name(t->dtype), ditto_op_name(t->op), n, i, t->count);
         tally->other_elements += reference_differs_from_left_fold(t->dtype, t->op, source, n, found);
     }
     tally->cases++;
@@ -85,7 +86,8 @@ static void reduce_and_compare(ditto_strategy *strategy, struct task *t, struct 
 
 /* All sizes for four dtypes (half of them under sanitizers, where the judge is what takes long); a small, a middle and a large one
  * for the others. */
-static void try_dtype(ditto_strategy *strategy, ditto_dtype dtype, uint64_t *seed, struct reference_tally *tally)
+static void try_dtype(ditto_strategy *strategy, ditto_dtype dtype, uint64_t *seed,
+                      struct reference_tally *tally)
 {
     static const size_t counts[] = { 3, 513, 4099, 0, 1, 2, 17, 63, 255, 1000, 1025, 20011 };
     bool all = dtype == DITTO_F32 || dtype == DITTO_F64 || dtype == DITTO_I32 || dtype == DITTO_I64;
@@ -216,7 +218,8 @@ static ditto_status ask_for_nonsense(ditto_replica *self, void *argument)
     EXPECT(r, ditto_all_reduce(self, b, shared_a, 4, (ditto_dtype)0, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce(self, b, shared_a, 4, DITTO_F32, (ditto_op)9, NULL) == DITTO_ERR_RANGE);
     EXPECT(r, ditto_all_reduce(self, b, shared_a, 4, DITTO_F32, (ditto_op)0x41, NULL) == DITTO_ERR_RANGE);
-    EXPECT(r, ditto_all_reduce(self, b, shared_a, SIZE_MAX / 2, DITTO_F32, DITTO_SUM, NULL) == DITTO_ERR_RANGE);
+    EXPECT(r,
+           ditto_all_reduce(self, b, shared_a, SIZE_MAX / 2, DITTO_F32, DITTO_SUM, NULL) == DITTO_ERR_RANGE);
     EXPECT(r, ditto_all_reduce(self, b, shared_a, 4, DITTO_I32, DITTO_MEAN, NULL) == DITTO_ERR_UNSUPPORTED);
     EXPECT(r, ditto_all_reduce(self, b, shared_a, 4, DITTO_C64, DITTO_MAX, NULL) == DITTO_ERR_UNSUPPORTED);
     EXPECT(r, ditto_all_reduce(self, b, shared_a, 4, DITTO_BOOL, DITTO_SUM, NULL) == DITTO_ERR_UNSUPPORTED);

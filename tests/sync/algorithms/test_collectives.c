@@ -130,7 +130,8 @@ static ditto_status on_replica(ditto_replica *self, void *argument)
 {
     struct task *t = argument;
     uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
-    size_t size = ditto_dtype_bytes(t->dtype), in = brings(t, id, n), out = receives(t, id, n), src_at = 0, dst_at = 0;
+    size_t size = ditto_dtype_bytes(t->dtype), in = brings(t, id, n), out = receives(t, id, n), src_at = 0,
+           dst_at = 0;
     bool one = t->in_place || t->kind == BROADCAST;
     size_t whole = in > out ? in : out;
     char *a = malloc((one ? whole : in) * size + 1), *b = one ? a : malloc(out * size + 1);
@@ -146,9 +147,9 @@ static ditto_status on_replica(ditto_replica *self, void *argument)
     if (status == DITTO_OK && !one)
         EXPECT(&t->report, memcmp(kept, a, in * size) == 0);           /* sources are read only */
     if (status == DITTO_OK && t->in_place && has_parts(t) && out < in) /* the rest of src is kept */
-        EXPECT(&t->report,
-               memcmp(kept, a, dst_at * size) == 0 &&
-                   memcmp(kept + (dst_at + out) * size, a + (dst_at + out) * size, (in - dst_at - out) * size) == 0);
+        EXPECT(&t->report, memcmp(kept, a, dst_at * size) == 0 &&
+                               memcmp(kept + (dst_at + out) * size, a + (dst_at + out) * size,
+                                      (in - dst_at - out) * size) == 0);
     if (!one)
         free(b);
     free(a);
@@ -167,10 +168,12 @@ static void expect_element(const struct task *t, uint32_t n, char *const *input,
     if (t->kind == BROADCAST || t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN) {
         uint32_t from = t->root;
         size_t at = i;
-        for (from = t->kind == BROADCAST ? t->root : 0; t->kind != BROADCAST && at >= part_of(t, from); from++)
+        for (from = t->kind == BROADCAST ? t->root : 0; t->kind != BROADCAST && at >= part_of(t, from);
+             from++)
             at -= part_of(t, from);
         if (memcmp(found, input[from] + at * size, size) != 0)
-            fail_msg("kind %d of %u: element %zu of replica %u is not replica %u's", t->kind, n, i, replica, from);
+            fail_msg("kind %d of %u: element %zu of replica %u is not replica %u's", t->kind, n, i, replica,
+                     from);
         return;
     }
     size_t at = has_parts(t) ? before(t, replica) + i : i;
@@ -178,8 +181,8 @@ static void expect_element(const struct task *t, uint32_t n, char *const *input,
         source[r] = input[r] + at * size;
     reference_reduce(t->dtype, t->op, source, n, expected);
     if (!reference_same(t->dtype, expected, found))
-        fail_msg("kind %d, %s %s of %u, implementation %d: element %zu of replica %u differs from the tree", t->kind,
-                 ditto_dtype_name(t->dtype), ditto_op_name(t->op), n, t->implementation, i, replica);
+        fail_msg("kind %d, %s %s of %u, implementation %d: element %zu of replica %u differs from the tree",
+                 t->kind, ditto_dtype_name(t->dtype), ditto_op_name(t->op), n, t->implementation, i, replica);
     tally.other_elements += reference_differs_from_left_fold(t->dtype, t->op, source, n, found);
 }
 
@@ -228,7 +231,8 @@ static void choose_type(struct task *t, uint64_t *seed)
 static struct task random_task(uint32_t n, uint64_t *seed)
 {
     static const size_t counts[] = { 0, 1, 2, 5, 16, 33, 130, 500, 1025, 3000, 9001 };
-    struct task t = { .kind = (enum kind)(test_random(seed) % KINDS), .root = (uint32_t)(test_random(seed) % n) };
+    struct task t = { .kind = (enum kind)(test_random(seed) % KINDS),
+                      .root = (uint32_t)(test_random(seed) % n) };
     size_t limit = n > 12 ? 6 : sizeof counts / sizeof counts[0];
     t.count = counts[test_random(seed) % limit] / (has_parts(&t) && n > 3 ? 3 : 1);
     for (uint32_t i = 0; i < n; i++)
@@ -337,14 +341,16 @@ static void the_same_on_the_groups_of_this_machine(void **state)
                                         DITTO_IMPLEMENTATION_HIERARCHICAL, &choice));
         assert_int_equal(choice.groups, expected_groups(strategy));
         assert_ok(ditto_strategy_scope_enter(strategy));
-        for (uint32_t trial = 0; trial < 120 / n; trial++) { /* a guest with more CPUs than its host has is slow */
+        for (uint32_t trial = 0; trial < 120 / n;
+             trial++) { /* a guest with more CPUs than its host has is slow */
             struct task t = random_task(n, &seed);
             t.implementation = trial % 4 == 0 ? DITTO_IMPLEMENTATION_FLAT : DITTO_IMPLEMENTATION_HIERARCHICAL;
             t.started = trial % 5 == 0;
             run_and_compare(strategy, &t);
         }
         assert_ok(ditto_strategy_scope_leave(strategy));
-        print_message("  %u replicas in %u groups, %s: the bits of the tree\n", n, choice.groups, choice.algorithm);
+        print_message("  %u replicas in %u groups, %s: the bits of the tree\n", n, choice.groups,
+                      choice.algorithm);
         assert_ok(ditto_strategy_destroy(strategy));
     }
     print_message("%zu cases\n", tally.cases);
@@ -412,5 +418,6 @@ int main(int count, char **words)
     };
     const struct CMUnitTest in_guest[] = { tests[0], tests[1] };
     (void)words;
-    return count > 1 ? cmocka_run_group_tests(in_guest, NULL, NULL) : cmocka_run_group_tests(tests, NULL, NULL);
+    return count > 1 ? cmocka_run_group_tests(in_guest, NULL, NULL)
+                     : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,8 +30,8 @@ static ditto_status reduce_list(ditto_replica *self, void *argument)
         for (size_t i = 0; i < t->count[k]; i++)
             reference_fill(t->dtype[k], t->seed + k, id, i, src + i * size);
         single[k] = malloc(t->count[k] * size + 1);
-        item[k] =
-            (ditto_list_item){ src, t->in_place ? src : malloc(t->count[k] * size + 1), t->count[k], t->dtype[k] };
+        item[k] = (ditto_list_item){ src, t->in_place ? src : malloc(t->count[k] * size + 1), t->count[k],
+                                     t->dtype[k] };
         DITTO_TRY(ditto_all_reduce(self, src, single[k], t->count[k], t->dtype[k], DITTO_SUM, NULL));
     }
     DITTO_TRY(ditto_all_reduce_list(self, item, t->length, DITTO_SUM, &options));
@@ -148,7 +148,8 @@ static ditto_status reduce_matrices(ditto_replica *self, void *argument)
     options.implementation = t->implementation;
     for (size_t i = 0; i < t->count; i++)
         m[i] = matrix_of(id, i);
-    ditto_status status = ditto_all_reduce_with(self, m, m, t->count, sizeof *m, multiply_all, &fails, &options);
+    ditto_status status =
+        ditto_all_reduce_with(self, m, m, t->count, sizeof *m, multiply_all, &fails, &options);
     for (size_t i = 0; status == DITTO_OK && i < t->count; i++) {
         expected = matrix_of(0, i);
         for (uint32_t r = 1; r < n; r++) {
@@ -174,7 +175,8 @@ static void a_function_need_not_commute_and_may_fail(void **state)
             options.tuning = &tuning;
             ditto_strategy *strategy = make_strategy(replica_counts[k], &options);
             for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
-                struct function_task t = { .count = counts[c] / (replica_counts[k] > 8 ? 20 : 1), .fails = -1 };
+                struct function_task t = { .count = counts[c] / (replica_counts[k] > 8 ? 20 : 1),
+                                           .fails = -1 };
                 t.implementation = near != 0 ? DITTO_IMPLEMENTATION_HIERARCHICAL : DITTO_IMPLEMENTATION_FLAT;
                 run_all(strategy, reduce_matrices, &t, &t.report);
                 if (t.count * sizeof(struct matrix) < 8192 * replica_counts[k] || replica_counts[k] == 1)
@@ -234,10 +236,13 @@ static ditto_status bad_functions(ditto_replica *self, void *argument)
     EXPECT(r, ditto_all_reduce_with(self, m, m, 1, sizeof *m, NULL, NULL, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce_with(self, m, m, 1, 0, multiply_all, NULL, NULL) == DITTO_ERR_RANGE);
     EXPECT(r, ditto_all_reduce_with(self, m, m, 1, 5000, multiply_all, NULL, NULL) == DITTO_ERR_RANGE);
-    EXPECT(r, ditto_all_reduce_with(self, m, m, SIZE_MAX / 8, 24, multiply_all, NULL, NULL) == DITTO_ERR_RANGE);
-    EXPECT(r, ditto_all_reduce_with(self, (char *)m + 1, m, 1, 24, multiply_all, NULL, NULL) == DITTO_ERR_INVALID);
+    EXPECT(r,
+           ditto_all_reduce_with(self, m, m, SIZE_MAX / 8, 24, multiply_all, NULL, NULL) == DITTO_ERR_RANGE);
+    EXPECT(r, ditto_all_reduce_with(self, (char *)m + 1, m, 1, 24, multiply_all, NULL, NULL) ==
+                  DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce_with(self, NULL, m, 1, 24, multiply_all, NULL, NULL) == DITTO_ERR_INVALID);
-    EXPECT(r, ditto_all_reduce_with(self, m, m + 1, 2, sizeof *m, multiply_all, NULL, NULL) == DITTO_ERR_INVALID);
+    EXPECT(r, ditto_all_reduce_with(self, m, m + 1, 2, sizeof *m, multiply_all, NULL, NULL) ==
+                  DITTO_ERR_INVALID);
     return DITTO_OK;
 }
 
@@ -326,13 +331,15 @@ static void block_sums_depend_on_the_elements_alone(void **state)
                 struct sum_task t = { .dtype = (ditto_dtype)d, .seed = 1000 + c };
                 char expected[16], fold[16];
                 for (uint32_t r = 1; r < n; r++) /* spread at random, now and then all on one */
-                    t.start[r] =
-                        d % 5 == 0 ? totals[c] : t.start[r - 1] + test_random(&seed) % (totals[c] - t.start[r - 1] + 1);
+                    t.start[r] = d % 5 == 0
+                                     ? totals[c]
+                                     : t.start[r - 1] + test_random(&seed) % (totals[c] - t.start[r - 1] + 1);
                 t.start[n] = totals[c];
                 run_all(strategy, sum_blocks, &t, &t.report);
                 reference_block_sum(&t, totals[c], expected);
                 if (!reference_same(t.dtype, expected, t.sum))
-                    fail_msg("%s, %zu elements on %u replicas: another sum", ditto_dtype_name(t.dtype), totals[c], n);
+                    fail_msg("%s, %zu elements on %u replicas: another sum", ditto_dtype_name(t.dtype),
+                             totals[c], n);
                 struct element left = { 0 };
                 for (size_t i = 0; i < totals[c] && reference_is_float(t.dtype); i++) {
                     fill_finite(&t, i, fold);

@@ -110,7 +110,8 @@ static void compare_merged(const struct task *t, uint32_t n)
                                was = reference_load(t->dtype, old);
                 divide(t, n, &sum);
                 struct element pair[2] = { was, sum };
-                expect_same(t, t->way == MERGED ? sum : reference_tree(t->dtype, DITTO_SUM, pair, 0, 2), result);
+                expect_same(t, t->way == MERGED ? sum : reference_tree(t->dtype, DITTO_SUM, pair, 0, 2),
+                            result);
             } else if (t->way == INTO_DENSE) {
                 assert_memory_equal(result, old, size);
             }
@@ -188,7 +189,8 @@ static void slices_of_all_replicas_come_to_all(void **state)
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         for (int trial = 0; trial < test_trials(replica_counts[k] > 8 ? 12 : 60); trial++, cases++) {
-            struct task t = { .way = (enum way)(trial % WAYS), .op = trial % 2 == 0 ? DITTO_SUM : DITTO_MEAN };
+            struct task t = { .way = (enum way)(trial % WAYS),
+                              .op = trial % 2 == 0 ? DITTO_SUM : DITTO_MEAN };
             do
                 t.dtype = (ditto_dtype)(1 + test_random(&seed) % DITTO_BOOL);
             while (!reference_has(t.dtype, t.op));
@@ -208,7 +210,9 @@ static void wrong_numbers_are_found_by_all_and_the_run_goes_on(void **state)
     (void)state;
     for (int way = 0; way < WAYS; way++)
         for (int trial = 0; trial < 10; trial++) {
-            struct task t = { .way = (enum way)way, .op = DITTO_SUM, .dtype = DITTO_F32, .row_count = 3, .seed = 5 };
+            struct task t = {
+                .way = (enum way)way, .op = DITTO_SUM, .dtype = DITTO_F32, .row_count = 3, .seed = 5
+            };
             uint64_t peek = seed; /* replica 1 must bring a row: look ahead */
             t.spoiled = way == INTO_DENSE && trial % 2 == 0 ? DENSE_ROWS : -4;
             struct task probe = t;
@@ -238,7 +242,8 @@ static ditto_status ask_for_nonsense(ditto_replica *self, void *argument)
     ditto_slices in = { indices, values, 4, 2, DITTO_F32 }, out = { indices, more, 4, 0, (ditto_dtype)0 };
     EXPECT(r, ditto_all_reduce_slices(self, NULL, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce_slices(self, &in, NULL, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
-    EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID); /* the same indices */
+    EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) ==
+                  DITTO_ERR_INVALID); /* the same indices */
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_MAX, NULL) == DITTO_ERR_UNSUPPORTED);
     out = (ditto_slices){ room, room, 4, 0, (ditto_dtype)0 };
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);

@@ -35,7 +35,8 @@ static void a_dtype_has_the_operations_that_the_header_lists(void **state)
                 assert_int_equal(k->widen != NULL, k->combine != NULL && d <= DITTO_BF16);
                 assert_int_equal(k->widen != NULL, k->narrow != NULL);
                 bool complex_product = op == DITTO_PROD && (d == DITTO_C64 || d == DITTO_C128);
-                assert_int_equal(k->combine_four != NULL, k->combine != NULL && k->widen == NULL && !complex_product);
+                assert_int_equal(k->combine_four != NULL,
+                                 k->combine != NULL && k->widen == NULL && !complex_product);
             }
 }
 
@@ -55,8 +56,9 @@ static void halves_are_converted_as_their_format_says(void **state)
                 float wide, below, above;
                 kernel->widen(&wide, &half, 1);
                 double expected = reference_from_half(half, kinds[k].exponent, kinds[k].fraction);
-                assert_true(isnan(expected) ? isnan(wide)
-                                            : (double)wide == expected && !signbit(wide) == !signbit(expected));
+                assert_true(isnan(expected)
+                                ? isnan(wide)
+                                : (double)wide == expected && !signbit(wide) == !signbit(expected));
                 kernel->narrow(&back, &wide, 1);
                 if (isnan(expected)) {
                     kernel->widen(&wide, &back, 1);
@@ -75,14 +77,16 @@ static void halves_are_converted_as_their_format_says(void **state)
                 const float tried[] = { middle, below, above };
                 for (int i = 0; i < 3; i++) {
                     kernel->narrow(&back, &tried[i], 1);
-                    assert_int_equal(back, reference_to_half((double)tried[i], kinds[k].exponent, kinds[k].fraction));
+                    assert_int_equal(
+                        back, reference_to_half((double)tried[i], kinds[k].exponent, kinds[k].fraction));
                 }
             }
             float large[] = { 65519.99f, 65520.0f, 3.4e38f, INFINITY, -INFINITY, 1e-45f, -1e-45f };
             for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) {
                 uint16_t back;
                 kernel->narrow(&back, &large[i], 1);
-                assert_int_equal(back, reference_to_half((double)large[i], kinds[k].exponent, kinds[k].fraction));
+                assert_int_equal(back,
+                                 reference_to_half((double)large[i], kinds[k].exponent, kinds[k].fraction));
             }
         }
 }
@@ -91,8 +95,8 @@ struct tally {
     size_t elements, unlike_left_fold;
 };
 
-static void try_block(dti_kernel_table *table, ditto_dtype d, ditto_op op, uint32_t n, size_t count, uint64_t seed,
-                      struct tally *tally)
+static void try_block(dti_kernel_table *table, ditto_dtype d, ditto_op op, uint32_t n, size_t count,
+                      uint64_t seed, struct tally *tally)
 {
     static char data[12][COUNT * 16], out[COUNT * 16], scratch[DTI_SCRATCH_BYTES];
     const struct dti_kernel *kernel = &(*table)[d][op];
@@ -105,15 +109,16 @@ static void try_block(dti_kernel_table *table, ditto_dtype d, ditto_op op, uint3
             reference_fill(d, seed, r, i, data[r] + i * size);
     }
     for (size_t first = 0; first < count; first += step)
-        dti_reduce_block(&reduction, source, n, first, count - first < step ? count - first : step, out + first * size,
-                         scratch);
+        dti_reduce_block(&reduction, source, n, first, count - first < step ? count - first : step,
+                         out + first * size, scratch);
     for (size_t i = 0; i < count; i++) {
         char expected[16];
         for (uint32_t r = 0; r < n; r++)
             element[r] = data[r] + i * size;
         reference_reduce(d, op, element, n, expected);
         if (!reference_same(d, expected, out + i * size))
-            fail_msg("%s of %s, %u values, element %zu of %zu", ditto_op_name(op), ditto_dtype_name(d), n, i, count);
+            fail_msg("%s of %s, %u values, element %zu of %zu", ditto_op_name(op), ditto_dtype_name(d), n, i,
+                     count);
         tally->elements++;
         tally->unlike_left_fold += reference_differs_from_left_fold(d, op, element, n, out + i * size);
     }
@@ -141,11 +146,11 @@ static void every_dtype_and_op_has_the_bits_of_the_reference_with_every_instruct
                     continue;
                 for (size_t n = 0; n < sizeof numbers / sizeof numbers[0]; n++)
                     for (size_t c = 0; c < 4; c++, cases++)
-                        try_block(tables[t], (ditto_dtype)d, (ditto_op)op, numbers[n], counts[c], seed + cases % 64,
-                                  &tally);
+                        try_block(tables[t], (ditto_dtype)d, (ditto_op)op, numbers[n], counts[c],
+                                  seed + cases % 64, &tally);
             }
-    printf("  %llu cases, %zu elements; %zu differ from a left fold\n", (unsigned long long)cases, tally.elements,
-           tally.unlike_left_fold);
+    printf("  %llu cases, %zu elements; %zu differ from a left fold\n", (unsigned long long)cases,
+           tally.elements, tally.unlike_left_fold);
     assert_true(tally.unlike_left_fold > 0);
 }
 

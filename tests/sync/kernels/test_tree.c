@@ -121,7 +121,8 @@ static void minimum_and_maximum_follow_ieee_754_2019(void **state)
     for (int op = DITTO_MIN; op <= DITTO_MAX; op++)
         for (size_t i = 0; i < N; i++)
             for (size_t k = 0; k < N; k++) {
-                float pair[2] = { special[i], special[k] }, expected = reference_f32(pair, 0, 2, (ditto_op)op), found;
+                float pair[2] = { special[i], special[k] },
+                      expected = reference_f32(pair, 0, 2, (ditto_op)op), found;
                 double wide[2] = { (double)pair[0], (double)pair[1] }, found_wide;
                 (*dti_kernels_best())[DITTO_F32][op].combine(&found, &pair[0], &pair[1], 1);
                 (*dti_kernels_best())[DITTO_F64][op].combine(&found_wide, &wide[0], &wide[1], 1);

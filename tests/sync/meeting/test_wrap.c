@@ -99,8 +99,8 @@ static ditto_status run_after_a_wrap(ditto_strategy *strategy, ditto_value *cons
 {
     (void)arguments, (void)count, (void)unused, (void)result;
     struct dti_team *team = dti_team_of(strategy);
-    DITTO_TRY(
-        ditto_strategy_run(strategy, nothing, NULL)); /* the first one posts jobs that make what inner runs need */
+    DITTO_TRY(ditto_strategy_run(strategy, nothing,
+                                 NULL)); /* the first one posts jobs that make what inner runs need */
     atomic_store(&team->run, (uint32_t)atomic_load(&team->go) + 1u + ((uint64_t)1 << 32));
     return ditto_strategy_run(strategy, nothing, NULL);
 }

@@ -39,7 +39,8 @@ static ditto_status start_one(ditto_replica *self, struct open_one *o, uint64_t 
     if (o->kind == 0)
         return ditto_all_reduce_start(self, o->src, o->dst, o->count, DITTO_F32, DITTO_SUM, NULL, &o->handle);
     if (o->kind == 1)
-        return ditto_reduce_scatter_start(self, o->src, o->dst, o->count, DITTO_F32, DITTO_SUM, NULL, &o->handle);
+        return ditto_reduce_scatter_start(self, o->src, o->dst, o->count, DITTO_F32, DITTO_SUM, NULL,
+                                          &o->handle);
     return ditto_all_gather_start(self, o->src, o->dst, o->count, DITTO_F32, NULL, &o->handle);
 }
 
@@ -172,7 +173,8 @@ static ditto_status misuse(ditto_replica *self, void *argument)
     EXPECT(r, ditto_wait(self, &empty, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_wait(self, NULL, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce_start(self, &x, &y, 1, DITTO_F32, DITTO_SUM, NULL, NULL) == DITTO_ERR_INVALID);
-    EXPECT(r, ditto_all_reduce_start(self, &x, &y, 1, DITTO_F32, DITTO_XOR, NULL, &handle) == DITTO_ERR_UNSUPPORTED);
+    EXPECT(r, ditto_all_reduce_start(self, &x, &y, 1, DITTO_F32, DITTO_XOR, NULL, &handle) ==
+                  DITTO_ERR_UNSUPPORTED);
     DITTO_TRY(ditto_all_reduce_start(self, &x, &y, 1, DITTO_F32, DITTO_SUM, NULL, &handle));
     copy = handle;
     copy.replica = (const char *)copy.replica + 1;
@@ -187,7 +189,8 @@ static ditto_status misuse(ditto_replica *self, void *argument)
     EXPECT(r, ditto_test(self, &copy) == DITTO_ERR_INVALID); /* a copy of one that has been waited for */
     for (int i = 0; i < DITTO_MAX_PENDING; i++)
         DITTO_TRY(ditto_all_reduce_start(self, &x, &y, 0, DITTO_F32, DITTO_SUM, NULL, &many[i]));
-    EXPECT(r, ditto_all_reduce_start(self, &x, &y, 1, DITTO_F32, DITTO_SUM, NULL, &handle) == DITTO_ERR_RANGE);
+    EXPECT(r,
+           ditto_all_reduce_start(self, &x, &y, 1, DITTO_F32, DITTO_SUM, NULL, &handle) == DITTO_ERR_RANGE);
     for (int i = DITTO_MAX_PENDING - 1; i >= 0; i--)
         DITTO_TRY(ditto_wait(self, &many[i], NULL));
     if (id == 0) { /* of an earlier run: the last one's */
@@ -217,7 +220,8 @@ struct going {
     enum fault fault;
     size_t count;
     _Atomic int given_up; /* replicas whose wait has ended with an error */
-    void *left[64]; /* buffers of operations that a function has left open: its caller frees them, after the run */
+    void *left
+        [64]; /* buffers of operations that a function has left open: its caller frees them, after the run */
 };
 
 /* The last replica does something else; the buffers of all are freed at once. */
@@ -234,7 +238,8 @@ static ditto_status go_away(ditto_replica *self, void *argument)
     options.timeout_ms = g->fault == NEVER_STARTS ? 100 : 60000;
     if (starts)
         status = ditto_all_reduce_start(self, data, data, g->count, DITTO_F32,
-                                        culprit && g->fault == STARTS_OTHER ? DITTO_MAX : DITTO_SUM, NULL, &handle);
+                                        culprit && g->fault == STARTS_OTHER ? DITTO_MAX : DITTO_SUM, NULL,
+                                        &handle);
     if (status == DITTO_OK && culprit && g->fault == FAILS)
         status = ditto_fail(self, 7, "the disk is full");
     if (status == DITTO_OK && culprit && g->fault == MEETS_INSTEAD)
@@ -251,7 +256,8 @@ static ditto_status go_away(ditto_replica *self, void *argument)
         g->left[id] = data;
         return status;
     }
-    memset(data, 0xff, g->count * sizeof *data); /* after ditto_wait they are its own again, whatever it returned */
+    memset(data, 0xff,
+           g->count * sizeof *data); /* after ditto_wait they are its own again, whatever it returned */
     free(data);
     return status;
 }
@@ -278,10 +284,12 @@ static void replicas_that_go_away_end_in_errors_that_name_them(void **state)
     (void)state;
     for (int k = 0; k < 3; k++)
         for (int c = 0; c < 2; c++) {
-            expect_fault(replicas[k], RETURNS_EARLY, counts[c], DITTO_ERR_DIVERGED, "returned from its function");
+            expect_fault(replicas[k], RETURNS_EARLY, counts[c], DITTO_ERR_DIVERGED,
+                         "returned from its function");
             expect_fault(replicas[k], STARTS_OTHER, counts[c], DITTO_ERR_DIVERGED, "MAX");
             expect_fault(replicas[k], MEETS_INSTEAD, counts[c], DITTO_ERR_DIVERGED, "has not started it");
-            expect_fault(replicas[k], STARTS_LESS, counts[c], DITTO_ERR_DIVERGED, "number of started operations");
+            expect_fault(replicas[k], STARTS_LESS, counts[c], DITTO_ERR_DIVERGED,
+                         "number of started operations");
             expect_fault(replicas[k], NEVER_STARTS, counts[c], DITTO_ERR_TIMED_OUT, "in no collective yet");
             expect_fault(replicas[k], FAILS, counts[c], DITTO_ERR_USER, "the disk is full");
             expect_fault(replicas[k], LEAVES_OPEN, counts[c], DITTO_ERR_INVALID, "1 started operations open");
@@ -387,7 +395,8 @@ static void a_start_without_ring_space_names_the_replicas_that_are_behind(void *
     (void)state;
     for (int late = 0; late < 2; late++) {
         struct room_test t = { .late = late == 1 };
-        assert_status(ditto_strategy_run(strategy, start_many, &t), late ? DITTO_ERR_TIMED_OUT : DITTO_ERR_DIVERGED);
+        assert_status(ditto_strategy_run(strategy, start_many, &t),
+                      late ? DITTO_ERR_TIMED_OUT : DITTO_ERR_DIVERGED);
         assert_message("replica 2 (");
         assert_null(strstr(ditto_last_error()->message, "replica 1 ("));
         print_message("  %s\n", ditto_last_error()->message);

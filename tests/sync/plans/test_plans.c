@@ -49,7 +49,8 @@ static void expect_nested_cuts(const struct dti_rounds *r)
         for (uint32_t b = 0; b < r->blocks[cut]; b++) {
             assert_true(r->start[cut][b] < r->start[cut][b + 1]);
             if (cut > 0) /* it begins where a block of the finer cut begins */
-                assert_int_equal(r->start[cut - 1][dti_rounds_block(r, cut - 1, r->start[cut][b])], r->start[cut][b]);
+                assert_int_equal(r->start[cut - 1][dti_rounds_block(r, cut - 1, r->start[cut][b])],
+                                 r->start[cut][b]);
         }
     }
 }
@@ -59,7 +60,8 @@ static void in_every_plan_everyone_hears_of_everyone(void **state)
     uint64_t seed = test_seed(5);
     (void)state;
     for (int trial = 0; trial < 300; trial++) {
-        struct dti_machine_shape shape = { .n = 1 + (uint32_t)(test_random(&seed) % (trial < 250 ? 40 : 256)) };
+        struct dti_machine_shape shape = { .n = 1 +
+                                                (uint32_t)(test_random(&seed) % (trial < 250 ? 40 : 256)) };
         uint32_t near = test_random(&seed) % 3 == 0 ? 1 + (uint32_t)(test_random(&seed) % 9) : 0;
         for (uint32_t i = 1; i < shape.n; i++) /* any machine, also one that makes no sense */
             shape.border[i] = test_random(&seed) % 4 == 0 ? (uint8_t)(test_random(&seed) % DTI_DISTANCES) : 0;
@@ -105,7 +107,8 @@ static struct row count_machine(uint32_t n, uint32_t packages, const struct dti_
     assert_int_equal(groups.groups, packages);
     assert_ok(dti_rounds_make(&shape, &costs, DITTO_IMPLEMENTATION_AUTO, 0, &r));
     for (uint32_t i = 0; i < n; i++) {
-        struct dti_counters meeting = dti_cost_meeting(&r, &groups, i), owners = dti_cost_owners(&groups, n, i, size);
+        struct dti_counters meeting = dti_cost_meeting(&r, &groups, i),
+                            owners = dti_cost_owners(&groups, n, i, size);
         struct dti_counters exchange = dti_cost_exchange(&groups, n, i, size);
         keep_most(&row.meeting, &meeting);
         keep_most(&row.owners, &owners);
@@ -127,12 +130,13 @@ static struct row count_machine(uint32_t n, uint32_t packages, const struct dti_
 static void print_row(const struct row *r, const struct dti_all_reduce_size *size)
 {
     double n = (double)(size->count * size->element_bytes);
-    print_message("  %4u %4u %6u %5llu %5llu %9.0f   %8.2f %8.2f   %8.2f %8.2f  %s\n", r->n, r->packages, r->rounds,
-                  (unsigned long long)r->meeting.hops_near, (unsigned long long)r->meeting.hops_far, r->meeting_ns,
-                  (double)(r->owners.read_near + r->owners.read_far + r->owners.written_near + r->owners.written_far) /
-                      n,
-                  (double)(r->exchange.read_near + r->exchange.written_near) / n, (double)r->link_flat / n,
-                  (double)r->link_groups / n, r->subtrees ? "" : "packages are no subtrees");
+    print_message(
+        "  %4u %4u %6u %5llu %5llu %9.0f   %8.2f %8.2f   %8.2f %8.2f  %s\n", r->n, r->packages, r->rounds,
+        (unsigned long long)r->meeting.hops_near, (unsigned long long)r->meeting.hops_far, r->meeting_ns,
+        (double)(r->owners.read_near + r->owners.read_far + r->owners.written_near + r->owners.written_far) /
+            n,
+        (double)(r->exchange.read_near + r->exchange.written_near) / n, (double)r->link_flat / n,
+        (double)r->link_groups / n, r->subtrees ? "" : "packages are no subtrees");
 }
 
 static void cost_grows_with_the_logarithm_and_bytes_stay(void **state)
@@ -142,9 +146,10 @@ static void cost_grows_with_the_logarithm_and_bytes_stay(void **state)
     const double bytes = (double)(size.count * size.element_bytes);
     double one_level[4] = { 0 };
     (void)state;
-    print_message("  replicas, packages | a meeting: rounds, lines near, lines far, ns | bytes / message: a core flat, "
-                  "a core in\n"
-                  "  groups | a package's link flat, in groups\n");
+    print_message(
+        "  replicas, packages | a meeting: rounds, lines near, lines far, ns | bytes / message: a core flat, "
+        "a core in\n"
+        "  groups | a package's link flat, in groups\n");
     for (uint32_t p = 0; p < 4; p++) {
         uint32_t packages = 1u << p;
         for (uint32_t n = packages * 2 > 2 ? packages * 2 : 2; n <= 256; n *= 2) {
@@ -157,8 +162,8 @@ static void cost_grows_with_the_logarithm_and_bytes_stay(void **state)
             assert_true(r.meeting_ns <= one_level[p] + 60 * log2n);
             /* a core reads and writes 2 N, and what crosses between packages */
             double ideal = packages == 1 ? 0 : 2 * bytes * (packages - 1) / packages;
-            double core =
-                (double)(r.owners.read_near + r.owners.read_far + r.owners.written_near + r.owners.written_far);
+            double core = (double)(r.owners.read_near + r.owners.read_far + r.owners.written_near +
+                                   r.owners.written_far);
             assert_true(fabs(core / bytes - 2) < 0.01);
             if (packages > 1) {
                 assert_true(r.subtrees); /* powers of two */
@@ -168,7 +173,8 @@ static void cost_grows_with_the_logarithm_and_bytes_stay(void **state)
             }
         }
     }
-    static const uint32_t odd[][2] = { { 6, 2 }, { 12, 4 }, { 24, 3 }, { 48, 6 }, { 96, 8 }, { 100, 4 }, { 250, 7 } };
+    static const uint32_t odd[][2] = { { 6, 2 },  { 12, 4 },  { 24, 3 }, { 48, 6 },
+                                       { 96, 8 }, { 100, 4 }, { 250, 7 } };
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         struct row r = count_machine(odd[i][0], odd[i][1], &size);
         print_row(&r, &size);
@@ -195,7 +201,8 @@ static double rounds_of_two_ns(uint32_t n, uint32_t packages)
 {
     double ns = 0;
     for (uint32_t step = 1; step < n; step *= 2)
-        ns += dti_round_ns(&costs, step >= n / packages ? DTI_DISTANCE_BEYOND_PACKAGE : DTI_DISTANCE_CACHE, 2);
+        ns +=
+            dti_round_ns(&costs, step >= n / packages ? DTI_DISTANCE_BEYOND_PACKAGE : DTI_DISTANCE_CACHE, 2);
     return ns;
 }
 
@@ -212,7 +219,8 @@ static double ring_ns(double bytes, uint32_t n, uint32_t packages)
 {
     double share = (double)(n - 1) / n;
     return moved_ns(5 * bytes * share, packages > 1 ? 2 * bytes * share : 0, n, packages) +
-           2 * (n - 1) * dti_round_ns(&costs, packages > 1 ? DTI_DISTANCE_BEYOND_PACKAGE : DTI_DISTANCE_CACHE, 2);
+           2 * (n - 1) *
+               dti_round_ns(&costs, packages > 1 ? DTI_DISTANCE_BEYOND_PACKAGE : DTI_DISTANCE_CACHE, 2);
 }
 
 /* Through a segment that all ranks map: copied in, combined there by owners, copied out: six accesses. */
@@ -228,19 +236,21 @@ static void predicted_times_grow_slower_than_those_of_others(void **state)
     const struct dti_all_reduce_size size = { 16 << 20, 4, 4, 1 << 20 };
     const double bytes = (double)(size.count * size.element_bytes);
     (void)state;
-    print_message(
-        "| replicas | packages | meeting, ns: ditto | rounds of two | a counter | 64 MiB, ms: ditto | its owners | "
-        "its groups | a ring | through a segment |\n"
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    print_message("| replicas | packages | meeting, ns: ditto | rounds of two | a counter | 64 MiB, ms: "
+                  "ditto | its owners | "
+                  "its groups | a ring | through a segment |\n"
+                  "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
         uint32_t n = machines[i][0], packages = machines[i][1];
         struct row r = count_machine(n, packages, &size);
         double owners = dti_cost_ns(&r.owners, 2 * r.meeting_ns, n / packages, &bandwidths, &costs);
         double groups = dti_cost_ns(&r.exchange, 2 * r.meeting_ns, n / packages, &bandwidths, &costs);
         double ditto = packages > 1 && groups < owners ? groups : owners, two = rounds_of_two_ns(n, packages);
-        double counter = counter_ns(n, packages), ring = ring_ns(bytes, n, packages), segment = segment_ns(bytes, &r);
+        double counter = counter_ns(n, packages), ring = ring_ns(bytes, n, packages),
+               segment = segment_ns(bytes, &r);
         print_message("| %u | %u | %.0f | %.0f | %.0f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", n, packages,
-                      r.meeting_ns, two, counter, ditto / 1e6, owners / 1e6, groups / 1e6, ring / 1e6, segment / 1e6);
+                      r.meeting_ns, two, counter, ditto / 1e6, owners / 1e6, groups / 1e6, ring / 1e6,
+                      segment / 1e6);
         assert_true(r.meeting_ns <= 1.001 * two && r.meeting_ns <= 1.3 * counter);
         assert_true(ditto < ring && ditto < segment);
     }
@@ -275,7 +285,8 @@ static struct dti_counters sum(struct dti_counters a, const struct dti_counters 
     return a;
 }
 
-static void expect_counters(ditto_strategy *strategy, ditto_implementation implementation, size_t count, bool print)
+static void expect_counters(ditto_strategy *strategy, ditto_implementation implementation, size_t count,
+                            bool print)
 {
     struct dti_team *team = dti_team_of(strategy);
     struct dti_sync *sync = team->sync;
@@ -292,13 +303,14 @@ static void expect_counters(ditto_strategy *strategy, ditto_implementation imple
                                               : dti_cost_owners(&sync->groups, team->n, i, &size);
         expected = sum(expected, &meeting, 2);
         if (print && i == 0)
-            print_message("  %4u %4u %-12s %8zu   %6llu %6llu %12llu %12llu   %6llu %6llu %12llu %12llu\n", team->n,
-                          sync->groups.groups, groups ? "groups" : "owners", count * 4,
+            print_message("  %4u %4u %-12s %8zu   %6llu %6llu %12llu %12llu   %6llu %6llu %12llu %12llu\n",
+                          team->n, sync->groups.groups, groups ? "groups" : "owners", count * 4,
                           (unsigned long long)(expected.hops_near + expected.hops_far),
                           (unsigned long long)expected.hops_far,
                           (unsigned long long)(expected.read_near + expected.written_near),
                           (unsigned long long)(expected.read_far + expected.written_far),
-                          (unsigned long long)(found.hops_near + found.hops_far), (unsigned long long)found.hops_far,
+                          (unsigned long long)(found.hops_near + found.hops_far),
+                          (unsigned long long)found.hops_far,
                           (unsigned long long)(found.read_near + found.written_near),
                           (unsigned long long)(found.read_far + found.written_far));
         assert_memory_equal(&found, &expected, sizeof found);

@@ -77,7 +77,8 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offs
 {
     if (fails(CALLS_OF_MMAP, ENOMEM))
         return MAP_FAILED;
-    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset); // NOLINT: the kernel gives an address
+    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd,
+                           offset); // NOLINT: the kernel gives an address
 }
 
 /* -- files: each function under its two names, of which a library calls one or the other -- */
@@ -129,7 +130,8 @@ static ssize_t read_at(int fd, void *to, size_t bytes, off_t offset)
 {
     if (fails(CALLS_OF_READ, EIO))
         return -1;
-    return syscall(SYS_pread64, fd, to, bytes > 1 && fails(CALLS_OF_SHORT_READ, 0) ? bytes / 2 : bytes, offset);
+    return syscall(SYS_pread64, fd, to, bytes > 1 && fails(CALLS_OF_SHORT_READ, 0) ? bytes / 2 : bytes,
+                   offset);
 }
 
 static ssize_t write_at(int fd, const void *from, size_t bytes, off_t offset)
@@ -138,7 +140,8 @@ static ssize_t write_at(int fd, const void *from, size_t bytes, off_t offset)
         return -1;
     if (fails(CALLS_OF_LOST_WRITE, 0))
         return (ssize_t)bytes;
-    return syscall(SYS_pwrite64, fd, from, bytes > 1 && fails(CALLS_OF_SHORT_WRITE, 0) ? bytes / 2 : bytes, offset);
+    return syscall(SYS_pwrite64, fd, from, bytes > 1 && fails(CALLS_OF_SHORT_WRITE, 0) ? bytes / 2 : bytes,
+                   offset);
 }
 
 static int ensure_capacity(int fd, int mode, off_t offset, off_t bytes)

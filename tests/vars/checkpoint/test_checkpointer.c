@@ -410,7 +410,8 @@ static ditto_status save_and_restore(struct coming *c)
     ditto_restore_options partial = DITTO_RESTORE_OPTIONS_INIT;
     partial.partial = 1; /* a variable may have come since the save */
     EXPECT(&c->report, ditto_checkpoint_save(c->strategy, own_path("coming.h5"), NULL) == DITTO_OK);
-    EXPECT(&c->report, ditto_checkpoint_restore(c->strategy, own_path("coming.h5"), &partial, NULL) == DITTO_OK);
+    EXPECT(&c->report,
+           ditto_checkpoint_restore(c->strategy, own_path("coming.h5"), &partial, NULL) == DITTO_OK);
     EXPECT(&c->report, ditto_strategy_drop_held_values(c->strategy) == DITTO_OK);
     atomic_fetch_add(&c->saves, 1);
     return DITTO_OK;
@@ -561,7 +562,8 @@ static ditto_status call_inside(struct inside *i)
     return DITTO_OK;
 }
 
-static ditto_status map_inside(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
+static ditto_status map_inside(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                               void *user)
 {
     (void)random;
     memcpy(out->data, in->data, sizeof(int64_t));
@@ -659,7 +661,8 @@ static int call_in_a_function_of_a_dataset(void *argument)
     REQUIRE(ditto_iterator_destroy(t.iterator) == DITTO_OK);
     ditto_dataset_destroy(calling);
     REQUIRE(ditto_checkpointer_destroy(i.saved.c) == DITTO_OK);
-    REQUIRE(ditto_variable_destroy(i.saved.v) == DITTO_OK && ditto_strategy_destroy(i.saved.strategy) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(i.saved.v) == DITTO_OK &&
+            ditto_strategy_destroy(i.saved.strategy) == DITTO_OK);
     return 0;
 }
 
@@ -669,7 +672,8 @@ static void a_function_of_a_dataset_makes_no_call_of_a_checkpointer(void **state
     for (enum kind kind = MAP; kind < KINDS; kind++)
         for (size_t i = 0; i < COUNTS; i++) {
             struct calling c = { kind, counts[i] };
-            assert_int_equal(in_child(call_in_a_function_of_a_dataset, &c, SECONDS), 0); /* 124: it has hung */
+            assert_int_equal(in_child(call_in_a_function_of_a_dataset, &c, SECONDS),
+                             0); /* 124: it has hung */
         }
 }
 
@@ -701,8 +705,8 @@ static ditto_status come_late(ditto_replica *self, void *argument)
 }
 
 /* Replica 0's thread, in cross-replica context. */
-static ditto_status merge_late(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
-                               ditto_value **result)
+static ditto_status merge_late(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                               void *user, ditto_value **result)
 {
     (void)strategy, (void)arguments, (void)count, (void)result;
     save_late(user);

@@ -43,7 +43,8 @@ static void names_are_refused_exactly_if_two_are_equal_or_one_is_in_the_folder_o
                 good &= i == k || can_be_beside(name[i], name[k]);
         ditto_status status = dti_contents_check(&c);
         if (status != (good ? DITTO_OK : DITTO_ERR_INVALID))
-            fail_msg("%s %s %s %s %s: %s", name[0], name[1], name[2], name[3], name[4], ditto_status_name(status));
+            fail_msg("%s %s %s %s %s: %s", name[0], name[1], name[2], name[3], name[4],
+                     ditto_status_name(status));
         *(good ? &accepted : &refused) += 1;
         dti_contents_free(&c);
     }

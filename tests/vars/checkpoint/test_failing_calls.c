@@ -12,7 +12,8 @@
 #define NOT_SO_MANY 100 /* exit of a child: there was no k-th call */
 enum { VARIABLES = 6, ELEMENTS = 8, BYTES = 16 * ELEMENTS };
 
-static const ditto_dtype dtypes[VARIABLES] = { DITTO_C64, DITTO_BOOL, DITTO_F16, DITTO_I64, DITTO_BF16, DITTO_C128 };
+static const ditto_dtype dtypes[VARIABLES] = { DITTO_C64, DITTO_BOOL, DITTO_F16,
+                                               DITTO_I64, DITTO_BF16, DITTO_C128 };
 
 struct model {
     ditto_strategy *strategy;
@@ -23,7 +24,8 @@ struct model {
 static void fill(unsigned char out[BYTES], int variable, int seed)
 {
     for (int i = 0; i < BYTES; i++)
-        out[i] = (unsigned char)(dtypes[variable] == DITTO_BOOL ? (i + seed) % 2 : 7 * i + 3 * seed + variable);
+        out[i] =
+            (unsigned char)(dtypes[variable] == DITTO_BOOL ? (i + seed) % 2 : 7 * i + 3 * seed + variable);
 }
 
 static ditto_status begin(struct model *m)
@@ -59,7 +61,8 @@ static bool has(struct model *m, int seed)
     for (int i = 0; same && i < VARIABLES; i++) {
         size_t count = ELEMENTS * ditto_dtype_bytes(dtypes[i]);
         fill(bytes, i, seed);
-        same = ditto_variable_read(m->variable[i], found, count) == DITTO_OK && memcmp(bytes, found, count) == 0;
+        same =
+            ditto_variable_read(m->variable[i], found, count) == DITTO_OK && memcmp(bytes, found, count) == 0;
     }
     return same;
 }
@@ -68,8 +71,9 @@ static ditto_status save(struct model *m)
 {
     ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
     ditto_attribute attribute = { .name = "note", .kind = DITTO_ATTRIBUTE_TEXT, .text = "text" };
-    ditto_checkpoint_data data = { .name = "group/own",
-                                   .tensor = { .data = m->own, .dtype = DITTO_U16, .rank = 1, .shape = { 3 } } };
+    ditto_checkpoint_data data = {
+        .name = "group/own", .tensor = { .data = m->own, .dtype = DITTO_U16, .rank = 1, .shape = { 3 } }
+    };
     options.attributes = &attribute;
     options.num_attributes = 1;
     options.data = &data;
@@ -167,14 +171,15 @@ static void try_all(bool saves)
             if (code != 0 && first == 0)
                 first = k;
         }
-        printf("  %s: %ld calls of %s, each failed once%s\n", saves ? "save" : "restore", k - 1, calls_names[kind],
-               k == MOST_CALLS ? ", and there were more" : "");
+        printf("  %s: %ld calls of %s, each failed once%s\n", saves ? "save" : "restore", k - 1,
+               calls_names[kind], k == MOST_CALLS ? ", and there were more" : "");
         if (bad != 0)
             fail_msg("%ld of them went wrong, the first was number %ld", bad, first);
     }
 }
 
-static void a_call_that_fails_once_during_a_restore_is_an_error_of_its_own_and_the_next_restore_works(void **state)
+static void a_call_that_fails_once_during_a_restore_is_an_error_of_its_own_and_the_next_restore_works(
+    void **state)
 {
     (void)state;
     if (SANITIZED)
@@ -182,7 +187,8 @@ static void a_call_that_fails_once_during_a_restore_is_an_error_of_its_own_and_t
     try_all(false);
 }
 
-static void a_call_that_fails_once_during_a_save_leaves_a_whole_checkpoint_and_the_next_save_works(void **state)
+static void a_call_that_fails_once_during_a_save_leaves_a_whole_checkpoint_and_the_next_save_works(
+    void **state)
 {
     (void)state;
     if (SANITIZED)
@@ -193,8 +199,10 @@ static void a_call_that_fails_once_during_a_save_leaves_a_whole_checkpoint_and_t
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_call_that_fails_once_during_a_restore_is_an_error_of_its_own_and_the_next_restore_works),
-        cmocka_unit_test(a_call_that_fails_once_during_a_save_leaves_a_whole_checkpoint_and_the_next_save_works),
+        cmocka_unit_test(
+            a_call_that_fails_once_during_a_restore_is_an_error_of_its_own_and_the_next_restore_works),
+        cmocka_unit_test(
+            a_call_that_fails_once_during_a_save_leaves_a_whole_checkpoint_and_the_next_save_works),
     };
     return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
 }

@@ -38,8 +38,8 @@ static double error_of_parts(const double found[2], const double x[2], const dou
         double size = fabs((double)want[k]);
         if (size < (narrow ? 0x1p-126 : 0x1p-1020) || size > (narrow ? 0x1.fp127 : 0x1.fp1023))
             continue;
-        double ulp =
-            narrow ? (double)(nextafterf((float)size, INFINITY) - (float)size) : nextafter(size, INFINITY) - size;
+        double ulp = narrow ? (double)(nextafterf((float)size, INFINITY) - (float)size)
+                            : nextafter(size, INFINITY) - size;
         double error = error_of(found[k], want[k], ulp);
         worst = error > worst ? error : worst;
     }
@@ -151,7 +151,8 @@ static void infinities_and_zeros_are_treated_as_in_c(void **state)
         double found[2][2] = { { wide[0], wide[1] }, { (double)narrow[0], (double)narrow[1] } };
         for (int k = 0; k < 2; k++)
             if (kind_of(found[k][0], found[k][1]) != kind ||
-                (kind == 'f' && (fabs(found[k][0] - creal(want)) > 1e-6 || fabs(found[k][1] - cimag(want)) > 1e-6)))
+                (kind == 'f' &&
+                 (fabs(found[k][0] - creal(want)) > 1e-6 || fabs(found[k][1] - cimag(want)) > 1e-6)))
                 fail_msg("(%g, %g) / (%g, %g): (%g, %g), not (%g, %g)", x[0], x[1], y[0], y[1], found[k][0],
                          found[k][1], creal(want), cimag(want));
     }
@@ -172,8 +173,8 @@ static void zeros_have_the_same_signs_in_c64_and_c128(void **state)
             if (wide[k] != 0 && narrow[k] != 0)
                 continue;
             if (wide[k] != (double)narrow[k] || !signbit(wide[k]) != !signbit(narrow[k]))
-                fail_msg("(%g, %g) / (%g, %g), part %d: %g in c128, %g in c64", x[0], x[1], y[0], y[1], k, wide[k],
-                         (double)narrow[k]);
+                fail_msg("(%g, %g) / (%g, %g), part %d: %g in c128, %g in c64", x[0], x[1], y[0], y[1], k,
+                         wide[k], (double)narrow[k]);
         }
     }
 }

@@ -17,12 +17,15 @@ void dti_file_row_where(const struct dti_files *files, struct dti_file_row file_
                      (unsigned long long)file_row.offset);
 }
 
-ditto_status dti_file_rows_check(const struct dti_files *files, struct dti_rows rows, size_t count, size_t before)
+ditto_status dti_file_rows_check(const struct dti_files *files, struct dti_rows rows, size_t count,
+                                 size_t before)
 {
     for (size_t i = 0; i < count; i++) {
         struct dti_file_row file_row = dti_file_row_get(dti_rows_from(rows, i).word);
-        if (file_row.file >= files->count || file_row.offset < before || file_row.offset > INT64_MAX - UINT32_MAX)
-            return DTI_FAIL(DITTO_ERR_CORRUPT, "a row at offset %llu of file %u of %u: the iterator's state is damaged",
+        if (file_row.file >= files->count || file_row.offset < before ||
+            file_row.offset > INT64_MAX - UINT32_MAX)
+            return DTI_FAIL(DITTO_ERR_CORRUPT,
+                            "a row at offset %llu of file %u of %u: the iterator's state is damaged",
                             (unsigned long long)file_row.offset, file_row.file, files->count);
     }
     return DITTO_OK;
@@ -45,9 +48,10 @@ static size_t span_of(struct dti_rows rows, size_t count, size_t after, uint64_t
     return run;
 }
 
-ditto_status dti_file_rows_fill(const ditto_dataset *dataset, struct dti_files *files, struct dti_reader *reader,
-                                struct dti_rows rows, size_t count, size_t before, size_t after, const char *what,
-                                dti_file_row_parse *parse, void *const *destination, void *scratch)
+ditto_status dti_file_rows_fill(const ditto_dataset *dataset, struct dti_files *files,
+                                struct dti_reader *reader, struct dti_rows rows, size_t count, size_t before,
+                                size_t after, const char *what, dti_file_row_parse *parse,
+                                void *const *destination, void *scratch)
 {
     DTI_TRY(dti_file_rows_check(files, rows, count, before));
     for (size_t done = 0, run; done < count; done += run) {
@@ -58,10 +62,12 @@ ditto_status dti_file_rows_fill(const ditto_dataset *dataset, struct dti_files *
         char *bytes = dti_reader_buffer(reader, (size_t)(end - begin) + 1);
         if (bytes == NULL)
             return DITTO_ERR_NO_MEMORY;
-        DTI_TRY(dti_files_read_all(files, first.file, begin, bytes, (size_t)(end - begin), what, first.number));
+        DTI_TRY(
+            dti_files_read_all(files, first.file, begin, bytes, (size_t)(end - begin), what, first.number));
         for (size_t i = 0; i < run; i++) {
             struct dti_file_row file_row = dti_file_row_get(dti_rows_from(span, i).word);
-            DTI_TRY(parse(dataset, file_row, bytes + (file_row.offset - begin), done + i, destination, scratch));
+            DTI_TRY(
+                parse(dataset, file_row, bytes + (file_row.offset - begin), done + i, destination, scratch));
         }
     }
     return DITTO_OK;

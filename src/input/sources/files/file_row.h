@@ -25,16 +25,19 @@ static inline struct dti_file_row dti_file_row_get(const uint64_t *row)
 
 /* Rows may come out of a state that another program has saved, or that is damaged. CORRUPT: a place is in no
  * file of the list, or less than `before` bytes behind the start of its file. */
-ditto_status dti_file_rows_check(const struct dti_files *files, struct dti_rows rows, size_t count, size_t before);
+ditto_status dti_file_rows_check(const struct dti_files *files, struct dti_rows rows, size_t count,
+                                 size_t before);
 /* What one row's bytes mean: writes row `index` of the destination. */
-typedef ditto_status dti_file_row_parse(const ditto_dataset *dataset, struct dti_file_row file_row, const char *bytes,
-                                        size_t index, void *const *destination, void *scratch);
+typedef ditto_status dti_file_row_parse(const ditto_dataset *dataset, struct dti_file_row file_row,
+                                        const char *bytes, size_t index, void *const *destination,
+                                        void *scratch);
 /* Checks the rows, reads them and parses one after the other: rows that lie close behind one another in a
  * file come with one read. `before` and `after`: bytes around each place that the parser looks at too
  * (bytes[-before] ...). `what`: "line", "record". */
-ditto_status dti_file_rows_fill(const ditto_dataset *dataset, struct dti_files *files, struct dti_reader *reader,
-                                struct dti_rows rows, size_t count, size_t before, size_t after, const char *what,
-                                dti_file_row_parse *parse, void *const *destination, void *scratch);
+ditto_status dti_file_rows_fill(const ditto_dataset *dataset, struct dti_files *files,
+                                struct dti_reader *reader, struct dti_rows rows, size_t count, size_t before,
+                                size_t after, const char *what, dti_file_row_parse *parse,
+                                void *const *destination, void *scratch);
 /* "data.csv:7" for lines, "data.tfrecord: record 7 at offset 1234" for others. */
 void dti_file_row_where(const struct dti_files *files, struct dti_file_row file_row, const char *what,
                         struct dti_text *text);

@@ -17,10 +17,11 @@ static ditto_status look_at(struct dti_file *file)
 {
     struct stat about;
     if (stat(file->name, &about) != 0)
-        return DTI_FAIL_ERRNO(errno == ENOENT || errno == ENOTDIR ? DITTO_ERR_NOT_FOUND : DITTO_ERR_IO, errno, "%s",
-                              file->name);
+        return DTI_FAIL_ERRNO(errno == ENOENT || errno == ENOTDIR ? DITTO_ERR_NOT_FOUND : DITTO_ERR_IO, errno,
+                              "%s", file->name);
     if (!S_ISREG(about.st_mode))
-        return DTI_FAIL(DITTO_ERR_IO, "%s is not a regular file: it is read at several places, and more than once",
+        return DTI_FAIL(DITTO_ERR_IO,
+                        "%s is not a regular file: it is read at several places, and more than once",
                         file->name);
     if (access(file->name, R_OK) != 0)
         return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "%s", file->name);
@@ -90,7 +91,8 @@ static void let_go(void)
 }
 static void keep_whole_in_children(void)
 {
-    (void)pthread_atfork(hold, let_go, let_go); /* refused for want of memory: then a child had better not read files */
+    (void)pthread_atfork(hold, let_go,
+                         let_go); /* refused for want of memory: then a child had better not read files */
 }
 
 /* Under the lock, as all that follow. */
@@ -131,7 +133,8 @@ static int open_file(struct dti_file *file)
     while (opened.count >= DTI_FILES_OPEN && close_oldest())
         ;
     do
-        file->descriptor = open(file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may have become a FIFO */
+        file->descriptor =
+            open(file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may have become a FIFO */
     while (file->descriptor < 0 && (errno == EMFILE || errno == ENFILE) && close_oldest());
     if (file->descriptor < 0)
         return errno;
@@ -174,7 +177,8 @@ ditto_status dti_files_create(struct dti_files *files, const ditto_files *names)
     for (uint32_t i = 0; i < names->count; i++) {
         if (names->names[i] == NULL || names->names[i][0] == '\0')
             return DTI_FAIL(DITTO_ERR_INVALID, "files->names[%u] is NULL or empty", i);
-        DTI_TRY(names->flags & DITTO_FILES_GLOB ? add_matches(files, names->names[i]) : add(files, names->names[i]));
+        DTI_TRY(names->flags & DITTO_FILES_GLOB ? add_matches(files, names->names[i])
+                                                : add(files, names->names[i]));
     }
     return DITTO_OK;
 }
@@ -203,7 +207,8 @@ static ditto_status pin(struct dti_files *files, uint32_t number, int *descripto
     struct dti_file *file = &files->file[number];
     int failed = take(file);
     if (failed != 0)
-        return DTI_FAIL_ERRNO(failed == ENOENT ? DITTO_ERR_NOT_FOUND : DITTO_ERR_IO, failed, "%s", file->name);
+        return DTI_FAIL_ERRNO(failed == ENOENT ? DITTO_ERR_NOT_FOUND : DITTO_ERR_IO, failed, "%s",
+                              file->name);
     *descriptor = file->descriptor; /* the same until it is given back */
     return DITTO_OK;
 }
@@ -229,14 +234,15 @@ ditto_status dti_files_read(struct dti_files *files, uint32_t file, uint64_t off
     return DITTO_OK;
 }
 
-ditto_status dti_files_read_all(struct dti_files *files, uint32_t file, uint64_t offset, void *to, size_t bytes,
-                                const char *what, uint64_t number)
+ditto_status dti_files_read_all(struct dti_files *files, uint32_t file, uint64_t offset, void *to,
+                                size_t bytes, const char *what, uint64_t number)
 {
     size_t got;
     DTI_TRY(dti_files_read(files, file, offset, to, bytes, &got));
     if (got < bytes)
-        return DTI_FAIL(DITTO_ERR_IO, "%s: %s %llu: the file ends at offset %llu: it became shorter while it was read",
-                        files->file[file].name, what, (unsigned long long)number, (unsigned long long)(offset + got));
+        return DTI_FAIL(
+            DITTO_ERR_IO, "%s: %s %llu: the file ends at offset %llu: it became shorter while it was read",
+            files->file[file].name, what, (unsigned long long)number, (unsigned long long)(offset + got));
     return DITTO_OK;
 }
 
@@ -249,8 +255,8 @@ void dti_files_want(struct dti_files *files, uint32_t file, uint64_t offset, uin
     give_back(&files->file[file]);
 }
 
-uint32_t dti_files_next(const struct dti_files *files, uint32_t first, uint32_t number_of_first, uint32_t shards,
-                        uint32_t shard)
+uint32_t dti_files_next(const struct dti_files *files, uint32_t first, uint32_t number_of_first,
+                        uint32_t shards, uint32_t shard)
 {
     while (first < files->count && shards > 1 && (number_of_first + first) % shards != shard)
         first++;

@@ -33,12 +33,12 @@ void dti_files_free(struct dti_files *files); /* zeroed is allowed */
 ditto_status dti_files_read(struct dti_files *files, uint32_t file, uint64_t offset, void *to, size_t bytes,
                             size_t *got);
 /* The same, where all of it must be there: IO when the file has become shorter, which names the place: "line", 7. */
-ditto_status dti_files_read_all(struct dti_files *files, uint32_t file, uint64_t offset, void *to, size_t bytes,
-                                const char *what, uint64_t number);
+ditto_status dti_files_read_all(struct dti_files *files, uint32_t file, uint64_t offset, void *to,
+                                size_t bytes, const char *what, uint64_t number);
 /* The kernel may fetch what lies there. A hint. */
 void dti_files_want(struct dti_files *files, uint32_t file, uint64_t offset, uint64_t bytes);
 /* The first file from `first` on, in steps, of those that a pass over them reads (struct dti_pass); count: none. */
-uint32_t dti_files_next(const struct dti_files *files, uint32_t first, uint32_t number_of_first, uint32_t shards,
-                        uint32_t shard);
+uint32_t dti_files_next(const struct dti_files *files, uint32_t first, uint32_t number_of_first,
+                        uint32_t shards, uint32_t shard);
 
 #endif

@@ -63,8 +63,8 @@ uint64_t dti_gzip_offset(const struct dti_gzip *g)
 
 static ditto_status fail(const struct dti_gzip *g, ditto_status status, const char *what)
 {
-    return DTI_FAIL(status, "%s: %s at offset %llu of the file, %llu of its contents", g->files->file[g->file].name,
-                    what, (unsigned long long)(g->read - g->stream.avail_in),
+    return DTI_FAIL(status, "%s: %s at offset %llu of the file, %llu of its contents",
+                    g->files->file[g->file].name, what, (unsigned long long)(g->read - g->stream.avail_in),
                     (unsigned long long)(g->at + (g->filled - g->used)));
 }
 
@@ -83,7 +83,8 @@ static ditto_status read_piece(struct dti_gzip *g)
         return fail(g, DITTO_ERR_IO, "it became shorter while it was read, and ends");
     if (!g->between)
         return fail(g, DITTO_ERR_CORRUPT,
-                    g->read == 0 ? "it is empty, which no gzip file is: it ends" : "the gzip stream is cut off");
+                    g->read == 0 ? "it is empty, which no gzip file is: it ends"
+                                 : "the gzip stream is cut off");
     g->ended = true;
     return DITTO_OK;
 }

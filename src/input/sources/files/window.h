@@ -25,7 +25,8 @@ void dti_window_close(struct dti_window *window);
 /* At least `bytes` bytes from the present place on are in the buffer, or all that the file has left. *data, *length: what is there, up to
  * the next dti_window_need. NO_MEMORY; IO, also where there is less because the file became shorter. */
 ditto_status dti_window_need(struct dti_window *window, size_t bytes, const char **data, size_t *length);
-void dti_window_take(struct dti_window *window, size_t bytes); /* that were in the buffer: goes on behind them */
+void dti_window_take(struct dti_window *window,
+                     size_t bytes); /* that were in the buffer: goes on behind them */
 /* Goes on `bytes` further, in the buffer or not: what lies beyond it is passed over without being read. *whole: the file has so many;
  * else the place is where it ends. IO. */
 ditto_status dti_window_skip(struct dti_window *window, uint64_t bytes, bool *whole);

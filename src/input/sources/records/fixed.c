@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define LONG_BYTES \
-    ((size_t)256 << 10) /* records from here on are not read as a whole and then copied, but component by component */
+    ((size_t)256   \
+     << 10) /* records from here on are not read as a whole and then copied, but component by component */
 
 struct fixed_dataset {
     ditto_dataset base; /* first */
@@ -34,7 +35,8 @@ static void stand(struct fixed_cursor *c, uint32_t from)
     c->record = 0;
 }
 
-static ditto_status open_fixed(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+static ditto_status open_fixed(const ditto_dataset *dataset, const struct dti_pass *pass,
+                               struct dti_cursor **out)
 {
     struct fixed_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
@@ -90,8 +92,8 @@ static ditto_status restore_fixed(struct dti_cursor *cursor, struct dti_bytes_re
 /* -- reading -- */
 
 /* Part of a record, or of neighbouring ones, right to where it belongs. */
-static ditto_status read_into(const ditto_dataset *dataset, uint32_t k, struct dti_file_row file_row, uint64_t offset,
-                              void *to, size_t bytes)
+static ditto_status read_into(const ditto_dataset *dataset, uint32_t k, struct dti_file_row file_row,
+                              uint64_t offset, void *to, size_t bytes)
 {
     struct fixed_dataset *f = (struct fixed_dataset *)dataset; /* descriptors are under a lock */
     DTI_TRY(dti_files_read_all(&f->files, file_row.file, offset, to, bytes, "record", file_row.number));
@@ -139,7 +141,8 @@ static ditto_status parse_fixed(const ditto_dataset *dataset, struct dti_file_ro
         size_t wide = dataset->component[k].bytes;
         char *to = (char *)destination[k] + index * wide;
         memcpy(to, bytes, wide);
-        dti_elements_arrange(to, wide, dataset->component[k].dtype, ((const struct fixed_dataset *)dataset)->swap);
+        dti_elements_arrange(to, wide, dataset->component[k].dtype,
+                             ((const struct fixed_dataset *)dataset)->swap);
         bytes += wide;
     }
     return DITTO_OK;
@@ -154,12 +157,14 @@ static ditto_status fill_fixed(const ditto_dataset *dataset, struct dti_reader *
         return fill_runs(dataset, rows, count, destination);
     if (dataset->row_bytes >= LONG_BYTES)
         return fill_long(dataset, rows, count, destination);
-    return dti_file_rows_fill(dataset, &f->files, reader, rows, count, 0, 0, "record", parse_fixed, destination, NULL);
+    return dti_file_rows_fill(dataset, &f->files, reader, rows, count, 0, 0, "record", parse_fixed,
+                              destination, NULL);
 }
 
 static void where_fixed(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
 {
-    dti_file_row_where(&((const struct fixed_dataset *)dataset)->files, dti_file_row_get(row), "record", text);
+    dti_file_row_where(&((const struct fixed_dataset *)dataset)->files, dti_file_row_get(row), "record",
+                       text);
 }
 
 /* -- making -- */
@@ -198,22 +203,25 @@ static const struct dti_dataset_kind fixed_kind = {
 };
 
 /* How many records a file has. */
-static ditto_status count_records(const struct fixed_dataset *f, const struct dti_file *file, uint64_t *records)
+static ditto_status count_records(const struct fixed_dataset *f, const struct dti_file *file,
+                                  uint64_t *records)
 {
     uint64_t header = f->options.header_bytes, footer = f->options.footer_bytes, record = f->base.row_bytes;
     if (file->bytes < header || file->bytes - header < footer)
         return DTI_FAIL(DITTO_ERR_CORRUPT,
-                        "%s ends at offset %llu: shorter than its header of %llu and footer of %llu bytes", file->name,
-                        (unsigned long long)file->bytes, (unsigned long long)header, (unsigned long long)footer);
+                        "%s ends at offset %llu: shorter than its header of %llu and footer of %llu bytes",
+                        file->name, (unsigned long long)file->bytes, (unsigned long long)header,
+                        (unsigned long long)footer);
     uint64_t left = file->bytes - header - footer;
     *records = left < record ? 0 : (left - record) / f->stride + 1;
     if (f->stride == record && left % record != 0)
-        return DTI_FAIL(
-            DITTO_ERR_CORRUPT,
-            "%s: records of %llu bytes from offset %llu to %llu: %llu, and %llu bytes more from offset %llu on",
-            file->name, (unsigned long long)record, (unsigned long long)header, (unsigned long long)(header + left),
-            (unsigned long long)*records, (unsigned long long)(left % record),
-            (unsigned long long)(header + *records * record));
+        return DTI_FAIL(DITTO_ERR_CORRUPT,
+                        "%s: records of %llu bytes from offset %llu to %llu: %llu, and %llu bytes more from "
+                        "offset %llu on",
+                        file->name, (unsigned long long)record, (unsigned long long)header,
+                        (unsigned long long)(header + left), (unsigned long long)*records,
+                        (unsigned long long)(left % record),
+                        (unsigned long long)(header + *records * record));
     return DITTO_OK;
 }
 
@@ -231,8 +239,8 @@ static ditto_status look_at_files(struct fixed_dataset *f, const ditto_files *fi
         some |= f->records[i] > 0;
     }
     if (!some)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%s%s: no record: there is nothing to iterate", f->files.file[0].name,
-                        f->files.count > 1 ? " and all other files" : "");
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s%s: no record: there is nothing to iterate",
+                        f->files.file[0].name, f->files.count > 1 ? " and all other files" : "");
     return DITTO_OK;
 }
 
@@ -245,9 +253,10 @@ static ditto_status check_stride(const struct fixed_dataset *f)
         if (ditto_dtype_bytes(f->base.component[k].dtype) != element)
             return DITTO_OK;
     if (f->stride < f->base.row_bytes && f->stride % element != 0)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "stride_bytes is %llu, but elements have %zu bytes: records would begin within an element",
-                        (unsigned long long)f->stride, element);
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "stride_bytes is %llu, but elements have %zu bytes: records would begin within an element",
+            (unsigned long long)f->stride, element);
     return DITTO_OK;
 }
 

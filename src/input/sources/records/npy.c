@@ -93,8 +93,8 @@ static ditto_status read_header(struct dti_files *files, uint32_t k, char *text,
         return DTI_FAIL(status, "%s: %s", name, reason);
     DTI_TRY(dti_files_read(files, k, start, text, end - start, &got));
     if (got < end - start)
-        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: the file ends at offset %zu, in its header of %zu bytes", name,
-                        start + got, end - start);
+        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: the file ends at offset %zu, in its header of %zu bytes",
+                        name, start + got, end - start);
     status = dti_npy_parse(text, got, out, &why);
     if (status != DITTO_OK)
         return DTI_FAIL(status, "%s: %s (the header is at offset %zu)", name, reason, start);
@@ -112,8 +112,8 @@ static ditto_status check_array(const struct dti_file *file, const struct dti_np
         return DTI_FAIL(DITTO_ERR_INVALID, "%s is %s: %s", file->name, words,
                         spec->rank == 0 ? "rows are an array's first dimension" : "it has no row to iterate");
     if (header->fortran && spec->rank > 1)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s is %s in Fortran order: its rows do not lie together", file->name,
-                        words);
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s is %s in Fortran order: its rows do not lie together",
+                        file->name, words);
     size_t bytes = ditto_tensor_bytes(spec);
     if (file->bytes < header->data_offset || file->bytes - header->data_offset < bytes)
         return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is %s, %zu bytes from offset %zu on, but ends at offset %llu",
@@ -129,8 +129,8 @@ static ditto_status add_array(struct npy_dataset *n, uint32_t k, char *text)
     DTI_TRY(check_array(file, &header));
     uint64_t rows = header.spec.shape[0];
     if (k > 0 && rows != n->counted.rows)
-        return DTI_FAIL(DITTO_ERR_SHAPE, "%s has %llu rows, but %s has %llu", file->name, (unsigned long long)rows,
-                        n->files.file[0].name, (unsigned long long)n->counted.rows);
+        return DTI_FAIL(DITTO_ERR_SHAPE, "%s has %llu rows, but %s has %llu", file->name,
+                        (unsigned long long)rows, n->files.file[0].name, (unsigned long long)n->counted.rows);
     n->counted.rows = rows;
     n->array[k].data_offset = header.data_offset;
     n->array[k].swap = header.swap;

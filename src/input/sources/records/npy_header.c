@@ -13,7 +13,8 @@ static ditto_status refuse(ditto_status status, struct dti_text *why, const char
     return status;
 }
 
-ditto_status dti_npy_measure(const char *bytes, size_t length, size_t *start, size_t *end, struct dti_text *why)
+ditto_status dti_npy_measure(const char *bytes, size_t length, size_t *start, size_t *end,
+                             struct dti_text *why)
 {
     const unsigned char *b = (const unsigned char *)bytes;
     size_t text_bytes;
@@ -30,7 +31,8 @@ ditto_status dti_npy_measure(const char *bytes, size_t length, size_t *start, si
     if (b[6] > 1)
         text_bytes |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
     if (text_bytes > DTI_NPY_HEADER_BYTES) {
-        dti_text_add(why, "a header of %zu bytes at offset %zu: at most %d", text_bytes, *start, DTI_NPY_HEADER_BYTES);
+        dti_text_add(why, "a header of %zu bytes at offset %zu: at most %d", text_bytes, *start,
+                     DTI_NPY_HEADER_BYTES);
         return DITTO_ERR_CORRUPT;
     }
     *end = *start + text_bytes;
@@ -95,7 +97,8 @@ static ditto_status parse_string(struct parser *p, const char **string, size_t *
 /* A value that is none of ours, as much of it as a message can hold. */
 static ditto_status no_such_descr(struct parser *p, const char *descr, size_t length)
 {
-    dti_text_add(p->why, "elements of type %.*s: ditto has no such dtype", (int)(length < 64 ? length : 64), descr);
+    dti_text_add(p->why, "elements of type %.*s: ditto has no such dtype", (int)(length < 64 ? length : 64),
+                 descr);
     return DITTO_ERR_UNSUPPORTED;
 }
 
@@ -137,7 +140,8 @@ static ditto_status parse_length(struct parser *p, size_t *length)
     const char *start = p->at;
     *length = 0;
     for (; p->at < p->end && *p->at >= '0' && *p->at <= '9'; p->at++)
-        if (!dti_multiply(*length, 10, length) || __builtin_add_overflow(*length, (size_t)(*p->at - '0'), length))
+        if (!dti_multiply(*length, 10, length) ||
+            __builtin_add_overflow(*length, (size_t)(*p->at - '0'), length))
             return wrong(p, "a length that is too large");
     if (p->at == start || (*start == '0' && p->at - start > 1))
         return wrong(p, "no length");

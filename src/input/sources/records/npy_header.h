@@ -17,7 +17,8 @@ struct dti_npy_header {
 
 /* How long the header is: its text is [*start, *end) of the file. `bytes` of the file are there, DTI_NPY_PREFIX_BYTES
  * or all that it has. CORRUPT, UNSUPPORTED: as dti_npy_parse. */
-ditto_status dti_npy_measure(const char *bytes, size_t length, size_t *start, size_t *end, struct dti_text *why);
+ditto_status dti_npy_measure(const char *bytes, size_t length, size_t *start, size_t *end,
+                             struct dti_text *why);
 /* The text's meaning; all but data_offset. CORRUPT, UNSUPPORTED: `why` says why, nothing is recorded. */
 ditto_status dti_npy_parse(const char *text, size_t length, struct dti_npy_header *out, struct dti_text *why);
 

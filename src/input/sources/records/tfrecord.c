@@ -22,15 +22,16 @@ static uint64_t u64_at(const char *bytes)
 }
 
 /* "data.tfrecord: record 7 at offset 1234" and what is wrong with it. */
-static ditto_status fail(const struct dti_tfrecord *t, ditto_status status, struct dti_record record, const char *what)
+static ditto_status fail(const struct dti_tfrecord *t, ditto_status status, struct dti_record record,
+                         const char *what)
 {
     return DTI_FAIL(status, "%s: record %llu at offset %llu%s: %s", t->files.file[record.file].name,
                     (unsigned long long)record.number, (unsigned long long)record.offset,
                     t->options.compression == DITTO_COMPRESSION_GZIP ? " of the contents" : "", what);
 }
 
-ditto_status dti_record_check_header(const struct dti_tfrecord *t, struct dti_record record, const char *header,
-                                     uint64_t *length)
+ditto_status dti_record_check_header(const struct dti_tfrecord *t, struct dti_record record,
+                                     const char *header, uint64_t *length)
 {
     char what[96];
     uint32_t found = u32_at(header + 8), computed = dti_crc32c_masked(dti_crc32c(header, 8));
@@ -53,14 +54,14 @@ ditto_status dti_record_check_data(const struct dti_tfrecord *t, struct dti_reco
     uint32_t found = u32_at(footer), computed;
     if (t->options.trust || found == (computed = dti_crc32c_masked(dti_crc32c(data, length))))
         return DITTO_OK;
-    dti_text_add(&(struct dti_text){ what, sizeof what, 0 }, "the checksum of its data is %08x, but should be %08x",
-                 found, computed);
+    dti_text_add(&(struct dti_text){ what, sizeof what, 0 },
+                 "the checksum of its data is %08x, but should be %08x", found, computed);
     return fail(t, DITTO_ERR_CORRUPT, record, what);
 }
 
 /* The file ended in a record, at `end`. */
-ditto_status dti_record_fail_cut(const struct dti_tfrecord *t, struct dti_record record, const char *in, uint64_t end,
-                                 bool shorter)
+ditto_status dti_record_fail_cut(const struct dti_tfrecord *t, struct dti_record record, const char *in,
+                                 uint64_t end, bool shorter)
 {
     char what[128];
     dti_text_add(&(struct dti_text){ what, sizeof what, 0 }, "%s ends in its %s, at offset %llu%s",
@@ -104,16 +105,18 @@ static ditto_status prepare(struct dti_tfrecord *t, const ditto_files *files)
     t->base.files = t->files.count;
     t->base.by_file = true;
     DTI_TRY(dti_dataset_set_component(
-        &t->base, 0, &(ditto_tensor){ .dtype = DITTO_U8, .rank = 1, .shape = { (size_t)t->options.max_bytes } }));
+        &t->base, 0,
+        &(ditto_tensor){ .dtype = DITTO_U8, .rank = 1, .shape = { (size_t)t->options.max_bytes } }));
     return dti_dataset_set_component(&t->base, 1, &(ditto_tensor){ .dtype = DITTO_I64 });
 }
 
-ditto_status dti_tfrecord_create(const ditto_files *files, const ditto_tfrecord_options *options, ditto_dataset **out)
+ditto_status dti_tfrecord_create(const ditto_files *files, const ditto_tfrecord_options *options,
+                                 ditto_dataset **out)
 {
     bool packed = options->compression == DITTO_COMPRESSION_GZIP;
     if (options->max_bytes > MOST_BYTES)
-        return DTI_FAIL(DITTO_ERR_RANGE, "max_bytes = %llu: at most %llu", (unsigned long long)options->max_bytes,
-                        (unsigned long long)MOST_BYTES);
+        return DTI_FAIL(DITTO_ERR_RANGE, "max_bytes = %llu: at most %llu",
+                        (unsigned long long)options->max_bytes, (unsigned long long)MOST_BYTES);
     if (packed)
         DTI_TRY(dti_gzip_check());
     struct dti_tfrecord *t =

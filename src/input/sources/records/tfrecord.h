@@ -23,15 +23,15 @@ struct dti_record {
 };
 
 /* The header of a record: how long its data are. CORRUPT: its checksum is wrong, or it says more than max_bytes. */
-ditto_status dti_record_check_header(const struct dti_tfrecord *tfrecord, struct dti_record record, const char *header,
-                                     uint64_t *length);
+ditto_status dti_record_check_header(const struct dti_tfrecord *tfrecord, struct dti_record record,
+                                     const char *header, uint64_t *length);
 /* CORRUPT: the checksum is wrong, and the options do not trust the file. */
-ditto_status dti_record_check_data(const struct dti_tfrecord *tfrecord, struct dti_record record, const char *data,
-                                   size_t length, const char *footer);
+ditto_status dti_record_check_data(const struct dti_tfrecord *tfrecord, struct dti_record record,
+                                   const char *data, size_t length, const char *footer);
 /* Writes the error that the file ended in this record, at `end`: CORRUPT, or IO where it had been longer. `in`: "header", "data",
  * "footer". */
-ditto_status dti_record_fail_cut(const struct dti_tfrecord *tfrecord, struct dti_record record, const char *in,
-                                 uint64_t end, bool shorter);
+ditto_status dti_record_fail_cut(const struct dti_tfrecord *tfrecord, struct dti_record record,
+                                 const char *in, uint64_t end, bool shorter);
 
 /* How files are gone through: plain ones from header to header, a row being a place; compressed ones from front to back, a row holding
  * its record. */

@@ -25,7 +25,8 @@ static void stand(struct packed_cursor *c, uint32_t from)
         dti_gzip_start(c->gzip, c->file);
 }
 
-static ditto_status open_packed(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+static ditto_status open_packed(const ditto_dataset *dataset, const struct dti_pass *pass,
+                                struct dti_cursor **out)
 {
     struct dti_tfrecord *t = (struct dti_tfrecord *)dataset;
     struct packed_cursor *c = calloc(1, sizeof *c);
@@ -127,10 +128,10 @@ static ditto_status restore_packed(struct dti_cursor *cursor, struct dti_bytes_r
         status = unpack_record(c, component);
     dti_owned_row_drop(dataset, &row);
     if (status == DITTO_END_OF_INPUT)
-        return DTI_FAIL(DITTO_ERR_CORRUPT,
-                        "%s has %llu records, but %llu were read before the state was saved: it is another file now",
-                        c->tfrecord->files.file[file].name, (unsigned long long)c->records,
-                        (unsigned long long)records);
+        return DTI_FAIL(
+            DITTO_ERR_CORRUPT,
+            "%s has %llu records, but %llu were read before the state was saved: it is another file now",
+            c->tfrecord->files.file[file].name, (unsigned long long)c->records, (unsigned long long)records);
     return status;
 }
 
@@ -139,7 +140,8 @@ static void where_packed(const ditto_dataset *dataset, const uint64_t *row, stru
     const struct dti_files *files = &((const struct dti_tfrecord *)dataset)->files;
     uint64_t number = dti_owned_row_of(row)->number, file = number >> 32;
     dti_text_add(text, "%s: record %llu",
-                 file < files->count ? files->file[file].name : "another file", /* of a state that is not ours */
+                 file < files->count ? files->file[file].name
+                                     : "another file", /* of a state that is not ours */
                  (unsigned long long)(number & UINT32_MAX));
 }
 

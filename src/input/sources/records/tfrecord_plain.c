@@ -16,7 +16,8 @@ struct plain_cursor {
     uint64_t records; /* that were taken from the present file */
 };
 
-static ditto_status open_plain(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+static ditto_status open_plain(const ditto_dataset *dataset, const struct dti_pass *pass,
+                               struct dti_cursor **out)
 {
     struct dti_tfrecord *t = (struct dti_tfrecord *)dataset; /* descriptors are under a lock */
     struct plain_cursor *c = calloc(1, sizeof *c);
@@ -45,10 +46,11 @@ static ditto_status walk(struct plain_cursor *c, const char *header, size_t leng
     DTI_TRY(dti_record_check_header(t, record, header, &bytes));
     DTI_TRY(dti_window_skip(w, DTI_TFRECORD_HEADER_BYTES + bytes + DTI_TFRECORD_FOOTER_BYTES, &whole));
     if (!whole)
-        return dti_record_fail_cut(t, record,
-                                   w->at < record.offset + DTI_TFRECORD_HEADER_BYTES + bytes ? "data" : "footer", w->at,
-                                   w->at < known);
-    dti_file_row_put(row, (struct dti_file_row){ record.offset, record.file, (uint32_t)bytes, record.number });
+        return dti_record_fail_cut(
+            t, record, w->at < record.offset + DTI_TFRECORD_HEADER_BYTES + bytes ? "data" : "footer", w->at,
+            w->at < known);
+    dti_file_row_put(row,
+                     (struct dti_file_row){ record.offset, record.file, (uint32_t)bytes, record.number });
     c->records++;
     return DITTO_OK;
 }
@@ -69,7 +71,8 @@ static ditto_status next_plain(struct dti_cursor *cursor, struct dti_rows rows, 
         if (w->at < w->files->file[w->file].bytes)
             return DTI_FAIL(DITTO_ERR_IO,
                             "%s ends at offset %llu, behind record %llu: it became shorter while it was read",
-                            w->files->file[w->file].name, (unsigned long long)w->at, (unsigned long long)c->records);
+                            w->files->file[w->file].name, (unsigned long long)w->at,
+                            (unsigned long long)c->records);
         dti_window_next_file(w);
         c->records = 0;
     }
@@ -127,8 +130,8 @@ static ditto_status fill_plain(const ditto_dataset *dataset, struct dti_reader *
 {
     struct dti_tfrecord *t = (struct dti_tfrecord *)dataset;
     return dti_file_rows_fill(dataset, &t->files, reader, rows, count, 0,
-                              DTI_TFRECORD_HEADER_BYTES + DTI_TFRECORD_FOOTER_BYTES, "record", parse_plain, destination,
-                              NULL);
+                              DTI_TFRECORD_HEADER_BYTES + DTI_TFRECORD_FOOTER_BYTES, "record", parse_plain,
+                              destination, NULL);
 }
 
 static void where_plain(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)

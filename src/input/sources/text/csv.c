@@ -43,8 +43,9 @@ struct csv_row {
 /* -- what is wrong with a row -- */
 
 #define FIELD "%s:%llu: column %u: "
-#define FIELD_OF(r) \
-    (r)->csv->lines.files.file[(r)->file_row.file].name, (unsigned long long)(r)->file_row.number, (r)->column + 1
+#define FIELD_OF(r)                                                                                \
+    (r)->csv->lines.files.file[(r)->file_row.file].name, (unsigned long long)(r)->file_row.number, \
+        (r)->column + 1
 
 static ditto_status refuse_field(const struct csv_row *r, const char *fault)
 {
@@ -52,7 +53,8 @@ static ditto_status refuse_field(const struct csv_row *r, const char *fault)
 }
 
 /* What stands there may be anything: unprintable bytes do not reach a terminal through a message. */
-static ditto_status refuse_value(const struct csv_row *r, const struct use *use, const struct dti_csv_field *field)
+static ditto_status refuse_value(const struct csv_row *r, const struct use *use,
+                                 const struct dti_csv_field *field)
 {
     char shown[41];
     size_t kept = field->length < sizeof shown - 1 ? field->length : sizeof shown - 1;
@@ -60,7 +62,8 @@ static ditto_status refuse_value(const struct csv_row *r, const struct use *use,
         shown[i] = field->text[i] >= ' ' && field->text[i] <= '~' ? field->text[i] : '?';
     shown[kept] = '\0';
     if (use->kind == BOOLEAN)
-        return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "\"%s\" is none of 0, 1, true and false", FIELD_OF(r), shown);
+        return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "\"%s\" is none of 0, 1, true and false", FIELD_OF(r),
+                        shown);
     return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "\"%s\" is not a number of type %s", FIELD_OF(r), shown,
                     ditto_dtype_name((ditto_dtype)use->dtype));
 }
@@ -77,7 +80,8 @@ static ditto_status refuse_columns(struct csv_row *r, const char *at)
         found++;
     }
     r->column = (found < csv->columns ? found : csv->columns);
-    return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "the line has %u columns, expected %u", FIELD_OF(r), found, csv->columns);
+    return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "the line has %u columns, expected %u", FIELD_OF(r), found,
+                    csv->columns);
 }
 
 /* -- fields -- */
@@ -116,7 +120,8 @@ static bool is_space(char c)
     return c == ' ' || c == '\t';
 }
 
-static ditto_status store_value(const struct csv_row *r, const struct use *use, struct dti_csv_field field, void *to)
+static ditto_status store_value(const struct csv_row *r, const struct use *use, struct dti_csv_field field,
+                                void *to)
 {
     const ditto_csv_component *c = &r->csv->component[use->component];
     struct dti_csv_number number;
@@ -138,8 +143,8 @@ static ditto_status store_value(const struct csv_row *r, const struct use *use, 
     return good ? DITTO_OK : refuse_value(r, use, &field);
 }
 
-static ditto_status store_text(const struct csv_row *r, const struct use *use, const struct dti_csv_field *field,
-                               char *to)
+static ditto_status store_text(const struct csv_row *r, const struct use *use,
+                               const struct dti_csv_field *field, char *to)
 {
     uint32_t capacity = r->csv->component[use->component].text_bytes;
     size_t length;
@@ -149,7 +154,8 @@ static ditto_status store_text(const struct csv_row *r, const struct use *use, c
 }
 
 /* Any field; *next: where it ends. */
-static ditto_status parse_field(const struct csv_row *r, const struct use *use, const char *at, const char **next)
+static ditto_status parse_field(const struct csv_row *r, const struct use *use, const char *at,
+                                const char **next)
 {
     const struct dti_text_lines *lines = &r->csv->lines;
     struct dti_csv_field field;
@@ -210,8 +216,8 @@ static inline const char *parse_number(const struct csv_row *r, const struct use
     return dti_csv_store(&number, first, (size_t)(behind - first), (ditto_dtype)use->dtype, to) ? next : NULL;
 }
 
-static ditto_status parse_row(const ditto_dataset *dataset, struct dti_file_row file_row, const char *at, size_t index,
-                              void *const *destination, void *scratch)
+static ditto_status parse_row(const ditto_dataset *dataset, struct dti_file_row file_row, const char *at,
+                              size_t index, void *const *destination, void *scratch)
 {
     const struct csv_dataset *csv = (const struct csv_dataset *)dataset;
     struct csv_row r = {
@@ -241,8 +247,8 @@ static ditto_status parse_row(const ditto_dataset *dataset, struct dti_file_row 
 static ditto_status fill_csv(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
                              size_t count, void *const *destination)
 {
-    return dti_file_rows_fill(dataset, dti_text_lines_files(dataset), reader, rows, count, 0, 0, "line", parse_row,
-                              destination, NULL);
+    return dti_file_rows_fill(dataset, dti_text_lines_files(dataset), reader, rows, count, 0, 0, "line",
+                              parse_row, destination, NULL);
 }
 
 /* -- making the dataset -- */
@@ -304,28 +310,35 @@ static bool holds(ditto_dtype dtype, double value)
 
 static ditto_status check_component(const struct csv_dataset *csv, const ditto_csv_component *c, uint32_t k)
 {
-    uint64_t end = (uint64_t)c->first_column + c->count, most = csv->columns != 0 ? csv->columns : MOST_COLUMNS;
-    if (c->text_bytes != 0
-            ? c->dtype != DITTO_U8
-            : c->dtype != DITTO_F32 && c->dtype != DITTO_F64 && c->dtype != DITTO_BOOL && !is_integer(c->dtype))
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                        "components[%u] has dtype %s: numbers are read as f32, f64, bool or an integer, text as u8", k,
-                        ditto_dtype_name(c->dtype));
+    uint64_t end = (uint64_t)c->first_column + c->count,
+             most = csv->columns != 0 ? csv->columns : MOST_COLUMNS;
+    if (c->text_bytes != 0 ? c->dtype != DITTO_U8
+                           : c->dtype != DITTO_F32 && c->dtype != DITTO_F64 && c->dtype != DITTO_BOOL &&
+                                 !is_integer(c->dtype))
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "components[%u] has dtype %s: numbers are read as f32, f64, bool or an integer, text as u8", k,
+            ditto_dtype_name(c->dtype));
     if (c->count == 0 || end > most)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "components[%u] has %u columns from %u on: it needs at least one, and a row has %s%llu", k,
-                        c->count, c->first_column, csv->columns != 0 ? "" : "at most ", (unsigned long long)most);
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "components[%u] has %u columns from %u on: it needs at least one, and a row has %s%llu", k,
+            c->count, c->first_column, csv->columns != 0 ? "" : "at most ", (unsigned long long)most);
     if (c->text_bytes != 0 && c->count != 1)
-        return DTI_FAIL(DITTO_ERR_INVALID, "components[%u] has %u columns of text: a component has one", k, c->count);
+        return DTI_FAIL(DITTO_ERR_INVALID, "components[%u] has %u columns of text: a component has one", k,
+                        c->count);
     if ((unsigned)c->missing > DITTO_CSV_MISSING_VALUE)
-        return DTI_FAIL(DITTO_ERR_RANGE, "components[%u].missing = %d is not a value of its enum", k, (int)c->missing);
+        return DTI_FAIL(DITTO_ERR_RANGE, "components[%u].missing = %d is not a value of its enum", k,
+                        (int)c->missing);
     if (c->missing == DITTO_CSV_MISSING_VALUE && c->text_bytes == 0 && !holds(c->dtype, c->missing_value))
-        return DTI_FAIL(DITTO_ERR_INVALID, "components[%u].missing_value is %g: its dtype, %s, can't hold that", k,
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "components[%u].missing_value is %g: its dtype, %s, can't hold that", k,
                         c->missing_value, ditto_dtype_name(c->dtype));
     return DITTO_OK;
 }
 
-static ditto_status set_components(struct csv_dataset *csv, const ditto_csv_component *components, uint32_t count)
+static ditto_status set_components(struct csv_dataset *csv, const ditto_csv_component *components,
+                                   uint32_t count)
 {
     uint32_t used = 0;
     csv->lines.base.components = count;
@@ -379,16 +392,19 @@ static ditto_status make_uses(struct csv_dataset *csv)
     return DITTO_OK;
 }
 
-static ditto_status prepare(struct csv_dataset *csv, const ditto_files *files, const ditto_csv_component *components,
-                            uint32_t count, const ditto_csv_options *options)
+static ditto_status prepare(struct csv_dataset *csv, const ditto_files *files,
+                            const ditto_csv_component *components, uint32_t count,
+                            const ditto_csv_options *options)
 {
     char delimiter = options->delimiter != 0 ? options->delimiter : ',';
     if (strchr("\n\r.+-eE\"0123456789", delimiter) != NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "options->delimiter (character %d) can be part of a number, is a quote or ends a line",
-                        delimiter);
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "options->delimiter (character %d) can be part of a number, is a quote or ends a line",
+            delimiter);
     if (options->columns > MOST_COLUMNS)
-        return DTI_FAIL(DITTO_ERR_INVALID, "options->columns is %u: at most %u", options->columns, MOST_COLUMNS);
+        return DTI_FAIL(DITTO_ERR_INVALID, "options->columns is %u: at most %u", options->columns,
+                        MOST_COLUMNS);
     csv->lines.skip_lines = options->skip_lines;
     csv->lines.most_bytes = DTI_TEXT_LINE_MOST_BYTES;
     csv->lines.row = "row";

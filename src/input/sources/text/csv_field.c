@@ -32,8 +32,8 @@ static const char *cut_quoted(const char *at, const char *end, char delimiter, s
     }
 }
 
-const char *dti_csv_cut(const char *at, const char *end, char delimiter, bool quotes, struct dti_csv_field *field,
-                        const char **fault)
+const char *dti_csv_cut(const char *at, const char *end, char delimiter, bool quotes,
+                        struct dti_csv_field *field, const char **fault)
 {
     if (quotes && at < end && *at == '"')
         return cut_quoted(at + 1, end, delimiter, field, fault);
@@ -140,7 +140,8 @@ const char *dti_csv_scan_rest(const char *at, const char *end, struct dti_csv_nu
         const char *behind = scan_digits(first, end, &exponent);
         if (behind == first) /* an e without digits is not the number's */
             return at;
-        if (behind - first > 9) /* zeros in front, or far out of range: not told exactly, so left to who can */
+        if (behind - first >
+            9) /* zeros in front, or far out of range: not told exactly, so left to who can */
             n->digits = DTI_CSV_DIGITS + 1;
         n->exponent += negative ? -(int64_t)(exponent % 1000000000) : (int64_t)(exponent % 1000000000);
         n->whole = false;
@@ -155,7 +156,8 @@ static bool exact_real(const struct dti_csv_number *n, double *value)
 {
     static const double power[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
-    if (n->digits > DTI_CSV_DIGITS || n->mantissa > (uint64_t)1 << 53 || n->exponent < -22 || n->exponent > 22)
+    if (n->digits > DTI_CSV_DIGITS || n->mantissa > (uint64_t)1 << 53 || n->exponent < -22 ||
+        n->exponent > 22)
         return false;
     double exact = (double)n->mantissa;
     exact = n->exponent < 0 ? exact / power[-n->exponent] : exact * power[n->exponent];
@@ -163,7 +165,8 @@ static bool exact_real(const struct dti_csv_number *n, double *value)
     return true;
 }
 
-static bool store_real(const struct dti_csv_number *n, const char *text, size_t length, ditto_dtype dtype, void *to)
+static bool store_real(const struct dti_csv_number *n, const char *text, size_t length, ditto_dtype dtype,
+                       void *to)
 {
     double value;
     if (!exact_real(n, &value) && !dti_parse_f64(text, length, &value))
@@ -187,7 +190,8 @@ static bool long_integer(const char *text, size_t length, uint64_t *magnitude)
     return true;
 }
 
-static bool store_integer(const struct dti_csv_number *n, const char *text, size_t length, ditto_dtype dtype, void *to)
+static bool store_integer(const struct dti_csv_number *n, const char *text, size_t length, ditto_dtype dtype,
+                          void *to)
 {
     bool is_signed = dtype <= DITTO_I64;
     size_t bytes = (size_t)1 << (dtype - (is_signed ? DITTO_I8 : DITTO_U8));
@@ -213,7 +217,8 @@ static bool store_integer(const struct dti_csv_number *n, const char *text, size
     return true;
 }
 
-bool dti_csv_store(const struct dti_csv_number *number, const char *text, size_t length, ditto_dtype dtype, void *to)
+bool dti_csv_store(const struct dti_csv_number *number, const char *text, size_t length, ditto_dtype dtype,
+                   void *to)
 {
     return dtype == DITTO_F32 || dtype == DITTO_F64 ? store_real(number, text, length, dtype, to)
                                                     : store_integer(number, text, length, dtype, to);

@@ -17,8 +17,8 @@ struct dti_csv_field {
 };
 
 /* Cuts the field that begins at `at`: returns where it ends, at a delimiter or at `end`. NULL: that is no field, *fault tells why. */
-const char *dti_csv_cut(const char *at, const char *end, char delimiter, bool quotes, struct dti_csv_field *field,
-                        const char **fault);
+const char *dti_csv_cut(const char *at, const char *end, char delimiter, bool quotes,
+                        struct dti_csv_field *field, const char **fault);
 
 /* Copies the field's text without the quotes around it, and zeros behind it; false: it has more than `room` bytes. */
 bool dti_csv_copy(const struct dti_csv_field *field, char *to, size_t capacity, size_t *length);
@@ -89,7 +89,8 @@ static inline unsigned dti_csv_short(const char *at, uint32_t *value)
 
 /* text[0..length) is what dti_csv_scan has gone over: writes it as an element of this dtype, rounded to nearest. False: the dtype can't
  * hold it, or it has digits behind the point that an integer can't have. */
-bool dti_csv_store(const struct dti_csv_number *number, const char *text, size_t length, ditto_dtype dtype, void *to);
+bool dti_csv_store(const struct dti_csv_number *number, const char *text, size_t length, ditto_dtype dtype,
+                   void *to);
 /* 0, 1, true or false. */
 bool dti_csv_store_bool(const char *text, size_t length, uint8_t *to);
 

@@ -18,8 +18,9 @@ struct lines_cursor {
 /* The search for a row's end. A quote in the middle of a field, which is no quote, would mislead it; but such a row can't be read
  * anyway, and no row behind it is. So the number of quotes tells what is inside of them. */
 struct line_search {
-    size_t at;      /* bytes before it have been looked at; the row does not end there */
-    size_t newline; /* no line end lies in [at, newline): it is not searched twice, however many quotes there are */
+    size_t at; /* bytes before it have been looked at; the row does not end there */
+    size_t
+        newline; /* no line end lies in [at, newline): it is not searched twice, however many quotes there are */
     bool quotes, inside, crossed; /* quotes count; `at` is between some; so was a line end */
 };
 
@@ -70,15 +71,16 @@ struct found {
 static ditto_status refuse_length(const struct lines_cursor *c, const struct line_search *s)
 {
     const struct dti_text_lines *l = c->lines;
-    return DTI_FAIL(DITTO_ERR_CORRUPT, "%s:%llu: the %s has more than %llu bytes%s", l->files.file[c->window.file].name,
-                    (unsigned long long)c->line, l->row, (unsigned long long)l->most_bytes,
-                    s->inside ? ": a quote in it is not closed" : "");
+    return DTI_FAIL(DITTO_ERR_CORRUPT, "%s:%llu: the %s has more than %llu bytes%s",
+                    l->files.file[c->window.file].name, (unsigned long long)c->line, l->row,
+                    (unsigned long long)l->most_bytes, s->inside ? ": a quote in it is not closed" : "");
 }
 
 static ditto_status find_row(struct lines_cursor *c, bool quotes, struct found *f)
 {
     struct line_search s = { .quotes = quotes };
-    uint64_t most = c->lines->most_bytes > DTI_TEXT_LINE_MOST_BYTES ? c->lines->most_bytes : DTI_TEXT_LINE_MOST_BYTES;
+    uint64_t most =
+        c->lines->most_bytes > DTI_TEXT_LINE_MOST_BYTES ? c->lines->most_bytes : DTI_TEXT_LINE_MOST_BYTES;
     size_t have, before = 0;
     bool ended;
     DTI_TRY(dti_window_need(&c->window, 1, &f->data, &have));
@@ -142,7 +144,8 @@ static ditto_status next_row(struct lines_cursor *c, uint64_t *row)
 
 /* -- cursors -- */
 
-ditto_status dti_text_lines_open(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out)
+ditto_status dti_text_lines_open(const ditto_dataset *dataset, const struct dti_pass *pass,
+                                 struct dti_cursor **out)
 {
     struct lines_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
@@ -231,5 +234,6 @@ ditto_status dti_text_lines_finish(struct dti_text_lines *l)
     if (status != DITTO_END_OF_INPUT)
         return status;
     return DTI_FAIL(DITTO_ERR_INVALID, "%s%s has no row behind %llu skipped lines", l->files.file[0].name,
-                    l->files.count > 1 ? " and the files behind it: none" : "", (unsigned long long)l->skip_lines);
+                    l->files.count > 1 ? " and the files behind it: none" : "",
+                    (unsigned long long)l->skip_lines);
 }

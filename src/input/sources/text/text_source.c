@@ -27,8 +27,8 @@ static ditto_status copy_line(const ditto_dataset *dataset, struct dti_file_row 
 static ditto_status fill_text(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
                               size_t count, void *const *destination)
 {
-    return dti_file_rows_fill(dataset, dti_text_lines_files(dataset), reader, rows, count, 0, 0, "line", copy_line,
-                              destination, NULL);
+    return dti_file_rows_fill(dataset, dti_text_lines_files(dataset), reader, rows, count, 0, 0, "line",
+                              copy_line, destination, NULL);
 }
 
 static const struct dti_dataset_kind text_kind = {
@@ -44,7 +44,8 @@ static const struct dti_dataset_kind text_kind = {
     .free = dti_text_lines_free,
 };
 
-static ditto_status prepare(struct dti_text_lines *text, const ditto_files *files, const ditto_text_options *options)
+static ditto_status prepare(struct dti_text_lines *text, const ditto_files *files,
+                            const ditto_text_options *options)
 {
     text->skip_lines = options->skip_lines;
     text->most_bytes = options->max_bytes != 0 ? options->max_bytes : DEFAULT_BYTES;
@@ -54,7 +55,8 @@ static ditto_status prepare(struct dti_text_lines *text, const ditto_files *file
                         (unsigned long long)text->most_bytes, (unsigned long long)MOST_BYTES);
     text->base.components = 2;
     DTI_TRY(dti_dataset_set_component(
-        &text->base, 0, &(ditto_tensor){ .dtype = DITTO_U8, .rank = 1, .shape = { (size_t)text->most_bytes } }));
+        &text->base, 0,
+        &(ditto_tensor){ .dtype = DITTO_U8, .rank = 1, .shape = { (size_t)text->most_bytes } }));
     DTI_TRY(dti_dataset_set_component(&text->base, 1, &(ditto_tensor){ .dtype = DITTO_I64 }));
     DTI_TRY(dti_files_create(&text->files, files));
     return dti_text_lines_finish(text);

@@ -103,7 +103,8 @@ static ditto_status reserve(int fd, const char *path, uint64_t bytes)
         failed == EINTR)
         failed = ftruncate(fd, (off_t)bytes) != 0 ? errno : 0;
     if (failed != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "%s needs %llu bytes; the checkpoint before it is as it was", path,
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed,
+                              "%s needs %llu bytes; the checkpoint before it is as it was", path,
                               (unsigned long long)bytes);
     return DITTO_OK;
 }
@@ -138,7 +139,8 @@ static ditto_status flush(int fd, const char *path)
         failed = fsync(fd) != 0 ? errno : 0;
     while (failed == EINTR);
     if (failed != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "flushing %s; the checkpoint before it is as it was", path);
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "flushing %s; the checkpoint before it is as it was",
+                              path);
     return DITTO_OK;
 }
 
@@ -180,9 +182,10 @@ ditto_status dti_checkpoint_flush_folder(const char *path)
     while (fd >= 0 && failed == EINTR);
     if (fd >= 0)
         close(fd);
-    ditto_status status = failed == 0 || failed == EINVAL /* a file system that has no such thing */
-                              ? DITTO_OK
-                              : DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "flushing the folder %s", DTI_SHOWN(folder));
+    ditto_status status =
+        failed == 0 || failed == EINVAL /* a file system that has no such thing */
+            ? DITTO_OK
+            : DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "flushing the folder %s", DTI_SHOWN(folder));
     free(folder);
     return status;
 }
@@ -194,18 +197,21 @@ static ditto_status check_block(const unsigned char *block, uint64_t length, con
     if (memcmp(block + AT_MAGIC, magic, sizeof magic) != 0)
         return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is no checkpoint of ditto: its first bytes are others", path);
     if (dti_get_number(block + AT_FORMAT, 4) > DTI_CHECKPOINT_FORMAT)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                        "%s has format %llu, and this version reads up to %u: read it with the version that wrote it, "
-                        "or a newer one",
-                        path, (unsigned long long)dti_get_number(block + AT_FORMAT, 4), DTI_CHECKPOINT_FORMAT);
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "%s has format %llu, and this version reads up to %u: read it with the version that wrote it, "
+            "or a newer one",
+            path, (unsigned long long)dti_get_number(block + AT_FORMAT, 4), DTI_CHECKPOINT_FORMAT);
     if (dti_get_number(block + AT_LENGTH, 8) != length)
-        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s has %llu bytes and should have %llu: it has been cut, or added to", path,
+        return DTI_FAIL(DITTO_ERR_CORRUPT,
+                        "%s has %llu bytes and should have %llu: it has been cut, or added to", path,
                         (unsigned long long)length, (unsigned long long)dti_get_number(block + AT_LENGTH, 8));
     return DITTO_OK;
 }
 
 /* The rest of the file, into the sum. */
-static ditto_status sum_file(int fd, uint64_t length, XXH3_state_t *sum, unsigned char *chunk, const char *path)
+static ditto_status sum_file(int fd, uint64_t length, XXH3_state_t *sum, unsigned char *chunk,
+                             const char *path)
 {
     for (uint64_t at = DTI_USER_BLOCK; at < length;) {
         size_t bytes = length - at < CHUNK ? (size_t)(length - at) : CHUNK;
@@ -233,7 +239,8 @@ static ditto_status check_sum(int fd, unsigned char *block, uint64_t length, con
     end_sum(&sum, &found);
     if (memcmp(&found, &written, sizeof found) != 0)
         return DTI_FAIL(DITTO_ERR_CORRUPT,
-                        "%s: its checksum does not fit its contents; some byte is not what was written", path);
+                        "%s: its checksum does not fit its contents; some byte is not what was written",
+                        path);
     return DITTO_OK;
 }
 

@@ -30,7 +30,8 @@ static bool read_step(const char *name, const char *prefix, const char *ending, 
 {
     size_t length = strlen(prefix);
     char *end;
-    if (strncmp(name, prefix, length) != 0 || name[length] != '-' || name[length + 1] < '0' || name[length + 1] > '9')
+    if (strncmp(name, prefix, length) != 0 || name[length] != '-' || name[length + 1] < '0' ||
+        name[length + 1] > '9')
         return false;
     errno = 0;
     *step = strtoll(name + length + 1, &end, 10);
@@ -105,8 +106,8 @@ ditto_status dti_folder_newest(const char *folder, const char *prefix, int64_t *
     int failed = list_steps(folder, prefix, &steps);
     ditto_status status = DITTO_OK;
     if (failed != 0 && failed != ENOENT)
-        status = DTI_FAIL_ERRNO(failed == ENOMEM ? DITTO_ERR_NO_MEMORY : DITTO_ERR_IO, failed, "listing the folder %s",
-                                DTI_SHOWN(folder));
+        status = DTI_FAIL_ERRNO(failed == ENOMEM ? DITTO_ERR_NO_MEMORY : DITTO_ERR_IO, failed,
+                                "listing the folder %s", DTI_SHOWN(folder));
     else if (steps.count == 0)
         status = DTI_FAIL(DITTO_ERR_NOT_FOUND, "there is no checkpoint %.100s-<step>" ENDING " in %s", prefix,
                           DTI_SHOWN(folder));

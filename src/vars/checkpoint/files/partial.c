@@ -31,8 +31,8 @@ static size_t base_of(const char *path)
 size_t dti_partial_base(const char *name)
 {
     size_t length = strlen(name), tail = 1 + DIGITS + sizeof ENDING - 1;
-    if (length <= tail || strcmp(name + length - (sizeof ENDING - 1), ENDING) != 0 || name[length - tail] != '.' ||
-        strspn(name + length - tail + 1, "0123456789abcdef") != DIGITS)
+    if (length <= tail || strcmp(name + length - (sizeof ENDING - 1), ENDING) != 0 ||
+        name[length - tail] != '.' || strspn(name + length - tail + 1, "0123456789abcdef") != DIGITS)
         return 0;
     return length - tail;
 }
@@ -44,8 +44,9 @@ static uint64_t draw(void)
     struct timespec now = { .tv_nsec = 0 };
     (void)clock_gettime(CLOCK_REALTIME, &now); /* without it, pid and count are still different */
     /* relaxed: only that no two draws of the process are the same matters */
-    uint64_t mixed = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + (uint64_t)now.tv_nsec * 1000003u +
-                     ((uint64_t)now.tv_sec << 20) + ((uint64_t)getpid() << 40);
+    uint64_t mixed = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) +
+                     (uint64_t)now.tv_nsec * 1000003u + ((uint64_t)now.tv_sec << 20) +
+                     ((uint64_t)getpid() << 40);
     mixed ^= mixed >> 31;
     mixed *= 0x9e3779b97f4a7c15u;
     return mixed ^ mixed >> 29;
@@ -129,12 +130,13 @@ static ditto_status check_target(const char *path)
     }
     if (S_ISREG(st.st_mode))
         return DITTO_OK;
-    return DTI_FAIL_ERRNO(DITTO_ERR_IO,
-                          S_ISDIR(st.st_mode)   ? EISDIR
-                          : S_ISLNK(st.st_mode) ? ELOOP
-                                                : EEXIST,
-                          "%s is %s, and a save replaces regular files only: remove it, or save to another path",
-                          DTI_SHOWN(path), dti_checkpoint_file_kind(st.st_mode));
+    return DTI_FAIL_ERRNO(
+        DITTO_ERR_IO,
+        S_ISDIR(st.st_mode)   ? EISDIR
+        : S_ISLNK(st.st_mode) ? ELOOP
+                              : EEXIST,
+        "%s is %s, and a save replaces regular files only: remove it, or save to another path",
+        DTI_SHOWN(path), dti_checkpoint_file_kind(st.st_mode));
 }
 
 /* Opens the file that `p->name` is to be. *again: somebody has that name, or took the new file for left
@@ -184,9 +186,9 @@ ditto_status dti_partial_publish(struct dti_partial *p, const char *path)
 {
     ditto_status status = DITTO_OK;
     if (rename(p->name, path) != 0) { /* while it is locked, so that nobody takes it for left */
-        status =
-            DTI_FAIL_ERRNO(DITTO_ERR_IO, errno,
-                           "renaming a temporary file to %s; the checkpoint before it is as it was", DTI_SHOWN(path));
+        status = DTI_FAIL_ERRNO(DITTO_ERR_IO, errno,
+                                "renaming a temporary file to %s; the checkpoint before it is as it was",
+                                DTI_SHOWN(path));
         dti_partial_discard(p);
         return status;
     }

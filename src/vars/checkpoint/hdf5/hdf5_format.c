@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* Values are written as they lie in memory, and datatypes say that they are little-endian. */
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "checkpoints are written on little-endian machines");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "checkpoints are written on little-endian machines");
 
 const char *const dti_h5_synchronizations[2] = { "ON_WRITE", "ON_READ" };
 const char *const dti_h5_aggregations[4] = { "NONE", "SUM", "MEAN", "ONLY_FIRST_REPLICA" };

@@ -150,10 +150,10 @@ static ditto_status get_object(struct hdf5_reader *r, uint64_t address, struct o
     *o = (struct object){ .blocks = 0 };
     DTI_TRY(get(r, address, sizeof first, first));
     if (memcmp(first, "OHDR", 4) == 0)
-        return DTI_FAIL(
-            DITTO_ERR_UNSUPPORTED,
-            "%s: its HDF5 part has object headers of version 2, which no version of ditto up to this one writes",
-            r->path);
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "%s: its HDF5 part has object headers of version 2, which no version of ditto up to "
+                        "this one writes",
+                        r->path);
     if (first[0] != 1)
         return corrupt(r, "an address of an object header points to something else");
     DTI_TRY(add_block(r, o, address + sizeof first, dti_get_number(first + 8, 4)));
@@ -203,7 +203,8 @@ static bool read_attribute(const struct message *m, struct attribute *out)
 {
     if (m->type != DTI_H5_ATTRIBUTE || m->shared || m->bytes < 8 || m->at[0] != 1)
         return false;
-    size_t name_bytes = (size_t)dti_get_number(m->at + 2, 2), type_bytes = (size_t)dti_get_number(m->at + 4, 2),
+    size_t name_bytes = (size_t)dti_get_number(m->at + 2, 2),
+           type_bytes = (size_t)dti_get_number(m->at + 4, 2),
            space_bytes = (size_t)dti_get_number(m->at + 6, 2);
     size_t type_at = 8 + dti_h5_padded(name_bytes), space_at = type_at + dti_h5_padded(type_bytes),
            value_at = space_at + dti_h5_padded(space_bytes);
@@ -355,7 +356,8 @@ static bool read_location(struct hdf5_reader *r, const struct object *o, struct 
     uint64_t address = dti_get_number(layout + 2, 8), bytes = ditto_tensor_bytes(&entry->spec);
     if (bytes == 0)
         return true;
-    if (address > r->end || bytes > r->end - address || dti_get_number(layout + 10, 8) != bytes || bytes > r->left)
+    if (address > r->end || bytes > r->end - address || dti_get_number(layout + 10, 8) != bytes ||
+        bytes > r->left)
         return false;
     r->left -= bytes;
     entry->offset = DTI_USER_BLOCK + address;
@@ -377,7 +379,8 @@ static bool describe_dataset(struct hdf5_reader *r, const struct object *o, stru
     entry->spec.dtype = get_dtype(o);
     entry->own = get_word(o, "kind", kinds, 1) == 0;
     return entry->spec.dtype != 0 && (entry->own || describe_variable(o, entry)) &&
-           has_own_datatype(o, entry->spec.dtype) && read_shape(o, &entry->spec) && read_location(r, o, entry);
+           has_own_datatype(o, entry->spec.dtype) && read_shape(o, &entry->spec) &&
+           read_location(r, o, entry);
 }
 
 static ditto_status add_dataset(struct hdf5_reader *r, const struct object *o, const char *name)
@@ -386,7 +389,8 @@ static ditto_status add_dataset(struct hdf5_reader *r, const struct object *o, c
     if (entry == NULL)
         return DITTO_ERR_NO_MEMORY;
     if (!describe_dataset(r, o, entry))
-        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: the dataset \"%.100s\" is none that ditto writes", r->path, name);
+        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: the dataset \"%.100s\" is none that ditto writes", r->path,
+                        name);
     return DITTO_OK;
 }
 
@@ -401,7 +405,8 @@ static ditto_status add_pending(struct hdf5_reader *r, char *path, const unsigne
         return no_memory(r);
     }
     r->pending = grown;
-    r->pending[r->pendings++] = (struct pending_group){ path, dti_get_number(group, 8), dti_get_number(group + 8, 8) };
+    r->pending[r->pendings++] =
+        (struct pending_group){ path, dti_get_number(group, 8), dti_get_number(group + 8, 8) };
     return DITTO_OK;
 }
 
@@ -411,7 +416,8 @@ static bool is_dataset(const struct object *o)
 }
 
 /* The path of a member; that of a group ends with "/". malloced. */
-static ditto_status join(struct hdf5_reader *r, const char *folder, const char *name, bool is_group, char **out)
+static ditto_status join(struct hdf5_reader *r, const char *folder, const char *name, bool is_group,
+                         char **out)
 {
     size_t before = strlen(folder), length = strlen(name);
     if (before + length > DITTO_CHECKPOINT_NAME_BYTES)
@@ -432,7 +438,8 @@ static ditto_status join(struct hdf5_reader *r, const char *folder, const char *
 }
 
 /* What is neither a group nor a dataset is passed over. */
-static ditto_status look_at(struct hdf5_reader *r, const struct object *o, const char *folder, const char *name)
+static ditto_status look_at(struct hdf5_reader *r, const struct object *o, const char *folder,
+                            const char *name)
 {
     char *path = NULL;
     const unsigned char *group = find_message(o, DTI_H5_GROUP, 16);
@@ -470,7 +477,8 @@ static ditto_status read_symbol(struct hdf5_reader *r, const unsigned char *symb
     return status;
 }
 
-static ditto_status read_symbols(struct hdf5_reader *r, uint64_t address, const struct names *names, const char *folder)
+static ditto_status read_symbols(struct hdf5_reader *r, uint64_t address, const struct names *names,
+                                 const char *folder)
 {
     unsigned char first[DTI_H5_SYMBOLS_BYTES], *symbols;
     DTI_TRY(get(r, address, sizeof first, first));
@@ -498,8 +506,8 @@ static ditto_status read_tree(struct hdf5_reader *r, uint64_t address, int level
     ditto_status status = DITTO_OK;
     for (uint64_t i = 0; status == DITTO_OK && i < count; i++) {
         uint64_t child = dti_get_number(children + 8 + i * 16, 8); /* a key stands before each child */
-        status =
-            first[5] > 0 ? read_tree(r, child, first[5] - 1, names, folder) : read_symbols(r, child, names, folder);
+        status = first[5] > 0 ? read_tree(r, child, first[5] - 1, names, folder)
+                              : read_symbols(r, child, names, folder);
     }
     free(children);
     return status;

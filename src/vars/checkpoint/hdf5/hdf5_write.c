@@ -94,19 +94,19 @@ static void finish_header(struct writer *w, uint64_t address, size_t messages)
 }
 
 /* An attribute of one element: a name, a datatype, a dataspace without dimensions, the value. */
-static ditto_status add_attribute(struct writer *w, const char *name, const unsigned char *type, size_t type_bytes,
-                                  const void *value, size_t bytes)
+static ditto_status add_attribute(struct writer *w, const char *name, const unsigned char *type,
+                                  size_t type_bytes, const void *value, size_t bytes)
 {
     enum { FIRST = 8, SPACE_BYTES = 8 };
     size_t name_bytes = strlen(name) + 1;
     size_t type_at = FIRST + dti_h5_padded(name_bytes), space_at = type_at + dti_h5_padded(type_bytes);
     unsigned char *at;
     if (name_bytes > MOST_MESSAGE_BYTES || space_at + SPACE_BYTES + bytes > MOST_MESSAGE_BYTES)
-        return DTI_FAIL(
-            DITTO_ERR_INVALID,
-            "the attribute \"%.100s\" does not fit: its name has %zu bytes, its value %zu, and a file has room "
-            "for about %u; a longer value is a variable of u8",
-            name, name_bytes - 1, bytes, MOST_MESSAGE_BYTES);
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the attribute \"%.100s\" does not fit: its name has %zu bytes, its value %zu, and a "
+                        "file has room "
+                        "for about %u; a longer value is a variable of u8",
+                        name, name_bytes - 1, bytes, MOST_MESSAGE_BYTES);
     DTI_TRY(add_message(w, DTI_H5_ATTRIBUTE, false, space_at + SPACE_BYTES + bytes, &at));
     at[0] = 1; /* version */
     dti_put_number(at + 2, name_bytes, 2);
@@ -185,7 +185,8 @@ static ditto_status add_dataset(struct writer *w, struct dti_contents_entry *ent
     DTI_TRY(add_message(w, DTI_H5_DATATYPE, true, type_bytes, &at));
     memcpy(at, type, type_bytes);
     DTI_TRY(add_message(w, DTI_H5_FILL_VALUE, true, 8, &at));
-    dti_put_bytes(at, "\2\1\1\1", 4); /* version 2; allocated early, never filled, the default, which is empty */
+    dti_put_bytes(at, "\2\1\1\1",
+                  4); /* version 2; allocated early, never filled, the default, which is empty */
     DTI_TRY(add_message(w, DTI_H5_LAYOUT, true, 18, &at));
     dti_put_bytes(at, "\3\1", 2); /* version 3, contiguous */
     dti_put_number(at + 2, DTI_H5_UNDEFINED, 8);
@@ -247,7 +248,8 @@ static void put_symbol(unsigned char *at, uint64_t name, bool is_group, const st
     dti_put_number(at + 32, is_group ? to->heap : 0, 8);
 }
 
-static ditto_status add_symbol_nodes(struct writer *w, const struct link *link, size_t links, struct branch *branch)
+static ditto_status add_symbol_nodes(struct writer *w, const struct link *link, size_t links,
+                                     struct branch *branch)
 {
     for (size_t i = 0; i < links; i++) {
         size_t in_node = i % SYMBOLS;
@@ -260,8 +262,8 @@ static ditto_status add_symbol_nodes(struct writer *w, const struct link *link, 
             dti_put_number(at + 6, links - i < SYMBOLS ? links - i : SYMBOLS, 2);
         }
         unsigned char *node = w->bytes + branch[i / SYMBOLS].address;
-        put_symbol(node + DTI_H5_SYMBOLS_BYTES + in_node * DTI_H5_SYMBOL_BYTES, link[i].heap_offset, link[i].is_group,
-                   &link[i].to);
+        put_symbol(node + DTI_H5_SYMBOLS_BYTES + in_node * DTI_H5_SYMBOL_BYTES, link[i].heap_offset,
+                   link[i].is_group, &link[i].to);
         branch[i / SYMBOLS].last_name = link[i].heap_offset;
     }
     return DITTO_OK;
@@ -323,7 +325,8 @@ static ditto_status add_root_attributes(struct writer *w, size_t *messages)
 {
     const struct dti_contents *c = w->contents;
     if (c->attributes > MOST_MESSAGES - 3)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%zu attributes: a file has room for %u", c->attributes, MOST_MESSAGES - 3);
+        return DTI_FAIL(DITTO_ERR_INVALID, "%zu attributes: a file has room for %u", c->attributes,
+                        MOST_MESSAGES - 3);
     DTI_TRY(add_text(w, "ditto_version", c->version));
     DTI_TRY(add_number(w, "ditto_step", DITTO_I64, &c->step));
     for (size_t i = 0; i < c->attributes; i++)

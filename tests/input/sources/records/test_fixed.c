@@ -3,14 +3,15 @@
 
 static struct made made;
 
-static ditto_status open_fixed(const char *path, const ditto_tensor *row, uint32_t components, uint64_t header,
-                               uint64_t footer, int big_endian, ditto_dataset **out)
+static ditto_status open_fixed(const char *path, const ditto_tensor *row, uint32_t components,
+                               uint64_t header, uint64_t footer, int big_endian, ditto_dataset **out)
 {
     ditto_fixed_options options = DITTO_FIXED_OPTIONS_INIT;
     options.header_bytes = header;
     options.footer_bytes = footer;
     options.big_endian = big_endian;
-    return ditto_dataset_from_fixed(&(ditto_files){ .names = &path, .count = 1 }, row, components, &options, out);
+    return ditto_dataset_from_fixed(&(ditto_files){ .names = &path, .count = 1 }, row, components, &options,
+                                    out);
 }
 
 static const ditto_tensor two_u16[1] = { { .dtype = DITTO_U16, .rank = 1, .shape = { 2 } } };
@@ -64,7 +65,8 @@ static void elements_of_every_type_are_turned_round(void **state)
     const char *path = write_bytes("types", made.bytes, made.length);
     for (size_t k = 0; k < sizeof types / sizeof types[0]; k++)
         for (int big = 0; big < 2; big++)
-            for (uint32_t components = 1; components <= 2; components++) { /* read to their places, and copied there */
+            for (uint32_t components = 1; components <= 2;
+                 components++) { /* read to their places, and copied there */
                 size_t elements = 16 / ditto_dtype_bytes(types[k].dtype);
                 ditto_tensor row[2] = { { .dtype = types[k].dtype, .rank = 1, .shape = { elements } },
                                         { .dtype = types[k].dtype, .rank = 1, .shape = { elements } } };
@@ -141,7 +143,8 @@ static void files_follow_one_another(void **state)
     restarts_anywhere(d);
     shards_take_turns(d);
     ditto_shuffle_options mixed = DITTO_SHUFFLE_OPTIONS_INIT;
-    for (mixed.seed = 0; mixed.seed < 20; mixed.seed++) { /* neighbours, and rows of two files that would be */
+    for (mixed.seed = 0; mixed.seed < 20;
+         mixed.seed++) { /* neighbours, and rows of two files that would be */
         assert_ok(ditto_dataset_shuffle(d, &mixed, &shuffled));
         t = take_all(shuffled);
         assert_int_equal(t.rows, 4);
@@ -199,7 +202,8 @@ static void rows_of_a_language_model_overlap_by_one_token(void **state)
         for (unsigned tokens = 0; tokens < 40; tokens++) {
             const char *path = write_tokens("tokens", 0, tokens, 3);
             ditto_tensor row = { .dtype = DITTO_U16, .rank = 1, .shape = { length + 1 } };
-            size_t rows = tokens / length - (tokens % length == 0 && tokens > 0); /* each needs the token behind it */
+            size_t rows =
+                tokens / length - (tokens % length == 0 && tokens > 0); /* each needs the token behind it */
             ditto_dataset *d;
             ditto_status status = open_at_stride(&path, 1, &row, 1, 3, 2 * length, &d);
             if (rows == 0) {
@@ -312,7 +316,8 @@ static void no_record_crosses_from_one_file_to_the_next(void **state)
 
 static void a_stride_of_one_record_is_no_stride(void **state)
 {
-    const char *path = write_bytes("even", "0123456789abcdef", 16), *odd = write_bytes("rest", "0123456789", 10);
+    const char *path = write_bytes("even", "0123456789abcdef", 16),
+               *odd = write_bytes("rest", "0123456789", 10);
     ditto_dataset *d[3];
     uint64_t print[3];
     (void)state;
@@ -362,16 +367,17 @@ static void a_file_must_be_a_whole_number_of_records(void **state)
         ditto_status status = open_fixed(path, two_u16, 1, 3, 5, 0, &d);
         if (length < 8) {
             assert_int_equal(status, DITTO_ERR_CORRUPT);
-            snprintf(place, sizeof place, "cut ends at offset %zu: shorter than its header of 3 and footer of 5 bytes",
-                     length);
+            snprintf(place, sizeof place,
+                     "cut ends at offset %zu: shorter than its header of 3 and footer of 5 bytes", length);
         } else if (length == 8) {
             assert_int_equal(status, DITTO_ERR_INVALID);
             snprintf(place, sizeof place, "cut: no record");
         } else if ((length - 8) % 4 != 0) {
             assert_int_equal(status, DITTO_ERR_CORRUPT);
-            snprintf(place, sizeof place,
-                     "cut: records of 4 bytes from offset 3 to %zu: %zu, and %zu bytes more from offset %zu on",
-                     length - 5, (length - 8) / 4, (length - 8) % 4, 3 + (length - 8) / 4 * 4);
+            snprintf(
+                place, sizeof place,
+                "cut: records of 4 bytes from offset 3 to %zu: %zu, and %zu bytes more from offset %zu on",
+                length - 5, (length - 8) / 4, (length - 8) % 4, 3 + (length - 8) / 4 * 4);
         } else {
             assert_int_equal(status, DITTO_OK);
             struct taken t = take_all(d);
@@ -402,7 +408,8 @@ static void wrong_arguments_and_files_are_refused(void **state)
     assert_message("ok: records of");
     assert_status(open_fixed(path, two_u16, 1, UINT64_MAX, 0, 0, &d), DITTO_ERR_CORRUPT);
     assert_status(open_fixed(path, two_u16, 1, UINT64_MAX, UINT64_MAX, 0, &d), DITTO_ERR_CORRUPT);
-    assert_status(open_fixed(path, two_u16, 1, 4, UINT64_MAX - 3, 0, &d), DITTO_ERR_CORRUPT); /* their sum is 0 */
+    assert_status(open_fixed(path, two_u16, 1, 4, UINT64_MAX - 3, 0, &d),
+                  DITTO_ERR_CORRUPT); /* their sum is 0 */
     assert_message("ok ends at offset 8");
     assert_status(open_fixed(own_path("absent"), two_u16, 1, 0, 0, 0, &d), DITTO_ERR_NOT_FOUND);
     assert_status(open_fixed(own_folder, two_u16, 1, 0, 0, 0, &d), DITTO_ERR_IO);
@@ -450,10 +457,12 @@ static void rows_outside_the_files_are_an_error(void **state)
         ditto_tensor one = { .dtype = DITTO_U8, .rank = 1, .shape = { kinds[k].bytes } };
         struct dti_reader reader = { 0 };
         ditto_dataset *d;
-        assert_ok(open_at_stride(&path, 1, (ditto_tensor[]){ one, one }, kinds[k].components, 0, kinds[k].stride, &d));
+        assert_ok(open_at_stride(&path, 1, (ditto_tensor[]){ one, one }, kinds[k].components, 0,
+                                 kinds[k].stride, &d));
         for (int i = 0; i < 2; i++) {
             struct dti_rows rows = { damaged[i], 3 };
-            assert_status(dti_dataset_fill(d, &reader, rows, 1, (void *[]){ to[0], to[1] }), DITTO_ERR_CORRUPT);
+            assert_status(dti_dataset_fill(d, &reader, rows, 1, (void *[]){ to[0], to[1] }),
+                          DITTO_ERR_CORRUPT);
             assert_message("the iterator's state is damaged");
         }
         dti_reader_free(&reader);

@@ -40,9 +40,10 @@ static ditto_status open_with(const char *dictionary, const void *data, size_t b
 static void a_file_written_by_numpy_is_read(void **state)
 {
     /* numpy.save("a.npy", numpy.arange(6, dtype="<i4").reshape(3, 2)), byte by byte */
-    static const char bytes[] = "\x93NUMPY\x01\x00\x76\x00{'descr': '<i4', 'fortran_order': False, 'shape': (3, 2), }"
-                                "                                                          \n"
-                                "\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5\0\0\0";
+    static const char bytes[] =
+        "\x93NUMPY\x01\x00\x76\x00{'descr': '<i4', 'fortran_order': False, 'shape': (3, 2), }"
+        "                                                          \n"
+        "\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5\0\0\0";
     ditto_dataset *d;
     ditto_dataset_spec spec;
     (void)state;
@@ -64,10 +65,11 @@ static const struct {
     const char *descr;
     ditto_dtype dtype;
     size_t width; /* of what has a byte order */
-} types[] = { { "f2", DITTO_F16, 2 },   { "f4", DITTO_F32, 4 }, { "f8", DITTO_F64, 8 }, { "c8", DITTO_C64, 4 },
-              { "c16", DITTO_C128, 8 }, { "i1", DITTO_I8, 1 },  { "i2", DITTO_I16, 2 }, { "i4", DITTO_I32, 4 },
-              { "i8", DITTO_I64, 8 },   { "u1", DITTO_U8, 1 },  { "u2", DITTO_U16, 2 }, { "u4", DITTO_U32, 4 },
-              { "u8", DITTO_U64, 8 },   { "b1", DITTO_BOOL, 1 } };
+} types[] = { { "f2", DITTO_F16, 2 }, { "f4", DITTO_F32, 4 },   { "f8", DITTO_F64, 8 },
+              { "c8", DITTO_C64, 4 }, { "c16", DITTO_C128, 8 }, { "i1", DITTO_I8, 1 },
+              { "i2", DITTO_I16, 2 }, { "i4", DITTO_I32, 4 },   { "i8", DITTO_I64, 8 },
+              { "u1", DITTO_U8, 1 },  { "u2", DITTO_U16, 2 },   { "u4", DITTO_U32, 4 },
+              { "u8", DITTO_U64, 8 }, { "b1", DITTO_BOOL, 1 } };
 enum { TYPES = sizeof types / sizeof types[0] };
 
 static void every_type_byte_order_and_version_is_read(void **state)
@@ -79,8 +81,8 @@ static void every_type_byte_order_and_version_is_read(void **state)
                 size_t elements = 48 / ditto_dtype_bytes(types[k].dtype);
                 char text[128];
                 ditto_dataset *d;
-                snprintf(text, sizeof text, "{'descr': '%c%s', 'fortran_order': False, 'shape': (3, %zu), }", *order,
-                         types[k].descr, elements / 3);
+                snprintf(text, sizeof text, "{'descr': '%c%s', 'fortran_order': False, 'shape': (3, %zu), }",
+                         *order, types[k].descr, elements / 3);
                 begin_file(version, text);
                 assert_int_equal(made.length % 64, 0);
                 for (unsigned i = 0; i < 48; i++)
@@ -166,7 +168,8 @@ static void headers_may_be_written_in_other_ways(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         ditto_dataset *d;
-        assert_ok(open_with(good[i], "\1\2\3\4\5\6\7\10 and more", 17, &d)); /* NumPy reads over what follows, too */
+        assert_ok(open_with(good[i], "\1\2\3\4\5\6\7\10 and more", 17,
+                            &d)); /* NumPy reads over what follows, too */
         struct taken t = take_all(d);
         assert_int_equal(t.rows, 2);
         assert_memory_equal(t.bytes, "\1\2\3\4\5\6\7\10", 8);
@@ -191,17 +194,20 @@ static void other_headers_are_refused(void **state)
         { "{}", "is missing", DITTO_ERR_CORRUPT },
         { "{'descr': '<u2', 'shape': (2, 2), }", "is missing", DITTO_ERR_CORRUPT },
         { "{'descr': '<u2', 'fortran_order': False, 'shape': (2, 2)", "no comma", DITTO_ERR_CORRUPT },
-        { "{'descr': '<u2', 'fortran_order': False, 'shape': (2, 2), } x", "behind the dictionary", DITTO_ERR_CORRUPT },
+        { "{'descr': '<u2', 'fortran_order': False, 'shape': (2, 2), } x", "behind the dictionary",
+          DITTO_ERR_CORRUPT },
         { "{'descr': '<u2', 'descr': '<u2', 'fortran_order': False, 'shape': (2, 2), }", "once each",
           DITTO_ERR_CORRUPT },
-        { "{'descr': '<u2', 'fortran_order': False, 'shape': (2, 2), 'x': 1}", "a key that is not", DITTO_ERR_CORRUPT },
+        { "{'descr': '<u2', 'fortran_order': False, 'shape': (2, 2), 'x': 1}", "a key that is not",
+          DITTO_ERR_CORRUPT },
         { "{'descr' '<u2', 'fortran_order': False, 'shape': (2, 2), }", "no colon", DITTO_ERR_CORRUPT },
         { "{'descr': '<u2' 'fortran_order': False, 'shape': (2, 2), }", "no comma", DITTO_ERR_CORRUPT },
         { "{'descr': '<u2, }", "a string that does not end", DITTO_ERR_CORRUPT },
         { "{'descr': '<u\\x32', 'fortran_order': False, 'shape': (2, 2), }", "a string that does not end",
           DITTO_ERR_CORRUPT },
         { "{descr: '<u2', 'fortran_order': False, 'shape': (2, 2), }", "no string", DITTO_ERR_CORRUPT },
-        { "{'descr': '<u2', 'fortran_order': 0, 'shape': (2, 2), }", "neither True nor False", DITTO_ERR_CORRUPT },
+        { "{'descr': '<u2', 'fortran_order': 0, 'shape': (2, 2), }", "neither True nor False",
+          DITTO_ERR_CORRUPT },
         { "{'descr': '<u2', 'fortran_order': Falsey, 'shape': (2, 2), }", "no comma", DITTO_ERR_CORRUPT },
         { "{'descr': '<u2', 'fortran_order': False, 'shape': 4, }", "no shape", DITTO_ERR_CORRUPT },
         { "{'descr': '<u2', 'fortran_order': False, 'shape': (4), }", "no tuple", DITTO_ERR_CORRUPT },
@@ -225,8 +231,10 @@ static void other_headers_are_refused(void **state)
           DITTO_ERR_CORRUPT },
         { "{'descr': '<u2', 'fortran_order': False, 'shape': (), }", "scalar", DITTO_ERR_INVALID },
         { "{'descr': '<u2', 'fortran_order': False, 'shape': (0, 3), }", "no row", DITTO_ERR_INVALID },
-        { "{'descr': '<u2', 'fortran_order': True, 'shape': (2, 2), }", "Fortran order", DITTO_ERR_UNSUPPORTED },
-        { "{'descr': '<u2', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,2), }", "rank 9", DITTO_ERR_UNSUPPORTED },
+        { "{'descr': '<u2', 'fortran_order': True, 'shape': (2, 2), }", "Fortran order",
+          DITTO_ERR_UNSUPPORTED },
+        { "{'descr': '<u2', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,2), }", "rank 9",
+          DITTO_ERR_UNSUPPORTED },
         { "{'descr': '|O', 'fortran_order': False, 'shape': (2,), }", "|O", DITTO_ERR_UNSUPPORTED },
         { "{'descr': '<U3', 'fortran_order': False, 'shape': (2,), }", "<U3", DITTO_ERR_UNSUPPORTED },
         { "{'descr': '<f16', 'fortran_order': False, 'shape': (2,), }", "<f16", DITTO_ERR_UNSUPPORTED },
@@ -287,7 +295,8 @@ static void what_is_no_npy_file_is_refused(void **state)
     assert_status(open_one(write_bytes("4.npy", "\x93NUMPY\x04\0\1\0\0\0 ", 13), &d), DITTO_ERR_UNSUPPORTED);
     assert_message("4.npy: version 4.0");
     assert_status(open_one(write_bytes("11.npy", "\x93NUMPY\x01\1\1\0\0\0 ", 13), &d), DITTO_ERR_UNSUPPORTED);
-    assert_status(open_one(write_bytes("long.npy", "\x93NUMPY\x02\0\xff\xff\xff\xff{}", 14), &d), DITTO_ERR_CORRUPT);
+    assert_status(open_one(write_bytes("long.npy", "\x93NUMPY\x02\0\xff\xff\xff\xff{}", 14), &d),
+                  DITTO_ERR_CORRUPT);
     assert_message("long.npy: a header of 4294967295 bytes at offset 12");
     assert_status(open_one(own_path("absent.npy"), &d), DITTO_ERR_NOT_FOUND);
     assert_status(open_one(own_folder, &d), DITTO_ERR_IO);

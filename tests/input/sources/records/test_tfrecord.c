@@ -66,8 +66,8 @@ static size_t begin_of(size_t i)
     return at;
 }
 
-static ditto_status open_tfrecord(const char *path, uint64_t max_bytes, ditto_compression compression, int trust,
-                                  ditto_dataset **out)
+static ditto_status open_tfrecord(const char *path, uint64_t max_bytes, ditto_compression compression,
+                                  int trust, ditto_dataset **out)
 {
     ditto_tfrecord_options options = DITTO_TFRECORD_OPTIONS_INIT;
     options.max_bytes = max_bytes;
@@ -97,7 +97,8 @@ static void records_come_with_zeros_behind_them_and_their_length(void **state)
     assert_ok(open_tfrecord(write_bytes("a", made.bytes, made.length), 8, DITTO_COMPRESSION_NONE, 0, &d));
     assert_ok(ditto_dataset_get_spec(d, &spec));
     assert_int_equal(spec.components, 2);
-    assert_true(spec.component[0].dtype == DITTO_U8 && spec.component[0].rank == 1 && spec.component[0].shape[0] == 8);
+    assert_true(spec.component[0].dtype == DITTO_U8 && spec.component[0].rank == 1 &&
+                spec.component[0].shape[0] == 8);
     assert_true(spec.component[1].dtype == DITTO_I64 && spec.component[1].rank == 0);
     struct taken t = take_all(d);
     assert_int_equal(t.rows, RECORDS);
@@ -168,7 +169,8 @@ static void records_may_be_larger_than_a_read(void **state)
     free(t.bytes);
     ditto_dataset_destroy(shuffled);
     ditto_dataset_destroy(d);
-    for (size_t cut = 1; cut < 60; cut++) { /* the last one, of 40 bytes, is cut where nothing but sizes tells */
+    for (size_t cut = 1; cut < 60;
+         cut++) { /* the last one, of 40 bytes, is cut where nothing but sizes tells */
         assert_int_equal(truncate(path, (off_t)(made.length - cut)), 0);
         assert_ok(open_tfrecord(path, sizeof data, DITTO_COMPRESSION_NONE, 0, &d));
         struct taken some = nothing_taken(d);
@@ -236,8 +238,8 @@ static void no_flipped_bit_passes(void **state)
             ditto_status status = ditto_dataset_reduce(d, take_row, &t, 0);
             bool told = part == 0 || !trust;
             char place[128];
-            snprintf(place, sizeof place, "flip: record %zu at offset %zu: the checksum of its %s", record + 1,
-                     begin_of(record), part == 0 ? "length" : "data");
+            snprintf(place, sizeof place, "flip: record %zu at offset %zu: the checksum of its %s",
+                     record + 1, begin_of(record), part == 0 ? "length" : "data");
             assert_int_equal(status, told ? DITTO_ERR_CORRUPT : DITTO_OK);
             if (told)
                 assert_message(place);
@@ -265,17 +267,20 @@ static void lengths_that_cannot_be_are_refused(void **state)
         made.length = 0;
         add_record(&made, "good", 4);
         add_record_of(&made, lengths[i], "12345678", 8);
-        assert_ok(open_tfrecord(write_bytes("long", made.bytes, made.length), 8, DITTO_COMPRESSION_NONE, 0, &d));
+        assert_ok(
+            open_tfrecord(write_bytes("long", made.bytes, made.length), 8, DITTO_COMPRESSION_NONE, 0, &d));
         struct taken t = nothing_taken(d);
         assert_status(ditto_dataset_reduce(d, take_row, &t, 0), DITTO_ERR_CORRUPT);
-        snprintf(text, sizeof text, "long: record 2 at offset 20: it has %llu bytes", (unsigned long long)lengths[i]);
+        snprintf(text, sizeof text, "long: record 2 at offset 20: it has %llu bytes",
+                 (unsigned long long)lengths[i]);
         assert_message(text);
         assert_int_equal(t.rows, 1);
         free(t.bytes);
         ditto_dataset_destroy(d);
         if (lengths[i] > UINT32_MAX - 64)
             continue;
-        ditto_tfrecord_options options = DITTO_TFRECORD_OPTIONS_INIT; /* it may be so long, but the file is not */
+        ditto_tfrecord_options options =
+            DITTO_TFRECORD_OPTIONS_INIT; /* it may be so long, but the file is not */
         options.max_bytes = lengths[i] + 8;
         const char *path = own_path("long");
         assert_ok(ditto_dataset_from_tfrecord(&(ditto_files){ &path, 1, 0 }, &options, &d));
@@ -300,13 +305,14 @@ static void what_is_no_tfrecord_file_is_refused(void **state)
 {
     ditto_dataset *d;
     (void)state;
-    assert_ok(
-        open_tfrecord(write_bytes("text", "These are words, and no records.\n", 33), 8, DITTO_COMPRESSION_NONE, 0, &d));
+    assert_ok(open_tfrecord(write_bytes("text", "These are words, and no records.\n", 33), 8,
+                            DITTO_COMPRESSION_NONE, 0, &d));
     struct taken t = nothing_taken(d);
     assert_status(ditto_dataset_reduce(d, take_row, &t, 0), DITTO_ERR_CORRUPT);
     assert_message("text: record 1 at offset 0: the checksum of its length");
     ditto_dataset_destroy(d);
-    assert_status(open_tfrecord(write_bytes("empty", "", 0), 8, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_INVALID);
+    assert_status(open_tfrecord(write_bytes("empty", "", 0), 8, DITTO_COMPRESSION_NONE, 0, &d),
+                  DITTO_ERR_INVALID);
     assert_message("empty");
     assert_status(open_tfrecord(own_path("absent"), 8, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_NOT_FOUND);
     assert_message("absent");
@@ -382,7 +388,8 @@ static void compressed_files_have_the_same_rows(void **state)
     packed.length = 0;
     add_member(&packed, made.bytes, made.length);
     names[0] = write_bytes("0-even.gz", packed.bytes, packed.length);
-    packed.length = 0; /* members that end in the middle of a header, of data and of a footer, and empty ones */
+    packed.length =
+        0; /* members that end in the middle of a header, of data and of a footer, and empty ones */
     add_member(&packed, made.bytes, 0);
     add_member(&packed, made.bytes, 5);
     add_member(&packed, made.bytes + 5, 9);
@@ -421,8 +428,8 @@ static void large_compressed_records_and_many(void **state)
     packed.length = 0;
     add_member(&packed, made.bytes, made.length);
     assert_true(packed.length > 2 * 65536); /* several pieces */
-    assert_ok(open_tfrecord(write_bytes("large.gz", packed.bytes, packed.length), sizeof data, DITTO_COMPRESSION_GZIP,
-                            0, &d));
+    assert_ok(open_tfrecord(write_bytes("large.gz", packed.bytes, packed.length), sizeof data,
+                            DITTO_COMPRESSION_GZIP, 0, &d));
     struct taken t = take_all(d);
     assert_int_equal(t.rows, 5);
     for (size_t i = 0; i < 5; i++)
@@ -503,7 +510,8 @@ static void a_compressed_file_that_changed_cannot_be_gone_on_with(void **state)
     make_four();
     packed.length = 0;
     add_member(&packed, made.bytes, made.length);
-    assert_ok(open_tfrecord(write_bytes("changed.gz", packed.bytes, packed.length), 8, DITTO_COMPRESSION_GZIP, 0, &d));
+    assert_ok(open_tfrecord(write_bytes("changed.gz", packed.bytes, packed.length), 8, DITTO_COMPRESSION_GZIP,
+                            0, &d));
     struct taken all = take_all(d);
     assert_ok(dti_cursor_open(d, &pass, &cursor));
     read_some(d, cursor, &all, 0, 3);
@@ -512,11 +520,12 @@ static void a_compressed_file_that_changed_cannot_be_gone_on_with(void **state)
     packed.length = 0;
     add_member(&packed, made.bytes, begin_of(2));
     ditto_dataset_destroy(d);
-    assert_ok(open_tfrecord(write_bytes("changed.gz", packed.bytes, packed.length), 8, DITTO_COMPRESSION_GZIP, 0, &d));
+    assert_ok(open_tfrecord(write_bytes("changed.gz", packed.bytes, packed.length), 8, DITTO_COMPRESSION_GZIP,
+                            0, &d));
     assert_ok(dti_cursor_open(d, &pass, &cursor));
-    assert_status(
-        dti_cursor_restore(cursor, &(struct dti_bytes_reader){ bytes.data, bytes.data + bytes.length, false }),
-        DITTO_ERR_CORRUPT);
+    assert_status(dti_cursor_restore(
+                      cursor, &(struct dti_bytes_reader){ bytes.data, bytes.data + bytes.length, false }),
+                  DITTO_ERR_CORRUPT);
     assert_message("changed.gz has 2 records, but 3 were read");
     dti_cursor_close(cursor);
     dti_bytes_free(&bytes);
@@ -528,7 +537,8 @@ static void compressed_files_need_zlib(void **state)
 {
     ditto_dataset *d;
     (void)state;
-    assert_status(open_tfrecord(write_bytes("a.gz", "x", 1), 8, DITTO_COMPRESSION_GZIP, 0, &d), DITTO_ERR_UNSUPPORTED);
+    assert_status(open_tfrecord(write_bytes("a.gz", "x", 1), 8, DITTO_COMPRESSION_GZIP, 0, &d),
+                  DITTO_ERR_UNSUPPORTED);
     assert_message("zlib");
 }
 #endif

@@ -110,7 +110,8 @@ static ditto_status collect_row(const ditto_tensor *row, void *state)
 static ditto_dataset *csv_of(const char *name, const struct table *t)
 {
     ditto_dataset *d;
-    assert_ok(ditto_dataset_from_csv(&(ditto_files){ &name, 1, 0 }, t->component, t->components, &t->options, &d));
+    assert_ok(
+        ditto_dataset_from_csv(&(ditto_files){ &name, 1, 0 }, t->component, t->components, &t->options, &d));
     return d;
 }
 
@@ -128,13 +129,15 @@ static void expect_rows(const struct table *t, const char *bytes, size_t length,
 }
 
 /* `rows` rows, and then an error: what its message says behind the file's name. */
-static void expect_error(const struct table *t, const char *bytes, size_t length, size_t rows, const char *message)
+static void expect_error(const struct table *t, const char *bytes, size_t length, size_t rows,
+                         const char *message)
 {
     char *name = temporary_bytes(bytes, length), wanted[300];
     struct rows r = { 0 };
     ditto_dataset *d = csv_of(name, t);
     snprintf(wanted, sizeof wanted, "%s%s", name, message);
-    assert_status(ditto_dataset_reduce(d, collect_row, &(struct seen){ &r, t->components }, 0), DITTO_ERR_CORRUPT);
+    assert_status(ditto_dataset_reduce(d, collect_row, &(struct seen){ &r, t->components }, 0),
+                  DITTO_ERR_CORRUPT);
     assert_message(wanted);
     assert_int_equal(r.rows, rows);
     free(r.text);
@@ -161,20 +164,26 @@ static void a_row_is_a_line_of_fields(void **state)
 static void a_malformed_row_is_named_by_file_line_and_column(void **state)
 {
     (void)state;
-    expect_error(&numbers, BYTES("1,2,3\n4,abc,6\n7,8,9\n"), 1, ":2: column 2: \"abc\" is not a number of type f32");
-    expect_error(&numbers, BYTES("1,2,3\n4,5,6\n7,8\n"), 2, ":3: column 3: the line has 2 columns, expected 3");
+    expect_error(&numbers, BYTES("1,2,3\n4,abc,6\n7,8,9\n"), 1,
+                 ":2: column 2: \"abc\" is not a number of type f32");
+    expect_error(&numbers, BYTES("1,2,3\n4,5,6\n7,8\n"), 2,
+                 ":3: column 3: the line has 2 columns, expected 3");
     expect_error(&numbers, BYTES("1,2,3,4\n"), 0, ":1: column 4: the line has 4 columns, expected 3");
-    expect_error(&numbers, BYTES("1,2,3,4,\"5,\n6\",\n"), 0, ":1: column 4: the line has 6 columns, expected 3");
+    expect_error(&numbers, BYTES("1,2,3,4,\"5,\n6\",\n"), 0,
+                 ":1: column 4: the line has 6 columns, expected 3");
     expect_error(&numbers, BYTES("1,2,3,\n"), 0, ":1: column 4: the line has 4 columns, expected 3");
     expect_error(&numbers, BYTES("1,2,3.5\n"), 0, ":1: column 3: \"3.5\" is not a number of type i32");
     expect_error(&numbers, BYTES("1e39,2,3\n"), 0, ":1: column 1: \"1e39\" is not a number of type f32");
     expect_error(&numbers, BYTES("\033[31m,2,3\n"), 0, ":1: column 1: \"?[31m\" is not");
     expect_error(&numbers, BYTES("1\0,2,3\n"), 0, ":1: column 1: \"1?\" is not");
     expect_error(&numbers, BYTES("1,,3\n"), 0, ":1: column 2: \"\" is not a number");
-    expect_error(&numbers, BYTES("1,2,3\r"), 0, ":1: column 3: \"3?\" is not a number"); /* \r alone ends no line */
-    expect_error(&numbers, BYTES("1,2,3\n\"4\n\",5,6\n"), 1, ":2: column 1: \"4?\" is not a number of type f32");
+    expect_error(&numbers, BYTES("1,2,3\r"), 0,
+                 ":1: column 3: \"3?\" is not a number"); /* \r alone ends no line */
+    expect_error(&numbers, BYTES("1,2,3\n\"4\n\",5,6\n"), 1,
+                 ":2: column 1: \"4?\" is not a number of type f32");
     expect_error(&numbers, BYTES("\"1\n\n\",2,3\n4,5,6\n"), 0, ":1: column 1");
-    expect_error(&texts, BYTES("\"a\n\n\",b\nc,d\ne\n"), 2, ":5: column 2: the line has 1 columns, expected 2");
+    expect_error(&texts, BYTES("\"a\n\n\",b\nc,d\ne\n"), 2,
+                 ":5: column 2: the line has 1 columns, expected 2");
 }
 
 static void quotes_are_those_of_rfc_4180(void **state)
@@ -190,7 +199,8 @@ static void quotes_are_those_of_rfc_4180(void **state)
     expect_rows(&texts, BYTES(",\n\"\",\"\"\n"), "||\n||\n"); /* text that is missing is empty */
     expect_rows(&texts, BYTES("a\r,\rb\n"), "a\r|\rb|\n");
     expect_rows(&texts, BYTES("\"\"\"\n\"\"\",b\n"), "\"\n\"|b|\n");
-    expect_error(&texts, BYTES("a,b\nc\"d,e\n"), 1, ":2: column 1: there is a quote in the middle of a field");
+    expect_error(&texts, BYTES("a,b\nc\"d,e\n"), 1,
+                 ":2: column 1: there is a quote in the middle of a field");
     expect_error(&texts, BYTES("a, \"b\"\n"), 0, ":1: column 2: there is a quote in the middle");
     expect_error(&texts, BYTES("\"a\"b,c\n"), 0, ":1: column 1: there is text behind a closing quote");
     expect_error(&texts, BYTES("\"a\" ,c\n"), 0, ":1: column 1: there is text behind a closing quote");
@@ -211,7 +221,8 @@ static void columns_between_are_looked_at_only_for_their_ends(void **state)
                        3,
                        DITTO_CSV_OPTIONS_INIT };
     (void)state;
-    expect_rows(&t, BYTES("x,1,\xff,2\n,3,\"a,\"\"b\",4\n"), "1|2|1|\n3|4|3|\n"); /* a column may be used twice */
+    expect_rows(&t, BYTES("x,1,\xff,2\n,3,\"a,\"\"b\",4\n"),
+                "1|2|1|\n3|4|3|\n"); /* a column may be used twice */
     expect_error(&t, BYTES("x\"y,1,,2\n"), 0, ":1: column 1: there is a quote");
     t.options.columns = 5;
     expect_rows(&t, BYTES("x,1,y,2,z\n"), "1|2|1|\n");
@@ -252,7 +263,8 @@ static void text_is_utf8_and_fits(void **state)
     }
     expect_rows(&texts, BYTES("123456789012345678901234,\"12345678901234567890123\"\"\"\n"),
                 "123456789012345678901234|12345678901234567890123\"|\n");
-    expect_error(&texts, BYTES("1234567890123456789012345,\n"), 0, ":1: column 1: the text has more than 24 bytes");
+    expect_error(&texts, BYTES("1234567890123456789012345,\n"), 0,
+                 ":1: column 1: the text has more than 24 bytes");
     expect_error(&texts, BYTES(",\"123456789012345678901234\"\"\"\n"), 0,
                  ":1: column 2: the text has more than 24 bytes");
 }
@@ -272,7 +284,9 @@ static void missing_values_are_errors_or_what_was_said(void **state)
                 "1|2|3|0|4|\nnan|nan|-1|1|4|\nnan|nan|-1|1|4|\n1|nan|0|0|4|\n");
     expect_error(&t, BYTES("1,2,3,0,\n"), 0, ":1: column 5: \"\" is not a number of type f64");
     for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++) {
-        struct table one = { { { 0, 1, integers[i], 0, DITTO_CSV_MISSING_VALUE, 100 } }, 1, DITTO_CSV_OPTIONS_INIT };
+        struct table one = { { { 0, 1, integers[i], 0, DITTO_CSV_MISSING_VALUE, 100 } },
+                             1,
+                             DITTO_CSV_OPTIONS_INIT };
         expect_rows(&one, BYTES("7\n\"\"\n"), "7|\n100|\n");
         one.component[0].missing = DITTO_CSV_MISSING_DEFAULT;
         expect_error(&one, BYTES("7\n\"\"\n"), 1, ":2: column 1: \"\" is not a number");
@@ -293,7 +307,8 @@ static void every_dtype_has_its_limits(void **state)
         { DITTO_I8, "-128", "127", "-129", "128" },
         { DITTO_I16, "-32768", "32767", "-32769", "32768" },
         { DITTO_I32, "-2147483648", "2147483647", "-2147483649", "2147483648" },
-        { DITTO_I64, "-9223372036854775808", "9223372036854775807", "-9223372036854775809", "9223372036854775808" },
+        { DITTO_I64, "-9223372036854775808", "9223372036854775807", "-9223372036854775809",
+          "9223372036854775808" },
         { DITTO_U8, "0", "255", "-1", "256" },
         { DITTO_U16, "0", "65535", "-1", "65536" },
         { DITTO_U32, "0", "4294967295", "-1", "4294967296" },
@@ -309,10 +324,12 @@ static void every_dtype_has_its_limits(void **state)
             3,
             DITTO_CSV_OPTIONS_INIT
         };
-        snprintf(line, sizeof line, "%s,%s,some more text\n-0,+0000000000000000000000001,\n", of[i].least, of[i].most);
+        snprintf(line, sizeof line, "%s,%s,some more text\n-0,+0000000000000000000000001,\n", of[i].least,
+                 of[i].most);
         snprintf(message, sizeof message, "%s|%s|some more text|\n0|1||\n", of[i].least, of[i].most);
         expect_rows(&t, line, strlen(line), message);
-        for (int side = 0; side < 2; side++) { /* in front of a long row, and at its end: parsed in other ways */
+        for (int side = 0; side < 2;
+             side++) { /* in front of a long row, and at its end: parsed in other ways */
             const char *beyond = side == 0 ? of[i].below : of[i].above;
             snprintf(line, sizeof line, "%s,0,some more text", beyond);
             snprintf(message, sizeof message, ":1: column 1: \"%s\" is not a number of type %s", beyond,
@@ -355,8 +372,8 @@ static void random_number(uint64_t *random, char text[80])
         snprintf(text, 80, "%s%" PRIu64 "e%d", bits & 1 ? "-" : "", bits >> test_random(random) % 64,
                  (int)(test_random(random) % 700) - 350);
     else
-        snprintf(text, 80, "-.%0*" PRIu64 "E-00000000000%d", 1 + (int)(bits % 18), bits >> test_random(random) % 64,
-                 (int)(test_random(random) % 40));
+        snprintf(text, 80, "-.%0*" PRIu64 "E-00000000000%d", 1 + (int)(bits % 18),
+                 bits >> test_random(random) % 64, (int)(test_random(random) % 40));
 }
 
 struct compared {
@@ -369,7 +386,8 @@ static ditto_status compare(const ditto_tensor *row, void *state)
     struct compared *c = state;
     double value = strtod(c->text[c->at], NULL), f64 = *(const double *)row[0].data;
     float single = (float)value, f32 = *(const float *)row[1].data;
-    if (memcmp(&value, &f64, sizeof value) != 0 || (!isinf(single) && memcmp(&single, &f32, sizeof single) != 0)) {
+    if (memcmp(&value, &f64, sizeof value) != 0 ||
+        (!isinf(single) && memcmp(&single, &f32, sizeof single) != 0)) {
         print_error("%s is read as %.17g and %.9g\n", c->text[c->at], f64, (double)f32);
         return DITTO_ERR_USER;
     }
@@ -381,7 +399,9 @@ static ditto_status compare(const ditto_tensor *row, void *state)
 static void numbers_are_rounded_as_strtod_does(void **state)
 {
     enum { MANY = 100000 };
-    struct table t = { { { 0, 1, DITTO_F64, 0, 0, 0 }, { 1, 1, DITTO_F32, 0, 0, 0 } }, 2, DITTO_CSV_OPTIONS_INIT };
+    struct table t = { { { 0, 1, DITTO_F64, 0, 0, 0 }, { 1, 1, DITTO_F32, 0, 0, 0 } },
+                       2,
+                       DITTO_CSV_OPTIONS_INIT };
     struct compared c = { malloc((size_t)MANY * 80), 0 };
     uint64_t random = test_seed(4180);
     char *name = temporary_file("");
@@ -416,9 +436,10 @@ static void integers_of_all_lengths_come_back(void **state)
         int64_t n[3];
         for (int k = 0; k < 3; k++)
             n[k] = (int64_t)test_random(&random) >> test_random(&random) % 64;
-        used += (size_t)snprintf(text + used, room - used, "%" PRId64 ",%" PRId64 ",%" PRId64 "\n", n[0], n[1], n[2]);
-        wanted += (size_t)snprintf(expected + wanted, room - wanted, "%" PRId64 "|%" PRId64 "|%" PRId64 "|\n", n[0],
-                                   n[1], n[2]);
+        used += (size_t)snprintf(text + used, room - used, "%" PRId64 ",%" PRId64 ",%" PRId64 "\n", n[0],
+                                 n[1], n[2]);
+        wanted += (size_t)snprintf(expected + wanted, room - wanted, "%" PRId64 "|%" PRId64 "|%" PRId64 "|\n",
+                                   n[0], n[1], n[2]);
     }
     expect_rows(&t, text, used, expected);
     free(text);
@@ -430,7 +451,9 @@ static void integers_of_all_lengths_come_back(void **state)
 /* Fields of 1 to 300000 bytes, in quotes or not, with line ends in them: rows begin and end anywhere in what is read. */
 static void rows_may_lie_across_the_borders_of_reads(void **state)
 {
-    struct table t = { { { 0, 1, DITTO_U8, 300000, 0, 0 }, { 1, 1, DITTO_I32, 0, 0, 0 } }, 2, DITTO_CSV_OPTIONS_INIT };
+    struct table t = { { { 0, 1, DITTO_U8, 300000, 0, 0 }, { 1, 1, DITTO_I32, 0, 0, 0 } },
+                       2,
+                       DITTO_CSV_OPTIONS_INIT };
     uint64_t random = test_seed(262144);
     size_t room = (size_t)16 << 20, used = 0, wanted = 0;
     char *text = malloc(room), *expected = malloc(room);
@@ -489,7 +512,8 @@ static void an_endless_row_does_not_eat_memory(void **state)
     ditto_dataset *d = csv_of(name, &numbers);
     struct rows r = { 0 };
     assert_status(ditto_dataset_reduce(d, collect_row, &(struct seen){ &r, 2 }, 0), DITTO_ERR_CORRUPT);
-    snprintf(message, sizeof message, "%s:2: the row has more than 16777216 bytes: a quote in it is not closed", name);
+    snprintf(message, sizeof message,
+             "%s:2: the row has more than 16777216 bytes: a quote in it is not closed", name);
     assert_message(message);
     assert_int_equal(r.rows, 1);
     assert_true(resident_kib() < 300 << 10);
@@ -558,7 +582,8 @@ static void read_in_steps(ditto_dataset *d, const struct dti_pass *pass, size_t 
         for (size_t i = 0; i < got; i++) {
             char first[24], second[24];
             ditto_tensor row[DITTO_MAX_COMPONENTS] = { 0 };
-            assert_ok(dti_dataset_fill(d, &reader, dti_rows_from(rows, i), 1, (void *const[]){ first, second }));
+            assert_ok(
+                dti_dataset_fill(d, &reader, dti_rows_from(rows, i), 1, (void *const[]){ first, second }));
             dti_row_tensors(d, (void *const[]){ first, second }, row);
             assert_ok(collect(row, r));
         }
@@ -611,7 +636,8 @@ static void rows_of_a_damaged_state_are_refused(void **state)
     for (size_t n = 0; n < sizeof damaged / sizeof damaged[0]; n++) {
         uint64_t word[3];
         memcpy(word, damaged[n], sizeof word);
-        ditto_status status = dti_dataset_fill(d, &reader, (struct dti_rows){ word, 3 }, 1, (void *const[]){ f, &i });
+        ditto_status status =
+            dti_dataset_fill(d, &reader, (struct dti_rows){ word, 3 }, 1, (void *const[]){ f, &i });
         assert_true(status == DITTO_ERR_CORRUPT || status == DITTO_ERR_IO);
     }
     dti_reader_free(&reader);
@@ -621,13 +647,14 @@ static void rows_of_a_damaged_state_are_refused(void **state)
 
 /* -- what is refused -- */
 
-static void refuse(ditto_csv_component component, ditto_csv_options options, ditto_status status, const char *message)
+static void refuse(ditto_csv_component component, ditto_csv_options options, ditto_status status,
+                   const char *message)
 {
     char *name = temporary_file("1,2,3\n");
     ditto_dataset *d;
-    assert_status(
-        ditto_dataset_from_csv(&(ditto_files){ (const char *const *)&name, 1, 0 }, &component, 1, &options, &d),
-        status);
+    assert_status(ditto_dataset_from_csv(&(ditto_files){ (const char *const *)&name, 1, 0 }, &component, 1,
+                                         &options, &d),
+                  status);
     assert_message(message);
     forget_file(name);
 }
@@ -638,14 +665,18 @@ static void what_no_file_could_have_is_refused(void **state)
     ditto_csv_component good = { 0, 3, DITTO_F32, 0, 0, 0 };
     static const char delimiters[] = "\n\r.+-eE\"0123456789";
     (void)state;
-    refuse((ditto_csv_component){ 0, 0, DITTO_F32, 0, 0, 0 }, plain, DITTO_ERR_INVALID, "components[0] has 0 columns");
-    refuse((ditto_csv_component){ UINT32_MAX, 2, DITTO_F32, 0, 0, 0 }, plain, DITTO_ERR_INVALID, "at most 1000000");
+    refuse((ditto_csv_component){ 0, 0, DITTO_F32, 0, 0, 0 }, plain, DITTO_ERR_INVALID,
+           "components[0] has 0 columns");
+    refuse((ditto_csv_component){ UINT32_MAX, 2, DITTO_F32, 0, 0, 0 }, plain, DITTO_ERR_INVALID,
+           "at most 1000000");
     refuse((ditto_csv_component){ 0, 1, DITTO_F16, 0, 0, 0 }, plain, DITTO_ERR_UNSUPPORTED, "f16");
     refuse((ditto_csv_component){ 0, 1, DITTO_C64, 0, 0, 0 }, plain, DITTO_ERR_UNSUPPORTED, "c64");
-    refuse((ditto_csv_component){ 0, 1, (ditto_dtype)99, 0, 0, 0 }, plain, DITTO_ERR_UNSUPPORTED, "unknown dtype");
+    refuse((ditto_csv_component){ 0, 1, (ditto_dtype)99, 0, 0, 0 }, plain, DITTO_ERR_UNSUPPORTED,
+           "unknown dtype");
     refuse((ditto_csv_component){ 0, 1, DITTO_F32, 8, 0, 0 }, plain, DITTO_ERR_UNSUPPORTED, "text as u8");
     refuse((ditto_csv_component){ 0, 2, DITTO_U8, 8, 0, 0 }, plain, DITTO_ERR_INVALID, "2 columns of text");
-    refuse((ditto_csv_component){ 0, 1, DITTO_F32, 0, (ditto_csv_missing)3, 0 }, plain, DITTO_ERR_RANGE, "missing = 3");
+    refuse((ditto_csv_component){ 0, 1, DITTO_F32, 0, (ditto_csv_missing)3, 0 }, plain, DITTO_ERR_RANGE,
+           "missing = 3");
     o.columns = 2;
     refuse(good, o, DITTO_ERR_INVALID, "a row has 2");
     o.columns = UINT32_MAX;
@@ -658,13 +689,14 @@ static void what_no_file_could_have_is_refused(void **state)
     static const struct {
         ditto_dtype dtype;
         double value;
-    } cannot[] = { { DITTO_F32, 1e39 },   { DITTO_I8, 128 },       { DITTO_I8, -129 },    { DITTO_U8, -1 },
-                   { DITTO_U8, 256 },     { DITTO_I32, 0.5 },      { DITTO_I64, 0x1p63 }, { DITTO_I64, NAN },
-                   { DITTO_U64, 0x1p64 }, { DITTO_U64, -1 },       { DITTO_BOOL, 2 },     { DITTO_I16, HUGE_VAL },
+    } cannot[] = { { DITTO_F32, 1e39 },   { DITTO_I8, 128 },       { DITTO_I8, -129 },
+                   { DITTO_U8, -1 },      { DITTO_U8, 256 },       { DITTO_I32, 0.5 },
+                   { DITTO_I64, 0x1p63 }, { DITTO_I64, NAN },      { DITTO_U64, 0x1p64 },
+                   { DITTO_U64, -1 },     { DITTO_BOOL, 2 },       { DITTO_I16, HUGE_VAL },
                    { DITTO_BOOL, 0.5 },   { DITTO_I64, -0x1.1p63 } };
     for (size_t i = 0; i < sizeof cannot / sizeof cannot[0]; i++)
-        refuse((ditto_csv_component){ 0, 1, cannot[i].dtype, 0, DITTO_CSV_MISSING_VALUE, cannot[i].value }, plain,
-               DITTO_ERR_INVALID, "missing_value");
+        refuse((ditto_csv_component){ 0, 1, cannot[i].dtype, 0, DITTO_CSV_MISSING_VALUE, cannot[i].value },
+               plain, DITTO_ERR_INVALID, "missing_value");
 }
 
 static void files_that_cannot_be_read_are_refused(void **state)

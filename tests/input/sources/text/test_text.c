@@ -26,7 +26,8 @@ static ditto_status collect(const ditto_tensor *row, void *state)
     struct lines *l = state;
     const char *bytes = row[0].data;
     size_t length = (size_t) * (const int64_t *)row[1].data, room = row[0].shape[0];
-    if (row[0].dtype != DITTO_U8 || row[0].rank != 1 || row[1].dtype != DITTO_I64 || row[1].rank != 0 || length > room)
+    if (row[0].dtype != DITTO_U8 || row[0].rank != 1 || row[1].dtype != DITTO_I64 || row[1].rank != 0 ||
+        length > room)
         return DITTO_ERR_USER;
     for (size_t i = length; i < room; i++)
         if (bytes[i] != 0)
@@ -96,7 +97,8 @@ static void lines_come_without_their_ends_whatever_is_in_them(void **state)
     expect_lines(BYTES("\n\r\n \nx\n\n"), 0, BYTES("[][][ ][x][]")); /* empty lines are lines */
     expect_lines(BYTES("a\rb\r\r\nc\r"), 0, BYTES("[a\rb\r][c\r]")); /* \r alone ends nothing */
     expect_lines(BYTES("a\0b\n\0\n\0"), 0, BYTES("[a\0b][\0][\0]"));
-    expect_lines(BYTES("\xff\xfe\x80\n\"not, \"a CSV file\n"), 0, BYTES("[\xff\xfe\x80][\"not, \"a CSV file]"));
+    expect_lines(BYTES("\xff\xfe\x80\n\"not, \"a CSV file\n"), 0,
+                 BYTES("[\xff\xfe\x80][\"not, \"a CSV file]"));
     expect_lines(BYTES("\xef\xbb\xbf"
                        "a\n\xef\xbb\xbf"
                        "b\n"),
@@ -118,7 +120,8 @@ static void files_without_a_row_are_refused(void **state)
         ditto_dataset *d;
         options.skip_lines = i < 2 ? 0 : 2;
         for (uint32_t count = 1; count <= 2; count++) {
-            assert_status(ditto_dataset_from_text(&(ditto_files){ names, count, 0 }, &options, &d), DITTO_ERR_INVALID);
+            assert_status(ditto_dataset_from_text(&(ditto_files){ names, count, 0 }, &options, &d),
+                          DITTO_ERR_INVALID);
             assert_message("no row");
             assert_message(name);
         }
@@ -182,9 +185,8 @@ static void an_endless_line_does_not_eat_memory(void **state)
 /* Lines of all lengths around those of the reads that find them, with both ends. */
 static void lines_may_lie_across_the_borders_of_reads(void **state)
 {
-    static const size_t lengths[] = {
-        262140, 262142, 262143, 262144, 262145, 524287, 524288, 1000000, 3, 0, 262141, 7
-    };
+    static const size_t lengths[] = { 262140, 262142,  262143, 262144, 262145, 524287,
+                                      524288, 1000000, 3,      0,      262141, 7 };
     enum { LINES = sizeof lengths / sizeof lengths[0] };
     (void)state;
     for (int end = 0; end < 2; end++) {
@@ -402,7 +404,9 @@ static void *read_on(void *argument)
 static void start_reading(struct reading *r, const char *folder, ditto_dataset *shared, _Atomic int *stop)
 {
     for (int i = 0; i < THREADS; i++) {
-        r[i] = (struct reading){ .folder = folder, .first = i * FILES_OF_THREAD, .shared = shared, .stop = stop };
+        r[i] = (struct reading){
+            .folder = folder, .first = i * FILES_OF_THREAD, .shared = shared, .stop = stop
+        };
         assert_int_equal(pthread_create(&r[i].thread, NULL, read_on, &r[i]), 0);
     }
 }

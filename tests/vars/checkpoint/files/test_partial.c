@@ -320,7 +320,8 @@ static void what_is_no_regular_file_is_no_checkpoint_of_a_folder(void **state)
     assert_int_equal(mkdir(own_path(names[0]), 0700), 0);
     assert_int_equal(mkfifo(own_path(names[1]), 0600), 0);
     assert_int_equal(symlink("nowhere", own_path(names[2])), 0);
-    assert_status(ditto_checkpoint_latest(own_folder, NULL, path, sizeof path, NULL, &step), DITTO_ERR_NOT_FOUND);
+    assert_status(ditto_checkpoint_latest(own_folder, NULL, path, sizeof path, NULL, &step),
+                  DITTO_ERR_NOT_FOUND);
     options.keep = 1;
     assert_ok(ditto_checkpointer_create(s.strategy, own_folder, &options, &c));
     for (what.step = 8; what.step < 10; what.step++)
@@ -370,7 +371,8 @@ static int with_interrupted_reservations(void *unused)
 static int without_renames(void *unused)
 {
     (void)unused;
-    return save_without((const uint32_t[]){ SYS_rename, SYS_renameat, SYS_renameat2 }, 3, EPERM, DITTO_ERR_IO);
+    return save_without((const uint32_t[]){ SYS_rename, SYS_renameat, SYS_renameat2 }, 3, EPERM,
+                        DITTO_ERR_IO);
 }
 
 static void a_file_system_without_locks_and_reservation_is_saved_to(void **state)
@@ -445,7 +447,8 @@ static void variables_that_a_file_lacks_are_counted_and_the_first_are_named(void
     }
     assert_status(ditto_checkpoint_restore(s.strategy, own_path("q.h5"), NULL, NULL), DITTO_ERR_NOT_FOUND);
     assert_message("weight_of_it_00\", ");
-    assert_message(" and 37 more; nothing was restored (options->partial: what it does not have stays as it is)");
+    assert_message(
+        " and 37 more; nothing was restored (options->partial: what it does not have stays as it is)");
     for (int i = 0; i < MANY; i++)
         assert_ok(ditto_variable_destroy(v[i]));
     end(&s);

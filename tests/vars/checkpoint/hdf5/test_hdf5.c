@@ -106,7 +106,8 @@ static hid_t native(ditto_dtype dtype)
     } else {
         size_t exponent = dtype == DITTO_F16 ? 5 : 8, fraction = 15 - exponent;
         type = H5Tcopy(H5T_IEEE_F32LE);
-        assert_true(H5Tset_fields(type, 15, fraction, exponent, 0, fraction) >= 0 && H5Tset_precision(type, 16) >= 0);
+        assert_true(H5Tset_fields(type, 15, fraction, exponent, 0, fraction) >= 0 &&
+                    H5Tset_precision(type, 16) >= 0);
         assert_true(H5Tset_ebias(type, ((size_t)1 << (exponent - 1)) - 1) >= 0 && H5Tset_size(type, 2) >= 0);
     }
     return type;
@@ -249,9 +250,9 @@ static void a_checkpoint_that_was_written_with_the_hdf5_library_is_read(void **s
         dtypes++;
         assert_int_equal(entry.trainable, (int)entry.spec.dtype % 2);
         for (size_t k = 0; k < bytes; k++)
-            assert_int_equal(
-                found[k],
-                (unsigned char)(entry.spec.dtype == DITTO_BOOL ? k % 2 : 17 + 3 * k + (size_t)entry.spec.dtype));
+            assert_int_equal(found[k], (unsigned char)(entry.spec.dtype == DITTO_BOOL
+                                                           ? k % 2
+                                                           : 17 + 3 * k + (size_t)entry.spec.dtype));
     }
     assert_int_equal(dtypes, DTYPES);
     size_t at = 0;
@@ -303,7 +304,8 @@ static void two_thousand_groups_in_each_other_are_read_soon(void **state)
     snprintf(path, sizeof path, "%s", own_path("deep.h5"));
     hid_t creation = H5Pcreate(H5P_FILE_CREATE), scalar = H5Screate(H5S_SCALAR);
     H5Pset_userblock(creation, 4096);
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, creation, H5P_DEFAULT), group = H5Gopen2(file, "/", H5P_DEFAULT);
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, creation, H5P_DEFAULT),
+          group = H5Gopen2(file, "/", H5P_DEFAULT);
     put_text(file, "ditto_version", "0.1.0");
     hid_t a = H5Acreate2(file, "ditto_step", H5T_NATIVE_INT64, scalar, H5P_DEFAULT, H5P_DEFAULT);
     assert_true(H5Awrite(a, H5T_NATIVE_INT64, &step) >= 0);
@@ -444,7 +446,8 @@ static size_t find_last(const unsigned char *bytes, size_t count, const char *wo
 }
 
 /* Saves `count` data, and reads the bytes of the file, with room for `more` bytes behind them. */
-static size_t save_and_read(const ditto_checkpoint_data *saved, size_t count, size_t more, unsigned char **bytes)
+static size_t save_and_read(const ditto_checkpoint_data *saved, size_t count, size_t more,
+                            unsigned char **bytes)
 {
     ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
     ditto_strategy *s = make_strategy(1, NULL);
