@@ -75,10 +75,9 @@ static inline uint64_t dti_number_in_run(const struct dti_replica *self, uint64_
 
 static inline bool dti_has_started(const struct dti_sync *sync, uint32_t replica, uint64_t number)
 {
-    return atomic_load_explicit(&dti_pending_operation_of(sync, replica, number)->word,
-                                memory_order_acquire) >>
-               32 ==
-           (uint32_t)number; /* P1 */
+    const struct dti_pending_operation *operation = dti_pending_operation_of(sync, replica, number);
+    uint64_t word = atomic_load_explicit(&operation->word, memory_order_acquire); /* P1 */
+    return word >> 32 == (uint32_t)number;
 }
 bool dti_has_not_started(const struct dti_sync *sync, uint32_t replica,
                          uint64_t number); /* for messages (failure.h) */
