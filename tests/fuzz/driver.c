@@ -1,5 +1,5 @@
-/* tests/fuzz/driver.c - runs a fuzz target on mutations of its seeds: DITTO_FUZZ_EXECUTIONS of them, 10^6 without it. For libFuzzer
- * (tools/fuzz.sh): --write-seeds FOLDER.
+/* tests/fuzz/driver.c - runs a fuzz target on mutations of its seeds: DITTO_FUZZ_EXECUTIONS of them,
+ * or 250000. --write-seeds FOLDER writes the seeds for libFuzzer (tools/fuzz.sh).
  * The input that is tried lies in a file of its own name when the program dies: fuzz-crash. */
 #include "fuzz/fuzz.h"
 #include "support/support.h"
@@ -87,8 +87,8 @@ int main(int count, char **word)
 {
     if (count == 3 && strcmp(word[1], "--write-seeds") == 0)
         return write_seeds(word[2]);
-    const char *wish = getenv("DITTO_FUZZ_EXECUTIONS");
-    unsigned long executions = wish != NULL ? strtoul(wish, NULL, 10) : 1000000, seeds = 0;
+    const char *requested = getenv("DITTO_FUZZ_EXECUTIONS");
+    unsigned long executions = requested != NULL ? strtoul(requested, NULL, 10) : 250000, seeds = 0;
     uint64_t random = test_seed(1);
     for (int s = 1; s < 32; s++)
         if (s == SIGSEGV || s == SIGABRT || s == SIGBUS || s == SIGFPE || s == SIGILL || s == SIGALRM)
