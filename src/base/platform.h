@@ -64,4 +64,11 @@ static inline struct dti_cpu dti_cpu_features(void)
     return cpu;
 }
 
+/* Before a loop: no iteration needs the result of another one, because its arrays are equal or disjoint. */
+#if defined(__clang__)
+#define DTI_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define DTI_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 #endif
