@@ -1,4 +1,5 @@
-/* src/base/base.h - the ground floor's door: everything that any other room may use of base. */
+/* src/base/base.h - the header of the module base, which includes everything that other modules may use of
+ * it. */
 #ifndef DTI_BASE_H
 #define DTI_BASE_H
 

@@ -1,23 +1,33 @@
-/* src/base/observe.h - how often each public function has been called. */
+/* src/base/observe.h - counts how often each public function is called, and defines the tracepoints. */
 #ifndef DTI_OBSERVE_H
 #define DTI_OBSERVE_H
 
 #include "base/platform.h"
 
-/* One public function: lives in it, and is listed from its first counted call on. */
+/* The call count of one public function. It is a static variable of that function (DTI_ENTER), and joins the
+ * list at the first call that is counted. */
 struct dti_usage {
     const char *name;
     _Atomic uint64_t calls;
+
+    /* 1 when the count is in the list, or is being added to it. */
     _Atomic uint32_t listed;
     struct dti_usage *next;
 };
 
+/* True while calls are counted. */
 extern DTI_COMPANION _Atomic bool dti_usage_on;
-DTI_COMPANION void dti_usage_count(struct dti_usage *usage, const char *name); /* any thread */
-struct dti_usage *dti_usage_first(void); /* of those listed: never removed, so they can be walked */
 
-/* Static tracepoints, for `perf record -e sdt_ditto:*`: a nop each, where <sys/sdt.h> is installed.
- * 
+/* Any thread. Counts one call of the function `name`. */
+DTI_COMPANION void dti_usage_count(struct dti_usage *usage, const char *name);
+
+/* Any thread. Returns the first count of the list. Counts are never removed, so `next` can be followed at any
+ * time. */
+struct dti_usage *dti_usage_first(void);
+
+/* Static tracepoints, for `perf record -e sdt_ditto:*`. Each is one nop instruction. They exist where
+ * <sys/sdt.h> is installed. Their arguments are:
+ *
  *     run_begin, run_end                replica
  *     collective_begin, collective_end  replica, name
  *     queue_put                         ticket

@@ -1,4 +1,6 @@
-/* src/base/errors/status.h - writing the calling thread's error record. */
+/* src/base/errors/status.h - writes the error record of the calling thread.
+ *
+ * Every function here may be called by any thread. Each thread has its own record. */
 #ifndef DTI_STATUS_H
 #define DTI_STATUS_H
 
@@ -9,15 +11,16 @@
 
 #include <stdarg.h>
 
-/* -- Any thread; each writes its own record only -- */
-
-/* Fill the record and return `status`, so that `return DTI_FAIL(...)` is one line. errno is kept as it is. */
+/* Writes the record and has the value `status`, so that `return DTI_FAIL(...)` is one line. errno does not
+ * change. */
 #define DTI_FAIL(status, ...) (dti_fail((status), 0, __VA_ARGS__), dti_status_same(status))
-/* The same when a system call failed: keeps its errno and adds its text to the message. */
+
+/* The same for a system call that failed. It records the errno and adds its text to the message. */
 #define DTI_FAIL_ERRNO(status, error_number, ...) \
     (dti_fail((status), (error_number), __VA_ARGS__), dti_status_same(status))
-static inline ditto_status dti_status_same(
-    ditto_status status) /* so that a reader, and an analyser, sees what is returned */
+
+/* Returns `status`, which makes the returned value visible to readers and to static analysers. */
+static inline ditto_status dti_status_same(ditto_status status)
 {
     return status;
 }
@@ -27,22 +30,26 @@ DTI_COMPANION void dti_fail(ditto_status status, int error_number, const char *f
 void dti_vfail(ditto_status status, int error_number, const char *format, va_list arguments)
     DITTO_PRINTF(3, 0);
 
-#define DTI_TRY(call) \
-    DITTO_TRY(call) /* forwards the status: the message was written where the cause is known */
+/* Returns from the calling function if `call` fails. The message has been written where the cause is
+ * known. */
+#define DTI_TRY(call) DITTO_TRY(call)
 
-/* The same for a check of one thing of several. The message then begins with the thing that was checked, as
- * in DTI_TRY_OF(check(&arguments[k]), "arguments[%u]", k). */
+/* The same for a check of one item among several. The message then begins with the name of the item, as in
+ * DTI_TRY_OF(check(&arguments[k]), "arguments[%u]", k). */
 #define DTI_TRY_OF(call, ...)                                 \
     do {                                                      \
         ditto_status dti_try_status_ = (call);                \
         if (__builtin_expect(dti_try_status_ != DITTO_OK, 0)) \
             return dti_where(dti_try_status_, __VA_ARGS__);   \
     } while (0)
+
+/* Puts the formatted text before the message of the last failure, and returns `status`. */
 ditto_status dti_where(ditto_status status, const char *format, ...) DITTO_PRINTF(2, 3);
 
-/* The public function that the thread is in, for ditto_error.function: the innermost one that the user's
- * code called. On a thread that is in none it is the last one, or "". A thread that works for a call on another thread (a
- * replica, a helper) takes the caller's name with dti_public_enter for as long as it does. */
+/* The public function that the thread is in, for ditto_error.function. It is the innermost one that the
+ * user's code has called. On a thread that is in no public function it is the last one, or "". A thread that
+ * works for a call on another thread (a replica, a helper) takes the caller's name with dti_public_enter
+ * while it does so. */
 extern DTI_COMPANION _Thread_local const char *dti_public_function;
 
 /* Returns the name of the outer function, for dti_public_leave. */
@@ -57,10 +64,10 @@ static inline void dti_public_leave(const char *const *outer)
     dti_public_function = *outer;
 }
 
-/* The first line of each function in api_*.c: errors name the function. If calls are counted, this one is. The
- * name stays when the function has returned, because putting the former one back would cost each call more than
- * it is worth: only a caller inside the library would notice. DTI_OWN puts it back, and DTI_GUARD does around a
- * call of the user's function. */
+/* The first line of each function in api_*.c. It sets the name that errors report, and counts the call if
+ * calls are counted. The name stays when the function has returned. To restore the former name would cost too
+ * much in each call, and only a caller inside the library would notice the difference. DTI_OWN restores it
+ * for such a caller, and DTI_GUARD restores it after a call of the user's function. */
 #define DTI_ENTER()                 \
     static struct dti_usage usage_; \
     dti_public_call(__func__, &usage_)
@@ -71,8 +78,8 @@ static inline void dti_public_call(const char *name, struct dti_usage *usage)
     dti_public_function = name;
 }
 
-/* The status of a public function that the library itself calls. The record of its failure names the function
- * that the user called, which is the one that the thread is in. */
+/* Calls a public function from inside the library, and has its status as value. The record of a failure names
+ * the function that the user called, which is the one that the thread is in. */
 #define DTI_OWN(call)                                    \
     __extension__({                                      \
         const char *own_function_ = dti_public_function; \
@@ -80,17 +87,22 @@ static inline void dti_public_call(const char *name, struct dti_usage *usage)
         dti_public_function = own_function_;             \
         dti_own(own_status_);                            \
     })
-/* The same of a failure that was recorded before, on another thread or by another call. */
+
+/* The same for a failure that was recorded earlier, by another thread or by another call. */
 DTI_COMPANION ditto_status dti_own(ditto_status status);
 
-/* Counts the failures that this thread has recorded: tells a fresh record from an old one. */
+/* Counts the failures that this thread has recorded, which distinguishes a new record from an old one. */
 extern _Thread_local uint32_t dti_error_serial;
 
-/* The replica whose function this thread runs, -1: none. Set by src/replicas alone. */
+/* The replica whose function this thread runs, or -1. Only src/replicas writes it. */
 extern _Thread_local int32_t dti_error_replica;
 
 DTI_COMPANION const ditto_error *dti_error_get(void);
-DTI_COMPANION void dti_error_set(const ditto_error *error); /* take over another thread's record */
-void dti_error_set_user(int32_t code);                      /* the code of a DITTO_ERR_USER just recorded */
+
+/* Replaces the record of this thread by the record of another thread. */
+DTI_COMPANION void dti_error_set(const ditto_error *error);
+
+/* Sets the user's code in the record of a DITTO_ERR_USER that was just written. */
+void dti_error_set_user(int32_t code);
 
 #endif

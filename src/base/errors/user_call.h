@@ -1,12 +1,13 @@
-/* src/base/errors/user_call.h - a function of the user's is left by returning from it, and in no other way.
+/* src/base/errors/user_call.h - ends the process when a user's function is left in another way than by
+ * returning.
  *
  * A C++ exception that leaves a user's function, or the unwinding of pthread_exit and pthread_cancel, would
  * leave locks held and other replicas waiting for ever. Therefore the library's frame that called the
- * function ends the process. It writes one line to stderr that says which function was left. An exception
- * then reaches std::terminate, while the stack that threw it is still there for the program's handler and for
- * a debugger. The other ways to unwind abort.
+ * function ends the process. It writes one line to stderr that names the function that was left. An exception
+ * then reaches std::terminate, while the stack that threw it still exists for the program's handler and for a
+ * debugger. The other ways to unwind call abort.
  *
- * The frame is marked in the unwind tables alone: its personality routine is the library's, and its
+ * The frame is marked only in the unwind tables. Its personality routine is the library's, and its
  * language-specific data is the text that names the function. A call that returns pays nothing for the
  * mark. */
 #ifndef DTI_USER_CALL_H
@@ -16,18 +17,19 @@
 
 #include <stdbool.h>
 
-/* An attribute of the function that calls the user's. It gives that function a frame of its own, so that the
- * mark belongs to this one call. */
+/* An attribute of the function that calls the user's function. It gives that function a frame of its own, so
+ * that the mark belongs to this one call. */
 #define DTI_GUARDED __attribute__((noinline))
 
-/* Before the call, once in a block. `function_` is a string literal that names the user's function: "the
- * function given to ...". */
+/* Stands before the call, once in a block. `function_` is a string literal that names the user's function,
+ * such as "the function given to ...". */
 #define DTI_GUARD(function_)                                 \
     const char *const guard_function_ = dti_public_function; \
     DTI_GUARD_FRAME(function_)
 
-/* After the call. The user's function may have called public functions, and errors would name those. The asm
- * keeps the compiler from jumping to the user's function, which would leave no frame of ours. */
+/* Stands after the call. It restores the name of the public function, because the user's function may have
+ * called other public functions. The asm prevents a tail call of the user's function, which would leave no
+ * frame of the library. */
 #define DTI_GUARD_END()                \
     __asm__ volatile("" ::: "memory"); \
     dti_public_function = guard_function_
@@ -45,11 +47,9 @@
 #define DTI_GUARD_FRAME(function_) ((void)0)
 #endif
 
-/* Noticing local memory of a function that has returned. */
-
-/* Whether `data` lies in the calling thread's stack below the caller's frame. If so, it is a local array of a
- * function that has returned. The answer is false on a stack that is not the thread's own, such as a
- * coroutine's. */
+/* True if `data` is in the calling thread's stack below the caller's frame. It is then a local variable of a
+ * function that has returned. The answer is false on a stack that is not the thread's own, such as the stack
+ * of a coroutine. */
 #define DTI_IS_GONE(data) dti_is_gone_below(__builtin_frame_address(0), (data))
 bool dti_is_gone_below(const void *frame, const void *data);
 

@@ -1,4 +1,4 @@
-/* src/base/types/types.h - element types and sizes, checked. */
+/* src/base/types/types.h - checks of element types, sizes, tensors, buffers and option structs. */
 #ifndef DTI_TYPES_H
 #define DTI_TYPES_H
 
@@ -9,47 +9,60 @@
 #include <ditto/status.h>
 
 bool dti_dtype_valid(ditto_dtype dtype);
-bool dti_dtype_is_float(ditto_dtype dtype); /* real or complex: what a MEAN needs */
 
-/* *product = a * b; false when it does not fit. */
+/* Returns true for a real or complex floating-point type. A MEAN needs one. */
+bool dti_dtype_is_float(ditto_dtype dtype);
+
+/* Sets *product to a * b. Returns false if the product does not fit into a size_t. */
 bool dti_multiply(size_t a, size_t b, size_t *product);
 
-/* DITTO_OK and *bytes, or INVALID (unknown dtype), RANGE (the product overflows). */
+/* Sets *bytes to the size of `count` elements.
+ *   DITTO_ERR_INVALID  the dtype is unknown
+ *   DITTO_ERR_RANGE    the size is more than PTRDIFF_MAX */
 ditto_status dti_buffer_bytes(size_t count, ditto_dtype dtype, size_t *bytes);
 
-/* DITTO_OK and *bytes, or INVALID (rank, unknown dtype), RANGE (the product of the dimensions overflows). */
+/* Checks dtype, rank and shape, and sets *bytes to the size of the tensor.
+ *   DITTO_ERR_INVALID  the rank is above DITTO_MAX_RANK or was not set, or the dtype is unknown
+ *   DITTO_ERR_RANGE    the size, with each dimension of 0 counted as 1, is more than PTRDIFF_MAX */
 DTI_COMPANION ditto_status dti_tensor_check(const ditto_tensor *tensor, size_t *bytes);
 
-/* Same dtype, rank and shape. */
+/* Returns true if dtype, rank and shape are equal. */
 bool dti_spec_equal(const ditto_tensor *a, const ditto_tensor *b);
-/* "f32 [3, 4]", "i64 scalar". */
+
+/* Writes dtype and shape as text, as in "f32 [3, 4]" or "i64 scalar". */
 #define DTI_SPEC_WORDS 400
 void dti_spec_words(const ditto_tensor *spec, char words[DTI_SPEC_WORDS]);
-/* INVALID: another dtype; SHAPE: another shape. "`name` is f32 [3], but `what` is f32 [4]". */
+
+/* Checks that `found` has the dtype and shape of `spec`. The message reads "`name` is f32 [3], but `what` is
+ * f32 [4]".
+ *   DITTO_ERR_INVALID  the dtypes differ
+ *   DITTO_ERR_SHAPE    the dtypes are equal and the shapes differ */
 DTI_COMPANION ditto_status dti_spec_check(const ditto_tensor *spec, const char *name,
                                           const ditto_tensor *found, const char *what);
 
-/* INVALID when a buffer of `bytes` > 0 is NULL or not aligned for its element; `name` is the parameter's. */
+/* Returns DITTO_ERR_INVALID if `bytes` is above 0 and `buffer` is NULL or not aligned for an element of
+ * `dtype`. `name` is the name of the parameter. */
 DTI_COMPANION ditto_status dti_buffer_check(const void *buffer, size_t bytes, ditto_dtype dtype,
                                             const char *name);
 
-/* One rule for every option struct. */
-
-/* Copies a caller's option struct (first field: size_t struct_size) into the library's own, of `known_bytes`.
- * NULL gives all defaults; a shorter struct is padded with zeros; a longer one must be zero where we know no field.
- *   DITTO_ERR_INVALID      struct_size was never set (an INIT macro was forgotten)
- *   DITTO_ERR_UNSUPPORTED  the tail that this version does not know is not zero: the caller asks for something newer */
+/* Copies an option struct of the caller into the library's own struct of `known_bytes`. The first field of
+ * every option struct is size_t struct_size. NULL gives all defaults. A shorter struct is padded with zeros.
+ * In a longer struct, the bytes behind known_bytes must be zero.
+ *   DITTO_ERR_INVALID      struct_size was never set, because the caller did not use the INIT macro
+ *   DITTO_ERR_UNSUPPORTED  a byte behind known_bytes is not zero: the caller uses a newer feature */
 DTI_COMPANION ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given,
                                             const char *type_name);
 
-/* DITTO_ERR_INVALID when a pointer that is needed is NULL; `name` is the parameter's. */
+/* Records and returns DITTO_ERR_INVALID for a pointer that must not be NULL. `name` is the name of the
+ * parameter. */
 DTI_COMPANION ditto_status dti_fail_null(const char *name);
+
 static inline ditto_status dti_not_null(const void *pointer, const char *name)
 {
     return __builtin_expect(pointer != NULL, 1) ? DITTO_OK : dti_fail_null(name);
 }
 
-/* DITTO_ERR_INVALID when `flags` has a bit outside `known`: refused, never ignored. */
+/* Returns DITTO_ERR_INVALID if `flags` has a bit that is not in `known`. Unknown bits are never ignored. */
 ditto_status dti_flags_check(uint32_t flags, uint32_t known, const char *field_name);
 
 #endif

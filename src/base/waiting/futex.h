@@ -1,36 +1,55 @@
-/* src/base/waiting/futex.h - the system calls under waiting: time, sleep, wake, and a fence that only the sleeper pays. */
+/* src/base/waiting/futex.h - clock, futex sleep and wake-up, and a fence that costs only the sleeper. */
 #ifndef DTI_FUTEX_H
 #define DTI_FUTEX_H
 
 #include "base/platform.h"
 
-#define DTI_NEVER UINT64_MAX /* a deadline that does not come */
+/* A deadline that never passes. */
+#define DTI_NEVER UINT64_MAX
 
-uint64_t dti_now_ns(void); /* CLOCK_MONOTONIC */
-/* A limit on waiting whose clock is read only once somebody really waits: a look at the clock costs as much as a tenth of
- * a barrier. */
+/* Returns the time of CLOCK_MONOTONIC. */
+uint64_t dti_now_ns(void);
+
+/* A limit on waiting. The clock is read only when a thread really has to wait, because reading it costs as
+ * much as a tenth of a barrier. */
 struct dti_deadline {
-    uint32_t timeout_ms; /* UINT32_MAX (DITTO_FOREVER): none */
-    uint64_t at_ns;      /* 0: not asked yet */
-};
-uint64_t dti_deadline_at(struct dti_deadline *deadline); /* DTI_NEVER where there is none */
+    /* UINT32_MAX (DITTO_FOREVER) means that there is no limit. */
+    uint32_t timeout_ms;
 
-/* Sleeps while *word == expected, until woken, a signal, or the deadline (dti_now_ns's clock). May return early. */
+    /* The time of dti_now_ns at which the limit ends. 0 means that it has not been computed yet. */
+    uint64_t at_ns;
+};
+
+/* Returns the time at which the limit ends, or DTI_NEVER if there is no limit. */
+uint64_t dti_deadline_at(struct dti_deadline *deadline);
+
+/* Sleeps while *word == expected, until a wake-up, a signal or the deadline (in the time of dti_now_ns). May
+ * return early. errno does not change. */
 void dti_futex_sleep(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
+
+/* Wakes one thread that sleeps on the word. errno does not change. */
 void dti_futex_wake(_Atomic uint32_t *word);
 
-/* The two sides of a store-then-load race between one that sleeps and one that wakes (Dekker's pattern):
- *     waker    store condition; dti_fence_light(); load "does anyone sleep?"
- *     sleeper  store "I sleep";  dti_fence_heavy(); load condition
- * At least one of the two loads sees the other's store. The waker's side is on every hot path, the sleeper's is about to
- * make a system call anyway: membarrier(2) puts the whole price on the sleeper. Where the kernel refuses it, the light
- * side is a full fence too. Source: asymmetric fences, P1202R5; membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED. */
-void dti_fence_init(void); /* once before the first use; any thread, any number of times */
+/* The two fences of a store-then-load race between a thread that wakes and a thread that sleeps (Dekker's
+ * pattern):
+ *     waker    store condition;     dti_fence_light(); load "does a thread sleep?"
+ *     sleeper  store "I sleep";     dti_fence_heavy(); load condition
+ * At least one of the two loads sees the store of the other thread. The waker's fence is on every hot path,
+ * while the sleeper is about to make a system call anyway. With membarrier(2) the sleeper pays the whole
+ * cost. If the kernel refuses membarrier, the light fence is a full fence too.
+ * Source: asymmetric fences, P1202R5; membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED. */
+
+/* Any thread, any number of times. It must be called before the fences are used. */
+void dti_fence_init(void);
+
+/* True when membarrier is available. Constant after dti_fence_init, unless the kernel refuses membarrier
+ * later. */
 extern _Atomic bool dti_fence_is_asymmetric;
+
 static inline void dti_fence_light(void)
 {
-    if (atomic_load_explicit(&dti_fence_is_asymmetric,
-                             memory_order_relaxed)) /* constant after dti_fence_init */
+    /* relaxed: the flag guards no other data. */
+    if (atomic_load_explicit(&dti_fence_is_asymmetric, memory_order_relaxed))
         atomic_signal_fence(memory_order_seq_cst);
     else
         atomic_thread_fence(memory_order_seq_cst);

@@ -1,20 +1,22 @@
-/* src/base/waiting/gate.h - counts the calls that use an object, so that it is not destroyed while one of them does.
+/* src/base/waiting/gate.h - counts the calls that use an object, so that it is not destroyed meanwhile.
  *
- * A call enters the object's gate before it looks at the object, and leaves the gate when it is done. The
- * gate can be closed when no call is in, and a call that finds it closed is refused. A gate refuses later
- * calls only if it outlives the object. Several gates are closed together in two steps: first each is shut,
- * and then all are closed for good, or all are opened again. Calls that come while a gate is shut wait until
- * that is decided.
+ * A call enters the gate of an object before it looks at the object, and leaves the gate when it is done. A
+ * gate can be closed when no call is in it. A call that finds the gate closed is refused. A gate that must
+ * refuse such calls has to outlive its object. Several gates are closed together in two steps. First each
+ * gate is shut. Then all of them are closed for good, or all are opened again. A call that comes while a gate
+ * is shut waits until this is decided.
  *
- * Invariants  I1  the number of calls is not 0 while a call is in. A gate is shut only by a change from 0, or
- *                 from the one call that closes it.
- *             I2  a shut gate is closed or opened by the thread that shut it. Before that thread closes the gate it
- *                 lets the object go, and for this it may wait for threads of the object's own (producers of an
- *                 iterator). Those do not wait at gates: they use dti_gate_try. A call that finds the gate
- *                 closed therefore sees an object that has been let go, or one that stays for good.
- * Edges       N0 -> N1  a call that leaves -> the thread that shuts the gate, which sees what the call did
- *             O0 -> O1  the thread that opens or closes the gate -> a call that comes later, which sees what
- *                       the thread did while the gate was shut
+ * Invariants  I1  The number of calls is not 0 while a call is in. A gate is shut only by a change from 0
+ *                 calls. A gate can also be closed by the only call that is in it.
+ *             I2  The thread that shut a gate closes or opens it. Before it closes the gate, it releases what
+ *                 the object holds, and for this it may wait for the object's own threads (producers of an
+ *                 iterator). Those threads use dti_gate_try, so they do not wait at gates. A call that finds
+ *                 the gate closed therefore sees an object that is released, or one that stays until the
+ *                 process ends.
+ * Edges       N0 -> N1  From a call that leaves to the thread that shuts the gate. That thread sees what the
+ *                       call did.
+ *             O0 -> O1  From the thread that opens or closes the gate to a later call. That call sees what
+ *                       the thread did while the gate was shut.
  * Model       tests/model/gate.pml */
 #ifndef DTI_GATE_H
 #define DTI_GATE_H
@@ -25,53 +27,65 @@ struct dti_gate {
     /* The number of calls that are in, times DTI_GATE_CALL, plus one of the states. Zero is an open gate
      * without calls. */
     _Atomic uint32_t word;
-    /* The process that last shut the gate (base/fork.h). A call in a child of that process does not wait. */
+
+    /* The process that last shut the gate (base/waiting/fork.h). A call in a child of that process does not
+     * wait. */
     _Atomic uint32_t process;
 };
 enum { DTI_GATE_OPEN = 0, DTI_GATE_SHUT = 1, DTI_GATE_CLOSED = 2, DTI_GATE_CALL = 4 };
 
 /* -- Any thread -- */
+
 /* The rest of dti_gate_enter, for a gate that is not open. */
 DTI_COMPANION bool dti_gate_enter_slowly(struct dti_gate *gate);
-/* Returns false if the gate is closed. Then there is nothing to leave. */
+
+/* Enters the gate, and waits while it is shut. Returns false if the gate is closed. The caller must then not
+ * leave it. */
 static inline bool dti_gate_enter(struct dti_gate *gate)
 {
     uint32_t before = atomic_fetch_add_explicit(&gate->word, DTI_GATE_CALL, memory_order_acquire); /* O1 */
     return __builtin_expect(before % DTI_GATE_CALL == DTI_GATE_OPEN, 1) || dti_gate_enter_slowly(gate);
 }
-/* The same without waiting: returns false also if the gate is shut. */
+
+/* The same without waiting. It returns false also if the gate is shut. */
 bool dti_gate_try(struct dti_gate *gate);
+
 static inline void dti_gate_leave(struct dti_gate *gate)
 {
     atomic_fetch_sub_explicit(&gate->word, DTI_GATE_CALL, memory_order_release); /* N0 */
 }
 
 /* -- The thread that wants to destroy the object -- */
-/* Returns false if a call is in, or if the gate is shut or closed already. */
+
+/* Returns false if a call is in, or if the gate is already shut or closed. */
 DTI_COMPANION bool dti_gate_shut(struct dti_gate *gate);
-/* Both take a gate that this thread has shut. */
+
+/* Opens a gate that this thread has shut. */
 void dti_gate_open(struct dti_gate *gate);
+
+/* Closes a gate that this thread has shut. */
 DTI_COMPANION void dti_gate_close(struct dti_gate *gate);
+
 /* Closes a gate that this thread has entered. Returns false, and changes nothing, if another call is in
  * too. */
 bool dti_gate_close_alone(struct dti_gate *gate);
 
-/* How many calls are in it. Others may enter it and leave it at any time. */
+/* Returns the number of calls that are in the gate. It may change at any time. */
 static inline uint32_t dti_gate_calls(const struct dti_gate *gate)
 {
-    return atomic_load_explicit(&gate->word, memory_order_relaxed) /
-           DTI_GATE_CALL; /* relaxed: a number alone */
+    /* relaxed: the number guards no other data. */
+    return atomic_load_explicit(&gate->word, memory_order_relaxed) / DTI_GATE_CALL;
 }
 
-/* Whether it is closed. A thread with the turn of a strategy may rely on the answer for the strategy's
- * dependents, because those are closed with the turn alone. */
+/* Returns true if the gate is closed. A thread that has the turn of a strategy may rely on the answer for the
+ * dependents of the strategy, because only a thread that has the turn closes their gates. */
 static inline bool dti_gate_is_closed(const struct dti_gate *gate)
 {
     return atomic_load_explicit(&gate->word, memory_order_relaxed) % DTI_GATE_CALL == DTI_GATE_CLOSED;
 }
 
-/* Declares `name`, and leaves the gate, which has been entered, at the end of the block. NULL: there is none
- * to leave. */
+/* Declares `name`, and leaves the gate at the end of the block. The gate has been entered. NULL means that
+ * there is no gate to leave. */
 #define DTI_LEAVES_GATE(name, gate) \
     __attribute__((cleanup(dti_gate_release), unused)) struct dti_gate *name = (gate)
 static inline void dti_gate_release(struct dti_gate **gate)
@@ -80,18 +94,23 @@ static inline void dti_gate_release(struct dti_gate **gate)
         dti_gate_leave(*gate);
 }
 
-/* The gates that one call has entered, when their number is not known beforehand. */
+/* The gates that one call has entered, for calls that do not know the number of gates beforehand. */
 enum { DTI_FEW_GATES = 4 };
 struct dti_gates {
-    struct dti_gate **more; /* [room], of those behind the first few; NULL: there was always room */
+    /* [capacity] The gates behind the first few. NULL if there never were more. */
+    struct dti_gate **more;
     size_t count, capacity;
     struct dti_gate *few[DTI_FEW_GATES];
 };
-/* Declares `name`, without gates, and leaves those that were added at the end of the block. */
+
+/* Declares `name` as an empty set of gates, and leaves all gates that were added at the end of the block. */
 #define DTI_LEAVES_GATES(name) \
     __attribute__((cleanup(dti_gates_release))) struct dti_gates name = { .capacity = 0 }
-bool dti_gates_reserve(struct dti_gates *gates); /* room for one more; false: no memory */
-/* A gate that was entered, or NULL, which adds nothing. There is room for it. */
+
+/* Makes room for one more gate. Returns false if there is no memory. */
+bool dti_gates_reserve(struct dti_gates *gates);
+
+/* Adds a gate that was entered. There must be room for it (dti_gates_reserve). NULL adds nothing. */
 static inline void dti_gates_add(struct dti_gates *gates, struct dti_gate *gate)
 {
     if (gate == NULL)

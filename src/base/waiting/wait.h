@@ -1,81 +1,111 @@
-/* src/base/waiting/wait.h - waiting for one another: spin or yield for a while, then sleep on a futex of one's own.
+/* src/base/waiting/wait.h - waiting for other threads, first by spinning or yielding, then by sleeping.
  *
- * A waiting room has one seat per thread that may wait. Whoever changes something that others may be waiting for signals
- * the room; when nobody sleeps, that is one load of a line that all share. A sleeper says whom it awaits, so that a
- * signal wakes those alone whom it concerns, and each on its own word: no herd, no wake-up system call for the awake.
+ * A wait queue has one waiter for each thread that may wait. A thread that changes a condition, for which
+ * others may wait, signals the queue. If no thread sleeps, a signal costs one load of a cache line that all
+ * threads share. A waiter says which thread it awaits, so a signal wakes only the waiters that it concerns.
+ * Each waiter sleeps on its own word. There is no thundering herd, and no system call to wake a thread that
+ * is awake.
  *
- * Invariants  I1  parked counts the seats between "took a seat" and "left it"; 0 means that nobody needs a wake-up.
- *             I2  a seat's state is SLEEPING only between the sleeper's store S0 and the first of: its own leaving, a
- *                 waker's exchange W2.
- * Edges       S0 -> W1  sleeper's (parked, state), dti_fence_heavy | signaller's condition, dti_fence_light: of the
- *             W0 -> S1  sleeper's look at the condition (S1) and the signaller's at parked (W1), one sees the other side.
- * Therefore   no wake-up is lost: either S1 sees the condition and nobody sleeps, or W1 sees parked > 0 and the waker
- *             finds the seat. If it finds it already re-armed, the futex word differs from what the kernel compares.
- *             What the condition guards is ordered by the condition's own acquire and release, not by this room.
- * Model       tests/model/wait.pml (spin): four threads, every interleaving; mutants without S1 or W1 are rejected. */
+ * Invariants  I1  parked counts the waiters that are in dti_wait_queue_sleep. If it is 0, there is no thread
+ *                 to wake.
+ *             I2  The state of a waiter is SLEEPING only from its own store S0 until it leaves, or until the
+ *                 exchange W2 of a waker, whichever comes first.
+ * Edges       S0 -> W1  The waiter stores parked and its state (S0), executes dti_fence_heavy, and reads the
+ *                       condition (S1).
+ *             W0 -> S1  The signaller stores the condition (W0), executes dti_fence_light, and reads parked
+ *                       (W1). At least one of the two reads sees the store of the other thread.
+ * Therefore   No wake-up is lost. Either S1 sees the condition, and the waiter does not sleep, or W1 sees
+ *             parked > 0, and the waker finds the waiter. If W2 comes before the system call of the waiter,
+ *             the futex word differs from the value that the kernel compares, and the waiter does not sleep.
+ *             If the waiter has stored SLEEPING again meanwhile, it also reads the condition again. The
+ *             condition itself must order the data that it guards, by acquire and release. The wait queue
+ *             does not.
+ * Model       tests/model/wait.pml (spin): four threads in every interleaving. Mutants without S1 or W1 are
+ * rejected. */
 #ifndef DTI_WAIT_H
 #define DTI_WAIT_H
 
 #include "base/waiting/futex.h"
 
-#define DTI_EVERYONE UINT32_MAX /* awaiting, or signalled by, anyone */
+/* A waiter that awaits every thread, or a signal that concerns every waiter. */
+#define DTI_EVERYONE UINT32_MAX
 
 struct dti_waiter {
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t state; /* the futex word */
+    /* The futex word. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t state;
     _Atomic uint32_t awaits;
 };
 
 struct dti_wait_queue {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t parked;
-    uint32_t waiters; /* constant */
+
+    /* The number of waiters. It is constant. */
+    uint32_t waiters;
     struct dti_waiter *waiter;
 };
 
-/* How long to look before sleeping. Plain, the waiting thread's own. */
+/* How long a thread polls a condition before it sleeps. Only the waiting thread uses its policy, so nothing
+ * is atomic. */
 struct dti_wait_policy {
-    uint64_t spin_ns;  /* look again and again, with pause */
-    uint64_t yield_ns; /* let other threads of this CPU run between two looks */
-    /* Waits in a row that took longer than spin_ns: spinning was for nothing. The next ones sleep after DTI_SPIN_LEAST_NS; every
-     * DTI_SPIN_EVERY-th spins again, because one that sleeps can't tell a long wait from a short one and a slow wake-up.
-     * (ditto-bench skew: peers that are 200 us late; broadcast of 1 MiB, whose root is late by about spin_ns: 104 us, now 75.) */
+    /* How long to poll with the pause instruction. */
+    uint64_t spin_ns;
+
+    /* How long to poll with sched_yield, so that other threads of the same CPU run between two polls. */
+    uint64_t yield_ns;
+
+    /* The number of consecutive waits that took longer than spin_ns, so that spinning was useless. If it is
+     * not 0, the next waits spin for DTI_SPIN_LEAST_NS only. Every DTI_SPIN_EVERY-th wait spins for spin_ns
+     * again, because a thread that sleeps cannot distinguish a long wait from a short one with a slow
+     * wake-up. (ditto-bench skew, peers that are 200 us late. A broadcast of 1 MiB, whose root is late by
+     * about spin_ns, takes 75 us instead of 104 us.) */
     uint32_t long_waits;
 };
 #define DTI_SPIN_LEAST_NS 3000u
 #define DTI_SPIN_EVERY    16u
 
-/* `seats` aligned seats in one allocation; false: no memory. */
+/* Allocates the waiters, each on cache lines of its own. Returns false if there is no memory. */
 bool dti_wait_queue_init(struct dti_wait_queue *queue, uint32_t waiters);
 void dti_wait_queue_free(struct dti_wait_queue *queue);
 
-typedef bool dti_condition(
-    void *argument); /* polled by the waiter; its loads are acquire where data hangs on them */
+/* A condition that the waiter polls. If the condition guards other data, its loads must be acquire. */
+typedef bool dti_condition(void *argument);
 
-/* Any thread, after it stored what others may await (release). `from` is what their seats await. W0, W1. */
-void dti_wait_queue_wake(struct dti_wait_queue *queue, uint32_t from); /* the slow half: somebody is parked */
+/* -- Any thread, after it has stored (with release) a condition that others may await -- */
+
+/* Wakes the waiters that await `from`. This is the slow part of dti_wait_queue_signal, for a queue with
+ * parked waiters. */
+void dti_wait_queue_wake(struct dti_wait_queue *queue, uint32_t from);
+
 static inline void dti_wait_queue_signal(struct dti_wait_queue *queue, uint32_t from)
 {
-    dti_fence_light(); /* pairs with dti_fence_heavy of a sleeper */
-    /* relaxed: a count that is looked at, nothing is read through it */
-    if (__builtin_expect(atomic_load_explicit(&queue->parked, memory_order_relaxed) != 0, 0)) /* W1 */
+    /* The caller has stored the condition (W0). The fence pairs with dti_fence_heavy of a waiter. */
+    dti_fence_light();
+    /* W1. relaxed: the count guards no other data. */
+    if (__builtin_expect(atomic_load_explicit(&queue->parked, memory_order_relaxed) != 0, 0))
         dti_wait_queue_wake(queue, from);
 }
 
-/* The seat's own thread: sleeps until condition(argument) or the deadline. True when the condition holds. */
+/* -- The thread to which waiter number `waiter` belongs -- */
+
+/* Sleeps until the condition holds or the deadline passes. Returns true if the condition holds. */
 bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter, uint32_t awaits,
                           struct dti_deadline *deadline, dti_condition *condition, void *argument);
 
-/* The whole of waiting: look, spin, yield, sleep. True when the condition holds, false when the deadline came first. */
+/* The slow part of dti_wait. */
 bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter, uint32_t awaits,
                    struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
-                   dti_condition *condition, void *argument); /* the slow half */
+                   dti_condition *condition, void *argument);
+
+/* Waits until the condition holds or the deadline passes. It polls once, then spins, yields and sleeps as the
+ * policy says. Returns true if the condition holds. */
 static inline bool dti_wait(struct dti_wait_queue *queue, uint32_t waiter, uint32_t awaits,
                             struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
                             dti_condition *condition, void *argument)
 {
     if (condition(argument))
         return true;
-    for (uint32_t look = 0; wait_policy->spin_ns != 0 && look < 64;
-         look++) { /* before the clock is looked at at all */
+    /* Polls a few times before the clock is read for the first time. */
+    for (uint32_t look = 0; wait_policy->spin_ns != 0 && look < 64; look++) {
         dti_pause();
         if (condition(argument))
             return true;
