@@ -18,21 +18,21 @@ static _Thread_local ditto_error last_error = { .replica = -1, .function = "" };
 void dti_vfail(ditto_status status, int error_number, const char *format, va_list arguments)
 {
     int kept_errno = errno;
-    char reason[128] = "", text[120]; /* strerror's own buffer is shared by all threads */
-    /* The arguments may refer to the record itself: a caller that adds words to the message of an error passes
-     * that message. */
+    char reason[128] = "", text[120]; /* all threads share the buffer of strerror */
+    /* The new message is built in a copy, because the arguments may refer to the record. A caller that adds
+     * words to the message of an error passes that message. */
     char message[sizeof last_error.message];
     if (error_number != 0)
         snprintf(reason, sizeof reason, ": %s", strerror_r(error_number, text, sizeof text));
     dti_error_serial++;
     last_error.status = status;
     last_error.replica = dti_error_replica;
-    /* If an allocation failed without a system call of the library, the number is that of malloc. */
+    /* If an allocation failed without a system call of the library, the errno is that of malloc. */
     last_error.system_errno = status == DITTO_ERR_NO_MEMORY && error_number == 0 ? ENOMEM : error_number;
     last_error.user_code = 0;
     last_error.function = dti_public_function;
     dti_format(message, sizeof message - strlen(reason), format, arguments);
-    memcpy(message + strlen(message), reason, strlen(reason) + 1); /* room was left for it */
+    memcpy(message + strlen(message), reason, strlen(reason) + 1); /* dti_format left room for it */
     memcpy(last_error.message, message, strlen(message) + 1);
     errno = kept_errno;
 }

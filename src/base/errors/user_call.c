@@ -1,5 +1,4 @@
-/* src/base/errors/user_call.c - what happens when a function of the user's is not left by returning. Argued in
- * user_call.h. */
+/* src/base/errors/user_call.c - see user_call.h. */
 #include "base/errors/user_call.h"
 #include "base/errors/status.h"
 
@@ -21,13 +20,13 @@ static void say(const char *function, const char *how, const char *advice)
         snprintf(replica, sizeof replica, " on replica %d", (int)dti_error_replica);
     snprintf(line, sizeof line, "ditto: %s%s was left by %s: %s\n", function, replica, how, advice);
     if (write(STDERR_FILENO, line, strlen(line)) < 0)
-        return; /* there is nowhere else to say it */
+        return; /* there is no other place to report it */
 }
 
-/* The personality routine of frames with DTI_GUARD. The unwinder calls it for each exception that arrives
- * here, first to search for a handler. Every answer but "go on" ends the search, and the C++ library then
- * calls std::terminate. The unwinding of pthread_exit and pthread_cancel cannot be stopped, and does not
- * search first. */
+/* The personality routine of frames with DTI_GUARD. The unwinder calls it for each exception that reaches
+ * such a frame, first to search for a handler. Every result other than _URC_CONTINUE_UNWIND ends the search,
+ * and the C++ library then calls std::terminate. The unwinding of pthread_exit and pthread_cancel cannot be
+ * stopped, and does not search for a handler first. */
 _Unwind_Reason_Code dti_guard_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                           struct _Unwind_Exception *exception,
                                           struct _Unwind_Context *context);
@@ -51,7 +50,8 @@ __attribute__((used)) _Unwind_Reason_Code dti_guard_personality(int version, _Un
 
 #endif
 
-#define LARGEST ((uintptr_t)1 << 30) /* bytes of a stack that are looked at; most data is farther away */
+/* Only data within this many bytes of the frame is examined. Most data is farther away. */
+#define LARGEST ((uintptr_t)1 << 30)
 
 /* The bounds of the calling thread's stack. `high` is 0 until they have been read. */
 static _Thread_local uintptr_t low, high;

@@ -1,4 +1,4 @@
-/* src/base/numbers/checksum.c - CRC-32C. Known answers: RFC 3720, B.4. */
+/* src/base/numbers/checksum.c - CRC-32C. RFC 3720, B.4 has known answers. */
 #include "base/numbers/checksum.h"
 
 #include "base/base.h"
@@ -10,13 +10,15 @@
 #include <arm_acle.h>
 #endif
 
-#define POLYNOMIAL 0x82f63b78u /* reflected: the lowest bit is the highest power */
+/* Reflected, so the lowest bit belongs to the highest power. */
+#define POLYNOMIAL 0x82f63b78u
 
 typedef uint32_t crc_fn(uint32_t crc, const unsigned char *at, size_t bytes);
 
-/* -- tables: 8 bytes a step; "slicing-by-8", Kounavis and Berry, ISCC 2005 -- */
+/* -- tables, 8 bytes at a time. Source: "slicing-by-8", Kounavis and Berry, ISCC 2005 -- */
 
-static uint32_t slice[8][256]; /* slice[k][b]: what byte b contributes with k bytes behind it */
+/* slice[k][b] is the contribution of byte b if k bytes come behind it. */
+static uint32_t slice[8][256];
 
 static void make_slices(void)
 {
@@ -42,8 +44,11 @@ static uint32_t by_tables(uint32_t crc, const unsigned char *at, size_t bytes)
     return crc;
 }
 
-/* -- instructions: one stream. Each waits for the one before it, 3 cycles for 8 bytes: records of 1 KiB pass at 6 GB/s, about
- * as fast as a read copies them, so no streams are interleaved -- */
+/* -- the instruction -- */
+
+/* Each instruction waits for the one before it, which takes 3 cycles for 8 bytes. Records of 1 KiB are
+ * processed at 6 GB/s. A read copies them about as fast, so the function does not interleave several
+ * streams. */
 
 #if defined(__x86_64__)
 __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const unsigned char *at,

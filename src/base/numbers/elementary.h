@@ -1,14 +1,15 @@
-/* src/base/numbers/elementary.h - logarithm, sine, cosine, powers and sums of two products with documented bits.
+/* src/base/numbers/elementary.h - logarithm, sine, cosine, powers and sums of products with documented bits.
  *
- * The C library's functions may differ in the last bit between versions, and between the variants that one
- * version chooses for a processor. The functions here consist of + - * / on f64, which IEEE 754 specifies
+ * The functions of the C library may differ in the last bit between versions, and between the variants that
+ * one version chooses for a processor. The functions here consist of + - * / on f64, which IEEE 754 specifies
  * exactly, and of operations on integers, in the order in which they are written. They therefore give the
  * same bits with every compiler, C library and processor, in the default floating-point environment
- * (base/fenv.h). The logarithm, sine and cosine have no branches, so loops over them become vector code.
+ * (base/numbers/fenv.h). The logarithm, sine and cosine have no branches, so loops over them become vector
+ * code.
  *
  * The error bounds below are in ulp, the distance of neighbouring f64 numbers at the exact result.
- * tests/base/numbers/test_elementary.c compares with long double functions; tests/golden/ holds the
- * bits. */
+ * tests/base/numbers/test_elementary.c compares the results with long double functions. tests/golden/ holds
+ * the bits. */
 #ifndef DTI_ELEMENTARY_H
 #define DTI_ELEMENTARY_H
 
@@ -36,17 +37,18 @@ static inline double dti_f64_of_bits(uint64_t bits)
 
 /* The natural logarithm of a normal number x > 0, with an error below 1 ulp.
  *
- * x = 2^e * m, with m between sqrt(1/2) and sqrt(2). With f = m - 1, which is exact, and s = f / (2 + f):
+ * Let x = 2^e * m, with m between sqrt(1/2) and sqrt(2). Let f = m - 1, which is exact, and s = f / (2 + f).
+ * Then
  *     log m = 2 atanh s = 2 s + s * R,  R = 2/3 s^2 + 2/5 s^4 + ...,  and 2 s = f - s * f,
- * so log m = f - s * (f - R), in which f carries most of the value. |s| < 0.172: the
- * terms of R behind s^20 are below 2^-60 of the result. */
+ * so log m = f - s * (f - R). Most of this value is in f. Since |s| < 0.172, the terms of R behind s^20 are
+ * below 2^-60 of the result. */
 static inline double dti_log(double x)
 {
-    /* ln 2 in two parts. The high one ends in 21 zero bits, so its product with an exponent is exact. */
+    /* ln 2 in two parts. The high part ends in 21 zero bits, so its product with an exponent is exact. */
     const double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
     const uint64_t half_root = UINT64_C(0x3fe6a09e667f3bcd), one = UINT64_C(0x3ff0000000000000);
     uint64_t biased = (dti_bits_of_f64(x) - half_root + one) >> 52; /* e + 1023 */
-    /* An integer below 2^52 becomes a floating-point number when it is put into the fraction of 2^52. */
+    /* If the fraction bits of 2^52 are replaced by an integer below 2^52, the number becomes 2^52 plus it. */
     double e = dti_f64_of_bits(UINT64_C(0x4330000000000000) | biased) - (0x1p52 + 1023);
     double f = dti_f64_of_bits(dti_bits_of_f64(x) - ((biased << 52) - one)) - 1;
     double s = f / (2 + f), z = s * s;
@@ -64,13 +66,13 @@ static inline double dti_log(double x)
 
 /* Sine and cosine of an angle in turns, 0 <= turns <= 1, each with an error below 2 ulp.
  *
- * The angle is q quarter turns and a rest r of at most half a quarter turn, which is exact. Taylor's
- * series at 0, in x = r * pi / 2: the first terms that are left out, x^19 / 19! and x^18 / 18!, are below
- * 2^-58 of the result. */
+ * The angle is split into q quarter turns and a rest r of at most half a quarter turn, which is exact. The
+ * functions are Taylor series at 0, in x = r * pi / 2. The first terms that are left out, x^19/19! and
+ * x^18/18!, are below 2^-58 of the result. */
 static inline void dti_sin_cos_of_turns(double turns, double *sine, double *cosine)
 {
     const double half_pi = 0x1.921fb54442d18p0;
-    /* Adding 2^52 rounds to an integer, which then stands in the low bits. */
+    /* Adding 2^52 rounds to an integer, which is then in the low bits. */
     uint64_t quarter = dti_bits_of_f64(4 * turns + 0x1p52);
     double r = 4 * turns - (dti_f64_of_bits(quarter) - 0x1p52);
     double x = r * half_pi, y = x * x;
@@ -89,27 +91,28 @@ static inline void dti_sin_cos_of_turns(double turns, double *sine, double *cosi
     c = -1.0 / 720 + y * c;
     c = 1.0 / 24 + y * c;
     c = 1 - (0.5 * y - y * y * c);
-    /* Each quarter turn swaps the two, and changes a sign: (s, c), (c, -s), (-s, -c), (-c, s). */
+    /* Each quarter turn swaps the two and changes a sign. The quarters give (s, c), (c, -s), (-s, -c) and
+     * (-c, s). */
     uint64_t sine_bits = dti_bits_of_f64(s), cosine_bits = dti_bits_of_f64(c);
     uint64_t swapped = (sine_bits ^ cosine_bits) & (0 - (quarter & 1));
     *sine = dti_f64_of_bits(sine_bits ^ swapped ^ (quarter & 2) << 62);
     *cosine = dti_f64_of_bits(cosine_bits ^ swapped ^ ((quarter + 1) & 2) << 62);
 }
 
-/* A number as the sum of two: high is the sum, rounded, and low what rounding has left. */
+/* A number as the sum of two. `high` is the rounded sum, and `low` is its rounding error. */
 struct dti_pair {
     double high, low;
 };
 
-/* a + b without an error. Source: Knuth, The Art of Computer Programming, volume 2, section 4.2.2. */
+/* Returns a + b without an error. Source: Knuth, The Art of Computer Programming, volume 2, section 4.2.2. */
 static inline struct dti_pair dti_exact_sum(double a, double b)
 {
     double sum = a + b, b_in_sum = sum - a;
     return (struct dti_pair){ sum, (a - (sum - b_in_sum)) + (b - b_in_sum) };
 }
 
-/* a * b without an error, for factors below 2^990 whose product is 0 or above 2^-900.
- * Source: Dekker, Numerische Mathematik 18, 1971: each factor is cut into halves whose products are exact. */
+/* Returns a * b without an error, for factors below 2^990 whose product is 0 or above 2^-900. Each factor is
+ * cut into halves whose products are exact. Source: Dekker, Numerische Mathematik 18, 1971. */
 static inline struct dti_pair dti_exact_product(double a, double b)
 {
     double a_cut = a * (0x1p27 + 1), b_cut = b * (0x1p27 + 1);
@@ -119,8 +122,8 @@ static inline struct dti_pair dti_exact_product(double a, double b)
     return (struct dti_pair){ product, a_low * b_low - rest };
 }
 
-/* a * b + c * d, rounded once but for an error of 2^-105 of |a * b| + |c * d|. The factors are limited as in
- * dti_exact_product. */
+/* Returns a * b + c * d, rounded once, with a further error of at most 2^-105 of |a * b| + |c * d|. The
+ * factors are limited as in dti_exact_product. */
 static inline double dti_sum_of_products(double a, double b, double c, double d)
 {
     struct dti_pair ab = dti_exact_product(a, b), cd = dti_exact_product(c, d);
@@ -128,9 +131,10 @@ static inline double dti_sum_of_products(double a, double b, double c, double d)
     return sum.high + (sum.low + (ab.low + cd.low));
 }
 
-/* base^exponent for 0 <= base <= 1, with an error below 0.51 ulp for exponents up to 2^40; 0 instead of a
- * result below 2^-400. The exponent's bits are taken from the highest on: square, then multiply by base
- * where the bit is set. The product is kept as a pair, because each squaring doubles the relative error. */
+/* Returns base^exponent for 0 <= base <= 1. The error is below 0.51 ulp for exponents up to 2^40. A result
+ * below 2^-400 becomes 0. The function goes through the bits of the exponent from the highest one on. It
+ * squares the product for each bit, and then multiplies it by base if the bit is set. The product is kept as
+ * a pair, because each squaring doubles the relative error. */
 static inline double dti_power(double base, uint64_t exponent)
 {
     struct dti_pair p = { 1, 0 };

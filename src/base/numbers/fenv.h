@@ -1,8 +1,8 @@
 /* src/base/numbers/fenv.h - the floating-point environment in which sums have the documented bits.
  *
  * The environment that ditto promises rounds to nearest, keeps denormals and has no traps. A caller may have
- * set another one, because flush-to-zero is common in numerical codes. Entering costs one register read if
- * nothing has to be changed. */
+ * set another one, because flush-to-zero is common in numerical programs. If the environment is already the
+ * promised one, entering it costs one register read. */
 #ifndef DTI_FENV_H
 #define DTI_FENV_H
 
@@ -25,7 +25,7 @@ struct dti_fenv {
 #if defined(__x86_64__)
 
 #define DTI_MXCSR_DEFAULT 0x1f80u
-#define DTI_MXCSR_FLAGS   0x003fu /* exceptions that have happened: not a mode, left to the caller */
+#define DTI_MXCSR_FLAGS   0x003fu /* exceptions that have happened, which stay as they are */
 
 /* Returns the environment that the calling thread has now. */
 static inline struct dti_fenv dti_fenv_current(void)
@@ -33,6 +33,7 @@ static inline struct dti_fenv dti_fenv_current(void)
     return (struct dti_fenv){ __builtin_ia32_stmxcsr() };
 }
 
+/* Enters the promised environment. Returns the one that the thread had, for dti_fenv_leave. */
 static inline struct dti_fenv dti_fenv_enter(void)
 {
     struct dti_fenv saved = dti_fenv_current();
@@ -52,7 +53,7 @@ static inline struct dti_fenv dti_fenv_enter_as(struct dti_fenv other)
 
 static inline void dti_fenv_leave(struct dti_fenv saved)
 {
-    /* Compared with what is set now: a user's function may have changed it meanwhile. */
+    /* A user's function may have changed the register meanwhile, so its present value is compared. */
     if (((saved.mxcsr ^ __builtin_ia32_stmxcsr()) & ~DTI_MXCSR_FLAGS) != 0)
         __builtin_ia32_ldmxcsr(saved.mxcsr);
 }

@@ -1,4 +1,4 @@
-/* src/base/numbers/random.c - include/ditto/random.h, all but ditto_random_of. Pure. */
+/* src/base/numbers/random.c - the functions of include/ditto/random.h except ditto_random_of. Pure. */
 #include <ditto/random.h>
 
 #include "base/base.h"
@@ -6,14 +6,16 @@
 #include <math.h>
 #include <string.h>
 
-__extension__ typedef unsigned __int128 wide; /* gcc's and clang's */
+__extension__ typedef unsigned __int128 wide; /* an extension of gcc and clang */
 
 #define ROUNDS         10
 #define WORDS_OF_BLOCK 4
-#define MOST_PAIRS \
-    32 /* normal numbers are made in pieces, so that the compiler makes vector code of the loop */
 
-/* One round: two multiplications, their halves crossed over and mixed with the key. Constants of the paper, table 2. */
+/* Normal numbers are made in pieces of at most this many pairs, so that the loop can be vectorised. */
+#define MOST_PAIRS 32
+
+/* One round of Philox. It makes two products, swaps their halves, and mixes them with the key. The constants
+ * are those of the paper, table 2. */
 static void mix(uint32_t c[4], const uint32_t key[2])
 {
     uint64_t even = UINT64_C(0xD2511F53) * c[0], odd = UINT64_C(0xCD9E8D57) * c[2];
@@ -29,7 +31,7 @@ void ditto_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out
     uint32_t k[2] = { key[0], key[1] }, c[4] = { counter[0], counter[1], counter[2], counter[3] };
     for (int round = 0; round < ROUNDS; round++) {
         mix(c, k);
-        k[0] += 0x9E3779B9; /* Weyl sequences: the golden ratio, and sqrt(3) - 1 */
+        k[0] += 0x9E3779B9; /* Weyl sequences of the golden ratio and of sqrt(3) - 1 */
         k[1] += 0xBB67AE85;
     }
     for (int i = 0; i < 4; i++)
@@ -65,7 +67,7 @@ void ditto_random_u32(ditto_random *random, uint32_t *dst, size_t count)
     }
 }
 
-/* The next two words as one. */
+/* Returns the next two words as one number. */
 static uint64_t next_u64(ditto_random *random)
 {
     uint32_t words[2];
@@ -91,8 +93,8 @@ void ditto_random_f32(ditto_random *random, float *dst, size_t count)
     }
 }
 
-/* NOLINTBEGIN(clang-analyzer-core.*): the analyser does not see that all elements that are read have been
- * written */
+/* NOLINTBEGIN(clang-analyzer-core.*): the analyser does not see that elements are written before they are
+ * read */
 void ditto_random_f64(ditto_random *random, double *dst, size_t count)
 {
     uint32_t words[64];
@@ -105,20 +107,21 @@ void ditto_random_f64(ditto_random *random, double *dst, size_t count)
     }
 }
 
-/* Pairs of independent numbers, each pair from one block of the generator. */
+/* Makes pairs of independent normal numbers. Each pair comes from one block of the generator. */
 static void normal_pairs(ditto_random *random, double *dst, size_t pairs)
 {
     double uniform[2 * MOST_PAIRS];
     ditto_random_f64(random, uniform, 2 * pairs);
     for (size_t i = 0; i < pairs; i++) {
-        double sine, cosine,
-            radius = sqrt(-2 * dti_log(1 - uniform[2 * i])); /* 1 - u is exact, and above 0 */
+        double sine, cosine;
+        double radius = sqrt(-2 * dti_log(1 - uniform[2 * i])); /* 1 - u is exact, and above 0 */
         dti_sin_cos_of_turns(uniform[2 * i + 1], &sine, &cosine);
         dst[2 * i] = radius * cosine;
         dst[2 * i + 1] = radius * sine;
     }
 }
 
+/* Skips the rest of a block that has been used in part. */
 static void begin_block(ditto_random *random)
 {
     random->word = (random->word + WORDS_OF_BLOCK - 1) / WORDS_OF_BLOCK * WORDS_OF_BLOCK;

@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MARK  "..."
-#define LEAST 16 /* bytes of a string that are always shown */
+#define MARK "..."
 
-/* The largest length up to `length` at which no character of `text` is split. */
+/* Strings are never cut below 7/8 of this many bytes. */
+#define LEAST 16
+
+/* Returns the largest length, at most `length`, at which no UTF-8 character of `text` is split. */
 static size_t whole_characters(const char *text, size_t length)
 {
     while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
@@ -33,7 +35,9 @@ struct conversion {
     bool star;      /* the width or the precision is an argument */
     bool precision; /* there is a precision */
     char size[3];   /* "", "h", "l", "ll", "z" and so on */
-    char kind;      /* 'd', 's' and so on; 0 if the conversion is not known here */
+
+    /* 'd', 's' and so on, or 0 if this file does not support the conversion. */
+    char kind;
 };
 
 static struct conversion read_conversion(const char *at)
@@ -53,7 +57,7 @@ static struct conversion read_conversion(const char *at)
     return c;
 }
 
-/* The text that has been written so far. `length` goes on counting when there is no room. */
+/* The text that has been written so far. `length` also counts text that did not fit. */
 struct output {
     char *buffer;
     size_t size, length;
@@ -77,7 +81,7 @@ static void put_string(struct output *o, const char *text, size_t most)
     put(o, MARK, strlen(MARK));
 }
 
-/* Lets the C library write a number, by the conversion as it stands in the format. */
+/* Writes a number with snprintf, using the conversion as it is in the format. */
 #define PUT_NUMBER(o, spec, number)                                    \
     do {                                                               \
         char number_[400];                                             \
@@ -120,8 +124,8 @@ static bool put_conversion(struct output *o, const struct conversion *c, size_t 
 _Static_assert(sizeof(size_t) == sizeof(intmax_t) && sizeof(size_t) == sizeof(ptrdiff_t),
                "see put_conversion");
 
-/* Formats with each string cut to `most` bytes. Returns the length of the whole text, or SIZE_MAX if a
- * conversion of the format is not known here. */
+/* Formats with each string cut to `most` bytes. Returns the length of the whole text, or SIZE_MAX if this
+ * file does not support a conversion of the format. */
 static size_t format_cut(char *buffer, size_t size, size_t most, const char *format, va_list given)
 {
     struct output o = { buffer, size, 0 };

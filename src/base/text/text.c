@@ -1,4 +1,4 @@
-/* src/base/text/text.c - reports, small files, numbers. */
+/* src/base/text/text.c - see text.h. The cutting of messages is in format.c. */
 #include "base/text/text.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_DIGITS 400 /* of a number: more than any double needs */
+#define MOST_DIGITS 400 /* of a number, more than any double needs */
 #define MOST_RANGES 8   /* of a set of numbers in a message */
 
 void dti_text_add(struct dti_text *text, const char *format, ...)
@@ -63,7 +63,8 @@ bool dti_read_file(const char *path, char *buffer, size_t size)
     return file >= 0 && got >= 0;
 }
 
-/* Up to 15 digits are exact in a double, and most data is short integers: the library's parser is for the rest. */
+/* Most numbers in data are short integers, and integers of up to 15 digits are exact in a double. Only the
+ * other numbers need strtod_l and strtoll. */
 static bool parse_short_integer(const char *text, size_t length, int64_t *value)
 {
     size_t i = length > 0 && text[0] == '-' ? 1 : 0;
@@ -83,11 +84,11 @@ static bool parse_short_integer(const char *text, size_t length, int64_t *value)
 static locale_t c_locale;
 static void make_c_locale(void)
 {
-    c_locale =
-        newlocale(LC_ALL_MASK, "C", (locale_t)0); /* kept for the life of the process: strtod_l needs one */
+    /* It is kept until the process ends, because strtod_l needs it. */
+    c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-/* Skips digits; false if there is none. */
+/* Skips digits. Returns false if there is none. */
 static bool skip_digits(const char **at, const char *end)
 {
     const char *start = *at;
@@ -96,7 +97,8 @@ static bool skip_digits(const char **at, const char *end)
     return *at > start;
 }
 
-/* [+-] digits [. digits] or [+-] . digits, then [e [+-] digits]: no spaces, no hexadecimal, no names of infinity. */
+/* Returns true for [+-] digits [. digits] or [+-] . digits, followed by [e [+-] digits]. Spaces, hexadecimal
+ * numbers and names of infinity are not allowed. */
 static bool is_decimal(const char *at, const char *end)
 {
     at += at < end && (*at == '+' || *at == '-');
@@ -121,8 +123,8 @@ bool dti_parse_f64(const char *text, size_t length, double *value)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     char copy[MOST_DIGITS];
     int64_t integer;
-    if (parse_short_integer(text, length, &integer) &&
-        (integer != 0 || text[0] != '-')) { /* "-0" is a float's */
+    /* "-0" is left to strtod_l, because only a floating-point zero has a sign. */
+    if (parse_short_integer(text, length, &integer) && (integer != 0 || text[0] != '-')) {
         *value = (double)integer;
         return true;
     }
@@ -150,7 +152,7 @@ bool dti_parse_i64(const char *text, size_t length, int64_t *value)
     copy[length] = '\0';
     int kept_errno = errno;
     errno = 0;
-    long long wide = strtoll(copy, NULL, 10); /* digits only: no locale in it */
+    long long wide = strtoll(copy, NULL, 10); /* only digits and a sign, so the locale does not matter */
     bool fits = errno == 0;
     errno = kept_errno;
     *value = wide;

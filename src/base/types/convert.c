@@ -1,10 +1,10 @@
-/* src/base/types/convert.c - byte order. */
+/* src/base/types/convert.c - see convert.h. */
 #include "base/types/convert.h"
 
 #include <stdint.h>
 #include <string.h>
 
-/* Loops of one width each, which the compiler makes into shuffles of vectors. */
+/* Each function has a loop for one width, which the compiler turns into vector shuffles. */
 #define SWAP_LOOP(bits)                                            \
     static void swap_##bits(char *data, size_t bytes)              \
     {                                                              \

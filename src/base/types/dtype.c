@@ -1,4 +1,4 @@
-/* src/base/types/dtype.c - element types and sizes. */
+/* src/base/types/dtype.c - names and sizes of element types, and checks of dtypes, tensors and buffers. */
 #include "base/types/types.h"
 #include "base/errors/status.h"
 
@@ -62,13 +62,13 @@ ditto_status dti_tensor_check(const ditto_tensor *tensor, size_t *bytes)
     }
     if (!fits)
         return DTI_FAIL(DITTO_ERR_RANGE, "the shape has more elements than size_t can count");
-    DTI_TRY(dti_buffer_bytes(count, tensor->dtype,
-                             bytes)); /* also of an empty tensor: its rows must be countable */
+    /* An empty tensor is checked too, because its rows must be countable. */
+    DTI_TRY(dti_buffer_bytes(count, tensor->dtype, bytes));
     *bytes = empty ? 0 : *bytes;
     return DITTO_OK;
 }
 
-/* Alignment of an element: complex numbers are aligned as their parts. */
+/* Returns the alignment of an element. A complex number is aligned like its parts. */
 static size_t element_alignment(ditto_dtype dtype)
 {
     size_t bytes = ditto_dtype_bytes(dtype);

@@ -1,10 +1,11 @@
-/* src/base/types/options.c - option structs of any age. */
+/* src/base/types/options.c - checks of option structs of any version, of pointers and of flags. */
 #include "base/types/types.h"
 #include "base/errors/status.h"
 
 #include <string.h>
 
-#define MOST_BYTES 4096 /* of any option struct, of any version: more is a size that was never set */
+/* No option struct of any version is larger. A larger struct_size was never set. */
+#define MOST_BYTES 4096
 
 ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given, const char *type_name)
 {

@@ -1,4 +1,4 @@
-/* src/base/types/tensor.c - sizes of tensors. */
+/* src/base/types/tensor.c - sizes and comparison of tensors. */
 #include "base/types/types.h"
 #include "base/errors/status.h"
 #include "base/text/text.h"
@@ -10,7 +10,8 @@ size_t ditto_tensor_count(const ditto_tensor *tensor)
     size_t count = 1;
     if (tensor->rank > DITTO_MAX_RANK)
         return 0;
-    for (uint32_t i = 0; i < tensor->rank; i++) /* a 0 after an overflow still gives 0 */
+    /* A dimension of 0 makes the count 0, also if the product of the dimensions before it overflows. */
+    for (uint32_t i = 0; i < tensor->rank; i++)
         if (tensor->shape[i] == 0)
             return 0;
     for (uint32_t i = 0; i < tensor->rank; i++)
@@ -27,7 +28,7 @@ size_t ditto_tensor_bytes(const ditto_tensor *tensor)
 
 bool dti_spec_equal(const ditto_tensor *a, const ditto_tensor *b)
 {
-    /* The first dimension of a scalar is 0. If it is not, the rank was forgotten. */
+    /* The first dimension of a scalar is 0. Otherwise the rank was not set. It is therefore compared too. */
     size_t dimensions = a->rank != 0 ? a->rank : 1;
     return a->dtype == b->dtype && a->rank == b->rank &&
            memcmp(a->shape, b->shape, dimensions * sizeof *a->shape) == 0;

@@ -6,9 +6,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static _Atomic uint32_t plain_word; /* used where there is no page that the kernel clears */
-static _Atomic uint32_t last;       /* the number given last; a child goes on from its parent's */
-static bool is_watched;             /* a fork will be noticed, one way or the other */
+/* Holds the number if there is no page that the kernel clears. */
+static _Atomic uint32_t plain_word;
+
+/* The number that was given last. A child process counts on from its parent's value. */
+static _Atomic uint32_t last;
+
+/* True if a fork will be detected, by the page or by the handler. */
+static bool is_watched;
+
 _Atomic uint32_t *dti_process_word = &plain_word;
 
 /* Returns NULL if the kernel refuses such a page. */
@@ -26,7 +32,8 @@ static _Atomic uint32_t *map_page_that_forks_clear(void)
 
 static void clear_in_child(void)
 {
-    atomic_store_explicit(&plain_word, 0, memory_order_relaxed); /* a child begins with one thread */
+    /* relaxed: a child process begins with one thread. */
+    atomic_store_explicit(&plain_word, 0, memory_order_relaxed);
 }
 
 static void watch_forks(void)
@@ -45,7 +52,7 @@ uint32_t dti_process_number(void)
     pthread_once(&once, watch_forks);
     if (!is_watched)
         return 0;
-    /* All operations are relaxed: the numbers are only compared, and order no other data. */
+    /* All operations are relaxed, because the numbers are only compared and guard no other data. */
     uint32_t number = atomic_load_explicit(dti_process_word, memory_order_relaxed);
     if (number != 0)
         return number;
@@ -53,5 +60,5 @@ uint32_t dti_process_number(void)
     if (atomic_compare_exchange_strong_explicit(dti_process_word, &number, next, memory_order_relaxed,
                                                 memory_order_relaxed))
         return next;
-    return number; /* another thread was first */
+    return number; /* another thread was faster */
 }

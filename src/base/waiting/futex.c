@@ -1,4 +1,4 @@
-/* src/base/waiting/futex.c - time, futex and membarrier. */
+/* src/base/waiting/futex.c - see futex.h. */
 #include "base/waiting/futex.h"
 
 #include <errno.h>
@@ -18,7 +18,8 @@ uint64_t dti_now_ns(void)
 
 uint64_t dti_deadline_at(struct dti_deadline *deadline)
 {
-    if (deadline->at_ns != 0) /* known, or given by a caller that has a limit of its own */
+    /* It has been computed before, or a caller with its own limit has set it. */
+    if (deadline->at_ns != 0)
         return deadline->at_ns;
     if (deadline->timeout_ms == UINT32_MAX)
         return DTI_NEVER;
@@ -31,7 +32,7 @@ void dti_futex_sleep(_Atomic uint32_t *word, uint32_t expected, uint64_t deadlin
     int kept_errno = errno;
     struct timespec until = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
                               .tv_nsec = (long)(deadline_ns % 1000000000u) };
-    /* FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC time: a signal does not lengthen the wait. */
+    /* FUTEX_WAIT_BITSET takes an absolute CLOCK_MONOTONIC time, so a signal does not lengthen the wait. */
     syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected,
             deadline_ns == DTI_NEVER ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
     errno = kept_errno;
@@ -56,11 +57,12 @@ static void register_membarrier(void)
 
 void dti_fence_init(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT; /* also orders the flag before every later use */
+    /* pthread_once also orders the store of the flag before every later use. */
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, register_membarrier);
 }
 
-/* A registration is not sure to survive fork: made again, once, where the kernel says that it is missing. */
+/* A registration may not survive fork. It is made once more if the kernel says that it is missing. */
 static bool run_membarrier(void)
 {
     return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0 ||
@@ -73,8 +75,9 @@ void dti_fence_heavy(void)
     int kept_errno = errno;
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&dti_fence_is_asymmetric, memory_order_relaxed) && !run_membarrier()) {
-        /* Refused after it had been allowed (a seccomp filter installed since): from now on wakers pay for themselves. Those
-         * that have just passed their light fence are given time to finish. */
+        /* The kernel refuses membarrier after it has allowed it (a seccomp filter was installed meanwhile).
+         * From now on the light fence is a full fence. The sleep gives wakers that have just executed a light
+         * fence time to finish. */
         atomic_store_explicit(&dti_fence_is_asymmetric, false, memory_order_seq_cst);
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     }

@@ -1,4 +1,4 @@
-/* src/base/waiting/gate.c - the rare half of gates. Argued in gate.h. */
+/* src/base/waiting/gate.c - the part of gates that is not inline. The argument is in gate.h. */
 #include "base/waiting/gate.h"
 #include "base/waiting/fork.h"
 
@@ -9,18 +9,19 @@ bool dti_gate_enter_slowly(struct dti_gate *gate)
 {
     for (;;) {
         uint32_t state = atomic_load_explicit(&gate->word, memory_order_acquire) % DTI_GATE_CALL;
-        if (state == DTI_GATE_OPEN) /* this call has been counted; the acquire above is O1 */
+        if (state == DTI_GATE_OPEN) /* O1 is the acquire above. This call has been counted. */
             return true;
         if (state == DTI_GATE_CLOSED) {
             dti_gate_leave(gate);
             return false;
         }
-        /* In a child process no thread will open the gate. The call goes on, and finds that its strategy is
-         * dead. relaxed: the word is written before the gate is shut, and all threads of a process write the
-         * same. */
+        /* In a child process no thread will open the gate. The call continues, and finds that its strategy
+         * belongs to another process. relaxed: the word is written before the gate is shut, and all threads
+         * of a process write the same value. */
         if (dti_process_differs(atomic_load_explicit(&gate->process, memory_order_relaxed)))
             return true;
-        sched_yield(); /* the gate is shut, which does not last long (I2) */
+        /* The gate is shut, which does not last long (I2). */
+        sched_yield();
     }
 }
 
@@ -35,26 +36,28 @@ bool dti_gate_try(struct dti_gate *gate)
 
 static bool change(struct dti_gate *gate, uint32_t from, uint32_t to)
 {
-    return atomic_compare_exchange_strong_explicit(&gate->word, &from, to, memory_order_acquire, /* N1 */
+    /* acquire: N1 */
+    return atomic_compare_exchange_strong_explicit(&gate->word, &from, to, memory_order_acquire,
                                                    memory_order_relaxed);
 }
 
 bool dti_gate_shut(struct dti_gate *gate)
 {
-    atomic_store_explicit(&gate->process, dti_process_number(),
-                          memory_order_relaxed); /* published by the change */
+    /* relaxed: see the load in dti_gate_enter_slowly. */
+    atomic_store_explicit(&gate->process, dti_process_number(), memory_order_relaxed);
     return change(gate, DTI_GATE_OPEN, DTI_GATE_SHUT);
 }
 
 void dti_gate_open(struct dti_gate *gate)
 {
-    /* release: O0. A subtraction, because calls may have been counted since the gate was shut. */
+    /* release: O0. It subtracts, because calls may have been counted since the gate was shut. */
     atomic_fetch_sub_explicit(&gate->word, DTI_GATE_SHUT, memory_order_release);
 }
 
 void dti_gate_close(struct dti_gate *gate)
 {
-    atomic_fetch_add_explicit(&gate->word, DTI_GATE_CLOSED - DTI_GATE_SHUT, memory_order_release); /* O0 */
+    /* release: O0 */
+    atomic_fetch_add_explicit(&gate->word, DTI_GATE_CLOSED - DTI_GATE_SHUT, memory_order_release);
 }
 
 bool dti_gate_close_alone(struct dti_gate *gate)
@@ -62,7 +65,7 @@ bool dti_gate_close_alone(struct dti_gate *gate)
     return change(gate, DTI_GATE_CALL | DTI_GATE_OPEN, DTI_GATE_CLOSED);
 }
 
-/* -- several -- */
+/* -- several gates -- */
 
 bool dti_gates_reserve(struct dti_gates *gates)
 {

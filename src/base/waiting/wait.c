@@ -1,4 +1,4 @@
-/* src/base/waiting/wait.c - the sleeping half of waiting. The protocol is argued in wait.h. */
+/* src/base/waiting/wait.c - the part of waiting that is not inline. The argument is in wait.h. */
 #include "base/waiting/wait.h"
 
 #include <sched.h>
@@ -31,13 +31,14 @@ void dti_wait_queue_wake(struct dti_wait_queue *queue, uint32_t from)
 {
     for (uint32_t i = 0; i < queue->waiters; i++) {
         struct dti_waiter *waiter = &queue->waiter[i];
-        /* acquire: pairs with the sleeper's release of SLEEPING, so that awaits is the one it sleeps with */
+        /* acquire: pairs with the release of SLEEPING (S0), so awaits has the value for this sleep. */
         if (atomic_load_explicit(&waiter->state, memory_order_acquire) != SLEEPING)
             continue;
         uint32_t awaits = atomic_load_explicit(&waiter->awaits, memory_order_relaxed);
         if (awaits != from && awaits != DTI_EVERYONE && from != DTI_EVERYONE)
             continue;
-        /* W2. relaxed: the condition carries its own order; exchange, so that one signal makes one system call */
+        /* W2. relaxed: the condition has its own order. Because of the exchange, only one waker makes a
+         * system call. */
         if (atomic_exchange_explicit(&waiter->state, AWAKE, memory_order_relaxed) == SLEEPING)
             dti_futex_wake(&waiter->state);
     }
@@ -49,14 +50,15 @@ bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, u
     uint64_t deadline_ns = dti_deadline_at(deadline);
     struct dti_waiter *waiter = &queue->waiter[waiter_index];
     bool holds = false;
-    /* relaxed: only this thread writes it, and a waker reads it after it has seen SLEEPING */
+    /* relaxed: only this thread writes it, and a waker reads it after it has seen SLEEPING. */
     atomic_store_explicit(&waiter->awaits, awaits, memory_order_relaxed);
-    atomic_fetch_add_explicit(&queue->parked, 1, memory_order_relaxed); /* ordered by the heavy fence below */
+    /* relaxed: the heavy fence below orders it. */
+    atomic_fetch_add_explicit(&queue->parked, 1, memory_order_relaxed);
     for (;;) {
-        atomic_store_explicit(&waiter->state, SLEEPING,
-                              memory_order_release); /* S0; release: see dti_wait_queue_wake */
-        dti_fence_heavy();                           /* pairs with dti_fence_light of a signaller */
-        holds = condition(argument);                 /* S1 */
+        /* S0. release: pairs with the acquire in dti_wait_queue_wake. */
+        atomic_store_explicit(&waiter->state, SLEEPING, memory_order_release);
+        dti_fence_heavy();           /* pairs with dti_fence_light of a signaller */
+        holds = condition(argument); /* S1 */
         if (holds || dti_now_ns() >= deadline_ns)
             break;
         dti_futex_sleep(&waiter->state, SLEEPING, deadline_ns);
@@ -69,7 +71,8 @@ bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, u
     return holds;
 }
 
-/* Looks until `end_ns` or the deadline; the clock costs as much as a dozen looks. */
+/* Polls until `end_ns` or the deadline. It reads the clock rarely, because that costs as much as a dozen
+ * polls. */
 static bool spin(uint64_t end_ns, struct dti_deadline *deadline, dti_condition *condition, void *argument)
 {
     uint64_t now;

@@ -20,8 +20,8 @@
  *             If the waiter has stored SLEEPING again meanwhile, it also reads the condition again. The
  *             condition itself must order the data that it guards, by acquire and release. The wait queue
  *             does not.
- * Model       tests/model/wait.pml (spin): four threads in every interleaving. Mutants without S1 or W1 are
- * rejected. */
+ * Model       tests/model/wait.pml (spin) covers four threads in every interleaving. Mutants without S1 or W1
+ *             are rejected. */
 #ifndef DTI_WAIT_H
 #define DTI_WAIT_H
 
