@@ -1,4 +1,4 @@
-/* src/replicas/machine/affinity.c - affinity of the calling thread. */
+/* src/replicas/machine/affinity.c - see affinity.h. */
 #include "replicas/machine/affinity.h"
 #include "base/base.h"
 
@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <string.h>
 
-/* Returns 0 or the error number. errno stays as it is. */
+/* Returns 0 or the error number. errno does not change. */
 static int get_affinity(struct dti_mask *mask)
 {
     int kept_errno = errno;
@@ -28,10 +28,10 @@ ditto_status dti_affinity_get(struct dti_mask *mask)
 {
     int refused = get_affinity(mask);
     if (refused != 0)
-        return DTI_FAIL_ERRNO(
-            DITTO_ERR_SYSTEM, refused,
-            "the kernel refuses sched_getaffinity, without which nobody can tell which PUs the "
-            "process may use: allow the call in its sandbox (seccomp profile)");
+        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
+                              "the kernel refuses sched_getaffinity, so the PUs that the process may use are "
+                              "not known: allow the "
+                              "call in its sandbox (seccomp profile)");
     return DITTO_OK;
 }
 
@@ -71,6 +71,7 @@ bool dti_pin_try_to(const struct dti_mask *pus)
     return set_affinity(pus) == 0;
 }
 
+/* The counts are relaxed, because they guard no other data. */
 static _Atomic uint16_t on_pu[DTI_MAX_PUS];
 static _Atomic uint32_t floating, all, epoch;
 

@@ -1,4 +1,5 @@
-/* src/replicas/machine/affinity.h - binding the calling thread to PUs, and undoing it. */
+/* src/replicas/machine/affinity.h - binds the calling thread to PUs, and counts the threads that are bound to
+ * each PU. */
 #ifndef DTI_AFFINITY_H
 #define DTI_AFFINITY_H
 
@@ -8,30 +9,42 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* -- The calling thread; SYSTEM with errno on failure -- */
-ditto_status dti_affinity_get(struct dti_mask *mask);
-ditto_status dti_pin_to(const struct dti_mask *pus); /* the kernel moves the thread among them */
+/* -- For the calling thread. DITTO_ERR_SYSTEM with the errno if the kernel refuses the call -- */
 
-/* -- The calling thread, where a refusal is no error: these return false and write no error record -- */
+ditto_status dti_affinity_get(struct dti_mask *mask);
+
+/* Binds the thread to a set of PUs. The kernel may move it among them. */
+ditto_status dti_pin_to(const struct dti_mask *pus);
+
+/* -- For the calling thread, where a refusal is no error. These return false and write no error record -- */
+
 bool dti_affinity_try_get(struct dti_mask *mask);
 bool dti_pin_try_to(const struct dti_mask *pus);
 
-/* Sets the affinity where failure changes nothing: the old set is gone (the cpuset changed meanwhile), and the kernel
- * keeps the thread on a legal one. */
+/* Restores an earlier affinity. It can fail if the cpuset has changed meanwhile, so that no PU of the set is
+ * left. The kernel then keeps the thread on PUs that it may use. */
 DTI_COMPANION void dti_affinity_restore(const struct dti_mask *mask);
 
-/* How many of this process's ditto threads there are per PU: when to yield instead of spinning. */
+/* -- Any thread; lock-free. The number of ditto threads of this process on each PU, which decides whether a
+ * waiting thread yields instead of spinning -- */
 
-#define DTI_NO_PU UINT32_MAX /* a thread that floats: a producer, or one that is not pinned */
+/* The PU of a thread that is not bound, such as a producer. */
+#define DTI_NO_PU UINT32_MAX
 
-/* -- Any thread; lock-free -- */
 void dti_load_add(uint32_t pu);
 void dti_load_remove(uint32_t pu);
-uint32_t dti_load_on(uint32_t pu); /* threads of all strategies that are bound to it */
-/* Changes whenever a count changes, so that an answer can be kept until then. */
+
+/* Returns the number of threads, of all strategies, that are bound to the PU. */
+uint32_t dti_load_on(uint32_t pu);
+
+/* Returns a number that changes whenever a count changes. An answer that depends on the counts is valid until
+ * then. */
 uint32_t dti_load_epoch(void);
-/* True when a thread on `pu` should let others run while it waits: it shares its PU, threads float and there are more of
- * them all than `pus`, or the CPU quota (0: none) is below their number. */
+
+/* Returns true if a thread on `pu` should let other threads run while it waits. This is so if
+ *   - another thread is bound to the same PU,
+ *   - some threads are not bound and there are more threads in all than `pus`, or
+ *   - the CPU quota is below the number of threads (0 means that there is no quota). */
 bool dti_load_crowded(uint32_t pu, uint32_t pus, double cpu_quota);
 
 #endif

@@ -1,4 +1,4 @@
-/* src/replicas/machine/api_topology.c - include/ditto/topology.h and limits.h: check, then call. */
+/* src/replicas/machine/api_topology.c - the functions of include/ditto/topology.h and limits.h. */
 #include "base/base.h"
 #include "replicas/replicas.h"
 
@@ -14,7 +14,7 @@ ditto_status ditto_topology_create(const ditto_topology_options *options, ditto_
     if (out == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "out is NULL: it receives the topology");
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_topology_options"));
-    int kept_errno = errno; /* hwloc sets it on its way */
+    int kept_errno = errno; /* hwloc changes it */
     ditto_status status = dti_topology_read(&known, dti_context_saved_mask(), out);
     errno = kept_errno;
     return status;

@@ -1,5 +1,6 @@
-/* src/replicas/machine/cgroup.c - CPU quotas of cgroup v1 and v2.
- * Source: kernel Documentation/admin-guide/cgroup-v2.rst (cpu.max), scheduler/sched-bwc.rst; proc_pid_mountinfo(5). */
+/* src/replicas/machine/cgroup.c - reads the CPU quotas of cgroup v1 and v2.
+ * Source: kernel Documentation/admin-guide/cgroup-v2.rst (cpu.max), scheduler/sched-bwc.rst;
+ * proc_pid_mountinfo(5). */
 #include "replicas/machine/limits.h"
 #include "base/base.h"
 
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One or two numbers from directory/name; how many there were. */
+/* Reads one or two numbers from the file directory/name. Returns how many there were. */
 static int read_numbers(const char *directory, const char *name, double *first, double *second)
 {
     char path[PATH_MAX], text[128];
@@ -18,13 +19,13 @@ static int read_numbers(const char *directory, const char *name, double *first, 
     return sscanf(text, "%lf %lf", first, second);
 }
 
-/* quota / period of one group directory; 0: no limit. */
+/* Returns quota / period of one group directory, or 0 if there is no limit. */
 static double group_quota(const char *directory, bool version_2)
 {
     double quota = -1, period = 0, none = 0;
     if (version_2) {
-        if (read_numbers(directory, "cpu.max", &quota, &period) !=
-            2) /* "max 100000" does not start with a number */
+        /* Without a limit the file has "max 100000", which does not begin with a number. */
+        if (read_numbers(directory, "cpu.max", &quota, &period) != 2)
             return 0;
     } else if (read_numbers(directory, "cpu.cfs_quota_us", &quota, &none) < 1 ||
                read_numbers(directory, "cpu.cfs_period_us", &period, &none) < 1) {
@@ -33,7 +34,8 @@ static double group_quota(const char *directory, bool version_2)
     return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-/* The least quota from mount_point/group up to mount_point itself. */
+/* Returns the least quota of the directories from mount_point/group up to mount_point. 0 means that there is
+ * none. */
 static double least_quota(const char *mount_point, const char *group, bool version_2)
 {
     char directory[PATH_MAX];
@@ -51,7 +53,8 @@ static double least_quota(const char *mount_point, const char *group, bool versi
     }
 }
 
-/* The group of the process in the hierarchy that has `controller` ("" for version 2), from /proc/self/cgroup. */
+/* Reads the group of the process, in the hierarchy of `controller`, from /proc/self/cgroup. `controller` is
+ * "" for version 2. Returns false if there is no such hierarchy. */
 static bool own_group(const char *root, const char *controller, char group[PATH_MAX])
 {
     char path[PATH_MAX], *line = NULL;
@@ -76,7 +79,7 @@ static bool own_group(const char *root, const char *controller, char group[PATH_
     return found;
 }
 
-/* One line of mountinfo: true when it mounts the hierarchy asked for. */
+/* Parses a line of mountinfo. Returns true if it mounts cgroup v2, or the cpu controller of cgroup v1. */
 static bool parse_mount(char *line, bool version_2, char mounted_root[PATH_MAX], char mount_point[PATH_MAX])
 {
     char type[64], options[1024];
@@ -95,6 +98,7 @@ static bool parse_mount(char *line, bool version_2, char mounted_root[PATH_MAX],
     return false;
 }
 
+/* Returns the least quota in the hierarchy of one version, or 0 if there is no limit. */
 static double hierarchy_quota(const char *root, bool version_2)
 {
     char group[PATH_MAX], path[PATH_MAX], mounted_root[PATH_MAX], mount_point[PATH_MAX], *line = NULL;

@@ -1,6 +1,6 @@
-/* src/replicas/machine/limits.c - affinity, memory nodes, policies and switches of the kernel.
- * Source: proc_pid_status(5), set_mempolicy(2), mbind(2), kernel Documentation/admin-guide/mm/transhuge.rst and
- * admin-guide/sysctl/kernel.rst (numa_balancing). */
+/* src/replicas/machine/limits.c - reads affinity, memory nodes, memory policies and settings of the kernel.
+ * Source: proc_pid_status(5), set_mempolicy(2), mbind(2), kernel Documentation/admin-guide/mm/transhuge.rst
+ * and admin-guide/sysctl/kernel.rst (numa_balancing). */
 #include "replicas/machine/limits.h"
 #include "replicas/machine/numa_node.h"
 #include "replicas/machine/affinity.h"
@@ -55,18 +55,19 @@ static int32_t read_balancing(const char *root)
     return (int32_t)value;
 }
 
-/* The memory policy that the calling thread has. */
+/* Reads the memory policy of the calling thread, and its nodes. */
 static ditto_memory_policy read_policy(struct dti_mask *nodes)
 {
     int mode = 0, kept_errno = errno;
-    unsigned long bits[(DTI_MAX_NODES + 63) / 64 + 1] = { 0 }; /* a word more than the kernel may count to */
+    /* One word more than any kernel needs. */
+    unsigned long bits[(DTI_MAX_NODES + 63) / 64 + 1] = { 0 };
     dti_mask_clear(nodes);
     if (get_mempolicy(&mode, bits, sizeof bits * 8, NULL, 0) != 0) {
         errno = kept_errno;
         return DITTO_POLICY_UNKNOWN;
     }
     memcpy(nodes->bits, bits, sizeof bits);
-    switch (mode & 0xfff) { /* above: flags of the mode */
+    switch (mode & 0xfff) { /* the higher bits are flags of the mode */
     case MPOL_DEFAULT:
         return DITTO_POLICY_DEFAULT;
     case MPOL_PREFERRED:
@@ -91,7 +92,8 @@ void dti_policy_drop(void)
     errno = kept_errno;
 }
 
-/* Tries both calls on a page of its own: they may be refused by seccomp, by a security module, or not be built in. */
+/* Tries mbind and move_pages on a new page. Seccomp or a security module may refuse them, or the kernel may
+ * be built without them. */
 static void try_calls(ditto_limits *out)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

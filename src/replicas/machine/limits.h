@@ -1,4 +1,7 @@
-/* src/replicas/machine/limits.h - the one place where limits of the process are asked for. */
+/* src/replicas/machine/limits.h - reads the limits of the process. No other file reads them.
+ *
+ * `root` is put before every path that is read. It is "" for this machine. Tests give a directory with their
+ * own proc and sys. */
 #ifndef DTI_LIMITS_H
 #define DTI_LIMITS_H
 
@@ -6,23 +9,22 @@
 
 #include "replicas/machine/mask.h"
 
-/* `root` is put before every path: "" for this machine, a directory with a made-up proc and sys in tests. */
-
-/* The nodes that the cpuset allows memory from; false: the kernel does not tell. */
+/* Reads the NUMA nodes from which the cpuset allows memory. Returns false if the kernel does not report
+ * them. */
 bool dti_limits_mems(const char *root, struct dti_mask *mems);
 
-/* All limits of the calling thread. `affinity`: the one to report in place of the present one; NULL: the present one. */
+/* Reads all limits of the calling thread. `affinity` is reported instead of the present affinity, unless it
+ * is NULL. */
 void dti_limits_read(const char *root, const struct dti_mask *affinity, ditto_limits *out);
 
-/* Gives the calling thread the default policy, where it has inherited another: its stack and what it touches first are on
- * its own node then. Refused in some containers: nothing changes. */
+/* Gives the calling thread the default memory policy if it has inherited another one. Its stack, and the
+ * pages that it touches first, are then on its own node. Some containers refuse this. Nothing changes
+ * then. */
 void dti_policy_drop(void);
 
-/* How many CPUs' worth of time the process's control groups grant. */
-
-/* The least quota of the process's groups and all their ancestors, cgroup v1 (cpu.cfs_quota_us) and v2 (cpu.max), in
- * CPUs; 0: no limit, or none that can be read. hwloc and sched_getaffinity do not show it.
- * `root` is put before every path: "" for this machine, a directory with a made-up proc and sys in tests. */
+/* Returns the CPU time that the control groups of the process grant, in CPUs. It is the least quota of the
+ * process's groups and all their ancestors, of cgroup v1 (cpu.cfs_quota_us) and v2 (cpu.max). 0 means that
+ * there is no limit, or none that can be read. hwloc and sched_getaffinity do not show this limit. */
 double dti_cgroup_cpu_quota(const char *root);
 
 #endif

@@ -1,10 +1,12 @@
-/* src/replicas/machine/mask.c - sets as bits and as text. */
+/* src/replicas/machine/mask.c - see mask.h. */
 #include "replicas/machine/mask.h"
 
 #include <string.h>
 
-#define WORD_BITS   (8 * sizeof(unsigned long))
-#define MOST_NUMBER 99999999u /* that is read: more would overflow */
+#define WORD_BITS (8 * sizeof(unsigned long))
+
+/* The largest number that is parsed. A larger limit could overflow. */
+#define MOST_NUMBER 99999999u
 
 void dti_mask_clear(struct dti_mask *mask)
 {
@@ -55,7 +57,7 @@ bool dti_mask_parse(const char *text, size_t length, struct dti_mask *mask)
     const char *at = text, *end = text + length;
     uint32_t first, last;
     dti_mask_clear(mask);
-    for (;; at++) { /* over the comma */
+    for (;; at++) { /* at++ skips the comma */
         if (!dti_number_range_parse(&at, end, &first, &last) || last >= DTI_MAX_PUS)
             return false;
         for (; first <= last; first++)

@@ -4,36 +4,50 @@
 
 #include "base/base.h"
 
-#define DTI_MAX_PUS   8192 /* operating-system numbers below this */
-#define DTI_MAX_NODES 1024 /* the same for NUMA nodes, as the kernel is built at most */
+/* Operating-system numbers of PUs are below this. */
+#define DTI_MAX_PUS 8192
 
-/* By value, so that pinning around a run allocates nothing. */
+/* Operating-system numbers of NUMA nodes are below this. It is the largest value for which a kernel can be
+ * built. */
+#define DTI_MAX_NODES 1024
+
+/* A set that is used by value, so that binding a thread for a run allocates nothing. */
 struct dti_mask {
     unsigned long bits[DTI_MAX_PUS / (8 * sizeof(unsigned long))];
 };
 void dti_mask_clear(struct dti_mask *mask);
-void dti_mask_add(struct dti_mask *mask, uint32_t number); /* number < DTI_MAX_PUS */
+
+/* `number` must be below DTI_MAX_PUS. */
+void dti_mask_add(struct dti_mask *mask, uint32_t number);
 bool dti_mask_has(const struct dti_mask *mask, uint32_t number);
 uint32_t dti_mask_count(const struct dti_mask *mask);
 
-/* A list of numbers and ranges, as cpusets, taskset and numactl write it: "0-3,8". False: anything else, an empty list
- * included, or a number of DTI_MAX_PUS or more. */
+/* Parses a list of numbers and ranges such as "0-3,8", which is the form of cpusets, taskset and numactl.
+ * Returns false for any other text, for an empty list, and for a number of DTI_MAX_PUS or more. */
 bool dti_mask_parse(const char *text, size_t length, struct dti_mask *mask);
 
-/* Reads one item, a number or a range, at *at and moves *at behind it; false: there is none. */
+/* Parses a number or a range at *at, and moves *at behind it. Returns false if there is none. */
 bool dti_number_range_parse(const char **at, const char *end, uint32_t *first, uint32_t *last);
-/* Appends number `number` to a list under construction that ends with the run [*first, *last]: runs are written when they
- * end. Start with *first > *last; finish with dti_number_list_end. */
+
+/* A list under construction. A range is written when it is known to be complete. Start with first > last, and
+ * finish with dti_number_list_end. */
 struct dti_number_list {
     struct dti_text *text;
-    uint32_t first, last; /* the run that is not yet written; first > last: none */
+
+    /* The range that is not written yet. There is none if first > last. */
+    uint32_t first, last;
+
+    /* True when the list has an item. */
     bool started;
 };
 void dti_number_list_add(struct dti_number_list *list, uint32_t number);
 void dti_number_list_end(struct dti_number_list *list);
-/* Finishes a list in a buffer of its own that may be too small: then it ends in ",..." instead of in half a number. */
+
+/* Finishes a list whose buffer, which holds nothing else, may be too small. The list then ends in ",..." and
+ * not in a part of a number. */
 void dti_number_list_fit(struct dti_text *text);
-/* The whole set as a list. */
+
+/* Writes the whole set as a list. */
 void dti_mask_write(const struct dti_mask *mask, struct dti_text *text);
 
 #endif

@@ -1,8 +1,9 @@
 /* src/replicas/machine/mesh.c - the order of PUs and their coordinates.
  *
- * A *spot* is what one NUMA node and one package have in common; nearly always a NUMA node. Spots are put into a chain:
- * from each to the nearest one not yet taken, packages staying together. Neighbours in the chain become neighbours in
- * replica ids, so that the tree of a reduction combines what is near first. */
+ * A domain is the set of PUs that one NUMA node and one package have in common. The domains are put into a
+ * chain. Each domain is followed by the nearest one that is not in the chain yet, and the domains of a
+ * package stay together. Neighbours in the chain get neighbouring replica ids, so that the tree of a
+ * reduction combines near replicas first. */
 #include "replicas/machine/topology.h"
 
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 struct domain {
     uint32_t package, node, locality;
-    uint32_t chain_index; /* in the chain */
+    uint32_t chain_index; /* the position in the chain */
 };
 
 static int compare(uint64_t a, uint64_t b)
@@ -41,14 +42,14 @@ static uint32_t apart(const ditto_topology *t, const struct domain *a, const str
     return t->apart[(size_t)a->node * t->counts.machine_nodes + b->node];
 }
 
-/* Gives each spot its place in the chain; `taken` is scratch. */
+/* Sets the position of each domain in the chain. `taken` [count] is workspace. */
 static void chain(const ditto_topology *t, struct domain *domain, uint32_t count, bool *taken)
 {
     uint32_t last = 0;
     memset(taken, 0, count * sizeof *taken);
     for (uint32_t chain_index = 0; chain_index < count; chain_index++) {
         uint32_t best = chain_index == 0 ? 0 : UINT32_MAX;
-        bool together = false; /* best is in the last one's package */
+        bool together = false; /* best is in the same package as last */
         for (uint32_t i = 0; i < count && chain_index > 0; i++) {
             bool same = domain[i].package == domain[last].package;
             if (taken[i] || (together && !same))
@@ -64,7 +65,8 @@ static void chain(const ditto_topology *t, struct domain *domain, uint32_t count
     }
 }
 
-/* Finds the spots, chains them, and gives every PU its spot's place. */
+/* Finds the domains and puts them into a chain. The domain of each PU becomes its position in the chain.
+ * Returns false if there is no memory. */
 static bool find_domains(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count)
 {
     struct domain *domain = malloc(count * sizeof *domain);
@@ -87,7 +89,8 @@ static bool find_domains(ditto_topology *t, struct dti_raw_pu *raw, uint32_t cou
     return domains > 0;
 }
 
-/* A new value in one dimension starts the dimensions below it anew. */
+/* Sets the coordinates of a PU from those of the PU before it, or NULL for the first PU. If a coordinate
+ * changes, the coordinates below it start from 0. */
 static void number_next(struct dti_raw_pu *raw, const struct dti_raw_pu *before)
 {
     ditto_pu *pu = &raw->pu.is;
@@ -108,7 +111,8 @@ static void number_next(struct dti_raw_pu *raw, const struct dti_raw_pu *before)
     }
 }
 
-/* Ranks of PUs in their cores: also where a core reaches into two spots. `seen` [cores of the machine] is scratch. */
+/* Sets the rank of each PU in its core, also for a core that has PUs in two domains. `seen` [cores of the
+ * machine] is workspace that is zero. */
 static void rank_siblings(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count, uint32_t *seen)
 {
     t->counts.cores = 0;
@@ -119,7 +123,8 @@ static void rank_siblings(ditto_topology *t, struct dti_raw_pu *raw, uint32_t co
     }
 }
 
-/* Last-level caches by order of appearance; one that is wider than a spot appears again. */
+/* Numbers the last-level caches in the order in which they appear. A cache that is wider than a domain keeps
+ * its number when it appears again. */
 static void number_caches(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count)
 {
     t->counts.llcs = 0;
@@ -156,7 +161,8 @@ bool dti_mesh_order(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count)
                 c->mesh[d] = raw[i].pu.is.mesh[d] + 1;
         t->pus[i] = raw[i].pu;
     }
-    for (int d = 0; d < DITTO_MESH_RANK && full <= count; d++) /* each factor is at most count: no overflow */
+    for (int d = 0; d < DITTO_MESH_RANK && full <= count;
+         d++) /* cannot overflow: each factor is at most count */
         full *= c->mesh[d];
     c->packages = c->mesh[0];
     c->regular = full == count;

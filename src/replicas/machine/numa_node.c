@@ -20,7 +20,7 @@ int32_t dti_node_of_pu(uint32_t pu)
     return numa_available() < 0 ? -1 : numa_node_of_cpu((int)pu);
 }
 
-/* From the kernel's text files, which can be read where mempolicy calls are refused. */
+/* It reads text files of the kernel, because they can be read even if the mempolicy calls are refused. */
 bool dti_node_has_memory(uint32_t node)
 {
     struct dti_mask allowed, with_memory;
@@ -36,7 +36,7 @@ bool dti_node_has_memory(uint32_t node)
 int dti_pages_nodes(void **address, int *node, size_t count)
 {
     int kept_errno = errno;
-    /* no target nodes: only asks */
+    /* Without target nodes, move_pages only reports where the pages are. */
     int refused = move_pages(0, count, address, NULL, node, 0) == 0 ? 0 : errno;
     errno = kept_errno;
     return refused;

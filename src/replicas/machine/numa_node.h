@@ -1,4 +1,6 @@
-/* src/replicas/machine/numa_node.h - NUMA nodes as the calling process may use them. */
+/* src/replicas/machine/numa_node.h - asks the kernel about NUMA nodes, as the calling process may use them.
+ *
+ * Nodes and PUs have operating-system numbers here. */
 #ifndef DTI_NUMA_NODE_H
 #define DTI_NUMA_NODE_H
 
@@ -6,15 +8,19 @@
 #include <stdint.h>
 #include <stddef.h>
 
-int32_t dti_node_of_caller(void); /* of the CPU that the calling thread is on; -1: the kernel does not tell */
-int32_t dti_node_of_pu(uint32_t pu); /* operating-system number; -1: the kernel does not tell */
-/* May this process have memory there, and is there any? Where the kernel does not tell: node 0 alone. */
+/* Returns the node of the CPU on which the calling thread runs, or -1 if the kernel does not report it. */
+int32_t dti_node_of_caller(void);
+
+/* Returns the node of a PU, or -1 if the kernel does not report it. */
+int32_t dti_node_of_pu(uint32_t pu);
+
+/* Returns true if the node has memory and this process may use it. If the kernel does not report this, only
+ * node 0 counts as having memory. */
 bool dti_node_has_memory(uint32_t node);
 
-/* On which NUMA node pages lie, asked of the kernel. */
-
-/* node[i] = node of the page at address[i], or a negative errno (-ENOENT: not touched yet). Returns 0, or the errno with
- * which the kernel refuses to tell (as in some containers). */
+/* Sets node[i] to the node of the page at address[i], or to a negative errno. -ENOENT means that the page has
+ * not been touched yet. Returns 0, or the errno with which the kernel refuses the call, as in some
+ * containers. */
 int dti_pages_nodes(void **address, int *node, size_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* src/replicas/machine/thread.c - starting threads that do not disturb their host. */
+/* src/replicas/machine/thread.c - see thread.h. */
 #include "replicas/machine/thread.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* src/replicas/machine/thread.h - how every thread of the library is started. */
+/* src/replicas/machine/thread.h - starts every thread of the library. */
 #ifndef DTI_THREAD_H
 #define DTI_THREAD_H
 
@@ -6,16 +6,23 @@
 
 #include <pthread.h>
 
-/* Starts a thread that leaves process-directed signals (INT TERM HUP ALRM CHLD USR1 USR2 PIPE) to the host's threads;
- * faults and SIGPROF stay open. stack_bytes 0: the system's default. Returns 0 or the error number (EINVAL: the stack). */
+/* Starts a thread. It blocks the signals that are sent to the process (INT, TERM, HUP, ALRM, CHLD, USR1,
+ * USR2, PIPE), so that the host's threads receive them. Faults and SIGPROF are not blocked. stack_bytes 0
+ * means the system's default. Returns 0 or the error number. EINVAL means that the stack size is not
+ * possible. */
 int dti_thread_start(pthread_t *thread, size_t stack_bytes, void *(*body)(void *), void *argument);
 
-/* SYSTEM (or RANGE for the stack) when dti_thread_start returned `failed` for the thread that the text names. */
+/* Records and returns the error for a thread that dti_thread_start refused with the error number `failed`.
+ * The formatted text names the thread.
+ *   DITTO_ERR_RANGE   the stack size is not possible
+ *   DITTO_ERR_SYSTEM  any other cause */
 ditto_status dti_thread_refused(int failed, size_t stack_bytes, const char *format, ...) DITTO_PRINTF(3, 4);
 
-/* First thing on the new thread: its name for `top -H` (15 characters), cancellation off. */
+/* Called first on the new thread. It sets the name that `top -H` shows (15 characters), and disables
+ * cancellation. */
 void dti_thread_settle(const char *name);
-/* The program's own thread_start or thread_stop, if it gave one. */
+
+/* Calls the program's thread_start or thread_stop function, if there is one. */
 void dti_thread_hook(void (*hook)(uint32_t replica, void *user), uint32_t replica, void *user);
 
 #endif

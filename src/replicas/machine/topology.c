@@ -1,4 +1,4 @@
-/* src/replicas/machine/topology.c - reading the machine with hwloc. */
+/* src/replicas/machine/topology.c - reads the machine with hwloc. */
 #include "replicas/machine/topology.h"
 #include "base/base.h"
 #include "replicas/machine/limits.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Tells hwloc which machine to look at. */
+/* Sets the machine that hwloc reads. */
 static ditto_status choose_source(hwloc_topology_t hw, const ditto_topology_options *options)
 {
     if (options->xml_path != NULL && options->synthetic != NULL)
@@ -44,7 +44,7 @@ static uint32_t index_of_node(const ditto_topology *t, uint32_t number)
     return found != NULL ? (uint32_t)(found - t->nodes) : DITTO_NO_NODE;
 }
 
-/* Firmware's relative latencies; where there are none all stay 0. */
+/* Reads the relative latencies that the firmware reports. If there are none, all distances stay 0. */
 static void read_distances(hwloc_topology_t hw, ditto_topology *t)
 {
     struct hwloc_distances_s *d = NULL;
@@ -62,13 +62,14 @@ static void read_distances(hwloc_topology_t hw, ditto_topology *t)
     hwloc_distances_release(hw, d);
 }
 
-/* The part of the machine that a node's memory is attached to. */
+/* The part of the machine to which the memory of a node is attached. */
 struct attached {
     hwloc_obj_t to;
 };
 
-/* How far apart nodes are, to compare: the distance where it is told, else more the nearer to the root the smallest part of
- * the machine is that has both. `where` [machine_nodes], by number. */
+/* Fills t->apart. It is the distance of two nodes if the firmware reports it. Otherwise it is a larger
+ * number, which grows when the smallest part of the machine that contains both nodes is nearer to the root.
+ * `where` [machine_nodes] is in the order of t->nodes. */
 static void compare_nodes(hwloc_topology_t hw, ditto_topology *t, const struct attached *where)
 {
     uint32_t nodes = t->counts.machine_nodes;
@@ -92,7 +93,7 @@ static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
     if (count > DTI_MAX_NODES)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%u NUMA nodes: this build counts to %u", count,
                         DTI_MAX_NODES);
-    t->nodes = calloc(count + 1u, sizeof *t->nodes); /* never of no bytes */
+    t->nodes = calloc(count + 1u, sizeof *t->nodes); /* + 1, so that the size is never 0 */
     t->distance = calloc((size_t)count * count + 1, sizeof *t->distance);
     t->apart = calloc((size_t)count * count + 1, sizeof *t->apart);
     struct attached *where = calloc(count + 1u, sizeof *where);
@@ -108,12 +109,13 @@ static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
         t->nodes[i] = (ditto_node){ .number = node->os_index,
                                     .allowed = ours,
                                     .memory_bytes = node->attr->numanode.local_memory };
-        node->userdata =
-            (void *)(uintptr_t)hwloc_bitmap_weight(node->cpuset); /* for own_node_of: counted once */
+        /* The number of PUs of the node, which own_node_of reads for every PU. */
+        node->userdata = (void *)(uintptr_t)hwloc_bitmap_weight(node->cpuset);
     }
     qsort(t->nodes, count, sizeof *t->nodes, by_number);
     read_distances(hw, t);
-    for (uint32_t i = 0; i < count; i++) { /* hwloc's order is another one than by number */
+    /* The order of hwloc differs from that of t->nodes, which is by number. */
+    for (uint32_t i = 0; i < count; i++) {
         hwloc_obj_t node = hwloc_get_obj_by_type(hw, HWLOC_OBJ_NUMANODE, i);
         where[index_of_node(t, node->os_index)].to = node->parent;
     }
@@ -122,14 +124,16 @@ static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
     return DITTO_OK;
 }
 
-/* Memory that programs get without asking for it: neither HBM nor CXL nor a device's. */
+/* Returns true for memory that programs get by default. HBM, CXL memory and memory of devices are not
+ * ordinary. */
 static bool is_ordinary(const struct hwloc_obj *node)
 {
     return node->subtype == NULL || node->subtype[0] == '\0' || strcmp(node->subtype, "DRAM") == 0;
 }
 
-/* The node that a PU belongs to: ordinary memory before others, then the smallest around it, then the lowest number (DRAM
- * comes before HBM on the machines that are known). NULL: none contains it. */
+/* Returns the node to which a PU belongs, or NULL if no node contains it. Ordinary memory is preferred. Among
+ * the nodes that are left, the one with the fewest PUs is chosen, and then the one with the lowest number,
+ * because on known machines DRAM has lower numbers than HBM. */
 static hwloc_obj_t own_node_of(hwloc_topology_t hw, unsigned pu)
 {
     hwloc_obj_t best = NULL, node = NULL;
@@ -168,11 +172,13 @@ static void read_caches(hwloc_obj_t pu, hwloc_const_bitmap_t usable, struct dti_
                                                          .bytes = above->attr->cache.size };
         last = above;
     }
-    if (last == NULL) { /* no cache is shown: all PUs of a place count as sharing one */
+    /* If hwloc shows no cache, all PUs of a domain count as sharing one. */
+    if (last == NULL) {
         raw->llc = (uint64_t)1 << 63 | (uint64_t)raw->pu.is.package << 32 | raw->locality;
         return;
     }
-    while (last->first_child != NULL) /* caches of any level are told apart by their first PU */
+    /* The first PU of a cache distinguishes it from other caches, whatever their levels. */
+    while (last->first_child != NULL)
         last = last->first_child;
     raw->llc = last->logical_index;
 }
@@ -202,7 +208,7 @@ static ditto_status read_pu(hwloc_topology_t hw, ditto_topology *t, uint32_t ind
     return DITTO_OK;
 }
 
-/* A topology may not tell of memory at all: then all nodes count as having some. */
+/* Returns false if the topology describes no memory at all. All nodes then count as having some. */
 static bool memory_is_known(const ditto_topology *t)
 {
     bool reported = false;
@@ -211,7 +217,9 @@ static bool memory_is_known(const ditto_topology *t)
     return reported;
 }
 
-/* The node whose memory the PUs of node `home` get: itself, or the nearest that has memory and is allowed. */
+/* Returns the number of the node whose memory the PUs of node `own_node` get. It is that node if it has
+ * memory and is allowed, and otherwise the nearest node for which this is so. DITTO_NO_NODE means that there
+ * is none. */
 static uint32_t memory_node(const ditto_topology *t, uint32_t own_node)
 {
     uint32_t nodes = t->counts.machine_nodes, best = DITTO_NO_NODE;
@@ -239,7 +247,7 @@ static void count_nodes(ditto_topology *t, const bool *has_pus)
         if (own_node != DITTO_NO_NODE)
             t->nodes[own_node].pus++;
         else if (i == 0 || t->pus[i].domain != t->pus[i - 1].domain)
-            t->counts.numa_nodes++; /* PUs of no node: their place counts as one */
+            t->counts.numa_nodes++; /* the domain of PUs without a node counts as one */
     }
     for (uint32_t i = 0; i < t->counts.machine_nodes; i++) {
         ditto_node *node = &t->nodes[i];
@@ -250,7 +258,7 @@ static void count_nodes(ditto_topology *t, const bool *has_pus)
     }
 }
 
-/* All PUs of the machine; those in `usable` become the topology's. */
+/* Reads all PUs of the machine. Those in `usable` become the PUs of the topology. */
 static ditto_status list_pus(hwloc_topology_t hw, hwloc_const_bitmap_t usable, ditto_topology *t)
 {
     int found = hwloc_get_nbobjs_by_type(hw, HWLOC_OBJ_PU), kinds = hwloc_cpukinds_get_nr(hw, 0);
@@ -281,7 +289,7 @@ static ditto_status list_pus(hwloc_topology_t hw, hwloc_const_bitmap_t usable, d
     return status;
 }
 
-/* -- what may be used -- */
+/* -- the PUs that may be used -- */
 
 static ditto_status keep_only(hwloc_bitmap_t usable, const struct dti_mask *mask)
 {
@@ -293,7 +301,7 @@ static ditto_status keep_only(hwloc_bitmap_t usable, const struct dti_mask *mask
     return done ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
 }
 
-/* A part of the machine that the caller names: each of its PUs must be there. */
+/* Keeps the PUs that the caller names. Each of them must be usable. */
 static ditto_status keep_named(hwloc_bitmap_t usable, const char *cpus)
 {
     struct dti_mask named;
@@ -310,11 +318,11 @@ static ditto_status keep_named(hwloc_bitmap_t usable, const char *cpus)
     return keep_only(usable, &named);
 }
 
-/* `allowed` is the affinity by which a live topology is cut, or NULL. */
+/* `allowed` is the affinity that limits a live topology, or NULL. */
 static ditto_status find_usable(hwloc_topology_t hw, const ditto_topology_options *options,
                                 const struct dti_mask *allowed, hwloc_bitmap_t usable)
 {
-    /* PUs that are offline or outside the cpuset cgroup are in the topology, but not in its allowed set */
+    /* PUs that are offline or outside the cpuset cgroup are in the topology, but not in its allowed set. */
     if (hwloc_bitmap_and(usable, hwloc_topology_get_topology_cpuset(hw),
                          hwloc_topology_get_allowed_cpuset(hw)) != 0)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
@@ -329,10 +337,10 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
     struct dti_mask own;
     topology->live = options->xml_path == NULL && options->synthetic == NULL;
     DTI_TRY(choose_source(hw, options));
-    /* notices a refusal here, because hwloc repeats sched_getaffinity until it succeeds */
+    /* A refusal is detected here, because hwloc repeats sched_getaffinity until it succeeds. */
     if (topology->live)
         DTI_TRY(dti_affinity_get(&own));
-    /* whole, so that logical indices and nodes do not depend on what the process may use */
+    /* hwloc reads the whole machine, so that indices and nodes do not depend on what the process may use. */
     hwloc_topology_set_flags(hw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
     if (hwloc_topology_load(hw) != 0)
         return topology->live ? DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, errno, "hwloc could not read this machine")
@@ -341,8 +349,9 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
     if (topology->live && !hwloc_topology_is_thissystem(hw))
         return DTI_FAIL(
             DITTO_ERR_INVALID,
-            "hwloc was told of another machine, by HWLOC_XMLFILE, HWLOC_SYNTHETIC or HWLOC_FSROOT in the "
-            "environment: threads can't be bound to it. Unset them, or give the machine in .xml_path or "
+            "hwloc describes another machine, because HWLOC_XMLFILE, HWLOC_SYNTHETIC or HWLOC_FSROOT is set "
+            "in "
+            "the environment: threads can't be bound to it. Unset them, or give the machine in .xml_path or "
             ".synthetic");
     int complete = hwloc_bitmap_weight(hwloc_topology_get_complete_cpuset(hw));
     int cpuset = hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(hw));
@@ -361,8 +370,8 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
     return status;
 }
 
-/* hwloc takes a lock of its own while it starts and ends. If another thread forked meanwhile, the lock would
- * stay locked in the child for ever. */
+/* hwloc holds its own lock while it starts and ends. If another thread forked meanwhile, the lock would stay
+ * locked in the child for ever. */
 static pthread_mutex_t hwloc_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void hold_hwloc(void)
@@ -377,7 +386,7 @@ static void let_go_of_hwloc(void)
 
 static void watch_forks(void)
 {
-    /* It is refused only if there is no memory. Then forks are as unsafe as without it. */
+    /* This fails only if there is no memory. Forks are then as unsafe as without the handler. */
     (void)pthread_atfork(hold_hwloc, let_go_of_hwloc, let_go_of_hwloc);
 }
 
@@ -394,7 +403,7 @@ static ditto_status read_with_hwloc(const ditto_topology_options *options, const
     if (hwloc_topology_init(&hw) != 0)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "hwloc could not start");
     ditto_status status = load(hw, options, allowed, topology);
-    hwloc_topology_destroy(hw); /* everything needed has been copied out */
+    hwloc_topology_destroy(hw); /* all data that is needed has been copied */
     return status;
 }
 

@@ -1,4 +1,7 @@
-/* src/replicas/machine/topology.h - the machine as a list of PUs in the order of the mesh. */
+/* src/replicas/machine/topology.h - the machine as a list of PUs in the order of the mesh.
+ *
+ * A *domain* is the set of PUs that one NUMA node and one package have in common. It is nearly always a NUMA
+ * node. */
 #ifndef DTI_TOPOLOGY_H
 #define DTI_TOPOLOGY_H
 
@@ -9,53 +12,78 @@
 /* One PU that the process may use. */
 struct dti_pu {
     ditto_pu is;
-    uint32_t domain; /* 0 ..: a NUMA node's part in a package, numbered in the order of the mesh */
-    uint32_t package_os,
-        core_os; /* operating-system numbers, which do not depend on what the process may use */
+
+    /* The number of its domain. Domains are numbered from 0 in the order of the mesh. */
+    uint32_t domain;
+
+    /* Operating-system numbers. They do not depend on what the process may use. */
+    uint32_t package_os;
+    uint32_t core_os;
     uint32_t caches;
     ditto_cache cache[DITTO_MAX_CACHES];
 };
 
 struct ditto_topology {
-    struct dti_pu *pus; /* [counts.pus] in the order of the mesh: coordinates ascend */
-    ditto_node *nodes;  /* [counts.machine_nodes] by operating-system number */
-    uint32_t *distance; /* [machine_nodes * machine_nodes] the firmware's, 0: unknown */
-    uint32_t *
-        apart; /* the same, always comparable: without distances, by what hwloc shows the nodes to have in common */
+    /* [counts.pus] In the order of the mesh, so their coordinates ascend. */
+    struct dti_pu *pus;
+
+    /* [counts.machine_nodes] In the order of their operating-system numbers. */
+    ditto_node *nodes;
+
+    /* [machine_nodes * machine_nodes] The distances that the firmware reports. 0 means that it is unknown. */
+    uint32_t *distance;
+
+    /* [machine_nodes * machine_nodes] The same, in a form that can always be compared. For nodes without a
+     * distance, the value depends on the smallest part of the machine that contains both. */
+    uint32_t *apart;
     uint32_t domains;
     ditto_topology_counts counts;
-    bool live; /* this machine, so that threads can be bound to it */
+
+    /* True if this describes the machine that runs the process, so that threads can be bound to its PUs. */
+    bool live;
 };
 
 /* -- Any thread -- */
 
-/* Makes forks wait until no thread is in hwloc. dti_topology_read calls it. A caller that holds a lock around
- * dti_topology_read, and makes forks wait for that lock too, calls it before it registers its own handler,
- * because a fork takes such locks in the opposite order of the registrations. Any thread may call it, any
- * number of times. */
+/* Makes forks wait until no thread is in hwloc. Any thread may call it, any number of times.
+ * dti_topology_read calls it. A caller may hold a lock around dti_topology_read, and make forks wait for that
+ * lock too. Such a caller must call this function before it registers its own handler, because a fork takes
+ * the locks in the opposite order of the registrations. */
 void dti_topology_watch_forks(void);
-/* Reads this machine, cut to `allowed` and to the cpuset cgroup. If `allowed` is NULL, the calling thread's
- * affinity takes its place. */
+
+/* Reads this machine, or the one that the options describe. This machine is limited to `allowed` and to the
+ * cpuset cgroup. If `allowed` is NULL, the affinity of the calling thread is used instead. */
 ditto_status dti_topology_read(const ditto_topology_options *options, const struct dti_mask *allowed,
                                ditto_topology **out);
 
-/* The PU with an operating-system number; NULL: the process may not use it. */
+/* Returns the PU with an operating-system number, or NULL if the process may not use it. */
 const struct dti_pu *dti_topology_find(const ditto_topology *topology, uint32_t number);
-/* They are the same piece of hardware, as far as its package, node and core tell. */
+
+/* Returns true if both are the same piece of hardware, judged by the numbers of PU, NUMA node, package and
+ * core. */
 bool dti_pu_same(const struct dti_pu *a, const struct dti_pu *b);
 
-/* The order of PUs and their coordinates. Pure: no hwloc, no system call. */
+/* -- The order of PUs and their coordinates. Pure: no hwloc, no system call -- */
 
-/* What mesh.c needs to know of a PU before it has an order: hwloc's indices. */
+/* A PU before it has a position in the mesh. The indices are those of hwloc. */
 struct dti_raw_pu {
-    struct dti_pu pu;  /* number, package, core, numa_node, kind, os numbers and caches are filled in */
-    uint32_t node;     /* index into the topology's nodes; DITTO_NO_NODE */
-    uint32_t locality; /* tells apart the places of one package: of the node, or of what stands for it */
-    uint64_t llc;      /* any number that tells last-level caches apart, ascending in hwloc's order */
+    /* Number, package, core, numa_node, kind, operating-system numbers and caches are filled in. */
+    struct dti_pu pu;
+
+    /* Index into the topology's nodes, or DITTO_NO_NODE. */
+    uint32_t node;
+
+    /* Distinguishes the domains of one package. It is the logical index of the node, or UINT32_MAX without a
+     * node. */
+    uint32_t locality;
+
+    /* Any number that distinguishes last-level caches and ascends in the order of hwloc. */
+    uint64_t llc;
 };
 
-/* Sorts raw[0 .. count) into the order of the mesh and fills t->pus (room for count), spots, and the counts that follow
- * from them. t->nodes and t->apart are there. False: no memory. */
+/* Sorts raw[0 .. count) into the order of the mesh. Fills t->pus, which has room for `count`, t->domains, and
+ * the counts that follow from them. t->nodes and t->apart must be complete. Returns false if there is no
+ * memory. */
 bool dti_mesh_order(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* src/replicas/memory/arena.h - memory of one NUMA node: a private jemalloc arena over ranges tied to the node. */
+/* src/replicas/memory/arena.h - memory of one NUMA node, from a private jemalloc arena. */
 #ifndef DTI_ARENA_H
 #define DTI_ARENA_H
 
@@ -6,35 +6,46 @@
 
 #include "replicas/machine/mask.h"
 
-struct dti_arena; /* belongs to one replica */
+/* An arena belongs to one replica. */
+struct dti_arena;
 
 /* -- The owning thread -- */
 
-/* Makes the arena, for a thread that is bound to the node, or, where it may leave it, one that first touch binds to `touch_pu`
- * meanwhile (DTI_NO_PU: not needed); jemalloc's own bookkeeping for it comes from its first range, so that lies on the node too.
- * Errors: NO_MEMORY (the system gives no range: RLIMIT_AS), SYSTEM (jemalloc refused). */
+/* Makes the arena on a NUMA node. If the calling thread stays on PUs of that node, `touch_pu` is DTI_NO_PU.
+ * If it may leave the node, `touch_pu` is a PU of the node, to which the thread is bound while it touches new
+ * pages. The bookkeeping of jemalloc for the arena comes from the first range of the arena, so it is on the
+ * node too.
+ *   DITTO_ERR_NO_MEMORY  the system refuses a range (RLIMIT_AS), or jemalloc refuses the arena
+ *   DITTO_ERR_SYSTEM     `strict` is true and the kernel refuses mbind */
 ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, struct dti_arena **out);
 
-/* Uninitialised memory; `alignment` a power of two or 0. The owner uses its thread cache, without lock. NO_MEMORY. */
+/* Allocates uninitialised memory. `alignment` is a power of two or 0. The owner's thread cache is used, so
+ * there is usually no lock. The only error is DITTO_ERR_NO_MEMORY. */
 ditto_status dti_arena_alloc(struct dti_arena *arena, size_t bytes, size_t alignment, void **out);
-void dti_arena_free(struct dti_arena *arena, void *memory); /* NULL is allowed */
+
+/* `memory` may be NULL. */
+void dti_arena_free(struct dti_arena *arena, void *memory);
 
 /* -- Any thread -- */
 
-/* What another thread gives back: past the owner's thread cache. NULL is allowed. */
+/* Frees memory on a thread that is not the owner, without the owner's thread cache. `memory` may be NULL. */
 void dti_arena_free_remote(struct dti_arena *arena, void *memory);
-bool dti_arena_has(const struct dti_arena *arena,
-                   const void *memory); /* is it one of the arena's addresses? */
+
+/* Returns true if the address is in a range of the arena. */
+bool dti_arena_has(const struct dti_arena *arena, const void *memory);
 ditto_binding dti_arena_binding(const struct dti_arena *arena);
 
 struct dti_arena_report {
     uint64_t mapped_bytes, resident_pages, remote_pages;
-    int32_t first_page_node; /* -1: unknown */
+    int32_t first_page_node; /* -1 if it is unknown */
 };
-/* Asks the kernel for the node of each resident page (move_pages). For reports. */
+
+/* Asks the kernel for the node of each resident page (move_pages). It is slow, and made for reports. */
 struct dti_arena_report dti_arena_inspect(const struct dti_arena *arena);
 
 /* -- Any thread, when the owner has finished -- */
-void dti_arena_destroy(struct dti_arena *arena); /* and everything allocated from it. NULL is allowed */
+
+/* Frees the arena and all memory allocated from it. `arena` may be NULL. */
+void dti_arena_destroy(struct dti_arena *arena);
 
 #endif

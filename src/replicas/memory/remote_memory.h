@@ -1,7 +1,8 @@
-/* src/replicas/memory/remote_memory.h - memory for the devices of a replica that is wider than a NUMA node.
+/* src/replicas/memory/remote_memory.h - memory for a replica whose devices are on several NUMA nodes.
  *
- * The replica's own arena is on its leader's node. For devices on other nodes there is one arena more per node, made
- * when it is first needed, by a helper there: so that pages are right also where only first touch places them. */
+ * The replica's own arena is on its leader's node. Each other node of its devices gets another arena. A
+ * helper on that node makes the arena when it is first needed, so the pages are on the right node even if
+ * only first touch places them. */
 #ifndef DTI_REMOTE_MEMORY_H
 #define DTI_REMOTE_MEMORY_H
 
@@ -9,23 +10,33 @@
 
 /* -- The leader, in its function -- */
 
-/* Memory on the node of one of the replica's devices; waits for functions given to that device before. Errors:
- * NO_MEMORY, SYSTEM (strict memory where mbind is refused), or why the run was stopped; then nothing has been
- * allocated. */
+/* Allocates memory on the node of one of the replica's devices. It waits for functions that were given to
+ * that device before.
+ *   DITTO_ERR_NO_MEMORY
+ *   DITTO_ERR_SYSTEM     memory is strict and the kernel refuses mbind
+ * If the run has been stopped, it returns the status of the stop and allocates nothing. */
 ditto_status dti_device_alloc(struct dti_replica *replica, uint32_t device, size_t bytes, size_t alignment,
                               void **out);
-/* Memory on any node, by the leader itself: where only first touch places pages, they lie on its own. NO_MEMORY,
- * SYSTEM. */
+
+/* Allocates memory on any node. The leader does this itself. If only first touch places pages, they are on
+ * the leader's node. The errors are DITTO_ERR_NO_MEMORY and DITTO_ERR_SYSTEM, as above. */
 ditto_status dti_node_alloc(struct dti_replica *replica, uint32_t node, size_t bytes, size_t alignment,
                             void **out);
-/* Gives back what the replica allocated, on whichever node. NULL is allowed. */
+
+/* Frees memory that the replica allocated on any node. `memory` may be NULL. */
 void dti_replica_free(struct dti_replica *replica, void *memory);
 
-/* -- Any thread, when no run is going on -- */
-void dti_replica_free_remote(struct dti_replica *replica, void *memory); /* NULL is allowed */
-void dti_remote_memory_inspect(const struct dti_remote_memory *list,
-                               struct dti_arena_report *sum); /* adds to sum */
+/* -- Any thread, when no run is active -- */
+
+/* Frees memory that the replica allocated on any node. `memory` may be NULL. */
+void dti_replica_free_remote(struct dti_replica *replica, void *memory);
+
+/* Adds the numbers of all arenas of the list to *sum. */
+void dti_remote_memory_inspect(const struct dti_remote_memory *list, struct dti_arena_report *sum);
+
 /* -- Any thread, when the leader is parked for good -- */
-void dti_remote_memory_free(struct dti_remote_memory *list); /* NULL is allowed */
+
+/* `list` may be NULL. */
+void dti_remote_memory_free(struct dti_remote_memory *list);
 
 #endif

@@ -1,4 +1,4 @@
-/* src/replicas/placement/candidates.h - the places that a machine has for replicas: which PUs each would get. Pure. */
+/* src/replicas/placement/candidates.h - lists the sets of PUs that a replica can get on a machine. Pure. */
 #ifndef DTI_CANDIDATES_H
 #define DTI_CANDIDATES_H
 
@@ -6,30 +6,46 @@
 
 #include "replicas/machine/topology.h"
 
-/* A place for one replica: a range of the list of PUs, the leader's first. */
+/* The PUs for one replica, as a range of the list of PUs. The leader's PU is the first. */
 struct dti_candidate {
     uint32_t first, count;
-    uint32_t leader; /* index into the topology's PUs: pu[first] */
-    uint32_t
-        tier; /* taken in this order: 0 starts on a core's first PU, 1 on its sibling, ...; left-over PUs come last */
+
+    /* Index into the topology's PUs. It equals pu[first]. */
+    uint32_t leader;
+
+    /* Candidates of lower tiers are used first. The leader of tier 0 is the first PU of a core, that of tier
+     * 1 is its SMT sibling, and so on. Candidates made of left-over PUs are in the last tier. */
+    uint32_t tier;
 };
 
 struct dti_candidates {
-    struct dti_candidate *candidate; /* [count], by the leader's index in the mesh */
-    uint32_t *pu;                    /* [listed] indices into the topology's PUs */
+    /* [count] In the order of their leaders in the mesh. */
+    struct dti_candidate *candidate;
+
+    /* [listed] Indices into the topology's PUs. */
+    uint32_t *pu;
     uint32_t count, listed, tiers;
 };
 
-/* All three fill *out, the caller's to free with dti_candidates_free. They are not limited in number. */
+/* The next three functions list all candidates, without a limit on their number. The caller frees *out with
+ * dti_candidates_free. If they fail, there is nothing to free. */
 
-/* Boxes of the mesh. no_smt: the mesh has one PU per core. Errors: RANGE (below 1, beyond the mesh), NO_MEMORY. */
+/* Lists boxes of the mesh. With `no_smt` the mesh has one PU per core.
+ *   DITTO_ERR_RANGE      shape or stride is below 1, or a box does not fit into the mesh
+ *   DITTO_ERR_NO_MEMORY */
 ditto_status dti_candidates_by_shape(const ditto_topology *topology, const int64_t shape[DITTO_MESH_RANK],
                                      const int64_t stride[DITTO_MESH_RANK], bool no_smt,
                                      struct dti_candidates *out);
-/* What `per` names; not DITTO_PER_SHAPE. Error: NO_MEMORY. */
+
+/* Lists the parts of the machine that `per` names. It must not be DITTO_PER_SHAPE.
+ *   DITTO_ERR_NO_MEMORY */
 ditto_status dti_candidates_by_name(const ditto_topology *topology, ditto_per per, bool no_smt,
                                     struct dti_candidates *out);
-/* Given sets: set_sizes[sets] entries of pus each (NULL: one each), operating-system numbers. Errors: RANGE, NO_MEMORY. */
+
+/* Lists given sets. `pus` has the operating-system numbers of all sets, one set after the other. Set i has
+ * set_sizes[i] of them, or one if set_sizes is NULL. If `share` is true, a PU may be given more than once.
+ *   DITTO_ERR_RANGE      this process may not use a PU, or a PU is given twice without `share`
+ *   DITTO_ERR_NO_MEMORY */
 ditto_status dti_candidates_by_list(const ditto_topology *topology, const uint32_t *pus,
                                     const uint32_t *set_sizes, uint32_t sets, bool share,
                                     struct dti_candidates *out);
