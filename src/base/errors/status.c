@@ -32,7 +32,7 @@ void dti_vfail(ditto_status status, int error_number, const char *format, va_lis
     last_error.user_code = 0;
     last_error.function = dti_public_function;
     dti_format(message, sizeof message - strlen(reason), format, arguments);
-    memcpy(message + strlen(message), reason, strlen(reason) + 1); /* dti_format left room for it */
+    memcpy(message + strlen(message), reason, strlen(reason) + 1); /* dti_format left space for it */
     memcpy(last_error.message, message, strlen(message) + 1);
     errno = kept_errno;
 }

@@ -20,7 +20,7 @@ static void say(const char *function, const char *how, const char *advice)
         snprintf(replica, sizeof replica, " on replica %d", (int)dti_error_replica);
     snprintf(line, sizeof line, "ditto: %s%s was left by %s: %s\n", function, replica, how, advice);
     if (write(STDERR_FILENO, line, strlen(line)) < 0)
-        return; /* there is no other place to report it */
+        return; /* there is no other way to report it */
 }
 
 /* The personality routine of frames with DTI_GUARD. The unwinder calls it for each exception that reaches

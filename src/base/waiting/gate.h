@@ -107,10 +107,11 @@ struct dti_gates {
 #define DTI_LEAVES_GATES(name) \
     __attribute__((cleanup(dti_gates_release))) struct dti_gates name = { .capacity = 0 }
 
-/* Makes room for one more gate. Returns false if there is no memory. */
+/* Reserves capacity for one more gate. Returns false if there is no memory. */
 bool dti_gates_reserve(struct dti_gates *gates);
 
-/* Adds a gate that was entered. There must be room for it (dti_gates_reserve). NULL adds nothing. */
+/* Adds a gate that was entered. Its capacity must have been reserved (dti_gates_reserve). NULL adds
+ * nothing. */
 static inline void dti_gates_add(struct dti_gates *gates, struct dti_gate *gate)
 {
     if (gate == NULL)

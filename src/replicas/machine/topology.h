@@ -81,7 +81,7 @@ struct dti_raw_pu {
     uint64_t llc;
 };
 
-/* Sorts raw[0 .. count) into the order of the mesh. Fills t->pus, which has room for `count`, t->domains, and
+/* Sorts raw[0 .. count) into the order of the mesh. Fills t->pus, whose capacity is `count`, t->domains, and
  * the counts that follow from them. t->nodes and t->apart must be complete. Returns false if there is no
  * memory. */
 bool dti_mesh_order(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count);

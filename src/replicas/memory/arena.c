@@ -1,15 +1,18 @@
-/* src/replicas/memory/arena.c - one jemalloc arena per replica, with extent hooks that tie its ranges to a NUMA node.
+/* src/replicas/memory/arena.c - one jemalloc arena per replica, with extent hooks that tie its ranges to a
+ * NUMA node.
  *
- * Ranges: jemalloc asks for extents in growing steps and keeps what it gets until the arena is destroyed (opt.retain), so
- * each step is one mapping with one mbind: few mappings, however many allocations. A step that the address-space limit
- * refuses is asked again by jemalloc at the size that is really needed. We map with MAP_NORESERVE: address space is
- * reserved, pages come when they are touched.
+ * A range is one mapping with one mbind. jemalloc requests ranges of growing sizes and keeps them until the
+ * arena is destroyed (opt.retain), so there are few ranges, however many allocations there are. If the
+ * address-space limit refuses a range, jemalloc requests one of the size that it really needs. Ranges are
+ * mapped with MAP_NORESERVE, so they use address space, and get pages when they are touched.
  *
- * Where mbind is refused (default seccomp profile of containers) the kernel places a page on the node of the thread that
- * touches it first. Then the owner, bound to its PU, touches each range before jemalloc hands out any of it; steps are kept
- * small, and pages are never given back, because a page that returned would be placed anew by whoever touches it next. Such
- * ranges are whole huge pages: without a policy of their own, neighbours are one mapping to the kernel, and the huge page of
- * one range's first touch would reach into the next one, which is another node's. */
+ * If the kernel refuses mbind (as the default seccomp profile of containers does), it places a page on the
+ * node of the thread that touches it first. The owner, bound to its PU, then touches each range before
+ * jemalloc can use any of it. The sizes of ranges grow less, and pages are never returned to the kernel,
+ * because the next thread that touches such a page would place it anew. These ranges are whole huge pages.
+ * Without its own memory policy, a range and its neighbour are one mapping for the kernel. A huge page that
+ * the first touch of one range gets could otherwise reach into the next range, which may belong to another
+ * node. */
 #include "replicas/memory/arena.h"
 #include "base/base.h"
 #include "replicas/machine/affinity.h"
@@ -25,17 +28,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The private copy, see rename_jemalloc.sh. */
+/* The private copy of jemalloc, see rename_jemalloc.sh. */
 void *dti_je_mallocx(size_t size, int flags);
 void dti_je_dallocx(void *memory, int flags);
 int dti_je_mallctl(const char *name, void *old, size_t *old_length, void *new, size_t new_length);
 
-/* Weak in jemalloc, so this one holds. No automatic thread caches: each thread that frees would grow one. One automatic
- * arena: it only holds jemalloc's own bookkeeping. Stays private: the host's MALLOC_CONF is not read. */
+/* Options of the private jemalloc. The symbol is weak in jemalloc, so this definition is used, and the host's
+ * MALLOC_CONF is not read. Automatic thread caches are off, because each thread that frees memory would get
+ * one. There is one automatic arena, which only has jemalloc's own bookkeeping. */
 const char *dti_je_malloc_conf = "tcache:false,narenas:1,background_thread:false,abort_conf:false";
 
-#define TOUCH_CHUNK_BYTES \
-    ((size_t)2 << 20) /* most that first touch may waste beyond what is asked: a huge page */
+/* The size of a huge page. With first touch, the sizes and addresses of ranges are multiples of it. */
+#define TOUCH_CHUNK_BYTES ((size_t)2 << 20)
 
 struct dti_node_range {
     void *start;
@@ -43,23 +47,32 @@ struct dti_node_range {
 };
 
 struct dti_arena {
-    extent_hooks_t hooks; /* first: jemalloc hands this address back to the hooks */
-    uint32_t node_os,
-        touch_pu; /* touch_pu: where first touch must happen; DTI_NO_PU: the owner is there anyway */
+    /* This is the first member, because jemalloc passes its address to the hooks. */
+    extent_hooks_t hooks;
+    uint32_t node_os;
+
+    /* The PU on which first touch must happen, or DTI_NO_PU if the owner runs on the node anyway. */
+    uint32_t touch_pu;
     bool strict;
     unsigned index, tcache;
-    _Atomic int binding; /* ditto_binding; falls once from wished to FIRST_TOUCH, read by reports */
-    /* errno of the last range that the system refused, for messages. relaxed: the owner reads the number of
-     * its own call, or that of another refusal of the same arena. */
+
+    /* A ditto_binding. relaxed: reports read it, and it guards no other data. */
+    _Atomic int binding;
+
+    /* The errno of the last range that the system refused, for messages. relaxed: the owner reads the number
+     * of its own call, or that of another refusal of the same arena. */
     _Atomic int refused;
-    pthread_mutex_t lock; /* of ranges: extents may be mapped by a remote free's bookkeeping too */
+
+    /* Guards the ranges, because the bookkeeping of a free on another thread may map a range too. */
+    pthread_mutex_t lock;
     struct dti_node_range *ranges;
     size_t ranges_count, ranges_capacity;
 };
 
 /* -- hooks -- */
 
-/* Ties a fresh range to the node; remembers a refusal, which then holds for all later ranges. */
+/* Ties a new range to the node. Returns false, and sets the binding to FIRST_TOUCH, if the kernel refuses
+ * mbind. */
 static bool bind_range(struct dti_arena *a, void *start, size_t bytes)
 {
     unsigned long mask[(DTI_MAX_NODES + 63) / 64] = { 0 };
@@ -68,14 +81,14 @@ static bool bind_range(struct dti_arena *a, void *start, size_t bytes)
         mask[a->node_os / 64] = 1ul << a->node_os % 64;
     if (a->node_os < DTI_MAX_NODES &&
         mbind(start, bytes, a->strict ? MPOL_BIND : MPOL_PREFERRED, mask, DTI_MAX_NODES, 0) == 0) {
-        atomic_store_explicit(&a->binding, wished,
-                              memory_order_relaxed); /* a report's word, nothing hangs on it */
+        atomic_store_explicit(&a->binding, wished, memory_order_relaxed);
         return true;
     }
     atomic_store_explicit(&a->binding, DITTO_BINDING_FIRST_TOUCH, memory_order_relaxed);
     return false;
 }
 
+/* Touches each page of a range. If the owner may leave the node, it is bound to touch_pu meanwhile. */
 static void touch(const struct dti_arena *a, void *start, size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -92,7 +105,7 @@ static void touch(const struct dti_arena *a, void *start, size_t bytes)
         dti_affinity_restore(&own);
 }
 
-/* Is mbind refused? Asked before the first range, so that it too is made for first touch. */
+/* Tries mbind before the first range is made, because ranges for first touch are made in another way. */
 static void ask_for_mbind(struct dti_arena *a)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -117,8 +130,8 @@ static bool remember(struct dti_arena *a, void *start, size_t bytes)
     pthread_mutex_lock(&a->lock);
     if (a->ranges_count == a->ranges_capacity) {
         size_t capacity = a->ranges_capacity != 0 ? 2 * a->ranges_capacity : 8;
-        struct dti_node_range *grown =
-            realloc(a->ranges, capacity * sizeof *grown); /* the host's malloc: not this arena */
+        /* This is the host's realloc, which does not use the arena. */
+        struct dti_node_range *grown = realloc(a->ranges, capacity * sizeof *grown);
         if (grown != NULL) {
             a->ranges = grown;
             a->ranges_capacity = capacity;
@@ -131,8 +144,8 @@ static bool remember(struct dti_arena *a, void *start, size_t bytes)
     return done;
 }
 
-/* Maps `bytes` at a multiple of `alignment`: a little too much, then the ends go back. Returns NULL, with
- * errno, if the system refuses. */
+/* Maps `bytes` bytes at a multiple of `alignment`. It maps more than that, and unmaps the two ends. Returns
+ * NULL and sets errno if the system refuses. */
 static void *map_aligned(size_t bytes, size_t alignment)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), slack = alignment > page ? alignment - page : 0, padded;
@@ -163,8 +176,8 @@ static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t bytes, size_
         mapped = (bytes + TOUCH_CHUNK_BYTES - 1) / TOUCH_CHUNK_BYTES * TOUCH_CHUNK_BYTES;
         alignment = alignment > TOUCH_CHUNK_BYTES ? alignment : TOUCH_CHUNK_BYTES;
     }
-    void *start =
-        wanted == NULL ? map_aligned(mapped, alignment) : NULL; /* growing in place is not offered */
+    /* Growing in place is not supported. */
+    void *start = wanted == NULL ? map_aligned(mapped, alignment) : NULL;
     if (start != NULL && !remember(a, start, mapped)) {
         munmap(start, mapped);
         errno = ENOMEM;
@@ -173,7 +186,7 @@ static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t bytes, size_
     if (start != NULL) {
         if (!bind_range(a, start, mapped))
             touch(a, start, mapped);
-        *zero = *commit = true; /* fresh anonymous pages are both */
+        *zero = *commit = true; /* new anonymous pages are both */
     } else if (wanted == NULL) {
         atomic_store_explicit(&a->refused, errno, memory_order_relaxed);
     }
@@ -181,19 +194,20 @@ static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t bytes, size_
     return start;
 }
 
-/* Extents stay ours until the arena goes: true = not done. */
+/* Refuses to free an extent, by returning true. Extents are kept until the arena is destroyed. */
 static bool hook_dalloc(extent_hooks_t *hooks, void *start, size_t bytes, bool committed, unsigned index)
 {
     return (void)hooks, (void)start, (void)bytes, (void)committed, (void)index, true;
 }
 
-/* dti_arena_destroy unmaps all ranges in one go. */
+/* Does nothing, because dti_arena_destroy unmaps all ranges. */
 static void hook_destroy(extent_hooks_t *hooks, void *start, size_t bytes, bool committed, unsigned index)
 {
     (void)hooks, (void)start, (void)bytes, (void)committed, (void)index;
 }
 
-/* Gives pages back; they read as zero afterwards. The policy of the range stays. True = not done. */
+/* Returns pages to the kernel. They read as zero afterwards, and the range keeps its memory policy. The
+ * result true means that this was not done. */
 static bool hook_purge(extent_hooks_t *hooks, void *start, size_t bytes, size_t offset, size_t length,
                        unsigned index)
 {
@@ -225,7 +239,8 @@ static const extent_hooks_t hooks_table = {
     .destroy = hook_destroy,
     .purge_forced = hook_purge,
     .split = hook_split,
-    .merge = hook_merge, /* no commit, decommit, lazy purge: NULL means not offered */
+    .merge = hook_merge,
+    /* The hooks for commit, decommit and lazy purge are NULL, which means that they are not supported. */
 };
 
 /* -- arena -- */
@@ -234,9 +249,10 @@ static void control(unsigned index, const char *what, void *new, size_t new_byte
 {
     char name[64];
     snprintf(name, sizeof name, "arena.%u.%s", index, what);
-    dti_je_mallctl(name, NULL, NULL, new, new_bytes); /* fails for an arena that is not there only */
+    dti_je_mallctl(name, NULL, NULL, new, new_bytes); /* fails only if the arena does not exist */
 }
 
+/* Keeps the ranges small if they must be touched at once. */
 static void limit_growth(struct dti_arena *a)
 {
     size_t most = TOUCH_CHUNK_BYTES;
@@ -333,7 +349,7 @@ void dti_arena_free_remote(struct dti_arena *a, void *memory)
 
 bool dti_arena_has(const struct dti_arena *arena, const void *memory)
 {
-    struct dti_arena *a = (struct dti_arena *)arena; /* the lock is not part of what is const */
+    struct dti_arena *a = (struct dti_arena *)arena; /* for the lock */
     bool found = false;
     pthread_mutex_lock(&a->lock);
     for (size_t i = 0; i < a->ranges_count && !found; i++)
@@ -374,7 +390,7 @@ static void inspect_range(const struct dti_arena *a, const struct dti_node_range
 
 struct dti_arena_report dti_arena_inspect(const struct dti_arena *arena)
 {
-    struct dti_arena *a = (struct dti_arena *)arena; /* the lock is not part of what is const */
+    struct dti_arena *a = (struct dti_arena *)arena; /* for the lock */
     struct dti_arena_report report = { .first_page_node = -1 };
     pthread_mutex_lock(&a->lock);
     for (size_t i = 0; i < a->ranges_count; i++)

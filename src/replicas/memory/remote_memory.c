@@ -6,10 +6,13 @@
 
 struct dti_remote_memory {
     uint32_t node;
-    struct dti_arena *arena; /* NULL until a helper there has made it */
+
+    /* NULL until it is needed for the first time. */
+    struct dti_arena *arena;
     struct dti_remote_memory *next;
 };
 
+/* Returns the entry of the node, which it adds if there is none. Returns NULL if there is no memory. */
 static struct dti_remote_memory *find(struct dti_replica *r, uint32_t node)
 {
     struct dti_remote_memory *at = r->remote_memory;
@@ -25,14 +28,18 @@ static struct dti_remote_memory *find(struct dti_replica *r, uint32_t node)
 struct allocation_request {
     struct dti_remote_memory *where;
     size_t bytes, alignment;
-    bool strict, asked; /* asked: it was tried, and status tells how it went */
+    bool strict;
+
+    /* True when the device's thread has tried to allocate. `status` is then the result. */
+    bool asked;
     void *memory;
     ditto_status status;
     ditto_error error; /* of the device's thread */
 };
 
-/* On the device's thread: it touches what it maps. One device at a time works on an arena: the leader waits for each.
- * No memory is the leader's to know, and no reason to stop the run. */
+/* Runs on the device's thread, which touches the ranges that it maps. Only one device at a time uses an
+ * arena, because the leader waits for each. The function always returns DITTO_OK, because a failure must not
+ * stop the run. The leader gets the status from the request. */
 static ditto_status allocate_there(uint32_t device, void *argument)
 {
     struct allocation_request *w = argument;

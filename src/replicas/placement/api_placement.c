@@ -1,4 +1,4 @@
-/* src/replicas/placement/api_placement.c - include/ditto/placement.h: check, then call. */
+/* src/replicas/placement/api_placement.c - the functions of include/ditto/placement.h. */
 #include "base/base.h"
 #include "replicas/replicas.h"
 

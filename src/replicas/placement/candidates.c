@@ -1,4 +1,4 @@
-/* src/replicas/placement/candidates.c - boxes of the mesh, named parts of the machine, given sets. */
+/* src/replicas/placement/candidates.c - see candidates.h. */
 #include "replicas/placement/candidates.h"
 
 #include <inttypes.h>
@@ -7,13 +7,13 @@
 
 static ditto_status allocate(struct dti_candidates *out, size_t candidates, size_t listed)
 {
-    *out = (struct dti_candidates){ .candidate = calloc(candidates + 1,
-                                                        sizeof *out->candidate), /* never of no bytes */
+    /* + 1, so that the sizes are never 0. */
+    *out = (struct dti_candidates){ .candidate = calloc(candidates + 1, sizeof *out->candidate),
                                     .pu = calloc(listed + 1, sizeof *out->pu) };
     if (out->candidate != NULL && out->pu != NULL)
         return DITTO_OK;
     dti_candidates_free(out);
-    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu places of %zu PUs", candidates, listed);
+    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu candidates of %zu PUs", candidates, listed);
 }
 
 void dti_candidates_free(struct dti_candidates *candidates)
@@ -23,7 +23,7 @@ void dti_candidates_free(struct dti_candidates *candidates)
     *candidates = (struct dti_candidates){ 0 };
 }
 
-/* The entries of `pu` from s->listed up to `end` become a site. */
+/* Makes a candidate of the elements s->listed .. end - 1 of s->pu. */
 static void close_candidate(struct dti_candidates *s, uint32_t end, uint32_t tier)
 {
     s->candidate[s->count++] = (struct dti_candidate){
@@ -33,7 +33,7 @@ static void close_candidate(struct dti_candidates *s, uint32_t end, uint32_t tie
     s->tiers = tier >= s->tiers ? tier + 1 : s->tiers;
 }
 
-/* By leader; those that share one keep their order. */
+/* Orders candidates by their leaders. Candidates with the same leader keep their order. */
 static int in_order(const void *left, const void *right)
 {
     const struct dti_candidate *a = left, *b = right;
@@ -47,8 +47,10 @@ static int in_order(const void *left, const void *right)
 struct boxes {
     const ditto_topology *t;
     const int64_t *shape, *stride;
-    int64_t mesh[DITTO_MESH_RANK]; /* with one PU per core where SMT is left out */
-    uint64_t size;                 /* PUs of a box */
+
+    /* The mesh, which has one PU per core if SMT siblings are left out. */
+    int64_t mesh[DITTO_MESH_RANK];
+    uint64_t size; /* PUs of a box */
 };
 
 static int by_coordinates(const void *left, const void *right)
@@ -76,12 +78,13 @@ static ditto_status check_boxes(struct boxes *b, bool no_smt)
                             "shape[%d] x stride[%d] = %" PRId64 " x %" PRId64 " %s, but the mesh has %" PRId64
                             ": make their product at most that",
                             d, d, shape, stride, of[d], b->mesh[d]);
-        b->size *= (uint64_t)shape; /* each at most DTI_MAX_PUS */
+        b->size *= (uint64_t)shape; /* cannot overflow: each factor is at most DTI_MAX_PUS */
     }
     return DITTO_OK;
 }
 
-/* In each dimension the first `stride` coordinates of a block of shape x stride start boxes. */
+/* Returns true if a box starts at the PU. In each dimension, blocks have shape * stride coordinates, and
+ * boxes start at the first `stride` coordinates of each block. */
 static bool is_origin(const struct boxes *b, const ditto_pu *pu)
 {
     for (int d = 0; d < DITTO_MESH_RANK; d++) {
@@ -92,7 +95,8 @@ static bool is_origin(const struct boxes *b, const ditto_pu *pu)
     return true;
 }
 
-/* Lists the box that starts at `origin`, first PUs of cores before their siblings; false: the mesh has a hole there. */
+/* Lists the box that starts at `origin`. The first PUs of cores come before their siblings. Returns false if
+ * the mesh has no PU at one of the coordinates. */
 static bool list_box(const struct boxes *b, const ditto_pu *origin, uint32_t *pu)
 {
     uint32_t listed = 0;
@@ -113,7 +117,8 @@ static bool list_box(const struct boxes *b, const ditto_pu *origin, uint32_t *pu
     return true;
 }
 
-/* An irregular mesh has PUs that no whole box covers: they are put together in order, SMT siblings last. */
+/* An irregular mesh has PUs that are in no complete box. This function makes candidates of these PUs in
+ * order, with SMT siblings last. */
 static void list_left_over(const struct boxes *b, bool *covered, struct dti_candidates *s)
 {
     uint32_t end = s->listed, tier = s->tiers;
@@ -154,7 +159,8 @@ ditto_status dti_candidates_by_shape(const ditto_topology *t, const int64_t shap
 
 /* -- names -- */
 
-/* Numbers the parts of the machine that `per` names; parts of a kind have different numbers, 0 .. PUs - 1. */
+/* Returns the number of the part that contains a PU, among the parts that `per` names. It is below the number
+ * of PUs. */
 static uint32_t part_of(const ditto_topology *t, ditto_per per, uint32_t index, uint32_t core)
 {
     const struct dti_pu *pu = &t->pus[index];
@@ -174,7 +180,7 @@ static uint32_t part_of(const ditto_topology *t, ditto_per per, uint32_t index, 
     }
 }
 
-/* The PUs of part number `wanted`, first PUs of cores before their siblings. */
+/* Lists the PUs of part number `wanted`. The first PUs of cores come before their siblings. */
 static void list_part(const ditto_topology *t, const uint32_t *part, uint32_t wanted, uint32_t from,
                       uint32_t until, uint32_t pus_per_core, struct dti_candidates *s)
 {
@@ -201,7 +207,7 @@ ditto_status dti_candidates_by_name(const ditto_topology *t, ditto_per per, bool
     for (uint32_t i = 0; i < pus; i++) {
         core += i > 0 && t->pus[i].is.mesh[3] == 0;
         part[i] = part_of(t, per, i, core);
-        if (part[i] >= parts) { /* parts appear in order */
+        if (part[i] >= parts) { /* parts appear in the order of their numbers */
             parts = part[i] + 1;
             from[part[i]] = i;
         }
@@ -218,7 +224,8 @@ ditto_status dti_candidates_by_name(const ditto_topology *t, ditto_per per, bool
 
 #define NOT_THERE UINT32_MAX
 
-/* Where each set's PUs are, and that nobody has them already. */
+/* Makes a candidate of each set. Checks that its PUs exist and, unless `share` is true, that no PU is given
+ * twice. */
 static ditto_status list_sets(const ditto_topology *t, const uint32_t *pus, const uint32_t *set_sizes,
                               uint32_t sets, bool share, const uint32_t *index_of, bool *taken,
                               struct dti_candidates *s)

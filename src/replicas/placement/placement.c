@@ -1,9 +1,12 @@
-/* src/replicas/placement/placement.c - which place each replica gets. Pure: no thread, no system call.
+/* src/replicas/placement/placement.c - chooses the candidate of each replica. Pure: no thread, no system
+ * call.
  *
- * Places are taken tier by tier: first those that start on a core's first PU, then those on SMT siblings, then PUs that are
- * left over; when all are taken and sharing is asked for, round robin again. Within a tier SPREAD takes nodes in turn,
- * COMPACT one after the other. Ids then follow the order of the mesh, node by node, whatever the policy: the order of
- * reduction, and with it every bit, does not depend on it. */
+ * Candidates are used tier by tier. The first tier starts on the first PUs of cores, the next ones on SMT
+ * siblings, and the last one has left-over PUs. If all candidates are used and sharing is allowed, the same
+ * order is used again. Within a tier SPREAD takes one candidate of each node in turn, and COMPACT takes all
+ * candidates of a node before the next node. Replica ids then follow the order of the mesh, node by node. The
+ * policy does not change this, so the order of reduction, and with it every bit of the result, does not
+ * depend on it. */
 #include "replicas/placement/placement.h"
 #include "base/base.h"
 #include "replicas/placement/candidates.h"
@@ -16,8 +19,8 @@
 struct choice {
     const ditto_topology *t;
     const struct dti_candidates *candidates;
-    uint32_t *taken;   /* [sites->count] how many replicas each has */
-    uint32_t *cursors; /* [t->spots] scratch */
+    uint32_t *taken;   /* [candidates->count] how many replicas each has */
+    uint32_t *cursors; /* [t->domains] workspace */
 };
 
 static uint32_t domain_of(const struct choice *c, uint32_t candidate)
@@ -25,7 +28,7 @@ static uint32_t domain_of(const struct choice *c, uint32_t candidate)
     return c->t->pus[c->candidates->candidate[candidate].leader].domain;
 }
 
-/* The next site of `spot` in `tier`, from *cursor on; sites->count when there is none. */
+/* Returns the next candidate of a domain and tier, from *cursor on, or candidates->count if there is none. */
 static uint32_t next_in_domain(const struct choice *c, uint32_t domain, uint32_t tier, uint32_t *cursor)
 {
     uint32_t count = c->candidates->count;
@@ -35,7 +38,8 @@ static uint32_t next_in_domain(const struct choice *c, uint32_t domain, uint32_t
     return *cursor < count ? (*cursor)++ : count;
 }
 
-/* One pass over a tier: at most one replica more on each of its sites. Returns how many were placed. */
+/* Makes one pass over a tier, which places at most one more replica on each of its candidates. Returns how
+ * many were placed. */
 static uint32_t fill_tier(const struct choice *c, ditto_policy policy, uint32_t tier, uint32_t left)
 {
     uint32_t placed = 0, count = c->candidates->count;
@@ -44,7 +48,8 @@ static uint32_t fill_tier(const struct choice *c, ditto_policy policy, uint32_t 
         progress = false;
         for (uint32_t domain = 0; domain < c->t->domains && placed < left; domain++) {
             uint32_t candidate;
-            do { /* SPREAD: one from each node in turn; COMPACT: all of a node */
+            /* SPREAD takes one candidate of the domain, COMPACT takes all of them. */
+            do {
                 candidate = next_in_domain(c, domain, tier, &c->cursors[domain]);
                 if (candidate == count)
                     break;
@@ -61,14 +66,14 @@ static uint32_t fill_tier(const struct choice *c, ditto_policy policy, uint32_t 
 
 static bool allocate(ditto_placement *p, const ditto_topology *t, uint32_t replicas, size_t listed)
 {
-    p->blocks = calloc(replicas + 1u, sizeof *p->blocks); /* never of no bytes */
+    p->blocks = calloc(replicas + 1u, sizeof *p->blocks); /* + 1, so that the size is never 0 */
     p->list = calloc(listed + 1, sizeof *p->list);
     p->pus = calloc(t->counts.pus, sizeof *p->pus);
     p->sharers = calloc(t->counts.pus, sizeof *p->sharers);
     return p->blocks != NULL && p->list != NULL && p->pus != NULL && p->sharers != NULL;
 }
 
-/* A number of the leader that tells groups apart: below pus (llc, spot, package) or any (home). */
+/* The number of the leader by which replicas are grouped. */
 enum key {
     KEY_LLC = DITTO_LEVEL_LLC,
     KEY_DOMAIN = DITTO_LEVEL_NODE,
@@ -85,7 +90,7 @@ static uint32_t key_of(const ditto_placement *p, enum key key, uint32_t replica)
                                 : pu->is.numa_node;
 }
 
-/* Groups by order of appearance. */
+/* Makes the groups, in the order in which they appear. Returns false if there is no memory. */
 static bool make_grouping(const ditto_placement *p, enum key key, struct dti_replica_grouping *out)
 {
     out->first = calloc(p->replicas + 1u, sizeof *out->first);
@@ -108,7 +113,8 @@ static bool make_grouping(const ditto_placement *p, enum key key, struct dti_rep
     return done;
 }
 
-/* Ids in the order of the sites; replicas that share a site have neighbouring ids. */
+/* Numbers the replicas in the order of their candidates. Replicas that share a candidate have neighbouring
+ * ids. */
 static void number_replicas(const ditto_topology *t, const struct dti_candidates *candidates,
                             const uint32_t *taken, ditto_placement *p)
 {
@@ -154,7 +160,7 @@ static ditto_status make(const ditto_topology *t, const struct dti_candidates *c
     return DITTO_OK;
 }
 
-/* `wanted` replicas on the sites, by policy. */
+/* Places `wanted` replicas on the candidates, as the policy says. */
 static ditto_status assign_candidates(const ditto_topology *t, const ditto_placement_options *o,
                                       const struct dti_candidates *candidates, uint32_t wanted,
                                       ditto_placement **out)
@@ -164,8 +170,8 @@ static ditto_status assign_candidates(const ditto_topology *t, const ditto_place
     ditto_status status = DITTO_OK;
     if (c.taken == NULL || c.cursors == NULL)
         status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to place %u replicas", wanted);
-    for (uint32_t left = wanted;
-         left > 0 && status == DITTO_OK;) /* a second round over the tiers shares sites */
+    /* From the second round over the tiers on, replicas share candidates. */
+    for (uint32_t left = wanted; left > 0 && status == DITTO_OK;)
         for (uint32_t tier = 0; tier < candidates->tiers && left > 0; tier++)
             left -= fill_tier(&c, o->policy, tier, left);
     if (status == DITTO_OK)
@@ -192,8 +198,7 @@ static ditto_status check_rank(const int64_t *values, uint32_t rank, const char 
     if (values != NULL && rank != DITTO_MESH_RANK)
         return DTI_FAIL(DITTO_ERR_SHAPE,
                         "%s has %u dimension%s: the mesh has %d, [packages, NUMA nodes, cores, PUs], and "
-                        "%s_rank must say "
-                        "so",
+                        "%s_rank must say so",
                         name, rank, rank == 1 ? "" : "s", DITTO_MESH_RANK, name);
     return DITTO_OK;
 }
@@ -302,18 +307,18 @@ static ditto_status check_same(const ditto_placement *p, const ditto_topology *t
     if (p->machine_pus != t->counts.machine_pus || p->machine_nodes != t->counts.machine_nodes)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the placement was made for another machine, of %u PUs and %u NUMA nodes; this one "
-                        "has %u and %u: "
-                        "build it on this machine's topology",
+                        "has %u and %u: build it on this machine's topology",
                         p->machine_pus, p->machine_nodes, t->counts.machine_pus, t->counts.machine_nodes);
     for (uint32_t i = 0; i < p->num_pus; i++) {
         const struct dti_pu *found = p->sharers[i] > 0 ? dti_topology_find(t, p->pus[i].is.number) : NULL;
         if (found != NULL && !dti_pu_same(found, &p->pus[i]))
-            return DTI_FAIL(DITTO_ERR_INVALID,
-                            "the placement was made for another machine: there PU %u is on package %u, NUMA "
-                            "node %u, core "
-                            "%u, here on package %u, node %u, core %u; build it on this machine's topology",
-                            p->pus[i].is.number, p->pus[i].package_os, p->pus[i].is.numa_node,
-                            p->pus[i].core_os, found->package_os, found->is.numa_node, found->core_os);
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "the placement was made for another machine: there PU %u is on package %u, NUMA "
+                "node %u, core %u, here on package %u, node %u, core %u; build it on this machine's "
+                "topology",
+                p->pus[i].is.number, p->pus[i].package_os, p->pus[i].is.numa_node, p->pus[i].core_os,
+                found->package_os, found->is.numa_node, found->core_os);
     }
     return DITTO_OK;
 }

@@ -1,4 +1,6 @@
-/* src/replicas/placement/placement_text.c - a placement as text, and back. Reads untrusted text: tests/fuzz/fuzz_placement.c. */
+/* src/replicas/placement/placement_text.c - converts placements to text and back.
+ *
+ * The text may come from an untrusted source. tests/fuzz/fuzz_placement.c tests the reader. */
 #include "replicas/placement/placement.h"
 
 #include <inttypes.h>
@@ -7,7 +9,7 @@
 
 static const char title[] = "ditto-placement 1";
 
-/* FNV-1a (Fowler, Noll, Vo) over the bytes of words, low ones first. */
+/* FNV-1a (Fowler, Noll, Vo) over the bytes of the words. The low bytes of a word come first. */
 static uint64_t add_words(uint64_t hash, const uint32_t *words, size_t count)
 {
     for (size_t i = 0; i < 4 * count; i++)
@@ -15,7 +17,8 @@ static uint64_t add_words(uint64_t hash, const uint32_t *words, size_t count)
     return hash;
 }
 
-/* Tells hardware apart: the machine's size, and what identifies each PU of each replica, in order. */
+/* Returns a hash of the machine's size and of the hardware of each PU of each replica, in order. It differs
+ * on other hardware. */
 static uint64_t hardware_check(const ditto_placement *p)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -49,10 +52,12 @@ void dti_placement_write(const ditto_placement *p, struct dti_text *text)
 struct placement_reader {
     const char *at, *end;
     uint32_t line;
-    uint32_t *pus, *sizes; /* what was read; pus has room for `room` */
+
+    /* The PUs that were read, and the number of PUs of each replica. `capacity` is that of pus. */
+    uint32_t *pus, *sizes;
     size_t listed, capacity;
     uint32_t replicas;
-    bool checked; /* a check line was there */
+    bool checked; /* the text has a line "check" */
     uint64_t check;
 };
 
@@ -61,7 +66,7 @@ static ditto_status corrupt(const struct placement_reader *r, const char *expect
     return DTI_FAIL(DITTO_ERR_CORRUPT, "line %u of the placement: expected %s", r->line, expected);
 }
 
-/* The next line without its end; false: there is none. */
+/* Gets the next line without its end. Returns false if there is none. */
 static bool next_line(struct placement_reader *r, const char **line, size_t *length)
 {
     if (r->at == r->end)
@@ -115,7 +120,7 @@ static ditto_status add_pu(struct placement_reader *r, uint32_t pu)
     return DITTO_OK;
 }
 
-/* "replica I: 0-3,8", with I counting up from 0. */
+/* Reads a line such as "replica 0: 0-3,8". The numbers of the replicas count up from 0. */
 static ditto_status read_replica(struct placement_reader *r, const char *line, size_t length)
 {
     char wanted[32];
@@ -128,7 +133,7 @@ static ditto_status read_replica(struct placement_reader *r, const char *line, s
                         DITTO_MAX_REPLICAS);
     if (!starts(line, length, wanted))
         return corrupt(r, "\"replica\" with the next number and a colon, or \"end\"");
-    for (at = line + text.length;; at++) { /* over the comma */
+    for (at = line + text.length;; at++) { /* at++ skips the comma */
         uint32_t first, last;
         if (!dti_number_range_parse(&at, end, &first, &last))
             return corrupt(r, "numbers of PUs, like 0-3,8");
