@@ -88,7 +88,8 @@ static inline void dti_public_call(const char *name, struct dti_usage *usage)
         dti_own(own_status_);                            \
     })
 
-/* The same for a failure that was recorded earlier, by another thread or by another call. */
+/* Does the same for a failure that was recorded earlier, by another thread or by another call. It changes the
+ * function in the record, and returns `status`. */
 DTI_COMPANION ditto_status dti_own(ditto_status status);
 
 /* Counts the failures that this thread has recorded, which distinguishes a new record from an old one. */

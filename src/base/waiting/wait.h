@@ -17,9 +17,9 @@
  * Therefore   No wake-up is lost. Either S1 sees the condition, and the waiter does not sleep, or W1 sees
  *             parked > 0, and the waker finds the waiter. If W2 comes before the system call of the waiter,
  *             the futex word differs from the value that the kernel compares, and the waiter does not sleep.
- *             If the waiter has stored SLEEPING again meanwhile, it also reads the condition again. The
- *             condition itself must order the data that it guards, by acquire and release. The wait queue
- *             does not.
+ *             If the waiter stores SLEEPING again after W2, it also reads the condition again before it
+ *             sleeps. The condition itself must order the data that it guards, by acquire and release. The
+ *             wait queue does not.
  * Model       tests/model/wait.pml (spin) covers four threads in every interleaving. Mutants without S1 or W1
  *             are rejected. */
 #ifndef DTI_WAIT_H
@@ -33,6 +33,8 @@
 struct dti_waiter {
     /* The futex word. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t state;
+
+    /* The thread that the waiter awaits, or DTI_EVERYONE. */
     _Atomic uint32_t awaits;
 };
 
@@ -53,11 +55,11 @@ struct dti_wait_policy {
     /* How long to poll with sched_yield, so that other threads of the same CPU run between two polls. */
     uint64_t yield_ns;
 
-    /* The number of consecutive waits that took longer than spin_ns, so that spinning was useless. If it is
+    /* The number of consecutive waits that took longer than spin_ns, for which spinning was useless. If it is
      * not 0, the next waits spin for DTI_SPIN_LEAST_NS only. Every DTI_SPIN_EVERY-th wait spins for spin_ns
      * again, because a thread that sleeps cannot distinguish a long wait from a short one with a slow
-     * wake-up. (ditto-bench skew, peers that are 200 us late. A broadcast of 1 MiB, whose root is late by
-     * about spin_ns, takes 75 us instead of 104 us.) */
+     * wake-up. This was measured with ditto-bench skew, where peers are 200 us late. A broadcast of 1 MiB
+     * whose root is late by about spin_ns takes 75 us, and took 104 us before. */
     uint32_t long_waits;
 };
 #define DTI_SPIN_LEAST_NS 3000u

@@ -30,8 +30,7 @@ ditto_status dti_affinity_get(struct dti_mask *mask)
     if (refused != 0)
         return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
                               "the kernel refuses sched_getaffinity, so the PUs that the process may use are "
-                              "not known: allow the "
-                              "call in its sandbox (seccomp profile)");
+                              "not known: allow the call in its sandbox (seccomp profile)");
     return DITTO_OK;
 }
 

@@ -161,8 +161,8 @@ bool dti_mesh_order(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count)
                 c->mesh[d] = raw[i].pu.is.mesh[d] + 1;
         t->pus[i] = raw[i].pu;
     }
-    for (int d = 0; d < DITTO_MESH_RANK && full <= count;
-         d++) /* cannot overflow: each factor is at most count */
+    /* The product cannot overflow, because each factor is at most count. */
+    for (int d = 0; d < DITTO_MESH_RANK && full <= count; d++)
         full *= c->mesh[d];
     c->packages = c->mesh[0];
     c->regular = full == count;

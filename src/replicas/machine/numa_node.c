@@ -20,7 +20,7 @@ int32_t dti_node_of_pu(uint32_t pu)
     return numa_available() < 0 ? -1 : numa_node_of_cpu((int)pu);
 }
 
-/* It reads text files of the kernel, because they can be read even if the mempolicy calls are refused. */
+/* Reads text files of the kernel, because they can be read even if the mempolicy calls are refused. */
 bool dti_node_has_memory(uint32_t node)
 {
     struct dti_mask allowed, with_memory;

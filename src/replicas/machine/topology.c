@@ -350,9 +350,8 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "hwloc describes another machine, because HWLOC_XMLFILE, HWLOC_SYNTHETIC or HWLOC_FSROOT is set "
-            "in "
-            "the environment: threads can't be bound to it. Unset them, or give the machine in .xml_path or "
-            ".synthetic");
+            "in the environment: threads can't be bound to it. Unset them, or give the machine in .xml_path "
+            "or .synthetic");
     int complete = hwloc_bitmap_weight(hwloc_topology_get_complete_cpuset(hw));
     int cpuset = hwloc_bitmap_weight(hwloc_topology_get_allowed_cpuset(hw));
     topology->counts.machine_pus = complete > 0 ? (uint32_t)complete : 0;

@@ -1,5 +1,4 @@
-/* src/replicas/memory/arena.c - one jemalloc arena per replica, with extent hooks that tie its ranges to a
- * NUMA node.
+/* src/replicas/memory/arena.c - a jemalloc arena whose extent hooks tie its ranges to a NUMA node.
  *
  * A range is one mapping with one mbind. jemalloc requests ranges of growing sizes and keeps them until the
  * arena is destroyed (opt.retain), so there are few ranges, however many allocations there are. If the
@@ -8,11 +7,11 @@
  *
  * If the kernel refuses mbind (as the default seccomp profile of containers does), it places a page on the
  * node of the thread that touches it first. The owner, bound to its PU, then touches each range before
- * jemalloc can use any of it. The sizes of ranges grow less, and pages are never returned to the kernel,
- * because the next thread that touches such a page would place it anew. These ranges are whole huge pages.
- * Without its own memory policy, a range and its neighbour are one mapping for the kernel. A huge page that
- * the first touch of one range gets could otherwise reach into the next range, which may belong to another
- * node. */
+ * jemalloc can use any of it. Ranges then grow to at most 2 MiB, unless an allocation needs more. Pages are
+ * never returned to the kernel, because the next thread that touches such a page would place it anew. These
+ * ranges are whole huge pages. Without its own memory policy, a range and its neighbour are one mapping for
+ * the kernel. A huge page that the first touch of one range gets could otherwise reach into the next range,
+ * which may belong to another node. */
 #include "replicas/memory/arena.h"
 #include "base/base.h"
 #include "replicas/machine/affinity.h"
