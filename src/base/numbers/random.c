@@ -31,7 +31,8 @@ void ditto_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out
     uint32_t k[2] = { key[0], key[1] }, c[4] = { counter[0], counter[1], counter[2], counter[3] };
     for (int round = 0; round < ROUNDS; round++) {
         mix(c, k);
-        k[0] += 0x9E3779B9; /* Weyl sequences of the golden ratio and of sqrt(3) - 1 */
+        /* The keys are Weyl sequences of the golden ratio and of sqrt(3) - 1. */
+        k[0] += 0x9E3779B9;
         k[1] += 0xBB67AE85;
     }
     for (int i = 0; i < 4; i++)

@@ -152,7 +152,8 @@ bool dti_parse_i64(const char *text, size_t length, int64_t *value)
     copy[length] = '\0';
     int kept_errno = errno;
     errno = 0;
-    long long wide = strtoll(copy, NULL, 10); /* only digits and a sign, so the locale does not matter */
+    /* The text has only digits and a sign, so the locale does not matter. */
+    long long wide = strtoll(copy, NULL, 10);
     bool fits = errno == 0;
     errno = kept_errno;
     *value = wide;

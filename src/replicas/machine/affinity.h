@@ -25,8 +25,10 @@ bool dti_pin_try_to(const struct dti_mask *pus);
  * left. The kernel then keeps the thread on PUs that it may use. */
 DTI_COMPANION void dti_affinity_restore(const struct dti_mask *mask);
 
-/* -- Any thread; lock-free. The number of ditto threads of this process on each PU, which decides whether a
- * waiting thread yields instead of spinning -- */
+/* -- Any thread, without locks -- */
+
+/* These functions count the ditto threads of this process on each PU. The counts decide whether a waiting
+ * thread yields instead of spinning. */
 
 /* The PU of a thread that is not bound, such as a producer. */
 #define DTI_NO_PU UINT32_MAX

@@ -78,7 +78,8 @@ static ditto_status check_boxes(struct boxes *b, bool no_smt)
                             "shape[%d] x stride[%d] = %" PRId64 " x %" PRId64 " %s, but the mesh has %" PRId64
                             ": make their product at most that",
                             d, d, shape, stride, of[d], b->mesh[d]);
-        b->size *= (uint64_t)shape; /* cannot overflow: each factor is at most DTI_MAX_PUS */
+        /* The product cannot overflow, because each factor is at most DTI_MAX_PUS. */
+        b->size *= (uint64_t)shape;
     }
     return DITTO_OK;
 }
