@@ -1,4 +1,4 @@
-/* src/replicas/team/context.h - which context a thread is in: a stack of frames per thread. */
+/* src/replicas/team/context.h - which context a thread is in, as a stack of frames per thread. */
 #ifndef DTI_CONTEXT_H
 #define DTI_CONTEXT_H
 
@@ -13,61 +13,94 @@ struct dti_replica;
 enum dti_context {
     DTI_CONTEXT_CROSS,
     DTI_CONTEXT_REPLICA,
-    DTI_CONTEXT_DEVICE, /* inside a function of a logical device, on a helper or on the leader */
-    DTI_CONTEXT_UPDATE, /* inside the function of an update, on the thread of the copy's replica */
-    /* Around calls of the functions of an iterator's datasets: on its producers' threads, and when its
-     * position is saved. A call that waits for this thread may have the strategy's turn, so every call of a
-     * strategy is refused here. */
+
+    /* Inside a function of a logical device, on a helper or on the leader. */
+    DTI_CONTEXT_DEVICE,
+
+    /* Inside the function of an update, on the thread of the replica whose copy is updated. */
+    DTI_CONTEXT_UPDATE,
+
+    /* Around calls of the functions of an iterator's datasets, on the iterator's producer threads and when
+     * its position is saved. A call that waits for this thread may have the strategy's turn, so every call of
+     * a strategy is refused in this context. */
     DTI_CONTEXT_INPUT,
 };
 
-/* Lives where it was pushed (a stack, or a scope's allocation) until it is popped. */
+/* A frame lives where it was pushed (on a stack, or in a scope's allocation) until it is popped. */
 struct dti_frame {
     enum dti_context kind;
-    struct dti_team *team;       /* whose scope or run this is; also the identity of its strategy */
-    struct dti_replica *replica; /* in replica and device context */
-    const ditto_replica *self;   /* in replica context: the handle that is good on this thread now */
-    uint32_t scope_depth;        /* how often the scope was entered */
-    uint32_t device;             /* in device context: which of the replica's devices */
-    void *run;                   /* in replica context: strategy's own of the run, opaque here */
-    const void *object;          /* in update context: the variable at hand, opaque here */
-    bool has_turn;               /* of a cross call: it took the team's turn */
-    bool merges;                 /* of a merge function: the scope that it is in is the run's */
-    bool is_scope;               /* allocated, and counted in team->scopes */
-    bool standing;               /* a scope without an end: ditto_set_default */
-    bool pinned;                 /* saved holds the affinity from before */
+
+    /* The team of the scope or run. It also identifies the strategy. */
+    struct dti_team *team;
+
+    /* Set in replica and device context. */
+    struct dti_replica *replica;
+
+    /* In replica context: the handle that is valid on this thread now. */
+    const ditto_replica *self;
+
+    /* The number of times that the scope was entered. */
+    uint32_t scope_depth;
+
+    /* In device context: the index of the device in its replica. */
+    uint32_t device;
+
+    /* In replica context: the state that src/strategy keeps for the run. It is opaque here. */
+    void *run;
+
+    /* In update context: the variable that is updated. It is opaque here. */
+    const void *object;
+
+    /* A cross call that took the team's turn. */
+    bool has_turn;
+
+    /* A merge function. The scope that it is in is the scope of the run. */
+    bool merges;
+
+    /* The frame is allocated, and counted in team->scopes. */
+    bool is_scope;
+
+    /* A scope without an end: ditto_set_default. */
+    bool standing;
+
+    /* `saved` holds the affinity that the thread had before. */
+    bool pinned;
     struct dti_mask saved;
     struct dti_frame *below;
 };
 
 /* -- The calling thread's own stack -- */
-extern _Thread_local struct dti_frame *dti_frame_top; /* NULL: no scope, no run */
+extern _Thread_local struct dti_frame *dti_frame_top; /* NULL outside every scope and run */
 void dti_frame_push(struct dti_frame *frame);
-void dti_frame_pop(struct dti_frame *frame); /* the top one, and scopes that were left open above it */
-void dti_frame_end_scope(void); /* the top one is a scope: leaves it, however often it was entered */
+/* Pops `frame`, which is the top frame unless scopes were left open above it. Those end too. */
+void dti_frame_pop(struct dti_frame *frame);
+/* Leaves the scope that is the top frame, regardless of how often it was entered. */
+void dti_frame_end_scope(void);
 
-/* Pushes cross context of a team. The frame needs no initialising. */
+/* Pushes cross context of a team. The frame need not be initialised. */
 void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team);
 
-/* Stands before a call of the user's function on the thread of a replica or of a device. Enters the
- * function's context and its floating-point environment: the one that ditto promises, or the host's if the
+/* Called before a function of the user on the thread of a replica or of a device. Enters the context of the
+ * function and its floating-point environment, which is the one that ditto promises, or the host's if the
  * strategy's options say so (dti_team_note_host). Returns the environment that dti_frame_leave restores. The
- * frame needs no initialising. */
+ * frame need not be initialised. */
 struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, struct dti_replica *replica,
                                 const ditto_replica *self);
 void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved);
 /* The same before code that calls functions of datasets, for an iterator of this team. */
 struct dti_fenv dti_frame_enter_input(struct dti_frame *frame, struct dti_team *team);
 
-/* The affinity that the host gave this thread, if a scope or run has changed it; else NULL. */
+/* Returns the affinity that the host gave this thread if a scope or run has changed it, else NULL. */
 DTI_COMPANION const struct dti_mask *dti_context_saved_mask(void);
 
-/* The replica of the default strategy that a thread outside of everything is: made by strategy when it is asked for. */
+/* The replica of the default strategy, for a thread that is in no scope and no run. src/strategy creates it
+ * when the thread first asks for it. */
 extern _Thread_local struct dti_replica *dti_plain_replica;
 extern _Thread_local const ditto_replica *dti_plain_self;
 
-/* The replica behind a handle, or NULL with CONTEXT recorded: another replica's handle, one of an earlier run, one on a
- * thread that runs no replica. `self` is compared, never followed, so a stale one can't crash. */
+/* Returns the replica of a handle. Returns NULL, with CONTEXT recorded, if the handle belongs to another
+ * replica or to an earlier run, or if the thread runs no replica; a NULL handle outside every context is
+ * INVALID. `self` is compared, and never dereferenced, so a stale handle cannot crash. */
 struct dti_replica *dti_self_refuse(const ditto_replica *self);
 static inline struct dti_replica *dti_self(const ditto_replica *self)
 {
@@ -88,19 +121,22 @@ static inline struct dti_replica *dti_self_in(const char *function, const ditto_
     return dti_self_refuse_in(function, self);
 }
 
-/* Words for messages that say how the context ends that a thread is in. */
+/* Returns the part of a message that says how the thread can leave its present context. */
 const char *dti_context_exit_hint(const struct dti_frame *top);
 
-/* Destroying a `what`: refused on a replica's thread (CONTEXT), where the run that it would wait for is its own. */
+/* Checks that a `what` may be destroyed on this thread. Returns CONTEXT on a replica's thread, because the
+ * call would wait for the run that it is in, and in a function of a dataset. */
 ditto_status dti_context_check_outside(const char *what);
-/* CONTEXT inside a function of a dataset, which may not wait for anything for which a run may wait. In a
- * child process it may. */
+/* Returns CONTEXT inside a function of a dataset, which may not wait for anything for which a run may wait.
+ * In a child process it may wait. */
 DTI_COMPANION ditto_status dti_context_check_not_input(const char *what);
 
-/* A cross call on `team`: refused on a replica's thread, in an update, and in the scope of another strategy (CONTEXT).
- * The default strategy's scope and run are as none. */
+/* Checks that this thread may make a cross call on `team`. Returns CONTEXT on a replica's thread, in the
+ * function of an update or of a dataset, and in the scope of another strategy. A scope or run of the default
+ * strategy does not count. */
 ditto_status dti_context_check_cross(const struct dti_team *team);
-/* Entering its scope: also the default strategy's inside a real one is refused. */
+/* Checks that this thread may enter the scope of `team`. In addition to the above, the default strategy's
+ * scope is refused inside the scope of another strategy. */
 ditto_status dti_context_check_scope(const struct dti_team *team);
 
 #endif

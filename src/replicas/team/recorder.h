@@ -1,8 +1,8 @@
-/* src/replicas/team/recorder.h - what a replica does with its time, recorded while its strategy is traced; and of each batch that it takes,
- * when a producer filled it.
+/* src/replicas/team/recorder.h - records how a replica spends its time while its strategy is traced, and when
+ * the producers filled the batches that it takes.
  *
- * A replica's tracer is its own: it alone writes it, in its functions; whoever reads it has the team's turn, and no run
- * is going on. While nothing is traced a hook costs one look at a pointer. */
+ * A replica's tracer is written only by the replica itself, inside its functions. A thread that reads it has
+ * the team's turn, and no run is going on. While nothing is traced, each hook costs one load of a pointer. */
 #ifndef DTI_RECORDER_H
 #define DTI_RECORDER_H
 
@@ -17,17 +17,24 @@ enum dti_trace_kind {
 };
 
 struct dti_event {
-    const char *name; /* constant text */
+    const char *name; /* a constant string */
     enum dti_trace_kind kind;
-    uint32_t producer; /* of FILLING: the team's number of it */
-    uint64_t begin_ns, end_ns, waited_ns, bytes;
+    uint32_t producer; /* for FILLING: the number of the producer in the team */
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t waited_ns;
+    uint64_t bytes;
 };
 
-/* All events of a name. */
+/* The sums over all events of one name and kind. */
 struct dti_total {
     const char *name;
     enum dti_trace_kind kind;
-    uint64_t count, bytes, ns, waited_ns, own_ns; /* own: without what was recorded inside it */
+    uint64_t count;
+    uint64_t bytes;
+    uint64_t ns;
+    uint64_t waited_ns;
+    uint64_t own_ns; /* without the events that were recorded inside */
 };
 
 #define DTI_TRACE_NAMES 64
@@ -39,24 +46,35 @@ struct dti_tracer {
         uint64_t inside_ns;
     } open[DTI_TRACE_DEPTH];
     uint32_t depth;
-    struct dti_total total[DTI_TRACE_NAMES]; /* in the order of their first end */
+
+    /* In the order in which the first event of each name ended. */
+    struct dti_total total[DTI_TRACE_NAMES];
     uint32_t totals;
-    struct dti_event *event; /* [room] those that have ended; later ones are not kept */
-    size_t events, capacity, dropped;
-    uint64_t begin_ns; /* of recording */
+
+    /* [capacity] The first `events` entries are the events that have ended. Later events are only counted in
+     * `dropped`. */
+    struct dti_event *event;
+    size_t events;
+    size_t capacity;
+    size_t dropped;
+    uint64_t begin_ns; /* the time at which recording began */
 };
 
-/* -- Cross context, the team's turn taken, no run going on -- */
-/* Begins anew, with room for `events` of each replica. NO_MEMORY: as before. */
+/* -- Cross context. The caller has the team's turn, and no run is going on -- */
+/* Starts a new recording, with a capacity of `events` events for each replica. After NO_MEMORY nothing has
+ * changed. */
 ditto_status dti_trace_start(struct dti_team *team, size_t events);
-void dti_trace_stop(struct dti_team *team);   /* what was recorded stays */
-void dti_trace_forget(struct dti_team *team); /* also when the team goes */
+/* Stops recording. The recorded events stay. */
+void dti_trace_stop(struct dti_team *team);
+/* Frees everything that was recorded. Also called when the team is destroyed. */
+void dti_trace_forget(struct dti_team *team);
 
 /* -- The replica's own thread -- */
 void dti_tracer_begin(struct dti_tracer *tracer, enum dti_trace_kind kind, const char *name);
 void dti_tracer_end(struct dti_tracer *tracer, uint64_t bytes);
 void dti_tracer_waited(struct dti_tracer *tracer, uint64_t since_ns);
-/* A producer's work, told by the batch that it made; not kept where that began before recording did. */
+/* Records the work of a producer, from the data that the batch carries. Work that began before recording
+ * began is not kept. */
 void dti_tracer_filled(struct dti_tracer *tracer, uint32_t producer, uint64_t begin_ns, uint64_t end_ns,
                        uint64_t bytes);
 
@@ -76,7 +94,7 @@ static inline void dti_trace_filled(struct dti_replica *r, uint32_t producer, ui
     if (__builtin_expect(r->tracer != NULL, 0))
         dti_tracer_filled(r->tracer, producer, begin_ns, end_ns, bytes);
 }
-/* Around a wait: what the first gives goes to the second. */
+/* These two stand around a wait. The result of the first is passed to the second. */
 static inline uint64_t dti_trace_wait(const struct dti_replica *r)
 {
     return __builtin_expect(r->tracer != NULL, 0) ? dti_now_ns() : 0;
