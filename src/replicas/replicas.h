@@ -1,4 +1,4 @@
-/* src/replicas/replicas.h - the door of replicas: all that sync, vars, input and strategy may know of them. */
+/* src/replicas/replicas.h - the internal header of this module, for all other modules. */
 #ifndef DTI_REPLICAS_H
 #define DTI_REPLICAS_H
 

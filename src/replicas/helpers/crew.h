@@ -1,17 +1,23 @@
-/* src/replicas/helpers/crew.h - a replica's helpers: threads on its other PUs, which work for its leader.
+/* src/replicas/helpers/crew.h - the crew of a replica: its leader, and helper threads on its other PUs.
  *
- * Two ways to work: a *loop* that all devices run at once, fork and join, posted with one store that all helpers see; and
- * *functions* given to one device, which it runs in order from a ring of its own.
+ * Helpers work in two ways. A *loop* is run by all devices at once, as fork and join. The leader posts it
+ * with one store that all helpers see. A *function* is given to one device, which executes its functions in
+ * order from its own ring.
  *
- * Invariants  I1  only the leader posts. It changes the loop's description when every helper has done the loop before,
- *                 and a slot of a ring when the function in it has finished: posted - finished <= DTI_DEVICE_TASKS.
- *             I2  a helper that sees loop g has first run all functions posted before g.
- * Edges       L0 -> L1  the leader's loop -> every helper that sees the new go number; also what was posted before it
- *             E0 -> E1  a helper's pieces -> the leader that sees its done number
- *             P0 -> P1  a function in the ring -> the helper that sees posted
- *             F0 -> F1  a function's effects, and its slot -> the leader that sees finished
- * Stopping    a function or piece that has begun is always awaited: it may use the leader's memory. When the run is stopped
- *             those not begun are left out, and count as finished.
+ * Invariants  I1  Only the leader posts. It changes the description of the loop only after every helper has
+ *                 finished the previous loop, and an entry of a ring only after the function in it has
+ *                 finished. Therefore submitted - finished <= DTI_DEVICE_TASKS.
+ *             I2  A helper that sees loop g has first executed all functions that were submitted before g.
+ * Edges       L0 -> L1  The leader writes the loop and stores the go number. Every helper that sees the new
+ *                       number sees the loop, and everything that was submitted before it.
+ *             E0 -> E1  A helper executes its pieces and stores its done number. The leader that sees the
+ *                       number sees their effects.
+ *             P0 -> P1  The leader writes a function into the ring and stores `submitted`. The helper that
+ *                       sees the count sees the function.
+ *             F0 -> F1  A helper executes a function and stores `finished`. The leader that sees the count
+ *                       sees the effects of the function, and may use its entry again.
+ * Stopping    A function or piece that has begun is always awaited, because it may use the leader's memory.
+ *             When the run is stopped, those that have not begun are skipped, and count as finished.
  * Model       tests/model/crew.pml (spin). */
 #ifndef DTI_CREW_H
 #define DTI_CREW_H
@@ -25,29 +31,44 @@
 
 #include <pthread.h>
 
-#define DTI_DEVICE_TASKS 64 /* functions that a device keeps */
+#define DTI_DEVICE_TASKS 64 /* the number of entries in the ring of a device */
 
 struct dti_replica;
 
 struct dti_device_task {
     ditto_device_fn function;
     void *argument;
-    const char *caller; /* the public function that posted it, which its errors name */
+    const char *caller; /* the public function that submitted it, which its errors name */
 };
 
-/* A device: its helper's words and the leader's, on lines of their own. Entry 0 is the leader's own ring. */
+/* A device. The words that its helper writes and those that the leader writes are on separate cache lines.
+ * Device 0 is the leader itself, which has a ring but no helper. */
 struct dti_device {
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t done; /* number of the last loop that it finished */
-    _Atomic uint32_t finished;                          /* functions */
+    /* The number of the last loop that the helper finished. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t done;
+
+    /* The number of functions that have finished. */
+    _Atomic uint32_t finished;
+
+    /* The number of functions that the leader has submitted. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t submitted;
-    struct dti_device_task ring[DTI_DEVICE_TASKS]; /* plain, published by posted */
-    /* constant while the threads run */
+
+    /* Plain, because `submitted` publishes it. */
+    struct dti_device_task ring[DTI_DEVICE_TASKS];
+
+    /* The members from here on are constant while the threads run, except the helper's wait_policy and
+     * load_epoch. */
     alignas(DTI_CACHE_LINE_PAIR) struct dti_crew *crew;
     uint32_t index;
     ditto_pu pu;
-    struct dti_wait_policy wait_policy; /* the helper's own */
+
+    /* Used only by the helper. It was computed for load_epoch. */
+    struct dti_wait_policy wait_policy;
     uint32_t load_epoch;
-    int32_t tid, cpu; /* read back; -1: unknown */
+
+    /* Read back from the kernel after the thread was started and bound. -1 if unknown. */
+    int32_t tid;
+    int32_t cpu;
     pthread_t thread;
 };
 
@@ -55,47 +76,63 @@ struct dti_loop {
     ditto_range_fn function;
     void *argument;
     struct dti_loop_range range;
-    size_t dynamic;     /* 0 or 1; so wide that there is no padding */
+
+    /* 0 or 1. The type is size_t so that the struct has no padding and can be compared with memcmp. */
+    size_t dynamic;
     const char *caller; /* the public function that posted it */
 };
 
 struct dti_crew {
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t go; /* number of the loop posted last */
-    struct dti_loop loop;                             /* plain, published by go */
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic size_t next; /* piece of a dynamic loop */
-    struct dti_stop failed; /* the first error of a device, until the leader has told it */
-    /* constant while the threads run */
+    /* The number of the loop that was posted last. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t go;
+
+    /* Plain, because `go` publishes it. */
+    struct dti_loop loop;
+
+    /* The next piece of a dynamic loop. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic size_t next;
+
+    /* The first error of a device, until the leader has returned it. */
+    struct dti_stop failed;
+
+    /* The members from here on are constant while the threads run. */
     alignas(DTI_CACHE_LINE_PAIR) struct dti_replica *replica;
-    uint32_t devices;                 /* the leader included */
-    uint32_t started;                 /* devices that have a thread, entry 0 counted */
+    uint32_t devices;                 /* including the leader */
+    uint32_t started;                 /* the number of devices that have a thread, including the leader */
     struct dti_device *device;        /* [devices] */
-    struct dti_wait_queue wait_queue; /* seats: devices */
-    /* the leader's own */
-    alignas(DTI_CACHE_LINE_PAIR) bool outstanding; /* the user has given functions since the last join */
+    struct dti_wait_queue wait_queue; /* one waiter for each device */
+
+    /* Used only by the leader. True if the user has submitted functions since the last join. */
+    alignas(DTI_CACHE_LINE_PAIR) bool outstanding;
 };
 
-/* -- The leader, when its team is made -- */
-/* Starts the replica's helpers, if it has any, and waits until they are pinned. *out is set as soon as there is something
- * to end, also when the status is an error: SYSTEM (a thread refused, or not to be pinned), NO_MEMORY. */
+/* -- The leader, when its team is created -- */
+/* Starts the helpers of the replica, if it has any, and waits until they are pinned. *out is set as soon as
+ * there is something to end, also if the call then fails. Errors: SYSTEM (a thread could not be created or
+ * pinned), NO_MEMORY. */
 ditto_status dti_crew_create(struct dti_replica *replica, const ditto_placement *placement,
                              struct dti_crew **out);
 
-/* -- The leader, in its function; with one device everything runs on the leader -- */
+/* -- The leader, in its function. With one device everything runs on the leader -- */
 ditto_status dti_crew_loop(struct dti_replica *replica, const struct dti_loop *loop);
 ditto_status dti_crew_submit(struct dti_replica *replica, uint32_t device, ditto_device_fn function,
                              void *argument);
 ditto_status dti_crew_join(struct dti_replica *replica);
 
-/* The library's own functions, which return DITTO_OK and tell how it went through their argument: given after what the device
- * has already, awaited by themselves, so that errors of the user's functions stay for the user's join. A stopped run may
- * leave them out: the argument then says nothing. Device 0 runs them at once. */
+/* These two are for internal functions, which return DITTO_OK and report their result in their argument.
+ * dti_crew_ask queues such a function behind the functions that the device already has. On device 0 it
+ * executes the function at once. dti_crew_await waits until a device has finished all its functions. It is
+ * separate from dti_crew_join, so that errors of the user's functions are kept for the user's join. A stopped
+ * run may skip the function. The argument is then unchanged. */
 void dti_crew_ask(struct dti_replica *replica, uint32_t device, ditto_device_fn function, void *argument);
 void dti_crew_await(struct dti_replica *replica, uint32_t device);
-/* Offers function(device, argument) to every helper that has nothing to do, and returns; false: there is none. When, and whether,
- * they run it is theirs: it must be good at any later time, and do nothing if it comes too late. */
+/* Submits function(device, argument) to every idle helper, and returns without waiting. Returns false if
+ * there is no idle helper. A helper may run the function much later, or never. The function must therefore
+ * check whether the work still exists, and return without touching anything if it does not. */
 bool dti_crew_offer(struct dti_replica *replica, ditto_device_fn function, void *argument);
 
-/* -- The leader, when its thread ends; whoever destroys the team, for a leader that has no thread of its own -- */
+/* -- The leader, when its thread ends. For a leader without a thread of the library, the thread that destroys
+ * the team -- */
 void dti_crew_end_threads(struct dti_crew *crew); /* NULL is allowed */
 /* -- Any thread, after that -- */
 void dti_crew_free(struct dti_crew *crew); /* NULL is allowed */

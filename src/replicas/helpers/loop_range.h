@@ -1,4 +1,4 @@
-/* src/replicas/helpers/loop_range.h - cutting a loop into pieces. Pure. */
+/* src/replicas/helpers/loop_range.h - cuts a loop into pieces. All functions are pure. */
 #ifndef DTI_LOOP_RANGE_H
 #define DTI_LOOP_RANGE_H
 
@@ -6,23 +6,27 @@
 #include <stdint.h>
 
 struct dti_loop_range {
-    size_t begin, end, grain; /* begin <= end, grain >= 1 */
+    size_t begin;
+    size_t end;   /* begin <= end */
+    size_t grain; /* the number of indices in a piece, at least 1 */
 };
 
-/* Pieces of `grain` indices in a range; the last may be shorter. */
+/* Returns the number of pieces in a range. The last piece may be shorter than `grain`. */
 static inline size_t dti_loop_range_pieces(const struct dti_loop_range *range)
 {
     size_t length = range->end - range->begin;
     return length / range->grain + (length % range->grain != 0);
 }
 
-/* Where piece number `piece` starts; the range's end for all numbers behind the last. */
+/* Returns the index at which piece number `piece` starts, or the end of the range if there are fewer
+ * pieces. */
 static inline size_t dti_loop_range_start(const struct dti_loop_range *range, size_t piece)
 {
     return piece >= dti_loop_range_pieces(range) ? range->end : range->begin + piece * range->grain;
 }
 
-/* The first piece of part `part` of `parts`: parts are contiguous, and their numbers of pieces differ by one at most. */
+/* Returns the first piece of part `part` of `parts`. Parts are contiguous. Their numbers of pieces differ by
+ * at most one. */
 static inline size_t dti_loop_range_part(const struct dti_loop_range *range, uint32_t part, uint32_t parts)
 {
     size_t pieces = dti_loop_range_pieces(range), each = pieces / parts, more = pieces % parts;
