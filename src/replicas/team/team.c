@@ -1,4 +1,4 @@
-/* src/replicas/team/team.c - runs: fork and join, one replica's part, stopping. The contracts are in team.h. */
+/* src/replicas/team/team.c - runs: fork and join, the part of one replica, stopping. See team.h. */
 #include "replicas/team/team.h"
 #include "replicas/machine/affinity.h"
 #include "replicas/team/team_private.h"
@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* After a run timeout: how long replicas that wait in the library have to return. A quarter of the limit,
- * within these bounds. */
+/* After a run timeout, replicas that wait in the library have a quarter of the limit to return, within these
+ * bounds. */
 #define GRACE_LEAST_MS 250u
 #define GRACE_MOST_MS  1000u
 
@@ -19,7 +19,7 @@
 struct dti_wait_policy dti_team_wait_policy(const struct dti_team *team, uint32_t pu, uint32_t *epoch)
 {
     const struct dti_team_options *o = &team->options;
-    *epoch = dti_load_epoch(); /* first: a change meanwhile is noticed next time */
+    *epoch = dti_load_epoch(); /* first, so that a change from here on is noticed by the next call */
     bool crowded = team->crowded || dti_load_crowded(o->pin ? pu : DTI_NO_PU, o->pus, o->cpu_quota);
     return (struct dti_wait_policy){ .spin_ns = crowded ? 0 : (uint64_t)o->spin_us * 1000u,
                                      .yield_ns = crowded ? team->yield_ns : 0 };
@@ -37,7 +37,7 @@ void dti_replica_ensure_record(const struct dti_replica *r, ditto_status status,
                  ditto_status_name(status), (int)status);
 }
 
-/* Functions on devices that nobody has joined. */
+/* Whether the user has submitted functions to devices and has not joined them. */
 static bool has_unjoined(const struct dti_replica *r)
 {
     return r->crew != NULL && r->crew->outstanding;
@@ -46,34 +46,37 @@ static bool has_unjoined(const struct dti_replica *r)
 void dti_team_work(struct dti_replica *r, uint64_t number)
 {
     struct dti_team *team = r->team;
-    int32_t outer = dti_error_replica; /* in a pause: replica 0's, or none */
+    int32_t outer = dti_error_replica; /* in a pause the number of replica 0, or none */
     if (r->load_epoch != dti_load_epoch())
         set_wait_policy(r);
     dti_error_replica = (int32_t)r->id;
     const char *outer_function = dti_public_enter(team->function);
     uint32_t serial = dti_error_serial;
     ditto_status status = team->job(r, team->argument);
-    if (status >= 0 && has_unjoined(r)) { /* functions on devices: their error is the function's */
+    if (status >= 0 && has_unjoined(r)) { /* an error on a device counts as an error of the function */
         ditto_status joined = dti_crew_join(r);
         status = joined < 0 ? joined : status;
     }
     ditto_status outcome = status > 0 ? status : DITTO_OK;
-    if (r->outcome != outcome) /* the poster watches this line: it is written as seldom as can be */
+    if (r->outcome != outcome) /* avoids a store, because the poster polls this cache line */
         r->outcome = outcome;
     if (status < 0) {
         dti_replica_ensure_record(r, status, serial);
         dti_team_stop(team);
-        if (has_unjoined(
-                r)) /* told already: only what has begun is awaited, because it may use this thread's memory */
+        /* The error has been recorded already. The join only waits for functions that have begun, because
+         * they may use the memory of this thread. */
+        if (has_unjoined(r))
             (void)dti_crew_join(r);
     }
     dti_public_leave(&outer_function);
     dti_error_replica = outer;
-    if (team->crowded) /* release: pairs with the acquire of a waiter in a crowded meeting (src/sync/meeting/meeting.c) */
+    /* release: pairs with the acquire of a waiter in a crowded meeting (src/sync/meeting/meeting.c) */
+    if (team->crowded)
         atomic_fetch_add_explicit(&team->returned, 1, memory_order_release);
     atomic_store_explicit(&r->done, number, memory_order_release); /* D0 */
     dti_wait_queue_signal(&team->wait_queue, r->id);
-    /* Peers that wait for a meeting which this replica will not attend look again when a replica is gone. */
+    /* Peers may wait in a meeting at which this replica will not arrive. They check again when a replica
+     * returns. */
     dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_MEETING(team));
 }
 
@@ -85,7 +88,8 @@ bool dti_team_go_changed(void *argument)
 
 bool dti_team_is_ending(const struct dti_team *team)
 {
-    return atomic_load_explicit(&team->ending, memory_order_acquire); /* pairs with send_home's release */
+    return atomic_load_explicit(&team->ending,
+                                memory_order_acquire); /* pairs with the release in dti_team_end_threads */
 }
 
 static bool is_called(void *argument)
@@ -94,7 +98,7 @@ static bool is_called(void *argument)
     return dti_team_go_changed(argument) || dti_team_is_ending(r->team);
 }
 
-/* The next job's number; false: there will be none. */
+/* Waits for the next job, whose number is then in r->seen. Returns false if there will be none. */
 static bool await_go(struct dti_replica *r)
 {
     struct dti_team *team = r->team;
@@ -116,14 +120,14 @@ void *dti_team_thread_main(void *argument)
     set_wait_policy(r);
     while (await_go(r)) {
         dti_team_work(r, r->seen);
-        /* The function forked, and this is the child, where no job will ever be posted. This is the only
-         * thread of the process, so its return ends the process, as a return from main does. Its helpers are
-         * not here to be joined. */
+        /* The function has forked, and this is the child process, in which no job will ever be posted. This
+         * is the only thread of the process, so its return ends the process, as a return from main does. Its
+         * helpers do not exist in this process and cannot be joined. */
         if (dti_team_forked(team))
             return NULL;
     }
-    dti_crew_end_threads(
-        r->crew); /* here, so that a leader who was given up on still sends its helpers home */
+    /* Called on this thread, so that a leader that was given up on still ends its helpers when it returns. */
+    dti_crew_end_threads(r->crew);
     dti_thread_hook(team->options.thread_stop, r->id, team->options.thread_user);
     return NULL;
 }
@@ -132,7 +136,7 @@ void *dti_team_thread_main(void *argument)
 
 uint64_t dti_team_next_number(const struct dti_team *team)
 {
-    /* relaxed: whoever posts has seen what was posted last */
+    /* relaxed: the poster has seen the number that was posted last */
     return atomic_load_explicit(&team->go, memory_order_relaxed) + 1;
 }
 
@@ -144,15 +148,16 @@ void dti_team_post(struct dti_team *team, uint64_t number)
 
 void dti_team_end_threads(struct dti_team *team)
 {
-    atomic_store_explicit(&team->ending, true, memory_order_release); /* pairs with is_sent_home's acquire */
+    atomic_store_explicit(&team->ending, true,
+                          memory_order_release); /* pairs with the acquire in dti_team_is_ending */
     dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_GO(team));
 }
 
-/* A run, as whoever posted it sees it. */
+/* A run, from the poster's point of view. */
 struct run {
     uint64_t number;
     bool waits; /* the poster is not replica 0 */
-    bool inner; /* posted in a pause of another run */
+    bool inner; /* posted in a pause inside another run */
     struct dti_deadline deadline;
 };
 
@@ -160,7 +165,8 @@ struct run_wait {
     const struct dti_replica *replica;
     uint64_t number;
 };
-/* True also of a replica that will never do the job, because it has returned from the outermost run. */
+/* Returns true also for a replica that will never execute the job, because it has returned from the outermost
+ * run. */
 static bool is_done_or_gone(void *argument)
 {
     const struct run_wait *w = argument;
@@ -173,7 +179,7 @@ static bool is_done(void *argument)
     return atomic_load_explicit(&w->replica->done, memory_order_acquire) == w->number; /* D1 */
 }
 
-/* Waits for all; false when the deadline came first. */
+/* Waits until all replicas have finished the run. Returns false if the deadline has passed first. */
 static bool join(struct dti_team *team, const struct run *run, struct dti_deadline *deadline)
 {
     struct dti_wait_policy asleep = { 0 };
@@ -205,7 +211,8 @@ static uint32_t grace_ms(const struct dti_team *team)
     return quarter < GRACE_LEAST_MS ? GRACE_LEAST_MS : quarter > GRACE_MOST_MS ? GRACE_MOST_MS : quarter;
 }
 
-/* The run's time is over. Replicas that wait in the library are stopped, and the others are given up. */
+/* The time limit of the run has passed. Replicas that wait in the library are stopped. The other replicas are
+ * given up, and the team is then poisoned. */
 static void give_up(struct dti_team *team, const struct run *run)
 {
     char missing[256];
@@ -214,16 +221,16 @@ static void give_up(struct dti_team *team, const struct run *run)
              team->options.run_timeout_ms, missing);
     dti_team_expire(team);
     if (!join(team, run, &(struct dti_deadline){ .timeout_ms = grace_ms(team) }))
-        /* a hint, which orders no other data */
+        /* relaxed: a hint, which orders no other data */
         atomic_store_explicit(&team->poisoned, true, memory_order_relaxed);
 }
 
-/* The run's error into the caller's record. The stop record itself stays as it was published. */
+/* Writes the error of the run into the caller's record. The stop record itself stays as it was published. */
 static ditto_status record_run_error(const struct dti_team *team, const struct run *run)
 {
     ditto_error error = team->stop.error;
     if (!run->inner && team->stop.run != run->number && dti_stop_is_expired(&team->stop)) {
-        /* A run inside this one was stopped first, and the time ran out there before that was handled. */
+        /* A run inside this one was stopped first, and the time limit passed before that stop was handled. */
         DTI_FAIL(DITTO_ERR_TIMED_OUT,
                  "run_timeout_ms = %u passed in a run inside this one, which had failed with %s: %s",
                  team->options.run_timeout_ms, ditto_status_name(error.status), error.message);
@@ -250,7 +257,7 @@ static ditto_status record_run_error(const struct dti_team *team, const struct r
     return error.status;
 }
 
-/* The replicas watch this line: mostly only go changes in it. */
+/* Writes only if the job has changed, because the replicas poll this cache line for `go`. */
 void dti_team_set_job(struct dti_team *team, dti_job job, void *argument)
 {
     if (team->job == job && team->argument == argument && team->function == dti_public_function)
@@ -260,7 +267,8 @@ void dti_team_set_job(struct dti_team *team, dti_job job, void *argument)
     team->function = dti_public_function;
 }
 
-/* The innermost run, from which nobody has returned. Relaxed, all: everybody is parked or serves, and go publishes them. */
+/* Makes `number` the innermost run, from which no replica has returned.
+ * relaxed: all replicas are parked or serve, and `go` publishes the stores. */
 static void number_run(struct dti_team *team, uint64_t number)
 {
     atomic_store_explicit(&team->run, number, memory_order_relaxed);
@@ -268,7 +276,7 @@ static void number_run(struct dti_team *team, uint64_t number)
         atomic_store_explicit(&team->returned, 0, memory_order_relaxed);
 }
 
-/* Of a run that begins: there may be pauses in it. Relaxed, as above. */
+/* Allows pauses in a run that begins. relaxed: as in number_run. */
 static void open_pauses(struct dti_team *team)
 {
     uint32_t level = team->pauses;
@@ -282,12 +290,13 @@ static ditto_status finish_run(struct dti_team *team, struct run *run)
 {
     if (!run->waits)
         dti_team_work(&team->replica[0], run->number);
-    /* Replica 0's function may have forked, and this be the child: nobody else is here to be joined. */
+    /* The function of replica 0 may have forked. In the child process there is no other replica to wait
+     * for. */
     if (dti_team_forked(team))
         return dti_fail_forked();
     if (!join(team, run, &run->deadline))
         give_up(team, run);
-    if (dti_stopped(&team->stop)) /* true whenever the run was given up */
+    if (dti_stopped(&team->stop)) /* also true if the run was given up */
         return record_run_error(team, run);
     for (uint32_t i = 0; i < team->n; i++)
         if (team->replica[i].outcome != DITTO_OK)
@@ -295,9 +304,9 @@ static ditto_status finish_run(struct dti_team *team, struct run *run)
     return DITTO_OK;
 }
 
-/* Runs a job in a pause of another run, from which no replica returns before this one is over. A run of the
- * user's has the time limit of the other run. A job of the library's own has none: the other replicas serve,
- * so they do it, and its argument may lie on this thread's stack. */
+/* Runs a job in a pause inside another run, from which no replica returns before this job has ended. A run of
+ * the user has the time limit of the outer run. An internal job has no limit, because the other replicas
+ * serve and so will execute it, and because its argument may be on the stack of this thread. */
 static ditto_status run_inside(struct dti_team *team, struct run *run)
 {
     uint64_t outer = dti_team_run_number(team);
@@ -341,7 +350,7 @@ void dti_team_renew(struct dti_team *team)
 
 uint64_t dti_team_run_number(const struct dti_team *team)
 {
-    /* relaxed: the poster wrote it itself, a replica in a run has acquired it already */
+    /* relaxed: the poster wrote it itself, and a replica in a run has acquired it already */
     return atomic_load_explicit(&team->run, memory_order_relaxed);
 }
 
@@ -349,8 +358,8 @@ uint64_t dti_team_run_number(const struct dti_team *team)
 
 void dti_team_stop(struct dti_team *team)
 {
-    /* In a child process no other thread is there to be stopped, and a claim that one of them has begun never
-     * ends. */
+    /* In a child process there is no other thread to stop, and a claim of the stop word that another thread
+     * had begun would never end. */
     if (dti_team_forked(team))
         return;
     if (dti_stop_now(&team->stop, dti_error_get(), dti_team_run_number(team)))
@@ -361,8 +370,8 @@ void dti_team_expire(struct dti_team *team)
 {
     if (dti_team_forked(team))
         return;
-    /* Wakes the replicas also if another error was first, because some may be parked that an inner run's
-     * poster would have released. */
+    /* Wakes the replicas also if another error was first, because some may wait for the poster of an inner
+     * run to release them. */
     (void)dti_stop_expire(&team->stop, dti_error_get(), team->outermost);
     dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
 }
@@ -378,7 +387,7 @@ void dti_replica_stop_late(const struct dti_replica *r, const struct dti_deadlin
 ditto_status dti_team_stop_status(const struct dti_team *team)
 {
     const ditto_error *first = &team->stop.error;
-    if (dti_team_forked(team)) /* a child process, whose parent's run is not its own */
+    if (dti_team_forked(team)) /* in a child process, which does not take part in the run of its parent */
         return dti_fail_forked();
     if (first->status == DITTO_ERR_DIVERGED)
         return DTI_FAIL(DITTO_ERR_DIVERGED, "%s", first->message);

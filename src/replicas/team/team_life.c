@@ -1,4 +1,4 @@
-/* src/replicas/team/team_life.c - making and ending a team: threads, arenas, helpers, the load that they are. Contracts in
+/* src/replicas/team/team_life.c - creates and destroys a team: its threads, arenas, helpers and load. See
  * team.h. */
 #include "replicas/memory/remote_memory.h"
 #include "replicas/machine/limits.h"
@@ -11,19 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define YIELD_NS        100000u /* how long a crowded thread yields before it sleeps, */
-#define YIELD_SHARER_NS 5000u   /* and more for each thread it shares its PU with: each has its turn once */
+/* A crowded thread yields for YIELD_NS before it sleeps, plus YIELD_SHARER_NS for each thread on its PU, so
+ * that each of them runs once. */
+#define YIELD_NS        100000u
+#define YIELD_SHARER_NS 5000u
 
-/* The first job of every replica: on its PU, with its arena there. */
+/* The first job of every replica. Binds its thread to its PU, and creates its arena there and its crew. */
 static ditto_status settle(struct dti_replica *r, void *unused)
 {
     struct dti_team *team = r->team;
     (void)unused;
-    if (r->id != 0 ||
-        team->options.caller_waits) /* a caller has been pinned by dti_cross_enter, and keeps its policy */
+    /* A caller that works as replica 0 has been pinned by dti_cross_enter, and keeps its memory policy. */
+    if (r->id != 0 || team->options.caller_waits)
         DTI_TRY(dti_team_settle_thread(team, &r->mask));
     r->cpu = team->options.pin ? sched_getcpu() : -1;
-    bool floats = team->options.pin && dti_mask_count(&r->mask) > 1; /* helpers off: it may leave its node */
+    /* With helpers off, the thread may run on several PUs and so may leave its node. */
+    bool floats = team->options.pin && dti_mask_count(&r->mask) > 1;
     DTI_TRY(dti_arena_create(r->pu.memory_node, floats ? r->pu.number : DTI_NO_PU,
                              team->options.strict_memory, &r->arena));
     return dti_crew_create(r, team->options.placement, &r->crew);
@@ -50,7 +53,8 @@ static ditto_status start_threads(struct dti_team *team, uint32_t *started)
     return DITTO_OK;
 }
 
-/* A PU may stand twice in a replica's set. */
+/* Whether the PU of device `device` also belongs to an earlier device, because a replica's set may contain a
+ * PU twice. */
 static bool listed_before(const ditto_placement *placement, uint32_t replica, uint32_t device)
 {
     uint32_t pu = dti_placement_pu(placement, replica, device)->is.number, d = 0;
@@ -68,8 +72,8 @@ static void end_threads(struct dti_team *team, uint32_t started)
         dti_crew_end_threads(team->replica[0].crew);
 }
 
-/* Every thread on every PU that it may run on: one for each leader and helper; with helpers off a leader may run on all
- * PUs of its replica, and so will the threads that the host starts there. */
+/* Counts each leader and each helper on its PU. With helpers off, it counts a leader on all PUs of its
+ * replica, because the leader may run on all of them, and so may the threads that the host starts there. */
 static void count_load(const struct dti_team *team, void (*count)(uint32_t pu))
 {
     if (team->options.plain)
@@ -91,7 +95,8 @@ uint32_t dti_team_threads_on(const struct dti_team *team, uint32_t pu)
     return threads;
 }
 
-/* Dependents before `end`; those that the user has destroyed are closed for good. */
+/* Opens the gates of the dependents before `end` in the list, and of the team. Gates of dependents that the
+ * user has destroyed stay closed. */
 static void open_gates(struct dti_team *team, const struct dti_dependent *end)
 {
     for (struct dti_dependent *d = team->dependents; d != end; d = d->next)
@@ -133,15 +138,16 @@ void dti_team_reopen(struct dti_team *team)
 
 static void close_gate(struct dti_gate *gate, enum dti_team_end end)
 {
-    if (end == DTI_TEAM_IS_FORKED) /* the gate may count calls of threads that are not in the child */
+    /* In a child process the gate may count calls of threads that do not exist there. */
+    if (end == DTI_TEAM_IS_FORKED)
         atomic_store_explicit(&gate->word, DTI_GATE_CLOSED, memory_order_relaxed);
     else
         dti_gate_close(gate);
 }
 
-/* All forget the team before those that it frees are freed, because one may refer to another. What is left
- * stays in the list, so that it is found by those who look for leaks. A dependent that the user frees may go
- * as soon as its gate is closed, which therefore comes last. */
+/* All dependents drop the team before any of those that the team frees is freed, because one may refer to
+ * another. With DTI_TEAM_IS_LEFT they stay in the list, so that leak detectors find them. The gate of a
+ * dependent is closed last, because the user may free the dependent as soon as it is closed. */
 static void end_dependents(struct dti_team *team, enum dti_team_end end)
 {
     struct dti_dependent *mine = NULL;
@@ -207,7 +213,8 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
     }
 }
 
-/* By itself: two of its threads must share a PU, or the quota is below their number. */
+/* Whether two threads of the team must share a PU, or the CPU quota is below their number. *threads is their
+ * number. */
 static bool is_crowded(const struct dti_team_options *options, uint32_t *threads)
 {
     const ditto_placement *p = options->placement;
@@ -215,7 +222,8 @@ static bool is_crowded(const struct dti_team_options *options, uint32_t *threads
     *threads = 0;
     for (uint32_t r = 0; r < p->replicas; r++)
         *threads += options->helpers ? p->blocks[r].count : 1;
-    for (uint32_t r = 1; r < p->replicas && !options->helpers; r++) /* leaders; ids follow the mesh */
+    /* Two leaders on one PU have consecutive ids, because ids follow the mesh. */
+    for (uint32_t r = 1; r < p->replicas && !options->helpers; r++)
         shared |= dti_placement_leader(p, r) == dti_placement_leader(p, r - 1);
     return shared || (options->cpu_quota > 0 && options->cpu_quota < *threads);
 }
@@ -273,22 +281,24 @@ ditto_status dti_team_create(const struct dti_team_options *options, struct dti_
     return DITTO_OK;
 }
 
-/* A poisoned team: ends the threads that are parked, leaves the others and all memory that they may touch. */
+/* Destroys a poisoned team: ends the threads that are parked, and leaves the others and all memory that they
+ * may use. */
 static ditto_status abandon(struct dti_team *team)
 {
     char missing[256];
-    /* The outermost run counts: a replica that has returned from a run inside it is still in its function. */
+    /* The outermost run decides, because a replica that has returned from a run inside it is still in its
+     * function. */
     dti_team_list_missing(team, team->outermost, missing, sizeof missing);
     bool returned[DITTO_MAX_REPLICAS] = { false };
     for (uint32_t i = 0; i < team->n; i++)
         returned[i] = dti_team_has_left(team, i);
-    dti_team_end_threads(team); /* a thread that returns after all ends too */
+    dti_team_end_threads(team); /* also ends a thread that returns later */
     for (uint32_t i = team->options.caller_waits ? 0 : 1; i < team->n; i++)
         if (returned[i])
             pthread_join(team->replica[i].thread, NULL);
         else
             pthread_detach(team->replica[i].thread);
-    if (!team->options.caller_waits) /* it is here, so it has returned */
+    if (!team->options.caller_waits) /* replica 0 is this thread, so it has returned */
         dti_crew_end_threads(team->replica[0].crew);
     return DTI_FAIL(DITTO_ERR_POISONED,
                     "destroyed, but replicas %s never returned: their threads and the strategy's memory "
@@ -301,7 +311,7 @@ ditto_status dti_team_destroy(struct dti_team *team)
     enum dti_team_end end = dti_team_forked(team) ? DTI_TEAM_IS_FORKED
                             : team->poisoned      ? DTI_TEAM_IS_LEFT
                                                   : DTI_TEAM_ENDS;
-    struct dti_frame frame; /* of a cross call that has the turn */
+    struct dti_frame frame; /* for a cross call that has the turn */
     dti_frame_push_cross(&frame, team);
     frame.has_turn = true;
     end_dependents(team, end);
@@ -309,11 +319,12 @@ ditto_status dti_team_destroy(struct dti_team *team)
     dti_frame_pop(&frame);
     if (end == DTI_TEAM_IS_LEFT) {
         ditto_status status = abandon(team);
-        pthread_mutex_unlock(&team->lock); /* calls on what a late replica makes come back with POISONED */
+        pthread_mutex_unlock(&team->lock); /* later calls on objects of a late replica return POISONED */
         return status;
     }
-    if (end ==
-        DTI_TEAM_ENDS) { /* in a child there are no threads to end, and the lock may be one of theirs */
+    /* In a child process there are no threads to end, and the lock may be held by a thread that does not
+     * exist. */
+    if (end == DTI_TEAM_ENDS) {
         end_threads(team, team->n);
         pthread_mutex_unlock(&team->lock);
     }

@@ -1,17 +1,20 @@
-/* src/sync/meeting/access.h - nobody touches a buffer after its owner has left.
+/* src/sync/meeting/access.h - makes sure that no replica touches a buffer after the buffer's owner has left.
  *
- * Invariants  N1  a replica touches others' buffers only while its inside word is 1.
- *             N2  a replica whose buffers peers know leaves a stopped collective only when every inside word
- *                 is 0.
- * Edges       I0 -> I1  inside = 1, then (dti_fence_light) a look at the stop word | the stop word seen, then
- *             I2 -> I3  (dti_fence_heavy) a look at every inside word: of the two looks at least one sees the
- *                       other side. So either the worker sees the stop and touches nothing, or the leaver
- *                       sees it inside and waits.
- *             O0 -> O1  inside = 0 (release, after the last touch) -> the leaver's acquire.
- * Progress    the wait for a replica that is inside is bounded, so it has no timeout: a replica that waits
- *             while it is inside looks at the stop word, and functions of the user's are called outside
- *             (dti_flow_suspend_access). There is one exception, which ditto/merge.h tells the user: the function
- *             of ditto_update works inside if it is given replica 0's arguments on another node.
+ * Invariants  N1  A replica touches the buffers of other replicas only while its `accessing` word is 1.
+ *             N2  A replica whose buffers are known to its peers leaves a stopped collective only when every
+ *                 `accessing` word is 0.
+ * Edges       I0 -> I1  The worker stores accessing = 1 (I0), executes dti_fence_light, and looks at the stop
+ * word (I1).
+ *             I2 -> I3  The leaving replica has seen the stop word, executes dti_fence_heavy (I2), and looks
+ *                       at every `accessing` word (I3). At least one of the two looks sees the other side's
+ *                       store. Either the worker sees the stop and touches nothing, or the leaving replica
+ *                       sees that the worker has access and waits.
+ *             O0 -> O1  The worker stores accessing = 0 (release) after its last touch. The leaving replica
+ *                       reads it (acquire).
+ * Progress    The wait for a replica that has access is bounded, so it has no timeout. A replica that waits
+ *             while it has access polls the stop word, and gives up its access around calls of the user's
+ *             functions (dti_flow_suspend_access). There is one exception, which ditto/merge.h documents: the
+ *             function of ditto_update runs with access if it is given replica 0's arguments on another node.
  * Model       tests/model/access.pml */
 #ifndef DTI_ACCESS_H
 #define DTI_ACCESS_H
@@ -19,10 +22,12 @@
 #include "replicas/replicas.h"
 
 /* -- The replica's own thread -- */
-/* False: the run is stopping, nothing may be touched. */
+/* Gives this replica access to the buffers of other replicas. Returns false if the run is stopping. Then no
+ * such buffer may be touched. */
 bool dti_access_begin(struct dti_replica *self);
 void dti_access_end(struct dti_replica *self);
-/* Out of a stopped collective, `status` in hand, once no peer can still be at this replica's buffers (N2). */
+/* Called by a replica that leaves a stopped collective. Waits until no peer can still access this replica's
+ * buffers (N2), and returns `status`. */
 ditto_status dti_leave_collective(struct dti_replica *self, ditto_status status);
 
 #endif

@@ -1,4 +1,5 @@
-/* src/sync/meeting/call.h - what a replica calls: compared between replicas, and told in messages. */
+/* src/sync/meeting/call.h - the call of a replica, which is compared with others and described in
+ * messages. */
 #ifndef DTI_CALL_H
 #define DTI_CALL_H
 
@@ -9,7 +10,7 @@
 
 #define DTI_NO_ROOT UINT32_MAX
 
-/* Which part of the data a collective moves where (flow.h). */
+/* Which part of the data a collective moves, and where it moves it (flow.h). */
 enum dti_pattern {
     DTI_PATTERN_NOTHING, /* a barrier */
     DTI_PATTERN_ALL_REDUCE,
@@ -18,48 +19,75 @@ enum dti_pattern {
     DTI_PATTERN_BROADCAST,
     DTI_PATTERN_REDUCE_SCATTER,
     DTI_PATTERN_ALL_GATHER,
-    DTI_PATTERN_TARGET, /* an all-reduce into copies that are nobody's own (variables) */
+
+    /* An all-reduce into the copies of a variable, instead of the callers' own buffers. */
+    DTI_PATTERN_TARGET,
     DTI_PATTERN_SLICES,
     DTI_PATTERN_BLOCKS,
 };
 
-/* The fields up to `hash` are the same on all replicas, or they have diverged. */
+/* The members up to `hash` must be equal on all replicas. Otherwise the replicas have diverged. */
 struct dti_call {
-    const char *name;   /* constant text, the public function's: "ditto_all_reduce" */
-    const char *object; /* the variable's own name, or NULL; its address tells variables of one name apart */
-    /* The number of elements, or of the largest part if parts differ; of a list the number of its items; of a
-     * merge_call the number of its arguments. */
+    /* The name of the public function, a constant string: "ditto_all_reduce". */
+    const char *name;
+
+    /* The variable's own name, or NULL. Its address distinguishes variables of one name. */
+    const char *object;
+
+    /* The number of elements, or of the largest part if parts differ. For a list it is the number of items,
+     * and for a merge_call the number of arguments. */
     size_t count;
     size_t element_bytes;
-    size_t whole; /* items of the whole list, of which this call is a pack */
+
+    /* The number of items of the whole list, of which this call is a pack. */
+    size_t whole;
     uint32_t root;
-    uint8_t pattern, dtype, op, implementation; /* dtype and op 0 where there is none */
-    uint64_t hash; /* of all else that must agree: counts, a list's items, a function */
-    /* this replica's own */
+    uint8_t pattern;
+    uint8_t dtype; /* 0 if there is none */
+    uint8_t op;    /* 0 if there is none */
+    uint8_t implementation;
+
+    /* A hash of everything else that must agree: counts, the items of a list, a function. */
+    uint64_t hash;
+
+    /* The members from here on belong to this replica alone. */
     const void *src;
     void *dst;
-    const ditto_list_item *
-        list; /* [count], of a list: items `before` and following of the whole one; of an update of several */
+
+    /* [count] The items of a list, or of an update of several variables. The first is item `before` of the
+     * whole list. */
+    const ditto_list_item *list;
     size_t before;
-    const size_t *counts; /* [n], of parts that differ; NULL: all have `count` */
-    /* What else the pattern needs (dti_combine_call, slices.c, block_sum.c). ditto_all_reduce_tensor: the tensor. */
+
+    /* [n] The sizes of parts that differ. NULL if all parts have `count` elements. */
+    const size_t *counts;
+
+    /* Additional data of the pattern (dti_combine_call, slices.c, block_sum.c). For ditto_all_reduce_tensor,
+     * the tensor. */
     const void *more;
-    bool is_internal; /* it moves data of the library's own, so messages leave the size out */
+
+    /* The call moves internal data of the library, so messages leave out the size. */
+    bool is_internal;
 };
 
-/* Any thread, any moment. */
-static inline bool dti_call_has_items(
-    const struct dti_call *call) /* elements are its items', and so is their dtype */
+/* -- Any thread, at any time -- */
+/* Whether the elements, and so the dtype, are those of the items of a list. */
+static inline bool dti_call_has_items(const struct dti_call *call)
 {
     return call->pattern == DTI_PATTERN_LIST || (call->pattern == DTI_PATTERN_TARGET && call->list != NULL);
 }
+/* Compares all members that must be equal on all replicas. */
 bool dti_call_same(const struct dti_call *a, const struct dti_call *b);
-bool dti_call_identical(const struct dti_call *a, const struct dti_call *b); /* its own fields too */
-uint32_t dti_call_digest(const struct dti_call *call); /* 32 bits of all that must be the same */
-uint64_t dti_hash(uint64_t seed, uint64_t value);      /* to build `hash`: one word more */
-/* "ditto_all_reduce #3 (100 x f32, SUM)" */
+/* Compares the replica's own members too. */
+bool dti_call_identical(const struct dti_call *a, const struct dti_call *b);
+/* Returns a digest of 32 bits of the members that must be equal on all replicas. */
+uint32_t dti_call_digest(const struct dti_call *call);
+/* Adds one word to a hash, to compute `hash`. */
+uint64_t dti_hash(uint64_t seed, uint64_t value);
+/* Writes for example "ditto_all_reduce #3 (100 x f32, SUM)". */
 void dti_call_describe(const struct dti_call *call, uint64_t number, struct dti_text *text);
-/* The callers' lists or counts are different: where. They can be read. */
+/* Writes where two calls with different lists, counts or functions differ. Their lists and counts must be
+ * readable. */
 void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uint32_t n,
                          struct dti_text *text);
 

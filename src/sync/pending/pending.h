@@ -1,19 +1,29 @@
-/* src/sync/pending/pending.h - operations that are started now and waited for later.
+/* src/sync/pending/pending.h - pending operations: collectives that are started now and waited for later.
  *
- * Each replica owns a ring of posts. Operation k of the team is the k-th that every replica starts; its post is in place k % the
- * ring's length. When all have posted k, it is ready. A small one each replica combines for itself from the posts' payloads. The
- * indices of a larger one are divided into a share for each replica, a share into pieces; whoever waits claims pieces, first of
- * its own share, then of the others', so that a replica that computes meanwhile holds nobody up. A replica *consumes* operations
- * in order: k, when its own result is there.
+ * Each replica owns a ring of entries. Operation k of the team is the k-th operation that every replica
+ * starts. A replica announces it in entry k % length of its ring. When all replicas have announced k, the
+ * operation is ready. Each replica combines a small operation for itself, from the payloads in the entries.
+ * The indices of a larger operation are divided into one share for each replica, and each share into pieces.
+ * A replica that waits claims pieces, first of its own share and then of the others, so that a replica that
+ * computes meanwhile delays no other replica. A replica *consumes* operations in order: it consumes k when
+ * its own result is complete.
  *
- * Invariants  I1  a post is written by its owner only, for k not before everyone has consumed k - length.
- *             I2  a piece is claimed once: claim is (k, next piece), changed by compare-and-swap alone. Only who is inside
- *                 claims, and its own k is not consumed then, so that k in the claim is a check, not what holds the rest up.
- *             I3  k is consumed only when all pieces are done; so when a buffer is its user's again, nobody is at it.
- * Edges       P0 -> P1  a post, and all its owner did before -> everyone who sees its word
- *             W0 -> W1  a piece's results -> everyone who sees it counted in done
- *             U0 -> U1  a replica's last look at posts of k -> their owners who see k consumed
- * Stopping    who works on pieces is inside (access.h); who leaves with operations open stops the run and waits for those.
+ * Invariants  I1  An entry is written by its owner only. For operation k it is written only after every
+ *                 replica has consumed k - length.
+ *             I2  A piece is claimed once. `claim` holds (k, next piece), and is changed by compare-and-swap
+ *                 only. Only a replica that has access (access.h) claims pieces, and it has not consumed k at
+ *                 that time. Therefore k in the claim is only a check. The other invariants do not depend on
+ *                 it.
+ *             I3  A replica consumes k only when all pieces are done. So when a buffer is returned to its
+ *                 user, no replica accesses it.
+ * Edges       P0 -> P1  A replica announces an operation, after everything it did before. Every replica that
+ *                       sees the word of the entry sees all this.
+ *             W0 -> W1  A replica computes a piece and adds it to `done`. Every replica that sees it counted
+ *                       sees the results.
+ *             U0 -> U1  A replica looks at the entries of k for the last time, and then stores that it has
+ *                       consumed k. The owners of the entries see this before they write the entries again.
+ * Stopping    A replica that works on pieces has access (access.h). A replica that leaves while operations
+ *             are open stops the run and waits for the replicas that have access.
  * Model       tests/model/pending.pml */
 #ifndef DTI_PENDING_H
 #define DTI_PENDING_H
@@ -22,28 +32,43 @@
 
 #include "sync/sync_state.h"
 
+/* An entry of a replica's ring. */
 struct dti_pending_operation {
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t
-        word; /* k << 32 | digest; of k the lower half, here and below */
+    /* k << 32 | digest. Of k only the lower half is kept, here and in the other words. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t word;
     unsigned char inline_payload[DTI_INLINE_PAYLOAD_BYTES];
     alignas(DTI_CACHE_LINE_PAIR) struct dti_call call;
-    size_t bytes; /* that this replica brings */
-    bool small;   /* they are in the payload */
+
+    /* The number of bytes that this replica contributes. */
+    size_t bytes;
+
+    /* True if these bytes are in the payload. */
+    bool small;
     uint32_t digest;
-    /* of this replica's share */
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t claim; /* k << 32 | next piece */
-    _Atomic uint64_t done;                               /* k << 32 | pieces that are done */
+
+    /* For this replica's share: k << 32 | next piece. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t claim;
+
+    /* For this replica's share: k << 32 | number of pieces that are done. */
+    _Atomic uint64_t done;
 };
 
 struct dti_pending_ring {
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t
-        consumed; /* written by its replica; others look at it once in a ring's length */
-    alignas(DTI_CACHE_LINE_PAIR) uint64_t
-        known_consumed; /* by all, at least; plain, as the next two: its replica's own */
-    uint64_t ready;     /* posted by all, at least, and compared */
-    uint32_t opened;    /* entries of open that are not waited for */
+    /* The last operation that this replica has consumed. Only this replica writes it. Others read it once per
+     * length of the ring. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t consumed;
+
+    /* All replicas have consumed at least this operation. This member and those up to `open` are plain,
+     * because only this replica uses them. */
+    alignas(DTI_CACHE_LINE_PAIR) uint64_t known_consumed;
+
+    /* All replicas have announced at least this operation, and the announcements are equal. */
+    uint64_t ready;
+
+    /* The number of entries of `open` whose operation has not been waited for. */
+    uint32_t opened;
     struct {
-        uint64_t number; /* 0: waited for */
+        uint64_t number; /* 0 if the operation has been waited for */
         const char *name;
     } open[DITTO_MAX_PENDING];
     struct dti_pending_operation operation[DITTO_MAX_PENDING];
@@ -67,7 +92,7 @@ static inline struct dti_replica_state *dti_replica_state_of(const struct dti_re
     return &self->sync->state[self->id];
 }
 
-/* A started operation's number for messages, which count within the run. */
+/* Returns the number of a started operation in messages, in which numbers begin at 1 in each run. */
 static inline uint64_t dti_number_in_run(const struct dti_replica *self, uint64_t number)
 {
     return number - dti_replica_state_of(self)->started_before;
@@ -79,20 +104,23 @@ static inline bool dti_has_started(const struct dti_sync *sync, uint32_t replica
     uint64_t word = atomic_load_explicit(&operation->word, memory_order_acquire); /* P1 */
     return word >> 32 == (uint32_t)number;
 }
-bool dti_has_not_started(const struct dti_sync *sync, uint32_t replica,
-                         uint64_t number); /* for messages (failure.h) */
-/* What a replica posted is what this one posted. */
+/* For messages (failure.h). */
+bool dti_has_not_started(const struct dti_sync *sync, uint32_t replica, uint64_t number);
+/* Whether `replica` has announced the same operation as this replica. Both have announced it. */
 bool dti_pending_is_same(const struct dti_replica *self, uint32_t replica, uint64_t number);
 
 /* -- The replica's own thread -- */
-ditto_status dti_pending_make(struct dti_replica *self,
-                              struct dti_sync *sync); /* when the team is made; NO_MEMORY */
-/* Posts; *out is the operation's number. RANGE: too many are open. Else as a meeting. */
+/* Called when the team is created. Errors: NO_MEMORY. */
+ditto_status dti_pending_make(struct dti_replica *self, struct dti_sync *sync);
+/* Announces an operation. *out is its number. Returns RANGE if too many operations are open. Other errors:
+ * those of dti_meet. */
 ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *call,
                                struct dti_deadline *deadline, uint64_t *out);
-/* Until it is consumed; works meanwhile. deadline NULL: does not wait, and gives DITTO_PENDING instead. */
+/* Waits until the operation is consumed, and works on operations meanwhile. If deadline is NULL it does not
+ * wait, and returns DITTO_PENDING if the operation is not finished. */
 ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline);
-/* Consumes what it can, works on what it can, waits for nobody. Called in every wait outside (access.h). */
+/* Works on the operations that are ready, and consumes those that are complete, without waiting. It is called
+ * in every wait of a replica that has no access to other replicas' buffers (access.h). */
 void dti_pending_advance(struct dti_replica *self);
 static inline void dti_pending_help(struct dti_replica *self)
 {
@@ -101,15 +129,19 @@ static inline void dti_pending_help(struct dti_replica *self)
         dti_pending_advance(self);
 }
 
-/* How many operations it has started and not waited for; *name is the oldest's. */
+/* Returns the number of operations that the replica has started and not waited for. *name and *number are
+ * those of the oldest one, and are set only if there is one. */
 uint32_t dti_pending_open(const struct dti_replica *self, const char **name, uint64_t *number);
 
-/* `other` waits for this replica in a meeting that comes before what this one waits for: it has started less. */
+/* Whether `other` has arrived at the meeting that is this replica's next one. If `other` has not started the
+ * operation for which this replica waits, it never will, because it waits for this replica in that
+ * meeting. */
 bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t other);
-/* None of them will be waited for: stops the run with the thread's error record; gives `status` when nobody is at their buffers. */
+/* Called when none of the open operations will be waited for. Stops the run with the error record of the
+ * thread, waits until no replica accesses the buffers of this replica, and returns `status`. */
 ditto_status dti_pending_abandon(struct dti_replica *self, ditto_status status);
 
-/* -- All replicas are parked -- */
+/* -- While all replicas are parked -- */
 void dti_pending_renew(struct dti_replica_state *state);
 
 #endif
