@@ -1,4 +1,5 @@
-/* src/sync/meeting/access.c - going to others' buffers, and waiting for those who are at ours. Argued in access.h. */
+/* src/sync/meeting/access.c - access to the buffers of other replicas, and the wait before leaving. See
+ * access.h. */
 #include "sync/meeting/access.h"
 #include "sync/meeting/meeting.h"
 
@@ -8,11 +9,11 @@
 bool dti_access_begin(struct dti_replica *self)
 {
     _Atomic uint32_t *accessing = &self->sync->state[self->id].accessing;
-    atomic_store_explicit(accessing, 1, memory_order_relaxed); /* I0; ordered by the fence */
+    atomic_store_explicit(accessing, 1, memory_order_relaxed); /* I0; the fence orders it */
     dti_fence_light();
     if (!dti_stopped(&self->team->stop)) /* I1 */
         return true;
-    atomic_store_explicit(accessing, 0, memory_order_relaxed); /* nothing was touched */
+    atomic_store_explicit(accessing, 0, memory_order_relaxed); /* no buffer was touched */
     return false;
 }
 
@@ -21,10 +22,10 @@ void dti_access_end(struct dti_replica *self)
     atomic_store_explicit(&self->sync->state[self->id].accessing, 0, memory_order_release); /* O0 */
 }
 
-#define LONG_NS 100000000u /* a replica's error mentions a delay of this length or more */
+/* The error of a replica mentions a delay of this length or more. */
+#define LONG_NS 100000000u
 
-/* Adds to the error that is about to be returned that it comes late, and for which replica this one
- * waited. */
+/* Adds to the error that is about to be returned that it is late, and for which replica this one waited. */
 static void describe_delay(uint32_t replica, uint64_t ns)
 {
     ditto_error error = *dti_error_get();
@@ -41,8 +42,9 @@ ditto_status dti_leave_collective(struct dti_replica *self, ditto_status status)
     const struct dti_sync *sync = self->sync;
     uint64_t begin = 0, waited = 0;
     uint32_t last = 0;
-    dti_fence_heavy();                           /* I2 */
-    for (uint32_t i = 0; i < self->team->n; i++) /* I3; in a child after fork nobody is there to come out */
+    dti_fence_heavy(); /* I2 */
+    /* I3. In a child process no other replica exists, so no `accessing` word would ever become 0. */
+    for (uint32_t i = 0; i < self->team->n; i++)
         while (atomic_load_explicit(&sync->state[i].accessing, memory_order_acquire) != 0 && /* O1 */
                !dti_team_forked(self->team)) {
             begin = begin != 0 ? begin : dti_now_ns();

@@ -1,4 +1,4 @@
-/* src/sync/meeting/call.c - comparing and describing calls. Pure. */
+/* src/sync/meeting/call.c - compares and describes calls. All functions are pure. */
 #include "sync/meeting/call.h"
 
 #include <string.h>
@@ -18,7 +18,8 @@ bool dti_call_identical(const struct dti_call *a, const struct dti_call *b)
            a->is_internal == b->is_internal;
 }
 
-/* Multiplication by odd constants, folded: every field reaches every bit. */
+/* Multiplies by an odd constant and folds the upper bits into the lower ones, so that every member affects
+ * every bit. */
 uint64_t dti_hash(uint64_t seed, uint64_t value)
 {
     uint64_t d = (seed ^ value) * 0x9e3779b97f4a7c15u;
@@ -42,7 +43,7 @@ static void describe_size(const struct dti_call *c, struct dti_text *text)
                      c->op != 0 ? ditto_op_name((ditto_op)c->op) : "");
     else if (c->dtype == 0)
         dti_text_add(text, " (%zu x %zu bytes, with a function of one's own", c->count, c->element_bytes);
-    else if (c->pattern == DTI_PATTERN_BLOCKS) /* how many differs, and may */
+    else if (c->pattern == DTI_PATTERN_BLOCKS) /* the counts may differ between replicas */
         dti_text_add(text, " (of %s", ditto_dtype_name((ditto_dtype)c->dtype));
     else
         dti_text_add(text, " (%s%zu x %s",
@@ -70,7 +71,7 @@ void dti_call_describe(const struct dti_call *c, uint64_t number, struct dti_tex
         dti_text_add(text, " on \"%s\"", c->object);
 }
 
-/* Where two lists differ; false: nowhere. */
+/* Writes where two lists differ. Returns false if they do not. */
 static bool describe_items(const struct dti_call *a, const struct dti_call *b, struct dti_text *text)
 {
     const ditto_list_item *one = a->list - a->before, *other = b->list - b->before;
@@ -111,7 +112,7 @@ void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uin
 {
     if (a->name != b->name || a->pattern != b->pattern || a->whole != b->whole ||
         (a->pattern == DTI_PATTERN_NOTHING && a->count != b->count))
-        return; /* the descriptions say it */
+        return; /* the descriptions of the calls show the difference */
     if (a->object != b->object) {
         if (a->object != NULL && b->object != NULL && strcmp(a->object, b->object) == 0)
             dti_text_add(text, " (two variables of that name)");

@@ -1,4 +1,5 @@
-/* src/sync/meeting/failure.c - who is missing, and the errors that say so. */
+/* src/sync/meeting/failure.c - describes the missing replicas, and returns the errors about them. See
+ * failure.h. */
 #include "sync/meeting/failure.h"
 
 enum { FEW = 3 };
@@ -29,7 +30,7 @@ void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct 
 uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_missing, uint64_t what,
                               struct dti_text *text)
 {
-    bool missing[DITTO_MAX_REPLICAS]; /* one look each: they may come meanwhile */
+    bool missing[DITTO_MAX_REPLICAS]; /* each is checked once, because a replica may come meanwhile */
     uint32_t n = sync->team->n, count = 0, described = 0;
     for (uint32_t i = 0; i < n; i++) {
         missing[i] = is_missing(sync, i, what);

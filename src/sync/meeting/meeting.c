@@ -1,4 +1,4 @@
-/* src/sync/meeting/meeting.c - arriving, waiting, and what can go wrong meanwhile. The argument is in meeting.h. */
+/* src/sync/meeting/meeting.c - arrival at a meeting, the wait, and the errors of a meeting. See meeting.h. */
 #include "sync/meeting/meeting.h"
 #include "sync/pending/pending.h"
 #include "sync/algorithms/exchange.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* -- words for messages -- */
+/* -- texts for messages -- */
 
 static void describe_call(char *words, const struct dti_sync *sync, uint32_t replica, uint32_t seq)
 {
@@ -20,8 +20,8 @@ static void describe_call(char *words, const struct dti_sync *sync, uint32_t rep
 
 static uint64_t word_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq, uint32_t round)
 {
-    return atomic_load_explicit(&dti_mailbox_of(sync, replica, seq, round)->word,
-                                memory_order_acquire); /* M1 */
+    /* M1 */
+    return atomic_load_explicit(&dti_mailbox_of(sync, replica, seq, round)->word, memory_order_acquire);
 }
 
 static bool has_not_come(const struct dti_sync *sync, uint32_t replica, uint64_t seq)
@@ -33,7 +33,7 @@ static bool will_not_come(const struct dti_sync *sync, uint32_t replica, uint64_
     return has_not_come(sync, replica, seq) && dti_replica_returned(&sync->team->replica[replica]);
 }
 
-/* -- the ways a meeting fails -- */
+/* -- the errors of a meeting -- */
 
 static ditto_status fail_left(struct dti_replica *self, uint32_t seq)
 {
@@ -42,7 +42,7 @@ static ditto_status fail_left(struct dti_replica *self, uint32_t seq)
     struct dti_text text = { missing, sizeof missing, 0 };
     describe_call(mine, sync, self->id, seq);
     while (dti_describe_missing(sync, will_not_come, seq, &text) == 0) {
-        /* crowded: it has counted itself as returned, and is about to say that it is done */
+        /* Crowded: a replica has counted itself in team->returned, and is about to store its done number. */
         if (dti_stopped(&self->team->stop))
             return dti_team_stop_status(self->team);
         sched_yield();
@@ -69,7 +69,8 @@ static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_
     struct dti_text text = { where, sizeof where, 0 };
     describe_call(words, sync, a, seq);
     describe_call(others, sync, b, seq);
-    if (dti_access_begin(self)) { /* their lists can be read: neither has left */
+    /* With access their lists can be read, because neither replica has left. */
+    if (dti_access_begin(self)) {
         if (dti_call_same(one, other))
             dti_text_add(&text, " (after another number of started operations)");
         else
@@ -115,7 +116,9 @@ ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq)
 struct round_wait {
     struct dti_replica *self;
     uint32_t peer, seq, round;
-    uint64_t first_word; /* that the peer's first slot must have, if it has this meeting's */
+
+    /* The word that the peer's first mailbox must hold if it holds a word of this meeting. */
+    uint64_t first_word;
 };
 
 static bool is_other_call(const struct round_wait *w, uint64_t first)
@@ -131,7 +134,7 @@ static bool round_ready(void *argument)
         dti_replica_returned(&team->replica[w->peer]))
         return true;
     dti_pending_help(w->self);
-    /* one that meets in another way writes its first slot alone */
+    /* A replica that meets crowded writes only its first mailbox. */
     return w->round != 0 && is_other_call(w, word_of(w->self->sync, w->peer, w->seq, 0));
 }
 
@@ -154,8 +157,8 @@ static ditto_status await_representative(struct dti_replica *self, uint32_t peer
     return dti_stopped(&team->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
 }
 
-/* The next meeting's first lines, which peers have had since the last but one; a next payload is likely to be as long
- * as this. */
+/* Prefetches the first mailbox of the next meeting. Peers have had its cache lines since the meeting before
+ * this one. The next payload is likely to have the same size as this one. */
 static void fetch_next(const struct dti_sync *sync, uint32_t self, uint32_t next,
                        const struct dti_arrival *arrival)
 {
@@ -175,11 +178,12 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_ar
     uint32_t seq = (uint32_t)(word >> 32);
     for (uint32_t round = 0; round < route->rounds; round++) {
         const struct dti_round_view *step = &route->step[round];
-        atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, round)->word, word,
-                              memory_order_release); /* M0 */
+        /* M0 */
+        atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, round)->word, word, memory_order_release);
         dti_wait_queue_signal(&team->wait_queue, self->id);
-        for (uint32_t k = 1; k < step->count;
-             k++) { /* from the own place on, so that watchers spread over the lines */
+        /* Starts behind the replica's own block, so that the watching replicas spread over the cache
+         * lines. */
+        for (uint32_t k = 1; k < step->count; k++) {
             uint32_t block = step->own + k < step->count ? step->own + k : step->own + k - step->count;
             uint32_t peer = dti_round_representative(step, block);
             DTI_TRY(await_representative(self, peer, word, round, deadline));
@@ -210,7 +214,8 @@ static bool crowded_ready(void *argument)
     const struct crowded_wait *w = argument;
     const struct dti_team *team = w->self->team;
     dti_pending_help(w->self);
-    /* acquire: whoever has returned after this meeting has seen its release, and then so do we in meet_crowded */
+    /* acquire: a replica that has returned after this meeting has seen its release. This replica then sees
+     * the release too, in meet_crowded. */
     return released(w->self->sync, w->seq) || dti_stopped(&team->stop) ||
            atomic_load_explicit(&team->returned, memory_order_acquire) != 0;
 }
@@ -225,7 +230,7 @@ static ditto_status lead_crowded(struct dti_replica *self, const struct dti_arri
             return fail_different(self, 0, i, seq);
     if (arrival->join != NULL)
         arrival->join(self, seq, 0, arrival);
-    /* relaxed: nobody touches arrived again before C3, and C3 comes after this store (I3) */
+    /* relaxed: no replica touches arrived again before C3, and C3 comes after this store (I3) */
     atomic_store_explicit(&sync->arrived, 0, memory_order_relaxed);
     atomic_store_explicit(&sync->release, number, memory_order_release); /* C2 */
     dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_MEETING(team));
@@ -240,10 +245,11 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_arri
     uint32_t seq = (uint32_t)(word >> 32);
     uint64_t number = sync->state[self->id].seq;
     struct crowded_wait w = { self, number };
-    /* release: for describe_missing, which looks at slots here too; the order of the meeting comes from C0 */
+    /* release: for dti_describe_missing, which reads mailboxes in crowded meetings too. The meeting itself is
+     * ordered by C0. */
     atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, 0)->word, word, memory_order_release);
-    /* Whoever waits for this replica elsewhere (a started operation, a meeting in rounds) sees there that it has
-     * diverged. */
+    /* A replica that waits for this one in a started operation or in a meeting in rounds sees that the calls
+     * have diverged. */
     dti_wait_queue_signal(&team->wait_queue, self->id);
     sync->state[self->id].workspace.counters.hops_near++;
     /* acq_rel: release is C0, acquire is C1 */
@@ -259,7 +265,8 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_arri
 
 /* -- both -- */
 
-/* Writes only what has changed: in a loop of equal calls the card stays clean, and with the peers. Gives the digest. */
+/* Writes only what has changed. In a loop of equal calls the cache lines of the announcement stay clean, and
+ * with the peers. Returns the digest. */
 static uint32_t announce(struct dti_announcement *announcement, const struct dti_call *call)
 {
     if (!dti_call_same(&announcement->call, call))
@@ -269,14 +276,15 @@ static uint32_t announce(struct dti_announcement *announcement, const struct dti
     return announcement->digest;
 }
 
+/* Words are refreshed every REFRESH_EVERY meetings. A word is old if it is more than OLD meetings behind. */
 #define REFRESH_EVERY 256u
-#define OLD           65536u /* meetings; no replica waits for a word that is so far behind */
+#define OLD           65536u
 
-/* I4. `word` is this replica's own. Peers wait for the present meeting's word, so no peer waits for an old
- * one. */
+/* I4. `word` belongs to this replica. Peers wait for the word of the present meeting, so no peer waits for an
+ * old word. */
 static void refresh_word(_Atomic uint64_t *word, uint32_t number)
 {
-    /* Both are relaxed: only this replica writes the word, and no later meeting has the number that is
+    /* relaxed, both: only this replica writes the word, and no later meeting has the number that is
      * written. */
     uint32_t held = (uint32_t)(atomic_load_explicit(word, memory_order_relaxed) >> 32);
     if (number - held > OLD)
@@ -291,7 +299,7 @@ static void refresh_words(struct dti_replica *self, uint32_t number)
     dti_exchange_buffers_refresh(self, number, refresh_word);
 }
 
-/* A team that shares PUs counts, unless the rounds have been asked for. */
+/* A team that shares PUs meets by the counter, unless the call requests an implementation. */
 bool dti_meets_by_counter(const struct dti_team *team, const struct dti_call *call)
 {
     return team->crowded && call->implementation == DITTO_IMPLEMENTATION_AUTO;
@@ -302,10 +310,10 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
 {
     struct dti_team *team = self->team;
     struct dti_replica_state *me = &self->sync->state[self->id];
-    if (dti_stopped(
-            &team->stop)) /* before anything is written: slots of an unfinished meeting stay as they are */
+    /* Checked before anything is written, so that the mailboxes of an unfinished meeting stay unchanged. */
+    if (dti_stopped(&team->stop))
         return dti_leave_collective(self, dti_team_stop_status(team));
-    if (dti_team_forked(team)) /* a function that forked: its peers are not in the child */
+    if (dti_team_forked(team)) /* a function forked, and its peers do not exist in the child */
         return dti_fail_forked();
     uint32_t number = (uint32_t)++me->seq;
     if (number % REFRESH_EVERY == 0)
@@ -313,8 +321,8 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
     if (!arrival->goes_on)
         dti_number_call(me, arrival->call->name);
     uint32_t digest = announce(&me->announcement[number & 1], arrival->call);
-    uint64_t word = (uint64_t)number << 32 |
-                    (digest ^ (uint32_t)me->started * 0x9e3779b1u); /* what was started before counts too */
+    /* The number of operations that were started before must agree too. */
+    uint64_t word = (uint64_t)number << 32 | (digest ^ (uint32_t)me->started * 0x9e3779b1u);
     if (arrival->payload_bytes != 0)
         memcpy(dti_mailbox_payload(dti_mailbox_of(self->sync, self->id, number, 0), arrival->call,
                                    arrival->payload_bytes),

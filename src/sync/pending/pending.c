@@ -1,4 +1,5 @@
-/* src/sync/pending/pending.c - working on started operations: posts, pieces, consuming in order. Argued in pending.h. */
+/* src/sync/pending/pending.c - works on started operations, piece by piece, and consumes them in order. See
+ * pending.h. */
 #include "sync/pending/pending.h"
 #include "sync/plans/choose_algorithm.h"
 #include "sync/algorithms/flow.h"
@@ -6,16 +7,20 @@
 
 #include <string.h>
 
-#define PIECE_BYTES \
-    ((size_t)64 << 10)  /* of all destinations: long against a claim, short against a replica's patience */
-#define MOST_PIECES 64u /* of a share */
+/* The size of a piece in bytes, over all destinations. Working on a piece takes long in comparison with a
+ * claim, and is short in comparison with the time that a replica spins. */
+#define PIECE_BYTES ((size_t)64 << 10)
+
+/* The largest number of pieces in a share. */
+#define MOST_PIECES 64u
 
 ditto_status dti_pending_make(struct dti_replica *self, struct dti_sync *sync)
 {
     struct dti_pending_ring *own;
     void *payload;
     DTI_TRY(dti_allocate(self, sizeof *own, &own));
-    /* not touched before it is used: most strategies start few operations, and there may be a thousand replicas */
+    /* Not zeroed, so that no pages are touched before they are used. Most strategies start few operations,
+     * and there may be a thousand replicas. */
     DTI_TRY(dti_replica_alloc(self, DITTO_MAX_PENDING * (size_t)DTI_PAYLOAD_BYTES, DTI_CACHE_LINE_PAIR,
                               &payload));
     sync->state[self->id].payloads = payload;
@@ -28,15 +33,15 @@ void dti_pending_renew(struct dti_replica_state *state)
     struct dti_pending_ring *own = state->pending;
     state->started = state->consumed = 0;
     own->known_consumed = own->ready = own->opened = 0;
-    atomic_store_explicit(&own->consumed, 0,
-                          memory_order_relaxed); /* the next run's go word publishes all this */
+    /* relaxed, here and below: the go word of the next run publishes the stores. */
+    atomic_store_explicit(&own->consumed, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < DITTO_MAX_PENDING; i++) {
         own->open[i].number = 0;
         atomic_store_explicit(&own->operation[i].word, 0, memory_order_relaxed);
     }
 }
 
-/* -- an operation -- */
+/* -- working on an operation -- */
 
 static struct dti_flow flow_of(struct dti_replica *self, uint64_t number)
 {
@@ -54,7 +59,8 @@ static struct dti_flow flow_of(struct dti_replica *self, uint64_t number)
     return flow;
 }
 
-/* A small all-reduce of two plain values, straight away; false: it is something else. */
+/* Combines a small all-reduce of two replicas without a flow. Returns false if the operation is of another
+ * kind. */
 static bool combine_pair(struct dti_replica *self, uint64_t number)
 {
     struct dti_sync *sync = self->sync;
@@ -76,13 +82,14 @@ static uint32_t pieces_of(const struct dti_flow *flow)
     return pieces < 1 ? 1 : pieces > MOST_PIECES ? MOST_PIECES : (uint32_t)pieces;
 }
 
-/* Claims pieces of one share and works on them until there are none left. Inside. */
+/* Claims pieces of one share and works on them until none is left. This replica has access (access.h). */
 static void work_on_share(struct dti_flow *flow, uint32_t share, uint32_t pieces)
 {
     struct dti_pending_operation *operation =
         dti_pending_operation_of(flow->sync, share, flow->pending_number);
     uint64_t none_left = (uint64_t)flow->pending_number << 32 | pieces;
-    /* relaxed: the claim decides who works, what is worked on was published by the post's word */
+    /* relaxed: the claim only decides which replica works. The data was published by the word of the
+     * entry. */
     uint64_t claim = atomic_load_explicit(&operation->claim, memory_order_relaxed);
     while (claim >> 32 == (uint32_t)flow->pending_number && claim != none_left) {
         if (!atomic_compare_exchange_weak_explicit(&operation->claim, &claim, claim + 1, memory_order_relaxed,
@@ -100,14 +107,14 @@ static void work_on_share(struct dti_flow *flow, uint32_t share, uint32_t pieces
 static bool all_pieces_done(const struct dti_flow *flow, uint32_t pieces)
 {
     for (uint32_t i = 0; i < flow->sync->team->n; i++)
+        /* W1 */
         if (atomic_load_explicit(&dti_pending_operation_of(flow->sync, i, flow->pending_number)->done,
-                                 memory_order_acquire) != /* W1 */
-            ((uint64_t)flow->pending_number << 32 | pieces))
+                                 memory_order_acquire) != ((uint64_t)flow->pending_number << 32 | pieces))
             return false;
     return true;
 }
 
-/* A ready operation as far as it goes; true: this replica's result is there. */
+/* Works on a ready operation as far as possible. Returns true if this replica's result is complete. */
 static bool work_on(struct dti_replica *self, uint64_t number)
 {
     uint32_t n = self->team->n;
@@ -126,12 +133,12 @@ static bool work_on(struct dti_replica *self, uint64_t number)
         work_on_share(&flow, (self->id + k) % n, pieces);
     dti_access_end(self);
     bool done = all_pieces_done(&flow, pieces);
-    dti_wait_queue_signal(&self->team->wait_queue, self->id); /* who waits for the last piece */
+    dti_wait_queue_signal(&self->team->wait_queue, self->id); /* a peer may wait for the last piece */
     return done;
 }
 
-/* Of a small operation the digests in the words, which have been read anyway, are
- * enough; before anyone touches another one's buffer they are not. */
+/* For a small operation it is enough to compare the digests in the words, which have been read anyway. It is
+ * not enough before a replica touches the buffers of another one. */
 bool dti_pending_is_same(const struct dti_replica *self, uint32_t replica, uint64_t number)
 {
     const struct dti_pending_operation *mine = dti_pending_operation_of(self->sync, self->id, number);
@@ -141,7 +148,8 @@ bool dti_pending_is_same(const struct dti_replica *self, uint32_t replica, uint6
            (mine->small || dti_call_same(&mine->call, &theirs->call));
 }
 
-/* All replicas have posted the same. Looks at every post once. */
+/* Whether all replicas have announced the same operation. Once this is known, the entries are not read
+ * again. */
 static bool is_ready(struct dti_replica *self, uint64_t number)
 {
     struct dti_pending_ring *own = dti_replica_state_of(self)->pending;

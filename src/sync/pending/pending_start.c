@@ -1,4 +1,5 @@
-/* src/sync/pending/pending_start.c - starting operations: the place in the ring, waiting for it, the post. Argued in pending.h. */
+/* src/sync/pending/pending_start.c - starts operations: waits for a free entry of the ring and announces in
+ * it. See pending.h. */
 #include "sync/pending/pending.h"
 #include "sync/plans/choose_algorithm.h"
 #include "sync/meeting/failure.h"
@@ -6,18 +7,20 @@
 
 #include <string.h>
 
-/* What is read by two replicas in turn goes faster through slots up to any size that they have room for: 2 KiB 0.73 of
- * the plain call against 1.4 between the buffers. */
+/* Whether the operation goes through the payloads. With two replicas this is faster for every size that fits
+ * into a payload: for 2 KiB it takes 0.73 of the time of the plain call, and 1.4 between the buffers. */
 static bool is_small(const struct dti_sync *sync, const struct dti_call_size *size)
 {
     return size->own <= DTI_PAYLOAD_BYTES && size->read <= sync->small_started;
 }
 
-/* Everyone has consumed `number`, so that its place can be used again. */
+/* Waits until all replicas have consumed `number`, so that its entry can be used again. */
 struct ring_space_wait {
     struct dti_replica *self;
     uint64_t number;
-    uint32_t hopeless; /* it will not start what this one would; n: nobody */
+
+    /* A replica that will not start the operation that this replica wants to start. n if there is none. */
+    uint32_t hopeless;
 };
 static uint64_t least_consumed(const struct dti_replica *self)
 {
@@ -35,8 +38,8 @@ static bool ring_entry_is_free(struct dti_replica *self, uint64_t number)
     struct dti_pending_ring *own = dti_replica_state_of(self)->pending;
     if (own->known_consumed >= number)
         return true;
-    own->known_consumed =
-        least_consumed(self); /* so that the others' lines are looked at rarely, not at each start */
+    /* Kept, so that the cache lines of the other replicas are read rarely, and not at each start. */
+    own->known_consumed = least_consumed(self);
     return own->known_consumed >= number;
 }
 static bool ring_space_ready(void *argument)
@@ -47,8 +50,9 @@ static bool ring_space_ready(void *argument)
         return true;
     dti_pending_help(w->self);
     uint64_t next = dti_replica_state_of(w->self)->started + 1;
-    for (uint32_t i = 0; i < team->n;
-         i++) /* posted is looked at last: it may post, and go on, between the looks */
+    /* Whether it has started is checked last, because the replica may start the operation and continue
+     * between the checks. */
+    for (uint32_t i = 0; i < team->n; i++)
         if ((dti_replica_returned(&team->replica[i]) || dti_is_ahead_in_meeting(w->self, i)) &&
             !dti_has_started(w->self->sync, i, next)) {
             w->hopeless = i;
@@ -62,8 +66,9 @@ static bool has_not_consumed(const struct dti_sync *sync, uint32_t replica, uint
     return atomic_load_explicit(&sync->state[replica].pending->consumed, memory_order_relaxed) < number;
 }
 
-/* Those who have not started the oldest operation that is not done, or else have not come to it: of those that are in
- * the way of `number`. */
+/* Describes the replicas for which `number` still waits. These are the replicas that have not started the
+ * oldest operation that is not consumed. If all have started it, these are the replicas that have not
+ * consumed it. */
 static void describe_slow(const struct dti_replica *self, uint64_t number, struct dti_text *text)
 {
     const struct dti_sync *sync = self->sync;
@@ -77,7 +82,7 @@ static void describe_slow(const struct dti_replica *self, uint64_t number, struc
         dti_text_add(text, "a replica that has come meanwhile");
 }
 
-/* Until the place of `number`, which is one ring's length back, is free. */
+/* Waits until the entry of `number`, which is one length of the ring back, is free. */
 static ditto_status await_ring_space(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
@@ -100,7 +105,8 @@ static ditto_status await_ring_space(struct dti_replica *self, uint64_t number, 
                                             : dti_fail_late(self, deadline, words, who));
 }
 
-/* The next post's lines, which peers have had for a ring's length; a next payload is likely to be as long as this one. */
+/* Prefetches the entry of the next operation. Peers have had its cache lines since it was used last. The next
+ * payload is likely to have the same size as this one. */
 static void fetch_next(const struct dti_replica *self, size_t bytes)
 {
     const struct dti_sync *sync = self->sync;
@@ -121,7 +127,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     struct dti_call_size size = dti_call_size_of(call, team->n);
     if (dti_stopped(&team->stop))
         return dti_leave_collective(self, dti_team_stop_status(team));
-    if (dti_team_forked(team)) /* a function that forked: its peers are not in the child */
+    if (dti_team_forked(team)) /* a function forked, and its peers do not exist in the child */
         return dti_fail_forked();
     if (me->pending->open[number % DITTO_MAX_PENDING].number != 0)
         return DTI_FAIL(
@@ -133,8 +139,8 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
         DTI_TRY(await_ring_space(self, before, deadline));
     dti_number_call(me, call->name);
     bool small = is_small(sync, &size);
-    if (!dti_call_identical(&operation->call, call) ||
-        operation->small != small) { /* else the line stays with the peers */
+    /* Otherwise nothing is written, and the cache line stays with the peers. */
+    if (!dti_call_identical(&operation->call, call) || operation->small != small) {
         operation->call = *call;
         operation->bytes = size.own;
         operation->small = small;
@@ -142,12 +148,13 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     }
     if (small && size.own != 0)
         memcpy(dti_pending_payload(sync, self->id, number, size.own), call->src, size.own);
-    if (!small) { /* relaxed: published by the word */
+    if (!small) {
+        /* relaxed: published by the word */
         atomic_store_explicit(&operation->claim, (uint64_t)number << 32, memory_order_relaxed);
         atomic_store_explicit(&operation->done, (uint64_t)number << 32, memory_order_relaxed);
     }
-    atomic_store_explicit(&operation->word, (uint64_t)number << 32 | operation->digest,
-                          memory_order_release); /* P0 */
+    /* P0 */
+    atomic_store_explicit(&operation->word, (uint64_t)number << 32 | operation->digest, memory_order_release);
     dti_wait_queue_signal(&team->wait_queue, self->id);
     me->started = number;
     fetch_next(self, small ? size.own : 0);
@@ -164,6 +171,6 @@ ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *
 {
     dti_trace_begin(self, DTI_TRACE_COLLECTIVE, call->name);
     ditto_status status = start(self, call, deadline, out);
-    dti_trace_end(self, 0); /* its bytes are moved by those who wait */
+    dti_trace_end(self, 0); /* no bytes, because the replicas that wait move them */
     return status;
 }

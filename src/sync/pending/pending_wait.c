@@ -1,12 +1,13 @@
-/* src/sync/pending/pending_wait.c - waiting for started operations, what can go wrong meanwhile, and giving up. Argued in
+/* src/sync/pending/pending_wait.c - waits for started operations, with the errors of the wait. See
  * pending.h. */
 #include "sync/pending/pending.h"
 #include "sync/meeting/failure.h"
 #include "sync/meeting/access.h"
 
-/* -- what can go wrong -- */
+/* -- errors -- */
 
-/* Words for the operation that `replica` has started under this number, which is the same on all replicas. */
+/* Describes the operation that `replica` has started under this number. The number is equal on all
+ * replicas. */
 static void describe(const struct dti_replica *self, uint32_t replica, uint64_t number, char *words)
 {
     struct dti_text text = { words, DTI_CALL_WORDS, 0 };
@@ -14,7 +15,8 @@ static void describe(const struct dti_replica *self, uint32_t replica, uint64_t 
                       dti_number_in_run(self, number), &text);
 }
 
-/* Of all replicas, whoever stands in the way of `number`: one that posted something else (*different), or none. */
+/* Returns the first replica that has not started operation `number`, or that has started another operation
+ * under this number (*different). Returns n if there is none. */
 static uint32_t find_missing(const struct dti_replica *self, uint64_t number, bool *different)
 {
     const struct dti_sync *sync = self->sync;
@@ -37,7 +39,7 @@ bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t replica)
            next;
 }
 
-/* The operation can never come to an end; with its error. DITTO_OK: it can. */
+/* Returns DITTO_OK if the operation can still finish. Otherwise stops the run and returns its error. */
 static ditto_status check_hope(struct dti_replica *self, uint64_t number)
 {
     const struct dti_sync *sync = self->sync;
@@ -49,7 +51,7 @@ static ditto_status check_hope(struct dti_replica *self, uint64_t number)
         return DITTO_OK;
     bool returned = dti_replica_returned(&self->team->replica[other]),
          ahead = dti_is_ahead_in_meeting(self, other);
-    /* looked at again: it may have posted, and gone on, between the looks */
+    /* Checked again, because the replica may have started the operation and continued between the checks. */
     if (!different && ((!returned && !ahead) || dti_has_started(sync, other, number)))
         return DITTO_OK;
     describe(self, self->id, number, mine);
