@@ -1,4 +1,5 @@
-/* src/replicas/helpers/api_device.c - include/ditto/device.h: check, then call. */
+/* src/replicas/helpers/api_device.c - include/ditto/device.h. The functions check their arguments and then
+ * call. */
 #include "replicas/helpers/device_tensor.h"
 #include "replicas/replicas.h"
 
@@ -8,7 +9,8 @@ uint32_t ditto_num_logical_devices(const ditto_replica *self)
     return r != NULL ? r->crew->devices : 0;
 }
 
-/* Dynamic pieces without a wish: 8 for each device, so that the last ones to finish are near each other. */
+/* Returns the grain of a loop for which the caller gave none. A dynamic loop gets about 8 pieces per device,
+ * so that all devices finish at about the same time. */
 static size_t default_grain(size_t length, uint32_t devices, ditto_schedule schedule)
 {
     size_t share = length / devices / 8;
@@ -23,7 +25,7 @@ ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, size_t end, s
     if (r == NULL)
         return dti_error_get()->status;
     if (function == NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what every piece runs");
+        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: every piece calls it");
     if (end < begin)
         return DTI_FAIL(DITTO_ERR_RANGE, "the loop ends at %zu, before it begins at %zu", end, begin);
     if (schedule != DITTO_STATIC && schedule != DITTO_DYNAMIC)
@@ -47,7 +49,7 @@ ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device, ditto
     if (r == NULL)
         return dti_error_get()->status;
     if (function == NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what the device runs");
+        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: the device calls it");
     return dti_crew_submit(r, device, function, argument);
 }
 

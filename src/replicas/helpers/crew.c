@@ -1,4 +1,4 @@
-/* src/replicas/helpers/crew.c - helpers: loops and functions on a replica's devices. The contracts are in crew.h. */
+/* src/replicas/helpers/crew.c - loops and functions on the devices of a replica. See crew.h. */
 #include "replicas/helpers/crew.h"
 #include "replicas/machine/affinity.h"
 #include "replicas/team/team.h"
@@ -13,15 +13,16 @@
 #define GO_EXIT 0u /* the loop number that ends the helpers */
 #define GO_NONE 1u
 
-/* What a helper's seat awaits: functions given to it; a loop is signalled to everyone. The leader awaits a device's index. */
+/* Returns the event for which a helper waits: functions that are submitted to it. A loop is signalled to
+ * everyone. The leader waits for the index of a device. */
 static uint32_t awaits_work(const struct dti_device *d)
 {
     return d->crew->devices + d->index;
 }
 
-/* -- calling the user's code on a device: helpers and leader alike -- */
+/* -- calls of the user's functions on a device, on helpers and on the leader -- */
 
-/* Keeps the first error for the leader and stops the run, as a leader's own error would. */
+/* Keeps the first error for the leader and stops the run, as an error of the leader does. */
 static void fail(struct dti_device *d, ditto_status status, uint32_t serial_before)
 {
     struct dti_crew *crew = d->crew;
@@ -35,7 +36,7 @@ static void fail(struct dti_device *d, ditto_status status, uint32_t serial_befo
 }
 
 struct call {
-    const struct dti_device_task *task; /* NULL: a piece of `loop` */
+    const struct dti_device_task *task; /* NULL for a piece of `loop` */
     const struct dti_loop *loop;
     size_t begin, end;
 };
@@ -57,10 +58,10 @@ static DTI_GUARDED ditto_status call_function(const struct dti_device *d, const 
     return status;
 }
 
-/* False: the run is stopped, by this call or by somebody else before it. */
+/* Returns false if the run is stopped, either by this call or before it. */
 static bool call_on(struct dti_device *d, const struct call *call)
 {
-    struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
+    struct dti_frame frame; /* its mask of a kilobyte is not used, and not written */
     uint32_t serial = dti_error_serial;
     if (stopped(d))
         return false;
@@ -76,10 +77,11 @@ static bool call_on(struct dti_device *d, const struct call *call)
     return status >= 0;
 }
 
-/* Everything in the device's ring. A stopped run's functions are left out, but count as finished. */
+/* Executes all functions in the ring of the device. If the run is stopped they are skipped, but count as
+ * finished. */
 static void drain(struct dti_device *d)
 {
-    /* relaxed: only this thread writes finished, when it is the device's own */
+    /* relaxed: only the thread of the device, which is this thread, writes finished */
     uint32_t at = atomic_load_explicit(&d->finished, memory_order_relaxed);
     while (at != atomic_load_explicit(&d->submitted, memory_order_acquire)) { /* P1 */
         const struct dti_device_task *task = &d->ring[at % DTI_DEVICE_TASKS];
@@ -89,7 +91,7 @@ static void drain(struct dti_device *d)
     }
 }
 
-/* This device's share of a loop. */
+/* Runs the share that this device has of a loop. */
 static void run_share(struct dti_device *d, const struct dti_loop *loop, uint32_t devices)
 {
     size_t first, last;
@@ -104,7 +106,7 @@ static void run_share(struct dti_device *d, const struct dti_loop *loop, uint32_
         return;
     }
     for (;;) {
-        /* relaxed: hands out numbers; what pieces read and write is ordered by L and E */
+        /* relaxed: this only hands out numbers. The data of the pieces is ordered by L and E. */
         first = atomic_fetch_add_explicit(&d->crew->next, 1, memory_order_relaxed);
         struct call piece = { .loop = loop,
                               .begin = dti_loop_range_start(&loop->range, first),
@@ -123,7 +125,7 @@ struct work_wait {
 static bool has_work(void *argument)
 {
     const struct work_wait *w = argument;
-    /* relaxed: nothing is read through them here; helper_main and drain look again, with L1 and P1 */
+    /* relaxed: no other data is read here. helper_main and drain read both words again, with L1 and P1. */
     return atomic_load_explicit(&w->device->crew->go, memory_order_relaxed) != w->last ||
            atomic_load_explicit(&w->device->submitted, memory_order_relaxed) !=
                atomic_load_explicit(&w->device->finished, memory_order_relaxed);
@@ -147,8 +149,8 @@ static void *helper_main(void *argument)
             d->wait_policy = dti_team_wait_policy(r->team, d->pu.number, &d->load_epoch);
         dti_wait(&crew->wait_queue, d->index, awaits_work(d), &d->wait_policy,
                  &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, has_work, &wait);
-        uint32_t go =
-            atomic_load_explicit(&crew->go, memory_order_acquire); /* L1; before the ring is read: I2 */
+        /* L1. It is read before the ring (I2). */
+        uint32_t go = atomic_load_explicit(&crew->go, memory_order_acquire);
         drain(d);
         if (go == GO_EXIT)
             break;
@@ -158,7 +160,7 @@ static void *helper_main(void *argument)
             atomic_store_explicit(&d->done, go, memory_order_release); /* E0 */
             dti_wait_queue_signal(&crew->wait_queue, d->index);
         }
-        /* A function forked, and this is the child. See dti_team_thread_main. */
+        /* A function has forked, and this is the child process. See dti_team_thread_main. */
         if (dti_team_forked(r->team))
             return NULL;
     }
@@ -177,7 +179,7 @@ static bool loop_is_done(void *argument)
     const struct loop_wait *w = argument;
     return atomic_load_explicit(&w->device->done, memory_order_acquire) == w->number; /* E1 */
 }
-/* finished has reached number, or passed it */
+/* Whether `finished` has reached `number` or passed it. */
 static bool task_is_finished(void *argument)
 {
     const struct loop_wait *w = argument;
@@ -185,10 +187,10 @@ static bool task_is_finished(void *argument)
     return (int32_t)(finished - w->number) >= 0;
 }
 
-/* Waits without a limit, because a function that has begun may use the leader's memory and must return. A
- * caller that works as replica 0 stops the run when its time is over, so that its peers and the functions that
- * have not begun are let go, and waits on. Does not wait in a child process, where there are no helpers: the
- * leader's own share of a loop may have forked. */
+/* Waits for a device. The wait has no limit, because a function that has begun may use the leader's memory
+ * and must return. A caller that works as replica 0 stops the run when its time limit has passed, and then
+ * waits on. The stop lets its peers leave, and functions that have not begun are skipped. In a child process,
+ * in which there are no helpers, it does not wait. The leader's own share of a loop may have forked. */
 static void await(struct dti_replica *r, uint32_t device, dti_condition *condition, uint32_t number)
 {
     struct dti_crew *crew = r->crew;
@@ -206,7 +208,7 @@ static void await(struct dti_replica *r, uint32_t device, dti_condition *conditi
     dti_wait(&crew->wait_queue, 0, device, &r->wait_policy, &none, condition, &w);
 }
 
-/* The leader's first look in each call. FORKED: this is a child process, where no helper will ever answer. */
+/* The leader calls this first. Returns FORKED in a child process, in which there are no helpers. */
 static ditto_status check_alive(struct dti_replica *r)
 {
     if (!dti_team_forked(r->team))
@@ -215,7 +217,8 @@ static ditto_status check_alive(struct dti_replica *r)
     return dti_fail_forked();
 }
 
-/* When nothing runs on any device: the first error of one, or why the run was stopped. FORKED: see await. */
+/* Called when no function runs on any device. Returns the first error of a device, or the reason why the run
+ * was stopped. Returns FORKED in a child process (see await). */
 static ditto_status outcome(struct dti_replica *r)
 {
     struct dti_crew *crew = r->crew;
@@ -235,17 +238,18 @@ ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
 {
     struct dti_crew *crew = r->crew;
     DTI_TRY(check_alive(r));
-    if (crew->devices == 1 || dti_loop_range_pieces(&loop->range) <= 1) { /* not worth a hand-over */
+    /* The leader runs a loop of one piece itself, because handing it over would cost more. */
+    if (crew->devices == 1 || dti_loop_range_pieces(&loop->range) <= 1) {
         DTI_TRY(dti_crew_join(r));
         atomic_store_explicit(&crew->next, 0, memory_order_relaxed);
         run_share(&crew->device[0], loop, 1);
         return outcome(r);
     }
-    /* relaxed: see I1; all helpers have seen the last one */
+    /* relaxed: only this thread posts, and all helpers have seen the last loop (I1) */
     uint32_t go = atomic_load_explicit(&crew->go, memory_order_relaxed) + 1;
     go += go == GO_EXIT;
-    if (memcmp(&crew->loop, loop, sizeof *loop) !=
-        0) /* helpers watch this line: equal loops leave it to go alone */
+    /* Helpers poll this cache line for `go`, so an equal loop is not stored again. */
+    if (memcmp(&crew->loop, loop, sizeof *loop) != 0)
         crew->loop = *loop;
     if (loop->dynamic)
         atomic_store_explicit(&crew->next, 0, memory_order_relaxed); /* published by go */
@@ -258,7 +262,7 @@ ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
     return outcome(r);
 }
 
-/* Into the device's ring, which may have to be waited for. */
+/* Puts a function into the ring of the device. Waits if the ring is full. */
 static void put(struct dti_replica *r, uint32_t device, ditto_device_fn function, void *argument)
 {
     struct dti_device *d = &r->crew->device[device];
@@ -268,7 +272,7 @@ static void put(struct dti_replica *r, uint32_t device, ditto_device_fn function
     if (device == 0 && !task_is_finished(&wait_queue))
         drain(d);
     else if (device != 0)
-        await(r, device, task_is_finished, wait_queue.number); /* F1: the slot is free */
+        await(r, device, task_is_finished, wait_queue.number); /* F1: the entry is free */
     d->ring[submitted % DTI_DEVICE_TASKS] =
         (struct dti_device_task){ function, argument, dti_public_function };
     atomic_store_explicit(&d->submitted, submitted + 1, memory_order_release); /* P0 */
@@ -284,7 +288,7 @@ ditto_status dti_crew_submit(struct dti_replica *r, uint32_t device, ditto_devic
         return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u%s", device, r->id,
                         crew->devices,
                         crew->devices == 1 && r->pus > 1 ? ", because its helpers are off" : "");
-    if (dti_stopped(&r->team->stop)) /* it would never run */
+    if (dti_stopped(&r->team->stop)) /* the function would never run */
         return dti_crew_join(r);
     put(r, device, function, argument);
     crew->outstanding = true;
@@ -311,7 +315,8 @@ bool dti_crew_offer(struct dti_replica *r, ditto_device_fn function, void *argum
     bool offered = false;
     for (uint32_t i = 1; r->crew != NULL && i < r->crew->devices; i++) {
         const struct dti_device *d = &r->crew->device[i];
-        /* relaxed: only this thread writes posted; a helper that is seen busy by mistake is just not asked */
+        /* relaxed: only this thread writes submitted. A helper that looks busy by mistake only gets no
+         * offer. */
         if (atomic_load_explicit(&d->submitted, memory_order_relaxed) !=
             atomic_load_explicit(&d->finished, memory_order_relaxed))
             continue;
@@ -333,7 +338,7 @@ ditto_status dti_crew_join(struct dti_replica *r)
     return outcome(r);
 }
 
-/* -- making and ending -- */
+/* -- creation and destruction -- */
 
 static ditto_status settle(uint32_t device, void *argument)
 {
@@ -357,8 +362,8 @@ static ditto_status start_helpers(struct dti_crew *crew)
         if (failed != 0)
             return dti_thread_refused(failed, r->team->options.stack_bytes, "helper %u of %u of replica %u",
                                       index, crew->devices - 1, r->id);
-        /* Counted before anything else can fail: dti_crew_end_threads joins the threads that are counted, and
-         * no others. */
+        /* Counted before anything else can fail, because dti_crew_end_threads joins only the threads that are
+         * counted. */
         crew->started++;
         DTI_TRY(dti_crew_submit(r, index, settle, d));
     }
@@ -384,7 +389,7 @@ ditto_status dti_crew_create(struct dti_replica *r, const ditto_placement *place
 {
     uint32_t devices = r->team->options.helpers ? r->pus : 1;
     void *memory, *device;
-    /* in the replica's arena, so on its node; gone with the arena */
+    /* In the replica's arena, so on its node. It is freed with the arena. */
     DTI_TRY(dti_arena_alloc(r->arena, sizeof(struct dti_crew), DTI_CACHE_LINE_PAIR, &memory));
     DTI_TRY(dti_arena_alloc(r->arena, devices * sizeof(struct dti_device), DTI_CACHE_LINE_PAIR, &device));
     struct dti_crew *crew = memory;
@@ -400,7 +405,7 @@ ditto_status dti_crew_create(struct dti_replica *r, const ditto_placement *place
     if (!dti_wait_queue_init(&crew->wait_queue, devices))
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the %u devices of replica %u", devices, r->id);
     init_devices(crew, placement);
-    *out = crew; /* from here on the team ends it, also when a helper is refused */
+    *out = crew; /* from here on the team ends it, even if the call fails */
     return start_helpers(crew);
 }
 

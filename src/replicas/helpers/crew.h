@@ -38,7 +38,9 @@ struct dti_replica;
 struct dti_device_task {
     ditto_device_fn function;
     void *argument;
-    const char *caller; /* the public function that submitted it, which its errors name */
+
+    /* The public function that submitted it. Errors name it. */
+    const char *caller;
 };
 
 /* A device. The words that its helper writes and those that the leader writes are on separate cache lines.
@@ -97,8 +99,10 @@ struct dti_crew {
 
     /* The members from here on are constant while the threads run. */
     alignas(DTI_CACHE_LINE_PAIR) struct dti_replica *replica;
-    uint32_t devices;                 /* including the leader */
-    uint32_t started;                 /* the number of devices that have a thread, including the leader */
+    uint32_t devices; /* including the leader */
+
+    /* The number of devices that have a thread, including the leader. */
+    uint32_t started;
     struct dti_device *device;        /* [devices] */
     struct dti_wait_queue wait_queue; /* one waiter for each device */
 

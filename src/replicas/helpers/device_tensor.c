@@ -1,4 +1,4 @@
-/* src/replicas/helpers/device_tensor.c - see device_tensor.h. */
+/* src/replicas/helpers/device_tensor.c - copies a tensor or its blocks to devices. See device_tensor.h. */
 #include "replicas/helpers/device_tensor.h"
 #include "replicas/memory/remote_memory.h"
 
@@ -6,7 +6,7 @@
 
 struct copy {
     const ditto_tensor *from;
-    const uint32_t *parts; /* NULL: the whole */
+    const uint32_t *parts; /* NULL if the whole tensor is copied */
     ditto_tensor to;
     bool done;
 };
@@ -31,7 +31,8 @@ static ditto_status allocate_all(struct dti_replica *r, struct copy *copies, uin
     return DITTO_OK;
 }
 
-/* All at the same time; the leader's own last, because the call does it at once. */
+/* All devices copy at the same time. Device 0 is asked last, because the leader executes its copy inside the
+ * call. */
 static ditto_status copy_all(struct dti_replica *r, struct copy *copies, uint32_t count)
 {
     ditto_status status = DITTO_OK;

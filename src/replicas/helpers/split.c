@@ -1,4 +1,5 @@
-/* src/replicas/helpers/split.c - blocks of tensors. Source of the checks and of their order: docs/semantics.md, logical devices. */
+/* src/replicas/helpers/split.c - cuts tensors into blocks.
+ * The checks and their order follow docs/semantics.md, logical devices. */
 #include "replicas/helpers/device_tensor.h"
 #include "base/base.h"
 
@@ -16,7 +17,7 @@ ditto_status dti_split_check(const ditto_tensor *tensor, const uint32_t *parts, 
         if (parts[d] == 0 || tensor->shape[d] % parts[d] != 0)
             return DTI_FAIL(DITTO_ERR_SHAPE, "dimension %u has %zu elements, which %u parts do not divide", d,
                             tensor->shape[d], parts[d]);
-    for (uint32_t d = 0; d < num_parts && product <= devices; d++) /* both factors below 2^32 */
+    for (uint32_t d = 0; d < num_parts && product <= devices; d++) /* both factors are below 2^32 */
         product *= parts[d];
     if (product != devices)
         return DTI_FAIL(
@@ -50,7 +51,8 @@ void dti_split_copy(const ditto_tensor *tensor, const uint32_t *parts, const dit
         for (uint32_t d = 0; d < rank; d++)
             offset = offset * tensor->shape[d] + origin[d] + at[d];
         memcpy((char *)block->data + done * row, (const char *)tensor->data + offset * element, row);
-        for (uint32_t d = last; d-- > 0;) { /* the next row: the last dimension but one counts fastest */
+        /* Goes to the next row. The last dimension but one changes fastest. */
+        for (uint32_t d = last; d-- > 0;) {
             if (++at[d] < block->shape[d])
                 break;
             at[d] = 0;

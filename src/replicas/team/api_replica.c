@@ -1,4 +1,5 @@
-/* src/replicas/team/api_replica.c - include/ditto/replica.h, and ditto_random_of of include/ditto/random.h: check, then call. */
+/* src/replicas/team/api_replica.c - include/ditto/replica.h, and ditto_random_of of include/ditto/random.h.
+ * The functions check their arguments and then call. */
 #include "base/base.h"
 #include "replicas/memory/remote_memory.h"
 #include "replicas/replicas.h"
@@ -8,7 +9,8 @@
 
 #include <ditto/random.h>
 
-/* Streams of ditto_random_of are numbered from here, so that they differ from those that a program numbers itself. */
+/* The number of the first stream of ditto_random_of. It is large, so that these streams differ from those
+ * that a program numbers itself. */
 #define OWN_STREAMS (UINT64_C(1) << 63)
 
 uint32_t ditto_replica_id(const ditto_replica *self)

@@ -1,4 +1,4 @@
-/* src/replicas/team/context.c - the per-thread stack of contexts. */
+/* src/replicas/team/context.c - the stack of contexts of each thread. See context.h. */
 #include "replicas/team/context.h"
 #include "base/base.h"
 #include "replicas/team/team.h"
@@ -18,8 +18,8 @@ void dti_frame_push(struct dti_frame *frame)
 
 void dti_frame_pop(struct dti_frame *frame)
 {
-    while (dti_frame_top != frame && dti_frame_top != NULL &&
-           dti_frame_top->is_scope) /* left open by a function inside */
+    /* A function inside this frame may have left scopes open. */
+    while (dti_frame_top != frame && dti_frame_top != NULL && dti_frame_top->is_scope)
         dti_frame_end_scope();
     dti_frame_top = frame->below;
 }
@@ -30,13 +30,13 @@ void dti_frame_end_scope(void)
     dti_frame_top = scope->below;
     if (scope->pinned)
         dti_affinity_restore(&scope->saved);
-    /* release: pairs with the acquire of a destroy, which then sees what the calls in the scope did. The last look
-     * at the team: another thread may destroy it now. */
+    /* release: pairs with the acquire of a destroy function, which then sees what the calls in the scope did.
+     * The team must not be used after this, because another thread may now destroy it. */
     atomic_fetch_sub_explicit(&scope->team->scopes, 1, memory_order_release);
     free(scope);
 }
 
-/* All but the mask. */
+/* Initialises all members except the mask, and except `below`. */
 static void fill(struct dti_frame *frame, enum dti_context kind, struct dti_team *team)
 {
     frame->kind = kind;
@@ -88,15 +88,15 @@ const struct dti_mask *dti_context_saved_mask(void)
     return lowest;
 }
 
-/* In a child process the answer is false: the strategy is dead there, and nothing waits for the thread that
- * forked. */
+/* Whether a frame is in input context. In a child process the answer is false, because the strategy is dead
+ * there and no thread waits for the thread that forked. */
 static bool is_input(const struct dti_frame *frame)
 {
     return frame != NULL && frame->kind == DTI_CONTEXT_INPUT && !dti_team_forked(frame->team);
 }
 
-/* Says to which replica a handle belongs that is not this one's. That can be known for handles of the same
- * strategy alone. */
+/* Writes the error of a handle that does not belong to this replica. The message names the owner of the
+ * handle, which is known only for handles of the same strategy. */
 static void fail_not_own(const struct dti_replica *r, const ditto_replica *self)
 {
     for (uint32_t i = 0; i < r->team->n; i++)
@@ -108,9 +108,8 @@ static void fail_not_own(const struct dti_replica *r, const ditto_replica *self)
             return;
         }
     DTI_FAIL(DITTO_ERR_CONTEXT,
-             "the handle is of another strategy than the one whose replica %u this thread is: pass the "
-             "handle that "
-             "this run's function was given",
+             "the handle belongs to another strategy than this thread, which is replica %u: pass the handle "
+             "that this run's function was given",
              r->id);
 }
 
@@ -121,22 +120,23 @@ struct dti_replica *dti_self_refuse(const ditto_replica *self)
         return dti_plain_replica;
     if (is_input(top))
         DTI_FAIL(DITTO_ERR_CONTEXT,
-                 "inside a function of a dataset (a map, a filter or a generator), which runs on no "
-                 "replica's thread: hand in by its user pointer what it needs");
+                 "inside a function of a dataset (a map, a filter or a generator), which does not run on the "
+                 "thread of a replica: pass what it needs through its user pointer");
     else if (self == NULL && top != NULL && top->kind == DTI_CONTEXT_CROSS)
         DTI_FAIL(DITTO_ERR_CONTEXT, "self is NULL, as it is in cross-replica context: call this inside run");
     else if (self == NULL)
         DTI_FAIL(DITTO_ERR_INVALID, "self is NULL: pass the handle that the replica's function was given");
     else if (top != NULL && top->kind == DTI_CONTEXT_DEVICE)
-        DTI_FAIL(DITTO_ERR_CONTEXT,
-                 "inside a function of logical device %u of replica %u: there no call takes self, and loops "
-                 "do not nest; "
-                 "let the leader call it outside, and hand in what the function needs",
-                 top->device, top->replica->id);
+        DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "inside a function of logical device %u of replica %u, where no call takes self and loops do "
+            "not nest: let the leader call it outside, and pass what the function needs",
+            top->device, top->replica->id);
     else if (top != NULL && top->kind == DTI_CONTEXT_UPDATE)
-        DTI_FAIL(DITTO_ERR_CONTEXT,
-                 "inside the function of an update: there only the copy at hand is read and written; "
-                 "call it outside, and hand in what the function needs");
+        DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "inside the function of an update, which may only read and write the copy that it was given: "
+            "call it outside, and pass what the function needs");
     else if (top != NULL && top->merges)
         DTI_FAIL(DITTO_ERR_CONTEXT, "inside a merge function, which is in cross-replica context: call the "
                                     "ditto_strategy_ and ditto_variable_ forms");
@@ -160,7 +160,7 @@ struct dti_replica *dti_self_refuse_in(const char *function, const ditto_replica
     return plain;
 }
 
-/* Returns the function that a replica calls instead of `function`, or NULL if there is none. */
+/* Returns the name of the function that a replica calls instead of `function`, or NULL if there is none. */
 static const char *replica_form(const char *function)
 {
     static const char *const forms[][2] = {
@@ -202,22 +202,25 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
     const struct dti_frame *top = dti_frame_top;
     if (top == NULL || (top->kind == DTI_CONTEXT_CROSS && top->team == team))
         return DITTO_OK;
-    /* A dataset's function forked, and this is the child: the call itself finds that the strategy is dead. */
+    /* A function of a dataset forked, and this is the child process. The call itself finds that the strategy
+     * is dead. */
     if (top->kind == DTI_CONTEXT_INPUT && dti_team_forked(top->team))
         return DITTO_OK;
     if (top->kind == DTI_CONTEXT_UPDATE)
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "called in the function of an update: there only the copy at hand is read and "
-                        "written");
-    /* This holds for iterators of the default strategy too, because the thread that waits for the iterator
-     * may have another strategy's turn. */
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "called in the function of an update, which may only read and write the copy that it was "
+            "given");
+    /* This is refused for iterators of the default strategy too, because the thread that waits for the
+     * iterator may have the turn of another strategy. */
     if (is_input(top))
         return DTI_FAIL(
             DITTO_ERR_CONTEXT,
             "called in a function of a dataset, where no call of a strategy works: the strategy may be "
             "waiting for this thread. Read what the function needs before the iterator is made, and hand "
             "it in by the user pointer");
-    /* dead in this child process, or the default strategy's: it stands in nobody's way */
+    /* The scope or run belongs to a strategy that is dead in this child process, or to the default strategy.
+     * Neither prevents the call. */
     if (top->team != team && (dti_team_forked(top->team) || top->team->options.plain))
         return DITTO_OK;
     if (top->kind == DTI_CONTEXT_DEVICE)

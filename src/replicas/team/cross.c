@@ -1,4 +1,4 @@
-/* src/replicas/team/cross.c - how a cross-replica call takes its turn on a team, and what hangs on a team. Contracts in
+/* src/replicas/team/cross.c - the turn of cross-replica calls on a team, and the dependents of a team. See
  * team.h. */
 #include "replicas/machine/affinity.h"
 #include "replicas/team/team.h"
@@ -22,7 +22,7 @@ static bool in_scope(const struct dti_team *team)
 }
 
 /* A thread has the turn inside a run (in a merge function), and inside another cross call (in a function that
- * it calls). A producer of an iterator does not have it. */
+ * the call runs). A producer of an iterator does not have it. */
 bool dti_team_has_turn(const struct dti_team *team)
 {
     for (const struct dti_frame *frame = dti_frame_top; frame != NULL; frame = frame->below)
@@ -82,11 +82,13 @@ void dti_cross_leave(struct dti_team *team, struct dti_frame *frame)
 
 /* -- dependents -- */
 
-/* The list is changed with the turn, and in the team's gate as well. A merge function may run on a thread of the
- * team's own, as a part of a run that has been given up: then it still goes by the turn of its run, while the
- * caller of that run has got its turn back and destroys the strategy. Whoever destroys it shuts the gate before
- * the list is looked at. When the gate is closed, nobody looks at the list again.
- * Returns the gate to leave, or NULL. */
+/* Enters the team's gate before the list of dependents is changed. Returns the gate to leave, or NULL if it
+ * is closed.
+ *
+ * The list is changed with the turn, but that is not enough. A merge function may run on a thread of the
+ * team, as a part of a run that has been given up. It then still uses the turn of its run, while the caller
+ * of that run has continued and destroys the strategy. The thread that destroys the strategy shuts the gate
+ * before it reads the list. After the gate is closed, no thread reads the list again. */
 static struct dti_gate *enter_to_change(struct dti_team *team)
 {
     return dti_gate_enter(&team->gate) ? &team->gate : NULL;
@@ -95,7 +97,7 @@ static struct dti_gate *enter_to_change(struct dti_team *team)
 void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent)
 {
     DTI_LEAVES_GATE(held, enter_to_change(team));
-    atomic_store_explicit(&dependent->team, team, memory_order_relaxed); /* see the member */
+    atomic_store_explicit(&dependent->team, team, memory_order_relaxed); /* see the comment on `team` */
     dependent->before = &team->dependents;
     dependent->next = team->dependents;
     if (dependent->next != NULL)
@@ -105,7 +107,7 @@ void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent)
 
 void dti_dependent_remove(struct dti_dependent *dependent)
 {
-    atomic_store_explicit(&dependent->team, NULL, memory_order_relaxed); /* see the member */
+    atomic_store_explicit(&dependent->team, NULL, memory_order_relaxed); /* see the comment on `team` */
     *dependent->before = dependent->next;
     if (dependent->next != NULL)
         dependent->next->before = dependent->before;
@@ -124,7 +126,7 @@ static ditto_status fail_busy(const struct dti_dependent *dependent)
         dependent->kind->what, name != NULL ? " \"" : "", name != NULL ? name : "", name != NULL ? "\"" : "");
 }
 
-/* Behind the end of its team, which has closed the gate. */
+/* Destroys a dependent after the end of its team, which has closed the gate. */
 static ditto_status destroy_after_team(struct dti_dependent *dependent)
 {
     if (dependent->freed_by != DTI_FREED_BY_DESTROY)
@@ -134,7 +136,8 @@ static ditto_status destroy_after_team(struct dti_dependent *dependent)
     return DITTO_OK;
 }
 
-/* In its gate. In a child process the gate may count calls of threads that are not there. */
+/* Closes the gate of a dependent, which the calling thread has entered. In a child process the gate may count
+ * calls of threads that do not exist there. */
 static ditto_status close_gate(struct dti_dependent *dependent, bool forked)
 {
     DTI_TRY(check(dependent));
@@ -146,13 +149,14 @@ static ditto_status close_gate(struct dti_dependent *dependent, bool forked)
     return DITTO_OK;
 }
 
-/* With the turn, and the gate closed. True: the caller frees it, when the turn has been given back. */
+/* Removes a dependent from its team. The calling thread has the turn, and the gate is closed. Returns true if
+ * the caller must free the dependent after it has given back the turn. */
 static bool leave_team(struct dti_dependent *dependent, enum dti_team_end end)
 {
     if (dependent->kind->leave != NULL)
         dependent->kind->leave(dependent, end);
     if (end == DTI_TEAM_IS_LEFT)
-        dependent->freed_by = DTI_FREED_BY_TEAM; /* it stays in the list, where the team's end finds it */
+        dependent->freed_by = DTI_FREED_BY_TEAM; /* it stays in the list, for the end of the team */
     else
         dti_dependent_remove(dependent);
     return dependent->freed_by == DTI_FREED_BY_DESTROY;
@@ -162,14 +166,17 @@ ditto_status dti_dependent_destroy(struct dti_dependent *dependent)
 {
     if (!dti_gate_enter(&dependent->gate))
         return destroy_after_team(dependent);
-    /* relaxed: the gate's O1. The gate keeps the team there, and later the team's own gate does. */
+    /* relaxed: ordered by O1 of the gate. The team exists as long as this thread is in this gate, and later
+     * in the gate of the team. */
     struct dti_team *team = atomic_load_explicit(&dependent->team, memory_order_relaxed);
-    if (team ==
-        NULL) /* a child that was forked while another thread ended the team or the dependent: it stays */
+    /* In a child process that was forked while another thread ended the team or the dependent. It is not
+     * freed. */
+    if (team == NULL)
         return DITTO_OK;
     bool forked = dti_team_forked(team), freed = false;
-    DTI_LEAVES_GATE(held, forked ? NULL : enter_to_change(team)); /* in a child it may be shut for ever */
-    bool taken = !forked && dti_team_take_turn(team); /* else the lock's holder may not be in this process */
+    /* In a child process the gate may be shut for ever, and the thread that holds the lock may not exist. */
+    DTI_LEAVES_GATE(held, forked ? NULL : enter_to_change(team));
+    bool taken = !forked && dti_team_take_turn(team);
     ditto_status status = close_gate(dependent, forked);
     if (status != DITTO_OK)
         dti_gate_leave(&dependent->gate);
@@ -202,14 +209,15 @@ struct dti_gate *dti_strategy_hold(ditto_strategy *strategy)
 
 bool dti_dependent_hold(const struct dti_dependent *dependent, struct dti_gate **held)
 {
-    struct dti_gate *gate =
-        (struct dti_gate *)(uintptr_t)&dependent->gate; /* its contents are not what const is about */
-    /* relaxed: see the member */
+    /* The dependent is const for the caller, but its gate counts calls. */
+    struct dti_gate *gate = (struct dti_gate *)(uintptr_t)&dependent->gate;
+    /* relaxed: see the comment on `team` */
     if (!dti_team_hold(atomic_load_explicit(&dependent->team, memory_order_relaxed), gate, held))
         return false;
     if (atomic_load_explicit(&dependent->team, memory_order_relaxed) != NULL)
         return true;
-    /* A child process that was forked while another thread ended the team finds the gate shut for ever. */
+    /* The team is gone although the gate was open. This is a child process that was forked while another
+     * thread ended the team. */
     dti_gate_release(held);
     *held = NULL;
     return false;

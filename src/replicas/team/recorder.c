@@ -1,4 +1,4 @@
-/* src/replicas/team/recorder.c - see recorder.h. */
+/* src/replicas/team/recorder.c - records and sums up trace events. See recorder.h. */
 #include "replicas/team/recorder.h"
 
 #include <stdlib.h>
@@ -68,7 +68,8 @@ void dti_tracer_begin(struct dti_tracer *t, enum dti_trace_kind kind, const char
         t->open[t->depth].event = (struct dti_event){ .name = name, .kind = kind, .begin_ns = dti_now_ns() };
         t->open[t->depth].inside_ns = 0;
     }
-    t->depth++; /* deeper ones are counted, so that ends find their beginnings */
+    /* Events that are nested too deeply are counted, so that each end matches its beginning. */
+    t->depth++;
 }
 
 void dti_tracer_waited(struct dti_tracer *t, uint64_t since_ns)
@@ -77,7 +78,7 @@ void dti_tracer_waited(struct dti_tracer *t, uint64_t since_ns)
         t->open[t->depth - 1].event.waited_ns += dti_now_ns() - since_ns;
 }
 
-/* Names are few, and constants: their addresses tell them apart. */
+/* There are few names, and they are constants. Their addresses distinguish them. */
 static struct dti_total *find_total(struct dti_tracer *t, const struct dti_event *e)
 {
     for (uint32_t i = 0; i < t->totals; i++)
@@ -118,7 +119,7 @@ void dti_tracer_filled(struct dti_tracer *t, uint32_t producer, uint64_t begin_n
 
 void dti_tracer_end(struct dti_tracer *t, uint64_t bytes)
 {
-    if (t->depth == 0) /* tracing began inside */
+    if (t->depth == 0) /* tracing began inside this event */
         return;
     if (--t->depth >= DTI_TRACE_DEPTH)
         return;

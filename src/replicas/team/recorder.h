@@ -19,7 +19,9 @@ enum dti_trace_kind {
 struct dti_event {
     const char *name; /* a constant string */
     enum dti_trace_kind kind;
-    uint32_t producer; /* for FILLING: the number of the producer in the team */
+
+    /* For DTI_TRACE_FILLING: the number of the producer in the team. */
+    uint32_t producer;
     uint64_t begin_ns;
     uint64_t end_ns;
     uint64_t waited_ns;

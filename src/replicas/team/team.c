@@ -19,7 +19,8 @@
 struct dti_wait_policy dti_team_wait_policy(const struct dti_team *team, uint32_t pu, uint32_t *epoch)
 {
     const struct dti_team_options *o = &team->options;
-    *epoch = dti_load_epoch(); /* first, so that a change from here on is noticed by the next call */
+    /* First, so that the next call notices a change from here on. */
+    *epoch = dti_load_epoch();
     bool crowded = team->crowded || dti_load_crowded(o->pin ? pu : DTI_NO_PU, o->pus, o->cpu_quota);
     return (struct dti_wait_policy){ .spin_ns = crowded ? 0 : (uint64_t)o->spin_us * 1000u,
                                      .yield_ns = crowded ? team->yield_ns : 0 };
@@ -53,12 +54,14 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
     const char *outer_function = dti_public_enter(team->function);
     uint32_t serial = dti_error_serial;
     ditto_status status = team->job(r, team->argument);
-    if (status >= 0 && has_unjoined(r)) { /* an error on a device counts as an error of the function */
+    /* An error on a device counts as an error of the function. */
+    if (status >= 0 && has_unjoined(r)) {
         ditto_status joined = dti_crew_join(r);
         status = joined < 0 ? joined : status;
     }
     ditto_status outcome = status > 0 ? status : DITTO_OK;
-    if (r->outcome != outcome) /* avoids a store, because the poster polls this cache line */
+    /* Stored only if it has changed, because the poster polls this cache line. */
+    if (r->outcome != outcome)
         r->outcome = outcome;
     if (status < 0) {
         dti_replica_ensure_record(r, status, serial);
@@ -387,7 +390,8 @@ void dti_replica_stop_late(const struct dti_replica *r, const struct dti_deadlin
 ditto_status dti_team_stop_status(const struct dti_team *team)
 {
     const ditto_error *first = &team->stop.error;
-    if (dti_team_forked(team)) /* in a child process, which does not take part in the run of its parent */
+    /* A child process does not take part in the run of its parent. */
+    if (dti_team_forked(team))
         return dti_fail_forked();
     if (first->status == DITTO_ERR_DIVERGED)
         return DTI_FAIL(DITTO_ERR_DIVERGED, "%s", first->message);

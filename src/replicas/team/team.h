@@ -33,8 +33,12 @@
 
 #include <pthread.h>
 
-#define DTI_PAUSES  10   /* The largest depth of nested pauses. */
-#define DTI_HANDLES 4096 /* After this many runs an old `self` has the address of a valid one again. */
+/* The largest depth of nested pauses. */
+#define DTI_PAUSES 10
+
+/* The number of different handles of a replica. After this many runs an old `self` has the address of a valid
+ * one again. */
+#define DTI_HANDLES 4096
 
 struct dti_replica {
     /* The number of the last run that this replica finished. Only the replica writes this cache line. The

@@ -319,7 +319,8 @@ ditto_status dti_team_destroy(struct dti_team *team)
     dti_frame_pop(&frame);
     if (end == DTI_TEAM_IS_LEFT) {
         ditto_status status = abandon(team);
-        pthread_mutex_unlock(&team->lock); /* later calls on objects of a late replica return POISONED */
+        /* From here on, calls on objects that a late replica creates return POISONED. */
+        pthread_mutex_unlock(&team->lock);
         return status;
     }
     /* In a child process there are no threads to end, and the lock may be held by a thread that does not

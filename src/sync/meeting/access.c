@@ -31,7 +31,7 @@ static void describe_delay(uint32_t replica, uint64_t ns)
     ditto_error error = *dti_error_get();
     struct dti_text text = { error.message, sizeof error.message, strlen(error.message) };
     dti_text_add(&text,
-                 "; this was told %llu ms later, because a function on replica %u was working with this "
+                 "; this error was reported %llu ms later, because a function on replica %u was using this "
                  "replica's buffers",
                  (unsigned long long)(ns / 1000000u), replica);
     dti_error_set(&error);

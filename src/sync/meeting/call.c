@@ -42,7 +42,7 @@ static void describe_size(const struct dti_call *c, struct dti_text *text)
         dti_text_add(text, " (%zu tensors%s%s", c->whole, c->op != 0 ? ", " : "",
                      c->op != 0 ? ditto_op_name((ditto_op)c->op) : "");
     else if (c->dtype == 0)
-        dti_text_add(text, " (%zu x %zu bytes, with a function of one's own", c->count, c->element_bytes);
+        dti_text_add(text, " (%zu x %zu bytes, with a function of the caller", c->count, c->element_bytes);
     else if (c->pattern == DTI_PATTERN_BLOCKS) /* the counts may differ between replicas */
         dti_text_add(text, " (of %s", ditto_dtype_name((ditto_dtype)c->dtype));
     else

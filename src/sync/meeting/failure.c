@@ -30,7 +30,8 @@ void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct 
 uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_missing, uint64_t what,
                               struct dti_text *text)
 {
-    bool missing[DITTO_MAX_REPLICAS]; /* each is checked once, because a replica may come meanwhile */
+    /* Each replica is checked once, because it may come meanwhile. */
+    bool missing[DITTO_MAX_REPLICAS];
     uint32_t n = sync->team->n, count = 0, described = 0;
     for (uint32_t i = 0; i < n; i++) {
         missing[i] = is_missing(sync, i, what);

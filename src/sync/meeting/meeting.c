@@ -57,7 +57,7 @@ static ditto_status fail_late(struct dti_replica *self, uint32_t seq, const stru
     struct dti_text text = { missing, sizeof missing, 0 };
     describe_call(mine, sync, self->id, seq);
     if (dti_describe_missing(sync, has_not_come, seq, &text) == 0)
-        dti_text_add(&text, "a replica that has come meanwhile");
+        dti_text_add(&text, "a replica that has arrived meanwhile");
     return dti_fail_late(self, deadline, mine, missing);
 }
 
@@ -72,7 +72,7 @@ static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_
     /* With access their lists can be read, because neither replica has left. */
     if (dti_access_begin(self)) {
         if (dti_call_same(one, other))
-            dti_text_add(&text, " (after another number of started operations)");
+            dti_text_add(&text, " (after a different number of started operations)");
         else
             dti_call_difference(one, other, self->team->n, &text);
         dti_access_end(self);
@@ -89,8 +89,8 @@ static ditto_status fail_shared(struct dti_replica *self, uint32_t other, uint32
     char words[DTI_CALL_WORDS];
     describe_call(words, self->sync, self->id, seq);
     DTI_FAIL(DITTO_ERR_INVALID,
-             "replicas %u and %u give the same destination (%p) to %s: each needs a buffer of its own",
-             self->id, other, dti_call_of(self->sync, other, seq)->dst, words);
+             "replicas %u and %u give the same destination (%p) to %s: each needs its own buffer", self->id,
+             other, dti_call_of(self->sync, other, seq)->dst, words);
     dti_team_stop(self->team);
     return dti_team_stop_status(self->team);
 }
@@ -313,7 +313,8 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
     /* Checked before anything is written, so that the mailboxes of an unfinished meeting stay unchanged. */
     if (dti_stopped(&team->stop))
         return dti_leave_collective(self, dti_team_stop_status(team));
-    if (dti_team_forked(team)) /* a function forked, and its peers do not exist in the child */
+    /* A function has forked. Its peers do not exist in the child process. */
+    if (dti_team_forked(team))
         return dti_fail_forked();
     uint32_t number = (uint32_t)++me->seq;
     if (number % REFRESH_EVERY == 0)

@@ -148,8 +148,7 @@ bool dti_pending_is_same(const struct dti_replica *self, uint32_t replica, uint6
            (mine->small || dti_call_same(&mine->call, &theirs->call));
 }
 
-/* Whether all replicas have announced the same operation. Once this is known, the entries are not read
- * again. */
+/* Whether all replicas have announced the same operation. Once this is known, no entry is read again. */
 static bool is_ready(struct dti_replica *self, uint64_t number)
 {
     struct dti_pending_ring *own = dti_replica_state_of(self)->pending;
