@@ -14,8 +14,8 @@ void dti_pause_announce(struct dti_replica *self)
 
 bool dti_pause_begin(struct dti_replica *self)
 {
-    atomic_store_explicit(state_of(self), DTI_PAUSE_BEGUN,
-                          memory_order_relaxed); /* U0; the fence orders it */
+    /* U0; the fence orders it before V1 */
+    atomic_store_explicit(state_of(self), DTI_PAUSE_BEGUN, memory_order_relaxed);
     dti_fence_light();
     if (atomic_load_explicit(&self->team->refused[self->depth], memory_order_acquire) == 0) { /* V1 */
         self->depth++;

@@ -1,9 +1,9 @@
-/* src/replicas/team/pause.h - pauses: replica 0 works alone inside a run, while the others wait and execute
- * the runs that it posts.
+/* src/replicas/team/pause.h - pauses, in which replica 0 works alone inside a run while the others wait for it.
  *
  * Inside a run all replicas meet. Then replica 0 begins a pause, in which it works alone and may run jobs. It
  * always ends the pause. Meanwhile the other replicas serve: they execute their parts of these jobs, and
  * return when the pause has ended. They then see everything that replica 0 wrote before the end.
+ *
  * The meeting may fail for some replicas and succeed for others. A replica that leaves the meeting with an
  * error refuses the pause, and so does a replica that serves in a stopped run. If replica 0 has not begun, no
  * replica pauses. If the refusal comes too late, the replica that wanted to leave serves first.
@@ -13,14 +13,13 @@
  *             I2  A serving replica leaves before the end of the pause only after it has refused, and only if
  *                 it has not found BEGUN since then.
  * Edges       U0 -> U1  Replica 0 writes BEGUN (U0), executes dti_fence_light, and looks for a refusal (V1).
- * A replica
- *             V0 -> V1  that refuses writes its refusal (V0), executes dti_fence_heavy, and looks at the
- *                       state (U1). At least one of the two looks sees the other side's write. If both do,
- *                       replica 0 writes DECLINED. V1 also sees why the run was stopped, because the replica
- *                       that refuses knew it.
+ *             V0 -> V1  A replica that refuses writes its refusal (V0), executes dti_fence_heavy, and looks at
+ *                       the state (U1). At least one of the two looks sees the write of the other side. If both
+ *                       do, replica 0 writes DECLINED. V1 also sees why the run was stopped, because the replica
+ *                       that refuses knew the reason.
  *             E0 -> E1  Replica 0 posts the end as a go number and then opens the state. A replica that sees
  *                       the open state sees the end.
- * Model       tests/model/refuse.pml, and for the runs inside a pause pause.pml */
+ * Model       tests/model/refuse.pml. The runs inside a pause are modelled in pause.pml. */
 #ifndef DTI_PAUSE_H
 #define DTI_PAUSE_H
 

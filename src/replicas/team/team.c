@@ -91,8 +91,8 @@ bool dti_team_go_changed(void *argument)
 
 bool dti_team_is_ending(const struct dti_team *team)
 {
-    return atomic_load_explicit(&team->ending,
-                                memory_order_acquire); /* pairs with the release in dti_team_end_threads */
+    /* acquire: pairs with the release in dti_team_end_threads */
+    return atomic_load_explicit(&team->ending, memory_order_acquire);
 }
 
 static bool is_called(void *argument)
@@ -151,8 +151,8 @@ void dti_team_post(struct dti_team *team, uint64_t number)
 
 void dti_team_end_threads(struct dti_team *team)
 {
-    atomic_store_explicit(&team->ending, true,
-                          memory_order_release); /* pairs with the acquire in dti_team_is_ending */
+    /* release: pairs with the acquire in dti_team_is_ending */
+    atomic_store_explicit(&team->ending, true, memory_order_release);
     dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_GO(team));
 }
 

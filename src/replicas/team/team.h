@@ -1,5 +1,4 @@
-/* src/replicas/team/team.h - the team: N persistent, pinned threads that run one job at a time, as fork and
- * join.
+/* src/replicas/team/team.h - the team: N persistent, pinned threads that run one job at a time (fork and join).
  *
  * Runs nest. While all replicas pause inside a run (pause.c), replica 0's thread may post further jobs, and
  * the other replicas execute these jobs where they wait. Only the innermost run can make progress, so one

@@ -1,5 +1,4 @@
-/* src/sync/meeting/meeting.h - meetings: each replica announces its call, and no replica continues before all
- * have announced theirs.
+/* src/sync/meeting/meeting.h - meetings, at which each replica announces its call and waits for all others.
  *
  * A meeting has a sequence number e. For each parity of e, a replica owns an announcement with its call, and
  * one mailbox per round with a word and, for small messages, a payload. There are two ways to meet:
@@ -12,9 +11,9 @@
  *
  * Invariants  I1  The mailboxes that a replica uses for meeting e are written by that replica only, and only
  *                 after it has finished meeting e - 1.
- *             I2  No replica finishes meeting e before all have arrived at e. In rounds: after round k a
- *                 replica has received, directly or through others, what every replica of its block of cut k
- *                 + 1 has announced. After the last round it has received this from all replicas.
+ *             I2  No replica finishes meeting e before all have arrived at e. In rounds, the word of a replica
+ *                 reaches every other replica, directly or through others. After round k, a replica has received
+ *                 the words of its block of cut k + 1 in this way, and after the last round those of all replicas.
  *             I3  arrived counts the arrivals of this meeting. It is 0 whenever `release` changes (crowded).
  *             I4  No word holds a number from 2^32 meetings ago, which would look like the present one. That
  *                 many barriers take some minutes. Each replica therefore rewrites its own old words from
@@ -22,10 +21,10 @@
  * Edges       M0 -> M1  A replica writes what it knows (its call, its payload, all it did before, and in
  *                       later rounds also what it has received), and then stores its word. Each peer that
  *                       sees the word sees all this.
- *             C0 -> C1  Each arrival is seen by the last arrival. The read-modify-writes of arrived form one
+ *             C0 -> C1  In a crowded meeting, each arrival is seen by the last arrival. The read-modify-writes of arrived form one
  *                       release sequence.
- *             C2 -> C3  The last arrival releases the meeting. Every replica sees this before it leaves
- *             (crowded).
+ *             C2 -> C3  In a crowded meeting, the last arrival releases it. Every replica sees the release
+ *                       before it leaves.
  * Therefore   Everything that a replica wrote before a meeting is seen by every replica after the meeting.
  *             Two parities suffice without a second meeting: a replica writes its mailboxes for e + 2 after
  *             it finished e + 1 (I1), at which all replicas arrived (I2), and each of them had finished
