@@ -1,4 +1,4 @@
-/* src/replicas/team/pause.h - pauses, in which replica 0 works alone inside a run while the others wait for it.
+/* src/replicas/team/pause.h - pauses, in which replica 0 works alone inside a run and the others wait.
  *
  * Inside a run all replicas meet. Then replica 0 begins a pause, in which it works alone and may run jobs. It
  * always ends the pause. Meanwhile the other replicas serve: they execute their parts of these jobs, and
@@ -13,10 +13,10 @@
  *             I2  A serving replica leaves before the end of the pause only after it has refused, and only if
  *                 it has not found BEGUN since then.
  * Edges       U0 -> U1  Replica 0 writes BEGUN (U0), executes dti_fence_light, and looks for a refusal (V1).
- *             V0 -> V1  A replica that refuses writes its refusal (V0), executes dti_fence_heavy, and looks at
- *                       the state (U1). At least one of the two looks sees the write of the other side. If both
- *                       do, replica 0 writes DECLINED. V1 also sees why the run was stopped, because the replica
- *                       that refuses knew the reason.
+ *             V0 -> V1  A replica that refuses writes its refusal (V0), executes dti_fence_heavy, and looks
+ *                       at the state (U1). At least one of the two looks sees the write of the other side. If
+ *                       both do, replica 0 writes DECLINED. V1 also sees why the run was stopped, because the
+ *                       replica that refuses knew the reason.
  *             E0 -> E1  Replica 0 posts the end as a go number and then opens the state. A replica that sees
  *                       the open state sees the end.
  * Model       tests/model/refuse.pml. The runs inside a pause are modelled in pause.pml. */

@@ -1,8 +1,8 @@
-/* src/replicas/team/team.h - the team: N persistent, pinned threads that run one job at a time (fork and join).
+/* src/replicas/team/team.h - the team: N persistent, pinned threads that run one job at a time.
  *
- * Runs nest. While all replicas pause inside a run (pause.c), replica 0's thread may post further jobs, and
- * the other replicas execute these jobs where they wait. Only the innermost run can make progress, so one
- * stop word is enough. The thread that posts a job is called the poster.
+ * A run is a fork and join. Runs nest. While all replicas pause inside a run (pause.c), replica 0's thread
+ * may post further jobs, and the other replicas execute these jobs where they wait. Only the innermost run
+ * can make progress, so one stop word is enough. The thread that posts a job is called the poster.
  *
  * Invariants  I1  Every go number is posted once. The numbers have 64 bits and do not wrap (2^32 posts
  *                 already take minutes). `run` is the number of the innermost run. It differs from the done

@@ -1,5 +1,4 @@
-/* src/replicas/team/team_private.h - declarations that team.c (runs), team_life.c (creation and destruction)
- * and pause.c share. No other file includes it. */
+/* src/replicas/team/team_private.h - declarations that only team.c, team_life.c and pause.c share. */
 #ifndef DTI_TEAM_PRIVATE_H
 #define DTI_TEAM_PRIVATE_H
 

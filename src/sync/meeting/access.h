@@ -5,10 +5,10 @@
  *                 `accessing` word is 0.
  * Edges       I0 -> I1  The worker stores accessing = 1 (I0), executes dti_fence_light, and looks at the stop
  *                       word (I1).
- *             I2 -> I3  The leaving replica has seen the stop word. It executes dti_fence_heavy (I2) and looks at
- *                       every `accessing` word (I3). At least one of the two looks sees the store of the other
- *                       side. Either the worker sees the stop and touches nothing, or the leaving replica sees
- *                       that the worker has access and waits.
+ *             I2 -> I3  The leaving replica has seen the stop word. It executes dti_fence_heavy (I2) and
+ *                       looks at every `accessing` word (I3). At least one of the two looks sees the store of
+ *                       the other side. Either the worker sees the stop and touches nothing, or the leaving
+ *                       replica sees that the worker has access and waits.
  *             O0 -> O1  The worker stores accessing = 0 (release) after its last touch. The leaving replica
  *                       reads it (acquire).
  * Progress    The wait for a replica that has access is bounded, so it has no timeout. A replica that waits

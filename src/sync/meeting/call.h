@@ -1,5 +1,4 @@
-/* src/sync/meeting/call.h - the call of a replica, which is compared with others and described in
- * messages. */
+/* src/sync/meeting/call.h - the call of a replica, its comparison with others, and its description. */
 #ifndef DTI_CALL_H
 #define DTI_CALL_H
 
@@ -80,7 +79,7 @@ static inline bool dti_call_has_items(const struct dti_call *call)
 bool dti_call_same(const struct dti_call *a, const struct dti_call *b);
 /* Compares the replica's own members too. */
 bool dti_call_identical(const struct dti_call *a, const struct dti_call *b);
-/* Returns a digest of 32 bits of the members that must be equal on all replicas. */
+/* Returns a digest of 32 bits of the members that must be equal on all replicas, except `whole`. */
 uint32_t dti_call_digest(const struct dti_call *call);
 /* Adds one word to a hash, to compute `hash`. */
 uint64_t dti_hash(uint64_t seed, uint64_t value);

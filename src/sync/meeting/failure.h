@@ -1,5 +1,4 @@
-/* src/sync/meeting/failure.h - the errors of an operation that fails because of other replicas, and their
- * messages. All waits use it. */
+/* src/sync/meeting/failure.h - the errors of waits that fail because of other replicas. */
 #ifndef DTI_FAILURE_H
 #define DTI_FAILURE_H
 

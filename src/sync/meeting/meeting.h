@@ -11,9 +11,10 @@
  *
  * Invariants  I1  The mailboxes that a replica uses for meeting e are written by that replica only, and only
  *                 after it has finished meeting e - 1.
- *             I2  No replica finishes meeting e before all have arrived at e. In rounds, the word of a replica
- *                 reaches every other replica, directly or through others. After round k, a replica has received
- *                 the words of its block of cut k + 1 in this way, and after the last round those of all replicas.
+ *             I2  No replica finishes meeting e before all have arrived at e. In rounds, the word of a
+ *                 replica reaches every other replica, directly or through others. After round k, a replica
+ *                 has received the words of its block of cut k + 1 in this way, and after the last round
+ *                 those of all replicas.
  *             I3  arrived counts the arrivals of this meeting. It is 0 whenever `release` changes (crowded).
  *             I4  No word holds a number from 2^32 meetings ago, which would look like the present one. That
  *                 many barriers take some minutes. Each replica therefore rewrites its own old words from
@@ -21,8 +22,8 @@
  * Edges       M0 -> M1  A replica writes what it knows (its call, its payload, all it did before, and in
  *                       later rounds also what it has received), and then stores its word. Each peer that
  *                       sees the word sees all this.
- *             C0 -> C1  In a crowded meeting, each arrival is seen by the last arrival. The read-modify-writes of arrived form one
- *                       release sequence.
+ *             C0 -> C1  In a crowded meeting, each arrival is seen by the last arrival. The
+ *                       read-modify-writes of arrived form one release sequence.
  *             C2 -> C3  In a crowded meeting, the last arrival releases it. Every replica sees the release
  *                       before it leaves.
  * Therefore   Everything that a replica wrote before a meeting is seen by every replica after the meeting.
