@@ -189,8 +189,9 @@ static bool task_is_finished(void *argument)
 
 /* Waits for a device. The wait has no limit, because a function that has begun may use the leader's memory
  * and must return. A caller that works as replica 0 stops the run when its time limit has passed, and then
- * waits on. The stop lets its peers leave, and functions that have not begun are skipped. In a child process,
- * in which there are no helpers, it does not wait. The leader's own share of a loop may have forked. */
+ * waits on. The stop lets its peers leave, and functions that have not begun are skipped. The leader's own
+ * share of a loop may have forked. In the child process there are no helpers, and this function returns at
+ * once. */
 static void await(struct dti_replica *r, uint32_t device, dti_condition *condition, uint32_t number)
 {
     struct dti_crew *crew = r->crew;

@@ -1,5 +1,4 @@
-/* src/replicas/helpers/device_tensor.h - copies of a tensor, or of its blocks, on the nodes of a replica's
- * devices. */
+/* src/replicas/helpers/device_tensor.h - copies of a tensor, or of its blocks, for devices. */
 #ifndef DTI_DEVICE_TENSOR_H
 #define DTI_DEVICE_TENSOR_H
 

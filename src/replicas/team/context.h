@@ -98,9 +98,11 @@ DTI_COMPANION const struct dti_mask *dti_context_saved_mask(void);
 extern _Thread_local struct dti_replica *dti_plain_replica;
 extern _Thread_local const ditto_replica *dti_plain_self;
 
-/* Returns the replica of a handle. Returns NULL, with CONTEXT recorded, if the handle belongs to another
- * replica or to an earlier run, or if the thread runs no replica; a NULL handle outside every context is
- * INVALID. `self` is compared, and never dereferenced, so a stale handle cannot crash. */
+/* Both return the replica of a handle, or NULL with an error recorded. The error is CONTEXT if the handle
+ * belongs to another replica or to an earlier run, or if the thread runs no replica. For a handle that is
+ * NULL it is INVALID, or CONTEXT in cross-replica context and in functions of datasets. `self` is compared,
+ * and never dereferenced, so a stale handle cannot crash. dti_self is the fast path, and calls
+ * dti_self_refuse for every handle that is not the one of the top frame. */
 struct dti_replica *dti_self_refuse(const ditto_replica *self);
 static inline struct dti_replica *dti_self(const ditto_replica *self)
 {

@@ -1,5 +1,4 @@
-/* src/replicas/team/cross.c - the turn of cross-replica calls on a team, and the dependents of a team. See
- * team.h. */
+/* src/replicas/team/cross.c - cross-replica calls, and the dependents of a team. See team.h. */
 #include "replicas/machine/affinity.h"
 #include "replicas/team/team.h"
 

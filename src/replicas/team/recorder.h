@@ -1,5 +1,5 @@
-/* src/replicas/team/recorder.h - records how a replica spends its time while its strategy is traced, and when
- * the producers filled the batches that it takes.
+/* src/replicas/team/recorder.h - records how a traced replica spends its time, and when its batches were
+ * made.
  *
  * A replica's tracer is written only by the replica itself, inside its functions. A thread that reads it has
  * the team's turn, and no run is going on. While nothing is traced, each hook costs one load of a pointer. */

@@ -1,5 +1,4 @@
-/* src/replicas/team/team_life.c - creates and destroys a team: its threads, arenas, helpers and load. See
- * team.h. */
+/* src/replicas/team/team_life.c - creates and destroys teams. See team.h. */
 #include "replicas/memory/remote_memory.h"
 #include "replicas/machine/limits.h"
 #include "replicas/machine/affinity.h"

@@ -138,7 +138,7 @@ static bool round_ready(void *argument)
     return w->round != 0 && is_other_call(w, word_of(w->self->sync, w->peer, w->seq, 0));
 }
 
-/* One sibling of one round. */
+/* Waits for the representative of one sibling block in one round. */
 static ditto_status await_representative(struct dti_replica *self, uint32_t peer, uint64_t word,
                                          uint32_t round, struct dti_deadline *deadline)
 {
@@ -147,7 +147,7 @@ static ditto_status await_representative(struct dti_replica *self, uint32_t peer
     struct round_wait w = { self, peer, seq, round, word };
     if (!dti_wait(&team->wait_queue, self->id, peer, &self->wait_policy, deadline, round_ready, &w))
         return fail_late(self, seq, deadline);
-    /* Looked at again: the peer may have come, finished the meeting and returned between two looks. */
+    /* Checked again, because the peer may have come, finished the meeting and returned between two checks. */
     uint64_t theirs = word_of(self->sync, peer, seq, round);
     if (theirs == word)
         return DITTO_OK;

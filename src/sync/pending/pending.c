@@ -1,5 +1,4 @@
-/* src/sync/pending/pending.c - works on started operations, piece by piece, and consumes them in order. See
- * pending.h. */
+/* src/sync/pending/pending.c - works on started operations and consumes them in order. See pending.h. */
 #include "sync/pending/pending.h"
 #include "sync/plans/choose_algorithm.h"
 #include "sync/algorithms/flow.h"

@@ -1,5 +1,4 @@
-/* src/sync/pending/pending_start.c - starts operations: waits for a free entry of the ring and announces in
- * it. See pending.h. */
+/* src/sync/pending/pending_start.c - starts operations in a free entry of the ring. See pending.h. */
 #include "sync/pending/pending.h"
 #include "sync/plans/choose_algorithm.h"
 #include "sync/meeting/failure.h"
@@ -15,7 +14,7 @@ static bool is_small(const struct dti_sync *sync, const struct dti_call_size *si
     return size->own <= DTI_PAYLOAD_BYTES && size->read <= sync->small_started;
 }
 
-/* Waits until all replicas have consumed `number`, so that its entry can be used again. */
+/* A wait until all replicas have consumed `number`, so that its entry can be used again. */
 struct ring_space_wait {
     struct dti_replica *self;
     uint64_t number;

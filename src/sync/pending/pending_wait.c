@@ -1,5 +1,4 @@
-/* src/sync/pending/pending_wait.c - waits for started operations, with the errors of the wait. See
- * pending.h. */
+/* src/sync/pending/pending_wait.c - waits for started operations, and ends them. See pending.h. */
 #include "sync/pending/pending.h"
 #include "sync/meeting/failure.h"
 #include "sync/meeting/access.h"
