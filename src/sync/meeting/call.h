@@ -79,7 +79,8 @@ static inline bool dti_call_has_items(const struct dti_call *call)
 bool dti_call_same(const struct dti_call *a, const struct dti_call *b);
 /* Compares the replica's own members too. */
 bool dti_call_identical(const struct dti_call *a, const struct dti_call *b);
-/* Returns a digest of 32 bits of the members that must be equal on all replicas, except `whole`. */
+/* Returns a digest of 32 bits of the members that must be equal on all replicas. `hash` stands for
+ * `whole`. */
 uint32_t dti_call_digest(const struct dti_call *call);
 /* Adds one word to a hash, to compute `hash`. */
 uint64_t dti_hash(uint64_t seed, uint64_t value);
