@@ -269,11 +269,11 @@ static void put(struct dti_replica *r, uint32_t device, ditto_device_fn function
     struct dti_device *d = &r->crew->device[device];
     /* relaxed: only this thread writes it */
     uint32_t submitted = atomic_load_explicit(&d->submitted, memory_order_relaxed);
-    struct loop_wait wait_queue = { d, submitted + 1 - DTI_DEVICE_TASKS };
-    if (device == 0 && !task_is_finished(&wait_queue))
+    struct loop_wait wait = { d, submitted + 1 - DTI_DEVICE_TASKS };
+    if (device == 0 && !task_is_finished(&wait))
         drain(d);
     else if (device != 0)
-        await(r, device, task_is_finished, wait_queue.number); /* F1: the entry is free */
+        await(r, device, task_is_finished, wait.number); /* F1: the entry is free */
     d->ring[submitted % DTI_DEVICE_TASKS] =
         (struct dti_device_task){ function, argument, dti_public_function };
     atomic_store_explicit(&d->submitted, submitted + 1, memory_order_release); /* P0 */
