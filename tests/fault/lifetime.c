@@ -1,0 +1,173 @@
+/* tests/fault/lifetime.c - see lifetime.h. */
+#include "fault/lifetime.h"
+
+bool make(uint32_t replicas, ditto_caller caller, uint32_t run_timeout_ms, ditto_strategy **out)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.replicas = replicas;
+    options.placement_flags = DITTO_PLACEMENT_SHARE;
+    options.caller = caller;
+    options.pin = DITTO_PIN_NONE; /* after a call no system call lets another thread take its turn first */
+    options.run_timeout_ms = run_timeout_ms;
+    return ditto_strategy_create(DITTO_MIRRORED, &options, out) == DITTO_OK;
+}
+
+bool make_variable(ditto_strategy *strategy, ditto_variable **out)
+{
+    float zeros[4] = { 0 };
+    ditto_tensor initial = { .data = zeros, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    options.aggregation = DITTO_AGGREGATE_SUM;
+    return ditto_variable_create(strategy, &initial, &options, out) == DITTO_OK;
+}
+
+bool make_iterator(ditto_strategy *strategy, uint32_t flags, ditto_iterator **out)
+{
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *rows;
+    options.global_batch = 2 * (uint64_t)ditto_strategy_num_replicas(strategy);
+    options.flags = flags;
+    if (ditto_dataset_from_range(0, 1000, 1, &rows) != DITTO_OK)
+        return false;
+    ditto_status status = ditto_strategy_iterate(strategy, rows, &options, out);
+    ditto_dataset_destroy(rows);
+    return status == DITTO_OK;
+}
+
+const uint32_t counts[COUNTS] = { 1, 2, 3, 8 }; /* of replicas */
+
+ditto_status nothing(ditto_replica *self, void *unused)
+{
+    (void)self, (void)unused;
+    return DITTO_OK;
+}
+
+ditto_status keep_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *unused,
+                       ditto_tensor *result)
+{
+    (void)unused, (void)result;
+    for (uint32_t k = 0; k < count; k++)
+        memcpy(copy->data, arguments[k].data, 4 * sizeof(float));
+    return DITTO_OK;
+}
+
+ditto_status look_at_argument(ditto_replica *self, void *unused)
+{
+    ditto_tensor part;
+    (void)unused;
+    return ditto_argument(self, NULL, &part);
+}
+
+ditto_status drop_made(ditto_status status, ditto_value *made)
+{
+    return status == DITTO_OK ? ditto_value_destroy(made) : status;
+}
+
+ditto_status call_assign_value(struct waiting *w)
+{
+    return ditto_variable_assign_value(w->other, w->value);
+}
+
+ditto_status call_update(struct waiting *w)
+{
+    const ditto_value *argument = w->value;
+    return ditto_variable_update(w->other, keep_copy, NULL, &argument, 1, NULL, NULL);
+}
+
+ditto_status call_run_values(struct waiting *w)
+{
+    return ditto_strategy_run_values(w->strategy, look_at_argument, NULL, w->value, NULL, NULL);
+}
+
+ditto_status call_run_nest(struct waiting *w)
+{
+    const ditto_value *member[2] = { w->value, w->value };
+    ditto_value *nest;
+    ditto_status status = ditto_strategy_nest(w->strategy, NULL, member, 2, &nest);
+    if (status == DITTO_OK)
+        status = ditto_strategy_run_values(w->strategy, nothing, NULL, nest, NULL, NULL);
+    return drop_made(status, nest);
+}
+
+ditto_status call_reduce(struct waiting *w)
+{
+    ditto_value *made;
+    ditto_status status = ditto_strategy_reduce(w->strategy, DITTO_MEAN, w->value, NULL, 0, &made);
+    return drop_made(status, made);
+}
+
+ditto_status call_reduce_to(struct waiting *w)
+{
+    ditto_value *made;
+    ditto_places first = { .replica = 0 };
+    ditto_status status = ditto_strategy_reduce_to(w->strategy, DITTO_MEAN, w->value, first, &made);
+    return drop_made(status, made);
+}
+
+ditto_status call_broadcast_to(struct waiting *w)
+{
+    ditto_value *made;
+    float one = 1;
+    ditto_tensor tensor = { .data = &one, .dtype = DITTO_F32 };
+    ditto_places places = { .of = w->value };
+    ditto_status status = ditto_strategy_broadcast_to(w->strategy, &tensor, places, &made);
+    return drop_made(status, made);
+}
+
+ditto_status call_gather(struct waiting *w)
+{
+    ditto_value *made;
+    ditto_status status = ditto_strategy_gather(w->strategy, w->value, 0, &made);
+    return drop_made(status, made);
+}
+
+ditto_status (*const calls_in_turn[CALLS_IN_TURN])(struct waiting *) = {
+    call_assign_value, call_update,    call_run_values,   call_run_nest,
+    call_reduce,       call_reduce_to, call_broadcast_to, call_gather,
+};
+
+ditto_status call_component(struct waiting *w)
+{
+    ditto_tensor part;
+    return ditto_value_component(w->value, 1, &part);
+}
+
+ditto_status call_spec(struct waiting *w)
+{
+    ditto_tensor spec;
+    return ditto_value_element_spec(w->value, &spec);
+}
+
+ditto_status call_local_results(struct waiting *w)
+{
+    ditto_value *part[2];
+    uint32_t count = 0;
+    ditto_status status = ditto_strategy_local_results(w->strategy, w->value, part, &count);
+    for (uint32_t i = 0; status == DITTO_OK && i < count; i++)
+        status = ditto_value_destroy(part[i]);
+    return status;
+}
+
+ditto_status (*const calls_of_looking[CALLS_OF_LOOKING])(struct waiting *) = { call_component, call_spec,
+                                                                               call_local_results };
+
+bool make_all(struct waiting *w)
+{
+    return make(2, DITTO_CALLER_DEFAULT, 0, &w->strategy) && make_variable(w->strategy, &w->variable) &&
+           make_variable(w->strategy, &w->other) && ditto_variable_value(w->variable, &w->value) == DITTO_OK;
+}
+
+bool drop_all(struct waiting *w)
+{
+    return ditto_value_destroy(w->value) == DITTO_OK &&
+           (w->variable == NULL || ditto_variable_destroy(w->variable) == DITTO_OK) &&
+           ditto_variable_destroy(w->other) == DITTO_OK && ditto_strategy_destroy(w->strategy) == DITTO_OK;
+}
+
+ditto_status destroy_when_idle(ditto_strategy *strategy)
+{
+    ditto_status status;
+    while ((status = ditto_strategy_destroy(strategy)) == DITTO_ERR_BUSY)
+        ;
+    return status;
+}

@@ -1,0 +1,296 @@
+/* tests/fault/test_destroy_busy.c - destroying an object while a call is inside: DITTO_ERR_BUSY, and nothing is freed.
+ * Each case runs in a child process, because memory that is freed too early crashes or hangs. */
+#include "replicas/team/team.h"
+#include "support/support.h"
+#include "fault/lifetime.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static ditto_status call_run(struct waiting *w)
+{
+    return ditto_strategy_run(w->strategy, nothing, NULL);
+}
+
+static ditto_status call_read(struct waiting *w)
+{
+    float copy[4];
+    return ditto_variable_read(w->variable, copy, sizeof copy);
+}
+
+static ditto_status call_describe(struct waiting *w)
+{
+    char text[4096];
+    return ditto_strategy_describe(w->strategy, text, sizeof text, NULL);
+}
+
+static void *call_and_return(void *argument)
+{
+    struct waiting *w = argument;
+    atomic_store(&w->thread_id, (int)syscall(SYS_gettid));
+    w->status = w->call(w);
+    atomic_store(&w->has_returned, 1);
+    return NULL;
+}
+
+/* A run that ends when the other thread waits for its turn; what follows comes before that
+ * thread has got it. */
+static ditto_status await_the_other(ditto_replica *self, void *argument)
+{
+    struct waiting *w = argument;
+    if (ditto_replica_id(self) == 0)
+        await_sleep(&w->thread_id);
+    return DITTO_OK;
+}
+
+static int destroy_strategy_under(void *call)
+{
+    struct waiting w = { .call = *(ditto_status(**)(struct waiting *))call };
+    pthread_t thread;
+    REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &w.strategy) && make_variable(w.strategy, &w.variable));
+    REQUIRE(pthread_create(&thread, NULL, call_and_return, &w) == 0);
+    REQUIRE(ditto_strategy_run(w.strategy, await_the_other, &w) == DITTO_OK);
+    ditto_status status = ditto_strategy_destroy(w.strategy);
+    REQUIRE(status == DITTO_ERR_BUSY || atomic_load(&w.has_returned));
+    pthread_join(thread, NULL);
+    REQUIRE(w.status == DITTO_OK);
+    if (status == DITTO_ERR_BUSY)
+        REQUIRE(ditto_strategy_destroy(w.strategy) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(w.variable) == DITTO_OK);
+    return 0;
+}
+
+static void destroying_a_strategy_is_busy_while_a_call_waits_for_its_turn(void **state)
+{
+    static ditto_status (*const calls[])(struct waiting *) = { call_run, call_read, call_describe };
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        assert_int_equal(in_child(destroy_strategy_under, (void *)(uintptr_t)&calls[i], 60), 0);
+}
+
+static int destroy_variable_under(void *unused)
+{
+    struct waiting w = { .call = call_read };
+    pthread_t thread;
+    (void)unused;
+    REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &w.strategy) && make_variable(w.strategy, &w.variable));
+    REQUIRE(pthread_create(&thread, NULL, call_and_return, &w) == 0);
+    REQUIRE(ditto_strategy_run(w.strategy, await_the_other, &w) == DITTO_OK);
+    ditto_status status = ditto_variable_destroy(w.variable);
+    REQUIRE(status == DITTO_ERR_BUSY || atomic_load(&w.has_returned));
+    pthread_join(thread, NULL);
+    REQUIRE(w.status == DITTO_OK);
+    if (status == DITTO_ERR_BUSY)
+        REQUIRE(ditto_variable_destroy(w.variable) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(w.strategy) == DITTO_OK);
+    return 0;
+}
+
+static void destroying_a_variable_is_busy_while_a_call_on_it_waits_for_its_turn(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_variable_under, NULL, 60), 0);
+}
+
+static ditto_status call_create_beside(struct waiting *w)
+{
+    float zeros[4] = { 0 };
+    ditto_variable *made;
+    ditto_tensor initial = { .data = zeros, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    options.colocate_with = w->variable;
+    options.aggregation = DITTO_AGGREGATE_SUM;
+    ditto_status status = ditto_variable_create(w->strategy, &initial, &options, &made);
+    return status == DITTO_OK ? ditto_variable_destroy(made) : status;
+}
+
+static int destroy_variable_of_value_under(void *call)
+{
+    struct waiting w = { .call = *(ditto_status(**)(struct waiting *))call };
+    pthread_t thread;
+    REQUIRE(make_all(&w));
+    REQUIRE(pthread_create(&thread, NULL, call_and_return, &w) == 0);
+    REQUIRE(ditto_strategy_run(w.strategy, await_the_other, &w) == DITTO_OK);
+    ditto_status status = ditto_variable_destroy(w.variable);
+    REQUIRE(status == DITTO_ERR_BUSY || atomic_load(&w.has_returned));
+    if (status == DITTO_OK)
+        w.variable = NULL;
+    pthread_join(thread, NULL);
+    REQUIRE(w.status == DITTO_OK);
+    REQUIRE(drop_all(&w));
+    return 0;
+}
+
+static void destroying_a_variable_is_busy_while_a_call_on_its_value_waits_for_its_turn(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CALLS_IN_TURN; i++)
+        assert_int_equal(in_child(destroy_variable_of_value_under, (void *)(uintptr_t)&calls_in_turn[i], 60),
+                         0);
+}
+
+static void destroying_a_variable_is_busy_while_one_is_created_beside_it(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_variable_of_value_under,
+                              &(ditto_status(*)(struct waiting *)){ call_create_beside }, 60),
+                     0);
+}
+
+/* -- a thread's replica of the default strategy, which is in no run -- */
+
+static _Atomic int is_inside, may_return;
+
+static ditto_status stay_inside(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                void *unused, ditto_tensor *result)
+{
+    (void)copy, (void)arguments, (void)count, (void)unused, (void)result;
+    atomic_store(&is_inside, 1);
+    while (!atomic_load(&may_return))
+        sleep_ms(1);
+    return DITTO_OK;
+}
+
+static ditto_status call_update_here(struct waiting *w)
+{
+    return ditto_update(ditto_get_replica_context(), w->variable, stay_inside, NULL, NULL, 0, NULL);
+}
+
+static int destroy_under_update(void *unused)
+{
+    struct waiting w = { .strategy = ditto_get_strategy(), .call = call_update_here };
+    pthread_t thread;
+    (void)unused;
+    REQUIRE(make_variable(w.strategy, &w.variable));
+    REQUIRE(pthread_create(&thread, NULL, call_and_return, &w) == 0);
+    while (!atomic_load(&is_inside))
+        sleep_ms(1);
+    REQUIRE(ditto_variable_destroy(w.variable) == DITTO_ERR_BUSY);
+    atomic_store(&may_return, 1);
+    pthread_join(thread, NULL);
+    REQUIRE(w.status == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(w.variable) == DITTO_OK);
+    return 0;
+}
+
+struct applying {
+    ditto_optimizer *optimizer;
+    ditto_status status;
+};
+
+static void stay_in_rule(const ditto_rule_range *range, void *unused)
+{
+    (void)range, (void)unused;
+    atomic_store(&is_inside, 1);
+    while (!atomic_load(&may_return))
+        sleep_ms(1);
+}
+
+static void *apply(void *argument)
+{
+    struct applying *a = argument;
+    float ones[4] = { 1, 1, 1, 1 };
+    ditto_tensor gradient = { .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
+    a->status = ditto_apply(ditto_get_replica_context(), a->optimizer, &gradient, NULL);
+    return NULL;
+}
+
+static int destroy_under_apply(void *unused)
+{
+    struct applying a = { .optimizer = NULL };
+    ditto_variable *variable;
+    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
+    pthread_t thread;
+    (void)unused;
+    options.rule = DITTO_RULE_FUNCTION;
+    options.function = stay_in_rule;
+    options.slots = 1;
+    REQUIRE(make_variable(ditto_get_strategy(), &variable));
+    REQUIRE(ditto_optimizer_create(&variable, 1, &options, &a.optimizer) == DITTO_OK);
+    REQUIRE(pthread_create(&thread, NULL, apply, &a) == 0);
+    while (!atomic_load(&is_inside))
+        sleep_ms(1);
+    REQUIRE(ditto_optimizer_destroy(a.optimizer) == DITTO_ERR_BUSY);
+    atomic_store(&may_return, 1);
+    pthread_join(thread, NULL);
+    REQUIRE(a.status == DITTO_OK);
+    REQUIRE(ditto_optimizer_destroy(a.optimizer) == DITTO_OK && ditto_variable_destroy(variable) == DITTO_OK);
+    return 0;
+}
+
+static void destroying_is_busy_while_a_replica_of_the_default_strategy_is_in_a_call(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_under_update, NULL, 60), 0);
+    assert_int_equal(in_child(destroy_under_apply, NULL, 60), 0);
+}
+
+static ditto_status ignore_batch(ditto_replica *self, const ditto_batch *batch, void *unused)
+{
+    (void)self, (void)batch, (void)unused;
+    return DITTO_OK;
+}
+
+static ditto_status call_steps(struct waiting *w)
+{
+    while (!atomic_load(&w->may_begin)) /* without sleeping, which it does in the call alone */
+        sched_yield();
+    return ditto_strategy_run_steps(w->strategy, w->iterator, 3, ignore_batch, NULL, NULL, NULL, NULL);
+}
+
+/* A merge function has the turn, so the other thread waits for it, whatever is destroyed here. */
+static ditto_status destroy_under_the_other(ditto_strategy *strategy, ditto_value *const *arguments,
+                                            uint32_t count, void *user, ditto_value **result)
+{
+    struct waiting *w = user;
+    (void)strategy, (void)arguments, (void)count, (void)result;
+    atomic_store(&w->may_begin, 1);
+    if (!await_sleep(&w->thread_id))
+        return DITTO_ERR_USER;
+    w->destroyed = ditto_iterator_destroy(w->iterator);
+    return DITTO_OK;
+}
+
+static ditto_status merge_and_destroy(ditto_replica *self, void *w)
+{
+    return ditto_merge_call(self, destroy_under_the_other, w, NULL, 0, NULL);
+}
+
+static int destroy_iterator_under(void *replicas)
+{
+    struct waiting w = { .call = call_steps };
+    pthread_t thread;
+    spoil_freed_memory();
+    REQUIRE(make(*(const uint32_t *)replicas, DITTO_CALLER_DEFAULT, 0, &w.strategy));
+    REQUIRE(make_iterator(w.strategy, 0, &w.iterator));
+    REQUIRE(pthread_create(&thread, NULL, call_and_return, &w) == 0);
+    REQUIRE(ditto_strategy_run(w.strategy, merge_and_destroy, &w) == DITTO_OK);
+    pthread_join(thread, NULL);
+    REQUIRE(w.destroyed == DITTO_ERR_BUSY && w.status == DITTO_OK);
+    REQUIRE(ditto_iterator_destroy(w.iterator) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(w.strategy) == DITTO_OK);
+    return 0;
+}
+
+static void destroying_an_iterator_is_busy_while_run_steps_waits_for_its_turn(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNTS; i++)
+        assert_int_equal(in_child(destroy_iterator_under, (void *)(uintptr_t)&counts[i], 60), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(destroying_a_strategy_is_busy_while_a_call_waits_for_its_turn),
+        cmocka_unit_test(destroying_a_variable_is_busy_while_a_call_on_it_waits_for_its_turn),
+        cmocka_unit_test(destroying_a_variable_is_busy_while_a_call_on_its_value_waits_for_its_turn),
+        cmocka_unit_test(destroying_a_variable_is_busy_while_one_is_created_beside_it),
+        cmocka_unit_test(destroying_is_busy_while_a_replica_of_the_default_strategy_is_in_a_call),
+        cmocka_unit_test(destroying_an_iterator_is_busy_while_run_steps_waits_for_its_turn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

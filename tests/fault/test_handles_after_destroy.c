@@ -1,0 +1,495 @@
+/* tests/fault/test_handles_after_destroy.c - handles of objects that are destroyed, or of a strategy that is destroyed, also
+ * while other threads call: they are refused, or the call ends before. Each case runs in a child process. */
+#include "replicas/team/team.h"
+#include "support/support.h"
+#include "fault/lifetime.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static ditto_status call_all(struct waiting *w)
+{
+    for (size_t i = 0; i < CALLS_OF_LOOKING + CALLS_IN_TURN; i++) {
+        ditto_status status =
+            i < CALLS_OF_LOOKING ? calls_of_looking[i](w) : calls_in_turn[i - CALLS_OF_LOOKING](w);
+        if (status != DITTO_ERR_CONTEXT)
+            return DITTO_ERR_USER;
+    }
+    return DITTO_ERR_CONTEXT;
+}
+
+/* The turn is this thread's own here: no gate tells whether a variable is there. */
+static ditto_status destroy_and_call(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                     void *argument, ditto_value **result)
+{
+    struct waiting *w = argument;
+    ditto_value *made;
+    (void)strategy, (void)arguments, (void)count, (void)result;
+    if (ditto_variable_destroy(w->variable) != DITTO_OK)
+        return DITTO_ERR_USER;
+    w->variable = NULL;
+    if (call_component(w) != DITTO_ERR_CONTEXT || call_assign_value(w) != DITTO_ERR_CONTEXT)
+        return DITTO_ERR_USER;
+    ditto_status status = ditto_strategy_reduce(w->strategy, DITTO_MEAN, w->value, NULL, 0, &made);
+    return status == DITTO_ERR_CONTEXT ? DITTO_OK : DITTO_ERR_USER;
+}
+
+static ditto_status merge(ditto_replica *self, void *argument)
+{
+    return ditto_merge_call(self, destroy_and_call, argument, NULL, 0, NULL);
+}
+
+static int use_value_of_destroyed(void *in_merge)
+{
+    struct waiting w = { .call = NULL };
+    ditto_value *part[2], *nest, *again;
+    const ditto_value *found, *both[2];
+    ditto_tensor tensor;
+    uint32_t count;
+    REQUIRE(make_all(&w));
+    both[0] = both[1] = w.value;
+    REQUIRE(ditto_strategy_local_results(w.strategy, w.value, part, &count) == DITTO_OK && count == 2);
+    REQUIRE(ditto_strategy_nest(w.strategy, NULL, both, 2, &nest) == DITTO_OK);
+    if (*(bool *)in_merge)
+        REQUIRE(ditto_strategy_run(w.strategy, merge, &w) == DITTO_OK);
+    else
+        REQUIRE(ditto_variable_destroy(w.variable) == DITTO_OK);
+    w.variable = NULL;
+    REQUIRE(call_all(&w) == DITTO_ERR_CONTEXT);
+    REQUIRE(strstr(ditto_last_error()->message, "which has been destroyed") != NULL);
+    /* A component lies in a copy that is no more. */
+    REQUIRE(ditto_value_tensor(part[1], &tensor) == DITTO_ERR_CONTEXT);
+    both[0] = part[1], both[1] = part[0];
+    REQUIRE(ditto_strategy_regroup(w.strategy, both, 0, &again) == DITTO_ERR_CONTEXT);
+    /* What is not looked at is handed on as before. */
+    REQUIRE(ditto_value_member(nest, "1", &found) == DITTO_OK && found == w.value);
+    REQUIRE(ditto_value_destroy(part[0]) == DITTO_OK && ditto_value_destroy(part[1]) == DITTO_OK);
+    REQUIRE(ditto_value_destroy(nest) == DITTO_OK);
+    REQUIRE(drop_all(&w));
+    return 0;
+}
+
+static void a_value_of_a_variable_that_was_destroyed_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(use_value_of_destroyed, &(bool){ false }, 60), 0);
+    assert_int_equal(in_child(use_value_of_destroyed, &(bool){ true }, 60), 0);
+}
+
+static void *call_until_it_is_gone(void *argument)
+{
+    struct waiting *w = argument;
+    do {
+        w->status = w->call(w);
+        atomic_store(&w->has_returned, 1);
+    } while (w->status == DITTO_OK);
+    return NULL;
+}
+
+static int destroy_under_callers(void *call)
+{
+    for (int round = 0; round < 10; round++) {
+        struct waiting w = { .call = *(ditto_status(**)(struct waiting *))call };
+        pthread_t thread;
+        ditto_status status;
+        REQUIRE(make_all(&w));
+        REQUIRE(pthread_create(&thread, NULL, call_until_it_is_gone, &w) == 0);
+        while (!atomic_load(&w.has_returned))
+            sleep_ms(1);
+        while ((status = ditto_variable_destroy(w.variable)) == DITTO_ERR_BUSY)
+            ;
+        REQUIRE(status == DITTO_OK);
+        w.variable = NULL;
+        pthread_join(thread, NULL);
+        REQUIRE(w.status == DITTO_ERR_CONTEXT);
+        REQUIRE(drop_all(&w));
+    }
+    return 0;
+}
+
+static void calls_on_a_value_see_its_variable_or_that_it_is_gone(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CALLS_OF_LOOKING; i++)
+        assert_int_equal(in_child(destroy_under_callers, (void *)(uintptr_t)&calls_of_looking[i], 60), 0);
+    assert_int_equal(
+        in_child(destroy_under_callers, &(ditto_status(*)(struct waiting *)){ call_assign_value }, 60), 0);
+    assert_int_equal(in_child(destroy_under_callers, &(ditto_status(*)(struct waiting *)){ call_reduce }, 60),
+                     0);
+}
+
+/* -- iterators -- */
+
+struct iterating {
+    ditto_iterator *iterator;
+    _Atomic int looks, may_end;
+    _Atomic int wrong; /* statuses that are neither OK nor, of next, CONTEXT */
+};
+
+/* Its spec is there also when the strategy has gone. */
+static void *look_at_iterator(void *argument)
+{
+    struct iterating *i = argument;
+    while (!atomic_load(&i->may_end)) {
+        uint32_t components = 0;
+        ditto_tensor spec[DITTO_MAX_COMPONENTS];
+        ditto_batch batch;
+        if (ditto_iterator_element_spec(i->iterator, &components, spec) != DITTO_OK || components != 1)
+            atomic_fetch_add(&i->wrong, 1);
+        if (ditto_next(ditto_get_replica_context(), i->iterator, &batch) != DITTO_ERR_CONTEXT)
+            atomic_fetch_add(&i->wrong, 1);
+        atomic_fetch_add(&i->looks, 1);
+    }
+    return NULL;
+}
+
+static int destroy_under_iterators(void *unused)
+{
+    (void)unused;
+    for (int round = 0; round < 20; round++) {
+        ditto_strategy *strategy;
+        struct iterating i = { .iterator = NULL };
+        pthread_t thread;
+        ditto_status status;
+        REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy) && make_iterator(strategy, 0, &i.iterator));
+        REQUIRE(pthread_create(&thread, NULL, look_at_iterator, &i) == 0);
+        while (atomic_load(&i.looks) == 0)
+            sleep_ms(1);
+        while ((status = ditto_strategy_destroy(strategy)) == DITTO_ERR_BUSY)
+            ;
+        REQUIRE(status == DITTO_OK);
+        for (int looks = atomic_load(&i.looks); atomic_load(&i.looks) < looks + 2;)
+            sleep_ms(1);
+        atomic_store(&i.may_end, 1);
+        pthread_join(thread, NULL);
+        REQUIRE(atomic_load(&i.wrong) == 0);
+        REQUIRE(ditto_iterator_destroy(i.iterator) == DITTO_OK);
+    }
+    return 0;
+}
+
+static void calls_on_iterators_see_their_strategy_or_that_it_is_gone(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_under_iterators, NULL, 120), 0);
+}
+
+/* -- handles that outlive the strategy, used inside a run of the next one -- */
+
+/* The next strategy's team may lie where that of the one before did. */
+struct stale {
+    ditto_variable *variable;
+    ditto_iterator *iterator;
+    ditto_value *value;
+    ditto_status read, generation, taken, looked, crossed;
+};
+
+static ditto_status use_stale_across(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                     void *argument, ditto_value **result)
+{
+    struct stale *s = argument;
+    float copy[4];
+    (void)strategy, (void)arguments, (void)count, (void)result;
+    s->crossed = ditto_variable_read(s->variable, copy, sizeof copy);
+    return DITTO_OK;
+}
+
+static ditto_status use_stale(ditto_replica *self, void *argument)
+{
+    struct stale *s = argument;
+    const void *data;
+    ditto_batch batch;
+    ditto_tensor part;
+    if (ditto_replica_id(self) == 1) {
+        s->read = ditto_read(self, s->variable, &data);
+        s->generation = ditto_generation(self, s->variable) == 0 ? ditto_last_error()->status : DITTO_OK;
+        s->taken = ditto_next(self, s->iterator, &batch);
+        s->looked = ditto_local(self, s->value, &part);
+    }
+    return ditto_merge_call(self, use_stale_across, s, NULL, 0, NULL);
+}
+
+static int use_stale_handles(void *unused)
+{
+    (void)unused;
+    for (int round = 0; round < 20; round++) {
+        ditto_strategy *strategy;
+        struct stale s = { .variable = NULL };
+        REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy) && make_variable(strategy, &s.variable));
+        REQUIRE(make_iterator(strategy, 0, &s.iterator) &&
+                ditto_variable_value(s.variable, &s.value) == DITTO_OK);
+        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+        REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy));
+        REQUIRE(ditto_strategy_run(strategy, use_stale, &s) == DITTO_OK);
+        REQUIRE(s.read == DITTO_ERR_CONTEXT && s.generation == DITTO_ERR_CONTEXT);
+        REQUIRE(s.taken == DITTO_ERR_CONTEXT && s.looked == DITTO_ERR_CONTEXT &&
+                s.crossed == DITTO_ERR_CONTEXT);
+        REQUIRE(ditto_value_destroy(s.value) == DITTO_OK && ditto_iterator_destroy(s.iterator) == DITTO_OK);
+        REQUIRE(ditto_variable_destroy(s.variable) == DITTO_OK &&
+                ditto_strategy_destroy(strategy) == DITTO_OK);
+    }
+    return 0;
+}
+
+static void handles_of_a_destroyed_strategy_are_refused_inside_a_run_of_the_next_one(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(use_stale_handles, NULL, 120), 0);
+}
+
+/* -- handles that outlive the strategy, used while it goes -- */
+
+struct lookers {
+    ditto_variable *variable;
+    ditto_value *value;
+    ditto_iterator *iterator;
+    _Atomic int ready;
+    _Atomic int wrong; /* statuses that are neither OK nor CONTEXT */
+};
+
+static void *look_until_it_is_gone(void *argument)
+{
+    struct lookers *l = argument;
+    ditto_status read, spec;
+    do {
+        float copy[4];
+        ditto_tensor tensor;
+        ditto_batch batch;
+        if (ditto_next(ditto_get_replica_context(), l->iterator, &batch) != DITTO_ERR_CONTEXT)
+            atomic_fetch_add(&l->wrong, 1); /* this thread is a replica of the default strategy */
+        read = ditto_variable_read(l->variable, copy, sizeof copy);
+        spec = ditto_value_component(l->value, 1, &tensor);
+        (void)ditto_variable_generation(l->variable); /* 0 when it is gone */
+        atomic_store(&l->ready, 1);
+        if ((read != DITTO_OK && read != DITTO_ERR_CONTEXT) ||
+            (spec != DITTO_OK && spec != DITTO_ERR_CONTEXT))
+            atomic_fetch_add(&l->wrong, 1);
+    } while (read == DITTO_OK || spec == DITTO_OK);
+    return NULL;
+}
+
+static int destroy_under_lookers(void *unused)
+{
+    (void)unused;
+    for (int round = 0; round < 20; round++) {
+        ditto_strategy *strategy;
+        struct lookers l = { .variable = NULL };
+        pthread_t thread;
+        float one = 1;
+        ditto_tensor part[2] = { { .data = &one, .dtype = DITTO_F32 }, { .data = &one, .dtype = DITTO_F32 } };
+        REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy) && make_variable(strategy, &l.variable));
+        REQUIRE(ditto_strategy_value_from_tensors(strategy, part, 1, &l.value) == DITTO_OK);
+        REQUIRE(make_iterator(strategy, 0, &l.iterator));
+        REQUIRE(pthread_create(&thread, NULL, look_until_it_is_gone, &l) == 0);
+        while (!atomic_load(&l.ready))
+            sleep_ms(1);
+        ditto_status status;
+        while ((status = ditto_strategy_destroy(strategy)) == DITTO_ERR_BUSY)
+            ;
+        REQUIRE(status == DITTO_OK);
+        pthread_join(thread, NULL);
+        REQUIRE(atomic_load(&l.wrong) == 0);
+        REQUIRE(ditto_iterator_destroy(l.iterator) == DITTO_OK);
+        REQUIRE(ditto_value_destroy(l.value) == DITTO_OK && ditto_variable_destroy(l.variable) == DITTO_OK);
+    }
+    return 0;
+}
+
+static void calls_on_variables_values_and_iterators_see_their_strategy_or_that_it_is_gone(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_under_lookers, NULL, 120), 0);
+}
+
+/* -- destroyed by one thread while another destroys the strategy -- */
+
+struct beside {
+    ditto_optimizer *optimizer;
+    ditto_iterator *iterator;
+    _Atomic int ready, may_go, has_begun, has_returned;
+    ditto_status status;
+    bool returned_early;
+};
+
+static void *destroy_the_optimizer(void *argument)
+{
+    struct beside *b = argument;
+    atomic_store(&b->ready, 1);
+    while (!atomic_load(&b->may_go))
+        ;
+    atomic_store(&b->has_begun, 1);
+    b->status = ditto_optimizer_destroy(b->optimizer);
+    atomic_store(&b->has_returned, 1);
+    return NULL;
+}
+
+/* What the test puts among the things that a strategy tells of its end, the youngest of them first. */
+struct told {
+    struct dti_dependent dependent;
+    struct beside *beside;
+};
+
+/* The other thread gets a moment, in which it must wait: all gates are shut. */
+static void let_the_other_begin(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    struct beside *b = ((struct told *)dependent)->beside;
+    (void)end;
+    atomic_store(&b->may_go, 1);
+    while (!atomic_load(&b->has_begun))
+        sleep_ms(1);
+    sleep_ms(10);
+    b->returned_early = atomic_load(&b->has_returned);
+}
+
+static const struct dti_dependent_kind first_notified = { .what = "the one told first",
+                                                          .team_ends = let_the_other_begin };
+
+/* The optimizer's destroy begins while the strategy's is at work, and ends behind it. */
+static int destroy_between(void *replicas)
+{
+    ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
+    struct beside b = { .optimizer = NULL };
+    struct told told = { .dependent = { .kind = &first_notified }, .beside = &b };
+    ditto_strategy *strategy;
+    ditto_variable *variable;
+    pthread_t thread;
+    adam.rule = DITTO_RULE_ADAM;
+    spoil_freed_memory();
+    REQUIRE(make(*(const uint32_t *)replicas, DITTO_CALLER_DEFAULT, 0, &strategy));
+    REQUIRE(make_variable(strategy, &variable));
+    REQUIRE(ditto_optimizer_create(&variable, 1, &adam, &b.optimizer) == DITTO_OK);
+    REQUIRE(dti_watch(strategy, &told.dependent) == DITTO_OK);
+    watch_free(b.optimizer);
+    REQUIRE(pthread_create(&thread, NULL, destroy_the_optimizer, &b) == 0);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    pthread_join(thread, NULL);
+    REQUIRE(b.status == DITTO_OK && !b.returned_early && was_freed());
+    REQUIRE(ditto_variable_destroy(variable) == DITTO_OK);
+    return 0;
+}
+
+static int destroy_both(void *replicas)
+{
+    for (int round = 0; round < test_trials(100); round++) {
+        ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
+        struct beside b = { .optimizer = NULL };
+        ditto_strategy *strategy;
+        ditto_variable *variable;
+        pthread_t thread;
+        adam.rule = DITTO_RULE_ADAM;
+        REQUIRE(make(*(const uint32_t *)replicas, DITTO_CALLER_DEFAULT, 0, &strategy));
+        REQUIRE(make_variable(strategy, &variable));
+        REQUIRE(ditto_optimizer_create(&variable, 1, &adam, &b.optimizer) == DITTO_OK);
+        watch_free(b.optimizer);
+        REQUIRE(pthread_create(&thread, NULL, destroy_the_optimizer, &b) == 0);
+        while (!atomic_load(&b.ready))
+            sleep_ms(0);
+        atomic_store(&b.may_go, 1);
+        for (volatile int spin = 0; spin < round * 200; spin++)
+            ;
+        REQUIRE(destroy_when_idle(strategy) == DITTO_OK);
+        pthread_join(thread, NULL);
+        REQUIRE(b.status == DITTO_OK && was_freed());
+        REQUIRE(ditto_variable_destroy(variable) == DITTO_OK);
+    }
+    return 0;
+}
+
+static void an_optimizer_is_destroyed_beside_its_strategy(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNTS; i++) {
+        void *replicas = (void *)(uintptr_t)&counts[i];
+        assert_int_equal(in_child(destroy_between, replicas, 60), 0);
+        /* A sanitizer tells of races and leaks when the program ends. */
+        assert_int_equal(SANITIZED ? destroy_both(replicas) : in_child(destroy_both, replicas, 120), 0);
+    }
+}
+
+/* A function of a dataset that returns when the iterator's destroy has, or has had a while to. */
+static ditto_status hold_the_producer(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                                      void *argument)
+{
+    struct beside *b = argument;
+    (void)random;
+    atomic_store(&b->ready, 1);
+    while (!atomic_load(&b->has_begun))
+        sleep_ms(1);
+    for (int i = 0; i < 100 && !atomic_load(&b->has_returned); i++)
+        sleep_ms(1);
+    memcpy(out->data, in->data, sizeof(int64_t));
+    return DITTO_OK;
+}
+
+static void *destroy_the_iterator(void *argument)
+{
+    struct beside *b = argument;
+    while (!atomic_load(&b->may_go))
+        sleep_ms(1);
+    atomic_store(&b->has_begun, 1);
+    while ((b->status = ditto_iterator_destroy(b->iterator)) == DITTO_ERR_BUSY)
+        ;
+    atomic_store(&b->has_returned, 1);
+    return NULL;
+}
+
+static void let_the_other_go(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    (void)end;
+    atomic_store(&((struct told *)dependent)->beside->may_go, 1);
+}
+
+static const struct dti_dependent_kind before_the_iterator = { .what = "the one told first",
+                                                               .team_ends = let_the_other_go };
+
+/* The strategy's destroy waits for the producer, whose function waits for the iterator's destroy on another
+ * thread. */
+static int destroy_iterator_beside(void *replicas)
+{
+    struct beside b = { .iterator = NULL };
+    struct told told = { .dependent = { .kind = &before_the_iterator }, .beside = &b };
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    ditto_dataset *rows, *held;
+    pthread_t thread;
+    options.global_batch = 8;
+    REQUIRE(make(*(const uint32_t *)replicas, DITTO_CALLER_DEFAULT, 0, &strategy));
+    REQUIRE(ditto_dataset_from_range(0, 1000, 1, &rows) == DITTO_OK);
+    REQUIRE(ditto_dataset_map(rows, hold_the_producer, &b, NULL, &held) == DITTO_OK);
+    REQUIRE(ditto_strategy_iterate(strategy, held, &options, &b.iterator) == DITTO_OK);
+    REQUIRE(dti_watch(strategy, &told.dependent) == DITTO_OK);
+    watch_free(b.iterator);
+    REQUIRE(pthread_create(&thread, NULL, destroy_the_iterator, &b) == 0);
+    while (!atomic_load(&b.ready))
+        sleep_ms(1);
+    REQUIRE(destroy_when_idle(strategy) == DITTO_OK);
+    pthread_join(thread, NULL);
+    REQUIRE(b.status == DITTO_OK && was_freed());
+    ditto_dataset_destroy(held);
+    ditto_dataset_destroy(rows);
+    return 0;
+}
+
+static void an_iterator_is_destroyed_beside_its_strategy(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNTS; i++)
+        assert_int_equal(in_child(destroy_iterator_beside, (void *)(uintptr_t)&counts[i], 60), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_value_of_a_variable_that_was_destroyed_is_refused),
+        cmocka_unit_test(calls_on_a_value_see_its_variable_or_that_it_is_gone),
+        cmocka_unit_test(calls_on_iterators_see_their_strategy_or_that_it_is_gone),
+        cmocka_unit_test(calls_on_variables_values_and_iterators_see_their_strategy_or_that_it_is_gone),
+        cmocka_unit_test(handles_of_a_destroyed_strategy_are_refused_inside_a_run_of_the_next_one),
+        cmocka_unit_test(an_optimizer_is_destroyed_beside_its_strategy),
+        cmocka_unit_test(an_iterator_is_destroyed_beside_its_strategy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

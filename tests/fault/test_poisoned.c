@@ -1,0 +1,380 @@
+/* tests/fault/test_poisoned.c - strategies whose run was given up on while a replica's function had not returned: what
+ * belongs to them stays until that replica is back, or the process ends. Each case runs in a child process. */
+#include "replicas/team/team.h"
+#include "support/support.h"
+#include "fault/lifetime.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* -- poisoned inside an inner run -- */
+
+static _Atomic int inner_may_end, outer_may_end, inner_is_done, outer_has_ended;
+
+static ditto_status inner_waits(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    while (ditto_replica_id(self) == 1 && !atomic_load(&inner_may_end))
+        sleep_ms(1);
+    return DITTO_OK;
+}
+
+/* Returns from the inner run, and stays in the function around it. */
+static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                               void *unused, ditto_value **result)
+{
+    (void)arguments, (void)count, (void)unused, (void)result;
+    ditto_status status = ditto_strategy_run(strategy, inner_waits, NULL);
+    atomic_store(&inner_is_done, 1);
+    while (!atomic_load(&outer_may_end))
+        sleep_ms(1);
+    return status;
+}
+
+static ditto_status merge_and_end(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    ditto_status status = ditto_merge_call(self, run_inside, NULL, NULL, 0, NULL);
+    atomic_fetch_add(&outer_has_ended, 1);
+    return status;
+}
+
+/* All replicas have done the inner run, and none has returned from its function: the strategy is left to
+ * them. */
+static int destroy_after_the_inner_run(void *unused)
+{
+    ditto_strategy *strategy;
+    (void)unused;
+    long threads = count_threads();
+    REQUIRE(make(2, DITTO_CALLER_WAITS, 50, &strategy));
+    REQUIRE(ditto_strategy_run(strategy, merge_and_end, NULL) == DITTO_ERR_TIMED_OUT);
+    atomic_store(&inner_may_end, 1);
+    while (!atomic_load(&inner_is_done))
+        sleep_ms(1);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
+    REQUIRE(atomic_load(&outer_has_ended) <=
+            1); /* replica 1 may serve no more; replica 0 is in its function */
+    atomic_store(&outer_may_end, 1);
+    for (int i = 0; i < 1000 && count_threads() > threads; i++)
+        sleep_ms(10);
+    REQUIRE(count_threads() <= threads + 1 && atomic_load(&outer_has_ended) == 2);
+    return 0;
+}
+
+/* The inner run itself has not ended: destroy does not wait for the replica that is done with it and sleeps
+ * in its own function. */
+static ditto_status stay_in_inner(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    while (ditto_replica_id(self) == 0 && !atomic_load(&inner_may_end))
+        sleep_ms(1);
+    return DITTO_OK;
+}
+
+static ditto_status run_stuck(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                              void *unused, ditto_value **result)
+{
+    (void)arguments, (void)count, (void)unused, (void)result;
+    return ditto_strategy_run(strategy, stay_in_inner, NULL);
+}
+
+static ditto_status merge_and_stay(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    ditto_status status = ditto_merge_call(self, run_stuck, NULL, NULL, 0, NULL);
+    while (ditto_replica_id(self) == 1 && !atomic_load(&outer_may_end))
+        sleep_ms(1);
+    return status;
+}
+
+static int destroy_during_the_inner_run(void *unused)
+{
+    ditto_strategy *strategy;
+    (void)unused;
+    long threads = count_threads();
+    REQUIRE(make(2, DITTO_CALLER_WAITS, 50, &strategy));
+    REQUIRE(ditto_strategy_run(strategy, merge_and_stay, NULL) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED); /* and returns: nobody lets it go on */
+    REQUIRE(strstr(ditto_last_error()->message, "replicas 0, 1 never returned") != NULL);
+    atomic_store(&inner_may_end, 1);
+    atomic_store(&outer_may_end, 1);
+    for (int i = 0; i < 1000 && count_threads() > threads; i++)
+        sleep_ms(10);
+    REQUIRE(count_threads() <= threads + 1);
+    return 0;
+}
+
+static void a_strategy_that_was_poisoned_inside_an_inner_run_is_left_to_its_replicas(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_after_the_inner_run, NULL, 60), 0);
+    assert_int_equal(in_child(destroy_during_the_inner_run, NULL, 60), 0);
+}
+
+/* -- a merge function of a run that was given up changes the list of its strategy's objects -- */
+
+static _Atomic int is_leaving, may_leave, has_left;
+
+static void leave_slowly(struct dti_dependent *dependent, enum dti_team_end end)
+{
+    (void)dependent, (void)end;
+    atomic_store(&is_leaving, 1);
+    while (!atomic_load(&may_leave))
+        sleep_ms(1);
+}
+
+static void release_nothing(struct dti_dependent *dependent)
+{
+    (void)dependent;
+}
+
+static const struct dti_dependent_kind slow_to_leave = { .what = "the slow one",
+                                                         .leave = leave_slowly,
+                                                         .release = release_nothing };
+
+static ditto_status destroy_the_slow_one(ditto_strategy *strategy, ditto_value *const *arguments,
+                                         uint32_t count, void *dependent, ditto_value **result)
+{
+    (void)strategy, (void)arguments, (void)count, (void)result;
+    ditto_status status = dti_dependent_destroy(dependent);
+    atomic_store(&has_left, 1);
+    return status;
+}
+
+static ditto_status merge_the_slow_one(ditto_replica *self, void *dependent)
+{
+    return ditto_merge_call(self, destroy_the_slow_one, dependent, NULL, 0, NULL);
+}
+
+static int destroy_beside_a_change_of_the_list(void *unused)
+{
+    static struct dti_dependent slow = { .kind =
+                                             &slow_to_leave }; /* for ever: the replica may still use it */
+    ditto_strategy *strategy;
+    ditto_status status;
+    (void)unused;
+    REQUIRE(make(2, DITTO_CALLER_WAITS, 50, &strategy));
+    REQUIRE(dti_watch(strategy, &slow) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(strategy, merge_the_slow_one, &slow) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(atomic_load(&is_leaving) && !atomic_load(&has_left));
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_BUSY);
+    atomic_store(&may_leave, 1);
+    while (!atomic_load(&has_left))
+        sleep_ms(1);
+    status = destroy_when_idle(strategy);
+    REQUIRE(status == DITTO_OK || status == DITTO_ERR_POISONED); /* as its replicas have returned by now */
+    return 0;
+}
+
+static void destroying_a_poisoned_strategy_is_busy_while_a_late_function_changes_its_list(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_beside_a_change_of_the_list, NULL, 60), 0);
+}
+
+/* -- handles of a poisoned strategy -- */
+
+/* The last replica of several; a single one is late while its caller waits. */
+struct late_case {
+    uint32_t replicas;
+    bool strategy_first; /* is it destroyed first, or its handles? */
+    uint32_t flags;      /* of the iterator */
+};
+
+static bool make_late(uint32_t replicas, ditto_strategy **out)
+{
+    return make(replicas, replicas == 1 ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT, 50, out);
+}
+
+static bool is_late(const ditto_replica *self)
+{
+    return ditto_replica_id(self) == ditto_num_replicas(self) - 1;
+}
+
+static bool await_all_returned(ditto_strategy *strategy)
+{
+    for (int i = 0; i < 6000; i++, sleep_ms(10))
+        if (dti_team_all_returned(dti_team_of(strategy)))
+            return true;
+    return false;
+}
+
+struct late {
+    ditto_variable *variable;
+    ditto_optimizer *optimizer;
+    ditto_iterator *iterator;
+    const ditto_value *value;
+    _Atomic int may_go_on, has_ended;
+    ditto_status assigned, applied, returned, taken;
+    uint64_t rows;
+    int64_t row;
+};
+
+static ditto_status come_late(ditto_replica *self, void *argument)
+{
+    struct late *l = argument;
+    float ones[4] = { 1, 1, 1, 1 };
+    ditto_batch batch;
+    ditto_tensor part;
+    if (!is_late(self))
+        return DITTO_OK;
+    while (!atomic_load(&l->may_go_on))
+        sleep_ms(1);
+    l->assigned = ditto_assign(self, l->variable, ones);
+    part = (ditto_tensor){ .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
+    l->applied = ditto_apply(self, l->optimizer, &part, NULL);
+    l->returned = ditto_argument(self, NULL, &part);
+    l->taken = ditto_next(self, l->iterator, &batch);
+    if (l->taken == DITTO_OK) {
+        l->rows = batch.rows;
+        l->row = *(const int64_t *)batch.component[0].data;
+    }
+    atomic_store(&l->has_ended, 1);
+    return l->assigned;
+}
+
+static int use_handles_late(void *argument)
+{
+    static struct late l; /* for ever: the replica may still use it */
+    const struct late_case *c = argument;
+    ditto_strategy *strategy;
+    float one = 1;
+    ditto_tensor part[8];
+    ditto_value *value;
+    spoil_freed_memory();
+    for (uint32_t i = 0; i < c->replicas; i++)
+        part[i] = (ditto_tensor){ .data = &one, .dtype = DITTO_F32 };
+    REQUIRE(make_late(c->replicas, &strategy) && make_variable(strategy, &l.variable));
+    REQUIRE(make_iterator(strategy, c->flags, &l.iterator));
+    REQUIRE(ditto_strategy_value_from_tensors(strategy, part, 1, &value) == DITTO_OK);
+    ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
+    adam.rule = DITTO_RULE_ADAM;
+    REQUIRE(ditto_optimizer_create(&l.variable, 1, &adam, &l.optimizer) == DITTO_OK);
+    REQUIRE(ditto_strategy_run_values(strategy, come_late, &l, value, NULL, NULL) == DITTO_ERR_TIMED_OUT);
+    if (c->strategy_first)
+        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
+    watch_free(l.iterator);
+    REQUIRE(ditto_iterator_destroy(l.iterator) == DITTO_OK);
+    REQUIRE(ditto_optimizer_destroy(l.optimizer) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(l.variable) == DITTO_OK);
+    REQUIRE(ditto_value_destroy(value) == DITTO_OK);
+    REQUIRE(!was_freed());
+    atomic_store(&l.may_go_on, 1);
+    for (int i = 0; i < 6000 && !atomic_load(&l.has_ended); i++)
+        sleep_ms(10);
+    REQUIRE(atomic_load(&l.has_ended));
+    REQUIRE(l.assigned == DITTO_ERR_PEER_STOPPED && l.applied == DITTO_ERR_PEER_STOPPED);
+    REQUIRE(l.taken == DITTO_OK || l.taken == DITTO_ERR_PEER_STOPPED);
+    REQUIRE(l.returned == DITTO_OK || l.returned == DITTO_ERR_NOT_FOUND || l.returned == DITTO_ERR_CONTEXT);
+    REQUIRE(l.taken == DITTO_OK && l.rows == 2); /* a batch was there: its own two rows of the first */
+    REQUIRE(l.row == 2 * (int64_t)(c->replicas - 1));
+    if (!c->strategy_first) { /* then nothing is left */
+        REQUIRE(await_all_returned(strategy));
+        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK && was_freed());
+    }
+    return 0;
+}
+
+static void handles_of_a_poisoned_strategy_stay_for_the_replica_that_is_late(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNTS; i++)
+        for (int strategy_first = 0; strategy_first < 2; strategy_first++) {
+            struct late_case c = { counts[i], strategy_first != 0, i % 2 != 0 ? DITTO_INPUT_HOST_MEMORY : 0 };
+            assert_int_equal(in_child(use_handles_late, &c, 120), 0);
+        }
+}
+
+/* -- values of a poisoned run -- */
+
+struct merging {
+    _Atomic(ditto_value *) merged;
+    _Atomic int may_go_on;
+};
+
+static ditto_status merge_a_value(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                  void *user, ditto_value **result)
+{
+    struct merging *m = user;
+    float one = 1;
+    ditto_tensor part[8];
+    (void)arguments, (void)count;
+    for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++)
+        part[i] = (ditto_tensor){ .data = &one, .dtype = DITTO_F32 };
+    DITTO_TRY(ditto_strategy_value_from_tensors(strategy, part, 1, result));
+    atomic_store(&m->merged, *result);
+    return DITTO_OK;
+}
+
+static ditto_status merge_and_come_late(ditto_replica *self, void *argument)
+{
+    struct merging *m = argument;
+    DITTO_TRY(ditto_merge_call(self, merge_a_value, m, NULL, 0, NULL));
+    DITTO_TRY(ditto_return_f64(self, NULL, 1));
+    while (is_late(self) && !atomic_load(&m->may_go_on))
+        sleep_ms(1);
+    return DITTO_OK;
+}
+
+static ditto_status run_the_merging(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                    void *user, ditto_value **result)
+{
+    ditto_value *inner = NULL;
+    (void)arguments, (void)count, (void)result;
+    return ditto_strategy_run_values(strategy, merge_and_come_late, user, NULL, NULL, &inner);
+}
+
+static ditto_status merge_inside(ditto_replica *self, void *argument)
+{
+    return ditto_merge_call(self, run_the_merging, argument, NULL, 0, NULL);
+}
+
+/* A run that is inside another has a place of its own for what its merge functions give. */
+struct merging_case {
+    uint32_t replicas;
+    ditto_replica_fn function;
+};
+
+static int drop_what_a_poisoned_run_merged(void *argument)
+{
+    static struct merging m; /* for ever: the replica may still use it */
+    const struct merging_case *c = argument;
+    ditto_value *const nothing = (ditto_value *)&m;
+    ditto_value *result = nothing;
+    ditto_strategy *strategy;
+    spoil_freed_memory();
+    REQUIRE(make_late(c->replicas, &strategy));
+    REQUIRE(ditto_strategy_run_values(strategy, c->function, &m, NULL, NULL, &result) == DITTO_ERR_TIMED_OUT);
+    REQUIRE(result == nothing && atomic_load(&m.merged) != NULL);
+    watch_free(atomic_load(&m.merged));
+    atomic_store(&m.may_go_on, 1);
+    REQUIRE(await_all_returned(strategy));
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    REQUIRE(was_freed());
+    return 0;
+}
+
+static void what_a_poisoned_run_merged_goes_with_its_strategy(void **state)
+{
+    static const ditto_replica_fn functions[] = { merge_and_come_late, merge_inside };
+    (void)state;
+    for (size_t i = 0; i < COUNTS; i++)
+        for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
+            struct merging_case c = { counts[i], functions[k] };
+            assert_int_equal(in_child(drop_what_a_poisoned_run_merged, &c, 60), 0);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_strategy_that_was_poisoned_inside_an_inner_run_is_left_to_its_replicas),
+        cmocka_unit_test(destroying_a_poisoned_strategy_is_busy_while_a_late_function_changes_its_list),
+        cmocka_unit_test(handles_of_a_poisoned_strategy_stay_for_the_replica_that_is_late),
+        cmocka_unit_test(what_a_poisoned_run_merged_goes_with_its_strategy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
