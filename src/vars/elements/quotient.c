@@ -1,14 +1,16 @@
-/* src/vars/elements/quotient.c - quotients of complex numbers, made of IEEE 754's basic operations. C's own
- * operator calls a function of the compiler's library, and each library has another formula.
+/* src/vars/elements/quotient.c - quotients of complex numbers, computed with IEEE 754's basic operations. The
+ * operator of C is not used, because it calls a function of the compiler's library, and each library uses
+ * another formula.
  *
  *     (a + bi) / (c + di) = ((ac + bd) + (bc - ad)i) / (cc + dd)
  *
- * Each part's error is below 0.51 ulp in c64, and below 2.5 ulp in c128 if the parts of neither number are
- * further apart than 2^200, also where the two products of a part nearly cancel; both as far as the part
- * is a normal number. Infinities and zeros are treated as the C standard recommends (ISO C11, annex
- * G.5.1): anything but zero divided by zero is infinite, infinite divided by finite is infinite, finite
- * divided by infinite is zero. A part of a quotient that is zero has the sign that IEEE 754 gives the sum of its
- * two products, in c64 and c128 alike. */
+ * The error of each part is below 0.51 ulp in c64. In c128 it is below 2.5 ulp if in each of the two numbers
+ * the parts differ by a factor of at most 2^200. Both bounds hold also where the two products of a part
+ * nearly cancel. They hold for parts of the quotient that are normal numbers. Infinities and zeros are
+ * treated as the C standard recommends (ISO C11, annex G.5.1): a number other than zero divided by zero is
+ * infinite, infinite divided by finite is infinite, and finite divided by infinite is zero. A part of a
+ * quotient that is zero has the sign that IEEE 754 gives to the sum of its two products, in c64 and c128
+ * alike. */
 #include "vars/elements/elements.h"
 #include "base/base.h"
 
@@ -29,13 +31,13 @@ static bool is_finite(struct complex_f64 z)
     return isfinite(z.re) && isfinite(z.im);
 }
 
-/* Infinite parts become 1 and the others 0, with their signs. */
+/* Replaces each infinite part by 1 and each other part by 0, and keeps the signs. */
 static struct complex_f64 direction_of(struct complex_f64 z)
 {
     return (struct complex_f64){ copysign(isinf(z.re) ? 1 : 0, z.re), copysign(isinf(z.im) ? 1 : 0, z.im) };
 }
 
-/* The quotient where a part is infinite or a NaN, or where the divisor is zero. */
+/* Divides if a part is infinite or a NaN, or if the divisor is zero. */
 static struct complex_f64 divide_special(struct complex_f64 x, struct complex_f64 y)
 {
     if (y.re == 0 && y.im == 0) {
@@ -48,7 +50,7 @@ static struct complex_f64 divide_special(struct complex_f64 x, struct complex_f6
     if (shrinks)
         y = direction_of(y);
     struct complex_f64 sum = { x.re * y.re + x.im * y.im, x.im * y.re - x.re * y.im };
-    if (shrinks) /* the signs alone: the sums may have overflowed */
+    if (shrinks) /* only the signs are used, because the sums may have overflowed */
         return (struct complex_f64){ copysign(0, sum.re), copysign(0, sum.im) };
     double factor = grows ? INFINITY : NAN;
     return (struct complex_f64){ factor * sum.re, factor * sum.im };
@@ -59,29 +61,31 @@ static bool is_special(struct complex_f64 x, struct complex_f64 y)
     return !is_finite(x) || !is_finite(y) || (y.re == 0 && y.im == 0);
 }
 
-/* Parts that are f32: their products are exact in f64, and neither overflow nor underflow. */
+/* Divides numbers whose parts are f32. The products of two parts are exact in f64 and neither overflow nor
+ * underflow. */
 static struct complex_f64 divide_narrow(struct complex_f64 x, struct complex_f64 y)
 {
     double square = y.re * y.re + y.im * y.im;
     return (struct complex_f64){ (x.re * y.re + x.im * y.im) / square, (x.im * y.re - x.re * y.im) / square };
 }
 
-/* 2^e, for -1022 <= e <= 1023; and 0 for -1023. */
+/* Returns 2^e for -1022 <= e <= 1023, and 0 for e = -1023. */
 static double power_of_two(int e)
 {
     return dti_f64_of_bits((uint64_t)(e + 1023) << 52);
 }
 
-/* The parts times 2^e, |e| <= 2045, in two steps, because 2^e itself need not be a number. For -2045 the second
- * step multiplies by 0, which gives the right result: the divisor's exponent is 1023 then, so the parts are
- * below 4, and 4 * 2^-2045 rounds to 0. */
+/* Multiplies both parts by 2^e, for |e| <= 2045. This takes two multiplications, because 2^e itself may be
+ * outside the range of f64. For e = -2045 the second factor is 0, which gives the right result. The divisor's
+ * exponent is 1023 then, so the parts are below 4, and 4 * 2^-2045 rounds to 0. */
 static struct complex_f64 scale(struct complex_f64 z, int e)
 {
     double first = power_of_two(e / 2), second = power_of_two(e - e / 2);
     return (struct complex_f64){ z.re * first * second, z.im * first * second };
 }
 
-/* The exponent of the larger part, but at least -1022: of a subnormal number the fraction begins later. */
+/* Returns the exponent of the larger part. For a subnormal number it is -1022, because its fraction has
+ * leading zeros. */
 static int exponent_of(struct complex_f64 z)
 {
     double larger = fabs(z.re) > fabs(z.im) ? fabs(z.re) : fabs(z.im);
@@ -89,14 +93,16 @@ static int exponent_of(struct complex_f64 z)
     return (biased > 0 ? biased : 1) - 1023;
 }
 
-/* a * b + c * d. The pairs of dti_sum_of_products lose the sign of a zero. */
+/* Returns a * b + c * d. dti_sum_of_products computes with pairs of numbers, which lose the sign of a
+ * zero. */
 static double sum_of_products(double a, double b, double c, double d)
 {
     double sum = dti_sum_of_products(a, b, c, d);
     return sum != 0 ? sum : copysign(0, a * b + c * d);
 }
 
-/* Both numbers are scaled by powers of two, so that no square overflows or underflows. */
+/* Divides numbers whose parts are f64. Both numbers are scaled by powers of two, so that no square overflows
+ * or underflows. */
 static struct complex_f64 divide_wide(struct complex_f64 x, struct complex_f64 y)
 {
     int x_exponent = exponent_of(x), y_exponent = exponent_of(y);

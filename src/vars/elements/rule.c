@@ -1,12 +1,14 @@
-/* src/vars/elements/rule.c - elementwise updates. Sums, products, minima and maxima are the reductions' own kernels; differences and
- * quotients are here, quotients of complex numbers in quotient.c. Pure. */
+/* src/vars/elements/rule.c - elementwise updates. Sums, products, minima and maxima use the kernels of the
+ * reductions. Differences and quotients are computed here. Quotients of complex numbers are in quotient.c.
+ * All functions are pure. */
 #include "vars/elements/elements.h"
 #include "base/base.h"
 #include "sync/sync.h"
 
 #include <string.h>
 
-/* The kernels of one dtype; x and y are an element of the old and of the given value. */
+/* Defines one kernel of one dtype. In `value`, x is an element of the old value, and y is an element of the
+ * given value. */
 #define ELEMENTWISE(name, type, value)                                            \
     static void name(void *new, const void *old, const void *given, size_t count) \
     {                                                                             \
@@ -20,7 +22,8 @@
 #define FLOATING(suffix, type)                  \
     ELEMENTWISE(subtract_##suffix, type, x - y) \
     ELEMENTWISE(divide_##suffix, type, x / y)
-/* In 64 unsigned bits, where nothing overflows; the smallest number divided by -1 wraps to itself. */
+/* Computes in uint64_t, where overflow is defined. The smallest number divided by -1 therefore wraps to
+ * itself. */
 #define WRAPPED(type, x, op, y) (type)((uint64_t)(x)op(uint64_t)(y))
 #define SIGNED(suffix, type)                                     \
     ELEMENTWISE(subtract_##suffix, type, WRAPPED(type, x, -, y)) \
@@ -40,7 +43,7 @@ UNSIGNED(u16, uint16_t)
 UNSIGNED(u32, uint32_t)
 UNSIGNED(u64, uint64_t)
 
-/* Complex numbers subtract as twice as many reals. */
+/* A difference of complex numbers is the differences of their parts. */
 static void subtract_c64(void *new, const void *old, const void *given, size_t count)
 {
     subtract_f32(new, old, given, 2 * count);
@@ -50,7 +53,7 @@ static void subtract_c128(void *new, const void *old, const void *given, size_t 
     subtract_f64(new, old, given, 2 * count);
 }
 
-/* f16 and bf16 by way of f32: rounded once. */
+/* f16 and bf16 are computed in f32, and the result is rounded once. */
 #define TILE 256
 static void in_f32(ditto_dtype dtype, dti_combine *f, void *new, const void *old, const void *given,
                    size_t count)
@@ -79,7 +82,7 @@ HALF(f16, DITTO_F16)
 HALF(bf16, DITTO_BF16)
 
 static const struct {
-    dti_combine *subtract, *divide; /* NULL: bool */
+    dti_combine *subtract, *divide; /* NULL for bool */
 } own[DITTO_BOOL + 1] = {
     [DITTO_F16] = { subtract_f16, divide_f16 },       [DITTO_BF16] = { subtract_bf16, divide_bf16 },
     [DITTO_F32] = { subtract_f32, divide_f32 },       [DITTO_F64] = { subtract_f64, divide_f64 },
@@ -92,7 +95,7 @@ static const struct {
 
 static const struct {
     const char *name;
-    ditto_op op; /* 0: one of `own`, or none */
+    ditto_op op; /* 0 if the rule is in `own`, or is assignment */
 } rules[] = {
     [DTI_RULE_ASSIGN] = { "assignment", (ditto_op)0 }, [DTI_RULE_ADD] = { "addition", DITTO_SUM },
     [DTI_RULE_SUB] = { "subtraction", (ditto_op)0 },   [DTI_RULE_MUL] = { "multiplication", DITTO_PROD },
@@ -124,7 +127,7 @@ void dti_rule_apply(enum dti_rule rule, ditto_dtype dtype, void *new, const void
     if (count == 0)
         return;
     if (rule == DTI_RULE_ASSIGN)
-        memmove(new, value, count * ditto_dtype_bytes(dtype)); /* it may be the value itself */
+        memmove(new, value, count * ditto_dtype_bytes(dtype)); /* memmove, because `new` may be `value` */
     else if (rule == DTI_RULE_SUB)
         own[dtype].subtract(new, old, value, count);
     else if (rule == DTI_RULE_DIV)

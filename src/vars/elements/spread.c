@@ -1,11 +1,11 @@
-/* src/vars/elements/spread.c - see elements.h. */
+/* src/vars/elements/spread.c - divides a value into parts that add up to it; see elements.h. */
 #include "vars/elements/elements.h"
 #include "base/base.h"
 #include "sync/sync.h"
 
 #include <string.h>
 
-/* An integer as a sign and a magnitude: one arithmetic for all eight types. */
+/* An integer as a sign and a magnitude, so that one function computes all eight integer types. */
 struct whole {
     bool negative;
     uint64_t magnitude;
@@ -38,12 +38,13 @@ static struct whole load(ditto_dtype dtype, const void *at)
         return of_unsigned(*(const uint16_t *)at);
     case DITTO_U32:
         return of_unsigned(*(const uint32_t *)at);
-    default: /* u64: the others are no integers, or have no SUM */
+    default: /* u64, because the other dtypes are not integers or have no SUM */
         return of_unsigned(*(const uint64_t *)at);
     }
 }
 
-/* Two's complement: the low bytes are the number. */
+/* Stores a number in an integer of 1, 2, 4 or 8 bytes. In two's complement the low bytes of `number` are the
+ * result. */
 static void store(size_t bytes, uint64_t number, void *at)
 {
     uint8_t one = (uint8_t)number;
