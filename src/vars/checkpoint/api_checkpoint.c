@@ -1,4 +1,5 @@
-/* src/vars/checkpoint/api_checkpoint.c - include/ditto/checkpoint.h, one file: check, then call. */
+/* src/vars/checkpoint/api_checkpoint.c - the public functions of include/ditto/checkpoint.h that work on one
+ * file. */
 #include "base/base.h"
 #include "replicas/replicas.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
@@ -33,7 +34,7 @@ ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path,
     return dti_keep_errno(before, status);
 }
 
-/* -- looking -- */
+/* -- Inspecting a file -- */
 
 static ditto_status open_file(const char *path, ditto_checkpoint **out)
 {
@@ -68,7 +69,7 @@ void ditto_checkpoint_close(ditto_checkpoint *file)
     if (file == NULL)
         return;
     if (file->fd >= 0)
-        close(file->fd); /* read only: nothing can be lost */
+        close(file->fd); /* errors are ignored, because the file was only read */
     dti_contents_free(&file->contents);
     free(file);
     errno = before;
@@ -132,7 +133,7 @@ ditto_status ditto_checkpoint_read(ditto_checkpoint *file, const char *name, voi
     return dti_keep_errno(before, dti_checkpoint_file_read(file->fd, dst, bytes, entry->offset, file->path));
 }
 
-/* -- restoring -- */
+/* -- Restoring -- */
 
 ditto_status ditto_checkpoint_restore(ditto_strategy *strategy, const char *path,
                                       const ditto_restore_options *options, ditto_restore_status *out)

@@ -1,5 +1,5 @@
-/* src/vars/checkpoint/api_checkpointer.c - include/ditto/checkpoint.h, a folder of files: names, the
- * newest ones, a thread that writes. */
+/* src/vars/checkpoint/api_checkpointer.c - the public functions of include/ditto/checkpoint.h that manage a
+ * folder of checkpoints. They name the files, keep the newest ones, and write in the background. */
 #include "base/base.h"
 #include "replicas/replicas.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
@@ -15,34 +15,42 @@
 #define KEEP 5u
 
 struct ditto_checkpointer {
-    struct dti_dependent dependent; /* first; tells when the strategy goes */
+    /* Must be the first member. Through it the team notifies the checkpointer of the strategy's end. */
+    struct dti_dependent dependent;
 
-    /* NULL when it has been destroyed. Read in the dependent's gate, which keeps it there. */
+    /* NULL after the strategy was destroyed. It is read in the dependent's gate, so the strategy cannot be
+     * destroyed meanwhile. */
     ditto_strategy *strategy;
 
     char *folder, *prefix;
     uint32_t keep;
     bool background;
 
-    /* The process that made it. A child has the structure, but not the thread, nor the holder of the lock. */
+    /* The process that created the checkpointer. A child process has a copy of this struct, but neither the
+     * thread that writes nor the thread that holds the lock. */
     uint32_t process;
 
-    /* Of calls of the checkpointer, those that wait for the lock included. */
+    /* Counts calls of the checkpointer, including those that wait for the lock. */
     struct dti_gate gate;
 
-    /* One call works at a time. It guards what follows. */
+    /* Held by the one call that works. It guards all members below. */
     pthread_mutex_t lock;
     struct dti_snapshot snapshot;
 
-    /* What is being written: the thread's own while it runs. */
+    /* True from the start of the writing thread until it has been joined. The thread owns the members below
+     * meanwhile. */
     bool running;
+
     pthread_t thread;
     struct dti_contents contents;
     char *path;
-    bool was_pinned; /* the caller was pinned: its own mask is */
+
+    /* True if the saving thread was pinned by a scope. Its own affinity is then in `mask`. */
+    bool was_pinned;
+
     struct dti_mask mask;
     ditto_status status;
-    ditto_error error; /* the thread's */
+    ditto_error error; /* of the writing thread */
 };
 
 static void release(ditto_checkpointer *c)
@@ -57,7 +65,7 @@ static void release(ditto_checkpointer *c)
 
 static void team_ends(struct dti_dependent *dependent, enum dti_team_end end)
 {
-    if (end != DTI_TEAM_IS_LEFT) /* else a late replica finds it as it was */
+    if (end != DTI_TEAM_IS_LEFT) /* a team that is left may still use the strategy */
         ((ditto_checkpointer *)dependent)->strategy = NULL;
 }
 
@@ -77,7 +85,8 @@ static bool is_forked(const ditto_checkpointer *c)
     return dti_process_differs(c->process);
 }
 
-/* FORKED; BUSY: it is being destroyed. Then there is nothing to leave. */
+/* Begins a call of the checkpointer. Returns DITTO_ERR_FORKED in a child process, and DITTO_ERR_BUSY if the
+ * checkpointer is being destroyed. If it fails, the caller must not call leave(). */
 static ditto_status enter(ditto_checkpointer *c)
 {
     if (is_forked(c))
@@ -86,7 +95,8 @@ static ditto_status enter(ditto_checkpointer *c)
             "the checkpointer of %s was made before fork, and what it was writing is written by the "
             "parent process: destroy it and create another",
             DTI_SHOWN(c->folder));
-    /* Before the lock is waited for: its holder may wait for the turn, whose holder waits for this function's rows. */
+    /* A function of an input pipeline must not wait for the lock. The holder of the lock may wait for the
+     * turn, and the holder of the turn waits for the rows that this function makes. */
     DTI_TRY(dti_context_check_not_input("the checkpointer"));
     if (!dti_gate_enter(&c->gate))
         return DTI_FAIL(DITTO_ERR_BUSY, "the checkpointer of %s is being destroyed by another thread",
@@ -127,7 +137,7 @@ ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *fol
     ditto_checkpointer_options known;
     int before = errno;
     DTI_ENTER();
-    DTI_TRY(dti_context_check_not_input("the checkpointer")); /* before a folder is made */
+    DTI_TRY(dti_context_check_not_input("the checkpointer")); /* checked before a folder is created */
     DTI_TRY(dti_not_null(strategy, "strategy"));
     DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
     DTI_TRY(dti_not_null(folder, "folder"));
@@ -162,12 +172,12 @@ ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *fol
         release(c);
         return status;
     }
-    dti_folder_clear(folder, prefix); /* what a killed process has left */
+    dti_folder_clear(folder, prefix); /* removes files that a killed process has left */
     *out = c;
     return dti_keep_errno(before, DITTO_OK);
 }
 
-/* The file, and then the older ones. */
+/* Writes the file, and then removes old files. */
 static ditto_status write_file(ditto_checkpointer *c)
 {
     DTI_TRY(dti_save_write(&c->contents, c->path));
@@ -193,8 +203,8 @@ static void forget_work(ditto_checkpointer *c)
     c->path = NULL;
 }
 
-/* Waits until nothing is being written. The error of the last save is returned by one call alone, and its record
- * names that call. */
+/* Waits until the thread that writes has ended. The error of the last save is returned by one call only, and
+ * the recorded error names that call. */
 static ditto_status await(ditto_checkpointer *c)
 {
     if (!c->running)
@@ -207,12 +217,13 @@ static ditto_status await(ditto_checkpointer *c)
     return dti_own(c->status);
 }
 
-/* The program's signals are not for this thread. */
+/* Starts the thread that writes, with all signals blocked. In a scope the calling thread is pinned to replica
+ * 0's PU, so the new thread gets the affinity that the caller had before the scope. Returns an errno value,
+ * or 0. */
 static int start_thread(ditto_checkpointer *c)
 {
     sigset_t all, before;
-    const struct dti_mask *mask =
-        dti_context_saved_mask(); /* in a scope this thread is on replica 0's PU, where it is in the way */
+    const struct dti_mask *mask = dti_context_saved_mask();
     c->was_pinned = mask != NULL;
     if (mask != NULL)
         c->mask = *mask;
@@ -223,7 +234,8 @@ static int start_thread(ditto_checkpointer *c)
     return failed;
 }
 
-/* With the values in hand. */
+/* Writes the file, or starts the thread that writes it. The values have been copied, or are written from
+ * where they are. */
 static ditto_status begin_writing(ditto_checkpointer *c)
 {
     if (c->background) {
@@ -297,7 +309,7 @@ ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
     if (c == NULL)
         return DITTO_OK;
     DTI_TRY(dti_context_check_not_input("the checkpointer"));
-    if (!is_forked(c)) { /* else the thread that writes is the parent's, and so is its error */
+    if (!is_forked(c)) { /* in a child process, the writing thread and its error belong to the parent */
         if (!dti_gate_shut(&c->gate))
             return DTI_FAIL(DITTO_ERR_BUSY,
                             "another thread is in a call of the checkpointer of %s: end it first",
@@ -306,7 +318,8 @@ ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
         status = await(c);
         pthread_mutex_destroy(&c->lock);
     }
-    /* Only a call of the checkpointer is in this gate, and there is none. */
+    /* This cannot return DITTO_ERR_BUSY, because only calls of the checkpointer enter this gate, and there is
+     * none. */
     ditto_status destroyed = dti_dependent_destroy(&c->dependent);
     return dti_keep_errno(before, status != DITTO_OK ? status : destroyed);
 }

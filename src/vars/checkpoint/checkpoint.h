@@ -1,4 +1,5 @@
-/* src/vars/checkpoint/checkpoint.h - from variables to a file: first what is to be saved, then its values, then the file. */
+/* src/vars/checkpoint/checkpoint.h - saving variables to a file and restoring them. A save first plans the
+ * contents, then copies the values, and then writes the file. */
 #ifndef DTI_CHECKPOINT_H
 #define DTI_CHECKPOINT_H
 
@@ -6,32 +7,40 @@
 #include "vars/checkpoint/contents.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
 
-/* What is to be saved, checked; no values yet. INVALID, CONTEXT, NO_MEMORY. `variable` [entries]: free it.
- * The variables stay until the gates are left, which is when their values have been copied or written. */
+/* Plans a save. It checks and lists what is to be saved, without the values. The caller frees *variable, an
+ * array with one variable for each entry that is not the program's own data. The variables cannot be
+ * destroyed until the caller leaves the gates in `held`, which it does after their values have been copied or
+ * written. Returns DITTO_ERR_INVALID, DITTO_ERR_CONTEXT or DITTO_ERR_NO_MEMORY, and other errors of invalid
+ * options. */
 ditto_status dti_save_plan(ditto_strategy *strategy, const ditto_checkpoint_options *options,
                            struct dti_contents *contents, ditto_variable ***variable, struct dti_gates *held);
 
-/* Memory for values, kept from one save to the next. */
+/* Memory for copies of values. It is kept from one save to the next. */
 struct dti_snapshot {
     unsigned char *memory;
     size_t bytes;
 };
-/* Values as they are now, in the snapshot. `where_they_lie`: those that lie in one row are left there. NO_MEMORY. */
+
+/* Copies the present values to the snapshot. If where_they_lie is true, values that are contiguous in memory
+ * are not copied, and are later written to the file from where they are. Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_save_copy(struct dti_contents *contents, ditto_variable *const *variable,
                            struct dti_snapshot *snapshot, bool where_they_lie);
 void dti_snapshot_free(struct dti_snapshot *snapshot);
 
-/* Any thread: writes, flushes, reads back, renames. IO, NO_MEMORY; INVALID: attributes that do not fit. */
+/* Writes a temporary file, flushes it, reads it back, and renames it to `path`. Any thread may call this.
+ * Returns DITTO_ERR_IO, DITTO_ERR_NO_MEMORY, or DITTO_ERR_INVALID if the attributes do not fit in the
+ * file. */
 ditto_status dti_save_write(struct dti_contents *contents, const char *path);
 
-/* A file that is open, and what is done with it. */
-
+/* An open file. */
 struct ditto_checkpoint {
     char path[DTI_SHOWN_BYTES]; /* for messages */
     int fd;
     struct dti_contents contents;
 };
 
+/* Restores the variables that the options choose from the file. If it fails before the first value is
+ * written, nothing has changed. */
 ditto_status dti_restore(ditto_strategy *strategy, ditto_checkpoint *file,
                          const ditto_restore_options *options, ditto_restore_status *status);
 

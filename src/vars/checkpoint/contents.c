@@ -1,11 +1,12 @@
-/* src/vars/checkpoint/contents.c - see contents.h. */
+/* src/vars/checkpoint/contents.c - lists, checks, sorts and compares the contents of checkpoints; see
+ * contents.h. */
 #include "vars/checkpoint/contents.h"
 #include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define OWN_PREFIX "ditto_" /* of the attributes that the library writes */
+#define OWN_PREFIX "ditto_" /* the prefix of the library's own attributes */
 
 static ditto_status no_memory(void)
 {
@@ -56,7 +57,7 @@ void dti_contents_free(struct dti_contents *c)
     for (size_t i = 0; i < c->entries; i++)
         free(c->entry[i].name);
     for (size_t i = 0; i < c->attributes; i++) {
-        free((void *)(uintptr_t)c->attribute[i].name); /* its own, though constant to the user */
+        free((void *)(uintptr_t)c->attribute[i].name); /* const for the user, but allocated here */
         free((void *)(uintptr_t)c->attribute[i].text);
     }
     free(c->entry);
@@ -65,7 +66,7 @@ void dti_contents_free(struct dti_contents *c)
     *c = (struct dti_contents){ .step = 0 };
 }
 
-/* -- what can be saved -- */
+/* -- Checking what is to be saved -- */
 
 static ditto_status check_name(const char *name)
 {
@@ -85,22 +86,21 @@ static ditto_status check_name(const char *name)
         if (groups == DITTO_CHECKPOINT_GROUPS)
             return DTI_FAIL(DITTO_ERR_INVALID,
                             "the name \"%.100s...\" is in more than %d groups: use fewer \"/\" in it, for "
-                            "readers of HDF5 "
-                            "take very long for so many",
+                            "readers of HDF5 take very long for so many",
                             name, DITTO_CHECKPOINT_GROUPS);
         part += length + 1;
     }
 }
 
-/* Does the path lead through the folder? */
+/* Returns true if the path leads through the folder. */
 static bool is_in(const char *path, const char *folder)
 {
     size_t length = strlen(folder);
     return strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-/* Sorted by path. What is in a folder comes right behind an entry of the folder's name, as an equal name does,
- * so it is enough to compare neighbours. */
+/* Checks names that are sorted by path. An entry that has the same name as another entry, or is in the folder
+ * of that name, comes directly after it, so it is enough to compare neighbours. */
 static ditto_status check_names(struct dti_contents_entry *const *sorted, size_t entries)
 {
     for (size_t i = 0; i < entries; i++) {
@@ -147,10 +147,10 @@ ditto_status dti_contents_check(const struct dti_contents *c)
     return status;
 }
 
-/* -- in the order of a file -- */
+/* -- The order of entries in a file -- */
 
-/* "/" comes before every other byte: "a/b" before "a-b", as "a" comes before "a-b". So an entry "a" is followed
- * by all that is in the folder "a". */
+/* Compares two paths. "/" comes before every other byte, so "a/b" comes before "a-b", as "a" comes before
+ * "a-b". An entry "a" is therefore followed by all entries in the folder "a". */
 static int compare_paths(const char *a, const char *b)
 {
     while (*a == *b && *a != '\0') {
@@ -202,7 +202,7 @@ static bool same_entry(const struct dti_contents_entry *a, const struct dti_cont
                                a->trainable == b->trainable));
 }
 
-/* Reals by their bits: NaN is the same as itself. */
+/* Compares two attributes. Real numbers are compared by their bits, so that a NaN is equal to itself. */
 static bool same_attribute(const ditto_attribute *a, const ditto_attribute *b)
 {
     uint64_t left, right;

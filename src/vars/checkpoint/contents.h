@@ -1,4 +1,4 @@
-/* src/vars/checkpoint/contents.h - what a checkpoint holds, beside the bytes of its values. */
+/* src/vars/checkpoint/contents.h - the contents of a checkpoint without the bytes of its values. */
 #ifndef DTI_CONTENTS_H
 #define DTI_CONTENTS_H
 
@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-/* errno stays as it was where nothing went wrong. */
+/* Restores errno to `before` if the status is DITTO_OK. Returns the status. */
 static inline ditto_status dti_keep_errno(int before, ditto_status status)
 {
     if (status == DITTO_OK)
@@ -15,16 +15,16 @@ static inline ditto_status dti_keep_errno(int before, ditto_status status)
     return status;
 }
 
-/* A variable's value, as it is saved; or data of the program's own. */
+/* The value of a variable, or data of the program's own. */
 struct dti_contents_entry {
     char *name;
     ditto_tensor spec;
     ditto_synchronization synchronization;
     ditto_aggregation aggregation;
     bool trainable;
-    bool own;         /* the program's data, no variable's */
-    const void *data; /* to be saved */
-    uint64_t offset;  /* in the file; 0: it has no bytes */
+    bool own;         /* the program's own data, not a variable */
+    const void *data; /* the bytes to be saved */
+    uint64_t offset;  /* in the file, or 0 if the entry has no bytes */
 };
 
 struct dti_contents {
@@ -32,29 +32,34 @@ struct dti_contents {
     char *version;
     struct dti_contents_entry *entry; /* [entries] */
     size_t entries;
-    ditto_attribute *attribute; /* [attributes], with names and texts of their own */
+    ditto_attribute *attribute; /* [attributes]; their names and texts are copies */
     size_t attributes;
 };
 
-/* Grows by one, zeroed; NULL: no memory, with its message. */
+/* Appends an entry with a copy of the name. Its other members are zero. Returns NULL, with an error recorded,
+ * if there is no memory. */
 struct dti_contents_entry *dti_contents_add(struct dti_contents *contents, const char *name);
-/* A copy. NO_MEMORY. */
+
+/* Appends a copy of the attribute. Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_contents_add_attribute(struct dti_contents *contents, const ditto_attribute *attribute);
-const struct dti_contents_entry *dti_contents_find(const struct dti_contents *contents,
-                                                   const char *name); /* NULL: it has none */
+
+/* Returns the entry of that name, or NULL. */
+const struct dti_contents_entry *dti_contents_find(const struct dti_contents *contents, const char *name);
 void dti_contents_free(struct dti_contents *contents);
 
-/* INVALID: a name that can't be a dataset's, or is too long; two of one name, one in the folder of another; a bad
- * attribute. */
+/* Returns DITTO_ERR_INVALID if a name cannot be the name of a dataset or is too long, if two entries have the
+ * same name, if the name of one entry is the folder of another, or if an attribute has an invalid name. */
 ditto_status dti_contents_check(const struct dti_contents *contents);
 
-/* Sorts the entries by their paths: part by part, so that what is in a group stands together. */
+/* Sorts the entries by path, component by component, so that the entries of a group are adjacent. */
 void dti_contents_sort(struct dti_contents *contents);
 
-/* The entries in that order: free it. NULL: no memory, with its message. */
+/* Returns pointers to the entries in that order. The caller frees the array. Returns NULL, with an error
+ * recorded, if there is no memory. */
 struct dti_contents_entry **dti_contents_sorted(const struct dti_contents *contents);
 
-/* Does `found`, which is sorted, hold the same as `planned`, values excepted? NO_MEMORY. */
+/* Stores in *same whether `found`, which is sorted, has the same contents as `planned`, apart from the
+ * values. Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_contents_same(const struct dti_contents *planned, const struct dti_contents *found,
                                bool *same);
 

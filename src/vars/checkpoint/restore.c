@@ -1,5 +1,5 @@
-/* src/vars/checkpoint/restore.c - from a file to variables: all is matched and read before the first value
- * is written. */
+/* src/vars/checkpoint/restore.c - restores variables from a file. All entries are matched and read before the
+ * first value is written. */
 #include "base/base.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
 #include "vars/checkpoint/checkpoint.h"
@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One value on its way. */
+/* A value that is being restored. */
 struct restored_value {
     const struct dti_contents_entry *entry;
-    ditto_variable *variable; /* NULL: none yet */
+    ditto_variable *variable; /* NULL if it does not exist yet */
     void *value;
 };
 
@@ -20,7 +20,7 @@ struct restoring {
     ditto_strategy *strategy;
     ditto_checkpoint *file;
     const ditto_restore_options *options;
-    ditto_variable **variable; /* [variables] of the strategy, or those that were chosen */
+    ditto_variable **variable; /* [variables] the chosen ones, or all of the strategy */
     size_t variables;
     struct restored_value *moving; /* [moves] */
     size_t moves;
@@ -46,7 +46,8 @@ static ditto_status check_fit(const ditto_variable *v, const struct dti_contents
     return dti_spec_check(&spec, entry->name, &entry->spec, what);
 }
 
-/* The variable called so; NULL: none. INVALID: two. */
+/* Stores the variable of that name in *out, or NULL if there is none. Returns DITTO_ERR_INVALID if there are
+ * two. */
 static ditto_status find_variable(const struct restoring *r, const char *name, ditto_variable **out)
 {
     *out = NULL;
@@ -61,7 +62,8 @@ static ditto_status find_variable(const struct restoring *r, const char *name, d
     return DITTO_OK;
 }
 
-/* What of the file is wanted. */
+/* Finds the variable of each entry of the file. Entries of the program's own data are skipped. If the user
+ * has chosen variables, entries without a variable are skipped too. */
 static ditto_status match_entries(struct restoring *r)
 {
     const struct dti_contents *c = &r->file->contents;
@@ -83,8 +85,8 @@ static ditto_status match_entries(struct restoring *r)
     return DITTO_OK;
 }
 
-/* The first of the names, and how many more there are: a message has no room for all names of a large
- * model. */
+/* A message contains the first names and the number of the others, because all names of a large model would
+ * not fit. */
 #define NAMES_LISTED 3
 
 static ditto_status find_missing(struct restoring *r)
@@ -136,7 +138,8 @@ static ditto_status write_value(const struct restoring *r, const struct restored
     return DTI_OWN(ditto_variable_assign(m->variable, m->value, ditto_tensor_bytes(&value)));
 }
 
-/* What is held costs memory, so it goes first: the rest can't fail any more. */
+/* Writes the values. Values that must wait for their variables come first, because keeping them may fail for
+ * lack of memory. The writes of variables after that cannot fail. */
 static ditto_status write_values(const struct restoring *r)
 {
     for (int matched = 0; matched < 2; matched++)

@@ -1,4 +1,5 @@
-/* src/vars/checkpoint/save.c - see checkpoint.h. */
+/* src/vars/checkpoint/save.c - plans a checkpoint, copies the values, and writes the file; see
+ * checkpoint.h. */
 #include "vars/checkpoint/checkpoint.h"
 #include "base/base.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
@@ -14,7 +15,7 @@
 
 #define HUGE_BYTES ((size_t)2 << 20)
 
-/* -- planning -- */
+/* -- Planning -- */
 
 static ditto_status add_entry(struct dti_contents *contents, const ditto_variable *v)
 {
@@ -28,8 +29,7 @@ static ditto_status add_entry(struct dti_contents *contents, const ditto_variabl
     if (entry->synchronization == DITTO_ON_READ && entry->aggregation == DITTO_AGGREGATE_NONE)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "\"%.100s\" is sync-on-read without aggregation, so it has no value to be saved: "
-                        "create it with SUM, MEAN "
-                        "or ONLY_FIRST_REPLICA, or choose what is saved",
+                        "create it with SUM, MEAN or ONLY_FIRST_REPLICA, or choose what is saved",
                         entry->name);
     return DITTO_OK;
 }
@@ -109,7 +109,7 @@ ditto_status dti_save_plan(ditto_strategy *strategy, const ditto_checkpoint_opti
     return status;
 }
 
-/* -- values -- */
+/* -- Values -- */
 
 static size_t padded(size_t bytes)
 {
@@ -138,7 +138,9 @@ void dti_snapshot_free(struct dti_snapshot *s)
     *s = (struct dti_snapshot){ .bytes = 0 };
 }
 
-/* Where the value lies in one row, and is nobody's part of it; NULL: nowhere, which is no error. */
+/* Returns the address of the variable's value if it is contiguous in memory. Otherwise returns NULL, and
+ * leaves the recorded error as it was. The components of a sync-on-read variable are parts of its value, so
+ * it has no such address. */
 static const void *row_of(ditto_variable *v, const struct dti_contents_entry *entry)
 {
     const void *data = NULL;
@@ -156,7 +158,7 @@ static bool is_copied(const struct dti_contents_entry *entry, bool where_they_li
     return entry->own ? !where_they_lie : entry->data == NULL;
 }
 
-/* Variables are the first entries, in their order; data come behind them. */
+/* The first entries are the variables, in the order of `variable`. The program's own data follow them. */
 ditto_status dti_save_copy(struct dti_contents *c, ditto_variable *const *variable,
                            struct dti_snapshot *snapshot, bool where_they_lie)
 {
@@ -181,10 +183,10 @@ ditto_status dti_save_copy(struct dti_contents *c, ditto_variable *const *variab
     return DITTO_OK;
 }
 
-/* -- the file -- */
+/* -- The file -- */
 
-/* What is in the file now, beside what was to be there: first by its checksum, then as a restore would
- * read it. */
+/* Compares the file that was written with the planned contents. It checks the checksum, and then reads the
+ * contents as a restore would. */
 static ditto_status read_back(const struct dti_contents *c, int fd, const char *path)
 {
     struct dti_contents found = { .step = 0 };
@@ -239,7 +241,8 @@ static ditto_status write_checkpoint(struct dti_contents *c, const char *path)
     return status;
 }
 
-/* A file that is larger than the process may write gives EFBIG, and a signal that would end the process. */
+/* Blocks SIGXFSZ during the save. A write beyond the largest file size that the process may create then fails
+ * with EFBIG, and the signal does not end the process. */
 ditto_status dti_save_write(struct dti_contents *c, const char *path)
 {
     sigset_t too_large, before, pending;
@@ -251,7 +254,8 @@ ditto_status dti_save_write(struct dti_contents *c, const char *path)
     bool was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
     ditto_status status = write_checkpoint(c, path);
     if (!was_pending && sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1)
-        (void)sigtimedwait(&too_large, NULL, &(struct timespec){ .tv_sec = 0 }); /* our own: taken away */
+        /* The signal came from this save, so it is removed before signals are unblocked. */
+        (void)sigtimedwait(&too_large, NULL, &(struct timespec){ .tv_sec = 0 });
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return status;
 }

@@ -1,13 +1,14 @@
-/* src/vars/optimizer/api_optimizer.c - include/ditto/optimizer.h: check, then call. */
+/* src/vars/optimizer/api_optimizer.c - the public functions of include/ditto/optimizer.h. They check their
+ * arguments and the context, and then call the functions of optimizer.h. */
 #include "base/base.h"
 #include "vars/optimizer/optimizer.h"
 
 #include <math.h>
 #include <string.h>
 
-/* -- cross -- */
+/* -- Cross context -- */
 
-/* `has`: the number is meant as it stands, also if it is 0. */
+/* Returns the number that the user gave, or the default. If `has` is set, a given 0 means 0. */
 static double or_else(int has, double given, double usual)
 {
     return has != 0 || given != 0 ? given : usual;
@@ -133,7 +134,7 @@ ditto_status ditto_optimizer_slot(ditto_optimizer *o, uint32_t variable, const c
     DTI_ENTER();
     DTI_TRY(dti_not_null(o, "optimizer"));
     DTI_LEAVES_GATE(held, NULL);
-    /* Behind the end of its strategy its slots are there too. */
+    /* The result is ignored, because the slots still exist after the strategy was destroyed. */
     (void)dti_dependent_hold(&o->dependent, &held);
     DTI_TRY(dti_not_null(slot, "slot"));
     DTI_TRY(dti_not_null(out, "out"));
@@ -161,7 +162,7 @@ ditto_status ditto_optimizer_iterations(ditto_optimizer *o, ditto_variable **out
     return DITTO_OK;
 }
 
-/* -- replica -- */
+/* -- Replica context -- */
 
 static ditto_status check_gradient(const ditto_variable *v, const ditto_tensor *gradient)
 {

@@ -1,4 +1,5 @@
-/* src/vars/optimizer/apply.c - one step of an optimizer: reduce, update and write every element in one pass. */
+/* src/vars/optimizer/apply.c - one step of an optimizer. It reduces the gradients, updates every element and
+ * writes it to all copies in one pass. */
 #include "vars/optimizer/optimizer.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ void dti_applying_range(const struct dti_applying *a, size_t item, size_t first,
                                  .first = base + first,
                                  .learning_rate = a->step.learning_rate,
                                  .step = a->step.number };
-    for (uint32_t s = 0; s < o->slots; s++) { /* a variable's slots are cut in the same way */
+    for (uint32_t s = 0; s < o->slots; s++) { /* all slots of a variable have the same pieces */
         const ditto_variable *slot = o->slot[(size_t)k * o->slots + s];
         uint32_t p = dti_variable_piece_of(slot, base + first);
         size_t last = slot->piece[p].first + slot->piece[p].count - base;
@@ -31,10 +32,12 @@ void dti_applying_range(const struct dti_applying *a, size_t item, size_t first,
     range->count = *end - first;
 }
 
-#define EACH_BYTES 1024 /* of values: for the slots there is as much room beside them */
+/* The bytes of values that are updated at once. The buffer of each slot is equally large. */
+#define EACH_BYTES 1024
 
-/* The steps of all copies start from the same slots: those of the copies behind the first use copies of the
- * slots. The step of the first copy, replica 0's, is the last one and changes the slots. */
+/* Updates every copy of a range. The steps of all copies must start from the same slots. Therefore the steps
+ * of all copies but the first work on buffers to which the slots were copied. The step of the first copy,
+ * which is replica 0's, comes last and changes the slots themselves. */
 static void step_each(const struct dti_applying *a, const struct dti_copy_set *place, size_t first,
                       const ditto_rule_range *range)
 {
@@ -81,7 +84,8 @@ static void step_all(const struct dti_applying *a, uint32_t replica, size_t item
     }
 }
 
-/* Called once for every element, by whoever reduces it; nobody reads the old value any more. */
+/* Called once for every element, by the replica that reduces it. No other replica reads the old value any
+ * more. */
 static void finish(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
                    void *out)
 {
@@ -91,11 +95,11 @@ static void finish(void *context, uint32_t replica, size_t item, size_t first, s
         dti_apply_to_each(a, item, first, first + count, tile);
     else
         step_all(a, replica, item, first, count, tile, out);
-    if (item == o->ticking && first == 0) /* everybody has read the number of this step */
+    if (item == o->ticking && first == 0) /* all replicas have read the number of this step */
         *(int64_t *)o->iterations->copy[0].data = a->step.number;
 }
 
-/* Items of this replica's gradients. */
+/* Fills in the list of items with this replica's gradients. */
 static void fill_items(const struct dti_applying *a, ditto_list_item *list)
 {
     const ditto_optimizer *o = a->optimizer;
@@ -142,7 +146,7 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
     return DITTO_OK;
 }
 
-#define ITEMS_ON_STACK 64 /* a list as long is kept on the stack */
+#define ITEMS_ON_STACK 64 /* longer lists are allocated */
 
 ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
                        double learning_rate, double *norm)
@@ -150,7 +154,8 @@ ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto
     ditto_list_item few[ITEMS_ON_STACK];
     struct dti_applying applying = { .optimizer = o, .gradient = gradients };
     void *many = few;
-    /* written between the meetings of the last step, and of this one not before this replica has come */
+    /* This read is not a race. The last step wrote the number between its meetings, and this step writes it
+     * only after this replica has arrived at its first meeting. */
     int64_t steps = *(const int64_t *)o->iterations->copy[0].data;
     if (o->items > ITEMS_ON_STACK)
         DTI_TRY(dti_replica_alloc(self, o->items * sizeof few[0], DTI_CACHE_LINE, &many));

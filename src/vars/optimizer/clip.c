@@ -1,8 +1,11 @@
-/* src/vars/optimizer/clip.c - see optimizer.h.
+/* src/vars/optimizer/clip.c - clipping by the global norm of the gradients; see optimizer.h.
  *
- * First the gradients are reduced into memory that lies as slots do. Then each replica adds up the squares of its blocks: a block
- * is a fixed range of a variable's elements, its sum is made in one order, and the blocks' sums are added by one tree; so the norm
- * has the same bits whoever adds up what. At last each replica applies the scaled gradient to the elements that it has kept.
+ * First the gradients are reduced into memory that is placed as slots are. Then each replica sums the squares
+ * in its blocks. A block is a fixed range of a variable's elements. The squares of a block are added in a
+ * fixed order, and the sums of the blocks are added by a fixed tree. The norm therefore has the same bits for
+ * every division of the blocks among the replicas. Finally each replica applies the scaled gradient to the
+ * elements whose aggregated gradient it has stored.
+ *
  * Source of the blocks: ditto_block_sum (ditto/collective.h). */
 #include "vars/optimizer/optimizer.h"
 
@@ -52,7 +55,7 @@ static double squares(ditto_dtype dtype, const void *values, size_t count)
     return total;
 }
 
-/* Elements [first, end) of variable k's aggregated gradient, as keep() has left them. */
+/* Reads elements [first, end) of variable k's aggregated gradient, which keep() has stored. */
 static ditto_status read_kept(const struct dti_applying *a, const void *const *brought, uint32_t k,
                               size_t first, size_t end, void *values)
 {
@@ -61,7 +64,8 @@ static ditto_status read_kept(const struct dti_applying *a, const void *const *b
     return DITTO_OK;
 }
 
-/* The same, aggregated anew from the gradients of all replicas, in the same order: nobody keeps them. */
+/* Computes the same elements from the gradients of all replicas, in the same order, for a caller that has not
+ * stored them. */
 static ditto_status aggregate(const struct dti_applying *a, const void *const *brought, uint32_t k,
                               size_t first, size_t end, void *values)
 {
@@ -81,13 +85,13 @@ struct measuring {
                              size_t first, size_t end, void *values);
 };
 
-/* This replica's blocks. */
+/* Sums the squares of this replica's blocks. */
 static ditto_status measure(struct dti_replica *self, const void *const *brought, void *context)
 {
     const struct measuring *m = context;
     const ditto_optimizer *o = m->applying->optimizer;
     size_t from, to, block = 0;
-    alignas(DTI_CACHE_LINE) double values[BLOCK]; /* of either type */
+    alignas(DTI_CACHE_LINE) double values[BLOCK]; /* holds f32 or f64 */
     dti_tree_part(o->blocks, self->team->n, self->id, 1, &from, &to);
     for (uint32_t k = 0; k < o->count; k++)
         for (size_t first = 0; first < o->variable[k]->count; first += BLOCK, block++) {
@@ -100,7 +104,7 @@ static ditto_status measure(struct dti_replica *self, const void *const *brought
     return DITTO_OK;
 }
 
-/* Pairwise: the tree depends on the number of blocks alone. */
+/* Adds the blocks' sums pairwise. The tree of additions depends only on the number of blocks. */
 static double add_up(const double *block, size_t count)
 {
     if (count <= 1)
@@ -108,7 +112,7 @@ static double add_up(const double *block, size_t count)
     return add_up(block, count - count / 2) + add_up(block + (count - count / 2), count / 2);
 }
 
-/* Collective; all replicas meet once more before the blocks' sums change again. */
+/* Collective. The replicas have another meeting before a block's sum changes again. */
 static ditto_status norm_of(struct dti_replica *self, struct measuring *measuring,
                             struct dti_deadline *deadline, double *norm)
 {
@@ -146,7 +150,8 @@ static void scale(ditto_dtype dtype, double factor, void *values, size_t count)
             ((double *)values)[i] *= factor;
 }
 
-/* Elements of an item, of which this replica has the gradient in one piece. */
+/* Applies the gradient to elements [first, end) of an item. The aggregated gradient of these elements is one
+ * piece, which this replica owns. */
 static void apply_range(const struct scaling *s, uint32_t replica, size_t item, size_t first, size_t end)
 {
     alignas(DTI_CACHE_LINE) char tile[4096];
@@ -212,7 +217,9 @@ ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
     DTI_TRY(dti_target_reduction(self, &reducing, deadline));
     double length;
     DTI_TRY(norm_of(self, &measuring, deadline, &length));
-    if (!(length <= o->options.clip_norm)) /* also what is no number, so that it is seen */
+    /* The condition is also true if the norm is a NaN, so that the NaN reaches the variables and is
+     * noticed. */
+    if (!(length <= o->options.clip_norm))
         scaling.factor = o->options.clip_norm / length;
     DTI_TRY(dti_do_joint_work(self, &applying, deadline));
     if (norm != NULL)

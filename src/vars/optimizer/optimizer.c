@@ -1,4 +1,5 @@
-/* src/vars/optimizer/optimizer.c - making an optimizer: items, slots that lie with their updaters, the count of steps. */
+/* src/vars/optimizer/optimizer.c - creates and destroys optimizers. It creates their items, the slots, each
+ * piece of which lies with the replica that updates it, and the count of steps. */
 #include "vars/optimizer/optimizer.h"
 #include "vars/variables/copies.h"
 #include "vars/registry/registry.h"
@@ -10,7 +11,7 @@
 
 /* -- items -- */
 
-/* Where the elements of an item are written. */
+/* Returns the copies to which the elements of an item are written. */
 static struct dti_copy_set copies_of(const ditto_optimizer *o, const struct dti_optimizer_item *item)
 {
     const ditto_variable *v = o->variable[item->variable];
@@ -40,10 +41,10 @@ static ditto_status make_items(ditto_optimizer *o)
 
 /* -- slots -- */
 
-/* Who will update what: ranges of each variable. */
+/* The division of all variables into ranges, each with the replica that updates it. */
 struct division {
     const ditto_optimizer *optimizer;
-    struct dti_optimizer_slot_piece *piece; /* of all variables, in a row */
+    struct dti_optimizer_slot_piece *piece; /* [capacity], sorted by variable */
     size_t pieces, capacity;
     bool failed;
 };
@@ -66,7 +67,8 @@ static bool follows(const struct dti_optimizer_slot_piece *a, const struct dti_o
     return a->variable == b->variable && a->replica == b->replica && a->first + a->count == b->first;
 }
 
-/* Neighbouring ranges of one replica become one. */
+/* Adds a range to the division. A range that continues the last range of the same replica is merged with
+ * it. */
 static void add_range(void *context, size_t item, size_t first, size_t count, uint32_t replica)
 {
     struct division *d = context;
@@ -99,7 +101,8 @@ static ditto_status divide(const ditto_optimizer *o, struct division *d)
                      : DITTO_OK;
 }
 
-/* "name/slot/variable", to be freed; NULL: no memory. */
+/* Returns "name/slot/variable", or "name/slot" if variable is empty. The caller frees it. Returns NULL if
+ * there is no memory. */
 static char *join(const char *name, const char *slot, const char *variable)
 {
     size_t length = strlen(name) + strlen(slot) + strlen(variable) + 3;
@@ -109,7 +112,7 @@ static char *join(const char *name, const char *slot, const char *variable)
     return joined;
 }
 
-/* slot NULL: one that no user sees. */
+/* Creates a slot for variable k. If `slot`, its name, is NULL, the slot is hidden from the user. */
 static ditto_status make_slot(const ditto_optimizer *o, const struct division *d, uint32_t k,
                               const char *slot, ditto_variable **out)
 {
@@ -166,13 +169,14 @@ static ditto_status make_iterations(ditto_optimizer *o)
 
 /* -- life -- */
 
-/* Another thread may still begin a call on a slot, of which it has the handle. Such calls are short: a save or a
- * restore no longer finds the slot. */
+/* Destroys the optimizer's own variables. A thread that has the handle of a slot may still begin a call on
+ * the slot, so this waits until such calls have ended. They are short, because a save or a restore no longer
+ * finds the slot. */
 static void destroy_variables(ditto_variable **variable, size_t count)
 {
     for (size_t i = 0; variable != NULL && i < count; i++)
         if (variable[i] != NULL) {
-            variable[i]->users = 0; /* nobody else works on them */
+            variable[i]->users = 0; /* it was only used by this optimizer */
             while (dti_variable_destroy(variable[i]) == DITTO_ERR_BUSY)
                 sched_yield();
         }
@@ -194,14 +198,15 @@ static ditto_status check_slot(const ditto_variable *v)
         v->name);
 }
 
-/* BUSY: a call is in a slot's gate, so that the slot can't be destroyed yet. */
+/* Returns DITTO_ERR_BUSY if a call is in the gate of a slot, because that slot cannot be destroyed yet. */
 static ditto_status check_slots(const struct dti_dependent *dependent)
 {
     const ditto_optimizer *o = (const ditto_optimizer *)dependent;
-    /* relaxed: behind the gate's O1. Its own, because the team's end tells the slots after the optimizer. */
+    /* relaxed: this read comes after the gate's O1. It reads the optimizer's own team and not a slot's,
+     * because the end of the team reaches the slots after the optimizer. */
     const struct dti_team *team = atomic_load_explicit(&dependent->team, memory_order_relaxed);
-    if (team == NULL ||
-        dti_team_forked(team)) /* in a child they may be calls of threads that are not there */
+    /* In a child process the gates may count calls of threads that do not exist there. */
+    if (team == NULL || dti_team_forked(team))
         return DITTO_OK;
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
         DTI_TRY(check_slot(o->slot[i]));
@@ -214,7 +219,8 @@ static void hide(ditto_variable *v)
     v->hidden = true;
 }
 
-/* The slots are destroyed behind the turn. They are hidden with it, so that no save chooses them meanwhile. */
+/* Removes the optimizer from its lists. Its slots are hidden here, with the turn, so that no save selects
+ * them. They are destroyed later, without the turn. */
 static void leave(struct dti_dependent *dependent, enum dti_team_end end)
 {
     ditto_optimizer *o = (ditto_optimizer *)dependent, **at = dti_registry_optimizers(o->iterations->team);
@@ -280,7 +286,8 @@ static ditto_optimizer *allocate(ditto_variable *const *variables, uint32_t coun
     return o;
 }
 
-/* The values that were held for its slots have been taken. */
+/* Adds the optimizer to the lists. Its slots have taken over the waiting values that were restored for them,
+ * so those are dropped. */
 static void link_variables(ditto_optimizer *o)
 {
     struct dti_team *team = o->iterations->team;
@@ -295,7 +302,8 @@ static void link_variables(ditto_optimizer *o)
     dti_waiting_value_drop(team, o->iterations->name);
 }
 
-/* Slots are found by their names, which begin with the optimizer's. With the turn taken. */
+/* Checks that no other optimizer of the strategy has the same name. Slots are found by their names, which
+ * begin with the optimizer's name. The caller has the turn. */
 static ditto_status check_name(const ditto_optimizer *o)
 {
     const ditto_optimizer *other = *dti_registry_optimizers(o->variable[0]->team);
@@ -309,7 +317,7 @@ static ditto_status check_name(const ditto_optimizer *o)
                     o->name, o->name);
 }
 
-/* With the turn taken, so that no variable is destroyed meanwhile. */
+/* Makes all parts of the optimizer. It takes the turn, so that no variable is destroyed meanwhile. */
 static ditto_status make(ditto_optimizer *o)
 {
     struct dti_frame frame;
@@ -337,7 +345,7 @@ ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t cou
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", count);
     ditto_status status = make(o);
     if (status != DITTO_OK)
-        release(&o->dependent); /* linking is the last step, so it is not linked */
+        release(&o->dependent); /* it is in no list, because linking is the last step */
     else
         *out = o;
     return status;

@@ -1,73 +1,104 @@
-/* src/vars/optimizer/optimizer.h - an optimizer: its variables as one row of items, and what its rule remembers of them. */
+/* src/vars/optimizer/optimizer.h - an optimizer, which updates a list of variables and keeps its rule's state
+ * in slots. */
 #ifndef DTI_OPTIMIZER_H
 #define DTI_OPTIMIZER_H
 
 #include "vars/optimizer/optimizer_step.h"
 #include "vars/vars.h"
 
-/* An item of an update: a piece of one of the variables. */
+/* An item of an update. It is one piece of one of the variables. */
 struct dti_optimizer_item {
     uint32_t variable, piece;
 };
 
-/* Of an item whose copies may differ: `finish` writes each of them from its own value. */
+/* The copy set of an item whose copies may differ. It is empty, because the target's `finish` function
+ * updates each copy from that copy's own value. */
 #define DTI_COPIES_WRITTEN_BY_FINISH ((struct dti_copy_set){ 0, NULL })
 
 struct ditto_optimizer {
-    struct dti_dependent dependent;  /* first; tells when the strategy goes */
-    ditto_optimizer_options options; /* without zeros that stand for defaults; its name is the object's own */
+    /* Must be the first member. Through it the team notifies the optimizer of the strategy's end. */
+    struct dti_dependent dependent;
+
+    /* Defaults are filled in. options.name points to `name`. */
+    ditto_optimizer_options options;
+
     char *name;
-    ditto_optimizer *next; /* of its strategy */
+    ditto_optimizer *next; /* in the strategy's list of optimizers */
     uint32_t count;
     ditto_variable **variable; /* [count] */
-    ditto_variable **slot;     /* [count * slots] of variable k the slots k * slots and following */
-    ditto_variable *
-        *sum; /* [count] with clipping: the aggregated gradients, as slots lie; no user sees them */
-    uint32_t slots;
-    ditto_variable *iterations; /* alive as long as the strategy is */
+
+    /* [count * slots] The slots of variable k begin at index k * slots. */
+    ditto_variable **slot;
+
+    /* [count] The aggregated gradients, only used with clipping. They are placed as slots are, and are hidden
+     * from the user. */
+    ditto_variable **sum;
+
+    uint32_t slots; /* of each variable */
+
+    /* The variable that counts the steps. It exists as long as the strategy does. */
+    ditto_variable *iterations;
+
     size_t items;
-    struct dti_optimizer_item *item;                 /* [items] */
-    struct dti_copy_set *copies_of_item, *no_copies; /* [items] */
-    size_t ticking; /* the first item that has elements; its first one counts the step. items: none has */
-    double *block;  /* for the norm: a sum of squares for each block of each variable */
-    size_t blocks;
+    struct dti_optimizer_item *item;     /* [items] */
+    struct dti_copy_set *copies_of_item; /* [items] */
+    struct dti_copy_set *no_copies;      /* [items], all empty */
+
+    /* The index of the first item that has elements, or `items` if there is none. The replica that updates
+     * the first element of this item also counts the step. */
+    size_t ticking;
+
+    double *block; /* [blocks] the sum of squares of each block, for the norm */
+    size_t blocks; /* of all variables together */
 };
 
-/* One step, as one replica takes it. */
+/* One step of the optimizer, on one replica. */
 struct dti_applying {
     ditto_optimizer *optimizer;
     struct dti_optimizer_step step;
     const ditto_tensor *gradient; /* [count] */
 };
-/* What a rule is given of elements [first, end) of an item, but for the gradient; at most to the end of the slots' piece: *end is cut there. */
+
+/* Fills in `range`, all but the gradient, for elements [first, *end) of an item. The elements of each slot
+ * must be contiguous, so *end is reduced to the end of the piece of a slot if that comes first. */
 void dti_applying_range(const struct dti_applying *a, size_t item, size_t first, size_t *end,
                         ditto_rule_range *range);
 
-/* Elements [first, end) of an item whose components may differ. Each copy is changed from its own value, with
- * the same gradient, which begins with element `first`. The slots change once. */
+/* Updates elements [first, end) of an item whose components may differ. Each copy is updated from its own
+ * value, all with the same gradient, which begins with element `first`. The slots change once. */
 void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, size_t end,
                        const void *gradient);
 
-/* The replica's own thread: collective. The arguments have been checked. norm NULL: not wanted. */
+/* Takes one step. Collective, called on the replica's own thread. The arguments have been checked. If norm is
+ * not NULL, the global norm of the aggregated gradients is stored there. */
 ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
                        double learning_rate, double *norm);
+
+/* Takes one step with clipping by the global norm. The aggregated gradients are stored in o->sum and
+ * measured, and then applied. Collective, in clip.c. */
 ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
                                const struct dti_target_reduction *targeted, struct dti_deadline *deadline,
-                               double *norm); /* clip.c */
-/* The norm of the aggregated gradients, which nobody keeps. The same bits as with clipping. clip.c */
+                               double *norm);
+
+/* Computes the norm of the aggregated gradients without storing them. It has the same bits as with clipping.
+ * Collective, in clip.c. */
 ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, struct dti_deadline *deadline,
                               double *norm);
 
-/* Cross context. Arguments checked; errors as ditto_optimizer_create. */
+/* Creates an optimizer. Cross context. The arguments have been checked. The errors are those of
+ * ditto_optimizer_create. */
 ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t count,
                                   const ditto_optimizer_options *options, ditto_optimizer **out);
-ditto_status dti_optimizer_destroy(ditto_optimizer *o); /* BUSY: another thread is in a call on it */
-/* Where optimizers write depends on whether the components of a variable may differ, and that has changed. With
- * the turn, while no replica is in ditto_apply. */
+
+/* Destroys the optimizer. Returns DITTO_ERR_BUSY if another thread is in a call on it or on one of its
+ * slots. */
+ditto_status dti_optimizer_destroy(ditto_optimizer *o);
+
+/* Updates copies_of_item of all optimizers that update v. Called after v->may_differ has changed, because the
+ * copies that an optimizer writes depend on it. The caller has the turn, and no replica is in ditto_apply. */
 void dti_optimizers_see_copies(const ditto_variable *v);
 
-/* Clipping by the global norm: the aggregated gradient is kept, measured, and then applied. */
-
-ditto_status dti_clip_make(ditto_optimizer *o); /* room for sums of squares. NO_MEMORY */
+/* Allocates the sums of squares that the norm is computed from. Returns DITTO_ERR_NO_MEMORY. In clip.c. */
+ditto_status dti_clip_make(ditto_optimizer *o);
 
 #endif

@@ -1,4 +1,5 @@
-/* src/vars/optimizer/optimizer_step.c - steps of ditto/optimizer.h's rules; their loops: optimizer_loops.c. */
+/* src/vars/optimizer/optimizer_step.c - steps of ditto/optimizer.h's rules. The loops over elements are in
+ * optimizer_loops.c. */
 #include "vars/optimizer/optimizer_step.h"
 #include "base/base.h"
 #include "replicas/replicas.h"
@@ -64,7 +65,7 @@ void dti_optimizer_rule_slots(const ditto_optimizer_options *o, const char *name
     name[slots] = NULL;
 }
 
-/* The part of a range that begins at its element `at`. */
+/* Returns the part of a range that begins at its element `at` and has at most `most` elements. */
 static ditto_rule_range cut(const ditto_rule_range *range, size_t at, size_t most)
 {
     ditto_rule_range part = *range;
@@ -77,9 +78,12 @@ static ditto_rule_range cut(const ditto_rule_range *range, size_t at, size_t mos
     return part;
 }
 
-#define PART_BYTES 1024 /* of values, beside the gradient in the cache */
+/* The bytes of values that are processed at once, so that they stay in the cache together with the
+ * gradient. */
+#define PART_BYTES 1024
 
-/* The function changes a value in place; `new` may be the gradient. */
+/* Calls the user's function on each part of the range. The function changes values in place, so they are
+ * copied to a buffer first. `new` may be the gradient. */
 static DTI_GUARDED void call_function(const struct dti_optimizer_step *s, const ditto_rule_range *range,
                                       const void *old, void *new)
 {
@@ -106,7 +110,8 @@ static dti_optimizer_loop *loop_of(const struct dti_optimizer_step *s, ditto_dty
     return loops[dtype == DITTO_F64];
 }
 
-/* From a value that has been decayed, in parts for which there is room beside the gradient. */
+/* Applies weight decay and then the rule to the decayed values, in parts that stay in the cache together with
+ * the gradient. */
 static void descend_and_decay(const struct dti_optimizer_step *s, const ditto_rule_range *range,
                               const void *old, void *new)
 {

@@ -1,4 +1,5 @@
-/* src/vars/registry/api_registry.c - a strategy's variables, and values that wait for theirs: include/ditto/variable.h. */
+/* src/vars/registry/api_registry.c - the public functions of include/ditto/variable.h that list a strategy's
+ * variables, and those that restore values by name. */
 #include "base/base.h"
 #include "vars/registry/registry.h"
 
@@ -24,7 +25,8 @@ ditto_status ditto_strategy_variables(ditto_strategy *strategy, ditto_variable *
     return DITTO_OK;
 }
 
-/* The variable of that name; NULL: there is none. INVALID: there are two. */
+/* Stores the variable of that name in *out, or NULL if there is none. Returns DITTO_ERR_INVALID if there are
+ * two. */
 static ditto_status find(const struct dti_team *team, const char *name, ditto_variable **out)
 {
     *out = NULL;

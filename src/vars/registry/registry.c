@@ -1,4 +1,5 @@
-/* src/vars/registry/registry.c - see registry.h. */
+/* src/vars/registry/registry.c - the lists of a strategy's variables, optimizers and waiting values; see
+ * registry.h. */
 #include "vars/registry/registry.h"
 #include "vars/optimizer/optimizer.h"
 
@@ -6,11 +7,11 @@
 #include <string.h>
 
 struct dti_registry {
-    struct dti_dependent dependent; /* first */
+    struct dti_dependent dependent; /* must be the first member */
     struct dti_team *team;
     ditto_variable *first, **end;
     struct ditto_optimizer *optimizers;
-    uint64_t shards_assigned; /* shards */
+    uint64_t shards_assigned;
     struct dti_waiting_value *held, **held_end;
 };
 
@@ -90,13 +91,13 @@ uint64_t *dti_registry_shards_assigned(const struct dti_team *team)
     return &team->variables->shards_assigned;
 }
 
-/* -- values that wait -- */
+/* -- Waiting values -- */
 
 ditto_status dti_waiting_value_add(struct dti_team *team, const char *name, const ditto_tensor *value)
 {
     size_t bytes = ditto_tensor_bytes(value);
     DTI_TRY(dti_registry_make(team));
-    dti_waiting_value_drop(team, name); /* the last one counts */
+    dti_waiting_value_drop(team, name); /* the new value replaces an earlier one */
     struct dti_waiting_value *held = calloc(1, sizeof *held);
     if (held != NULL) {
         held->name = strdup(name);

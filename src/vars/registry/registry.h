@@ -1,5 +1,5 @@
-/* src/vars/registry/registry.h - the variables and optimizers of a strategy, and values that wait for their variables.
- * Everything under the team's turn. */
+/* src/vars/registry/registry.h - the variables and optimizers of a strategy, and values that wait for their
+ * variables. The caller of each function has the team's turn. */
 #ifndef DTI_REGISTRY_H
 #define DTI_REGISTRY_H
 
@@ -13,23 +13,36 @@ struct dti_waiting_value {
     void *value;
 };
 
-ditto_status dti_registry_make(struct dti_team *team); /* when it is first needed. NO_MEMORY */
+/* Creates the registry of the team if it does not exist yet. Returns DITTO_ERR_NO_MEMORY. */
+ditto_status dti_registry_make(struct dti_team *team);
 void dti_registry_add(ditto_variable *v);
 void dti_registry_remove(ditto_variable *v);
-ditto_variable *dti_registry_first(const struct dti_team *team); /* in order of creation, by `next` */
-/* The head of the list of the strategy's optimizers, which are linked by `next`. NULL: no variable was
- * created yet. */
+
+/* Returns the first variable of the strategy, or NULL. The variables are linked by `next`, in the order of
+ * their creation. */
+ditto_variable *dti_registry_first(const struct dti_team *team);
+
+/* Returns the head of the list of the strategy's optimizers, which are linked by `next`. Returns NULL if no
+ * variable has been created yet. */
 struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team);
-/* How many shards of its variables have got a node. */
+
+/* Returns a pointer to the number of shards of the strategy's variables to which a node has been assigned. */
 uint64_t *dti_registry_shards_assigned(const struct dti_team *team);
 
-ditto_status dti_waiting_value_add(struct dti_team *team, const char *name,
-                                   const ditto_tensor *value); /* copied. NO_MEMORY */
+/* Keeps a copy of the value until a variable of that name is created. It replaces an earlier value of the
+ * same name. Returns DITTO_ERR_NO_MEMORY. */
+ditto_status dti_waiting_value_add(struct dti_team *team, const char *name, const ditto_tensor *value);
+
+/* Returns the first waiting value, or NULL. The values are linked by `next`. */
 const struct dti_waiting_value *dti_waiting_value_first(const struct dti_team *team);
-const struct dti_waiting_value *dti_waiting_value_find(const struct dti_team *team,
-                                                       const char *name); /* NULL: there is none */
-void dti_waiting_value_drop(struct dti_team *team, const char *name);     /* NULL: all */
-/* SHAPE, INVALID: the value does not fit the variable. */
+
+/* Returns the waiting value of that name, or NULL. */
+const struct dti_waiting_value *dti_waiting_value_find(const struct dti_team *team, const char *name);
+
+/* Drops the waiting value of that name. If name is NULL, it drops all waiting values. */
+void dti_waiting_value_drop(struct dti_team *team, const char *name);
+
+/* Returns DITTO_ERR_SHAPE or DITTO_ERR_INVALID if the value does not fit the variable. */
 ditto_status dti_waiting_value_check(const struct dti_waiting_value *held, const ditto_variable *v);
 
 #endif

@@ -1,4 +1,5 @@
-/* src/vars/registry/select_variables.c - see select_variables.h. */
+/* src/vars/registry/select_variables.c - lists the variables of a strategy and enters their gates; see
+ * select_variables.h. */
 #include "vars/registry/select_variables.h"
 #include "vars/registry/registry.h"
 
@@ -25,7 +26,8 @@ static ditto_status list(const struct dti_team *team, ditto_variable *const *cho
     return DITTO_OK;
 }
 
-/* With the turn. Gates of variables that are there are open: they are shut and closed with the turn alone. */
+/* Enters the gates of the variables. The caller has the turn. The gates are open, because a gate is only shut
+ * or closed by a thread that has the turn, and a closed variable is no longer in the list. */
 static ditto_status hold(ditto_variable *const *variable, size_t count, struct dti_gates *held)
 {
     for (size_t i = 0; i < count; i++) {
@@ -38,7 +40,8 @@ static ditto_status hold(ditto_variable *const *variable, size_t count, struct d
     return DITTO_OK;
 }
 
-/* `turn`: the call took it, and will give it back before it returns. */
+/* Makes the list of variables. `turn` is true if this call took the turn, which it will give back before it
+ * returns. Only then must the gates be entered. */
 static ditto_status choose(const struct dti_team *team, ditto_variable *const *chosen, size_t count,
                            bool turn, ditto_variable ***out, struct dti_gates *held)
 {

@@ -1,4 +1,5 @@
-/* src/vars/variables/api_rows.c - include/ditto/rows.h: check, then call. */
+/* src/vars/variables/api_rows.c - the public functions of include/ditto/rows.h. They check their arguments
+ * and the context, and then call the functions of variable.h. */
 #include "base/base.h"
 #include "vars/variables/variable.h"
 
@@ -54,7 +55,8 @@ static ditto_status check_kind(const ditto_variable *v)
                     "\"%s\" is sync-on-read: indexed updates are for mirrored variables", v->name);
 }
 
-/* Of those that do not add up. */
+/* Refuses min, max and update of a variable that aggregates by SUM or MEAN, because their slices cannot be
+ * added up. */
 static ditto_status check_order(const ditto_variable *v, ditto_scatter_op op)
 {
     if (op < DITTO_SCATTER_MIN ||
@@ -100,7 +102,7 @@ ditto_status ditto_lookup(ditto_replica *self, const ditto_variable *v, const in
     return dti_lookup(v, r->id, indices, count, rows);
 }
 
-/* The copy that the function of an update works on. */
+/* Returns the frame of the update of this variable that the thread is in, or NULL. */
 static const struct dti_frame *update_frame(const ditto_variable *v)
 {
     const struct dti_frame *top = dti_frame_top;

@@ -1,11 +1,12 @@
-/* src/vars/variables/api_variable.c - include/ditto/variable.h: check, then call. */
+/* src/vars/variables/api_variable.c - the public functions of include/ditto/variable.h. They check their
+ * arguments and the context, and then call the functions of vars.h. */
 #include "base/base.h"
 #include "vars/variables/copies.h"
 #include "vars/vars.h"
 
 #include <string.h>
 
-/* -- creation -- */
+/* -- Creation -- */
 
 static ditto_status check_enum(const ditto_variable_options *o, const char *field, int value, int least,
                                int most, const char *hint)
@@ -45,8 +46,7 @@ static ditto_status check_partitioner(const ditto_variable_options *o)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_INVALID,
                     "the variable \"%.100s\" has a partitioner and %s: shards exist once, on nodes in turn; "
-                    "leave one of the "
-                    "two out",
+                    "leave one of the two out",
                     dti_variable_name(o), with);
 }
 
@@ -63,8 +63,7 @@ static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_optio
     if (o->aggregation == DITTO_AGGREGATE_MEAN && !dti_dtype_is_float(t->dtype))
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "options->aggregation of the variable \"%.100s\", of %s, is MEAN, whose result is no "
-                        "integer: use a "
-                        "floating dtype or SUM",
+                        "integer: use a floating dtype or SUM",
                         dti_variable_name(o), ditto_dtype_name(t->dtype));
     if (o->aggregation == DITTO_AGGREGATE_SUM || o->aggregation == DITTO_AGGREGATE_MEAN)
         return dti_rule_check(DTI_RULE_ADD, t->dtype);
@@ -85,7 +84,8 @@ ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor 
     DTI_TRY(check_spec(initial, &known));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
     DTI_LEAVES_GATE(held_other, NULL);
-    /* If its strategy was destroyed, it has no team, which is refused where that is looked at. */
+    /* The result is ignored. If the other variable's strategy was destroyed, it has no team, and colocate()
+     * refuses it. */
     if (known.colocate_with != NULL)
         (void)dti_dependent_hold(&known.colocate_with->dependent, &held_other);
     const struct dti_strategy_base *base = dti_base_of(strategy);
@@ -160,7 +160,7 @@ uint64_t ditto_variable_generation(const ditto_variable *v)
     DTI_LEAVES_GATE(held, NULL);
     if (v == NULL || !dti_dependent_hold(&v->dependent, &held))
         return 0;
-    for (uint32_t i = 0; i < v->team->n; i++) /* relaxed: compared, nothing is read through it */
+    for (uint32_t i = 0; i < v->team->n; i++) /* relaxed: the numbers are only compared */
         sum += atomic_load_explicit(&v->generation[i].count, memory_order_relaxed);
     return sum;
 }
@@ -180,7 +180,7 @@ ditto_status ditto_partitioner_shards(const ditto_partitioner *partitioner, cons
     return DITTO_OK;
 }
 
-/* -- cross -- */
+/* -- Cross context -- */
 
 static ditto_status fail_strategy_destroyed(const ditto_variable *v)
 {
@@ -215,8 +215,7 @@ ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                     "%s \"%s\": it is cut into %u parts, which do not lie in one row; look rows up, or read "
-                    "it as a whole "
-                    "in cross-replica context",
+                    "it as a whole in cross-replica context",
                     what, v->name, v->pieces);
 }
 
@@ -228,7 +227,8 @@ static ditto_status check_size(const ditto_variable *v, const void *buffer, size
     return dti_buffer_check(buffer, bytes, v->spec.dtype, name);
 }
 
-/* Inside the function of an update of this variable: the copy that it works on; else NULL. */
+/* Returns the copy that the user's function works on if the thread is in an update of this variable.
+ * Otherwise returns NULL. */
 static void *copy_at_hand(const ditto_variable *v)
 {
     const struct dti_frame *top = dti_frame_top;
@@ -325,14 +325,15 @@ ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, size_t 
     DTI_TRY(check_shard(v, shard));
     DTI_TRY(dti_not_null(first_row, "first_row"));
     DTI_TRY(dti_not_null(rows, "rows"));
-    bool one = ditto_variable_num_shards(v) == 1; /* of a scalar, or of rows without elements: all of it */
+    /* The one shard of a variable, which may be a scalar or have rows without elements, is all of it. */
+    bool one = ditto_variable_num_shards(v) == 1;
     size_t all = v->spec.rank > 0 ? v->spec.shape[0] : 1, row = one ? 1 : v->count / all;
     *first_row = one ? 0 : v->piece[shard].first / row;
     *rows = one ? all : v->piece[shard].count / row;
     return DITTO_OK;
 }
 
-/* -- replica -- */
+/* -- Replica context -- */
 
 ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_variable *v,
                                    struct dti_gate **held)
@@ -380,7 +381,8 @@ uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable)
     DTI_LEAVES_GATE(held, NULL);
     if (dti_variable_hold_own(r, variable, &held) != DITTO_OK)
         return 0;
-    return atomic_load_explicit(&variable->generation[r->id].count, memory_order_relaxed); /* its own */
+    /* relaxed: the replica reads the number that it writes itself. */
+    return atomic_load_explicit(&variable->generation[r->id].count, memory_order_relaxed);
 }
 
 static ditto_status replica_write(ditto_replica *self, ditto_variable *v, enum dti_rule rule,

@@ -1,4 +1,5 @@
-/* src/vars/variables/copies.c - see copies.h. */
+/* src/vars/variables/copies.c - plans, allocates, splits, reads and writes the physical copies of a variable;
+ * see copies.h. */
 #include "vars/variables/copies.h"
 #include "vars/optimizer/optimizer.h"
 
@@ -6,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define HUGE_BYTES ((size_t)2 << 20) /* larger copies ask for pages of this size */
+#define HUGE_BYTES ((size_t)2 << 20) /* copies of at least this size ask for huge pages */
 
 static ditto_status ensure_capacity(ditto_variable *v, size_t pieces, size_t copies)
 {
@@ -23,9 +24,9 @@ static ditto_status ensure_capacity(ditto_variable *v, size_t pieces, size_t cop
     return DITTO_OK;
 }
 
-/* -- one piece -- */
+/* -- Variables of one piece -- */
 
-/* A replica on the node if there is one: memory elsewhere is replica 0's. */
+/* Returns a replica on the node. If there is none, it returns replica 0. */
 static uint32_t owner_on(const struct dti_team *team, uint32_t node)
 {
     uint32_t i = team->n - 1;
@@ -34,7 +35,8 @@ static uint32_t owner_on(const struct dti_team *team, uint32_t node)
     return i;
 }
 
-/* Where components cannot differ they share a copy per NUMA node, which the node's first replica owns. */
+/* Plans one copy for each NUMA node, which the first replica on the node owns and the others share. If
+ * v->own_copies is set, plans one copy for each replica. */
 static void share_by_node(ditto_variable *v)
 {
     const struct dti_team *team = v->team;
@@ -77,9 +79,10 @@ static ditto_status plan_whole(ditto_variable *v, const ditto_variable *like)
     return DITTO_OK;
 }
 
-/* -- several -- */
+/* -- Variables of several pieces -- */
 
-/* The k-th of the nodes on which replicas have their memory, in the order of the replicas; UINT32_MAX: there are fewer. */
+/* Returns the k-th of the nodes on which replicas have their memory, in the order of the replicas. Returns
+ * UINT32_MAX if there are fewer nodes. */
 static uint32_t node_number(const struct dti_team *team, uint32_t k)
 {
     for (uint32_t i = 0; i < team->n; i++) {
@@ -92,12 +95,12 @@ static uint32_t node_number(const struct dti_team *team, uint32_t k)
     return UINT32_MAX;
 }
 
-/* Their nodes: dti_copies_assign_nodes. */
+/* Plans one copy of each shard. dti_copies_assign_nodes assigns the nodes later. */
 static ditto_status plan_shards(ditto_variable *v, size_t shards)
 {
     size_t row = v->count / v->spec.shape[0];
     DTI_TRY(ensure_capacity(v, shards, shards));
-    v->own_copies = false; /* they exist once */
+    v->own_copies = false; /* each shard exists once */
     v->pieces = (uint32_t)shards;
     v->copies = (uint32_t)shards;
     for (uint32_t i = 0; i < v->pieces; i++) {
@@ -110,7 +113,8 @@ static ditto_status plan_shards(ditto_variable *v, size_t shards)
     return DITTO_OK;
 }
 
-/* On the parameter nodes in turn: the central one, or all that replicas are on. */
+/* Assigns the parameter nodes to the shards in turn. These are the node of the central storage, or else all
+ * nodes that replicas are on. */
 void dti_copies_assign_nodes(ditto_variable *v, uint64_t shards_assigned)
 {
     uint32_t nodes = 1;
@@ -139,7 +143,7 @@ ditto_status dti_copies_plan_optimizer_slot(ditto_variable *v, const struct dti_
                                             size_t pieces)
 {
     if (pieces == 0)
-        return plan_whole(v, NULL); /* of no elements */
+        return plan_whole(v, NULL); /* the variable has no elements */
     DTI_TRY(ensure_capacity(v, pieces, pieces));
     v->pieces = (uint32_t)pieces;
     v->copies = (uint32_t)pieces;
@@ -161,16 +165,16 @@ uint32_t dti_variable_piece_of(const ditto_variable *v, size_t element)
     return low;
 }
 
-/* -- memory -- */
+/* -- Memory -- */
 
-/* On the owner's thread, so that pages that are only placed by their first touch lie on its node. Zeros where
- * value is NULL. */
+/* Allocates a copy on the node and fills it with `value`, or with zeros if value is NULL. It runs on the
+ * owner's thread, so that pages that are placed by their first touch lie on the owner's node. */
 static ditto_status make_copy(struct dti_replica *r, uint32_t node, size_t bytes, const void *value,
                               void **out)
 {
     void *data;
     DTI_TRY(dti_node_alloc(r, node, bytes, bytes >= HUGE_BYTES ? HUGE_BYTES : DTI_CACHE_LINE, &data));
-    if (bytes >= HUGE_BYTES) /* a hint, before the first touch */
+    if (bytes >= HUGE_BYTES) /* a hint, which must be given before the first touch */
         (void)madvise(data, bytes / HUGE_BYTES * HUGE_BYTES, MADV_HUGEPAGE);
     if (value != NULL && bytes != 0)
         memcpy(data, value, bytes);
@@ -185,7 +189,8 @@ struct placing {
     const char *value;
 };
 
-/* On each replica's own thread: its copies in its arena, or in one of the copy's node. */
+/* Allocates the copies of one replica, on that replica's thread. A copy lies in the replica's arena, or in an
+ * arena of the node that was assigned to the copy. */
 static ditto_status allocate_own(struct dti_replica *r, void *argument)
 {
     const struct placing *p = argument;
@@ -207,7 +212,7 @@ ditto_status dti_copies_allocate(ditto_variable *v, const void *value)
 {
     struct placing placing = { v, value };
     ditto_status status = dti_team_run(v->team, allocate_own, &placing, DITTO_FOREVER);
-    dti_team_renew(v->team); /* placing uses no collective: nothing else has to be renewed */
+    dti_team_renew(v->team); /* the job uses no collectives, so nothing else must be renewed */
     if (status != DITTO_OK)
         dti_copies_free(v);
     return status;
@@ -221,7 +226,7 @@ void dti_copies_free(ditto_variable *v)
     }
 }
 
-/* -- splits -- */
+/* -- Splits -- */
 
 bool dti_variable_is_splittable(const ditto_variable *v)
 {
@@ -246,8 +251,10 @@ ditto_status dti_variable_check_each(const ditto_variable *v)
 
 struct splitting {
     const ditto_variable *v;
-    void *made
-        [DITTO_MAX_REPLICAS]; /* of replicas that do not own the copy that they use; the others keep theirs */
+
+    /* The new copies of the replicas that do not own the copy that they use. NULL for the others, which keep
+     * theirs. */
+    void *made[DITTO_MAX_REPLICAS];
 };
 
 static ditto_status make_own(struct dti_replica *r, void *argument)
@@ -258,7 +265,7 @@ static ditto_status make_own(struct dti_replica *r, void *argument)
     return make_copy(r, r->pu.memory_node, s->v->bytes, dti_variable_component(s->v, r->id), &s->made[r->id]);
 }
 
-/* The copies have been made. */
+/* Makes the new copies the components of their replicas, after all of them have been allocated. */
 static void use_own(ditto_variable *v, const struct splitting *s)
 {
     uint32_t copies = v->copies;
@@ -266,12 +273,12 @@ static void use_own(ditto_variable *v, const struct splitting *s)
         if (dti_owns_copy(v, i))
             continue;
         v->copy[copies] = (struct dti_copy){ i, s->made[i] };
-        /* release: pairs with the acquire in dti_copy_of */
+        /* release: pairs with the acquire in dti_copy_of. */
         atomic_store_explicit(&v->copy_of[i], copies++, memory_order_release);
     }
     v->copies_of_piece[0].copies = copies;
-    atomic_store_explicit(&v->copies, copies,
-                          memory_order_relaxed); /* a number alone: nothing is read through it */
+    /* relaxed: no other memory is read because of this number. */
+    atomic_store_explicit(&v->copies, copies, memory_order_relaxed);
     v->own_copies = true;
 }
 
@@ -279,7 +286,7 @@ static ditto_status split(ditto_variable *v)
 {
     struct splitting splitting = { .v = v };
     ditto_status status = dti_team_run(v->team, make_own, &splitting, DITTO_FOREVER);
-    dti_team_renew(v->team); /* it uses no collective: nothing else has to be renewed */
+    dti_team_renew(v->team); /* as in dti_copies_allocate */
     if (status == DITTO_OK) {
         use_own(v, &splitting);
         return DITTO_OK;
@@ -324,9 +331,9 @@ void dti_copies_forget(ditto_variable *v)
     free(v->copy_of);
 }
 
-/* -- reading and writing -- */
+/* -- Reading and writing -- */
 
-/* The part of [first, end) that lies in a piece; false: nothing. */
+/* Reduces [*first, *end) to the part that lies in a piece. Returns false if that part is empty. */
 static bool cut(const struct dti_variable_piece *piece, size_t *first, size_t *end)
 {
     size_t last = piece->first + piece->count;

@@ -1,4 +1,4 @@
-/* src/vars/variables/copies.h - which physical copies a variable has, and where they lie. */
+/* src/vars/variables/copies.h - the physical copies of a variable and the NUMA nodes that they lie on. */
 #ifndef DTI_COPIES_H
 #define DTI_COPIES_H
 
@@ -6,36 +6,54 @@
 
 #include <ditto/variable.h>
 
+/* A range of elements of an optimizer's slot. */
 struct dti_optimizer_slot_piece {
     size_t first, count;
-    uint32_t replica;
-    uint32_t variable; /* of those that stand in a row; not looked at here */
+    uint32_t replica;  /* the replica in whose arena it lies */
+    uint32_t variable; /* an index that only the optimizer uses */
 };
-/* A variable of zeros whose pieces lie with given replicas. name NULL: hidden. Errors: as dti_variable_create. */
+
+/* Creates a variable of zeros whose pieces lie with the given replicas. If name is NULL, the variable is
+ * hidden. The errors are those of dti_variable_create. */
 ditto_status dti_optimizer_slot_create(const struct dti_strategy_base *base, const char *name,
                                        const ditto_tensor *spec, const struct dti_optimizer_slot_piece *piece,
                                        size_t pieces, ditto_variable **out);
 
-/* Which copies there will be; nothing lies anywhere yet. NO_MEMORY. */
+/* Determines the copies that the variable will have, without allocating them. If `like` is not NULL, the
+ * variable gets the same copies as that variable. Returns DITTO_ERR_NO_MEMORY, or DITTO_ERR_RANGE if there
+ * are too many shards. */
 ditto_status dti_copies_plan(ditto_variable *v, const ditto_variable *like);
 ditto_status dti_copies_plan_optimizer_slot(ditto_variable *v, const struct dti_optimizer_slot_piece *piece,
                                             size_t pieces);
 
-/* -- Cross context, entered -- */
-/* The nodes of shards: `dealt` shards of the strategy's variables have one already. */
+/* -- Cross context, between dti_cross_enter and dti_cross_leave -- */
+
+/* Assigns a node to each shard. shards_assigned is the number of shards of the strategy's variables that
+ * already have one. */
 void dti_copies_assign_nodes(ditto_variable *v, uint64_t shards_assigned);
-/* Each copy on its owner's thread, with its part of `value`, or zeros. */
+
+/* Allocates each copy on its owner's thread, and fills it with its part of `value`, or with zeros if `value`
+ * is NULL. */
 ditto_status dti_copies_allocate(ditto_variable *v, const void *value);
-void dti_copies_free(ditto_variable *v);   /* any thread, the team alive and not poisoned */
-void dti_copies_forget(ditto_variable *v); /* the plan itself */
 
-/* How the rows of a variable are cut into shards. Pure. */
+/* Frees the memory of the copies. Any thread may call it while the team exists and is not poisoned. */
+void dti_copies_free(ditto_variable *v);
 
-/* RANGE: an unknown kind. INVALID: a number that must not be 0. */
+/* Frees what dti_copies_plan has allocated. Any thread may call it. */
+void dti_copies_forget(ditto_variable *v);
+
+/* -- Pure functions: how the rows of a variable are cut into shards -- */
+
+/* Returns DITTO_ERR_RANGE if the kind is unknown, and DITTO_ERR_INVALID if a number is 0 that must not be
+ * 0. */
 ditto_status dti_partitioner_check(const ditto_partitioner *partitioner);
-/* Shards of a variable of `rows` rows of row_bytes each; at least 1, and no more than there are rows. */
+
+/* Returns the number of shards of a variable of `rows` rows of row_bytes each. It is at least 1. It is at
+ * most `rows`, unless that is 0. */
 size_t dti_partition_shards(const ditto_partitioner *partitioner, size_t rows, size_t row_bytes);
-/* The first row of shard i of k: the first rows mod k have one more. i = k: rows. */
+
+/* Returns the first row of shard i of k shards. The first (rows mod k) shards have one more row than the
+ * others. For i = k it returns `rows`. */
 size_t dti_partition_row(size_t rows, size_t k, size_t i);
 
 #endif

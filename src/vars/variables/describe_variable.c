@@ -1,4 +1,4 @@
-/* src/vars/variables/describe_variable.c - a variable in a line of text. */
+/* src/vars/variables/describe_variable.c - describes a variable in one line of text. */
 #include "base/base.h"
 #include "vars/vars.h"
 
@@ -35,7 +35,8 @@ static void add_parts(const ditto_variable *v, struct dti_text *text)
         dti_text_add(text, " ...");
 }
 
-/* In the order of their owners, in which copies that come from a split do not lie. */
+/* Describes the copies in the order of their owners. The array of copies is not in that order after a
+ * split. */
 static void add_copies(const ditto_variable *v, struct dti_text *text)
 {
     uint32_t copies = 0, described = 0;

@@ -1,17 +1,18 @@
-/* src/vars/variables/mirrored.c - ON_WRITE: the replicas' values are aggregated, the result is applied once to every copy. */
+/* src/vars/variables/mirrored.c - mirrored variables (DITTO_ON_WRITE). A write aggregates the values of the
+ * replicas and applies the result once to every copy. */
 #include "vars/vars.h"
 
 #include <string.h>
 
-/* -- replica context -- */
+/* -- Replica context -- */
 
 struct mirrored_write {
     const ditto_variable *v;
     enum dti_rule rule;
 };
 
-/* Called once per index range, after all replicas have arrived: nobody reads the old value any more. What comes out is what
- * every copy gets. */
+/* Computes the new values of a range. It is called once for each range after all replicas have arrived, so no
+ * replica reads the old values any more. `out` is then written to every copy. */
 static void apply(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
                   void *out)
 {
@@ -31,7 +32,7 @@ static ditto_status check_aggregation(const ditto_variable *v)
                     v->name);
 }
 
-/* A piece after the other, as items of one update. */
+/* Writes a variable of several pieces. Each piece is an item of one update. */
 static ditto_status write_pieces(struct dti_replica *self, const struct dti_target_reduction *request,
                                  const ditto_variable *v, const void *value, struct dti_deadline *deadline)
 {
@@ -51,12 +52,12 @@ static ditto_status write_pieces(struct dti_replica *self, const struct dti_targ
     return status;
 }
 
-/* -- components that may differ: each changes by what all give, or all become equal -- */
+/* -- Components that may differ: additions change each from its own value, assignments make all equal -- */
 
 struct write_each {
     ditto_variable *v;
     enum dti_rule rule;
-    ditto_op op; /* 0: replica 0's value is taken */
+    ditto_op op; /* 0 if the value is that of replica 0 */
 };
 
 static ditto_status write_each_part(struct dti_replica *self, const void *const *brought, void *context)
@@ -74,12 +75,13 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
         if (w->op != 0)
             DTI_TRY(dti_reduce_local(v->spec.dtype, w->op, source, v->team->n, count, tile));
         else
-            /* It may be one of the copies. NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): there is a replica 0 */
+            /* The tile is needed because the source may be one of the copies. */
+            /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): there is a replica 0 */
             memcpy(tile, source[0], count * element);
         dti_copies_write(v, w->rule, first, first + count, tile);
     }
-    if (w->rule == DTI_RULE_ASSIGN &&
-        self->id == 0) /* the others look at it before they come here, and in later calls */
+    /* The other replicas read may_differ before their first meeting of this call, and in later calls. */
+    if (w->rule == DTI_RULE_ASSIGN && self->id == 0)
         dti_variable_set_equal(w->v);
     return DITTO_OK;
 }
@@ -114,8 +116,8 @@ static ditto_status write_value(struct dti_replica *self, const struct dti_targe
                           : write_pieces(self, targeted, v, targeted->item->src, deadline);
 }
 
-/* Replica 0's value is one of the copies. A group of replicas that is late would read there what another
- * group has written already, so all read a copy of the value. */
+/* Writes replica 0's value if it lies in one of the variable's copies. A group of replicas that is late would
+ * read elements that another group has already overwritten, so all replicas read from a copy of the value. */
 static ditto_status write_from_copy(struct dti_replica *self, const struct dti_target_reduction *request,
                                     const ditto_variable *v, struct dti_deadline *deadline)
 {
@@ -145,13 +147,13 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
                                              .op = v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM
                                                    : v->aggregation == DITTO_AGGREGATE_MEAN
                                                        ? DITTO_MEAN
-                                                       : (ditto_op)0, /* replica 0's */
+                                                       : (ditto_op)0, /* replica 0's value */
                                              .name = names[rule],
                                              .object = v->name,
                                              .target = &target };
     struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
     DTI_TRY(check_aggregation(v));
-    dti_changed(v, self->id); /* also if it fails: it may have */
+    dti_changed(v, self->id); /* also if the write fails, because it may have changed something */
     if (v->may_differ)
         return write_each(self, &targeted, v, rule, &deadline);
     if (targeted.op == 0 && rule != DTI_RULE_ASSIGN && self->id == 0 && is_copy(v, value))
@@ -159,7 +161,7 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
     return write_value(self, &targeted, v, &deadline);
 }
 
-/* -- cross-replica context: by all replicas where that is faster -- */
+/* -- Cross-replica context: dti_share lets all replicas work where that is faster -- */
 
 static ditto_status read_range(size_t first, size_t end, void *context)
 {
@@ -171,7 +173,7 @@ static ditto_status read_range(size_t first, size_t end, void *context)
 static ditto_status write_range(size_t first, size_t end, void *context)
 {
     const struct dti_cross_access *a = context;
-    if (first == 0) { /* one of them, with the turn */
+    if (first == 0) { /* true on one thread only, which works with the turn */
         dti_all_changed(a->v);
         if (a->rule == DTI_RULE_ASSIGN)
             dti_variable_set_equal(a->v);
@@ -189,7 +191,7 @@ static ditto_status read_cross(ditto_variable *v, void *dst)
 static ditto_status write_cross(ditto_variable *v, enum dti_rule rule, const void *value)
 {
     struct dti_cross_access across = { .v = v, .rule = rule, .value = value };
-    /* relaxed: it says how long the work is, and nothing else */
+    /* relaxed: the number is only used to estimate the amount of work. */
     uint32_t copies = v->pieces == 1 ? atomic_load_explicit(&v->copies, memory_order_relaxed) : 1;
     return dti_share(v->team, v->bytes * copies, v->count, DTI_CACHE_LINE, write_range, &across);
 }

@@ -1,8 +1,8 @@
-/* src/vars/variables/partition.c - see copies.h. */
+/* src/vars/variables/partition.c - how the rows of a variable are cut into shards; see copies.h. */
 #include "vars/variables/copies.h"
 #include "base/base.h"
 
-#define SHARD_BYTES ((size_t)256 << 10) /* the usual smallest shard */
+#define SHARD_BYTES ((size_t)256 << 10) /* the default size of the smallest shard */
 
 static size_t at_most(size_t a, size_t b)
 {
@@ -41,7 +41,7 @@ size_t dti_partition_shards(const ditto_partitioner *p, size_t rows, size_t row_
     case DITTO_PARTITION_FIXED:
         shards = p->shards;
         break;
-    case DITTO_PARTITION_MIN_SIZE: /* the variable exists, so its bytes fit */
+    case DITTO_PARTITION_MIN_SIZE: /* the product is the variable's size, which does not overflow */
         shards = divided_up(rows * row_bytes, p->bytes != 0 ? p->bytes : SHARD_BYTES);
         most = p->shards != 0 ? p->shards : 1;
         break;

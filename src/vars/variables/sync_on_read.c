@@ -1,4 +1,5 @@
-/* src/vars/variables/sync_on_read.c - ON_READ: each replica writes its own component; a read across replicas aggregates. */
+/* src/vars/variables/sync_on_read.c - sync-on-read variables (DITTO_ON_READ). Each replica writes its own
+ * component, and a read in cross-replica context aggregates the components. */
 #include "vars/elements/elements.h"
 #include "vars/vars.h"
 
@@ -23,7 +24,7 @@ static ditto_status refuse_none(const ditto_variable *v, const char *what)
                     v->name, what);
 }
 
-/* -- cross-replica context: by all replicas where that is faster -- */
+/* -- Cross-replica context: dti_share lets all replicas work where that is faster -- */
 
 static ditto_status read_range(size_t first, size_t end, void *context)
 {
@@ -54,7 +55,7 @@ static ditto_status write_range(size_t first, size_t end, void *context)
     const struct dti_cross_access *a = context;
     const ditto_variable *v = a->v;
     size_t offset = first * ditto_dtype_bytes(v->spec.dtype);
-    if (first == 0) /* one of them, with the turn */
+    if (first == 0) /* true on one thread only, which works with the turn */
         dti_all_changed(v);
     for (uint32_t i = 0; i < v->team->n; i++) {
         char *own = (char *)dti_variable_component(v, i) + offset;

@@ -1,4 +1,4 @@
-/* src/vars/variables/variable.c - a variable's life: what it starts with, and how it ends. Its copies: copies.c. */
+/* src/vars/variables/variable.c - creates and destroys variables. Their copies are managed in copies.c. */
 #include "vars/variables/copies.h"
 #include "vars/registry/registry.h"
 #include "vars/vars.h"
@@ -8,13 +8,15 @@
 
 void dti_variable_keep(ditto_variable *v)
 {
-    /* relaxed: whoever keeps it has a reference, or is in a call on it */
+    /* relaxed: the caller already has a reference, or is in a call on the variable, so it cannot be freed
+     * meanwhile. */
     atomic_fetch_add_explicit(&v->references, 1, memory_order_relaxed);
 }
 
 void dti_variable_drop(ditto_variable *v)
 {
-    /* acq_rel: what others read through their references comes before it is freed */
+    /* acq_rel: pairs with itself, so that all uses through other references happen before the struct is
+     * freed. */
     if (atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
         return;
     dti_copies_forget(v);
@@ -23,14 +25,15 @@ void dti_variable_drop(ditto_variable *v)
     free(v);
 }
 
-/* -- the end -- */
+/* -- Destroying -- */
 
 static const char *name(const struct dti_dependent *dependent)
 {
     return ((const ditto_variable *)dependent)->name;
 }
 
-/* Behind its strategy a variable may go before its optimizers; a slot may not, because it is one's own. */
+/* Checks that no optimizer uses the variable. After its strategy was destroyed, a variable may be destroyed
+ * before its optimizers. A slot may not, because its optimizer owns it. */
 static ditto_status check_users(const struct dti_dependent *dependent)
 {
     const ditto_variable *v = (const ditto_variable *)dependent;
@@ -51,8 +54,10 @@ static void leave(struct dti_dependent *dependent, enum dti_team_end end)
 
 static void team_ends(struct dti_dependent *dependent, enum dti_team_end end)
 {
-    if (end != DTI_TEAM_IS_LEFT)                    /* else a late replica finds it as it was */
-        ((ditto_variable *)dependent)->team = NULL; /* the copies go with the arenas */
+    /* If the team is left, a late replica may still use the variable, so it stays unchanged. Otherwise the
+     * copies are freed together with the arenas. */
+    if (end != DTI_TEAM_IS_LEFT)
+        ((ditto_variable *)dependent)->team = NULL;
 }
 
 static void release(struct dti_dependent *dependent)
@@ -74,7 +79,7 @@ ditto_status dti_variable_destroy(ditto_variable *v)
     return dti_dependent_destroy(&v->dependent);
 }
 
-/* -- the beginning -- */
+/* -- Creating -- */
 
 static DTI_GUARDED ditto_status call_initializer(const ditto_variable *v, const ditto_variable_options *o,
                                                  const ditto_tensor *shard, size_t first_row)
@@ -83,13 +88,13 @@ static DTI_GUARDED ditto_status call_initializer(const ditto_variable *v, const 
     DTI_GUARD("the initialize function of a variable");
     ditto_status status = o->initialize(shard, first_row, o->initialize_user);
     DTI_GUARD_END();
-    status = status > 0 ? DITTO_ERR_USER : status; /* news is no value */
+    status = status > 0 ? DITTO_ERR_USER : status; /* with a positive status there is no value */
     if (status != DITTO_OK && (dti_error_serial == serial || dti_error_get()->status != status))
         DTI_FAIL(status, "the initializer of \"%s\" failed with %s", v->name, ditto_status_name(status));
     return status;
 }
 
-/* What the caller's function makes, shard by shard. */
+/* Computes the initial value by the user's function, one shard at a time. */
 static ditto_status make_value(const ditto_variable *v, const ditto_variable_options *o, char *value)
 {
     size_t row = v->spec.rank > 0 && v->spec.shape[0] != 0 ? v->count / v->spec.shape[0] : v->count;
@@ -103,7 +108,8 @@ static ditto_status make_value(const ditto_variable *v, const ditto_variable_opt
     return DITTO_OK;
 }
 
-/* The initial value, evaluated once: the caller's data, or what its function makes. */
+/* Evaluates the initial value once. *value is the user's data, or *made, which the user's function has filled
+ * and the caller frees. */
 static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initial,
                              const ditto_variable_options *o, const void **value, void **made)
 {
@@ -118,7 +124,8 @@ static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initia
     return make_value(v, o, *made);
 }
 
-/* With the turn taken. What was restored before the variable was there goes before the initial value. */
+/* Allocates the variable's copies and adds the variable to the lists. A value that was restored before the
+ * variable was created replaces the initial value. The caller has the turn. */
 static ditto_status settle(ditto_variable *v, const void *value)
 {
     const struct dti_waiting_value *held = v->hidden ? NULL : dti_waiting_value_find(v->team, v->name);
@@ -132,7 +139,8 @@ static ditto_status settle(ditto_variable *v, const void *value)
             dti_copies_free(v);
             return status;
         }
-        if (!v->optimizer_slot) /* an optimizer's, when all of it is there */
+        /* The waiting values of slots are dropped later, when the whole optimizer has been created. */
+        if (!v->optimizer_slot)
             dti_waiting_value_drop(v->team, v->name);
     }
     dti_dependent_add(v->team, &v->dependent);
@@ -154,9 +162,9 @@ static ditto_status fill_in(ditto_variable *v, const void *value)
     return status;
 }
 
-/* With the turn. The variable shares its copies as the other one does. Where it needs its own, that is
- * possible if the other one's copies can be split: they lie on the nodes on which one copy for each replica
- * would lie. */
+/* Plans the copies of a variable that is colocated with `like`. The variable shares its copies as `like`
+ * does. If the variable needs a copy for each replica, the copies of `like` must be splittable. They then lie
+ * on the nodes on which one copy for each replica would lie. The caller has the turn. */
 static ditto_status plan_colocated(ditto_variable *v, const ditto_variable *like)
 {
     if (v->own_copies && !like->own_copies && v->team->n > 1 && !dti_variable_is_splittable(like))
@@ -182,14 +190,14 @@ static ditto_status colocate(ditto_variable *v, const ditto_variable *like)
                         "\"%s\" is to lie with \"%s\", which is of another strategy, or of one that "
                         "was destroyed",
                         v->name, like->name);
-    DTI_TRY(
-        dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY)); /* so that it is not split meanwhile */
+    /* The turn is needed, so that `like` is not split meanwhile. */
+    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = plan_colocated(v, like);
     dti_cross_leave(v->team, &frame);
     return status;
 }
 
-/* All that can be told from the options; no copy yet. */
+/* Allocates the variable and sets all fields that follow from the options. It has no copies yet. */
 static ditto_variable *describe(const struct dti_strategy_base *base, const ditto_tensor *spec,
                                 const ditto_variable_options *o)
 {
@@ -262,7 +270,7 @@ ditto_status dti_optimizer_slot_create(const struct dti_strategy_base *base, con
     if (v == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a variable");
     v->optimizer_slot = true;
-    v->users = 1; /* its optimizer, which alone may destroy it */
+    v->users = 1; /* the optimizer, so that nothing else can destroy the slot */
     v->hidden = name == NULL;
     v->own_copies = false;
     ditto_status status = dti_copies_plan_optimizer_slot(v, piece, pieces);

@@ -1,4 +1,5 @@
-/* src/vars/variables/variable.h - single rows of a variable: indexed updates, and lookup. */
+/* src/vars/variables/variable.h - indexed updates and lookup of single rows of a variable. The callers have
+ * checked the arguments. */
 #ifndef DTI_VARIABLE_H
 #define DTI_VARIABLE_H
 
@@ -6,15 +7,19 @@
 
 #include "vars/vars.h"
 
-/* Slices that change a variable; `rule` is one that has passed dti_rule_check. Arguments are checked by whoever calls. */
+/* Changes rows of a variable by the slices of all replicas. Collective. `rule` has passed dti_rule_check. */
 ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
                                     const ditto_slices *slices);
+
+/* Changes rows of all copies of a variable by one list of slices. Cross context. */
 ditto_status dti_scatter_cross(ditto_variable *v, enum dti_rule rule, const ditto_slices *slices);
-/* In the function of an update: the copy of that replica alone. */
+
+/* Changes rows of the copy of one replica only. Called in the user's function of an update. */
 ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule rule,
                               const ditto_slices *slices);
 
-/* rows[k] = row indices[k] of the copy nearest to `replica`. RANGE: an index; nothing is written then. */
+/* Copies row indices[k] of the copy nearest to `replica` to rows[k]. Returns DITTO_ERR_RANGE, and writes
+ * nothing, if an index is not a row of the variable. */
 ditto_status dti_lookup(const ditto_variable *v, uint32_t replica, const int64_t *indices, size_t count,
                         void *rows);
 

@@ -1,8 +1,9 @@
-/* src/vars/variables/variable_rows.c - indexed updates, and lookup of rows.
+/* src/vars/variables/variable_rows.c - indexed updates and lookup of rows.
  *
- * An update of all replicas: everybody looks at all indices, and finds what is wrong with them by itself, so all find the same.
- * Then the rows of the variable are divided: each replica goes through all slices in the order of the concatenation and applies
- * those that fall on its rows. So every row sees its slices in order, and no row has two writers. */
+ * In an update by all replicas, each replica checks all indices itself, so all replicas find the same error.
+ * Then the rows of the variable are divided among the replicas. Each replica goes through the slices of all
+ * replicas in the order of their concatenation, and applies those that change its rows. Therefore the slices
+ * of a row are applied in order, and no row has two writers. */
 #include "vars/variables/variable.h"
 
 #include <string.h>
@@ -10,12 +11,16 @@
 struct scattering {
     ditto_variable *v;
     enum dti_rule rule;
-    uint32_t divisor; /* of values; 1: as they are */
-    uint32_t only;    /* the copies of this replica alone; DTI_EVERYONE: all */
+    uint32_t divisor; /* the values are divided by it */
+
+    /* The replica whose copy is changed, or DTI_EVERYONE to change all copies. */
+    uint32_t only;
+
     const ditto_slices *of[DITTO_MAX_REPLICAS];
     uint32_t sources;
-    size_t row, row_bytes; /* elements of a row */
-    ditto_status found;    /* what is wrong with the numbers: the same on all replicas */
+    size_t row;         /* elements of a row */
+    size_t row_bytes;   /* bytes of a row */
+    ditto_status found; /* the result of check_all; equal on all replicas */
 };
 
 static size_t rows_of(const ditto_variable *v)
@@ -59,7 +64,7 @@ static ditto_status check_all(const struct scattering *s)
     return DITTO_OK;
 }
 
-/* Elements [first, end) of the copies that are meant. */
+/* Changes elements [first, end) of the copies that s->only selects. */
 static void write(const struct scattering *s, size_t first, size_t end, const void *value)
 {
     if (s->only == DTI_EVERYONE) {
@@ -85,7 +90,8 @@ static void apply_row(const struct scattering *s, size_t index, const char *valu
     }
 }
 
-/* What falls on rows [first, end). An index that somebody has changed since it was checked falls nowhere. */
+/* Applies the slices that change rows [first, end). An index that the user has changed since it was checked
+ * cannot lead to a write outside the variable, because it is compared here again. */
 static void apply_rows(const struct scattering *s, size_t first, size_t end)
 {
     for (uint32_t i = 0; i < s->sources; i++)
@@ -96,7 +102,7 @@ static void apply_rows(const struct scattering *s, size_t first, size_t end)
         }
 }
 
-/* -- replica context -- */
+/* -- Replica context -- */
 
 static ditto_status scatter(struct dti_replica *self, const void *const *brought, void *context)
 {
@@ -134,7 +140,7 @@ ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v,
     return s.found;
 }
 
-/* -- cross-replica context -- */
+/* -- Cross-replica context -- */
 
 static ditto_status scatter_range(size_t first, size_t end, void *context)
 {
@@ -170,7 +176,7 @@ ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule
     return DITTO_OK;
 }
 
-/* -- lookup -- */
+/* -- Lookup -- */
 
 ditto_status dti_lookup(const ditto_variable *v, uint32_t replica, const int64_t *indices, size_t count,
                         void *rows)

@@ -1,8 +1,15 @@
-/* src/vars/checkpoint/files/checkpoint_files.h - a checkpoint's file: the user block before its HDF5 part, and the checksum.
+/* src/vars/checkpoint/files/checkpoint_files.h - the files of checkpoints on the disk. It declares functions
+ * for the file and its checksum, for folders of checkpoints, and for temporary files.
  *
- * User block, 4096 bytes, numbers little-endian: magic [8], format (u32), bytes of the block (u32), bytes
- * of the file (u64), XXH3 of 128 bits, canonical, over the whole file with these 16 bytes as zeros; then a
- * line of text, and zeros. */
+ * A file begins with a user block of 4096 bytes, which the HDF5 part follows. The user block contains, with
+ * all numbers little-endian:
+ *
+ *     magic                 8 bytes
+ *     format                u32
+ *     bytes of the block    u32
+ *     bytes of the file     u64
+ *     checksum              16 bytes: XXH3 of 128 bits in canonical form, over the whole file with these 16 bytes as zeros
+ *     a line of text, and zeros up to the end of the block */
 #ifndef DTI_CHECKPOINT_FILES_H
 #define DTI_CHECKPOINT_FILES_H
 
@@ -15,81 +22,98 @@
 #define DTI_USER_BLOCK        4096u
 #define DTI_CHECKPOINT_FORMAT 1u
 
-/* Bytes of the file that come from memory; ascending, apart. The bytes between them are zeros. */
+/* -- The file and its checksum --
+ *
+ * In these functions `path` is the name that the file has or will have. It is used for messages. */
+
+/* A range of bytes of the file that comes from memory. Extents are sorted by offset and do not overlap. The
+ * bytes between them are zeros. */
 struct dti_file_extent {
     uint64_t offset;
     const void *data;
     size_t bytes;
 };
 
-/* Fills an empty file of `file_bytes` bytes: asks for the room, writes the extents, then the user block,
- * and flushes. `path` is for messages here and below: what the file is called, or will be. IO, NO_MEMORY. */
+/* Fills an empty file with `file_bytes` bytes. It reserves disk space, writes the extents, writes the user
+ * block, and flushes the file. Returns DITTO_ERR_IO, or DITTO_ERR_SYSTEM if xxHash fails. */
 ditto_status dti_checkpoint_file_fill(int fd, const char *path, uint64_t file_bytes,
                                       const struct dti_file_extent *extent, size_t extents);
 
-/* Reads the whole file and compares its checksum. CORRUPT, UNSUPPORTED, IO, NO_MEMORY. */
+/* Reads the whole file and compares its checksum. Returns DITTO_ERR_CORRUPT, DITTO_ERR_UNSUPPORTED for a
+ * newer format, DITTO_ERR_IO or DITTO_ERR_NO_MEMORY. */
 ditto_status dti_checkpoint_file_check(int fd, const char *path, uint64_t *file_bytes);
 
-/* Opens for reading and checks. Only a regular file is opened. NOT_FOUND, IO, CORRUPT, UNSUPPORTED,
- * NO_MEMORY. */
+/* Opens a file for reading and checks it. Only a regular file is opened. Returns DITTO_ERR_NOT_FOUND,
+ * DITTO_ERR_IO, DITTO_ERR_CORRUPT, DITTO_ERR_UNSUPPORTED or DITTO_ERR_NO_MEMORY. */
 ditto_status dti_checkpoint_file_open(const char *path, int *fd, uint64_t *file_bytes);
 
-/* All of the bytes. IO; CORRUPT: the file ends before. */
+/* Reads `bytes` bytes from `offset` on. Returns DITTO_ERR_IO, DITTO_ERR_NO_MEMORY, or DITTO_ERR_CORRUPT if
+ * the file ends before. */
 ditto_status dti_checkpoint_file_read(int fd, void *to, size_t bytes, uint64_t offset, const char *path);
 
-/* The folder that a path is in: its names are on the disk then. IO, NO_MEMORY. */
+/* Flushes the folder that the path is in, so that the names in it are on the disk. Returns DITTO_ERR_IO or
+ * DITTO_ERR_NO_MEMORY. */
 ditto_status dti_checkpoint_flush_folder(const char *path);
 
-/* What a file is, for messages: "a directory", "a FIFO". */
+/* Returns the kind of a file for messages, such as "a directory" or "a FIFO". */
 const char *dti_checkpoint_file_kind(unsigned mode);
 
-/* A path as messages show it: of a long one "..." and its end, so that the rest of the message has room. */
+/* Returns a path as messages show it. A long path is shortened to "..." and its end, so that the rest of the
+ * message fits. */
 #define DTI_SHOWN_BYTES 160
 #define DTI_SHOWN(path) dti_path_shown((path), (char[DTI_SHOWN_BYTES]){ "" })
 const char *dti_path_shown(const char *path, char *buffer);
 
-/* The checkpoints of a folder: <prefix>-<step>.h5. */
+/* -- The checkpoints of a folder, which are called <prefix>-<step>.h5 -- */
 
 #define DTI_CHECKPOINT_PREFIX "checkpoint"
 
-char *dti_folder_path(const char *folder, const char *prefix, int64_t step); /* free it. NULL: no memory */
-/* The largest step. NOT_FOUND: there is none; IO, NO_MEMORY. */
+/* Returns the path of the checkpoint of a step. The caller frees it. Returns NULL if there is no memory. */
+char *dti_folder_path(const char *folder, const char *prefix, int64_t step);
+
+/* Finds the largest step. Returns DITTO_ERR_NOT_FOUND if there is no checkpoint, DITTO_ERR_IO or
+ * DITTO_ERR_NO_MEMORY. */
 ditto_status dti_folder_newest(const char *folder, const char *prefix, int64_t *step);
-/* Removes all but the `keep` newest, and the one just written. What can't be removed stays. */
+
+/* Removes all checkpoints but the `keep` newest ones and the one of step `written`. Files that cannot be
+ * removed stay. */
 void dti_folder_prune(const char *folder, const char *prefix, uint32_t keep, int64_t written);
-/* Removes temporary files that killed processes have left; those that are being written stay (checkpoint_files.h). */
+
+/* Removes temporary files that killed processes have left. Files that are being written stay. */
 void dti_folder_clear(const char *folder, const char *prefix);
 
-/* The temporary file that a checkpoint is written to before it takes its
- * name.
- * 
- * It stands beside the checkpoint and is called <name>.<16 hexadecimal digits>.partial (of a name of more
- * than 200 bytes, the first 200). Every save has one of its own, which it creates (O_EXCL, O_NOFOLLOW) and
- * keeps locked (flock) until it has been renamed or removed. One that is not locked was left by a process
- * that was killed, and may be removed by anybody. Where the file system refuses locks, saves work as ever,
- * and nothing is taken for left: such files stay until the user removes them. A child process that was
- * forked during a save shares the lock, so that a file may stay locked until the child ends. */
+/* -- Temporary files --
+ *
+ * A checkpoint is written to a temporary file, which is then renamed. The temporary file is in the folder of
+ * the checkpoint and is called <name>.<16 hexadecimal digits>.partial. Of a name of more than 200 bytes it
+ * has the first 200. Each save creates its own temporary file (O_EXCL, O_NOFOLLOW), and keeps it locked
+ * (flock) until it has renamed or removed it. A file that is not locked was left by a process that was
+ * killed, so any process may remove it. If the file system refuses locks, saves work as well, but files that
+ * were left stay until the user removes them. A child process that was forked during a save shares the lock,
+ * so a file may stay locked until the child ends. */
 
 struct dti_partial {
     char *name;
     int fd;
 };
 
-/* Creates one for the checkpoint `path`, after it has removed those that killed processes have left of
- * this path. IO: also when something stands at `path` that is no regular file, and must not be replaced.
- * NO_MEMORY. */
+/* Creates a temporary file for the checkpoint `path`. It first removes the temporary files of this path that
+ * killed processes have left. Returns DITTO_ERR_NO_MEMORY or DITTO_ERR_IO. It also returns DITTO_ERR_IO if
+ * there is something at `path` that is not a regular file, because that must not be replaced. The caller ends
+ * it by dti_partial_publish or dti_partial_discard. */
 ditto_status dti_partial_create(const char *path, struct dti_partial *out);
 
-/* Each of the two ends it. */
-/* The file takes the name `path`, and the folder is flushed. IO, NO_MEMORY. */
+/* Renames the file to `path` and flushes the folder. Returns DITTO_ERR_IO or DITTO_ERR_NO_MEMORY. */
 ditto_status dti_partial_publish(struct dti_partial *partial, const char *path);
+
+/* Removes the file. */
 void dti_partial_discard(struct dti_partial *partial);
 
-/* How many bytes of `name` are the checkpoint's name, if `name` is that of a temporary file; 0: it is
- * none. */
+/* Returns the length of the checkpoint's name in `name`, which is the name of a temporary file. Returns 0 if
+ * it is not. */
 size_t dti_partial_base(const char *name);
 
-/* Removes a temporary file that nobody is writing. */
+/* Removes a temporary file that no process is writing. */
 void dti_partial_remove_left(const char *path);
 
 #endif
