@@ -1,4 +1,5 @@
-/* src/vars/checkpoint/files/checkpoint_file.c - see checkpoint_files.h. */
+/* src/vars/checkpoint/files/checkpoint_file.c - writes, reads and checks a checkpoint's file; see
+ * checkpoint_files.h. */
 #include "vars/checkpoint/files/checkpoint_files.h"
 #include "base/base.h"
 #include "vars/checkpoint/hdf5/little_endian.h"
@@ -14,7 +15,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define CHUNK ((size_t)1 << 20) /* summed while it is still in the cache */
+#define CHUNK ((size_t)1 << 20) /* bytes that are summed while they are in the cache */
 
 static const char magic[8] = "DITTOCKP";
 static const char words[] = "\na checkpoint of ditto: HDF5 after this block of 4096 bytes\n";
@@ -34,7 +35,7 @@ static void fill_block(unsigned char block[DTI_USER_BLOCK], uint64_t length)
     memcpy(block + AT_WORDS, words, sizeof words - 1);
 }
 
-/* -- reading and writing all -- */
+/* -- Complete reads and writes -- */
 
 ditto_status dti_checkpoint_file_read(int fd, void *to, size_t bytes, uint64_t offset, const char *path)
 {
@@ -68,9 +69,9 @@ static ditto_status write_all(int fd, const void *from, size_t bytes, uint64_t o
     return DITTO_OK;
 }
 
-/* -- the checksum -- */
+/* -- The checksum -- */
 
-/* XXH3 gives errors for NULL alone; they are looked at all the same. */
+/* Adds bytes to the checksum. XXH3 fails only for NULL, but its result is checked all the same. */
 static ditto_status sum_up(XXH3_state_t *sum, const void *bytes, size_t count, const char *path)
 {
     if (XXH3_128bits_update(sum, bytes, count) != XXH_OK)
@@ -78,7 +79,7 @@ static ditto_status sum_up(XXH3_state_t *sum, const void *bytes, size_t count, c
     return DITTO_OK;
 }
 
-/* Begins with the user block, whose own sum is zeros. */
+/* Begins the checksum with the user block, in which the checksum itself is zeros. */
 static ditto_status begin_sum(XXH3_state_t *sum, const unsigned char *block, const char *path)
 {
     if (XXH3_128bits_reset(sum) != XXH_OK)
@@ -91,11 +92,11 @@ static void end_sum(const XXH3_state_t *sum, XXH128_canonical_t *out)
     XXH128_canonicalFromHash(out, XXH3_128bits_digest(sum));
 }
 
-/* -- writing -- */
+/* -- Writing -- */
 
-/* So that a full disk is found before the first value is written. A file system that can't reserve room
- * gets the length alone. So does one where a signal has interrupted the call: tmpfs undoes then what it has
- * reserved, and signals that come periodically would interrupt every further try. */
+/* Reserves disk space, so that a full disk is noticed before the first value is written. If the file system
+ * cannot reserve space, only the length of the file is set. The same is done if a signal has interrupted the
+ * call. tmpfs then undoes its reservation, and periodic signals would interrupt every further attempt. */
 static ditto_status reserve(int fd, const char *path, uint64_t bytes)
 {
     int failed = fallocate(fd, 0, 0, (off_t)bytes) != 0 ? errno : 0;
@@ -119,8 +120,8 @@ static ditto_status sum_zeros(XXH3_state_t *sum, uint64_t count, const char *pat
     return DITTO_OK;
 }
 
-/* An extent from memory to the file, and into the sum, in one go. The disk is not hurried
- * (sync_file_range): 0.50 of the speed of dd with it, 0.78 without. */
+/* Writes an extent to the file and adds it to the checksum in one pass. It does not call sync_file_range,
+ * because that made it slower, at 0.50 of the speed of dd instead of 0.78. */
 static ditto_status write_extent(int fd, const struct dti_file_extent *e, XXH3_state_t *sum, const char *path)
 {
     for (size_t at = 0; at < e->bytes;) {
@@ -166,7 +167,7 @@ ditto_status dti_checkpoint_file_fill(int fd, const char *path, uint64_t file_by
     return flush(fd, path);
 }
 
-/* A name is on the disk when its folder is. */
+/* A file's name is on the disk when its folder has been flushed. */
 ditto_status dti_checkpoint_flush_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -183,14 +184,14 @@ ditto_status dti_checkpoint_flush_folder(const char *path)
     if (fd >= 0)
         close(fd);
     ditto_status status =
-        failed == 0 || failed == EINVAL /* a file system that has no such thing */
+        failed == 0 || failed == EINVAL /* EINVAL: the file system cannot flush folders */
             ? DITTO_OK
             : DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "flushing the folder %s", DTI_SHOWN(folder));
     free(folder);
     return status;
 }
 
-/* -- checking -- */
+/* -- Checking -- */
 
 static ditto_status check_block(const unsigned char *block, uint64_t length, const char *path)
 {
@@ -209,7 +210,7 @@ static ditto_status check_block(const unsigned char *block, uint64_t length, con
     return DITTO_OK;
 }
 
-/* The rest of the file, into the sum. */
+/* Adds the file behind the user block to the checksum. */
 static ditto_status sum_file(int fd, uint64_t length, XXH3_state_t *sum, unsigned char *chunk,
                              const char *path)
 {
@@ -311,15 +312,16 @@ ditto_status dti_checkpoint_file_open(const char *path, int *out, uint64_t *file
     int fd;
     if (stat(path, &st) != 0)
         return fail_open(path, errno);
-    DTI_TRY(check_regular(&st, DTI_SHOWN(path))); /* opening a device may do something to it */
+    DTI_TRY(check_regular(&st, DTI_SHOWN(path))); /* checked first, because opening a device may affect it */
     do
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* no wait for a FIFO */
+        /* O_NONBLOCK: open does not wait if the file has been replaced by a FIFO. */
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     while (fd < 0 && errno == EINTR);
     if (fd < 0)
         return fail_open(path, errno);
     ditto_status status = dti_checkpoint_file_check(fd, DTI_SHOWN(path), file_bytes);
     if (status != DITTO_OK)
-        close(fd); /* read only: nothing can be lost */
+        close(fd); /* errors are ignored, because the file was only read */
     else
         *out = fd;
     return status;

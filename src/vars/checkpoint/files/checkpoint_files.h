@@ -8,8 +8,11 @@
  *     format                u32
  *     bytes of the block    u32
  *     bytes of the file     u64
- *     checksum              16 bytes: XXH3 of 128 bits in canonical form, over the whole file with these 16 bytes as zeros
- *     a line of text, and zeros up to the end of the block */
+ *     checksum              16 bytes
+ *     a line of text, and zeros up to the end of the block
+ *
+ * The checksum is XXH3 of 128 bits in canonical form. It is computed over the whole file, with the 16 bytes
+ * of the checksum itself as zeros. */
 #ifndef DTI_CHECKPOINT_FILES_H
 #define DTI_CHECKPOINT_FILES_H
 

@@ -1,4 +1,4 @@
-/* src/vars/checkpoint/files/folder.c - see checkpoint_files.h. */
+/* src/vars/checkpoint/files/folder.c - the checkpoints of a folder; see checkpoint_files.h. */
 #include "vars/checkpoint/files/checkpoint_files.h"
 #include "base/base.h"
 
@@ -13,8 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ENDING  ".h5"
-#define PARTIAL ".h5.partial" /* as versions before called them; they had no digits and no lock */
+#define ENDING ".h5"
+
+/* The ending of temporary files of earlier versions, which had no digits in their names and no lock. */
+#define PARTIAL ".h5.partial"
 
 char *dti_folder_path(const char *folder, const char *prefix, int64_t step)
 {
@@ -25,7 +27,8 @@ char *dti_folder_path(const char *folder, const char *prefix, int64_t step)
     return path;
 }
 
-/* Is it one of the prefix's, with this ending? Then its step: digits alone, as they are written here. */
+/* Returns true, and stores the step, if the name is <prefix>-<step><ending>. The step must have only digits,
+ * and no leading zeros, as dti_folder_path writes it. */
 static bool read_step(const char *name, const char *prefix, const char *ending, int64_t *step)
 {
     size_t length = strlen(prefix);
@@ -64,8 +67,8 @@ static int newest_first(const void *left, const void *right)
     return (a < b) - (a > b);
 }
 
-/* 1: a regular file, or a link to one; 0: something else, or it has just gone; -1: that can't be told
- * (errno). */
+/* Returns 1 for a regular file or a link to one, and 0 for anything else and for a file that no longer
+ * exists. Returns -1, with errno set, if this cannot be determined. */
 static int is_file(DIR *dir, const char *name)
 {
     struct stat st;
@@ -74,8 +77,8 @@ static int is_file(DIR *dir, const char *name)
     return errno == ENOENT || errno == ELOOP ? 0 : -1;
 }
 
-/* errno of what failed; 0: all are listed, newest first. A directory or a FIFO of such a name is no
- * checkpoint. */
+/* Lists the steps of all checkpoints, newest first. A directory or a FIFO with such a name is not a
+ * checkpoint. Returns 0, or the errno of the call that failed. */
 static int list_steps(const char *folder, const char *prefix, struct steps *out)
 {
     *out = (struct steps){ .count = 0 };
@@ -91,7 +94,7 @@ static int list_steps(const char *folder, const char *prefix, struct steps *out)
             failed = errno;
         else if (file > 0 && !add_step(out, step))
             failed = ENOMEM;
-        errno = 0; /* so that readdir's own can be told from the end */
+        errno = 0; /* readdir sets it if it fails, and leaves it at the end of the folder */
     }
     failed = failed == 0 ? errno : failed;
     closedir(dir);
@@ -117,8 +120,8 @@ ditto_status dti_folder_newest(const char *folder, const char *prefix, int64_t *
     return status;
 }
 
-/* A list that could not be made whole lacks steps, so nothing is removed by it that the whole one would
- * keep. */
+/* An incomplete list is no problem. It lacks steps, so no file is removed that would be kept with the
+ * complete list. */
 void dti_folder_prune(const char *folder, const char *prefix, uint32_t keep, int64_t written)
 {
     struct steps steps;
@@ -132,7 +135,7 @@ void dti_folder_prune(const char *folder, const char *prefix, uint32_t keep, int
     free(steps.step);
 }
 
-/* Is it the name of a temporary file of a checkpoint of this prefix? */
+/* Returns true if this is the name of a temporary file of a checkpoint with the prefix. */
 static bool is_left(const char *name, const char *prefix)
 {
     int64_t step;

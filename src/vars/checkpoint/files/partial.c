@@ -1,4 +1,5 @@
-/* src/vars/checkpoint/files/partial.c - see checkpoint_files.h. */
+/* src/vars/checkpoint/files/partial.c - the temporary files that checkpoints are written to; see
+ * checkpoint_files.h. */
 #include "vars/checkpoint/files/checkpoint_files.h"
 #include "base/base.h"
 
@@ -16,12 +17,12 @@
 
 #define ENDING    ".partial"
 #define DIGITS    16
-#define MOST_BASE 200 /* bytes: with what follows it, the name is below NAME_MAX */
+#define MOST_BASE 200 /* bytes, so that the whole name is shorter than NAME_MAX */
 #define ATTEMPTS  100
 
-/* -- names -- */
+/* -- Names -- */
 
-/* Where the last part of a path begins. */
+/* Returns the offset of the last component of a path. */
 static size_t base_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -37,13 +38,14 @@ size_t dti_partial_base(const char *name)
     return length - tail;
 }
 
-/* Names must be different, and need not be secret: O_EXCL finds one that is there. */
+/* Returns a number for a new name. Names must differ but need not be secret, because O_EXCL detects an
+ * existing file. */
 static uint64_t draw(void)
 {
     static _Atomic uint64_t count;
     struct timespec now = { .tv_nsec = 0 };
-    (void)clock_gettime(CLOCK_REALTIME, &now); /* without it, pid and count are still different */
-    /* relaxed: only that no two draws of the process are the same matters */
+    (void)clock_gettime(CLOCK_REALTIME, &now); /* if it fails, pid and count still make the name unique */
+    /* relaxed: it is only important that no two calls in this process get the same number. */
     uint64_t mixed = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) +
                      (uint64_t)now.tv_nsec * 1000003u + ((uint64_t)now.tv_sec << 20) +
                      ((uint64_t)getpid() << 40);
@@ -62,7 +64,7 @@ static char *name_for(const char *path)
     return name;
 }
 
-/* -- locks -- */
+/* -- Locks -- */
 
 enum lock { LOCKED, TAKEN, NO_LOCKS };
 
@@ -75,7 +77,7 @@ static enum lock try_lock(int fd)
     return failed == 0 ? LOCKED : failed == EWOULDBLOCK ? TAKEN : NO_LOCKS;
 }
 
-/* -- what others have left -- */
+/* -- Files that killed processes have left -- */
 
 void dti_partial_remove_left(const char *path)
 {
@@ -86,11 +88,12 @@ void dti_partial_remove_left(const char *path)
     if (fd < 0)
         return;
     if (try_lock(fd) == LOCKED)
-        (void)unlink(path); /* what can't be removed stays, and does no harm */
+        (void)unlink(path); /* a file that cannot be removed stays and does no harm */
     close(fd);
 }
 
-/* Of this path: a program that is killed in each of its runs does not fill the disk. */
+/* Removes the files that were left for this path, so that a program that is killed in each of its runs does
+ * not fill the disk. */
 static void remove_left(const char *path)
 {
     size_t base = base_of(path), length = strlen(path + base);
@@ -114,9 +117,10 @@ static void remove_left(const char *path)
     closedir(dir);
 }
 
-/* -- one of our own -- */
+/* -- The file of this save -- */
 
-/* Renaming would replace a device, a FIFO or a link by a regular file. */
+/* Refuses a path at which there is something other than a regular file. Renaming would replace a device, a
+ * FIFO or a link by a regular file. */
 static ditto_status check_target(const char *path)
 {
     struct stat st;
@@ -139,8 +143,9 @@ static ditto_status check_target(const char *path)
         DTI_SHOWN(path), dti_checkpoint_file_kind(st.st_mode));
 }
 
-/* Opens the file that `p->name` is to be. *again: somebody has that name, or took the new file for left
- * before it was locked. */
+/* Creates and locks the file p->name. If it fails, *again says whether another name may succeed. That is so
+ * if a file of that name exists, or if another process locked or removed the new file before it was locked
+ * here. */
 static ditto_status open_new(const char *path, struct dti_partial *p, bool *again)
 {
     struct stat st;
@@ -157,7 +162,7 @@ static ditto_status open_new(const char *path, struct dti_partial *p, bool *agai
         return DITTO_OK;
     *again = failed == 0;
     (void)unlink(p->name);
-    close(p->fd); /* there is nothing in it */
+    close(p->fd); /* errors are ignored, because the file is empty */
     p->fd = -1;
     return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed != 0 ? failed : EAGAIN, "creating a temporary file beside %s",
                           DTI_SHOWN(path));
@@ -185,7 +190,7 @@ ditto_status dti_partial_create(const char *path, struct dti_partial *out)
 ditto_status dti_partial_publish(struct dti_partial *p, const char *path)
 {
     ditto_status status = DITTO_OK;
-    if (rename(p->name, path) != 0) { /* while it is locked, so that nobody takes it for left */
+    if (rename(p->name, path) != 0) { /* it is still locked, so no other process removes it */
         status = DTI_FAIL_ERRNO(DITTO_ERR_IO, errno,
                                 "renaming a temporary file to %s; the checkpoint before it is as it was",
                                 DTI_SHOWN(path));
@@ -200,7 +205,7 @@ ditto_status dti_partial_publish(struct dti_partial *p, const char *path)
 
 void dti_partial_discard(struct dti_partial *p)
 {
-    (void)unlink(p->name); /* where it can't be removed, it will be taken for left */
+    (void)unlink(p->name); /* if this fails, a later save removes the file, which is not locked then */
     close(p->fd);
     free(p->name);
 }

@@ -1,17 +1,17 @@
-/* src/vars/checkpoint/hdf5/hdf5_format.c - see hdf5_format.h. */
+/* src/vars/checkpoint/hdf5/hdf5_format.c - encodes datatypes; see hdf5_format.h. */
 #include "vars/checkpoint/hdf5/hdf5_format.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-/* Values are written as they lie in memory, and datatypes say that they are little-endian. */
+/* Values are written in the byte order of the machine, and the datatypes are marked as little-endian. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "checkpoints are written on little-endian machines");
 
 const char *const dti_h5_synchronizations[2] = { "ON_WRITE", "ON_READ" };
 const char *const dti_h5_aggregations[4] = { "NONE", "SUM", "MEAN", "ONLY_FIRST_REPLICA" };
 
-/* Classes of datatypes, with version 1 in the upper half of the byte. */
+/* The classes of datatypes. The upper half of the byte is the version, which is 1. */
 enum { FIXED = 0x10, FLOATING = 0x11, TEXT = 0x13, COMPOUND = 0x16, ENUMERATION = 0x18 };
 
 enum { FIXED_BYTES = 12, FLOATING_BYTES = 20, NAME_BYTES = 8, MEMBER_BYTES = 32 };
@@ -31,10 +31,10 @@ static size_t floating(unsigned char *at, size_t bytes, int exponent_bits, int f
     memset(at, 0, FLOATING_BYTES);
     at[0] = FLOATING;
     at[1] = 0x20;                           /* the first bit of the fraction is implied */
-    at[2] = (unsigned char)(8 * bytes - 1); /* where the sign is */
+    at[2] = (unsigned char)(8 * bytes - 1); /* the position of the sign bit */
     dti_put_number(at + 4, bytes, 4);
     dti_put_number(at + 10, 8 * bytes, 2); /* precision */
-    at[12] = (unsigned char)fraction_bits; /* where the exponent begins */
+    at[12] = (unsigned char)fraction_bits; /* the position of the exponent's lowest bit */
     at[13] = (unsigned char)exponent_bits;
     at[15] = (unsigned char)fraction_bits;
     dti_put_number(at + 16, (1u << (exponent_bits - 1)) - 1, 4);
@@ -108,7 +108,7 @@ size_t dti_h5_text_type(size_t bytes, unsigned char out[DTI_H5_TYPE_BYTES])
 {
     memset(out, 0, 8);
     out[0] = TEXT;
-    out[1] = 0x10; /* UTF-8, ended by a zero */
+    out[1] = 0x10; /* UTF-8, terminated by a zero */
     dti_put_number(out + 4, bytes, 4);
     return 8;
 }

@@ -1,6 +1,5 @@
-/* src/vars/checkpoint/hdf5/hdf5_format.h - what the writer and the reader of the HDF5 part have in common:
- * numbers of the format, and how datatypes are encoded. Addresses in the file count from the end of the
- * user block. */
+/* src/vars/checkpoint/hdf5/hdf5_format.h - the constants of the HDF5 format and the encoding of datatypes,
+ * which the writer and the reader share. Addresses in the file are relative to the end of the user block. */
 #ifndef DTI_HDF5_FORMAT_H
 #define DTI_HDF5_FORMAT_H
 
@@ -12,9 +11,9 @@
 #include <stddef.h>
 
 #define DTI_H5_SIGNATURE "\211HDF\r\n\032\n"
-#define DTI_H5_UNDEFINED UINT64_MAX /* an address of nothing */
+#define DTI_H5_UNDEFINED UINT64_MAX /* the undefined address */
 
-/* Types of messages in an object header. */
+/* The types of messages in an object header. */
 enum {
     DTI_H5_DATASPACE = 0x01,
     DTI_H5_DATATYPE = 0x03,
@@ -22,10 +21,12 @@ enum {
     DTI_H5_LAYOUT = 0x08,
     DTI_H5_ATTRIBUTE = 0x0c,
     DTI_H5_CONTINUATION = 0x10,
-    DTI_H5_GROUP = 0x11, /* "symbol table": the addresses of a group's B-tree and heap */
+
+    /* The "symbol table" message, which contains the addresses of a group's B-tree and heap. */
+    DTI_H5_GROUP = 0x11,
 };
 
-/* Lengths of structures. */
+/* The lengths of structures. */
 enum {
     DTI_H5_SUPERBLOCK_BYTES = 96,
     DTI_H5_HEADER_BYTES = 16, /* of an object header, before its first message */
@@ -37,7 +38,7 @@ enum {
     DTI_H5_TYPE_BYTES = 128,  /* of the longest datatype here */
 };
 
-/* Offsets in the superblock. */
+/* The offsets of members of the superblock. */
 enum {
     DTI_H5_AT_LEAF_K = 16,
     DTI_H5_AT_INTERNAL_K = 18,
@@ -56,11 +57,11 @@ static inline size_t dti_h5_padded(size_t bytes)
 /* Encodes the datatype of a dtype, and returns its length. */
 size_t dti_h5_type(ditto_dtype dtype, unsigned char out[DTI_H5_TYPE_BYTES]);
 
-/* The same for a text of so many bytes, its terminating zero included. */
+/* Encodes the datatype of a text of `bytes` bytes, which include its terminating zero. */
 size_t dti_h5_text_type(size_t bytes, unsigned char out[DTI_H5_TYPE_BYTES]);
 
-/* The names of DITTO_ON_WRITE and DITTO_ON_READ, and of the aggregations from DITTO_AGGREGATE_NONE on, in
- * attributes. */
+/* The names in attributes of DITTO_ON_WRITE and DITTO_ON_READ, and of the aggregations from
+ * DITTO_AGGREGATE_NONE on. */
 extern const char *const dti_h5_synchronizations[2];
 extern const char *const dti_h5_aggregations[4];
 

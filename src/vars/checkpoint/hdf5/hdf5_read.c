@@ -1,10 +1,10 @@
-/* src/vars/checkpoint/hdf5/hdf5_read.c - reads what is in the HDF5 part of a checkpoint. Contracts in hdf5.h.
+/* src/vars/checkpoint/hdf5/hdf5_read.c - reads the HDF5 part of a checkpoint; see hdf5.h.
  *
- * The file may hold anything: every address and length is checked before it is used. Each structure of a
- * file that ditto wrote is read once, and no two values share bytes, so together they are no longer than the
- * file. A file whose structures refer to each other in circles, or whose values lie in each other, passes that
- * limit, and is refused. The memory for the paths of entries and groups has a limit in proportion to the file
- * too. */
+ * The file may contain any bytes, so every address and length is checked before it is used. Each structure of
+ * a file that ditto wrote is read once, and no two values share bytes. The structures and values together are
+ * therefore not longer than the file. A file whose structures refer to each other in circles, or whose values
+ * overlap, exceeds that limit and is refused. The memory for the paths of entries and groups is also limited
+ * in proportion to the length of the file. */
 #include "vars/checkpoint/hdf5/hdf5.h"
 #include "base/base.h"
 #include "vars/checkpoint/hdf5/hdf5_format.h"
@@ -12,12 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of paths for each byte of the file. A dataset that ditto writes takes at least 248 bytes of the file, and
- * a group more. Their paths take at most DITTO_CHECKPOINT_NAME_BYTES + 1, which is 17 times as much. */
+/* The limit of bytes of paths for each byte of the file. A dataset that ditto writes occupies at least 248
+ * bytes of the file, and a group occupies more. The path of either has at most DITTO_CHECKPOINT_NAME_BYTES +
+ * 1 bytes, which is 17 times as many. */
 #define PATH_BYTES 20
 
 struct pending_group {
-    char *path; /* "" is the root, others end with "/" */
+    char *path; /* "" for the root; the others end with "/" */
     uint64_t tree, heap;
 };
 
@@ -26,16 +27,16 @@ struct hdf5_reader {
     const char *path;
     struct dti_contents *contents;
 
-    /* Length of the HDF5 part. Addresses are below it. */
+    /* The length of the HDF5 part. Addresses are below it. */
     uint64_t end;
 
-    /* Bytes of structures and values that may still come before some of them must be the same bytes. */
+    /* The bytes of structures and values that may still be read. If there are more, some of them overlap. */
     uint64_t left;
 
-    /* Bytes that paths may still take. */
+    /* The bytes that paths may still occupy. */
     uint64_t path_left;
 
-    /* From the superblock: how many symbols and children a node has at most. */
+    /* The largest numbers of symbols and of children in a node, from the superblock. */
     uint64_t most_symbols, most_children;
 
     /* Groups that have been found and not been read yet. */
@@ -53,7 +54,7 @@ static ditto_status corrupt(const struct hdf5_reader *r, const char *what)
     return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: its HDF5 part is wrong: %s", r->path, what);
 }
 
-/* -- bytes -- */
+/* -- Bytes -- */
 
 static ditto_status get(struct hdf5_reader *r, uint64_t address, size_t bytes, void *to)
 {
@@ -65,8 +66,8 @@ static ditto_status get(struct hdf5_reader *r, uint64_t address, size_t bytes, v
     return dti_checkpoint_file_read(r->fd, to, bytes, DTI_USER_BLOCK + address, r->path);
 }
 
-/* The same into memory of its own, with a zero behind the bytes. The caller frees *out, which is NULL
- * after an error. */
+/* Reads bytes into new memory, and adds a zero after them. The caller frees *out, which is NULL after an
+ * error. */
 static ditto_status get_block(struct hdf5_reader *r, uint64_t address, uint64_t bytes, unsigned char **out)
 {
     *out = NULL;
@@ -84,17 +85,17 @@ static ditto_status get_block(struct hdf5_reader *r, uint64_t address, uint64_t 
     return status;
 }
 
-/* -- object headers -- */
+/* -- Object headers -- */
 
 struct message {
     unsigned type;
-    bool shared; /* its contents are elsewhere, as those of committed datatypes are */
+    bool shared; /* its contents are in another object, such as a committed datatype */
     const unsigned char *at;
     size_t bytes;
 };
 
 struct object {
-    unsigned char **block; /* [blocks], which the messages lie in */
+    unsigned char **block; /* [blocks] the memory that contains the messages */
     size_t blocks;
     struct message *message; /* [messages] */
     size_t messages;
@@ -110,7 +111,7 @@ static void free_object(struct object *o)
 
 static ditto_status add_message(const struct hdf5_reader *r, struct object *o, const struct message *message)
 {
-    if ((o->messages & (o->messages - 1)) == 0) { /* a power of two: all places are taken */
+    if ((o->messages & (o->messages - 1)) == 0) { /* 0 or a power of two, so the array is full */
         size_t capacity = o->messages == 0 ? 1 : o->messages * 2;
         struct message *grown = realloc(o->message, capacity * sizeof *grown);
         if (grown == NULL)
@@ -143,7 +144,7 @@ static ditto_status add_block(struct hdf5_reader *r, struct object *o, uint64_t 
     return DITTO_OK;
 }
 
-/* The caller gives it to free_object, also after an error. */
+/* Reads an object header. The caller calls free_object, also after an error. */
 static ditto_status get_object(struct hdf5_reader *r, uint64_t address, struct object *o)
 {
     unsigned char first[DTI_H5_HEADER_BYTES];
@@ -168,7 +169,8 @@ static ditto_status get_object(struct hdf5_reader *r, uint64_t address, struct o
     return DITTO_OK;
 }
 
-/* NULL: it has none, or a shorter one. */
+/* Returns the contents of the first message of the type that has at least `bytes` bytes. Returns NULL if
+ * there is none. */
 static const unsigned char *find_message(const struct object *o, unsigned type, size_t bytes)
 {
     for (size_t i = 0; i < o->messages; i++)
@@ -177,17 +179,17 @@ static const unsigned char *find_message(const struct object *o, unsigned type, 
     return NULL;
 }
 
-/* -- attributes -- */
+/* -- Attributes -- */
 
 struct attribute {
     const char *name; /* terminated */
     const unsigned char *type;
     size_t type_bytes;
-    const unsigned char *value; /* [bytes]: one element */
+    const unsigned char *value; /* [bytes], one element */
     size_t bytes;
 };
 
-/* Whether a dataspace message is of one element, in a form that ditto writes. */
+/* Returns true if a dataspace message is of a version that ditto writes and has one element. */
 static bool is_of_one(const unsigned char *space, size_t bytes)
 {
     if (bytes < 8 || space[0] != 1 || bytes < 8 + (size_t)space[1] * 8)
@@ -198,7 +200,7 @@ static bool is_of_one(const unsigned char *space, size_t bytes)
     return true;
 }
 
-/* False: it is no attribute of one element in the form that ditto writes. */
+/* Returns false if the message is not an attribute of one element in the form that ditto writes. */
 static bool read_attribute(const struct message *m, struct attribute *out)
 {
     if (m->type != DTI_H5_ATTRIBUTE || m->shared || m->bytes < 8 || m->at[0] != 1)
@@ -234,7 +236,7 @@ static bool has_type(const struct attribute *a, ditto_dtype dtype)
     return a->type_bytes >= bytes && memcmp(a->type, type, bytes) == 0;
 }
 
-/* Texts of fixed length, whatever they are padded with. */
+/* Returns true if the attribute is a text of fixed length, with any padding. */
 static bool is_text(const struct attribute *a)
 {
     return a->type[0] == 0x13;
@@ -255,7 +257,7 @@ static bool is_word(const struct attribute *a, const char *word)
     return is_text(a) && length == strlen(word) && memcmp(a->value, word, length) == 0;
 }
 
-/* Which of the words the attribute is; -1: none of them, or there is no such attribute. */
+/* Returns the index of the word that the attribute is. Returns -1 if it is none of them or does not exist. */
 static int get_word(const struct object *o, const char *name, const char *const *words, int count)
 {
     struct attribute a;
@@ -273,7 +275,8 @@ static ditto_status copy_text(const struct hdf5_reader *r, const struct attribut
     return *out != NULL ? DITTO_OK : no_memory(r);
 }
 
-/* What the library itself has put there, and what is no attribute of the user's, is passed over. */
+/* Adds an attribute of the user to the contents. Messages that are not attributes of the user, and the
+ * library's own attributes, are ignored. */
 static ditto_status add_user_attribute(const struct hdf5_reader *r, const struct message *m)
 {
     struct attribute a;
@@ -309,7 +312,7 @@ static ditto_status read_root_attributes(const struct hdf5_reader *r, const stru
     return DITTO_OK;
 }
 
-/* -- datasets -- */
+/* -- Datasets -- */
 
 static ditto_dtype get_dtype(const struct object *o)
 {
@@ -321,7 +324,7 @@ static ditto_dtype get_dtype(const struct object *o)
     return (ditto_dtype)0;
 }
 
-/* Of a variable: how its copies are kept equal. */
+/* Reads the attributes of a variable. Returns false if one is missing or wrong. */
 static bool describe_variable(const struct object *o, struct dti_contents_entry *entry)
 {
     int8_t trainable = 0;
@@ -347,7 +350,8 @@ static bool read_shape(const struct object *o, ditto_tensor *spec)
     return space != NULL && dti_tensor_check(spec, &bytes) == DITTO_OK;
 }
 
-/* In one row, in the file, and not in bytes that are something else's. */
+/* Reads the offset of the values. Returns false if they are not contiguous, are not inside the file, or
+ * overlap other bytes. */
 static bool read_location(struct hdf5_reader *r, const struct object *o, struct dti_contents_entry *entry)
 {
     const unsigned char *layout = find_message(o, DTI_H5_LAYOUT, 18);
@@ -372,7 +376,7 @@ static bool has_own_datatype(const struct object *o, ditto_dtype dtype)
     return found != NULL && memcmp(found, type, bytes) == 0;
 }
 
-/* A dataset of ours; false: it is something else, or can't be. */
+/* Fills in the entry of a dataset. Returns false if it is not a valid dataset that ditto writes. */
 static bool describe_dataset(struct hdf5_reader *r, const struct object *o, struct dti_contents_entry *entry)
 {
     static const char *const kinds[] = { "data" };
@@ -394,9 +398,9 @@ static ditto_status add_dataset(struct hdf5_reader *r, const struct object *o, c
     return DITTO_OK;
 }
 
-/* -- groups -- */
+/* -- Groups -- */
 
-/* Takes `path` over, also after an error. */
+/* Adds a group that will be read later. Takes ownership of `path`, also after an error. */
 static ditto_status add_pending(struct hdf5_reader *r, char *path, const unsigned char *group)
 {
     struct pending_group *grown = realloc(r->pending, (r->pendings + 1) * sizeof *grown);
@@ -415,7 +419,8 @@ static bool is_dataset(const struct object *o)
     return find_message(o, DTI_H5_LAYOUT, 0) != NULL && find_message(o, DTI_H5_DATASPACE, 0) != NULL;
 }
 
-/* The path of a member; that of a group ends with "/". malloced. */
+/* Joins the path of a folder and the name of a member. The path of a group ends with "/". The caller frees
+ * *out. */
 static ditto_status join(struct hdf5_reader *r, const char *folder, const char *name, bool is_group,
                          char **out)
 {
@@ -437,7 +442,7 @@ static ditto_status join(struct hdf5_reader *r, const char *folder, const char *
     return DITTO_OK;
 }
 
-/* What is neither a group nor a dataset is passed over. */
+/* Adds a group to the pending groups, or a dataset to the contents. Other objects are ignored. */
 static ditto_status look_at(struct hdf5_reader *r, const struct object *o, const char *folder,
                             const char *name)
 {
@@ -463,7 +468,7 @@ static ditto_status read_symbol(struct hdf5_reader *r, const unsigned char *symb
 {
     struct object object;
     uint64_t offset = dti_get_number(symbol, 8);
-    if (dti_get_number(symbol + 16, 4) > 1) /* a link by name: to no object of this file's own */
+    if (dti_get_number(symbol + 16, 4) > 1) /* a symbolic link, which ditto does not write */
         return DITTO_OK;
     if (offset >= names->bytes)
         return corrupt(r, "a name is outside its heap");
@@ -493,7 +498,8 @@ static ditto_status read_symbols(struct hdf5_reader *r, uint64_t address, const 
     return status;
 }
 
-/* `level` is what the node must have; -1: any, it is a root. Levels have one byte, so the recursion ends. */
+/* Reads a node of a tree and all below it. `level` is the level that the node must have, or -1 for a root,
+ * which may have any level. Levels have one byte and decrease, so the recursion ends. */
 static ditto_status read_tree(struct hdf5_reader *r, uint64_t address, int level, const struct names *names,
                               const char *folder)
 {
@@ -505,7 +511,7 @@ static ditto_status read_tree(struct hdf5_reader *r, uint64_t address, int level
     DTI_TRY(get_block(r, address + sizeof first, 8 + count * 16, &children));
     ditto_status status = DITTO_OK;
     for (uint64_t i = 0; status == DITTO_OK && i < count; i++) {
-        uint64_t child = dti_get_number(children + 8 + i * 16, 8); /* a key stands before each child */
+        uint64_t child = dti_get_number(children + 8 + i * 16, 8); /* each child comes after a key */
         status = first[5] > 0 ? read_tree(r, child, first[5] - 1, names, folder)
                               : read_symbols(r, child, names, folder);
     }
@@ -527,7 +533,7 @@ static ditto_status read_group(struct hdf5_reader *r, const struct pending_group
     return status;
 }
 
-/* -- the whole -- */
+/* -- The whole file -- */
 
 static ditto_status read_superblock(struct hdf5_reader *r, uint64_t *root)
 {

@@ -1,9 +1,8 @@
-/* src/vars/checkpoint/hdf5/hdf5_write.c - lays out the HDF5 part of a checkpoint, in memory. Contracts in
- * hdf5.h.
+/* src/vars/checkpoint/hdf5/hdf5_write.c - lays out the HDF5 part of a checkpoint in memory; see hdf5.h.
  *
- * Order in the file: the superblock, then each group behind its members (datasets and groups), so that
- * their addresses are known when the group is written. Then come the values, whose addresses are put into
- * their datasets at the end. */
+ * The superblock comes first in the file. Each group comes after its members, which are datasets and groups,
+ * so that their addresses are known when the group is written. The values come last. Their addresses are
+ * stored in their datasets at the end. */
 #include "vars/checkpoint/hdf5/hdf5.h"
 #include "base/base.h"
 #include "vars/checkpoint/hdf5/hdf5_format.h"
@@ -11,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN_FROM ((uint64_t)64 << 10) /* larger values begin on pages */
+#define ALIGN_FROM ((uint64_t)64 << 10) /* values of at least this size begin on a page */
 #define PAGE       ((uint64_t)4096)
 
-/* Half of what a node of a tree, or a symbol node, has room for: the numbers that the HDF5 library takes
- * by default. */
+/* Half of the capacity of a node of a tree, and of a symbol node. The HDF5 library uses these numbers by
+ * default. */
 enum { INTERNAL_K = 16, LEAF_K = 4 };
 enum {
     CHILDREN = 2 * INTERNAL_K,
@@ -23,9 +22,9 @@ enum {
     TREE_BYTES = DTI_H5_TREE_BYTES + CHILDREN * 8 + (CHILDREN + 1) * 8,
     SYMBOL_NODE_BYTES = DTI_H5_SYMBOLS_BYTES + SYMBOLS * DTI_H5_SYMBOL_BYTES,
 };
-#define NO_FREE_BYTES 1 /* in a heap: the list of free blocks is empty */
+#define NO_FREE_BYTES 1 /* marks that a heap's list of free blocks is empty */
 
-#define MOST_MESSAGE_BYTES 65528u /* a message's length has two bytes, and is a multiple of 8 */
+#define MOST_MESSAGE_BYTES 65528u /* the largest multiple of 8 that fits in two bytes */
 #define MOST_MESSAGES      65535u
 
 struct writer {
@@ -41,9 +40,10 @@ static ditto_status no_memory(void)
     return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to lay out a checkpoint");
 }
 
-/* -- bytes -- */
+/* -- Bytes -- */
 
-/* Adds zeros, to the next multiple of 8 bytes, and gives where they begin. NULL: no memory. */
+/* Appends zeros, up to the next multiple of 8 bytes, and returns a pointer to them. Returns NULL, with an
+ * error recorded, if there is no memory. */
 static unsigned char *add(struct writer *w, size_t bytes)
 {
     bytes = dti_h5_padded(bytes);
@@ -75,9 +75,10 @@ static ditto_status add_message(struct writer *w, int type, bool constant, size_
     return DITTO_OK;
 }
 
-/* -- object headers -- */
+/* -- Object headers -- */
 
-/* The first bytes of a header. Its messages are added behind it, then finish_header counts them. */
+/* Appends the first bytes of a header. Its messages are appended after it, and then finish_header is called
+ * with their number. */
 static ditto_status begin_header(struct writer *w, uint64_t *address)
 {
     *address = w->size;
@@ -93,7 +94,8 @@ static void finish_header(struct writer *w, uint64_t address, size_t messages)
     dti_put_number(at + 8, w->size - address - DTI_H5_HEADER_BYTES, 4);
 }
 
-/* An attribute of one element: a name, a datatype, a dataspace without dimensions, the value. */
+/* Appends an attribute of one element. It consists of a name, a datatype, a dataspace without dimensions, and
+ * the value. */
 static ditto_status add_attribute(struct writer *w, const char *name, const unsigned char *type,
                                   size_t type_bytes, const void *value, size_t bytes)
 {
@@ -104,8 +106,7 @@ static ditto_status add_attribute(struct writer *w, const char *name, const unsi
     if (name_bytes > MOST_MESSAGE_BYTES || space_at + SPACE_BYTES + bytes > MOST_MESSAGE_BYTES)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the attribute \"%.100s\" does not fit: its name has %zu bytes, its value %zu, and a "
-                        "file has room "
-                        "for about %u; a longer value is a variable of u8",
+                        "file has room for about %u; a longer value is a variable of u8",
                         name, name_bytes - 1, bytes, MOST_MESSAGE_BYTES);
     DTI_TRY(add_message(w, DTI_H5_ATTRIBUTE, false, space_at + SPACE_BYTES + bytes, &at));
     at[0] = 1; /* version */
@@ -145,7 +146,7 @@ static ditto_status add_user_attribute(struct writer *w, const ditto_attribute *
     }
 }
 
-/* -- datasets -- */
+/* -- Datasets -- */
 
 static ditto_status add_space(struct writer *w, const ditto_tensor *spec)
 {
@@ -153,7 +154,7 @@ static ditto_status add_space(struct writer *w, const ditto_tensor *spec)
     DTI_TRY(add_message(w, DTI_H5_DATASPACE, false, 8 + (size_t)spec->rank * 16, &at));
     at[0] = 1; /* version */
     at[1] = (unsigned char)spec->rank;
-    at[2] = spec->rank != 0; /* the largest dimensions follow the dimensions, and are the same */
+    at[2] = spec->rank != 0; /* the maximal dimensions follow, and are equal to the dimensions */
     for (uint32_t i = 0; i < spec->rank; i++) {
         dti_put_number(at + 8 + i * 8, spec->shape[i], 8);
         dti_put_number(at + 8 + (spec->rank + i) * 8, spec->shape[i], 8);
@@ -175,7 +176,8 @@ static ditto_status add_kinds(struct writer *w, const struct dti_contents_entry 
     return add_number(w, "trainable", DITTO_I8, &trainable);
 }
 
-/* Until finish_values, the entry's offset is where the address of its values belongs. */
+/* Appends a dataset. Until lay_out_values is called, entry->offset is the position at which the address of
+ * its values must be stored. */
 static ditto_status add_dataset(struct writer *w, struct dti_contents_entry *entry, uint64_t *address)
 {
     unsigned char type[DTI_H5_TYPE_BYTES], *at;
@@ -185,8 +187,9 @@ static ditto_status add_dataset(struct writer *w, struct dti_contents_entry *ent
     DTI_TRY(add_message(w, DTI_H5_DATATYPE, true, type_bytes, &at));
     memcpy(at, type, type_bytes);
     DTI_TRY(add_message(w, DTI_H5_FILL_VALUE, true, 8, &at));
-    dti_put_bytes(at, "\2\1\1\1",
-                  4); /* version 2; allocated early, never filled, the default, which is empty */
+    /* The fill value message has version 2. Space is allocated early and is never filled. The fill value is
+     * the default, which is empty. */
+    dti_put_bytes(at, "\2\1\1\1", 4);
     DTI_TRY(add_message(w, DTI_H5_LAYOUT, true, 18, &at));
     dti_put_bytes(at, "\3\1", 2); /* version 3, contiguous */
     dti_put_number(at + 2, DTI_H5_UNDEFINED, 8);
@@ -197,13 +200,13 @@ static ditto_status add_dataset(struct writer *w, struct dti_contents_entry *ent
     return DITTO_OK;
 }
 
-/* -- groups -- */
+/* -- Groups -- */
 
 struct group {
     uint64_t header, tree, heap;
 };
 
-/* A link in a group: to a dataset, or to a group. */
+/* A link in a group to a dataset or to another group. */
 struct link {
     const char *name; /* not terminated */
     size_t length;
@@ -212,15 +215,15 @@ struct link {
     uint64_t heap_offset; /* of the name */
 };
 
-/* A node that a tree's node points to. */
+/* A node that a node of a tree points to. */
 struct branch {
     uint64_t address;
-    uint64_t last_name; /* the heap offset of the greatest name in it */
+    uint64_t last_name; /* the heap offset of the greatest name in the node */
 };
 
 static ditto_status add_heap(struct writer *w, struct link *link, size_t links, uint64_t *address)
 {
-    size_t bytes = 8; /* the empty name, which the first key of a tree means */
+    size_t bytes = 8; /* the empty name, which is the first key of a tree */
     for (size_t i = 0; i < links; i++) {
         link[i].heap_offset = bytes;
         bytes += dti_h5_padded(link[i].length + 1);
@@ -238,12 +241,12 @@ static ditto_status add_heap(struct writer *w, struct link *link, size_t links, 
     return DITTO_OK;
 }
 
-/* Also the entry of the root group in the superblock. */
+/* Writes a symbol table entry. The superblock contains one for the root group. */
 static void put_symbol(unsigned char *at, uint64_t name, bool is_group, const struct group *to)
 {
     dti_put_number(at, name, 8);
     dti_put_number(at + 8, to->header, 8);
-    dti_put_number(at + 16, is_group, 4); /* whether tree and heap are told here too */
+    dti_put_number(at + 16, is_group, 4); /* 1 if the addresses of tree and heap follow */
     dti_put_number(at + 24, is_group ? to->tree : 0, 8);
     dti_put_number(at + 32, is_group ? to->heap : 0, 8);
 }
@@ -269,9 +272,9 @@ static ditto_status add_symbol_nodes(struct writer *w, const struct link *link, 
     return DITTO_OK;
 }
 
-/* One level of a tree: nodes over branch[branches], which then are the branches of the level above. The
- * key before a child is the greatest name of the child before it, the key behind a child is its own
- * greatest name. */
+/* Appends one level of a tree, whose nodes point to the nodes in branch[*branches]. Afterwards the array
+ * contains the new nodes, as the branches of the next level. The key before a child is the greatest name of
+ * the previous child. The key after a child is the child's own greatest name. */
 static ditto_status add_tree_level(struct writer *w, struct branch *branch, size_t *branches, int level)
 {
     size_t nodes = (*branches + CHILDREN - 1) / CHILDREN;
@@ -349,9 +352,9 @@ static ditto_status add_group_header(struct writer *w, bool is_root, struct grou
     return DITTO_OK;
 }
 
-/* Entries [first, end) are in the group; `prefix` bytes of their names are its path, with the "/" at its
- * end. They are sorted, so the members of each group in it stand together. Recursion ends at
- * DITTO_CHECKPOINT_GROUPS, which contents.c has checked. */
+/* Appends a group that contains entries [first, end). The first `prefix` bytes of their names are the path of
+ * the group, with the "/" at its end. The entries are sorted, so the members of each inner group are
+ * adjacent. The depth of the recursion is at most DITTO_CHECKPOINT_GROUPS, which contents.c has checked. */
 static ditto_status add_group(struct writer *w, size_t first, size_t end, size_t prefix, struct group *group);
 
 static ditto_status add_members(struct writer *w, size_t first, size_t end, size_t prefix, struct link *link,
@@ -390,9 +393,10 @@ static ditto_status add_group(struct writer *w, size_t first, size_t end, size_t
     return status == DITTO_OK ? add_group_header(w, prefix == 0, group) : status;
 }
 
-/* -- the whole -- */
+/* -- The whole file -- */
 
-/* Values follow the skeleton in the order of the contents. */
+/* Assigns the offsets of the values, and stores their addresses in the datasets. The values follow the
+ * skeleton in the order of the contents. Returns the length of the file. */
 static uint64_t lay_out_values(struct writer *w, struct dti_contents *contents)
 {
     uint64_t end = DTI_USER_BLOCK + w->size;

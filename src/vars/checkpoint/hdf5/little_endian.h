@@ -1,5 +1,4 @@
-/* src/vars/checkpoint/hdf5/little_endian.h - numbers of 1 to 8 bytes as they lie in a file, the smallest byte
- * first. */
+/* src/vars/checkpoint/hdf5/little_endian.h - writes and reads little-endian numbers of 1 to 8 bytes. */
 #ifndef DTI_LITTLE_ENDIAN_H
 #define DTI_LITTLE_ENDIAN_H
 
@@ -13,8 +12,8 @@ static inline void dti_put_number(unsigned char *at, uint64_t number, int bytes)
         at[i] = (unsigned char)(number >> 8 * i);
 }
 
-/* Letters and small numbers that are written as a string; its end, a zero, is none of them. A memcpy of the
- * string itself looks to clang-tidy like one that forgets that zero (bugprone-not-null-terminated-result). */
+/* Copies bytes from a string literal without its terminating zero. If memcpy is called with the literal
+ * directly, clang-tidy reports that the zero is missing (bugprone-not-null-terminated-result). */
 static inline void dti_put_bytes(unsigned char *at, const char *bytes, size_t count)
 {
     memcpy(at, bytes, count);
