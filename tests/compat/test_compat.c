@@ -1,9 +1,9 @@
-/* tests/compat/test_compat.c - files that an earlier version wrote are read by this one.
+/* tests/compat/test_compat.c - checks that this version reads files that an earlier version wrote.
  *
- * checkpoint.h5 holds variables of every kind, an optimizer's slots and the state of an iterator. rest.txt holds
- * the rows that come after that state, and placement.txt a placement on a synthetic machine. `test_compat write
- * FOLDER` makes the three. They are made again only when a format gets a new version, and then under new names,
- * beside the old ones. */
+ * checkpoint.h5 contains variables of every kind, the slots of an optimizer and the state of an iterator.
+ * rest.txt contains the rows that come after that state. placement.txt contains a placement on a synthetic
+ * machine. `test_compat write FOLDER` writes the three files. New files are only added when a format gets a
+ * new version. They then get new names, and the old files stay. */
 #include "input/written_rows.h"
 
 #include <ditto/checkpoint.h>
@@ -37,7 +37,7 @@ static const struct {
     [FLAGS] = { "flags", DITTO_BOOL, 1, { 9 }, 0, DITTO_ON_WRITE, DITTO_AGGREGATE_ONLY_FIRST_REPLICA },
 };
 
-/* Element i of the variable or slot `which`, as its dtype has it. */
+/* Fills in the value of the variable or slot `which`, converted to its dtype. */
 static void fill(const ditto_tensor *spec, int which, void *out)
 {
     for (size_t i = 0; i < ditto_tensor_count(spec); i++) {
@@ -47,13 +47,13 @@ static void fill(const ditto_tensor *spec, int which, void *out)
         else if (spec->dtype == DITTO_F64)
             ((double *)out)[i] = (double)value / 8;
         else if (spec->dtype == DITTO_I64)
-            ((int64_t *)out)[i] = 6 * value; /* so that 1, 2 and 3 replicas share it without a remainder */
+            ((int64_t *)out)[i] = 6 * value; /* divisible by 1, 2 and 3 replicas */
         else
             ((unsigned char *)out)[i] = value % 2 != 0;
     }
 }
 
-/* The variables, and an optimizer of the first two, whose slots are `variable` too. */
+/* The variables, and an optimizer of the first one, whose slots are in `variable` too. */
 enum { SLOTS = 2, ALL = VARIABLES + SLOTS };
 struct model {
     ditto_variable *variable[ALL];
@@ -100,7 +100,7 @@ static ditto_dataset *make_dataset(void)
 struct taking {
     struct report report;
     ditto_iterator *iterator;
-    uint64_t steps; /* that each replica takes, at most */
+    uint64_t steps; /* the largest number of steps of each replica */
     uint64_t rows[MOST_ROWS][MOST_REPLICAS];
     int64_t row[MOST_ROWS][MOST_REPLICAS][BATCH];
     uint64_t taken[MOST_REPLICAS];
@@ -133,7 +133,8 @@ static void open_iterator(ditto_strategy *strategy, ditto_dataset *dataset, cons
     assert_ok(ditto_strategy_iterate(strategy, dataset, &options, &t->iterator));
 }
 
-/* Takes all rows that are left, and lists them in the order of steps and, in a step, of replicas. */
+/* Takes all remaining rows. Lists them in the order of the steps, and within a step in the order of the
+ * replicas. Returns the number of rows. */
 static size_t list_rest(ditto_strategy *strategy, struct taking *t, int64_t *out)
 {
     size_t count = 0;
@@ -206,7 +207,7 @@ static void attributes_are_read(void **state)
     ditto_checkpoint_close(checkpoint);
 }
 
-static void an_iterator_goes_on_from_the_state(void **state)
+static void an_iterator_continues_from_the_saved_state(void **state)
 {
     static int64_t expected[MOST_ROWS], found[MOST_ROWS * MOST_REPLICAS];
     static struct taking taking;
@@ -252,7 +253,7 @@ static size_t read_text(const char *file_name, char *text, size_t room)
     return length;
 }
 
-static void a_placement_is_read_and_written_alike(void **state)
+static void a_placement_is_read_and_written_without_a_change(void **state)
 {
     char text[4096], again[4096];
     size_t length = read_text("placement.txt", text, sizeof text), again_length;
@@ -269,7 +270,7 @@ static void a_placement_is_read_and_written_alike(void **state)
     ditto_topology_destroy(topology);
 }
 
-/* -- how the files were made -- */
+/* -- writing the files -- */
 
 static void write_placement(const char *to)
 {
@@ -346,8 +347,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variables_and_slots_are_restored),
         cmocka_unit_test(attributes_are_read),
-        cmocka_unit_test(an_iterator_goes_on_from_the_state),
-        cmocka_unit_test(a_placement_is_read_and_written_alike),
+        cmocka_unit_test(an_iterator_continues_from_the_saved_state),
+        cmocka_unit_test(a_placement_is_read_and_written_without_a_change),
     };
     if (argc == 3 && strcmp(argv[1], "write") == 0) {
         write_all(argv[2]);

@@ -1,5 +1,6 @@
-/* tests/embed/host.c - a host program around ditto: after a strategy has run, malloc must still be the host's.
- * Built as C with the shared and the static library, and beside a host that brings jemalloc itself (HOST_JEMALLOC). */
+/* tests/embed/host.c - a host program in which malloc must still be the host's after a strategy has run. It
+ * is built with the shared and with the static library, and both times with and without the host's own
+ * jemalloc (HOST_JEMALLOC). */
 #include <ditto.h>
 
 #include <dlfcn.h>
@@ -19,7 +20,7 @@ static ditto_status work(ditto_replica *self, void *unused)
     return one == ditto_num_replicas(self) ? DITTO_OK : ditto_fail(self, 1, "wrong sum");
 }
 
-/* The file that defines a function. */
+/* Returns the name of the library or program that defines a function. */
 static const char *own_node_of(void *function)
 {
     Dl_info info;
@@ -37,16 +38,16 @@ int main(void)
         return 1;
     }
     void *after = malloc(1000);
-    free(before); /* would crash if after belonged to another allocator than before */
+    free(before); /* would crash if malloc or free had been replaced by those of another allocator */
     free(after);
     ditto_strategy_destroy(strategy);
     printf("malloc %s, free %s, calloc %s\n", own_node_of(dlsym(RTLD_DEFAULT, "malloc")),
            own_node_of(dlsym(RTLD_DEFAULT, "free")), own_node_of(dlsym(RTLD_DEFAULT, "calloc")));
     if (strstr(own_node_of(dlsym(RTLD_DEFAULT, "malloc")), expected) == NULL)
         return printf("malloc is not %s's any more\n", expected), 1;
-    /* glibc's own heap must have served the host: its statistics know the blocks. */
-    void *volatile large =
-        malloc(50000); /* volatile: the compiler may leave out a malloc that nobody looks at */
+    /* The host's blocks must come from glibc's own heap, so its statistics must count them. The pointers are
+     * volatile, because the compiler may leave out a malloc whose result is not used. */
+    void *volatile large = malloc(50000);
     size_t in_use = mallinfo2().uordblks;
     void *volatile larger = malloc(90000);
     if (!HOST_JEMALLOC && mallinfo2().uordblks < in_use + 90000)

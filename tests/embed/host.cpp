@@ -1,4 +1,5 @@
-/* tests/embed/host.cpp - a C++ host: operator new must still be the C++ library's, and the headers must be usable. */
+/* tests/embed/host.cpp - a host in C++ that uses the headers. operator new must still be that of the C++
+ * library. */
 #include <ditto.h>
 
 #include <cstdio>
@@ -10,7 +11,8 @@
 static ditto_status work(ditto_replica *self, void *)
 {
     std::vector<double> values(1000, 1.0);
-    DITTO_TRY(ditto_all_reduce(self, values.data(), values.data(), values.size(), DITTO_F64, DITTO_SUM, nullptr));
+    DITTO_TRY(
+        ditto_all_reduce(self, values.data(), values.data(), values.size(), DITTO_F64, DITTO_SUM, nullptr));
     return values[999] == ditto_num_replicas(self) ? DITTO_OK : ditto_fail(self, 1, "wrong sum");
 }
 

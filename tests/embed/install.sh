@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs into a scratch directory and builds outside programs as a user would, cc app.c $(pkg-config ...), in C and C++,
-# shared and static, where pkg-config knows of no other package than ditto's:
+# Installs ditto into a scratch directory and builds programs as a user would, with cc app.c $(pkg-config ...).
+# The programs are in C and C++, with the shared and the static library. pkg-config finds no packages but ditto's.
 #     install.sh [BUILD DIRECTORY]
 set -eu
 cd "$(dirname "$0")/../.."
@@ -16,12 +16,14 @@ fail() { echo "install: $*" >&2; exit 1; }
 cp -r "$scratch/whole" "$scratch/archives"
 find "$scratch/archives" -name 'libditto*.so*' -delete
 
-# flags TREE WORDS...: what pkg-config says on a machine that has no development package of any other library.
+# flags TREE WORDS... prints the output of pkg-config on a machine that has no development packages of other
+# libraries.
 flags() {
     tree=$scratch/$1; shift
     pc=$(find "$tree" -name ditto.pc)
     prefix=$(sed -n 's/^prefix=//p' "$pc")
-    env -u PKG_CONFIG_PATH PKG_CONFIG_LIBDIR="${pc%/*}" pkg-config --define-variable=prefix="$tree$prefix" "$@" ||
+    env -u PKG_CONFIG_PATH PKG_CONFIG_LIBDIR="${pc%/*}" \
+        pkg-config --define-variable=prefix="$tree$prefix" "$@" ||
         fail "pkg-config $*: it looks for packages that programs do not need"
 }
 lib=$(find "$scratch/whole" -name libditto.so)
@@ -84,7 +86,8 @@ warnings="-Wall -Wextra -Wpedantic -Werror"
         $(flags whole --cflags --libs ditto) -o "$scratch/c"
     g++ -std=c++17 $warnings "$scratch/app.cpp" $(flags whole --cflags --libs ditto) -o "$scratch/cpp"
     gcc -std=c11 "$scratch/app.c" $(flags archives --static --cflags --libs ditto) -o "$scratch/static"
-    gcc -D_GNU_SOURCE -DHOST_JEMALLOC=0 tests/embed/host.c $(flags whole --cflags --libs ditto) -o "$scratch/host"
+    gcc -D_GNU_SOURCE -DHOST_JEMALLOC=0 tests/embed/host.c \
+        $(flags whole --cflags --libs ditto) -o "$scratch/host"
     gcc -D_GNU_SOURCE -DHOST_JEMALLOC=0 -Wl,--no-as-needed tests/embed/host.c \
         $(flags archives --static --cflags --libs ditto) -o "$scratch/host_static"
 }
@@ -102,25 +105,29 @@ for program in $programs; do
     echo "$program: $(LD_LIBRARY_PATH=$lib "$scratch/$program" "$scratch/$program.h5")"
 done
 
-# The archive brings jemalloc's code under other names. Linking jemalloc as well would replace the program's malloc.
+# The archive contains jemalloc's code under other names. If jemalloc were linked too, it would replace the
+# program's malloc.
 ! flags whole --static --libs ditto | grep -q jemalloc || fail "--static links jemalloc"
 for program in static host_static hdf5_static; do
     [ -f "$scratch/$program" ] || continue
     readelf -d "$scratch/$program" | grep NEEDED >"$scratch/needed"
-    ! grep -qE 'ditto|jemalloc' "$scratch/needed" || fail "$program needs $(grep -E 'ditto|jemalloc' "$scratch/needed")"
+    ! grep -qE 'ditto|jemalloc' "$scratch/needed" ||
+        fail "$program needs $(grep -E 'ditto|jemalloc' "$scratch/needed")"
 done
-# A program that links the shared library needs it alone.
+# A program that links the shared library needs no other library of ditto's.
 readelf -d "$scratch/c" | grep NEEDED | grep -vE 'libditto|libc\.so|libgcc_s' >"$scratch/needed" || true
 [ ! -s "$scratch/needed" ] || fail "a program with the shared library needs $(cat "$scratch/needed")"
 
 [ -x "$(find "$scratch/whole" -name ditto-info)" ] || fail "ditto-info is not installed"
 readelf -d "$lib/libditto.so" | grep -q 'SONAME.*libditto.so.0' || fail "no soname"
-# Beside ditto_* only what src/ditto.map names, for libraries that stand beside this one.
+# The exported symbols are ditto_* and those that src/ditto.map names for the companion libraries.
 exported=$(nm -D --defined-only "$lib/libditto.so" | awk '{print $3}' | grep -v '^ditto_' |
     while read -r symbol; do grep -qw "$symbol" src/ditto.map || echo "$symbol"; done)
 [ -z "$exported" ] || fail "exported, and neither ditto_* nor in src/ditto.map: $exported"
 if [ -f "$lib/libditto-hdf5.so" ]; then
-    exported=$(nm -D --defined-only "$lib/libditto-hdf5.so" | awk '{print $3}' | grep -v '^ditto_checkpoint' || true)
+    exported=$(nm -D --defined-only "$lib/libditto-hdf5.so" | awk '{print $3}' |
+        grep -v '^ditto_checkpoint' || true)
     [ -z "$exported" ] || fail "libditto-hdf5 exports beside ditto_checkpoint*: $exported"
-    ! readelf -d "$lib/libditto-hdf5.so" | grep NEEDED | grep -qE 'hdf5|xxhash' || fail "libditto-hdf5 needs HDF5 or xxHash"
+    ! readelf -d "$lib/libditto-hdf5.so" | grep NEEDED | grep -qE 'hdf5|xxhash' ||
+        fail "libditto-hdf5 needs HDF5 or xxHash"
 fi

@@ -1,9 +1,10 @@
-/* tests/embed/openmp.c - an OpenMP region inside a replica runs on the replica's PUs: with helpers off its threads inherit
- * the leader's mask. Built against libgomp and against libomp; needs two PUs (exit 77 without).
+/* tests/embed/openmp.c - checks that an OpenMP region inside a replica runs on the replica's PUs. With
+ * helpers off, the threads of the region inherit the leader's mask. The test is built with libgomp and with
+ * libomp. It needs two PUs, and exits with 77 if there is only one.
  *
- * Each case has a process of its own, because OpenMP keeps the threads that it has made for a leader, with the mask of then.
- * libomp runs with KMP_AFFINITY=disabled: else it moves every thread, ditto's leaders too, to the mask that the first one
- * had (docs/numa.md). */
+ * Each case runs in its own process, because OpenMP keeps the threads that it has created for a leader, with
+ * the mask that they had. libomp runs with KMP_AFFINITY=disabled. Otherwise it would move every thread, and
+ * also ditto's leaders, to the mask of the first thread (docs/numa.md). */
 #include <ditto.h>
 
 #include <omp.h>
@@ -17,7 +18,7 @@
 #define MOST 16
 
 struct look {
-    cpu_set_t mask[2][MOST]; /* of each OpenMP thread of each replica */
+    cpu_set_t mask[2][MOST]; /* for each replica, of each OpenMP thread */
     int cpu[2][MOST], threads[2];
     double sum[2];
 };
@@ -48,7 +49,8 @@ static ditto_status region(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-/* Every thread of every replica may run on exactly the replica's PUs, and does. */
+/* Checks that the mask of every thread of every replica is the set of the replica's PUs, and that the thread
+ * runs on one of them. Returns the number of errors. */
 static int check(const ditto_placement *placement, const struct look *l)
 {
     int wrong = 0;
@@ -80,7 +82,7 @@ static int try(ditto_strategy_options options)
     options.helpers = DITTO_HELPERS_OFF;
     if (ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) != DITTO_OK)
         die("create");
-    for (int run = 0; run < 2; run++) { /* the second uses OpenMP's threads of the first again */
+    for (int run = 0; run < 2; run++) { /* the second run uses the OpenMP threads of the first again */
         memset(&l, 0, sizeof l);
         if (ditto_strategy_run(strategy, region, &l) != DITTO_OK)
             die("run");

@@ -1,7 +1,7 @@
-/* tests/embed/thrown.cpp - the claims of src/base/errors/user_call.h: a function of the user's that is left by an
- * exception or by pthread_exit ends the process, with one line first that says which function it was; an
- * exception goes to std::terminate, also where the host has a handler around the call. Each try is a
- * process of its own. */
+/* tests/embed/thrown.cpp - checks the claims of src/base/errors/user_call.h. A function of the user that is
+ * left by an exception or by pthread_exit ends the process, after one line on stderr that names the function.
+ * An exception leads to std::terminate, also if the host has a handler around the call. Each attempt runs in
+ * its own process. */
 #include <ditto.h>
 
 #include <cstdio>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static bool by_exit; /* pthread_exit instead of an exception */
+static bool by_exit; /* leave by pthread_exit instead of an exception */
 
 static ditto_status leave()
 {
@@ -52,7 +52,7 @@ static ditto_tensor scalar()
     return t;
 }
 
-/* -- functions of a run -- */
+/* -- functions that a run calls -- */
 
 static void run(ditto_replica_fn function)
 {
@@ -133,7 +133,7 @@ static void parallel_for()
     run(loops);
 }
 
-/* -- of variables and values -- */
+/* -- functions that variables and values call -- */
 
 static ditto_status initialize(const ditto_tensor *, size_t, void *)
 {
@@ -195,7 +195,7 @@ static void value_from_function()
     must(ditto_strategy_value_from_function(strategy, component, nullptr, &value));
 }
 
-/* -- of input: on a producer's thread, and on the caller's -- */
+/* -- functions that the input calls, on a producer's thread or on the caller's -- */
 
 static void take()
 {
@@ -274,7 +274,7 @@ static void run_steps()
     must(ditto_strategy_run_steps(strategy, iterator, 2, step, nullptr, nullptr, nullptr, nullptr));
 }
 
-/* -- others -- */
+/* -- other functions -- */
 
 static void on_start(uint32_t, void *)
 {
@@ -309,11 +309,14 @@ static const struct {
     void (*body)();
     const char *line;
 } tries[] = {
-    { "run, on the calling thread", run_on_caller, "ditto: a function given to a run on replica 0 was left by " },
-    { "run, on a replica's thread", run_on_replica, "ditto: a function given to a run on replica 1 was left by " },
+    { "run, on the calling thread", run_on_caller,
+      "ditto: a function given to a run on replica 0 was left by " },
+    { "run, on a replica's thread", run_on_replica,
+      "ditto: a function given to a run on replica 1 was left by " },
     { "run_steps", run_steps, "ditto: a function given to a run on replica " },
     { "merge_call", merge_call, "ditto: a merge function on replica 0 was left by " },
-    { "all_reduce_with", all_reduce_with, "ditto: a function that combines (ditto_all_reduce_with) on replica " },
+    { "all_reduce_with", all_reduce_with,
+      "ditto: a function that combines (ditto_all_reduce_with) on replica " },
     { "on_logical_device", logical_device, "ditto: a function given to a logical device " },
     { "parallel_for", parallel_for, "ditto: a function given to a logical device " },
     { "variable_create", variable_create, "ditto: the initialize function of a variable " },
@@ -322,14 +325,15 @@ static const struct {
     { "value_from_function", value_from_function, "ditto: a function that makes components " },
     { "map", dataset_map, "ditto: the function of a map (ditto_dataset_map) was left by " },
     { "filter", dataset_filter, "ditto: the function of a filter (ditto_dataset_filter) was left by " },
-    { "generator", generator, "ditto: a function of a generator (ditto_dataset_from_generator) was left by " },
+    { "generator", generator,
+      "ditto: a function of a generator (ditto_dataset_from_generator) was left by " },
     { "dataset_reduce", dataset_reduce, "ditto: the function given to ditto_dataset_reduce was left by " },
     { "iterate_from_function", dataset_function, "ditto: a function that makes datasets " },
     { "thread_start", thread_start, "ditto: a thread_start or thread_stop function " },
     { "queue", queue_drop, "ditto: the drop function of a queue was left by " },
 };
 
-/* The host's own: what was thrown is still there. */
+/* The host's handler, in which the exception must still be available. */
 static void on_terminate()
 {
     try {
@@ -354,7 +358,8 @@ static void try_in_child(void (*body)())
     std::exit(0);
 }
 
-/* What the child writes to stderr, and how it ends. */
+/* Runs the function in a child process. Returns the text that the child writes to stderr, and stores its exit
+ * status. */
 static std::string outcome(void (*body)(), int *status)
 {
     int ends[2];
@@ -385,14 +390,15 @@ static bool try_one(size_t i)
     bool line =
         text.compare(0, std::strlen(tries[i].line), tries[i].line) == 0 &&
         text.find(by_exit ? "was left by pthread_exit" : "was left by an exception") != std::string::npos &&
-        text.find(by_exit ? "return from it instead" : "catch it inside and return an error") != std::string::npos;
+        text.find(by_exit ? "return from it instead" : "catch it inside and return an error") !=
+            std::string::npos;
     bool ended = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
     bool terminated = text.find("\nterminated: thrown by a user's function\n") != std::string::npos;
     if (line && ended && terminated == !by_exit)
         return true;
-    std::printf("%s, by %s: %s %d, stderr: \"%s\"\n", tries[i].name, by_exit ? "pthread_exit" : "an exception",
-                WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
-                text.c_str());
+    std::printf("%s, by %s: %s %d, stderr: \"%s\"\n", tries[i].name,
+                by_exit ? "pthread_exit" : "an exception", WIFSIGNALED(status) ? "signal" : "status",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), text.c_str());
     return false;
 }
 

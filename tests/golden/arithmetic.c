@@ -1,6 +1,6 @@
-/* tests/golden/arithmetic.c - ditto's own arithmetic on fixed inputs. Compiled once for each compiler and
- * set of flags (tests/meson.build), with VARIANT naming the compilation; the sources under test are
- * included, so they are compiled alike. */
+/* tests/golden/arithmetic.c - computes hashes of the results of ditto's own arithmetic on fixed inputs. The
+ * file is compiled once for each compiler and set of flags (tests/golden/meson.build). VARIANT is the name of
+ * the compilation. The sources under test are included, so they are compiled in the same way. */
 #include "golden/golden.h"
 
 #include "base/numbers/elementary.h"
@@ -16,15 +16,16 @@
 #define dti_quotient_c128   JOIN(golden_quotient_c128, VARIANT)
 #include "sync/kernels/kernel.h"
 #include "vars/optimizer/optimizer_step.h"
-extern const struct dti_optimizer_loops
-    DTI_OPTIMIZER_LOOPS; /* the library declares its own where it chooses between them */
+/* The library has no declaration of this name, because it declares its own tables in the file that chooses
+ * between them. */
+extern const struct dti_optimizer_loops DTI_OPTIMIZER_LOOPS;
 extern dti_kernel_table DTI_KERNEL_TABLE;
 #include "../../src/sync/kernels/kernel_loops.c"
 #undef INDEPENDENT
 #include "../../src/vars/optimizer/optimizer_loops.c"
 #include "../../src/vars/elements/quotient.c"
 
-#define COUNT 515 /* whole vectors and a rest */
+#define COUNT 515 /* whole vectors and a remainder */
 #define BASIS UINT64_C(0xcbf29ce484222325)
 
 static uint64_t hash_log(void)
@@ -141,7 +142,8 @@ static void hash_quotients(uint64_t *narrow, uint64_t *wide)
 STEPS(float, 0)
 STEPS(double, 1)
 
-/* Elements of a dtype; floating ones are finite and neither too large nor too small for a product. */
+/* Makes elements of a dtype. Floating-point elements are finite, and so large that products neither overflow
+ * nor underflow. */
 static void fill(ditto_dtype dtype, void *out, uint64_t *state)
 {
     for (size_t i = 0; i < 2 * COUNT; i++) {
@@ -192,7 +194,7 @@ static uint64_t hash_kernel(uint64_t hash, const struct dti_kernel *kernel, ditt
     return hash;
 }
 
-/* The dtypes [from, to]. */
+/* Returns a hash of the results of all kernels of the dtypes from `from` to `to`, both included. */
 static uint64_t hash_kernels(ditto_dtype from, ditto_dtype to)
 {
     static const size_t bytes[] = {

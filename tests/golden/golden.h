@@ -1,4 +1,4 @@
-/* tests/golden/golden.h - bits that may never change: hashes of results of ditto's own arithmetic. */
+/* tests/golden/golden.h - hashes of the results of ditto's own arithmetic, whose bits must never change. */
 #ifndef GOLDEN_H
 #define GOLDEN_H
 
@@ -29,7 +29,7 @@ struct golden_variant {
     void (*compute)(uint64_t hash[GOLDEN_PARTS]);
 };
 
-/* FNV-1a, continued from `hash`. */
+/* Continues the FNV-1a hash `hash` with the bytes. */
 static inline uint64_t golden_hash(uint64_t hash, const void *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -37,7 +37,7 @@ static inline uint64_t golden_hash(uint64_t hash, const void *bytes, size_t coun
     return hash;
 }
 
-/* Inputs: xorshift, the same everywhere. */
+/* Returns the next pseudo-random number by xorshift. The numbers are the same on all machines. */
 static inline uint64_t golden_next(uint64_t *state)
 {
     *state ^= *state << 13;
@@ -46,7 +46,7 @@ static inline uint64_t golden_next(uint64_t *state)
     return *state;
 }
 
-/* A number of either sign between 2^-10 and 2^10. */
+/* Returns a positive or negative number whose magnitude is at least 2^-10 and below 2^6. */
 static inline double golden_number(uint64_t *state)
 {
     uint64_t bits = golden_next(state);

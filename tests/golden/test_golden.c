@@ -1,6 +1,6 @@
-/* tests/golden/test_golden.c - the same bits with every compiler, optimisation, set of instructions and C
- * library: hashes of results against values that were computed once. A change of one of them is a change
- * of what programs compute, and is said in CHANGELOG.md.
+/* tests/golden/test_golden.c - checks that results have the same bits with every compiler, optimisation,
+ * instruction set and C library. Hashes of the results are compared with values that were computed once. If
+ * one of the values must change, programs compute other results, so the change is described in CHANGELOG.md.
  *
  * The test is also run with GLIBC_TUNABLES, which makes the C library choose other variants of its
  * functions. */
@@ -65,7 +65,7 @@ static bool can_run(const struct golden_variant *variant)
 #endif
 }
 
-static void arithmetic_has_its_bits_with_every_compiler_and_set_of_instructions(void **state)
+static void arithmetic_has_the_expected_bits_with_every_compiler_and_set_of_instructions(void **state)
 {
     int wrong = 0;
     (void)state;
@@ -86,12 +86,12 @@ static void arithmetic_has_its_bits_with_every_compiler_and_set_of_instructions(
     assert_int_equal(wrong, 0);
 }
 
-/* -- what programs see -- */
+/* -- results of public functions -- */
 
 #define BASIS UINT64_C(0xcbf29ce484222325)
 
-/* Of the C library's functions, which ditto does not use: another number shows that another variant of
- * them is at work. */
+/* Returns a hash of results of the C library's functions, which ditto does not use. A different hash shows
+ * that the C library uses other variants of them. */
 static uint64_t hash_libm(void)
 {
     uint64_t hash = BASIS;
@@ -102,7 +102,7 @@ static uint64_t hash_libm(void)
     return hash;
 }
 
-static void normal_numbers_have_their_bits(void **state)
+static void normal_numbers_have_the_expected_bits(void **state)
 {
     enum { COUNT = 10001 };
     static double x[COUNT];
@@ -157,7 +157,7 @@ static uint64_t train(ditto_dtype dtype, double clip_norm)
     memset(value, 0, sizeof value);
     options.rule = DITTO_RULE_ADAM;
     options.learning_rate = 0.01;
-    options.beta1 = 0.9425; /* variants of glibc's pow differ in its twelfth power */
+    options.beta1 = 0.9425; /* variants of glibc's pow give different results for its twelfth power */
     options.beta2 = 0.999;
     options.clip_norm = clip_norm;
     assert_ok(ditto_variable_create(s, &initial, NULL, &t.variable));
@@ -171,7 +171,7 @@ static uint64_t train(ditto_dtype dtype, double clip_norm)
     return hash;
 }
 
-static void adam_has_its_bits(void **state)
+static void adam_has_the_expected_bits(void **state)
 {
     uint64_t found[] = { train(DITTO_F32, 0), train(DITTO_F64, 0), train(DITTO_F64, 100) };
     (void)state;
@@ -182,7 +182,7 @@ static void adam_has_its_bits(void **state)
     assert_int_equal(found[2], 0x6254d0c220b163c5);
 }
 
-/* Complex numbers of either dtype as `count` pairs of parts. */
+/* Makes `count` complex numbers of c64 or c128. */
 static void make_complex(ditto_dtype dtype, void *out, size_t count, uint64_t seed)
 {
     for (size_t i = 0; i < 2 * count; i++) {
@@ -214,7 +214,7 @@ static uint64_t scatter(ditto_dtype dtype, ditto_scatter_op op)
     return golden_hash(BASIS, value, ROWS * ditto_dtype_bytes(dtype));
 }
 
-static void complex_numbers_divide_and_subtract_to_their_bits(void **state)
+static void complex_quotients_and_differences_have_the_expected_bits(void **state)
 {
     uint64_t found[] = { scatter(DITTO_C64, DITTO_SCATTER_DIV), scatter(DITTO_C128, DITTO_SCATTER_DIV),
                          scatter(DITTO_C64, DITTO_SCATTER_SUB), scatter(DITTO_C128, DITTO_SCATTER_SUB) };
@@ -247,7 +247,7 @@ static ditto_status multiply(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void complex_products_over_replicas_have_their_bits_with_all_kernels(void **state)
+static void complex_products_over_replicas_have_the_expected_bits_with_all_kernels(void **state)
 {
     static struct reducing r;
     (void)state;
@@ -272,11 +272,11 @@ static void complex_products_over_replicas_have_their_bits_with_all_kernels(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arithmetic_has_its_bits_with_every_compiler_and_set_of_instructions),
-        cmocka_unit_test(normal_numbers_have_their_bits),
-        cmocka_unit_test(adam_has_its_bits),
-        cmocka_unit_test(complex_numbers_divide_and_subtract_to_their_bits),
-        cmocka_unit_test(complex_products_over_replicas_have_their_bits_with_all_kernels),
+        cmocka_unit_test(arithmetic_has_the_expected_bits_with_every_compiler_and_set_of_instructions),
+        cmocka_unit_test(normal_numbers_have_the_expected_bits),
+        cmocka_unit_test(adam_has_the_expected_bits),
+        cmocka_unit_test(complex_quotients_and_differences_have_the_expected_bits),
+        cmocka_unit_test(complex_products_over_replicas_have_the_expected_bits_with_all_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

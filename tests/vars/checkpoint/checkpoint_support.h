@@ -1,5 +1,6 @@
-/* tests/vars/checkpoint/checkpoint_support.h - the k-th call of a kind fails, in the whole program: its
- * libraries too, for the program defines the functions itself. Not with sanitizers, which define them too. */
+/* tests/vars/checkpoint/checkpoint_support.h - makes the k-th call of a kind fail, and seals HDF5 files as
+ * checkpoints. A call can fail anywhere in the program, also in its libraries, because the program defines
+ * the functions itself. This does not work with sanitizers, which define the same functions. */
 #ifndef FAILING_CALLS_H
 #define FAILING_CALLS_H
 
@@ -7,17 +8,17 @@
 #include <stddef.h>
 
 enum calls {
-    CALLS_OF_MALLOC, /* and of its relatives: ENOMEM */
+    CALLS_OF_MALLOC, /* malloc, calloc, realloc, aligned_alloc: ENOMEM */
     CALLS_OF_OPEN,   /* EMFILE */
     CALLS_OF_STAT,   /* EIO */
     CALLS_OF_READ,   /* EIO */
     CALLS_OF_SHORT_READ,
     CALLS_OF_WRITE, /* ENOSPC */
     CALLS_OF_SHORT_WRITE,
-    CALLS_OF_LOST_WRITE, /* says that all was written, and writes nothing */
+    CALLS_OF_LOST_WRITE, /* writes nothing, but reports success */
     CALLS_OF_RESERVE,    /* fallocate, ftruncate: ENOSPC */
     CALLS_OF_FLUSH,      /* EIO */
-    CALLS_OF_CLOSE,      /* closes, and gives EIO */
+    CALLS_OF_CLOSE,      /* closes the file, and fails with EIO */
     CALLS_OF_LOCK,       /* ENOLCK */
     CALLS_OF_RENAME,     /* EIO */
     CALLS_OF_UNLINK,     /* EACCES */
@@ -27,18 +28,17 @@ enum calls {
 };
 extern const char *const calls_names[KINDS_OF_CALLS];
 
-/* The k-th call from now on, counted from 1, fails, once. */
+/* Makes one call fail, which is the k-th call of the kind from now on, counted from 1. */
 void fail_call(enum calls kind, long k);
-/* None fails any more. True: one has failed. */
+
+/* Lets all calls succeed again. Returns true if a call has failed. */
 bool end_failing(void);
 
-/* Turns an HDF5 file into something that passes the check of a checkpoint's
- * outside. */
-
-/* Puts magic, format, length and checksum into the first 4096 bytes of `bytes`, which are the user block. */
+/* Turns the bytes of an HDF5 file into a checkpoint that passes the check of its user block and checksum.
+ * Writes magic, format, length and checksum to the first 4096 bytes, which are the user block. */
 void seal_bytes(unsigned char *bytes, size_t count);
 
-/* The same for a file. */
+/* Does the same to a file. */
 void seal_file(const char *path);
 
 #endif

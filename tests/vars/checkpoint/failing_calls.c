@@ -1,6 +1,6 @@
-/* tests/vars/checkpoint/failing_calls.c - see checkpoint_support.h. What does not fail goes to the kernel, or
- * to glibc's malloc. */
-#undef _FILE_OFFSET_BITS /* else `open` is a name for open64, and both are defined here */
+/* tests/vars/checkpoint/failing_calls.c - functions of the C library of which one call can be made to fail;
+ * see checkpoint_support.h. Calls that do not fail are passed to the kernel or to glibc's malloc. */
+#undef _FILE_OFFSET_BITS /* otherwise open would be a macro for open64, and both are defined here */
 #include "vars/checkpoint/checkpoint_support.h"
 #include "support/support.h"
 
@@ -77,11 +77,11 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offs
 {
     if (fails(CALLS_OF_MMAP, ENOMEM))
         return MAP_FAILED;
-    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd,
-                           offset); // NOLINT: the kernel gives an address
+    /* NOLINTNEXTLINE: the kernel returns an address */
+    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
 }
 
-/* -- files: each function under its two names, of which a library calls one or the other -- */
+/* -- files: each function is defined under both of its names, because a library may call either -- */
 
 static int open_at(int folder, const char *path, int flags, va_list arguments)
 {

@@ -1,7 +1,7 @@
-/* tests/vars/checkpoint/test_checkpointer.c - a save that is held at its fsync, or a restore that is held while
- * it reads, meets what else may be called. The program defines fsync, pread and pthread_join itself, so that it
- * knows where the threads are. */
-#undef _FILE_OFFSET_BITS /* else `pread` is a name for pread64, and both are defined here */
+/* tests/vars/checkpoint/test_checkpointer.c - calls that are made while a save waits in its fsync, or while a
+ * restore waits in its read. The program defines fsync, pread and pthread_join itself, so that it can hold
+ * threads there and knows where they are. */
+#undef _FILE_OFFSET_BITS /* otherwise pread would be a macro for pread64, and both are defined here */
 #include "replicas/team/team.h"
 #include "support/support.h"
 #include "support/support.h"
@@ -19,11 +19,11 @@
 
 enum { ELEMENTS = 1000, SECONDS = 20 };
 
-static _Atomic bool closed; /* the gate */
-static _Atomic int at_gate; /* threads that wait before their fsync */
-static _Atomic int joining; /* threads that wait for another one's end */
+static _Atomic bool closed; /* while true, fsync and the read of a restore wait */
+static _Atomic int at_gate; /* threads that are in fsync or in that read */
+static _Atomic int joining; /* threads that are in pthread_join */
 
-/* So many bytes are read in one piece by a restore alone, and it waits there while the gate is closed. */
+/* Only a restore reads this number of bytes at once. It waits there while `closed` is true. */
 enum { HELD_BYTES = 4 * ELEMENTS };
 
 #if !SANITIZED
@@ -36,7 +36,7 @@ static ssize_t read_at(int fd, void *to, size_t bytes, off_t offset)
     return syscall(SYS_pread64, fd, to, bytes, offset);
 }
 
-/* A library calls it by one of its two names. */
+/* A library calls the function by one of its two names. */
 ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
 {
     return read_at(fd, to, bytes, offset);
@@ -151,7 +151,7 @@ static int fork_during_a_save(void *unused)
     return 0;
 }
 
-static void a_child_of_a_process_that_saves_gets_FORKED_and_waits_for_nobody(void **state)
+static void a_child_of_a_process_that_saves_gets_FORKED_and_does_not_wait(void **state)
 {
     (void)state;
     if (SANITIZED)
@@ -163,7 +163,7 @@ static void a_child_of_a_process_that_saves_gets_FORKED_and_waits_for_nobody(voi
 
 struct call {
     struct saved *saved;
-    int64_t step; /* -1: waits */
+    int64_t step; /* of the save, or -1 to wait */
     ditto_status status;
 };
 
@@ -184,7 +184,7 @@ static int destroy_during_a_call(void *unused)
     atomic_store(&closed, true);
     REQUIRE(save(&s, 1) == DITTO_OK);
     REQUIRE(pthread_create(&thread, NULL, call_in_a_thread, &waits) == 0);
-    REQUIRE(await(&joining, 1)); /* it is in its call */
+    REQUIRE(await(&joining, 1)); /* the thread is in its call */
     REQUIRE(ditto_checkpointer_destroy(s.c) == DITTO_ERR_BUSY);
     atomic_store(&closed, false);
     REQUIRE(pthread_join(thread, NULL) == 0);
@@ -243,13 +243,13 @@ static int share_a_checkpointer(void *unused)
 static void threads_that_share_a_checkpointer_take_turns(void **state)
 {
     (void)state;
-    if (SANITIZED) /* it needs no gate, and races are looked for here */
+    if (SANITIZED) /* this test does not hold threads, so it can run here to detect races */
         assert_int_equal(share_a_checkpointer(NULL), 0);
     else
         assert_int_equal(in_child(share_a_checkpointer, NULL, 3 * SECONDS), 0);
 }
 
-/* -- the strategy goes, and another save comes -- */
+/* -- the strategy is destroyed during a save -- */
 
 static int destroy_the_strategy_during_a_save(void *unused)
 {
@@ -269,7 +269,7 @@ static int destroy_the_strategy_during_a_save(void *unused)
     return 0;
 }
 
-static void a_strategy_may_go_while_its_checkpoint_is_written(void **state)
+static void a_strategy_may_be_destroyed_while_its_checkpoint_is_written(void **state)
 {
     (void)state;
     if (SANITIZED)
@@ -304,7 +304,7 @@ static int destroy_the_strategy_under_a_save(void *unused)
     return 0;
 }
 
-static void a_strategy_does_not_go_under_a_save_of_another_thread(void **state)
+static void a_strategy_is_not_destroyed_during_a_save_of_another_thread(void **state)
 {
     (void)state;
     if (SANITIZED)
@@ -312,7 +312,7 @@ static void a_strategy_does_not_go_under_a_save_of_another_thread(void **state)
     assert_int_equal(in_child(destroy_the_strategy_under_a_save, NULL, 3 * SECONDS), 0);
 }
 
-/* -- variables go -- */
+/* -- variables are destroyed during a save or a restore -- */
 
 static void *restore_once(void *argument)
 {
@@ -331,7 +331,7 @@ static void *save_chosen_once(void *argument)
     return NULL;
 }
 
-/* `body` saves or restores, and is held while the variable and its optimizer are to be destroyed. */
+/* Tries to destroy a variable and an optimizer while `body`, which saves or restores, is held. */
 static int destroy_under(void *(*body)(void *))
 {
     struct saved s;
@@ -361,7 +361,7 @@ static int destroy_under(void *(*body)(void *))
     REQUIRE(call.status == DITTO_OK);
     REQUIRE(of_optimizer == DITTO_OK || ditto_optimizer_destroy(adam) == DITTO_OK);
     REQUIRE(ditto_strategy_variables(s.strategy, NULL, 0, &after) == DITTO_OK);
-    REQUIRE(before == after); /* its slots have gone with it */
+    REQUIRE(before == after); /* the slots were destroyed with their optimizer */
     REQUIRE(ditto_variable_destroy(s.v) == DITTO_OK && ditto_variable_destroy(other) == DITTO_OK);
     REQUIRE(ditto_checkpointer_destroy(s.c) == DITTO_OK);
     REQUIRE(ditto_strategy_destroy(s.strategy) == DITTO_OK);
@@ -386,7 +386,7 @@ static int destroy_under_a_restore(void *unused)
     return destroy_under(restore_once);
 }
 
-static void variables_and_slots_do_not_go_under_a_save_or_restore_of_another_thread(void **state)
+static void variables_and_slots_are_not_destroyed_during_a_save_or_restore_of_another_thread(void **state)
 {
     (void)state;
     if (SANITIZED)
@@ -408,7 +408,7 @@ struct coming {
 static ditto_status save_and_restore(struct coming *c)
 {
     ditto_restore_options partial = DITTO_RESTORE_OPTIONS_INIT;
-    partial.partial = 1; /* a variable may have come since the save */
+    partial.partial = 1; /* a variable may have been created since the save */
     EXPECT(&c->report, ditto_checkpoint_save(c->strategy, own_path("coming.h5"), NULL) == DITTO_OK);
     EXPECT(&c->report,
            ditto_checkpoint_restore(c->strategy, own_path("coming.h5"), &partial, NULL) == DITTO_OK);
@@ -425,7 +425,8 @@ static void *save_until_done(void *argument)
     return NULL;
 }
 
-/* The other thread is in its calls most of the time, so this waits for a moment between them. */
+/* Destroys a variable or an optimizer when the other thread is between two calls. That thread is in a call
+ * most of the time. */
 static ditto_status destroy_when_free(ditto_variable *v, ditto_optimizer *o)
 {
     for (;;) {
@@ -482,7 +483,7 @@ static int come_and_go_under_saves(void *unused)
     return 0;
 }
 
-static void variables_come_and_go_while_another_thread_saves_and_restores(void **state)
+static void variables_are_created_and_destroyed_while_another_thread_saves_and_restores(void **state)
 {
     (void)state;
     if (SANITIZED)
@@ -504,7 +505,7 @@ static int save_during_a_save(void *unused)
     REQUIRE(save(&s, 1) == DITTO_OK);
     REQUIRE(pthread_create(&thread, NULL, call_in_a_thread, &second) == 0);
     REQUIRE(await(&joining, 1));
-    REQUIRE(atomic_load(&at_gate) <= 1); /* one is written at a time */
+    REQUIRE(atomic_load(&at_gate) <= 1); /* only one file is written at a time */
     atomic_store(&closed, false);
     REQUIRE(pthread_join(thread, NULL) == 0);
     REQUIRE(second.status == DITTO_OK);
@@ -521,15 +522,15 @@ static void a_second_save_waits_for_the_first(void **state)
     assert_int_equal(in_child(save_during_a_save, NULL, 3 * SECONDS), 0);
 }
 
-static const uint32_t counts[] = { 1, 2, 3, 8 }; /* of replicas */
+static const uint32_t counts[] = { 1, 2, 3, 8 }; /* numbers of replicas */
 enum { COUNTS = sizeof counts / sizeof counts[0] };
 
 /* -- functions of datasets -- */
 
 enum kind { MAP, FILTER, GENERATOR, KINDS };
 
-/* What the function calls, while another thread's save waits for its turn, which a run has that wants the
- * function's rows. */
+/* The calls that a function of a dataset makes, with their results. Meanwhile the save of another thread
+ * waits for the turn. A run has the turn, and waits for the rows of the function. */
 struct inside {
     struct saved saved;
     _Atomic int saver_id, may_save, may_call, calls;
@@ -604,7 +605,7 @@ static void *save_beside_the_run(void *argument)
 {
     struct inside *i = argument;
     atomic_store(&i->saver_id, (int)syscall(SYS_gettid));
-    while (!atomic_load(&i->may_save)) /* without sleeping, which it does in the call alone */
+    while (!atomic_load(&i->may_save)) /* does not sleep, so that it sleeps only in the call */
         sched_yield();
     i->saver = save(&i->saved, 1);
     return NULL;
@@ -672,8 +673,8 @@ static void a_function_of_a_dataset_makes_no_call_of_a_checkpointer(void **state
     for (enum kind kind = MAP; kind < KINDS; kind++)
         for (size_t i = 0; i < COUNTS; i++) {
             struct calling c = { kind, counts[i] };
-            assert_int_equal(in_child(call_in_a_function_of_a_dataset, &c, SECONDS),
-                             0); /* 124: it has hung */
+            /* The result is 124 if the child hangs. */
+            assert_int_equal(in_child(call_in_a_function_of_a_dataset, &c, SECONDS), 0);
         }
 }
 
@@ -696,7 +697,7 @@ static void save_late(struct late *l)
     atomic_store(&l->has_ended, 1);
 }
 
-/* The last replica of several. */
+/* The last replica saves late. */
 static ditto_status come_late(ditto_replica *self, void *argument)
 {
     if (ditto_replica_id(self) == ditto_num_replicas(self) - 1)
@@ -704,7 +705,7 @@ static ditto_status come_late(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-/* Replica 0's thread, in cross-replica context. */
+/* Replica 0's thread saves late, in cross-replica context. */
 static ditto_status merge_late(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                void *user, ditto_value **result)
 {
@@ -726,10 +727,10 @@ struct late_case {
 
 static int save_of_a_late_replica(void *argument)
 {
-    static struct late l; /* for ever: the replica may still use it */
+    static struct late l; /* static, because the replica may still use it when this function returns */
     const struct late_case *c = argument;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_status expected = c->order != STRATEGY_ALONE ? DITTO_ERR_BUSY /* it is being destroyed */
+    ditto_status expected = c->order != STRATEGY_ALONE ? DITTO_ERR_BUSY /* the checkpointer was destroyed */
                             : c->merges                ? DITTO_ERR_POISONED
                                                        : DITTO_ERR_CONTEXT;
     options.replicas = c->replicas;
@@ -754,7 +755,7 @@ static int save_of_a_late_replica(void *argument)
     REQUIRE(l.wait == (c->order != STRATEGY_ALONE ? DITTO_ERR_BUSY : DITTO_OK));
     if (c->order == STRATEGY_ALONE)
         REQUIRE(ditto_checkpointer_destroy(l.saved.c) == DITTO_OK);
-    if (c->order == CHECKPOINTER_FIRST) { /* then nothing is left */
+    if (c->order == CHECKPOINTER_FIRST) { /* then everything can still be freed */
         for (int i = 0; i < SECONDS * 1000 && !dti_team_all_returned(dti_team_of(l.saved.strategy)); i++)
             sleep_ms(1);
         REQUIRE(ditto_strategy_destroy(l.saved.strategy) == DITTO_OK && was_freed());
@@ -776,13 +777,13 @@ static void a_checkpointer_of_a_poisoned_strategy_stays_for_the_replica_that_is_
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_child_of_a_process_that_saves_gets_FORKED_and_waits_for_nobody),
+        cmocka_unit_test(a_child_of_a_process_that_saves_gets_FORKED_and_does_not_wait),
         cmocka_unit_test(destroy_is_busy_while_another_thread_is_in_a_call),
         cmocka_unit_test(threads_that_share_a_checkpointer_take_turns),
-        cmocka_unit_test(a_strategy_may_go_while_its_checkpoint_is_written),
-        cmocka_unit_test(a_strategy_does_not_go_under_a_save_of_another_thread),
-        cmocka_unit_test(variables_and_slots_do_not_go_under_a_save_or_restore_of_another_thread),
-        cmocka_unit_test(variables_come_and_go_while_another_thread_saves_and_restores),
+        cmocka_unit_test(a_strategy_may_be_destroyed_while_its_checkpoint_is_written),
+        cmocka_unit_test(a_strategy_is_not_destroyed_during_a_save_of_another_thread),
+        cmocka_unit_test(variables_and_slots_are_not_destroyed_during_a_save_or_restore_of_another_thread),
+        cmocka_unit_test(variables_are_created_and_destroyed_while_another_thread_saves_and_restores),
         cmocka_unit_test(a_second_save_waits_for_the_first),
         cmocka_unit_test(a_function_of_a_dataset_makes_no_call_of_a_checkpointer),
         cmocka_unit_test(a_checkpointer_of_a_poisoned_strategy_stays_for_the_replica_that_is_late),

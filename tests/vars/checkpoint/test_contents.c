@@ -1,17 +1,18 @@
-/* tests/vars/checkpoint/test_contents.c - which names can be saved together. */
+/* tests/vars/checkpoint/test_contents.c - checks which names can be saved in one checkpoint. */
 #include "support/support.h"
 
 #include "vars/checkpoint/contents.h"
 
 enum { NAMES = 5, LENGTH = 5 };
 
-/* Letters below and above "/" in the order of bytes, and names short enough to meet each other. */
+/* Makes a random name. Its letters come before and after "/" in the order of bytes. It is so short that names
+ * are often equal, or one is in the folder of another. */
 static void make_name(uint64_t *random, char name[LENGTH + 1])
 {
     static const char letters[] = "!-/0a/";
     size_t length = 1 + test_random(random) % LENGTH;
     for (size_t i = 0; i < length; i++) {
-        bool inside = i > 0 && i + 1 < length && name[i - 1] != '/'; /* where a "/" may be */
+        bool inside = i > 0 && i + 1 < length && name[i - 1] != '/'; /* a "/" may be here */
         do
             name[i] = letters[test_random(random) % (sizeof letters - 1)];
         while (name[i] == '/' && !inside);

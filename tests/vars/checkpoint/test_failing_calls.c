@@ -1,6 +1,6 @@
-/* tests/vars/checkpoint/test_failing_calls.c - a call that fails once while a checkpoint is saved or
- * restored: every call of every kind in turn. An error says what failed and never blames the file; what
- * was there stays; and the next try succeeds. */
+/* tests/vars/checkpoint/test_failing_calls.c - saves and restores during which one call fails. Every call of
+ * every kind is made to fail in turn. The error must say what failed, and must not report a corrupt file. The
+ * checkpoint that existed before must stay, and the next attempt must succeed. */
 #include "vars/checkpoint/checkpoint_support.h"
 #include "support/support.h"
 
@@ -9,7 +9,7 @@
 #include <signal.h>
 
 #define MOST_CALLS  5000
-#define NOT_SO_MANY 100 /* exit of a child: there was no k-th call */
+#define NOT_SO_MANY 100 /* the exit status of a child in which there was no k-th call */
 enum { VARIABLES = 6, ELEMENTS = 8, BYTES = 16 * ELEMENTS };
 
 static const ditto_dtype dtypes[VARIABLES] = { DITTO_C64, DITTO_BOOL, DITTO_F16,
@@ -18,7 +18,7 @@ static const ditto_dtype dtypes[VARIABLES] = { DITTO_C64, DITTO_BOOL, DITTO_F16,
 struct model {
     ditto_strategy *strategy;
     ditto_variable *variable[VARIABLES];
-    uint16_t own[3]; /* data of the program's own */
+    uint16_t own[3]; /* the program's own data */
 };
 
 static void fill(unsigned char out[BYTES], int variable, int seed)
@@ -86,7 +86,8 @@ static ditto_status restore(struct model *m)
     return ditto_checkpoint_restore(m->strategy, own_path("kept.h5"), NULL, NULL);
 }
 
-/* An error tells its function and what failed, and it never says that the file is bad. */
+/* Checks that an error names the function and the cause, and that its status is not that of a corrupt
+ * file. */
 static int check_error(ditto_status status, enum calls kind, const char *function)
 {
     const ditto_error *error = ditto_last_error();
@@ -94,7 +95,7 @@ static int check_error(ditto_status status, enum calls kind, const char *functio
     REQUIRE((status == DITTO_ERR_NO_MEMORY) == (kind == CALLS_OF_MALLOC || kind == CALLS_OF_MMAP));
     REQUIRE(error->status == status);
     REQUIRE(strcmp(error->function, function) == 0);
-    REQUIRE(error->system_errno != 0 || kind == CALLS_OF_LOST_WRITE); /* no call has failed there */
+    REQUIRE(error->system_errno != 0 || kind == CALLS_OF_LOST_WRITE); /* a lost write sets no errno */
     REQUIRE(error->message[0] != '\0');
     return 0;
 }
@@ -106,10 +107,10 @@ try {
     bool saves;
 };
 
-/* In a child, so that a crash, an exit and a hang are seen. */
+/* Each attempt runs in a child process, so that a crash, an exit or a hang is detected. */
 static int try_restore(const struct try *t, struct model *m)
 {
-    REQUIRE(restore(m) == DITTO_OK); /* what is made once is there */
+    REQUIRE(restore(m) == DITTO_OK); /* so that everything that is allocated only once exists */
     REQUIRE(assign(m, 2) == DITTO_OK);
     fail_call(t->kind, t->k);
     ditto_status status = restore(m);
@@ -131,8 +132,10 @@ static int try_save(const struct try *t, struct model *m)
     bool failed = end_failing();
     if (status != DITTO_OK && check_error(status, t->kind, "ditto_checkpoint_save") != 0)
         return 1;
+    /* These calls can also fail after the renaming, while the folder is flushed, which opens it and allocates
+     * its path. */
     bool published = status == DITTO_OK || t->kind == CALLS_OF_FLUSH || t->kind == CALLS_OF_CLOSE ||
-                     t->kind == CALLS_OF_OPEN || t->kind == CALLS_OF_MALLOC; /* the last: for the folder */
+                     t->kind == CALLS_OF_OPEN || t->kind == CALLS_OF_MALLOC;
     REQUIRE(assign(m, 3) == DITTO_OK);
     REQUIRE(restore(m) == DITTO_OK);
     REQUIRE((status != DITTO_OK && has(m, 1)) || (published && has(m, 2)));
@@ -149,7 +152,7 @@ static int try_once(void *argument)
 {
     const struct try *t = argument;
     struct model m = { .own = { 1, 2, 3 } };
-    signal(SIGSEGV, SIG_DFL); /* a crash ends the child; cmocka would go on in it */
+    signal(SIGSEGV, SIG_DFL); /* a crash must end the child; cmocka's handler would continue in it */
     signal(SIGABRT, SIG_DFL);
     REQUIRE(begin(&m) == DITTO_OK);
     REQUIRE(assign(&m, 1) == DITTO_OK);

@@ -1,5 +1,6 @@
-/* tests/vars/elements/test_quotient.c - the claims of src/vars/elements/quotient.c: error bounds, the whole range of
- * exponents, infinities and zeros. Its bits: tests/golden/. */
+/* tests/vars/elements/test_quotient.c - the claims of src/vars/elements/quotient.c about error bounds, the
+ * range of exponents, infinities and zeros. tests/golden/ checks that its results have the same bits
+ * everywhere. */
 #include "support/support.h"
 
 #include <complex.h>
@@ -11,7 +12,7 @@
 #if defined(__SIZEOF_FLOAT128__)
 __extension__ typedef __float128 exact;
 #else
-typedef long double exact; /* of 113 bits where there is no type of that name */
+typedef long double exact; /* has 113 bits on machines without __float128 */
 #endif
 
 static double number(uint64_t *random, int most_exponent)
@@ -28,7 +29,8 @@ static double error_of(double found, exact want, double ulp)
     return (double)(difference < 0 ? -difference : difference) / ulp;
 }
 
-/* The larger error of the two parts, in ulp; of parts that are no normal numbers nothing is claimed. */
+/* Returns the larger error of the two parts, in ulp. Parts that are not normal numbers are skipped, because
+ * nothing is claimed about them. */
 static double error_of_parts(const double found[2], const double x[2], const double y[2], bool narrow)
 {
     exact square = (exact)y[0] * y[0] + (exact)y[1] * y[1], worst = 0;
@@ -98,7 +100,7 @@ static void quotients_of_c128_are_off_by_less_than_two_and_a_half_ulp(void **sta
     assert_true(worst < 2.5);
 }
 
-static void quotients_reach_as_far_as_their_numbers(void **state)
+static void quotients_are_right_over_the_whole_range_of_exponents(void **state)
 {
     static const struct {
         double x[2], y[2], want[2];
@@ -126,7 +128,8 @@ static void quotients_reach_as_far_as_their_numbers(void **state)
     }
 }
 
-/* A complex number is infinite if one of its parts is, even if the other one is a NaN. */
+/* Returns 'i' for an infinite number, 'n' for a NaN and 'f' for a finite one. A complex number is infinite if
+ * one of its parts is infinite, even if the other part is a NaN. */
 static char kind_of(double re, double im)
 {
     return isinf(re) || isinf(im) ? 'i' : isnan(re) || isnan(im) ? 'n' : 'f';
@@ -144,7 +147,7 @@ static void infinities_and_zeros_are_treated_as_in_c(void **state)
         double complex dividend, divisor;
         memcpy(&dividend, x, sizeof x);
         memcpy(&divisor, y, sizeof y);
-        double complex want = dividend / divisor; /* the compiler's own operator */
+        double complex want = dividend / divisor; /* the operator of C */
         char kind = kind_of(creal(want), cimag(want));
         dti_quotient_c128(wide, x, y, 1);
         dti_quotient_c64(narrow, x_f32, y_f32, 1);
@@ -184,7 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quotients_of_c64_are_rounded_once),
         cmocka_unit_test(quotients_of_c128_are_off_by_less_than_two_and_a_half_ulp),
-        cmocka_unit_test(quotients_reach_as_far_as_their_numbers),
+        cmocka_unit_test(quotients_are_right_over_the_whole_range_of_exponents),
         cmocka_unit_test(infinities_and_zeros_are_treated_as_in_c),
         cmocka_unit_test(zeros_have_the_same_signs_in_c64_and_c128),
     };

@@ -1,5 +1,6 @@
-/* tests/vars/checkpoint/files/seal.c - see vars/checkpoint/checkpoint_support.h. Written from the description in src/vars/checkpoint/files/checkpoint_files.h,
- * not with its functions. */
+/* tests/vars/checkpoint/files/seal.c - seals HDF5 files as checkpoints; see
+ * vars/checkpoint/checkpoint_support.h. It follows the description in
+ * src/vars/checkpoint/files/checkpoint_files.h, and does not use the functions declared there. */
 #include "vars/checkpoint/checkpoint_support.h"
 #include "support/support.h"
 

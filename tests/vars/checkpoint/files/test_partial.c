@@ -1,5 +1,6 @@
-/* tests/vars/checkpoint/files/test_partial.c - what stands at, and beside, the path of a checkpoint: the
- * temporary file of a save, those that killed processes have left, and things that are no regular files. */
+/* tests/vars/checkpoint/files/test_partial.c - files at the path of a checkpoint and in its folder. They are
+ * the temporary file of a save, temporary files that killed processes have left, and files that are not
+ * regular. */
 #include "support/support.h"
 #include "support/support.h"
 
@@ -44,7 +45,7 @@ static ditto_status assign(const struct saved *s, float number)
     return ditto_variable_assign(s->v, values, sizeof values);
 }
 
-/* The number that all elements are; -1: they are not one. */
+/* Returns the number that all elements are equal to, or -1 if they differ. */
 static float look(const struct saved *s)
 {
     static float values[ELEMENTS];
@@ -75,7 +76,7 @@ static void remove_all(const char *const *names, size_t count)
             unlink(own_path(names[i]));
 }
 
-/* -- beside the path -- */
+/* -- files in the folder of the path -- */
 
 static int save_beside_a_fifo(void *unused)
 {
@@ -89,7 +90,7 @@ static int save_beside_a_fifo(void *unused)
     return 0;
 }
 
-static void a_fifo_beside_the_path_keeps_no_save(void **state)
+static void a_fifo_beside_the_path_does_not_prevent_a_save(void **state)
 {
     (void)state;
     assert_int_equal(in_child(save_beside_a_fifo, NULL, 20), 0);
@@ -112,7 +113,7 @@ static void a_link_beside_the_path_is_not_followed(void **state)
     end(&s);
 }
 
-/* -- at the path -- */
+/* -- files at the path -- */
 
 struct strange {
     const char *name, *kind;
@@ -131,7 +132,7 @@ static void make_strange(void)
     assert_int_equal(mkfifo(own_path("fifo.h5"), 0600), 0);
     assert_int_equal(mkdir(own_path("folder.h5"), 0700), 0);
     assert_int_equal(symlink("nowhere", own_path("link.h5")), 0);
-    (void)mknod(own_path("device.h5"), S_IFCHR | 0600, makedev(1, 3)); /* as root: /dev/null once more */
+    (void)mknod(own_path("device.h5"), S_IFCHR | 0600, makedev(1, 3)); /* another /dev/null; only as root */
 }
 
 static void remove_strange(void)
@@ -150,7 +151,7 @@ static int save_to_strange(void *unused)
         mode_t before = mode_of(path);
         int files = count_files(own_folder);
         if (before == 0)
-            continue; /* devices are for root */
+            continue; /* only root can create a device */
         REQUIRE(ditto_checkpoint_save(s.strategy, path, NULL) == DITTO_ERR_IO);
         REQUIRE(ditto_last_error()->system_errno == strange[i].system_errno);
         REQUIRE(strstr(ditto_last_error()->message, strange[i].kind) != NULL);
@@ -186,7 +187,7 @@ static int restore_strange(void *unused)
     return 0;
 }
 
-static void what_is_no_file_is_not_opened_by_a_restore(void **state)
+static void a_restore_opens_regular_files_only(void **state)
 {
     (void)state;
     make_strange();
@@ -209,7 +210,7 @@ static void a_link_to_a_checkpoint_is_restored(void **state)
     end(&s);
 }
 
-/* -- several at once -- */
+/* -- several saves at once -- */
 
 enum { SAVERS = 4, SAVES = 40 };
 
@@ -253,9 +254,9 @@ static void processes_that_save_to_one_path_leave_a_whole_checkpoint_at_any_time
     end(&s);
 }
 
-/* -- what was left -- */
+/* -- files that killed processes left, and long names -- */
 
-static void what_killed_processes_left_is_removed_and_what_is_being_written_stays(void **state)
+static void files_that_killed_processes_left_are_removed_and_files_being_written_stay(void **state)
 {
     struct saved s;
     ditto_checkpointer *c;
@@ -306,7 +307,7 @@ static void names_as_long_as_the_file_system_allows_can_be_saved_to(void **state
 
 /* -- folders -- */
 
-static void what_is_no_regular_file_is_no_checkpoint_of_a_folder(void **state)
+static void only_regular_files_are_checkpoints_of_a_folder(void **state)
 {
     struct saved s;
     ditto_checkpointer *c;
@@ -338,7 +339,7 @@ static void what_is_no_regular_file_is_no_checkpoint_of_a_folder(void **state)
     end(&s);
 }
 
-/* -- what the system refuses -- */
+/* -- refused system calls -- */
 
 static int save_without(const uint32_t *numbers, size_t count, int error_number, ditto_status expected)
 {
@@ -393,7 +394,7 @@ static void a_file_system_that_does_not_rename_is_an_error_and_keeps_the_old_one
     assert_int_equal(in_child(without_renames, NULL, 20), 0);
 }
 
-/* The signal that comes with EFBIG has its default action here, which is to end the process. */
+/* The signal that comes with EFBIG has its default action here, so it would end the process. */
 static int save_too_much(void *background)
 {
     struct saved s;
@@ -420,7 +421,7 @@ static int save_too_much(void *background)
     return 0;
 }
 
-static void a_file_that_may_not_be_so_large_is_an_error_and_no_signal(void **state)
+static void a_file_beyond_the_size_limit_is_an_error_and_no_signal(void **state)
 {
     (void)state;
     assert_int_equal(in_child(save_too_much, NULL, 20), 0);
@@ -473,19 +474,19 @@ static void errors_name_the_function_that_was_called(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_fifo_beside_the_path_keeps_no_save),
+        cmocka_unit_test(a_fifo_beside_the_path_does_not_prevent_a_save),
         cmocka_unit_test(a_link_beside_the_path_is_not_followed),
         cmocka_unit_test(a_save_replaces_regular_files_only),
-        cmocka_unit_test(what_is_no_file_is_not_opened_by_a_restore),
+        cmocka_unit_test(a_restore_opens_regular_files_only),
         cmocka_unit_test(a_link_to_a_checkpoint_is_restored),
         cmocka_unit_test(processes_that_save_to_one_path_leave_a_whole_checkpoint_at_any_time),
-        cmocka_unit_test(what_killed_processes_left_is_removed_and_what_is_being_written_stays),
+        cmocka_unit_test(files_that_killed_processes_left_are_removed_and_files_being_written_stay),
         cmocka_unit_test(names_as_long_as_the_file_system_allows_can_be_saved_to),
-        cmocka_unit_test(what_is_no_regular_file_is_no_checkpoint_of_a_folder),
+        cmocka_unit_test(only_regular_files_are_checkpoints_of_a_folder),
         cmocka_unit_test(a_file_system_without_locks_and_reservation_is_saved_to),
         cmocka_unit_test(a_save_ends_although_every_reservation_is_interrupted),
         cmocka_unit_test(a_file_system_that_does_not_rename_is_an_error_and_keeps_the_old_one),
-        cmocka_unit_test(a_file_that_may_not_be_so_large_is_an_error_and_no_signal),
+        cmocka_unit_test(a_file_beyond_the_size_limit_is_an_error_and_no_signal),
         cmocka_unit_test(variables_that_a_file_lacks_are_counted_and_the_first_are_named),
         cmocka_unit_test(errors_name_the_function_that_was_called),
     };

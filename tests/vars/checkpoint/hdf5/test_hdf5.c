@@ -1,6 +1,6 @@
-/* tests/vars/checkpoint/hdf5/test_hdf5.c - the HDF5 part of a checkpoint, beside the HDF5 library: what is
- * written, that library reads; what it has written, in earlier versions of ditto, is restored. Files that
- * are wrong inside end in an error, soon. */
+/* tests/vars/checkpoint/hdf5/test_hdf5.c - compares the HDF5 part of a checkpoint with the HDF5 library. The
+ * library must read all that ditto writes, and ditto must restore files that earlier versions of ditto wrote
+ * with the library. Files with wrong contents must lead to an error within a short time. */
 #include "vars/checkpoint/checkpoint_support.h"
 #include "support/support.h"
 
@@ -12,7 +12,7 @@
 #include <hdf5.h>
 
 #define DTYPES (DITTO_BOOL - DITTO_F16 + 1)
-#define WIDE   700 /* entries of one group: its tree has two levels of nodes */
+#define WIDE   700 /* entries of one group, enough for a tree with two levels of nodes */
 enum { ENTRIES = DTYPES + 2 + WIDE, MOST_BYTES = 16 * 6 };
 
 static struct ditto_checkpoint_data data[ENTRIES];
@@ -221,8 +221,8 @@ static void every_entry_is_read_back(void **state)
 
 /* -- written by the HDF5 library -- */
 
-/* tests/vars/checkpoint/hdf5/written_with_libhdf5.h5: a checkpoint of every dtype that ditto 0.1.0 wrote when
- * it still called HDF5 1.10.8. Byte k of a value of dtype d is 17 + 3 k + d, or k % 2 for bool. */
+/* tests/vars/checkpoint/hdf5/written_with_libhdf5.h5 is a checkpoint with every dtype. ditto 0.1.0 wrote it
+ * when it still called HDF5 1.10.8. Byte k of a value of dtype d is 17 + 3 k + d, or k % 2 for bool. */
 static void a_checkpoint_that_was_written_with_the_hdf5_library_is_read(void **state)
 {
     ditto_checkpoint *file;
@@ -264,7 +264,7 @@ static void a_checkpoint_that_was_written_with_the_hdf5_library_is_read(void **s
     ditto_checkpoint_close(file);
 }
 
-/* -- many groups in each other -- */
+/* -- many nested groups -- */
 
 enum { DEEP = 2000 };
 
@@ -295,7 +295,7 @@ static int open_deep(void *path)
     return 0;
 }
 
-static void two_thousand_groups_in_each_other_are_read_soon(void **state)
+static void two_thousand_nested_groups_are_read_in_a_short_time(void **state)
 {
     double three = 3;
     int64_t step = 1;
@@ -328,7 +328,7 @@ static void two_thousand_groups_in_each_other_are_read_soon(void **state)
     assert_int_equal(in_child(open_deep, path, 20), 0);
 }
 
-static void more_groups_than_readers_of_hdf5_bear_are_refused_by_name(void **state)
+static void names_in_too_many_groups_are_refused(void **state)
 {
     static char name[2 * DITTO_CHECKPOINT_GROUPS + 4];
     float one = 1;
@@ -381,9 +381,9 @@ static void names_are_saved_up_to_a_length_that_is_read_again_and_longer_ones_ar
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* -- wrong inside -- */
+/* -- files with wrong contents -- */
 
-/* Where `word` is, from `from` on. */
+/* Returns the position of `word`, which has four bytes, at or after `from`. */
 static size_t find(const unsigned char *bytes, size_t count, size_t from, const char *word)
 {
     for (size_t i = from; i + 4 <= count; i++)
@@ -414,11 +414,11 @@ static void structures_that_refer_to_each_other_in_circles_are_refused(void **st
     size_t count = read_file(own_path("all.h5"), &bytes);
     kept = malloc(count);
     memcpy(kept, bytes, count);
-    /* A group whose first member is the root: the header that the superblock names. */
+    /* A group whose first member is the root. The superblock contains the address of the root's header. */
     size_t node = find(bytes, count, 4096, "SNOD");
     memcpy(bytes + node + 8 + 8, bytes + 4096 + 64, 8);
     expect_corrupt(bytes, count, "in circles");
-    /* A tree's node of level 1 whose first child is itself has a child of the wrong level. */
+    /* A node of level 1 of a tree that is its own first child. That child has the wrong level. */
     memcpy(bytes, kept, count);
     size_t tree = find(bytes, count, 4096, "TREE");
     while (bytes[tree + 5] != 1)
@@ -426,7 +426,7 @@ static void structures_that_refer_to_each_other_in_circles_are_refused(void **st
     uint64_t self = tree - 4096;
     memcpy(bytes + tree + 32, &self, 8);
     expect_corrupt(bytes, count, "points to something else");
-    /* An address behind the end. */
+    /* An address behind the end of the file. */
     memcpy(bytes, kept, count);
     self = count;
     memcpy(bytes + tree + 32, &self, 8);
@@ -445,7 +445,8 @@ static size_t find_last(const unsigned char *bytes, size_t count, const char *wo
     return last;
 }
 
-/* Saves `count` data, and reads the bytes of the file, with room for `more` bytes behind them. */
+/* Saves `count` data and reads the file. *bytes has space for `more` bytes after those of the file. Returns
+ * the length of the file. */
 static size_t save_and_read(const ditto_checkpoint_data *saved, size_t count, size_t more,
                             unsigned char **bytes)
 {
@@ -472,8 +473,8 @@ static void paths_that_are_much_longer_than_the_file_are_refused(void **state)
     snprintf(name, sizeof name, "%0*d/v", NAME, 0);
     ditto_checkpoint_data in_group = { .name = name, .tensor = { .data = &one, .dtype = DITTO_F32 } };
     size_t count = save_and_read(&in_group, 1, 16 + GROUPS * (HEADER + SYMBOL), &bytes);
-    /* The root group's only symbol names the group. Behind the file go copies of the group's header, and a node of
-     * symbols that give them all the same name. */
+    /* The root group has one symbol, which names the inner group. Copies of the inner group's header are
+     * appended to the file, and then a node of symbols that gives all of them the same name. */
     size_t symbol = find_last(bytes, count, "SNOD") + 8, tree = find_last(bytes, count, "TREE");
     size_t headers = (count + 7) / 8 * 8, node = headers + GROUPS * HEADER;
     memcpy(&address, bytes + symbol + 8, 8);
@@ -486,12 +487,13 @@ static void paths_that_are_much_longer_than_the_file_are_refused(void **state)
         memcpy(bytes + node + 8 + i * SYMBOL + 8, &own, 8);
     }
     memcpy(bytes + tree + 32, &(uint64_t){ node - 4096 }, 8);
-    memcpy(bytes + 4096 + 16, &(uint16_t){ GROUPS / 2 }, 2); /* symbols in a node: twice that */
+    memcpy(bytes + 4096 + 16, &(uint16_t){ GROUPS / 2 }, 2); /* half of the capacity of a symbol node */
     expect_corrupt(bytes, node + 8 + GROUPS * SYMBOL, "its names are longer than its length allows");
     free(bytes);
 }
 
-/* The most that the limit on paths has to allow: each value is as short, and its name as long, as can be. */
+/* The values have no bytes and their names have the largest length, so this is the most that the limit on
+ * paths must allow. */
 static void many_long_names_of_empty_values_are_read(void **state)
 {
     enum { VALUES = 2000, NAME = DITTO_CHECKPOINT_NAME_BYTES };
@@ -512,7 +514,7 @@ static void many_long_names_of_empty_values_are_read(void **state)
     free(bytes);
 }
 
-/* Where these bytes are, from the HDF5 part on; they are there once. */
+/* Returns the position of the wanted bytes in the HDF5 part, which must contain them once. */
 static size_t find_bytes(const unsigned char *bytes, size_t count, const unsigned char *wanted, size_t length)
 {
     size_t found = 0;
@@ -525,7 +527,7 @@ static size_t find_bytes(const unsigned char *bytes, size_t count, const unsigne
     return found;
 }
 
-static void values_that_lie_in_each_other_are_refused(void **state)
+static void values_that_overlap_are_refused(void **state)
 {
     enum { LARGE = 1 << 20, SMALL = 77 };
     static uint8_t large[LARGE];
@@ -538,7 +540,7 @@ static void values_that_lie_in_each_other_are_refused(void **state)
     };
     (void)state;
     size_t count = save_and_read(two, 2, 0, &bytes);
-    /* b's values become those of a: their shape, their address and their length. */
+    /* The shape, the address and the length of b's values are replaced by those of a's values. */
     size_t of_b = find_bytes(bytes, count, shape, sizeof shape) + 8;
     for (size_t i = 0; i + sizeof layout <= count && address == 0; i++)
         if (memcmp(bytes + i, layout, 2) == 0 && memcmp(bytes + i + 10, &length, 8) == 0)
@@ -587,13 +589,13 @@ int main(void)
         cmocka_unit_test(every_entry_is_read_back),
         cmocka_unit_test(the_same_contents_give_the_same_bytes),
         cmocka_unit_test(a_checkpoint_that_was_written_with_the_hdf5_library_is_read),
-        cmocka_unit_test(two_thousand_groups_in_each_other_are_read_soon),
-        cmocka_unit_test(more_groups_than_readers_of_hdf5_bear_are_refused_by_name),
+        cmocka_unit_test(two_thousand_nested_groups_are_read_in_a_short_time),
+        cmocka_unit_test(names_in_too_many_groups_are_refused),
         cmocka_unit_test(names_are_saved_up_to_a_length_that_is_read_again_and_longer_ones_are_refused),
         cmocka_unit_test(structures_that_refer_to_each_other_in_circles_are_refused),
         cmocka_unit_test(paths_that_are_much_longer_than_the_file_are_refused),
         cmocka_unit_test(many_long_names_of_empty_values_are_read),
-        cmocka_unit_test(values_that_lie_in_each_other_are_refused),
+        cmocka_unit_test(values_that_overlap_are_refused),
         cmocka_unit_test(attributes_that_do_not_fit_are_refused_with_their_sizes),
     };
     return cmocka_run_group_tests(tests, begin, remove_own_folder);
