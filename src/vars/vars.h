@@ -62,7 +62,8 @@ struct ditto_variable {
     bool wants_copies; /* created with DITTO_COPIES_PER_REPLICA */
     bool central;      /* there is only one copy, on `node` */
 
-    /* True for a slot of an optimizer. Each of its pieces lies with the replica that updates it. */
+    /* True for a slot of an optimizer. Each of its pieces lies in the arena of the replica that updates
+     * it. */
     bool optimizer_slot;
 
     /* True if the variable is internal to the library, so no list of variables contains it. */
@@ -101,12 +102,17 @@ struct ditto_variable {
 };
 #define DTI_OWN_NODE UINT32_MAX
 
+/* Defined in mirrored.c and in sync_on_read.c. */
 extern const struct dti_variable_kind dti_mirrored_kind, dti_sync_on_read_kind;
 
+/* Returns the name that the options give to the variable. */
 static inline const char *dti_variable_name(const ditto_variable_options *options)
 {
     return options->name != NULL ? options->name : "Variable";
 }
+
+/* Creates a variable. Cross context. The arguments have been checked. The errors are those of
+ * ditto_variable_create. */
 ditto_status dti_variable_create(const struct dti_strategy_base *base, const ditto_tensor *initial,
                                  const ditto_variable_options *options, ditto_variable **out);
 
@@ -114,8 +120,8 @@ ditto_status dti_variable_create(const struct dti_strategy_base *base, const dit
  * the variable or another thread is in a call on it. */
 ditto_status dti_variable_destroy(ditto_variable *v);
 
-/* Take and drop a reference to the struct. The struct is freed when the last reference is dropped. A variable
- * that is referenced may already have been destroyed. */
+/* dti_variable_keep adds a reference to the struct. dti_variable_drop removes one, and frees the struct with
+ * the last one. A variable to which there is a reference may already have been destroyed. */
 void dti_variable_keep(ditto_variable *v);
 void dti_variable_drop(ditto_variable *v);
 
@@ -146,7 +152,7 @@ ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_vari
  * in memory. The message begins with `what`, which names the operation that was asked for. */
 ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what);
 
-/* Returns the copy that is the component of a replica. The variable has one piece. Any thread may call
+/* Returns the copy that is the component of a replica. The variable must have one piece. Any thread may call
  * this. */
 static inline const struct dti_copy *dti_copy_of(const ditto_variable *v, uint32_t replica)
 {
@@ -183,8 +189,8 @@ uint32_t dti_variable_piece_of(const ditto_variable *v, size_t element);
  * context. */
 bool dti_variable_is_splittable(const ditto_variable *v);
 
-/* Returns DITTO_ERR_INVALID if an update in which each replica has its own arguments is impossible. This is
- * so if there is not one copy for each replica and the copies cannot be split. Any context, with the turn. */
+/* Returns DITTO_ERR_INVALID if the replicas share copies that cannot be split. An update in which each
+ * replica has its own arguments is impossible then. Any context, with the turn. */
 ditto_status dti_variable_check_each(const ditto_variable *v);
 
 /* Splits the copies of a mirrored variable if they are shared, and records that its components may differ.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs ditto into a scratch directory and builds programs as a user would, with cc app.c $(pkg-config ...).
-# The programs are in C and C++, with the shared and the static library. pkg-config finds no packages but ditto's.
+# The programs are in C and C++, with the shared and the static library. pkg-config finds only ditto's packages.
 #     install.sh [BUILD DIRECTORY]
 set -eu
 cd "$(dirname "$0")/../.."

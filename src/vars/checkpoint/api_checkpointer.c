@@ -114,7 +114,8 @@ static void leave(ditto_checkpointer *c)
 static ditto_status check_prefix(const char *prefix)
 {
     if (*prefix == '\0' || strchr(prefix, '/') != NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "prefix \"%.100s\": not empty, and without \"/\"", prefix);
+        return DTI_FAIL(DITTO_ERR_INVALID, "the prefix \"%.100s\" must not be empty or contain \"/\"",
+                        prefix);
     return DITTO_OK;
 }
 
@@ -126,9 +127,9 @@ static ditto_status make_folder(const char *folder)
     if (errno == EEXIST) {
         if (stat(folder, &st) == 0 && S_ISDIR(st.st_mode))
             return DITTO_OK;
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, ENOTDIR, "%s is there, and is no folder", DTI_SHOWN(folder));
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, ENOTDIR, "%s exists and is not a folder", DTI_SHOWN(folder));
     }
-    return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "making the folder %s", DTI_SHOWN(folder));
+    return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "creating the folder %s", DTI_SHOWN(folder));
 }
 
 ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *folder,
@@ -163,7 +164,7 @@ ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *fol
     int failed = pthread_mutex_init(&c->lock, NULL);
     if (failed != 0) {
         release(c);
-        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed, "making a checkpointer's lock");
+        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed, "creating a checkpointer's lock");
     }
     c->dependent.kind = &kind;
     ditto_status status = dti_watch(strategy, &c->dependent);

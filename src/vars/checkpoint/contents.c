@@ -108,12 +108,11 @@ static ditto_status check_names(struct dti_contents_entry *const *sorted, size_t
         DTI_TRY(check_name(name));
         if (before != NULL && strcmp(before, name) == 0)
             return DTI_FAIL(DITTO_ERR_INVALID,
-                            "two variables are called \"%.100s\": give each a name of its own to save them",
-                            name);
+                            "two variables are called \"%.100s\": give each its own name to save them", name);
         if (before != NULL && is_in(name, before))
             return DTI_FAIL(
                 DITTO_ERR_INVALID,
-                "\"%.100s\" can't be saved beside \"%.100s\": a file has a value or a folder of a name", name,
+                "\"%.100s\" can't be saved beside \"%.100s\": a name is either a value or a folder", name,
                 before);
     }
     return DITTO_OK;
@@ -126,8 +125,7 @@ static ditto_status check_attribute(const struct dti_contents *c, size_t i)
         strncmp(a->name, OWN_PREFIX, sizeof OWN_PREFIX - 1) == 0)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
-            "an attribute called \"%.100s\": not empty, without \"/\", and not beginning with \"" OWN_PREFIX
-            "\"",
+            "the attribute name \"%.100s\" must not be empty, contain \"/\" or begin with \"" OWN_PREFIX "\"",
             a->name);
     for (size_t k = 0; k < i; k++)
         if (strcmp(c->attribute[k].name, a->name) == 0)

@@ -27,6 +27,7 @@ struct dti_contents_entry {
     uint64_t offset;  /* in the file, or 0 if the entry has no bytes */
 };
 
+/* All contents of a checkpoint. */
 struct dti_contents {
     int64_t step;
     char *version;

@@ -20,7 +20,10 @@ struct restoring {
     ditto_strategy *strategy;
     ditto_checkpoint *file;
     const ditto_restore_options *options;
-    ditto_variable **variable; /* [variables] the chosen ones, or all of the strategy */
+
+    /* [variables] The variables that the user has chosen, or all of the strategy. */
+    ditto_variable **variable;
+
     size_t variables;
     struct restored_value *moving; /* [moves] */
     size_t moves;
@@ -55,8 +58,8 @@ static ditto_status find_variable(const struct restoring *r, const char *name, d
         if (strcmp(ditto_variable_name(r->variable[i]), name) != 0)
             continue;
         if (*out != NULL)
-            return DTI_FAIL(DITTO_ERR_INVALID,
-                            "two variables are called \"%.100s\": give each a name of its own", name);
+            return DTI_FAIL(DITTO_ERR_INVALID, "two variables are called \"%.100s\": give each its own name",
+                            name);
         *out = r->variable[i];
     }
     return DITTO_OK;
@@ -108,8 +111,7 @@ static ditto_status find_missing(struct restoring *r)
         dti_text_add(&text, " and %zu more", r->found.missing - NAMES_LISTED);
     return DTI_FAIL(
         DITTO_ERR_NOT_FOUND,
-        "%s does not have %s; nothing was restored (options->partial: what it does not have stays as "
-        "it is)",
+        "%s does not have %s; nothing was restored (set options->partial to leave such variables unchanged)",
         r->file->path, names);
 }
 

@@ -199,11 +199,11 @@ static ditto_status read_back(const struct dti_contents *c, int fd, const char *
         status = dti_contents_same(c, &found, &same);
     dti_contents_free(&found);
     if (status == DITTO_ERR_CORRUPT || status == DITTO_ERR_UNSUPPORTED || (status == DITTO_OK && !same))
-        return DTI_FAIL(
-            DITTO_ERR_IO,
-            "%s: what was written reads back otherwise (a device that loses bytes, or variables that were "
-            "written during the save); the checkpoint before it is as it was",
-            path);
+        return DTI_FAIL(DITTO_ERR_IO,
+                        "%s: the bytes that were written are different when they are read back (a device "
+                        "that loses bytes, or "
+                        "variables that were written during the save); the previous checkpoint is unchanged",
+                        path);
     return status;
 }
 

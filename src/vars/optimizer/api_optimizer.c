@@ -39,7 +39,7 @@ static ditto_status check_numbers(const ditto_optimizer_options *o)
                     { "clip_norm", o->clip_norm, INFINITY } };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (!(numbers[i].value >= 0 && numbers[i].value < numbers[i].below))
-            return DTI_FAIL(DITTO_ERR_RANGE, "%s = %g: it is at least 0 and %s", numbers[i].name,
+            return DTI_FAIL(DITTO_ERR_RANGE, "%s = %g: it must be at least 0 and %s", numbers[i].name,
                             numbers[i].value, numbers[i].below < INFINITY ? "below 1" : "finite");
     return DITTO_OK;
 }
@@ -77,8 +77,8 @@ static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,
         return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is sync-on-read: an optimizer updates mirrored variables",
                         v->name);
     if (v->optimizer_slot)
-        return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is an optimizer's own: another one does not update it",
-                        v->name);
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "\"%s\" belongs to an optimizer: another optimizer cannot update it", v->name);
     if (v->team != variables[0]->team)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "mixing strategies: \"%s\" belongs to another one than \"%s\"",
                         v->name, variables[0]->name);
@@ -89,7 +89,8 @@ static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,
     DTI_TRY(dti_optimizer_rule_check(o->rule, v->spec.dtype));
     DTI_TRY(dti_reduction_check(v->spec.dtype, o->aggregation));
     if (o->clip_norm > 0 && v->spec.dtype != DITTO_F32 && v->spec.dtype != DITTO_F64)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "clipping of \"%s\", of %s: it has f32 and f64", v->name,
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "clipping of \"%s\", which is of %s: only f32 and f64 can be clipped", v->name,
                         ditto_dtype_name(v->spec.dtype));
     return DITTO_OK;
 }
@@ -104,7 +105,7 @@ ditto_status ditto_optimizer_create(ditto_variable *const *variables, uint32_t c
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_optimizer_options"));
     if (count == 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "an optimizer of no variables");
+        return DTI_FAIL(DITTO_ERR_INVALID, "an optimizer needs at least one variable");
     fill_defaults(&known);
     DTI_TRY(check_options(&known));
     DTI_LEAVES_GATES(held);
@@ -177,11 +178,10 @@ static ditto_status check_norm(const ditto_optimizer *o)
 {
     for (uint32_t k = 0; k < o->count; k++)
         if (o->variable[k]->spec.dtype != DITTO_F32 && o->variable[k]->spec.dtype != DITTO_F64)
-            return DTI_FAIL(
-                DITTO_ERR_UNSUPPORTED,
-                "the norm of gradients was asked for, but \"%s\" is of %s: a norm is computed of f32 "
-                "and f64",
-                o->variable[k]->name, ditto_dtype_name(o->variable[k]->spec.dtype));
+            return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                            "options->norm is set, but \"%s\" is of %s: the norm of gradients is only "
+                            "computed for f32 and f64",
+                            o->variable[k]->name, ditto_dtype_name(o->variable[k]->spec.dtype));
     return DITTO_OK;
 }
 
@@ -191,7 +191,7 @@ static ditto_status read_options(const ditto_optimizer *o, const ditto_apply_opt
     DTI_TRY(dti_options_copy(out, sizeof *out, options, "ditto_apply_options"));
     out->learning_rate = or_else(out->has_learning_rate, out->learning_rate, o->options.learning_rate);
     if (!(out->learning_rate >= 0 && out->learning_rate < INFINITY))
-        return DTI_FAIL(DITTO_ERR_RANGE, "learning_rate = %g: it is at least 0 and finite",
+        return DTI_FAIL(DITTO_ERR_RANGE, "learning_rate = %g: it must be at least 0 and finite",
                         out->learning_rate);
     return out->norm != NULL ? check_norm(o) : DITTO_OK;
 }

@@ -36,7 +36,7 @@ struct ditto_optimizer {
 
     uint32_t slots; /* of each variable */
 
-    /* The variable that counts the steps. It exists as long as the strategy does. */
+    /* The variable that counts the steps. Its team is NULL after the strategy was destroyed. */
     ditto_variable *iterations;
 
     size_t items;
@@ -48,7 +48,9 @@ struct ditto_optimizer {
      * the first element of this item also counts the step. */
     size_t ticking;
 
-    double *block; /* [blocks] the sum of squares of each block, for the norm */
+    /* [blocks] The sum of squares of each block, from which the norm is computed. */
+    double *block;
+
     size_t blocks; /* of all variables together */
 };
 

@@ -45,7 +45,7 @@ ditto_status dti_optimizer_rule_check(ditto_rule rule, ditto_dtype dtype)
     if (rule == DITTO_RULE_ADD || rule == DITTO_RULE_SUB)
         return dti_rule_check(rule == DITTO_RULE_ADD ? DTI_RULE_ADD : DTI_RULE_SUB, dtype);
     if ((rule == DITTO_RULE_SGD || rule == DITTO_RULE_ADAM) && dtype != DITTO_F32 && dtype != DITTO_F64)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of variables of %s: it has f32 and f64",
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of variables of %s: it supports only f32 and f64",
                         rule == DITTO_RULE_SGD ? "SGD" : "Adam", ditto_dtype_name(dtype));
     return DITTO_OK;
 }

@@ -32,6 +32,7 @@ struct dti_optimizer_step {
     double scale2;  /* for Adam: 1 / sqrt(1 - beta2^number) */
 };
 
+/* Computes the parameters of step `number`. */
 struct dti_optimizer_step dti_optimizer_step_of(const ditto_optimizer_options *options, double learning_rate,
                                                 int64_t number);
 

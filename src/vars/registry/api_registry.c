@@ -34,7 +34,7 @@ static ditto_status find(const struct dti_team *team, const char *name, ditto_va
         if (strcmp(v->name, name) != 0)
             continue;
         if (*out != NULL)
-            return DTI_FAIL(DITTO_ERR_INVALID, "two variables are called \"%s\": give each a name of its own",
+            return DTI_FAIL(DITTO_ERR_INVALID, "two variables are called \"%s\": give each its own name",
                             name);
         *out = v;
     }

@@ -21,7 +21,7 @@ static ditto_status list(const struct dti_team *team, ditto_variable *const *cho
     for (size_t i = 0; i < count; i++, next = next != NULL ? next->next : NULL) {
         out[i] = chosen != NULL ? chosen[i] : next;
         if (chosen != NULL && !has(team, out[i]))
-            return DTI_FAIL(DITTO_ERR_CONTEXT, "variables[%zu] is none of this strategy's", i);
+            return DTI_FAIL(DITTO_ERR_CONTEXT, "variables[%zu] does not belong to this strategy", i);
     }
     return DITTO_OK;
 }

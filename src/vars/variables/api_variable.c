@@ -61,10 +61,11 @@ static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_optio
             "initial value",
             dti_variable_name(o));
     if (o->aggregation == DITTO_AGGREGATE_MEAN && !dti_dtype_is_float(t->dtype))
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "options->aggregation of the variable \"%.100s\", of %s, is MEAN, whose result is no "
-                        "integer: use a floating dtype or SUM",
-                        dti_variable_name(o), ditto_dtype_name(t->dtype));
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "options->aggregation of the variable \"%.100s\", which is of %s, is MEAN, whose result is "
+            "not an integer: use a floating dtype or SUM",
+            dti_variable_name(o), ditto_dtype_name(t->dtype));
     if (o->aggregation == DITTO_AGGREGATE_SUM || o->aggregation == DITTO_AGGREGATE_MEAN)
         return dti_rule_check(DTI_RULE_ADD, t->dtype);
     return DITTO_OK;
@@ -205,7 +206,7 @@ ditto_status dti_variable_hold_kept(const ditto_variable *v, struct dti_gates *h
     }
     return DTI_FAIL(DITTO_ERR_CONTEXT,
                     "the value refers to the variable \"%s\", which has been destroyed, by itself or "
-                    "with its strategy: make the value again, of a variable that is there",
+                    "with its strategy: create the value again from a variable that exists",
                     v->name);
 }
 
@@ -213,10 +214,11 @@ ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what)
 {
     if (v->pieces == 1)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                    "%s \"%s\": it is cut into %u parts, which do not lie in one row; look rows up, or read "
-                    "it as a whole in cross-replica context",
-                    what, v->name, v->pieces);
+    return DTI_FAIL(
+        DITTO_ERR_UNSUPPORTED,
+        "%s \"%s\": it is cut into %u parts, which are not contiguous; look rows up, or read it as a "
+        "whole in cross-replica context",
+        what, v->name, v->pieces);
 }
 
 static ditto_status check_size(const ditto_variable *v, const void *buffer, size_t bytes, const char *name)

@@ -23,6 +23,9 @@ ditto_status dti_optimizer_slot_create(const struct dti_strategy_base *base, con
  * variable gets the same copies as that variable. Returns DITTO_ERR_NO_MEMORY, or DITTO_ERR_RANGE if there
  * are too many shards. */
 ditto_status dti_copies_plan(ditto_variable *v, const ditto_variable *like);
+
+/* Determines the copies of an optimizer's slot, one for each of the given pieces. Returns
+ * DITTO_ERR_NO_MEMORY. */
 ditto_status dti_copies_plan_optimizer_slot(ditto_variable *v, const struct dti_optimizer_slot_piece *piece,
                                             size_t pieces);
 

@@ -25,10 +25,10 @@ ditto_status dti_partitioner_check(const ditto_partitioner *p)
         return DTI_FAIL(DITTO_ERR_RANGE, "partitioner.kind = %d is not a value of its enum", (int)p->kind);
     if (p->kind == DITTO_PARTITION_FIXED && p->shards == 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "a partitioner of a fixed number of shards: 0 shards hold nothing");
+                        "a partitioner with a fixed number of shards needs at least one shard");
     if (p->kind == DITTO_PARTITION_MAX_SIZE && p->bytes == 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "a partitioner of a largest size: shards of at most 0 bytes hold nothing");
+                        "a partitioner with a largest size needs a size of at least one byte");
     return DITTO_OK;
 }
 

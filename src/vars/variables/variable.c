@@ -170,11 +170,11 @@ static ditto_status plan_colocated(ditto_variable *v, const ditto_variable *like
     if (v->own_copies && !like->own_copies && v->team->n > 1 && !dti_variable_is_splittable(like))
         return DTI_FAIL(
             DITTO_ERR_INVALID,
-            "\"%s\" needs a copy for each replica, but \"%s\", with which it is to lie, shares its copies",
+            "\"%s\" needs a copy for each replica, but \"%s\", with which it is colocated, shares its copies",
             v->name, like->name);
     if (like->pieces > 1)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "\"%s\" is to lie with \"%s\", which is cut into %u parts: give it a partitioner",
+                        "\"%s\" is colocated with \"%s\", which is cut into %u parts: give it a partitioner",
                         v->name, like->name, like->pieces);
     if (v->own_copies && !like->own_copies)
         return dti_copies_plan(v, NULL);
@@ -186,10 +186,11 @@ static ditto_status colocate(ditto_variable *v, const ditto_variable *like)
 {
     struct dti_frame frame;
     if (like->team != v->team)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "\"%s\" is to lie with \"%s\", which is of another strategy, or of one that "
-                        "was destroyed",
-                        v->name, like->name);
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "\"%s\" is colocated with \"%s\", which belongs to another strategy, or to one that was "
+            "destroyed",
+            v->name, like->name);
     /* The turn is needed, so that `like` is not split meanwhile. */
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = plan_colocated(v, like);

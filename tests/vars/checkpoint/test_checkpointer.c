@@ -727,7 +727,8 @@ struct late_case {
 
 static int save_of_a_late_replica(void *argument)
 {
-    static struct late l; /* static, because the replica may still use it when this function returns */
+    /* This is static, because the replica may still use it after this function has returned. */
+    static struct late l;
     const struct late_case *c = argument;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_status expected = c->order != STRATEGY_ALONE ? DITTO_ERR_BUSY /* the checkpointer was destroyed */

@@ -9,7 +9,7 @@
 #include <signal.h>
 
 #define MOST_CALLS  5000
-#define NOT_SO_MANY 100 /* the exit status of a child in which there was no k-th call */
+#define NOT_SO_MANY 100 /* exit status of a child without a k-th call */
 enum { VARIABLES = 6, ELEMENTS = 8, BYTES = 16 * ELEMENTS };
 
 static const ditto_dtype dtypes[VARIABLES] = { DITTO_C64, DITTO_BOOL, DITTO_F16,

@@ -47,8 +47,8 @@ ditto_status dti_checkpoint_file_read(int fd, void *to, size_t bytes, uint64_t o
             return DTI_FAIL_ERRNO(errno == ENOMEM ? DITTO_ERR_NO_MEMORY : DITTO_ERR_IO, errno,
                                   "reading %s at byte %llu", path, (unsigned long long)(offset + done));
         if (got == 0)
-            return DTI_FAIL(DITTO_ERR_CORRUPT, "%s ends at byte %llu: it is being cut while it is read", path,
-                            (unsigned long long)(offset + done));
+            return DTI_FAIL(DITTO_ERR_CORRUPT, "%s ends at byte %llu: it was truncated while it was read",
+                            path, (unsigned long long)(offset + done));
         done += (size_t)got;
     }
     return DITTO_OK;
@@ -62,7 +62,7 @@ static ditto_status write_all(int fd, const void *from, size_t bytes, uint64_t o
             continue;
         if (put <= 0)
             return DTI_FAIL_ERRNO(DITTO_ERR_IO, put < 0 ? errno : ENOSPC,
-                                  "writing %s at byte %llu; the checkpoint before it is as it was", path,
+                                  "writing %s at byte %llu; the previous checkpoint is unchanged", path,
                                   (unsigned long long)(offset + done));
         done += (size_t)put;
     }
@@ -105,7 +105,7 @@ static ditto_status reserve(int fd, const char *path, uint64_t bytes)
         failed = ftruncate(fd, (off_t)bytes) != 0 ? errno : 0;
     if (failed != 0)
         return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed,
-                              "%s needs %llu bytes; the checkpoint before it is as it was", path,
+                              "%s needs %llu bytes; the previous checkpoint is unchanged", path,
                               (unsigned long long)bytes);
     return DITTO_OK;
 }
@@ -140,7 +140,7 @@ static ditto_status flush(int fd, const char *path)
         failed = fsync(fd) != 0 ? errno : 0;
     while (failed == EINTR);
     if (failed != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "flushing %s; the checkpoint before it is as it was",
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "flushing %s; the previous checkpoint is unchanged",
                               path);
     return DITTO_OK;
 }
@@ -196,7 +196,8 @@ ditto_status dti_checkpoint_flush_folder(const char *path)
 static ditto_status check_block(const unsigned char *block, uint64_t length, const char *path)
 {
     if (memcmp(block + AT_MAGIC, magic, sizeof magic) != 0)
-        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is no checkpoint of ditto: its first bytes are others", path);
+        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is no checkpoint of ditto: its first bytes are different",
+                        path);
     if (dti_get_number(block + AT_FORMAT, 4) > DTI_CHECKPOINT_FORMAT)
         return DTI_FAIL(
             DITTO_ERR_UNSUPPORTED,
@@ -205,7 +206,7 @@ static ditto_status check_block(const unsigned char *block, uint64_t length, con
             path, (unsigned long long)dti_get_number(block + AT_FORMAT, 4), DTI_CHECKPOINT_FORMAT);
     if (dti_get_number(block + AT_LENGTH, 8) != length)
         return DTI_FAIL(DITTO_ERR_CORRUPT,
-                        "%s has %llu bytes and should have %llu: it has been cut, or added to", path,
+                        "%s has %llu bytes and should have %llu: it was truncated or extended", path,
                         (unsigned long long)length, (unsigned long long)dti_get_number(block + AT_LENGTH, 8));
     return DITTO_OK;
 }
@@ -240,8 +241,7 @@ static ditto_status check_sum(int fd, unsigned char *block, uint64_t length, con
     end_sum(&sum, &found);
     if (memcmp(&found, &written, sizeof found) != 0)
         return DTI_FAIL(DITTO_ERR_CORRUPT,
-                        "%s: its checksum does not fit its contents; some byte is not what was written",
-                        path);
+                        "%s: its checksum does not fit its contents, so the file is damaged", path);
     return DITTO_OK;
 }
 

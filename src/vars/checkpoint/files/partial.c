@@ -17,7 +17,7 @@
 
 #define ENDING    ".partial"
 #define DIGITS    16
-#define MOST_BASE 200 /* bytes, so that the whole name is shorter than NAME_MAX */
+#define MOST_BASE 200 /* bytes; the whole name is shorter than NAME_MAX */
 #define ATTEMPTS  100
 
 /* -- Names -- */
@@ -192,7 +192,7 @@ ditto_status dti_partial_publish(struct dti_partial *p, const char *path)
     ditto_status status = DITTO_OK;
     if (rename(p->name, path) != 0) { /* it is still locked, so no other process removes it */
         status = DTI_FAIL_ERRNO(DITTO_ERR_IO, errno,
-                                "renaming a temporary file to %s; the checkpoint before it is as it was",
+                                "renaming a temporary file to %s; the previous checkpoint is unchanged",
                                 DTI_SHOWN(path));
         dti_partial_discard(p);
         return status;

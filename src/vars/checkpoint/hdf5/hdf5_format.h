@@ -32,7 +32,7 @@ enum {
     DTI_H5_HEADER_BYTES = 16, /* of an object header, before its first message */
     DTI_H5_MESSAGE_BYTES = 8, /* of a message, before its contents */
     DTI_H5_HEAP_BYTES = 32,   /* of a local heap, before its names */
-    DTI_H5_TREE_BYTES = 24,   /* of a node of a B-tree, before its keys and children */
+    DTI_H5_TREE_BYTES = 24,   /* of a B-tree's node, before keys and children */
     DTI_H5_SYMBOLS_BYTES = 8, /* of a symbol node, before its symbols */
     DTI_H5_SYMBOL_BYTES = 40, /* of one symbol */
     DTI_H5_TYPE_BYTES = 128,  /* of the longest datatype here */

@@ -89,13 +89,16 @@ static ditto_status get_block(struct hdf5_reader *r, uint64_t address, uint64_t 
 
 struct message {
     unsigned type;
-    bool shared; /* its contents are in another object, such as a committed datatype */
+
+    /* True if the contents are in another object, such as a committed datatype. */
+    bool shared;
+
     const unsigned char *at;
     size_t bytes;
 };
 
 struct object {
-    unsigned char **block; /* [blocks] the memory that contains the messages */
+    unsigned char **block; /* [blocks] the memory of the messages */
     size_t blocks;
     struct message *message; /* [messages] */
     size_t messages;
@@ -163,7 +166,7 @@ static ditto_status get_object(struct hdf5_reader *r, uint64_t address, struct o
         if (m.type != DTI_H5_CONTINUATION)
             continue;
         if (m.bytes < 16 || dti_get_number(m.at + 8, 8) < DTI_H5_MESSAGE_BYTES)
-            return corrupt(r, "an object header goes on in nothing");
+            return corrupt(r, "a continuation of an object header is empty");
         DTI_TRY(add_block(r, o, dti_get_number(m.at, 8), dti_get_number(m.at + 8, 8)));
     }
     return DITTO_OK;
@@ -393,7 +396,7 @@ static ditto_status add_dataset(struct hdf5_reader *r, const struct object *o, c
     if (entry == NULL)
         return DITTO_ERR_NO_MEMORY;
     if (!describe_dataset(r, o, entry))
-        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: the dataset \"%.100s\" is none that ditto writes", r->path,
+        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s: the dataset \"%.100s\" is not one that ditto writes", r->path,
                         name);
     return DITTO_OK;
 }
@@ -540,7 +543,7 @@ static ditto_status read_superblock(struct hdf5_reader *r, uint64_t *root)
     unsigned char block[DTI_H5_SUPERBLOCK_BYTES];
     DTI_TRY(get(r, 0, sizeof block, block));
     if (memcmp(block, DTI_H5_SIGNATURE, 8) != 0)
-        return corrupt(r, "its first bytes are others");
+        return corrupt(r, "its first bytes are different");
     if (block[8] != 0)
         return DTI_FAIL(
             DITTO_ERR_UNSUPPORTED,
@@ -565,7 +568,7 @@ static ditto_status read_root(struct hdf5_reader *r, uint64_t address)
     if (status == DITTO_OK) {
         const unsigned char *group = find_message(&root, DTI_H5_GROUP, 16);
         char *path = group != NULL ? strdup("") : NULL;
-        status = group == NULL  ? corrupt(r, "its root is no group")
+        status = group == NULL  ? corrupt(r, "its root is not a group")
                  : path == NULL ? no_memory(r)
                                 : add_pending(r, path, group);
     }

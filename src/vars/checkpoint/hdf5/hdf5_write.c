@@ -22,9 +22,9 @@ enum {
     TREE_BYTES = DTI_H5_TREE_BYTES + CHILDREN * 8 + (CHILDREN + 1) * 8,
     SYMBOL_NODE_BYTES = DTI_H5_SYMBOLS_BYTES + SYMBOLS * DTI_H5_SYMBOL_BYTES,
 };
-#define NO_FREE_BYTES 1 /* marks that a heap's list of free blocks is empty */
+#define NO_FREE_BYTES 1 /* means that a heap has no free blocks */
 
-#define MOST_MESSAGE_BYTES 65528u /* the largest multiple of 8 that fits in two bytes */
+#define MOST_MESSAGE_BYTES 65528u /* the largest multiple of 8 in two bytes */
 #define MOST_MESSAGES      65535u
 
 struct writer {

@@ -449,7 +449,7 @@ static void variables_that_a_file_lacks_are_counted_and_the_first_are_named(void
     assert_status(ditto_checkpoint_restore(s.strategy, own_path("q.h5"), NULL, NULL), DITTO_ERR_NOT_FOUND);
     assert_message("weight_of_it_00\", ");
     assert_message(
-        " and 37 more; nothing was restored (options->partial: what it does not have stays as it is)");
+        " and 37 more; nothing was restored (set options->partial to leave such variables unchanged)");
     for (int i = 0; i < MANY; i++)
         assert_ok(ditto_variable_destroy(v[i]));
     end(&s);

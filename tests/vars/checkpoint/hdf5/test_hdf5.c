@@ -12,7 +12,7 @@
 #include <hdf5.h>
 
 #define DTYPES (DITTO_BOOL - DITTO_F16 + 1)
-#define WIDE   700 /* entries of one group, enough for a tree with two levels of nodes */
+#define WIDE   700 /* entries of a group, whose tree has two levels */
 enum { ENTRIES = DTYPES + 2 + WIDE, MOST_BYTES = 16 * 6 };
 
 static struct ditto_checkpoint_data data[ENTRIES];
@@ -552,7 +552,7 @@ static void values_that_overlap_are_refused(void **state)
             memcpy(bytes + i + 2, &address, 8);
             memcpy(bytes + i + 10, &length, 8);
         }
-    expect_corrupt(bytes, count, "the dataset \"b\" is none that ditto writes");
+    expect_corrupt(bytes, count, "the dataset \"b\" is not one that ditto writes");
     free(bytes);
 }
 
