@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs ditto into a scratch directory and builds programs as a user would, with cc app.c $(pkg-config ...).
-# The programs are in C and C++, with the shared and the static library. pkg-config finds only ditto's packages.
+# Installs ditto into a scratch directory and builds programs as a user would: cc app.c $(pkg-config ...).
+# The programs are in C and in C++, linked with the shared and the static library. pkg-config finds only the
+# packages of ditto.
 #     install.sh [BUILD DIRECTORY]
 set -eu
 cd "$(dirname "$0")/../.."

@@ -65,7 +65,8 @@ static void release(ditto_checkpointer *c)
 
 static void team_ends(struct dti_dependent *dependent, enum dti_team_end end)
 {
-    if (end != DTI_TEAM_IS_LEFT) /* a team that is left may still use the strategy */
+    /* If the team is left to a replica that never returned, that replica may still use the checkpointer. */
+    if (end != DTI_TEAM_IS_LEFT)
         ((ditto_checkpointer *)dependent)->strategy = NULL;
 }
 

@@ -41,7 +41,8 @@ static ditto_status hold(ditto_variable *const *variable, size_t count, struct d
 }
 
 /* Makes the list of variables. `turn` is true if this call took the turn, which it will give back before it
- * returns. Only then must the gates be entered. */
+ * returns. The gates are only entered then. If `turn` is false, an outer call has the turn and keeps it, so
+ * no variable can be destroyed meanwhile. */
 static ditto_status choose(const struct dti_team *team, ditto_variable *const *chosen, size_t count,
                            bool turn, ditto_variable ***out, struct dti_gates *held)
 {

@@ -116,8 +116,9 @@ static ditto_status write_value(struct dti_replica *self, const struct dti_targe
                           : write_pieces(self, targeted, v, targeted->item->src, deadline);
 }
 
-/* Writes replica 0's value if it lies in one of the variable's copies. A group of replicas that is late would
- * read elements that another group has already overwritten, so all replicas read from a copy of the value. */
+/* Writes replica 0's value, which lies in one of the variable's copies. A group of replicas that is late
+ * would read elements that another group has already overwritten. Replica 0 therefore copies the value first,
+ * and all replicas read from that copy. */
 static ditto_status write_from_copy(struct dti_replica *self, const struct dti_target_reduction *request,
                                     const ditto_variable *v, struct dti_deadline *deadline)
 {

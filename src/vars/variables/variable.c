@@ -54,8 +54,8 @@ static void leave(struct dti_dependent *dependent, enum dti_team_end end)
 
 static void team_ends(struct dti_dependent *dependent, enum dti_team_end end)
 {
-    /* If the team is left, a late replica may still use the variable, so it stays unchanged. Otherwise the
-     * copies are freed together with the arenas. */
+    /* If the team is left to a replica that never returned, that replica may still use the variable, so the
+     * variable stays unchanged. Otherwise the copies are freed together with the arenas. */
     if (end != DTI_TEAM_IS_LEFT)
         ((ditto_variable *)dependent)->team = NULL;
 }

@@ -1,8 +1,8 @@
 /* src/vars/checkpoint/files/checkpoint_files.h - the files of checkpoints on the disk. It declares functions
  * for the file and its checksum, for folders of checkpoints, and for temporary files.
  *
- * A file begins with a user block of 4096 bytes, which the HDF5 part follows. The user block contains, with
- * all numbers little-endian:
+ * A file begins with a user block of 4096 bytes. The HDF5 part follows it. All numbers in the user block are
+ * little-endian. It contains:
  *
  *     magic                 8 bytes
  *     format                u32
