@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define HUGE_BYTES ((size_t)2 << 20) /* larger copies ask for huge pages */
+#define HUGE_BYTES ((size_t)2 << 20) /* the smallest copy for huge pages */
 
 static ditto_status ensure_capacity(ditto_variable *v, size_t pieces, size_t copies)
 {
