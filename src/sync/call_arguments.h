@@ -1,4 +1,4 @@
-/* src/sync/call_arguments.h - checking what a collective is called with, and making its call: shared by api_*.c. */
+/* src/sync/call_arguments.h - checks the arguments of a collective and fills in its call. Used by api_*.c. */
 #ifndef DTI_CALL_ARGUMENTS_H
 #define DTI_CALL_ARGUMENTS_H
 
@@ -7,30 +7,46 @@
 
 struct dti_arguments {
     struct dti_replica *replica;
-    ditto_reduce_options options; /* the caller's, where it says nothing the strategy's */
+
+    /* The caller's options. Fields that the caller left at 0 have the strategy's values. */
+    ditto_reduce_options options;
+
     struct dti_deadline deadline;
     struct dti_call call;
 };
 
-/* CONTEXT: the call comes from a function that the user gave to another collective. */
+/* Fails with CONTEXT if the call comes from a function that the user gave to another collective. `name` is
+ * the public function that is called. */
 ditto_status dti_not_calling(const struct dti_replica *replica, const char *name);
-/* CONTEXT; INVALID, UNSUPPORTED, RANGE: options. `flags` are those that the function knows. */
+
+/* Finds the calling replica and starts its call. Checks the options against `flags`, the flags that the
+ * function knows. Fails with CONTEXT, or because of the options with INVALID, UNSUPPORTED or RANGE. */
 ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, const char *name,
                                  enum dti_pattern pattern, const ditto_reduce_options *options,
                                  uint32_t flags);
-/* RANGE. */
+
+/* Fails with RANGE if there is no replica `root`. */
 ditto_status dti_arguments_root(struct dti_arguments *a, uint32_t root);
-/* Buffers with so many elements each. INVALID, RANGE. Where they are equally long they are equal or apart. */
+
+/* Checks buffers of src_count and dst_count elements that are moved and not combined. Fails with INVALID or
+ * RANGE. In patterns whose two buffers have the same length, src and dst must be the same address or not
+ * overlap. */
 ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *dst, size_t src_count,
                                 size_t dst_count, ditto_dtype dtype);
-/* The same, combined by op. UNSUPPORTED too. */
+
+/* As dti_arguments_move, for elements that are combined by op. Also fails with UNSUPPORTED. */
 ditto_status dti_arguments_reduce(struct dti_arguments *a, const void *src, void *dst, size_t src_count,
                                   size_t dst_count, ditto_dtype dtype, ditto_op op);
-/* One part for each replica: `count` elements, or counts[i] if counts is not NULL. RANGE too: their sum. */
+
+/* The two collectives with one part for each replica. Part i has counts[i] elements, or `count` elements if
+ * counts is NULL. Also fail with RANGE if the sum of the parts overflows. */
 ditto_status dti_arguments_scatter(struct dti_arguments *a, const void *src, void *dst, size_t count,
                                    const size_t *counts, ditto_dtype dtype, ditto_op op);
 ditto_status dti_arguments_gather(struct dti_arguments *a, const void *src, void *dst, size_t count,
                                   const size_t *counts, ditto_dtype dtype);
+
+/* Checks every item of a list, and that no destination overlaps a buffer of another item. Fails with INVALID,
+ * RANGE, UNSUPPORTED or NO_MEMORY. */
 ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *list, size_t length,
                                 ditto_op op);
 

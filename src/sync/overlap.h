@@ -1,4 +1,4 @@
-/* src/sync/overlap.h - which of a call's buffers have addresses in common that must not. */
+/* src/sync/overlap.h - checks that the buffers of a call overlap only where this is allowed. */
 #ifndef DTI_OVERLAP_H
 #define DTI_OVERLAP_H
 
@@ -12,13 +12,17 @@ struct dti_named_buffer {
     size_t bytes;
 };
 
-/* INVALID if the two have an address in common. */
+/* Fails with INVALID if the two buffers overlap. */
 ditto_status dti_check_apart(const struct dti_named_buffer *one, const struct dti_named_buffer *other);
-/* src and dst: INVALID unless the inner buffer stands at `allowed`, or the two are apart. */
+
+/* Checks src and dst of a collective. Fails with INVALID if they overlap, unless the inner buffer begins at
+ * `allowed`. */
 ditto_status dti_check_overlap(const void *outer, size_t outer_bytes, const void *inner, size_t inner_bytes,
                                const void *allowed);
-/* INVALID if a destination overlaps another item's buffers. The replica's own thread; a list whose addresses it has seen the last
- * time is not looked at again. NO_MEMORY: the addresses are sorted in its arena. */
+
+/* Fails with INVALID if the destination of an item overlaps a buffer of another item. Must be called on the
+ * replica's own thread. The addresses are sorted in the replica's arena (NO_MEMORY). A list with the same
+ * addresses, counts and dtypes as the last list that passed is not checked again. */
 ditto_status dti_check_list(struct dti_replica *self, const ditto_list_item *list, size_t length);
 
 #endif

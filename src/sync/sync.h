@@ -1,4 +1,5 @@
-/* src/sync/sync.h - the door of sync: what vars and strategy may use of it. */
+/* src/sync/sync.h - the internal header of the module sync. It declares what vars, values and strategy may
+ * use. */
 #ifndef DTI_SYNC_H
 #define DTI_SYNC_H
 
@@ -10,53 +11,72 @@
 #include "sync/kernels/kernel.h"
 #include "sync/kernels/tree.h"
 
-struct dti_sync; /* a team's collectives */
+struct dti_sync; /* the state of a team's collectives */
 
 struct dti_sync_options {
     ditto_kernels kernels;
-    const ditto_tuning *tuning;    /* NULL: none given */
-    ditto_reduce_options defaults; /* of calls that do not say: bytes_per_pack, implementation */
+    const ditto_tuning *tuning; /* may be NULL */
+
+    /* Used where a call gives no value: bytes_per_pack and implementation. */
+    ditto_reduce_options defaults;
 };
 
-/* -- Cross context, no run going on; the caller is between dti_cross_enter and dti_cross_leave -- */
-/* Sets team->sync. NO_MEMORY; UNSUPPORTED, RANGE: kernels; INVALID, RANGE: tuning. */
+/* -- Cross-replica context, no run is active, the caller is between dti_cross_enter and dti_cross_leave -- */
+
+/* Sets team->sync. Fails with NO_MEMORY, with UNSUPPORTED or RANGE because of the kernels, or with INVALID or
+ * RANGE because of the tuning. */
 ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options);
-void dti_sync_renew(struct dti_team *team); /* of the run that was stopped, before the next on its level */
+
+/* Resets the state after a run was stopped, before the next run on the same level. */
+void dti_sync_renew(struct dti_team *team);
+
 /* -- Replica 0's own thread, in a pause -- */
-/* A run inside the run has collectives of its own, so that what is open outside stays as it is. Made when they are
- * first needed, and kept. NO_MEMORY. */
+
+/* Creates the collectives of a run inside a run. They have their own state, so that the operations that are
+ * open in the outer run are not disturbed. They are created when they are first needed, and kept. Fails with
+ * NO_MEMORY. */
 ditto_status dti_sync_make_inner(struct dti_team *team);
 
-/* -- Any thread, no run going on -- */
-void dti_sync_destroy(struct dti_team *team); /* NULL state is allowed */
+/* -- Any thread, no run is active -- */
+void dti_sync_destroy(struct dti_team *team); /* team->sync may be NULL */
 
 /* -- The replica's own thread -- */
-/* Around its function of a run inside a run. */
+
+/* Called before and after the replica's function of a run inside a run. */
 void dti_sync_go_in(struct dti_replica *self);
 void dti_sync_go_out(struct dti_replica *self);
-/* Called before the function of a run, the user's or the library's own. Collectives are then numbered from 1
- * again. */
+
+/* Called before the function of a run, which may be the user's or the library's. Restarts the numbers of
+ * collectives at 1. */
 void dti_sync_function_begins(struct dti_replica *self);
-/* When its function has returned `status`: INVALID if it has left started operations open, unless it failed itself;
- * else `status`. Then the run is stopped, and when this returns no peer is at this replica's buffers. `serial`:
- * dti_error_serial before the function was called. */
+
+/* Called after the replica's function has returned `status`. Returns `status` if no started operation is
+ * open. Otherwise the run is stopped, and no peer uses this replica's buffers any more when this function
+ * returns. It then returns the function's error, or INVALID if the function did not fail. `serial` is the
+ * value that dti_error_serial had before the function was called. */
 ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status, uint32_t serial);
 
-/* -- The replica's own thread: collective -- */
+/* -- The replica's own thread, collective -- */
 
-/* A call that all replicas must make alike. */
+/* A call that must be equal on all replicas. */
 struct dti_matched_call {
-    const char *name;   /* the public function's */
-    const char *object; /* the variable's own name, or NULL */
-    size_t arguments;   /* how many tensors are given */
-    uint64_t hash;      /* of everything else that must agree, such as the function */
+    const char *name; /* the public function */
+
+    /* The variable's own name, or NULL. */
+    const char *object;
+
+    size_t arguments; /* the number of tensors that are passed */
+
+    /* A hash of everything else that must agree, such as the user's function. */
+    uint64_t hash;
 };
+
 /* A barrier that waits until all replicas have made the call, and compares their calls. */
 ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_matched_call *same,
                            struct dti_deadline *deadline);
 
-/* An all-gather under a public function's name. It takes `count` elements of each replica, or counts[i] of
- * replica i. */
+/* An all-gather under a public function's name. Replica i contributes counts[i] elements, or `count` elements
+ * if counts is NULL. */
 struct dti_gathering {
     const char *name;
     const void *src;
@@ -64,95 +84,125 @@ struct dti_gathering {
     size_t count;
     const size_t *counts; /* [n], or NULL */
     ditto_dtype dtype;
-    bool is_internal; /* the elements are the library's own, so messages leave their number out */
+
+    /* True if the elements are the library's own. Messages then leave out their number. */
+    bool is_internal;
 };
+
 ditto_status dti_all_gather(ditto_replica *self, const struct dti_gathering *gathering,
                             const ditto_reduce_options *options);
 
-/* Memory near a replica that results go to. */
+/* Memory that receives results, in the arena of one replica. */
 struct dti_copy {
-    uint32_t owner; /* the replica whose arena it lies in */
+    uint32_t owner; /* the replica whose arena holds it */
     void *data;
 };
-/* Where the results of one item go. */
+
+/* The destinations of one item. */
 struct dti_copy_set {
-    uint32_t copies; /* 0: nowhere, `finish` keeps them */
+    /* If 0, results are written nowhere, and `finish` keeps them. */
+    uint32_t copies;
+
     const struct dti_copy *copy;
 };
-/* Where results go that are not the callers' buffers. */
+
+/* Destinations that are not the callers' buffers. */
 struct dti_target {
-    /* What is done to each tile before it is written, once in the whole strategy for every element, on whatever replica's
-     * thread: `tile` holds elements [first, first + count) of the item, and may be written; the result goes to `out`, which is the
-     * tile, or where one copy lies. Where replica 0's values are taken as they are (op 0) it is done once in every group of
-     * replicas, for the copies there. NULL: nothing. */
+    /* Processes each tile of results before it is written. May be NULL. Elements [first, first + count) of
+     * the item are in `tile`, which may be overwritten. The function writes its result to `out`, which is the
+     * tile itself or the place in the only copy. It is called once in the whole strategy for each element, on
+     * the thread of any replica. If the values of replica 0 are used as they are (op 0), it is called once in
+     * each group of replicas, for the copies of that group. */
     void (*finish)(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
                    void *out);
+
     void *context;
     const struct dti_copy_set *copy_set; /* [items] */
-    /* `finish` calls a function of the user's, which may take any time. So `finish` is called outside
-     * (access.h), on replicas' own threads alone, and touches no buffer but the tile and memory of the
-     * strategy's own. */
+
+    /* True if `finish` calls a function of the user's, which may take any time. The replica then gives up its
+     * access to other replicas' buffers (access.h) while `finish` runs, and `finish` runs on replicas' own
+     * threads only. It must touch no buffer but the tile and memory of the strategy. */
     bool calls;
 };
-/* A reduction into a target: every item over all replicas. All but the items' src is the same on all replicas. */
+
+/* A reduction of every item over all replicas, into a target. All fields but the items' src are equal on all
+ * replicas. */
 struct dti_target_reduction {
-    const ditto_list_item *item; /* [items] src, count, dtype; dst is not used */
-    size_t items;                /* at least 1 */
-    ditto_op op;                 /* 0: no reduction, replica 0's values are taken */
-    const char *name,
-        *object;   /* whose operation it is: a public function's, on a variable's own name, or NULL */
-    uint64_t hash; /* of what else must agree */
+    /* [items] src, count and dtype; dst is not used. */
+    const ditto_list_item *item;
+
+    size_t items; /* at least 1 */
+
+    /* 0 means that nothing is reduced and the values of replica 0 are used. */
+    ditto_op op;
+
+    const char *name;   /* the public function */
+    const char *object; /* the variable's own name, or NULL */
+    uint64_t hash;      /* of everything else that must agree */
     const struct dti_target *target;
 };
-/* When it returns DITTO_OK all copies are written and are seen. Errors: as a collective's. */
+
+/* When it returns DITTO_OK, all copies are written and visible to all replicas. Fails as a collective
+ * does. */
 ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_target_reduction *targeted,
                                   struct dti_deadline *deadline);
-/* Which replica does `finish` for which elements: each range once, ascending. Any context; what memory near its owner is for. */
+
+/* Reports which replica calls `finish` for which elements. Each range is reported once, in ascending order.
+ * The caller allocates the data that `finish` needs near that replica. Any context. */
 typedef void dti_target_owner_fn(void *context, size_t item, size_t first, size_t count, uint32_t replica);
 void dti_target_owners(const struct dti_team *team, const struct dti_target_reduction *targeted,
                        dti_target_owner_fn *range, void *context);
 
-/* All meet; each works while all are there, and sees what the others brought; all meet again. What `work` returns other than
- * DITTO_OK ends the run. */
+/* All replicas meet, each calls `work`, and all meet again. In `work` a replica can read what the others
+ * brought. If `work` returns anything but DITTO_OK, the run is stopped with an error. */
 struct dti_joint_work {
-    const char *name, *object;
-    uint64_t hash;       /* of what must agree */
-    const void *brought; /* this replica's, for all to look at */
-    /* `work` calls a function of the user's, and does not look at `brought`. So `work` is called outside
-     * (access.h). */
+    const char *name;
+    const char *object;
+    uint64_t hash;       /* of everything that must agree */
+    const void *brought; /* this replica's data for the others to read */
+
+    /* True if `work` calls a function of the user's and does not read `brought`. The replica then gives up
+     * its access to other replicas' buffers (access.h) while `work` runs. */
     bool calls;
+
     ditto_status (*work)(struct dti_replica *self, const void *const *brought, void *context);
     void *context;
 };
+
 ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_work *together,
                                struct dti_deadline *deadline);
 
-/* -- Pure: any thread, the caller in the default floating-point environment -- */
+/* -- Pure. Any thread, in the default floating-point environment -- */
 
-/* The arithmetic of a pair that has passed dti_reduction_check. */
+/* The arithmetic of a dtype and op that have passed dti_reduction_check. */
 static inline const struct dti_kernel *dti_kernel_of(ditto_dtype dtype, ditto_op op)
 {
     return &(*dti_kernels_best())[dtype][op];
 }
-/* out = left op right, elementwise; `out` may be either. */
+
+/* out = left op right, elementwise. `out` may be either of the two. */
 void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left, const void *right,
                      size_t count);
-/* out = value / divisor, elementwise, rounded once: floating and complex numbers. `out` may be `value`. */
+
+/* out = value / divisor, elementwise, rounded once. For floating and complex dtypes. `out` may be `value`. */
 void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, uint32_t divisor);
-/* dst = the tree over source[0..n), by the calling thread alone. dst overlaps no source. NO_MEMORY. */
+
+/* dst = source[0..n) combined along the tree (tree.h), by the calling thread alone. dst overlaps no source.
+ * Fails with NO_MEMORY. */
 ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n,
                               size_t count, void *dst);
 
-/* INVALID, RANGE or UNSUPPORTED when dtype and op do not go together in a collective. */
+/* Fails with INVALID, RANGE or UNSUPPORTED if a collective cannot combine dtype by op. */
 ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op);
 
-/* Work on memory in cross context, by all replicas where that is faster, else by the calling thread. */
+/* -- Work on memory in cross-replica context, by all replicas where that is faster, otherwise by the calling thread -- */
 
-/* Does items [first, end): any split of them gives the same result. In the default floating-point environment. */
+/* Processes items [first, end). The result must not depend on how the items are split over calls. Called in
+ * the default floating-point environment. */
 typedef ditto_status dti_share_fn(size_t first, size_t end, void *context);
 
-/* Cross context. All of `items`, each once; `bytes` are read or written in all, `grain` items stay together. The first
- * error. */
+/* Processes all of `items`, each once, and returns the first error. `bytes` is how much is read or written in
+ * all. Items are split at multiples of `grain`. Cross-replica context. */
 ditto_status dti_share(struct dti_team *team, size_t bytes, size_t items, size_t grain, dti_share_fn *work,
                        void *context);
 
