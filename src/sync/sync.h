@@ -1,5 +1,4 @@
-/* src/sync/sync.h - the internal header of the module sync. It declares what vars, values and strategy may
- * use. */
+/* src/sync/sync.h - the internal header of the module sync, used by vars, values and strategy. */
 #ifndef DTI_SYNC_H
 #define DTI_SYNC_H
 
@@ -195,7 +194,7 @@ ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const void *const 
 /* Fails with INVALID, RANGE or UNSUPPORTED if a collective cannot combine dtype by op. */
 ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op);
 
-/* -- Work on memory in cross-replica context, by all replicas where that is faster, otherwise by the calling thread -- */
+/* -- Cross-replica context: work on memory, shared by all replicas if that is faster -- */
 
 /* Processes items [first, end). The result must not depend on how the items are split over calls. Called in
  * the default floating-point environment. */

@@ -1,4 +1,4 @@
-/* src/sync/sync_state.h - what a team's collectives keep: of each replica, and in common. */
+/* src/sync/sync_state.h - the state of a team's collectives, both per replica and shared. */
 #ifndef DTI_SYNC_STATE_H
 #define DTI_SYNC_STATE_H
 
@@ -8,106 +8,146 @@
 #include "sync/plans/rounds.h"
 #include "sync/plans/tuning.h"
 
-#define DTI_INLINE_PAYLOAD_BYTES 56   /* of payload that ride in the word's own cache line */
-#define DTI_PAYLOAD_BYTES        4096 /* room for payload in a slot; which messages use it is tuned */
+/* Payload bytes that fit into the cache line of the word. */
+#define DTI_INLINE_PAYLOAD_BYTES 56
 
-/* A replica's line of one round. The word carries a digest of the call, so that comparing calls costs no second cache
- * line, and announcing one is a single store: peers watch that line, and each store to it may have to win it back from
- * them. */
+/* Capacity of the payload of a mailbox. Which messages use it depends on the tuning. */
+#define DTI_PAYLOAD_BYTES 4096
+
+/* A replica's mailbox of one round of a meeting. The word contains a digest of the call, so that peers
+ * compare calls without reading a second cache line, and announcing a call takes a single store. Each store
+ * to the line may have to take the line back from the peers that watch it. */
 struct dti_mailbox {
-    alignas(
-        DTI_CACHE_LINE_PAIR) _Atomic uint64_t word; /* lower half of the meeting's number << 32 | digest */
+    /* Lower half of the meeting's number << 32 | digest. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t word;
+
     unsigned char inline_payload[DTI_INLINE_PAYLOAD_BYTES];
     alignas(DTI_CACHE_LINE_PAIR) unsigned char payload[DTI_PAYLOAD_BYTES];
 };
-/* Of a call of one dtype, whose elements 8 bytes of alignment are enough for, the payload may ride with the word. */
+
+/* Where a payload of `bytes` is stored. It may be in the line of the word if the call has one dtype, because
+ * 8 bytes of alignment are enough for every dtype. */
 static inline unsigned char *dti_mailbox_payload(struct dti_mailbox *mailbox, const struct dti_call *call,
                                                  size_t bytes)
 {
     return bytes <= DTI_INLINE_PAYLOAD_BYTES && call->dtype != 0 ? mailbox->inline_payload : mailbox->payload;
 }
 
-/* Bytes of `parts` partial results in a slot. */
+/* Bytes that `parts` partial results take in a mailbox. Each begins at a cache line. */
 static inline size_t dti_partials_bytes(size_t bytes, uint32_t parts)
 {
     return (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE * parts;
 }
 
-/* A call in full: read for buffers' addresses, and for messages. */
+/* The full call of a replica. Peers read it for buffer addresses and for messages. */
 struct dti_announcement {
     alignas(DTI_CACHE_LINE_PAIR) struct dti_call call;
     uint32_t digest; /* of call */
 };
 
-/* One round of a plan as one replica sees it: blocks [0, count), which of them is its own, and who speaks for each. */
+/* One round of a plan as one replica sees it. */
 struct dti_round_view {
-    uint32_t count, own;
-    const uint32_t *representative; /* [count] ids; NULL: block b is replica b, of a single round */
-    const uint32_t *start;          /* [count + 1] ids: block b is replicas start[b] .. start[b + 1] - 1 */
+    /* The number of sibling blocks, and which of them is the replica's own. */
+    uint32_t count;
+    uint32_t own;
+
+    /* [count] The id of the replica that represents each block. NULL if there is a single round, in which
+     * block b is replica b. */
+    const uint32_t *representative;
+
+    /* [count + 1] Block b consists of the replicas start[b] to start[b + 1] - 1. */
+    const uint32_t *start;
 };
+
 struct dti_rounds_view {
     uint32_t rounds;
     struct dti_round_view step[DTI_MOST_ROUNDS];
 };
+
 static inline uint32_t dti_round_representative(const struct dti_round_view *step, uint32_t block)
 {
     return step->representative != NULL ? step->representative[block] : block;
 }
 
-/* What the engine did, to be compared with what the plan says. A hand-over: somebody else's word that was waited for.
- * Far: in another group. Plain, the replica's own; read when no run is going on. */
+/* Counts what the algorithms did, so that tests can compare it with the plan. A hop is a wait for a word that
+ * another thread writes. "Far" means another group. The counters are plain, because only their own thread
+ * writes them. They are read when no run is active. */
 struct dti_counters {
-    uint64_t hops_near, hops_far, read_near, read_far, written_near, written_far;
+    uint64_t hops_near;
+    uint64_t hops_far;
+    uint64_t read_near; /* bytes, as in the next three */
+    uint64_t read_far;
+    uint64_t written_near;
+    uint64_t written_far;
 };
 
-/* What a thread needs to work on a flow: a replica's leader has one, and each of its helpers. */
+/* The buffers that a thread needs to execute a flow. Each replica's leader has a workspace, and so has each
+ * helper. */
 struct dti_workspace {
     const void **source; /* [n], for one reduction */
     void **destination;  /* [n] */
-    void *
-        scratch; /* DTI_SCRATCH_BYTES for a block, and two tiles, twice: small messages of halves are widened whole */
+
+    /* DTI_WORKSPACE_BYTES: DTI_SCRATCH_BYTES for a block and one tile, and the same again, because small
+     * messages of f16 or bf16 are widened as a whole. */
+    void *scratch;
+
     struct dti_counters counters;
 };
+
 #define DTI_WORKSPACE_BYTES (2 * (DTI_SCRATCH_BYTES + DTI_TILE_BYTES)) /* of scratch */
 
 struct dti_pending_ring;     /* pending.h */
 struct dti_exchange_buffers; /* exchange.c */
 struct dti_helper_work;      /* helper_work.c */
 
-/* What one replica keeps. */
+/* The state of one replica. */
 struct dti_replica_state {
-    /* The number of the last meeting to which the replica went. Slots hold the lower half of it. Like the
-     * members that follow, it is plain, because only the replica uses it. */
+    /* The number of the last meeting that the replica entered. Mailboxes hold the lower half of it. This
+     * member and the plain members below are not atomic, because only the replica itself uses them. */
     alignas(DTI_CACHE_LINE_PAIR) uint64_t seq;
-    uint64_t checked_list; /* addresses of the list that was last found to be in order (overlap.c) */
+
+    /* A hash of the last list that passed the overlap check (overlap.c). */
+    uint64_t checked_list;
+
     /* The public name of the collective in which a function of the user's may be running now, or NULL. Such a
      * function may start no other collective. */
     const char *calling;
-    uint64_t started,
-        consumed;            /* operations that it has started, and those of them that are done (pending.h) */
-    uint64_t started_before; /* `posted` when the replica's function of this run began */
+
+    uint64_t started;        /* operations that the replica has started (pending.h) */
+    uint64_t consumed;       /* those of them that are consumed */
+    uint64_t started_before; /* `started` when the function of this run began */
     struct dti_workspace workspace;
-    /* For messages, and therefore relaxed. The number of the last run whose function the replica began, and
-     * of that run: the number of its last collective, the number of the last collective that it finished, and
-     * the name of its last collective. */
+
+    /* Used in messages only, and therefore relaxed: the last run whose function the replica began, the number
+     * of its last collective in that run, the number of the last collective that it finished, and the name of
+     * its last collective. */
     _Atomic uint64_t run;
-    _Atomic uint32_t number, finished;
+    _Atomic uint32_t number;
+    _Atomic uint32_t finished;
     _Atomic(const char *) name;
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t
-        accessing; /* 1 while it may touch other replicas' buffers (access.h) */
-    alignas(DTI_CACHE_LINE_PAIR) struct dti_mailbox
-        *mailbox;                          /* [2 * most_rounds], in its own arena, as all that follows */
+
+    /* 1 while the replica may use other replicas' buffers (access.h). */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t accessing;
+
+    /* [2 * most_rounds] This and all that follows is allocated in the replica's own arena. */
+    alignas(DTI_CACHE_LINE_PAIR) struct dti_mailbox *mailbox;
+
     struct dti_announcement *announcement; /* [2] */
     struct dti_rounds_view route[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
-    struct dti_exchange_buffers
-        *exchange_buffers;            /* [lanes it may own] of the exchange between groups; NULL: one group */
-    struct dti_pending_ring *pending; /* operations that it has started */
-    unsigned char *payloads;          /* theirs: [DITTO_MAX_PENDING][DTI_PAYLOAD_BYTES] */
-    struct dti_helper_work *helper_work; /* work that its helpers may join; NULL: it has none */
+
+    /* [exchange ranges that the replica may own] NULL if there is one group. */
+    struct dti_exchange_buffers *exchange_buffers;
+
+    /* Operations that the replica has started, and their payloads: [DITTO_MAX_PENDING][DTI_PAYLOAD_BYTES]. */
+    struct dti_pending_ring *pending;
+    unsigned char *payloads;
+
+    /* Work that the replica's helpers may join. NULL if it has no helpers. */
+    struct dti_helper_work *helper_work;
 };
 
-/* A function of a run begins. Collectives and started operations are numbered from 1 in each run. All
- * operations are relaxed: the numbers are for messages, and order no other data. */
+/* Called when a function of a run begins. Collectives and started operations are numbered from 1 in each run.
+ * All operations are relaxed, because the numbers are used in messages only and order no other data. */
 static inline void dti_number_run(struct dti_replica_state *me, uint64_t run)
 {
     atomic_store_explicit(&me->run, run, memory_order_relaxed);
@@ -119,7 +159,7 @@ static inline void dti_number_run(struct dti_replica_state *me, uint64_t run)
     atomic_store_explicit(&me->number, 0, memory_order_relaxed);
 }
 
-/* A collective begins: for messages about this replica. */
+/* Called when a collective begins. The numbers and the name are for messages about this replica. */
 static inline void dti_number_call(struct dti_replica_state *me, const char *name)
 {
     atomic_store_explicit(&me->number, atomic_load_explicit(&me->number, memory_order_relaxed) + 1,
@@ -135,27 +175,43 @@ static inline void dti_finish_call(struct dti_replica_state *me)
 
 struct dti_sync {
     struct dti_team *team;
-    struct dti_sync *outer,
-        *inner; /* of runs inside runs: each has what it needs for itself, and disturbs no other */
+
+    /* The states of the surrounding run and of a run inside this one. Each run has its own state and disturbs
+     * no other. */
+    struct dti_sync *outer;
+    struct dti_sync *inner;
+
     struct dti_replica_state *state; /* [n] */
+
+    /* The two words of meetings by counter: the arrivals so far, and the last meeting that was released. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t arrived;
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t release; /* the last meeting that was released (crowded) */
-    /* constant while the team runs */
-    alignas(DTI_CACHE_LINE_PAIR) unsigned char
-        *result; /* what the last arrival combined: read by all before they arrive again */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t release;
+
+    /* The result that the last replica to arrive has combined. All read it before they arrive again. This
+     * pointer and the members below are constant while the team runs. */
+    alignas(DTI_CACHE_LINE_PAIR) unsigned char *result;
+
     dti_kernel_table *kernels;
     struct dti_machine_shape shape;
     struct dti_rounds rounds[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
     uint32_t most_rounds;
-    uint32_t most_parts[DITTO_IMPLEMENTATION_HIERARCHICAL +
-                        1]; /* subtrees that a block passes on; 0: there is one round */
+
+    /* The largest number of subtrees that a block passes on to the next round. 0 if there is one round. */
+    uint32_t most_parts[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
+
     struct dti_groups groups;
     struct dti_tuning tuning;
-    size_t
-        small_started; /* as tuning's small_bytes, of started operations: they have no second meeting to save (pending_start.c) */
-    ditto_reduce_options defaults; /* of calls that do not say */
-    char *diagnosis;               /* words for a debugger: a line for each replica (api_tuning.c) */
+
+    /* The same limit as small_bytes of the tuning, for started operations. They have a limit of their own,
+     * because sending the payload saves them no second meeting (pending_start.c). */
+    size_t small_started;
+
+    ditto_reduce_options defaults; /* used where a call gives no value */
+
+    /* Text for a debugger, with one line for each replica (api_tuning.c). */
+    char *diagnosis;
 };
+
 static inline size_t dti_diagnosis_bytes(uint32_t replicas)
 {
     return 128 + 128 * (size_t)replicas;
@@ -166,14 +222,20 @@ static inline struct dti_mailbox *dti_mailbox_of(const struct dti_sync *sync, ui
 {
     return &sync->state[replica].mailbox[(seq & 1) * sync->most_rounds + round];
 }
+
 static inline const struct dti_call *dti_call_of(const struct dti_sync *sync, uint32_t replica, uint32_t seq)
 {
     return &sync->state[replica].announcement[seq & 1].call;
 }
-/* The replica's own thread: from its arena, zeroed, into *out, a pointer. NO_MEMORY. */
+
+/* Allocates zeroed memory in the replica's arena and stores its address in the pointer at `out`. Must be
+ * called on the replica's own thread. Fails with NO_MEMORY. */
 ditto_status dti_allocate(struct dti_replica *r, size_t bytes, void *out);
+
+/* Allocates a workspace. As dti_allocate. */
 ditto_status dti_workspace_make(struct dti_replica *r, struct dti_workspace *workspace);
 
+/* True if the two replicas are in different groups (groups.h). */
 static inline bool dti_is_far(const struct dti_sync *sync, uint32_t a, uint32_t b)
 {
     return sync->groups.of[a] != sync->groups.of[b];

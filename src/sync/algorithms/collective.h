@@ -1,4 +1,4 @@
-/* src/sync/algorithms/collective.h - one collective from call to result. */
+/* src/sync/algorithms/collective.h - executes one collective, from call to result. */
 #ifndef DTI_COLLECTIVE_H
 #define DTI_COLLECTIVE_H
 
@@ -8,12 +8,13 @@
 
 struct dti_target;
 
-/* Around a collective: for traces and tracepoints, and for messages about this replica. */
+/* Called before and after a collective, for traces, tracepoints and messages about this replica. */
 static inline void dti_call_begins(struct dti_replica *self, const struct dti_call *call)
 {
     DTI_PROBE2(collective_begin, self->id, call->name);
     dti_trace_begin(self, DTI_TRACE_COLLECTIVE, call->name);
 }
+
 static inline void dti_call_ends(struct dti_replica *self, const struct dti_call *call)
 {
     dti_finish_call(&self->sync->state[self->id]);
@@ -22,31 +23,40 @@ static inline void dti_call_ends(struct dti_replica *self, const struct dti_call
     DTI_PROBE2(collective_end, self->id, call->name);
 }
 
-/* The replica's own thread. Whatever the pattern and the way; `target` of DTI_PATTERN_TARGET alone, else NULL. */
+/* Chooses an algorithm for the call and executes it. Accepts all patterns but slices and blocks. `target` is
+ * NULL except for DTI_PATTERN_TARGET. Must be called on the replica's own thread. */
 ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, const struct dti_target *target,
                             struct dti_deadline *deadline);
 
-/* A call of the pattern DTI_PATTERN_NOTHING: it meets. */
+/* One meeting. The call has the pattern DTI_PATTERN_NOTHING. */
 ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call,
                          struct dti_deadline *deadline);
 
-/* -- the ways -- */
+/* -- the algorithms -- */
+
+/* Executes a small collective in one meeting, with payloads in the mailboxes. */
 ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct dti_call *call,
                                          const struct dti_call_size *size, struct dti_deadline *deadline);
-/* Between two meetings: the first tells addresses, the last that all is written. `work` is done inside (access.h), by
- * every replica; `seq` is the first meeting's number. An error of it ends the run. */
+
+/* Calls `work` on every replica between two meetings. The first meeting publishes the buffer addresses, the
+ * last one ends when all replicas have written their results. During `work` the replica has access to other
+ * replicas' buffers (access.h). `seq` is the number of the first meeting. If `work` returns an error, the run
+ * is stopped. */
 typedef ditto_status dti_access_work(struct dti_replica *self, uint32_t seq, void *context);
 ditto_status dti_collective_with_access(struct dti_replica *self, const struct dti_call *call,
                                         dti_access_work *work, void *context, struct dti_deadline *deadline);
-/* Ends the run with what the caller's own function returned; `serial` counts the errors before (base/status.h). */
+
+/* Stops the run because a function of the user's has returned `status`, which is not DITTO_OK. Returns the
+ * status of the run. `serial` is the value of dti_error_serial before the function was called. */
 ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *call, ditto_status status,
                                uint32_t serial);
 
-/* Sums over fixed blocks of a global row: bits that do not depend on the number of replicas. */
+/* -- sums over fixed blocks of a global row, whose bits do not depend on the number of replicas -- */
 
 struct dti_replica;
 
-/* The replica's own thread: the collective behind ditto_block_sum. call: src, dst, dtype. */
+/* The collective of ditto_block_sum. The call has src, dst, dtype, op and element_bytes. `count` is the
+ * number of elements that this replica has. Must be called on the replica's own thread. */
 ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call, size_t count,
                            struct dti_deadline *deadline);
 

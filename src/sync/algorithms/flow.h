@@ -1,102 +1,146 @@
-/* src/sync/algorithms/flow.h - what a collective moves from where to where, once everyone's addresses are known.
+/* src/sync/algorithms/flow.h - what a collective moves, and from where to where, once all buffer addresses
+ * are known.
  *
- * The data of every pattern is a row of *segments*, each a range of elements with a source (one replica, or all, combined) and a
- * destination (one replica, or all). Segments in a row are one index space, which is divided into equal parts of whole lines.
- * owners.c and exchange.c walk over it; neither knows the patterns. */
+ * The data of every pattern is a row of *segments*. A segment is a range of elements with a source (one
+ * replica, or all replicas combined) and a destination (one replica, or all). The segments of a row form one
+ * index space, which is divided into equal parts of whole cache lines. owners.c and exchange.c walk over the
+ * segments and know no patterns. */
 #ifndef DTI_FLOW_H
 #define DTI_FLOW_H
 
 #include "sync/meeting/meeting.h"
 #include "sync/sync.h"
 
+/* As source or destination of a segment: all replicas. */
 #define DTI_ALL UINT32_MAX
 
 struct dti_flow {
     struct dti_replica *self;
     struct dti_sync *sync;
     struct dti_replica_state *me;
-    struct dti_workspace *workspace; /* of the thread that works: the leader's, or a helper's */
-    const struct dti_call *call;     /* this replica's own */
-    const struct dti_target *target; /* NULL: the callers' buffers */
-    uint32_t seq;                    /* of the meeting whose cards tell the addresses, */
-    bool from_mailboxes;             /* or whose slots hold the sources, */
-    size_t payload_bytes;            /* so many of each replica; not used where parts differ */
-    uint64_t
-        pending_number; /* or, of a started operation, its number: its posts tell them (pending.h); 0: none */
-    bool streams;       /* results go past the caches */
-    struct dti_reduction reduction; /* of the present segment */
+
+    /* Belongs to the thread that executes the flow, which is the leader or a helper. */
+    struct dti_workspace *workspace;
+
+    /* The call of this replica. */
+    const struct dti_call *call;
+
+    /* NULL if results go to the callers' buffers. */
+    const struct dti_target *target;
+
+    /* The meeting whose announcements hold the buffer addresses. */
+    uint32_t seq;
+
+    /* True if the sources are the payloads in the mailboxes of meeting seq, and not the callers' buffers. */
+    bool from_mailboxes;
+
+    /* Payload bytes of each replica. Not used if the parts of the replicas differ in size. */
+    size_t payload_bytes;
+
+    /* The number of a started operation, or 0. The announcements of a started operation are in the ring of
+     * pending operations (pending.h), and not in a meeting. */
+    uint64_t pending_number;
+
+    /* True if results are written with non-temporal stores. */
+    bool streams;
+
+    /* How elements of the present segment are combined. */
+    struct dti_reduction reduction;
 };
 
 struct dti_segment {
-    size_t index, count; /* elements */
-    uint32_t from, to;   /* a replica or DTI_ALL */
-    size_t src_first,
-        dst_first;         /* element of the source's and the destination's buffer that it begins with */
-    size_t mailbox_offset; /* before it in a slot's payload */
+    size_t index;
+    size_t count;  /* elements */
+    uint32_t from; /* a replica, or DTI_ALL */
+    uint32_t to;   /* a replica, or DTI_ALL */
+
+    /* The element of the source's and of the destination's buffer at which the segment begins. */
+    size_t src_first;
+    size_t dst_first;
+
+    /* The byte of a mailbox's payload at which the item of the segment begins. */
+    size_t mailbox_offset;
 };
 
-/* How the call's elements are combined, if they are all of one dtype; a list's reduction changes with its segments. */
+/* Returns how the elements of the call are combined, if they all have one dtype. In a list every segment sets
+ * its own reduction. */
 struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struct dti_call *call);
-bool dti_flow_is_combined(const struct dti_call *call); /* else moved */
 
-/* The caller's own function of a call: its `more`. */
+/* True if elements are combined, false if they are only moved. */
+bool dti_flow_is_combined(const struct dti_call *call);
+
+/* The user's own function that combines. The call's `more` points to it. */
 struct dti_combine_call {
     ditto_combine_fn combine;
     void *user;
 };
 
-/* Stand around a call of a function of the user's, which may take any time. While this replica is outside
- * (access.h), peers that give up waiting can leave, and take their buffers with them. dti_flow_resume_access
- * returns false if the run was stopped meanwhile. Then no peer's buffer may be touched any more, and the
- * flow's reduction has failed. */
+/* Called before and after a function of the user's, which may take any time. In between this replica has no
+ * access to other replicas' buffers (access.h), so peers that give up waiting can leave and reuse their
+ * buffers. dti_flow_resume_access returns false if the run was stopped meanwhile. No buffer of a peer may be
+ * touched then, and the flow's reduction has failed. */
 void dti_flow_suspend_access(struct dti_flow *flow);
 bool dti_flow_resume_access(struct dti_flow *flow);
 
-/* The first segment, then one after the other; false: there is none (any more). Sets the flow's reduction. */
+/* Set the first segment, and the next one. They return false if there is no such segment. They also set the
+ * reduction of the flow. */
 bool dti_flow_begin(struct dti_flow *flow, struct dti_segment *segment);
 bool dti_flow_next(struct dti_flow *flow, struct dti_segment *segment);
-/* Lines' worth of elements: indices are divided at multiples of this. */
+
+/* A grain is the number of elements in a cache line, at least 1. Indices are divided at multiples of a
+ * grain. */
 static inline size_t dti_flow_grain(const struct dti_flow *flow)
 {
     return flow->reduction.element_bytes < DTI_CACHE_LINE ? DTI_CACHE_LINE / flow->reduction.element_bytes
                                                           : 1;
 }
-/* Of a list's item in a slot's payload: items begin at multiples of 16. */
+
+/* Bytes that an item of a list takes in a mailbox's payload. Items begin at multiples of 16. */
 static inline size_t dti_item_bytes(const ditto_list_item *item)
 {
     return (item->count * ditto_dtype_bytes(item->dtype) + 15) / 16 * 16;
 }
-/* A segment's grains, and those of all segments. */
+
+/* The number of grains of a segment, and of all segments. */
 size_t dti_flow_grains(const struct dti_flow *flow, const struct dti_segment *segment);
 size_t dti_flow_all_grains(const struct dti_flow *flow);
-/* What grains [from, to) of all have of a segment that begins at grain `base` < to; false: nothing. */
+
+/* Finds which elements of a segment belong to the grains [from, to) of the whole row. The segment begins at
+ * grain `base` < to. Returns false if there are none. */
 bool dti_flow_cut(const struct dti_flow *flow, const struct dti_segment *segment, size_t base, size_t from,
                   size_t to, size_t *first, size_t *count);
 
-/* Addresses of the segment's first element. */
+/* Returns the address of the segment's first element on a replica. */
 const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica);
-/* Those destinations of the segment that are near replicas [first, end), into flow->desk->destination; how many, and how many of
- * them are in another group than this replica. */
+
+/* Stores in flow->workspace->destination the addresses of the segment's destinations near replicas [first,
+ * end). Returns their number, and in *far how many of them are in another group than this replica. */
 uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first,
                                uint32_t end, uint32_t *far);
-/* The same for sources, into flow->desk->source. */
+
+/* The same for sources, in flow->workspace->source. */
 uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first,
                           uint32_t end, uint32_t *far);
-/* Elements from `out` to every destination, at element `first` of the segment; the one where they lie already is left out. */
+
+/* Copies elements to every destination, beginning at element `first` of the segment. Skips a destination that
+ * is the place where the elements already are. */
 void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, size_t count,
                     uint32_t destinations, uint32_t far);
 
-/* -- the ways to walk; the caller is inside (access.h) -- */
+/* -- Walks over a flow. The caller has access to other replicas' buffers (access.h) -- */
 
-/* Replicas [first, end), of which this is one, divide all indices; each writes its own ones to all destinations near them.
- * Errors: what the caller's own function returned. */
+/* Replicas [first, end), of which this is one, divide all indices. Each writes its own part to all
+ * destinations near them. Returns the error of the user's own function, or DITTO_OK. */
 ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t first, uint32_t end);
-/* The same for grains [from, to) alone, whoever's they are. */
+
+/* The same for the grains [from, to), whichever replica they belong to. */
 void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t first, uint32_t end);
-/* All of it, by this replica alone: for what is small. */
+
+/* Processes all indices on this replica alone. Used for small calls. */
 void dti_flow_whole(struct dti_flow *flow, uint32_t first, uint32_t end);
-/* Groups combine, swap and write: see exchange.h. Errors: PEER_STOPPED, DIVERGED (the run is stopping), TIMED_OUT, or what
- * the caller's own function returned. */
+
+/* Groups combine, exchange and write (exchange.h). Fails with PEER_STOPPED, DIVERGED or TIMED_OUT, and the
+ * run is then stopped, or with the error of the user's own function. */
 ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms);
 
 #endif

@@ -1,25 +1,32 @@
-/* src/sync/algorithms/helper_work.h - helpers of a replica join its part of a large collective, if they are idle; nobody waits for them.
+/* src/sync/algorithms/helper_work.h - idle helpers of a replica join its part of a large collective.
  *
- * The leader cuts its part into pieces, offers them to helpers that have nothing to do, and works on pieces itself. A helper that
- * comes in time claims pieces too; one that comes late, when all are claimed or another collective has begun, does nothing.
- * The leader goes on when all pieces are done: it waits for a helper only if that is in the middle of one.
+ * The leader cuts its part into pieces, offers them to idle helpers, and works on pieces itself. A helper
+ * that comes in time claims pieces too. A helper that comes too late, because all pieces are claimed or
+ * another collective has begun, does nothing. The leader continues when all pieces are done. It waits for a
+ * helper only if that helper has claimed a piece and not finished it.
  *
- * Invariants  I1  a piece is claimed once: claim is (pieces, next piece), changed by compare-and-swap alone. One who comes with
- *                 an earlier part's claim in hand claims a piece of the present part, if it has as many, or none.
- *             I2  the part's description changes only when all pieces of the last part are done, and is read only after a piece
- *                 of it has been claimed.
- * Edges       A0 -> A1  the description -> who claims a piece of it;  B0 -> B1  a piece's results -> the leader
- * Inside      helpers work while their leader is inside (access.h), which it is until all pieces are done.
+ * Invariants  I1  A piece is claimed once, because `claim`, which is (pieces, next piece), is changed by
+ *                 compare-and-swap only. A helper may hold the claim of an earlier part. It then claims a piece of the
+ *                 present part if that has the same claim, and no piece otherwise.
+ *             I2  The description of the part changes only when all pieces of the last part are done. It is read only
+ *                 by threads that have claimed a piece of it.
+ * Edges       A0 -> A1  the description of the part -> a thread that claims a piece of it
+ *             B0 -> B1  the results of a piece -> the leader
+ * Access      While helpers work, their leader has access to other replicas' buffers (access.h). It keeps the access
+ *             until all pieces are done.
  * Model       tests/model/helper_work.pml */
 #ifndef DTI_HELPER_WORK_H
 #define DTI_HELPER_WORK_H
 
 #include "sync/algorithms/flow.h"
 
-/* The replica's own thread. */
-ditto_status dti_helper_work_make(struct dti_replica *self,
-                                  struct dti_sync *sync); /* when the team is made; NO_MEMORY */
-/* As dti_flow_range, with helpers. False: it is not worth it, or there are none; nothing was done. */
+/* -- The replica's own thread -- */
+
+/* Allocates the state, when the team is created. Fails with NO_MEMORY. */
+ditto_status dti_helper_work_make(struct dti_replica *self, struct dti_sync *sync);
+
+/* As dti_flow_range, with helpers. Returns false, without doing anything, if there are no helpers or if using
+ * them would not be faster. */
 bool dti_helper_work_range(struct dti_flow *flow, size_t from, size_t to, uint32_t first, uint32_t end);
 
 #endif
