@@ -47,7 +47,7 @@ ditto_status dti_collective_with_access(struct dti_replica *self, const struct d
                                         dti_access_work *work, void *context, struct dti_deadline *deadline);
 
 /* Stops the run because a function of the user's has returned `status`, which is not DITTO_OK. Returns the
- * status of the run. `serial` is the value of dti_error_serial before the function was called. */
+ * error. `serial` is the value of dti_error_serial before the function was called. */
 ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *call, ditto_status status,
                                uint32_t serial);
 

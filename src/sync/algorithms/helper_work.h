@@ -6,14 +6,14 @@
  * helper only if that helper has claimed a piece and not finished it.
  *
  * Invariants  I1  A piece is claimed once, because `claim`, which is (pieces, next piece), is changed by
- *                 compare-and-swap only. A helper may hold the claim of an earlier part. It then claims a piece of the
- *                 present part if that has the same claim, and no piece otherwise.
- *             I2  The description of the part changes only when all pieces of the last part are done. It is read only
- *                 by threads that have claimed a piece of it.
+ *                 compare-and-swap only. A helper may hold the claim of an earlier part. It then claims a
+ *                 piece of the present part if that has the same claim, and no piece otherwise.
+ *             I2  The description of the part changes only when all pieces of the last part are done. It is
+ *                 read only by threads that have claimed a piece of it.
  * Edges       A0 -> A1  the description of the part -> a thread that claims a piece of it
  *             B0 -> B1  the results of a piece -> the leader
- * Access      While helpers work, their leader has access to other replicas' buffers (access.h). It keeps the access
- *             until all pieces are done.
+ * Access      While helpers work, their leader has access to other replicas' buffers (access.h). It keeps the
+ *             access until all pieces are done.
  * Model       tests/model/helper_work.pml */
 #ifndef DTI_HELPER_WORK_H
 #define DTI_HELPER_WORK_H
