@@ -1,4 +1,4 @@
-/* src/sync/kernels/reduction.h - combining values along the tree, with a kernel (pure) or with the caller's own function. */
+/* src/sync/kernels/reduction.h - combines values along the tree, by a kernel or the user's function. */
 #ifndef DTI_REDUCTION_H
 #define DTI_REDUCTION_H
 
@@ -7,26 +7,37 @@
 
 #include <stdbool.h>
 
-/* How elements become one. All zero but element_bytes: they are not combined, only moved. */
+/* How elements are combined. If elements are only moved, kernel and function are NULL. */
 struct dti_reduction {
     const struct dti_kernel *kernel;
-    /* The user's own function. Then there is no kernel. It is given accumulators alone, never the values. */
+
+    /* The user's own function, which replaces the kernel. Its arguments are always accumulators in memory of
+     * this replica, and never the values themselves. */
     ditto_combine_fn function;
+
     void *user;
-    size_t element_bytes, accumulator_bytes; /* they differ for f16 and bf16 alone */
-    ditto_status failed; /* the first error; nothing is computed, read or written after it */
+
+    /* The two differ for f16 and bf16 only. */
+    size_t element_bytes;
+    size_t accumulator_bytes;
+
+    /* The first error. After an error nothing is computed, read or written. */
+    ditto_status failed;
 };
 
-struct dti_reduction dti_reduction_of(dti_kernel_table *kernels, ditto_dtype dtype,
-                                      ditto_op op); /* op 0: moved */
+/* Returns the reduction of a dtype and op. Op 0 means that elements are only moved. */
+struct dti_reduction dti_reduction_of(dti_kernel_table *kernels, ditto_dtype dtype, ditto_op op);
 
-/* The combination of replicas [first, end); of a single one: its element as it lies, not widened yet. */
+/* The combination of the values of replicas [first, end). If it is the value of a single replica, `data`
+ * points to its elements, which are not widened yet. */
 struct dti_tree_value {
-    size_t first, end;
+    size_t first;
+    size_t end;
     const void *data;
 };
 
-/* A tile: the accumulators that a reduction handles at once. One result and one scratch level stay in the first-level cache. */
+/* A tile is the number of accumulators that a reduction handles at once. A result and one level of scratch
+ * memory of this size stay in the first-level cache. */
 #define DTI_TILE_BYTES    4096
 #define DTI_SCRATCH_BYTES ((DTI_TREE_LEVELS + 1) * (size_t)DTI_TILE_BYTES)
 static inline size_t dti_tile_count(const struct dti_reduction *r)
@@ -34,19 +45,22 @@ static inline size_t dti_tile_count(const struct dti_reduction *r)
     return DTI_TILE_BYTES / r->accumulator_bytes;
 }
 
-/* Combines `count` elements, at most a tile, of the node `span` of the tree, whose values stand at *next in
- * order; moves *next past them. Gives accumulators: `out`, or the one value where it lies. `out` overlaps no
- * value; `scratch` has DTI_SCRATCH_BYTES. If a function of the user's combines, single values are copied
- * first, because their owners may leave while it runs. */
+/* Combines the values of the tree's node `span`. The values stand at *next, in order, and *next is moved past
+ * them. `count` is the number of elements of each value, at most a tile. Returns accumulators, which are in
+ * `out`, or in the memory of the value if there is only one. `out` overlaps no value. `scratch` has
+ * DTI_SCRATCH_BYTES. If a function of the user's combines, single values are copied first, because their
+ * owners may leave while it runs. */
 const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct dti_tree_value **next,
                      size_t count, void *out, void *scratch);
 
-/* What comes after the last combination over n: MEAN's division, the one rounding. `accumulators` is what dti_fold gave; dst may
- * be the same. `out` is dti_fold's. */
+/* Completes a combination of n values. For MEAN it divides the accumulators, and it rounds once.
+ * `accumulators` is the result of dti_fold, and `out` is the `out` that dti_fold was called with. dst may be
+ * the same memory. */
 void dti_finish(const struct dti_reduction *r, size_t n, const void *accumulators, void *out, size_t count,
                 void *dst);
 
-/* Both: dst = the tree over n single values, source[i] + first elements. dst overlaps no source. */
+/* Calls dti_fold and dti_finish. dst = the tree over n single values, which are at source[i], from element
+ * `first` on. dst overlaps no source. */
 void dti_reduce_block(struct dti_reduction *r, const void *const *source, uint32_t n, size_t first,
                       size_t count, void *dst, void *scratch);
 

@@ -1,30 +1,40 @@
-/* src/sync/kernels/tree.h - the one tree by which n values are combined. It depends on n alone, so placement, algorithm and timing
- * cannot change a bit. Pure. */
+/* src/sync/kernels/tree.h - the tree along which n values are combined.
+ *
+ * The tree depends on n only, so placement, algorithm and timing cannot change a bit of the result. All
+ * functions are pure. */
 #ifndef DTI_TREE_H
 #define DTI_TREE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define DTI_TREE_LEVELS 11 /* of the tree over 1024 values, and one to spare */
-#define DTI_TREE_PARTS  20 /* subtrees that any span of such a tree may have: two a level but the topmost */
+/* The levels of the tree over 1024 values, and one more. */
+#define DTI_TREE_LEVELS 11
+
+/* The largest number of subtrees that a span of such a tree consists of. It is two for each level but the
+ * topmost. */
+#define DTI_TREE_PARTS 20
 
 /* Values [first, end) of a row. */
 struct dti_span {
-    size_t first, end;
+    size_t first;
+    size_t end;
 };
 
-/* The span [a, b), b - a >= 2, of a tree is combined as (the tree over [a, m)) op (the tree over [m, b)); gives m. */
+/* Returns where the span [a, b) of a tree is split. With m as the result, its value is (the tree over [a, m))
+ * op (the tree over [m, b)). b - a must be at least 2. */
 static inline size_t dti_tree_split(size_t a, size_t b)
 {
     return a + (b - a + 1) / 2;
 }
 
-/* The largest complete subtrees of the tree over n values that lie inside `within`, ascending, into out; returns how many:
- * at most two for each level of the tree. What a group of neighbours can combine without knowing the others. */
+/* Stores in `out` the largest complete subtrees, of the tree over n values, that lie inside `within`, in
+ * ascending order. Returns their number, which is at most two for each level of the tree. A group of
+ * neighbours can combine these subtrees without the values of others. */
 uint32_t dti_tree_subtrees(size_t n, struct dti_span within, struct dti_span *out);
 
-/* [*first, *end) of `count` elements that part i of n owns: equal parts, cut at multiples of `grain` elements. */
+/* Stores in *first and *end the elements that part i of n owns, out of `count`. The parts are equal, but are
+ * cut at multiples of `grain` elements. */
 void dti_tree_part(size_t count, uint32_t n, uint32_t i, size_t grain, size_t *first, size_t *end);
 
 #endif

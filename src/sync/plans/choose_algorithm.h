@@ -1,30 +1,48 @@
-/* src/sync/plans/choose_algorithm.h - by which way a collective goes: a pure function of the call, the team and its tuning, so that all replicas
- * choose the same. */
+/* src/sync/plans/choose_algorithm.h - chooses the algorithm of a collective.
+ *
+ * The choice is a pure function of the call, the team and its tuning, so that all replicas choose the
+ * same. */
 #ifndef DTI_CHOOSE_ALGORITHM_H
 #define DTI_CHOOSE_ALGORITHM_H
 
 #include "sync/sync_state.h"
 
 enum dti_algorithm {
-    DTI_ALGORITHM_MAILBOXES, /* payloads ride in the lines of one meeting; everyone takes what it needs from there */
-    DTI_ALGORITHM_OWNERS, /* between two meetings: all replicas divide the indices, each writes its own to all destinations */
-    DTI_ALGORITHM_GROUPS, /* between two meetings: groups of near replicas divide the indices, swapping what they have combined */
+    /* One meeting. Payloads are in the mailboxes, and each replica reads what it needs from there. */
+    DTI_ALGORITHM_MAILBOXES,
+
+    /* Between two meetings, all replicas divide the indices. Each writes its own part to all destinations. */
+    DTI_ALGORITHM_OWNERS,
+
+    /* Between two meetings, the replicas of each group divide the indices and exchange their results between
+     * groups. */
+    DTI_ALGORITHM_GROUPS,
+
     DTI_ALGORITHMS
 };
 extern const char *const dti_algorithm_names[DTI_ALGORITHMS];
 
 /* How much a call moves, in bytes. */
 struct dti_call_size {
-    size_t own;  /* that a replica brings */
-    size_t read; /* that a replica reads of others to get its result, if it makes it alone */
-    size_t all;  /* that are written on all replicas together */
+    /* Bytes that one replica contributes. */
+    size_t own;
+
+    /* Bytes that one replica reads from others if it makes its result alone. */
+    size_t read;
+
+    /* Bytes that are written on all replicas together. */
+    size_t all;
 };
+
 struct dti_call_size dti_call_size_of(const struct dti_call *call, uint32_t n);
 
 struct dti_algorithm_choice {
     enum dti_algorithm algorithm;
+
+    /* True if results may be written with non-temporal stores. */
     bool streams;
 };
+
 struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, const struct dti_call *call,
                                                  const struct dti_call_size *size);
 

@@ -1,5 +1,7 @@
-/* src/sync/plans/cost.h - what a plan costs, counted on paper: for machines that are not there, and to be compared with what the engine
- * counts where it runs (tests/sync/plans/test_plans.c). No threads. */
+/* src/sync/plans/cost.h - calculates what a plan costs, without threads.
+ *
+ * This gives numbers for machines that are not available. On available machines they are compared with what
+ * the algorithms count when they run (tests/sync/plans/test_plans.c). */
 #ifndef DTI_COST_H
 #define DTI_COST_H
 
@@ -7,24 +9,34 @@
 #include "sync/plans/rounds.h"
 #include "sync/sync_state.h"
 
-/* What replica `self` does in one meeting by these rounds. */
+/* Returns what replica `self` does in one meeting with these rounds. */
 struct dti_counters dti_cost_meeting(const struct dti_rounds *rounds, const struct dti_groups *groups,
                                      uint32_t self);
 
-/* An all-reduce of `count` elements between two meetings (not counted here), as replica `self` sees it. */
+/* An all-reduce of `count` elements. */
 struct dti_all_reduce_size {
-    size_t count, element_bytes, accumulator_bytes, block_bytes;
+    size_t count;
+    size_t element_bytes;
+    size_t accumulator_bytes;
+    size_t block_bytes;
 };
+
+/* Return what replica `self` does in such an all-reduce between its two meetings, which are not counted. */
 struct dti_counters dti_cost_owners(const struct dti_groups *groups, uint32_t n, uint32_t self,
                                     const struct dti_all_reduce_size *size);
 struct dti_counters dti_cost_exchange(const struct dti_groups *groups, uint32_t n, uint32_t self,
                                       const struct dti_all_reduce_size *size);
 
-/* Nanoseconds by the model of docs/performance.md: what a core moves, what a node's memory and a package's link carry, and the
- * meetings. */
+/* What a core can move, and what the memory of a node and the link of a package carry. In bytes per
+ * nanosecond. */
 struct dti_bandwidths {
-    double core, node, link; /* bytes per nanosecond */
+    double core;
+    double node;
+    double link;
 };
+
+/* Returns nanoseconds, according to the model of docs/performance.md. It takes the slowest of core, node and
+ * link, and adds the meetings. `most` holds the counters of the replica that moves most. */
 double dti_cost_ns(const struct dti_counters *most, double meetings_ns, uint32_t replicas_per_node,
                    const struct dti_bandwidths *bandwidths, const struct dti_costs *costs);
 

@@ -1,10 +1,12 @@
-/* src/sync/plans/rounds.h - the plan of a meeting: who looks at whose line, in how many rounds. Pure.
+/* src/sync/plans/rounds.h - the plan of a meeting: how many rounds it has, and whose mailboxes a replica
+ * reads in each.
  *
- * A *cut* divides the row of replicas into blocks of neighbours. Cuts are nested: cut 0 has a block for each replica, the last
- * one a single block, and round r joins the blocks of cut r to those of cut r + 1. In round r a replica looks at one replica of
- * each sibling block; as all members of a block know the same by then, any of them will do, and each is looked at by its
- * counterparts alone (n-way dissemination: Hensgen, Finkel, Manber, IJPP 17(1), 1988; aligned to the machine, so that only the
- * last rounds cross its borders). */
+ * A *cut* divides the row of replicas into blocks of neighbours. Cuts are nested. Cut 0 has a block for each
+ * replica, the last cut has a single block, and round r joins the blocks of cut r to those of cut r + 1. In
+ * round r a replica reads the mailbox of one replica of each sibling block. All members of a block know the
+ * same by then, so any of them will do, and each is read by its counterparts only. This is n-way
+ * dissemination (Hensgen, Finkel, Manber, IJPP 17(1), 1988), aligned to the machine, so that only the last
+ * rounds cross its borders. All functions are pure. */
 #ifndef DTI_ROUNDS_H
 #define DTI_ROUNDS_H
 
@@ -12,37 +14,52 @@
 
 #define DTI_MOST_ROUNDS 12
 
-/* What a round costs: dti_calibrate measures it, tests make it up. */
+/* The costs of a round. dti_measure_hops measures hop_ns. */
 struct dti_costs {
-    double hop_ns[DTI_DISTANCES]; /* a store on one core until a core that watches the line has seen it */
-    double overlap;               /* lines that a core can fetch at the same time */
-    double round_ns;              /* work of one round beside waiting */
+    /* The time from a store on one core until a core that watches the line has seen it. */
+    double hop_ns[DTI_DISTANCES];
+
+    /* The number of lines that a core can fetch at the same time. */
+    double overlap;
+
+    /* The work of one round, without waiting. */
+    double round_ns;
 };
 
 struct dti_rounds {
-    uint32_t n, rounds;
-    uint32_t *start[DTI_MOST_ROUNDS + 1]; /* cut c: block b is replicas start[c][b] .. start[c][b + 1] - 1 */
+    uint32_t n;
+    uint32_t rounds;
+
+    /* Block b of cut c consists of the replicas start[c][b] to start[c][b + 1] - 1. */
+    uint32_t *start[DTI_MOST_ROUNDS + 1];
+
     uint32_t blocks[DTI_MOST_ROUNDS + 1];
 };
 
-/* The plans that a strategy keeps. FLAT: one round, everyone looks at everyone. HIERARCHICAL: every border that there is begins
- * a round of its own, and `near` > 0 cuts the row every so many replicas too. AUTO: the borders, and as many rounds between
- * them as cost least. NO_MEMORY. */
+/* Makes the plan of an implementation. FLAT has one round, in which every replica reads all others. In
+ * HIERARCHICAL, every border of the machine begins a round of its own, and if near > 0 the row is also cut at
+ * every multiple of `near`. AUTO has the borders of the machine, and as many rounds between them as cost
+ * least. Fails with NO_MEMORY. */
 ditto_status dti_rounds_make(const struct dti_machine_shape *shape, const struct dti_costs *costs,
                              ditto_implementation implementation, uint32_t near, struct dti_rounds *out);
 void dti_rounds_free(struct dti_rounds *rounds);
 
-/* The block of cut `cut` that a replica is in. */
+/* Returns the block of cut `cut` that contains a replica. */
 uint32_t dti_rounds_block(const struct dti_rounds *rounds, uint32_t cut, uint32_t replica);
-/* What replica `self` has to do with the blocks [first, end) of cut `round`, its own among them: these are what it joins. */
+
+/* Returns the blocks [first, end) of cut `round` that replica `self` joins in that round, its own block among
+ * them. */
 struct dti_span dti_rounds_siblings(const struct dti_rounds *rounds, uint32_t round, uint32_t self);
-/* Whose line stands for block `block` of cut `round` to replica `self`; itself for its own. */
+
+/* Returns the replica that represents block `block` of cut `round` for replica `self`. For its own block this
+ * is `self` itself. */
 uint32_t dti_rounds_representative(const struct dti_rounds *rounds, uint32_t round, uint32_t block,
                                    uint32_t self);
 
-/* One round's cost among `blocks` blocks at a distance. */
+/* The cost of one round with `blocks` blocks at a distance. */
 double dti_round_ns(const struct dti_costs *costs, enum dti_distance distance, uint32_t blocks);
-/* The critical path of the whole meeting. */
+
+/* The cost of the critical path of the whole meeting. */
 double dti_rounds_ns(const struct dti_rounds *rounds, const struct dti_machine_shape *shape,
                      const struct dti_costs *costs);
 

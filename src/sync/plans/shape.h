@@ -1,12 +1,14 @@
-/* src/sync/plans/shape.h - how far apart replicas are: all that plans need to know of a machine. Pure.
+/* src/sync/plans/shape.h - how far apart replicas are, which is all that plans need to know about a machine.
+ * Pure.
  *
- * Replica ids are numbered node by node, so near replicas have near ids: the machine is a row of replicas with borders. */
+ * Replica ids are numbered node by node, so near replicas have near ids. The machine is a row of replicas
+ * with borders between neighbours. */
 #ifndef DTI_SHAPE_H
 #define DTI_SHAPE_H
 
 #include "replicas/replicas.h"
 
-/* Between two replicas; each is farther than the ones before. */
+/* The distance of two replicas. They share a cache, a node or a package, or are in different packages. */
 enum dti_distance {
     DTI_DISTANCE_CACHE,
     DTI_DISTANCE_NODE,
@@ -17,12 +19,15 @@ enum dti_distance {
 
 struct dti_machine_shape {
     uint32_t n;
-    uint8_t
-        border[DITTO_MAX_REPLICAS]; /* enum dti_distance between replicas i - 1 and i; entry 0 is not used */
+
+    /* enum dti_distance of the replicas i - 1 and i. Element 0 is not used. */
+    uint8_t border[DITTO_MAX_REPLICAS];
 };
 
 void dti_machine_shape_of_placement(const ditto_placement *placement, struct dti_machine_shape *out);
-/* A made-up machine: n replicas spread evenly over packages, of each over nodes, of each over caches. */
+
+/* Makes the shape of a regular machine. The n replicas are spread evenly over packages, those of a package
+ * over nodes, and those of a node over caches. */
 void dti_machine_shape_regular(uint32_t n, uint32_t packages, uint32_t nodes, uint32_t caches,
                                struct dti_machine_shape *out);
 

@@ -1,4 +1,4 @@
-/* src/sync/plans/tuning.h - the numbers by which a collective is chosen: measured, or given. */
+/* src/sync/plans/tuning.h - the numbers by which algorithms are chosen. They are measured or given. */
 #ifndef DTI_TUNING_H
 #define DTI_TUNING_H
 
@@ -7,33 +7,45 @@
 #include "sync/plans/rounds.h"
 
 struct dti_tuning {
-    ditto_tuning given; /* every field is set */
+    /* Every field is set. */
+    ditto_tuning given;
+
     struct dti_costs costs;
 };
 
-/* What has been given: the caller's where it says something, else the environment variable DITTO_TUNING's; 0 elsewhere.
- * Errors: INVALID (the variable is no list of name=number), RANGE (a number outside its range). */
+/* Reads the numbers that are given. A field has the caller's value, or that of the environment variable
+ * DITTO_TUNING, or 0 if neither sets it. Fails with INVALID if the variable is not a list of name=number, and
+ * with RANGE if a number is outside its range. It also returns the errors of dti_options_copy. */
 ditto_status dti_tuning_read(const ditto_tuning *given, ditto_tuning *out);
-/* What this process has measured for teams of this shape; false: nothing yet. Any thread. */
+
+/* Finds what this process has measured for teams of this shape. Returns false if nothing was measured yet.
+ * Any thread. */
 bool dti_tuning_find(const struct dti_machine_shape *shape, struct dti_tuning *out);
+
+/* Keeps what was measured for teams of this shape. Any thread. */
 void dti_tuning_keep(const struct dti_machine_shape *shape, const struct dti_tuning *measured);
-/* Sets the fields of *tuning that are 0. */
+
+/* Sets the fields of *tuning that are 0 to those of *from. */
 void dti_tuning_fill(ditto_tuning *tuning, const ditto_tuning *from);
-/* Where nothing is measured: replicas that share PUs, and before. */
+
+/* Used where nothing is measured, as for replicas that share PUs. */
 extern const struct dti_tuning dti_tuning_usual;
 
-/* Measuring the numbers by which collectives are chosen. All: cross context, between dti_cross_enter and
- * dti_cross_leave; on replicas that share PUs they do nothing, because there the time of a hand-over is the scheduler's. */
+/* -- Measuring. Cross-replica context, between dti_cross_enter and dti_cross_leave -- */
 
 struct dti_sync;
 
-/* Hand-overs of a cache line between neighbours at each distance that there is: 1000 each, under a millisecond. */
+/* Measures hops of a cache line between neighbours, at each distance that occurs. For each distance it makes
+ * 200 hops there and back, or as many as half a millisecond allows. Does nothing if replicas share PUs,
+ * because the time of a hop then depends on the scheduler. Fails with NO_MEMORY. */
 ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_shape *shape,
                               struct dti_costs *costs);
 
-/* Thresholds that are 0 in *measured, by trying both ways with the collectives themselves, on data that has to move; a few
- * milliseconds. Not measured but derived: stream_bytes, three eighths of the last-level caches (results and sources then fill three
- * quarters of them), because filling them takes longer than that. *in_time: the machine was not too busy to measure. NO_MEMORY. */
+/* Measures the thresholds that are 0 in *measured. For this it executes collectives with both algorithms, on
+ * data that has to move, which takes a few milliseconds. stream_bytes is not measured, because filling the
+ * caches takes longer. It is three eighths of the last-level caches, so that results and sources together
+ * fill three quarters of them. Sets *in_time to false if the machine was too busy to measure. Fails with
+ * NO_MEMORY. */
 ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *measured, bool *in_time);
 
 #endif
