@@ -1,4 +1,5 @@
-/* src/sync/api_collective.c - include/ditto/collective.h: check, then call. */
+/* src/sync/api_collective.c - the functions of include/ditto/collective.h. They check arguments, then
+ * call. */
 #include "sync/call_arguments.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
@@ -45,10 +46,11 @@ ditto_status ditto_all_reduce_tensor(ditto_replica *self, const ditto_tensor *sr
     DTI_TRY(dti_tensor_check(src, &bytes));
     DTI_TRY(dti_tensor_check(dst, &bytes));
     if (!same_shape(src, dst))
-        return DTI_FAIL(DITTO_ERR_SHAPE,
-                        "dst (%zu x %s, rank %u) has not the dtype and shape of src (%zu x %s, rank %u)",
-                        ditto_tensor_count(dst), ditto_dtype_name(dst->dtype), dst->rank,
-                        ditto_tensor_count(src), ditto_dtype_name(src->dtype), src->rank);
+        return DTI_FAIL(
+            DITTO_ERR_SHAPE,
+            "dst (%zu x %s, rank %u) does not have the dtype and shape of src (%zu x %s, rank %u)",
+            ditto_tensor_count(dst), ditto_dtype_name(dst->dtype), dst->rank, ditto_tensor_count(src),
+            ditto_dtype_name(src->dtype), src->rank);
     size_t count = ditto_tensor_count(src);
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_tensor", DTI_PATTERN_ALL_REDUCE, options, 0));
     DTI_TRY(dti_arguments_reduce(&a, src->data, dst->data, count, count, src->dtype, op));
@@ -58,7 +60,8 @@ ditto_status ditto_all_reduce_tensor(ditto_replica *self, const ditto_tensor *sr
     return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
 
-/* The items of the next pack: it closes once its bytes are more than the limit (semantics 6.3). */
+/* Returns the number of items in the next pack. A pack ends when it has more bytes than the limit (semantics
+ * 6.3). */
 static size_t pack_length(const ditto_list_item *list, size_t length, size_t limit)
 {
     size_t items = 0, bytes = 0;
@@ -77,7 +80,7 @@ ditto_status ditto_all_reduce_list(ditto_replica *self, const ditto_list_item *l
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_list", DTI_PATTERN_LIST, options, 0));
     DTI_TRY(dti_arguments_list(&a, list, length, op));
     size_t done = 0;
-    do { /* an empty list is a barrier */
+    do { /* runs once for an empty list, which is a barrier */
         a.call.list = list + done;
         a.call.before = done;
         a.call.count = pack_length(list + done, length - done, a.options.bytes_per_pack);
@@ -90,12 +93,13 @@ ditto_status ditto_all_reduce_list(ditto_replica *self, const ditto_list_item *l
 static ditto_status check_function_buffer(const void *buffer, size_t bytes, size_t element_bytes,
                                           const char *name)
 {
-    size_t alignment = element_bytes & (~element_bytes + 1); /* its largest power of two */
+    /* The largest power of two that divides element_bytes. */
+    size_t alignment = element_bytes & (~element_bytes + 1);
     alignment = alignment > alignof(max_align_t) ? alignof(max_align_t) : alignment;
     if (bytes != 0 && (buffer == NULL || (uintptr_t)buffer % alignment != 0))
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "%s (%p) is NULL or not aligned: elements of %zu bytes need an address that %zu "
-                        "divides",
+                        "%s (%p) is NULL or not aligned: elements of %zu bytes need an address that is a "
+                        "multiple of %zu",
                         name, buffer, element_bytes, alignment);
     return DITTO_OK;
 }

@@ -1,4 +1,4 @@
-/* src/sync/api_pending.c - include/ditto/pending.h: check, then call. */
+/* src/sync/api_pending.c - the functions of include/ditto/pending.h. They check arguments, then call. */
 #include "sync/call_arguments.h"
 #include "sync/pending/pending.h"
 
@@ -49,15 +49,15 @@ ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *
     return start(&a, out);
 }
 
-/* The pointer is compared and not followed, because a handle of another strategy may have outlived that
- * strategy. */
+/* Compares the pointer and does not follow it, because the handle may belong to a strategy that was
+ * destroyed. */
 static bool is_own_replica(const struct dti_team *team, const void *replica)
 {
     return (uintptr_t)replica >= (uintptr_t)team->replica &&
            (uintptr_t)replica < (uintptr_t)(team->replica + team->n);
 }
 
-/* The operation's number, if the handle is this replica's and open. */
+/* Returns the number of the operation in *number, if the handle belongs to this replica and is open. */
 static ditto_status check_handle(const struct dti_replica *self, const ditto_pending *pending,
                                  uint64_t *number)
 {

@@ -1,10 +1,10 @@
-/* src/sync/api_slices.c - include/ditto/slices.h: check, then call. */
+/* src/sync/api_slices.c - the functions of include/ditto/slices.h. They check arguments, then call. */
 #include "sync/call_arguments.h"
 #include "sync/overlap.h"
 #include "sync/algorithms/slices.h"
 #include "sync/sync.h"
 
-/* Their bytes, after INVALID and RANGE. */
+/* Checks slices and returns the bytes of their values in *bytes. Fails with INVALID or RANGE. */
 static ditto_status check_slices(const ditto_slices *s, const char *name, size_t *bytes)
 {
     size_t elements;
@@ -34,7 +34,8 @@ static ditto_status begin(struct dti_arguments *a, ditto_replica *self, const ch
     DTI_TRY(check_slices(in, "in", bytes));
     DTI_TRY(dti_reduction_check(in->dtype, op));
     if (op != DITTO_SUM && op != DITTO_MEAN)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of slices: SUM or MEAN", ditto_op_name(op));
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of slices is not supported: use SUM or MEAN",
+                        ditto_op_name(op));
     a->call.dtype = (uint8_t)in->dtype;
     a->call.op = (uint8_t)op;
     a->call.count = in->row_count;

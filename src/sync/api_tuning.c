@@ -1,4 +1,5 @@
-/* src/sync/api_tuning.c - include/ditto/tuning.h: how collectives are chosen, and what everyone does. */
+/* src/sync/api_tuning.c - the functions of include/ditto/tuning.h, about algorithms and the state of
+ * replicas. */
 #include "sync/plans/choose_algorithm.h"
 #include "sync/meeting/failure.h"
 #include "sync/meeting/meeting.h"
@@ -74,7 +75,7 @@ const char *ditto_strategy_diagnose(const ditto_strategy *strategy)
                  dti_stopped(&team->stop) ? ", stopped" : "");
     for (uint32_t i = 0; i < team->n; i++) {
         const struct dti_replica_state *a = &team->replica[i].sync->state[i];
-        /* relaxed: they change meanwhile, this is a snapshot for a reader */
+        /* All loads are relaxed, because the values may change meanwhile. The text is only a snapshot. */
         const char *name = atomic_load_explicit(&a->name, memory_order_relaxed);
         uint32_t number = atomic_load_explicit(&a->number, memory_order_relaxed);
         bool in = atomic_load_explicit(&a->finished, memory_order_relaxed) != number;

@@ -1,4 +1,4 @@
-/* src/sync/call_arguments.c - checks of collectives' arguments. */
+/* src/sync/call_arguments.c - checks the arguments of collectives. */
 #include "sync/call_arguments.h"
 #include "sync/overlap.h"
 #include "sync/sync_state.h"
@@ -35,11 +35,10 @@ ditto_status dti_not_calling(const struct dti_replica *r, const char *name)
     const char *calling = r->sync->state[r->id].calling;
     if (calling == NULL)
         return DITTO_OK;
-    return DTI_FAIL(
-        DITTO_ERR_CONTEXT,
-        "%s inside the function that was given to %s: the other replicas wait for that one's result, so it "
-        "computes and calls nothing of ditto",
-        name, calling);
+    return DTI_FAIL(DITTO_ERR_CONTEXT,
+                    "%s was called inside the function that was given to %s: the other replicas wait for the "
+                    "result of that function, so it must not call ditto",
+                    name, calling);
 }
 
 ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, const char *name,
@@ -63,7 +62,7 @@ ditto_status dti_arguments_root(struct dti_arguments *a, uint32_t root)
     return DITTO_OK;
 }
 
-/* Each buffer by itself. */
+/* Checks each buffer by itself. */
 static ditto_status check_buffers(const void *src, size_t src_count, const void *dst, size_t dst_count,
                                   ditto_dtype dtype)
 {
@@ -77,8 +76,8 @@ static ditto_status check_buffers(const void *src, size_t src_count, const void 
 ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *dst, size_t src_count,
                                 size_t dst_count, ditto_dtype dtype)
 {
-    bool parts = a->call.pattern == DTI_PATTERN_REDUCE_SCATTER ||
-                 a->call.pattern == DTI_PATTERN_ALL_GATHER; /* see add_parts */
+    /* In these patterns add_parts sets the count, and the caller checks for overlap. */
+    bool parts = a->call.pattern == DTI_PATTERN_REDUCE_SCATTER || a->call.pattern == DTI_PATTERN_ALL_GATHER;
     DTI_TRY(check_buffers(src, src_count, dst, dst_count, dtype));
     a->call.src = src;
     a->call.dst = dst;
@@ -101,9 +100,11 @@ ditto_status dti_arguments_reduce(struct dti_arguments *a, const void *src, void
 
 /* -- a part for each replica -- */
 
-/* In elements. */
+/* Sizes in elements. */
 struct parts {
-    size_t whole, own, before; /* of all replicas, of this one, of those below it */
+    size_t whole;  /* of all replicas */
+    size_t own;    /* of this replica */
+    size_t before; /* of the replicas with lower ids */
 };
 
 static ditto_status add_parts(struct dti_arguments *a, size_t count, const size_t *counts, struct parts *out)

@@ -1,4 +1,4 @@
-/* src/sync/overlap.c - buffers that must be apart. */
+/* src/sync/overlap.c - checks that buffers do not overlap. */
 #include "sync/overlap.h"
 #include "sync/sync_state.h"
 
@@ -28,8 +28,8 @@ ditto_status dti_check_overlap(const void *outer, size_t outer_bytes, const void
     uintptr_t x = (uintptr_t)outer, y = (uintptr_t)inner;
     return DTI_FAIL(
         DITTO_ERR_INVALID,
-        "src and dst overlap partly (%zu and %zu bytes, %zu apart): use two buffers, or one as the header "
-        "says",
+        "src and dst overlap partly (%zu and %zu bytes, %zu apart): use separate buffers, or the same buffer "
+        "where the function allows it",
         outer_bytes, inner_bytes, (size_t)(x < y ? y - x : x - y));
 }
 
@@ -47,7 +47,7 @@ static int by_address(const void *left, const void *right)
     return a->first < b->first ? -1 : a->first > b->first;
 }
 
-/* An item in place is one buffer; an empty one is none. */
+/* Stores the buffers of all items. An item in place has one buffer, and an empty item has none. */
 static size_t collect(const ditto_list_item *list, size_t length, struct buffer *out)
 {
     size_t found = 0;
@@ -63,7 +63,8 @@ static size_t collect(const ditto_list_item *list, size_t length, struct buffer 
     return found;
 }
 
-/* In the order of their addresses: what begins before the furthest end so far overlaps that one. */
+/* Checks buffers that are sorted by address. A buffer that begins before the furthest end so far overlaps the
+ * buffer with that end. */
 static ditto_status sweep(const struct buffer *buffer, size_t count)
 {
     const struct buffer *furthest = NULL, *furthest_written = NULL;

@@ -1,4 +1,4 @@
-/* src/sync/sync.c - a team's collectives: made, renewed, freed. */
+/* src/sync/sync.c - creates, resets and destroys the state of a team's collectives. */
 #include "sync/sync.h"
 #include "sync/algorithms/helper_work.h"
 #include "sync/pending/pending.h"
@@ -23,11 +23,11 @@ ditto_status dti_workspace_make(struct dti_replica *r, struct dti_workspace *wor
 {
     DTI_TRY(dti_allocate(r, r->team->n * sizeof *workspace->source, &workspace->source));
     DTI_TRY(dti_allocate(r, r->team->n * sizeof *workspace->destination, &workspace->destination));
-    return dti_replica_alloc(r, DTI_WORKSPACE_BYTES, DTI_CACHE_LINE_PAIR,
-                             &workspace->scratch); /* touched as far as it is used */
+    /* Not zeroed. Only the pages that are used are touched. */
+    return dti_replica_alloc(r, DTI_WORKSPACE_BYTES, DTI_CACHE_LINE_PAIR, &workspace->scratch);
 }
 
-/* This replica's part of a plan, on its own memory. */
+/* Makes this replica's part of a plan, in its own memory. */
 static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *rounds,
                                struct dti_rounds_view *route)
 {
@@ -39,7 +39,7 @@ static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *r
         step->count = (uint32_t)(siblings.end - siblings.first);
         step->own = dti_rounds_block(rounds, round, r->id) - (uint32_t)siblings.first;
         step->start = &rounds->start[round][siblings.first];
-        if (rounds->rounds == 1) /* everyone watches everyone */
+        if (rounds->rounds == 1) /* every replica watches all others */
             continue;
         DTI_TRY(dti_allocate(r, step->count * sizeof *representative, &representative));
         for (uint32_t b = 0; b < step->count; b++)
@@ -49,7 +49,7 @@ static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *r
     return DITTO_OK;
 }
 
-/* On each replica's own thread, so that its lines and scratch lie on its node. */
+/* Runs on each replica's own thread, so that its mailboxes and scratch memory are on its node. */
 static ditto_status settle(struct dti_replica *r, void *argument)
 {
     struct dti_sync *sync = argument;
@@ -66,7 +66,8 @@ static ditto_status settle(struct dti_replica *r, void *argument)
 
 static void begin(struct dti_sync *sync)
 {
-    /* relaxed throughout: all replicas are parked, the next run's go word publishes this */
+    /* All stores are relaxed, because all replicas are parked and the go word of the next run publishes
+     * them. */
     atomic_store_explicit(&sync->arrived, 0, memory_order_relaxed);
     atomic_store_explicit(&sync->release, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < sync->team->n; i++) {
@@ -97,7 +98,7 @@ static uint32_t most_parts(const struct dti_rounds *rounds)
     return most;
 }
 
-/* Nothing is left to be measured. near_replicas never is. */
+/* True if nothing is left to be measured. near_replicas is never measured. */
 static bool is_complete(const ditto_tuning *given)
 {
     return given->small_bytes != 0 && given->stream_bytes != 0 && given->hierarchical_bytes != 0;
@@ -116,12 +117,13 @@ static ditto_status make_plans(struct dti_sync *sync)
     return DITTO_OK;
 }
 
-/* The numbers that nobody has given: from the process's cache, or measured now. */
+/* Sets the numbers that were not given, and that this process has not measured before. */
 static ditto_status calibrate(struct dti_sync *sync, bool known, const ditto_tuning *given)
 {
-    struct dti_tuning measured = sync->tuning; /* its costs are measured already */
+    struct dti_tuning measured = sync->tuning; /* the costs are measured already */
     measured.given = (ditto_tuning){ .struct_size = sizeof measured.given };
-    bool ordinary = given->near_replicas == 0 && !sync->team->crowded; /* else the numbers are not kept */
+    /* If it is false, the numbers are not kept for later strategies. */
+    bool ordinary = given->near_replicas == 0 && !sync->team->crowded;
     bool in_time;
     if (known)
         return DITTO_OK;
@@ -159,7 +161,7 @@ static ditto_status make(struct dti_team *team, const struct dti_sync_options *o
     sync->small_started = given.small_bytes != 0 ? given.small_bytes : DTI_PAYLOAD_BYTES;
     DTI_TRY(settle_all(sync));
     DTI_TRY(calibrate(sync, known || is_complete(&given), &given));
-    begin(sync); /* users' operations are counted from 1 */
+    begin(sync); /* the user's operations are numbered from 1 */
     return DITTO_OK;
 }
 
@@ -169,7 +171,7 @@ static void release(struct dti_sync *sync)
         dti_rounds_free(&sync->rounds[i]);
     free(sync->result);
     free(sync->diagnosis);
-    free(sync->state); /* slots and scratch go with the arenas */
+    free(sync->state); /* mailboxes and scratch memory are freed with the arenas */
     free(sync);
 }
 
@@ -194,13 +196,14 @@ static ditto_status allocate(struct dti_team *team, struct dti_sync **out)
 
 ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options)
 {
-    DTI_TRY(allocate(team, &team->sync)); /* on failure the strategy destroys the team, and us with it */
+    /* On failure the strategy destroys the team, and the team's collectives with it. */
+    DTI_TRY(allocate(team, &team->sync));
     for (uint32_t i = 0; i < team->n; i++)
         team->replica[i].sync = team->sync;
     return make(team, options, team->sync);
 }
 
-/* All is as outside, and nothing is measured. */
+/* Copies the options and the tuning of the outer run. Nothing is measured. */
 ditto_status dti_sync_make_inner(struct dti_team *team)
 {
     struct dti_sync *outer = team->replica[0].sync, *inner;
@@ -261,7 +264,7 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
 
 void dti_sync_destroy(struct dti_team *team)
 {
-    struct dti_sync *sync = team->sync; /* the outermost: no run is going on */
+    struct dti_sync *sync = team->sync; /* the outermost one, because no run is active */
     team->sync = NULL;
     while (sync != NULL) {
         struct dti_sync *inner = sync->inner;
