@@ -1,5 +1,4 @@
-/* src/sync/api_collective.c - the functions of include/ditto/collective.h. They check arguments, then
- * call. */
+/* src/sync/api_collective.c - the public functions of include/ditto/collective.h. */
 #include "sync/call_arguments.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"

@@ -1,4 +1,4 @@
-/* src/sync/api_pending.c - the functions of include/ditto/pending.h. They check arguments, then call. */
+/* src/sync/api_pending.c - the public functions of include/ditto/pending.h. */
 #include "sync/call_arguments.h"
 #include "sync/pending/pending.h"
 

@@ -1,4 +1,4 @@
-/* src/sync/api_slices.c - the functions of include/ditto/slices.h. They check arguments, then call. */
+/* src/sync/api_slices.c - the public functions of include/ditto/slices.h. */
 #include "sync/call_arguments.h"
 #include "sync/overlap.h"
 #include "sync/algorithms/slices.h"

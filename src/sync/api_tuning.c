@@ -1,5 +1,4 @@
-/* src/sync/api_tuning.c - the functions of include/ditto/tuning.h, about algorithms and the state of
- * replicas. */
+/* src/sync/api_tuning.c - the public functions of include/ditto/tuning.h. */
 #include "sync/plans/choose_algorithm.h"
 #include "sync/meeting/failure.h"
 #include "sync/meeting/meeting.h"

@@ -223,7 +223,7 @@ static void a_function_calls_no_collective(void **state)
     for (int c = 0; c < 2; c++) {
         size_t count = counts[c];
         assert_status(ditto_strategy_run(strategy, meet_in_a_function, &count), DITTO_ERR_CONTEXT);
-        assert_message("ditto_barrier was called inside the function that was given to ditto_all_reduce_with");
+        assert_message("was called inside the function that was given to ditto_all_reduce_with");
     }
     run_all(strategy, bad_lists, &next, &next);
     assert_ok(ditto_strategy_destroy(strategy));
