@@ -1,26 +1,36 @@
-/* src/sync/algorithms/block_sum.c - sums over fixed blocks of a global row, then one tree over blocks.
+/* src/sync/algorithms/block_sum.c - sums over fixed blocks of a global row, combined along one tree over
+ * blocks.
  *
- * A block belongs to the replica that has its first element, which reads the rest where it lies. Each replica adds up
- * its blocks to the largest subtrees that they form; in a last meeting all get all of these, and go on alone. */
+ * A block belongs to the replica that has its first element. That replica reads the rest of the block from
+ * other replicas' buffers. Each replica sums its blocks to the largest subtrees that they form. In a last
+ * meeting all replicas receive the sums of these subtrees, and each combines them by itself. */
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
 
 #include <string.h>
 
-#define MOST_PARTS  128 /* subtrees of a span of blocks: two for each bit of a size_t */
-#define MOST_BYTES  16  /* of an accumulator */
+/* The largest number of subtrees of a span of blocks, which is two for each bit of a size_t. */
+#define MOST_PARTS  128
+#define MOST_BYTES  16 /* of an accumulator */
 #define BLOCK_BYTES ((size_t)DITTO_BLOCK * MOST_BYTES)
 
-/* What one replica knows; the first two are read by others. */
+/* The state of one replica. */
 struct row {
+    /* The replica's elements. Other replicas read these two members. */
     const char *values;
     size_t count;
+
     struct dti_reduction reduction;
     struct dti_replica *self;
-    size_t start[DITTO_MAX_REPLICAS + 1]; /* of each replica's elements in the row */
+
+    /* Where each replica's elements begin in the row. */
+    size_t start[DITTO_MAX_REPLICAS + 1];
+
     const struct row *of[DITTO_MAX_REPLICAS];
     uint32_t parts;
-    alignas(MOST_BYTES) unsigned char part[MOST_PARTS * MOST_BYTES]; /* this replica's subtrees' sums */
+
+    /* The sums of this replica's subtrees. */
+    alignas(MOST_BYTES) unsigned char part[MOST_PARTS * MOST_BYTES];
 };
 
 static void add(const struct row *r, void *out, const void *left, const void *right, size_t count)
@@ -30,7 +40,7 @@ static void add(const struct row *r, void *out, const void *left, const void *ri
 
 /* -- one block -- */
 
-/* count accumulators become one, at `sum`; they are written over. */
+/* Combines `count` accumulators to one, in `sum`. Overwrites the accumulators. */
 static void fold_block(const struct row *r, char *values, size_t count, void *sum)
 {
     size_t bytes = r->reduction.accumulator_bytes;
@@ -42,7 +52,7 @@ static void fold_block(const struct row *r, char *values, size_t count, void *su
     memcpy(sum, values, bytes);
 }
 
-/* Elements [first, end) of the row, from whoever has them. */
+/* Copies elements [first, end) of the row from the replicas that have them. */
 static void collect(const struct row *r, size_t first, size_t end, char *out)
 {
     size_t bytes = r->reduction.element_bytes;
@@ -72,7 +82,8 @@ static void sum_block(const struct row *r, size_t block, void *sum)
 
 /* -- the tree over blocks -- */
 
-/* Gives the sum of blocks [span) if it is to be had as it is; else the two halves are asked for. */
+/* Returns true and stores the sum of the blocks of `span` if that sum is available. If it returns false,
+ * sum_span asks for the two halves of the span. */
 typedef bool have_sum(void *context, struct dti_span span, void *sum);
 
 static void sum_span(const struct row *r, struct dti_span span, have_sum *have, void *context, void *sum)
@@ -113,7 +124,8 @@ static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *contex
     r->start[0] = 0;
     for (uint32_t i = 0; i < self->team->n; i++) {
         r->of[i] = dti_call_of(self->sync, i, seq)->more;
-        r->start[i + 1] = r->start[i] + r->of[i]->count; /* they lie in one address space: no overflow */
+        /* Cannot overflow, because all elements are in one address space. */
+        r->start[i + 1] = r->start[i] + r->of[i]->count;
     }
     r->parts = subtrees_of(r, self->id, part);
     for (uint32_t p = 0; p < r->parts; p++)
@@ -121,7 +133,7 @@ static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *contex
     return DITTO_OK;
 }
 
-/* All replicas' subtrees, in order, from the slots of a meeting. */
+/* A walk over the subtrees of all replicas, in order. Their sums are in the mailboxes of a meeting. */
 struct cursor {
     const struct row *row;
     uint32_t seq, replica, next, parts;
@@ -145,9 +157,8 @@ static bool have_part(void *context, struct dti_span span, void *sum)
 
 static ditto_status sum_all(struct row *r, const struct dti_call *call, struct dti_deadline *deadline)
 {
-    size_t bytes =
-        r->parts *
-        r->reduction.accumulator_bytes; /* more than fit in the line: readers know where they are */
+    /* The arrival has more bytes than the inline payload, so that readers find the sums at the same place. */
+    size_t bytes = r->parts * r->reduction.accumulator_bytes;
     struct dti_arrival arrival = { .call = call,
                                    .payload = r->part,
                                    .payload_bytes = bytes > DTI_INLINE_PAYLOAD_BYTES

@@ -1,4 +1,4 @@
-/* src/sync/algorithms/collective.c - one collective from call to result: the way is chosen, then gone. */
+/* src/sync/algorithms/collective.c - chooses an algorithm for a call and executes it. */
 #include "sync/algorithms/collective.h"
 #include "sync/call_arguments.h"
 #include "sync/algorithms/flow.h"
@@ -8,7 +8,7 @@
 ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *call, ditto_status status,
                                uint32_t serial)
 {
-    if (status > 0) /* news is no value */
+    if (status > 0) /* only errors are allowed */
         status = DTI_FAIL(DITTO_ERR_USER, "the function given to %s returned %s", call->name,
                           ditto_status_name(status));
     else if (dti_error_serial == serial || dti_error_get()->status != status)
@@ -34,8 +34,8 @@ ditto_status dti_collective_with_access(struct dti_replica *self, const struct d
             status = dti_fail_function(self, call, status, serial);
         return dti_leave_collective(self, status);
     }
-    *deadline =
-        dti_replica_deadline(self, deadline->timeout_ms); /* a new wait: the work between took its own time */
+    /* The second meeting has its own deadline, because the work between the meetings may take long. */
+    *deadline = dti_replica_deadline(self, deadline->timeout_ms);
     arrival.goes_on = true;
     return dti_meet(self, &arrival, deadline, &last);
 }
@@ -76,8 +76,8 @@ struct combining {
     const struct dti_combine_call *own;
 };
 
-/* A ditto_combine_fn. It gets memory that belongs to this replica alone, so it can be called outside (see
- * dti_flow_suspend_access). */
+/* A ditto_combine_fn. Its arguments are memory of this replica only, so it can be called without access to
+ * other replicas' buffers (see dti_flow_suspend_access). */
 static ditto_status combine_outside(void *out, const void *left, const void *right, size_t count, void *user)
 {
     const struct combining *c = user;
@@ -115,7 +115,7 @@ static ditto_status move_with_access(struct dti_replica *self, uint32_t seq, voi
                : dti_flow_flat(&flow, groups->start[group], groups->start[group + 1]);
 }
 
-/* What an update writes. */
+/* Returns the bytes that a reduction into a target writes. */
 static size_t written_bytes(const struct dti_call *call, const struct dti_target *target)
 {
     size_t bytes = 0;

@@ -89,7 +89,8 @@ static unsigned char *result_at(const struct exchange_range *l, uint32_t group, 
     return area_of(l, group)->results + block % 2 * l->block_bytes;
 }
 
-/* Group `piece`'s piece of a block: all of it where the result goes to that group alone; else equal pieces. */
+/* Group `piece`'s piece of a block: all of it where the result goes to that group alone; else equal
+ * pieces. */
 static void piece_of(const struct exchange_range *l, const struct block *b, uint32_t piece, size_t *first,
                      size_t *end)
 {
@@ -153,7 +154,8 @@ static ditto_status await_counterparts(const struct exchange_range *l, size_t of
     return DITTO_OK;
 }
 
-/* A: this group's subtrees of a block, each to its place; one that is a single replica stays where it lies. */
+/* A: this group's subtrees of a block, each to its place; one that is a single replica stays where it
+ * lies. */
 static ditto_status combine_own(struct exchange_range *l, struct block *b)
 {
     struct dti_flow *flow = l->flow;

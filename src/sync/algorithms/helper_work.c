@@ -1,4 +1,5 @@
-/* src/sync/algorithms/helper_work.c - pieces of one replica's part, for its helpers. Argued in helper_work.h. */
+/* src/sync/algorithms/helper_work.c - pieces of one replica's part, for its helpers. Argued in
+ * helper_work.h. */
 #include "sync/algorithms/helper_work.h"
 #include "sync/plans/choose_algorithm.h"
 

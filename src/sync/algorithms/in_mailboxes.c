@@ -1,8 +1,9 @@
 /* src/sync/algorithms/in_mailboxes.c - small collectives: payloads ride in the lines of one meeting.
  *
- * An all-reduce is combined on the way: in a meeting of several rounds each replica passes on, after every round, the largest
- * subtrees that its block's ids form, so that nobody reads more than its siblings' (rounds.h); in a crowded one the last to
- * arrive combines once for all. Every other pattern is taken from the first slots after the meeting. */
+ * An all-reduce is combined on the way: in a meeting of several rounds each replica passes on, after every
+ * round, the largest subtrees that its block's ids form, so that nobody reads more than its siblings'
+ * (rounds.h); in a crowded one the last to arrive combines once for all. Every other pattern is taken from
+ * the first slots after the meeting. */
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
 
@@ -46,7 +47,8 @@ static uint32_t values_of_round(struct dti_replica *self, const struct dti_round
     return values;
 }
 
-/* Passes on: this block's subtrees into the slot of the next round. A single replica's element goes on unwidened. */
+/* Passes on: this block's subtrees into the slot of the next round. A single replica's element goes on
+ * unwidened. */
 static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_view *step, uint32_t seq,
                               uint32_t round, const struct dti_call *call, struct small_all_reduce *c,
                               const struct dti_tree_value *value)

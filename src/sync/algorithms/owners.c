@@ -1,5 +1,5 @@
-/* src/sync/algorithms/owners.c - some replicas divide the indices; the owner of a range takes it from all sources and writes it to all
- * destinations. */
+/* src/sync/algorithms/owners.c - some replicas divide the indices; the owner of a range takes it from all
+ * sources and writes it to all destinations. */
 #include "sync/algorithms/helper_work.h"
 #include "sync/algorithms/flow.h"
 #include "sync/kernels/kernel.h"
@@ -8,12 +8,12 @@
 
 #define PAIR_CHUNK_BYTES ((size_t)1024) /* 512 to 2048 are equally good */
 
-/* Of what goes past the caches: short steps leave a core's few line buffers to what is fetched and to what is streamed. 128 MiB out of
- * place, 2 replicas: steps of 4 KiB 14.8 ms, 1 KiB 12.4, 512 B 12.0, 256 B 13.3. */
+/* Of what goes past the caches: short steps leave a core's few line buffers to what is fetched and to what is
+ * streamed. 128 MiB out of place, 2 replicas: steps of 4 KiB 14.8 ms, 1 KiB 12.4, 512 B 12.0, 256 B 13.3. */
 #define STREAM_CHUNK_BYTES ((size_t)512)
 
-/* Of what is finished: assign_add into one copy, 2 replicas, 4 MiB: steps of 512 B 0.39 ms, 1 KiB 0.37, 4 KiB 0.43; without
- * asking ahead 0.40. */
+/* Of what is finished: assign_add into one copy, 2 replicas, 4 MiB: steps of 512 B 0.39 ms, 1 KiB 0.37, 4 KiB
+ * 0.43; without asking ahead 0.40. */
 #define FINISH_CHUNK_BYTES ((size_t)1024)
 
 #define MOVE_CHUNK_BYTES ((size_t)32 << 10)
@@ -33,8 +33,9 @@ static bool is_a_source(const struct walk *w, const void *buffer)
     return false;
 }
 
-/* Moved, not combined: a step at a time, so that it is read once for all destinations. A long one, which memcpy gives to the
- * processor's own string instruction: that asks for lines by itself (all-gather 512 KiB 33 us in steps of 4 KiB, 31 in these). */
+/* Moved, not combined: a step at a time, so that it is read once for all destinations. A long one, which
+ * memcpy gives to the processor's own string instruction: that asks for lines by itself (all-gather 512 KiB
+ * 33 us in steps of 4 KiB, 31 in these). */
 static void move(const struct walk *w, size_t first, size_t end)
 {
     struct dti_flow *flow = w->flow;
@@ -52,8 +53,8 @@ static const struct dti_kernel *plain_kernel(const struct dti_flow *flow)
     return kernel != NULL && kernel->divide == NULL && !flow->streams ? kernel : NULL;
 }
 
-/* Two sources, two destinations, nothing to be done in between: both results in one pass. A destination that is a source comes
- * with reading it. */
+/* Two sources, two destinations, nothing to be done in between: both results in one pass. A destination that
+ * is a source comes with reading it. */
 static bool combine_pair(const struct walk *w, size_t first, size_t end)
 {
     struct dti_flow *flow = w->flow;
@@ -77,8 +78,8 @@ static bool combine_pair(const struct walk *w, size_t first, size_t end)
     return true;
 }
 
-/* What streams comes from memory, and what is finished from three places or more: the next step's sources are on their way while
- * this one is worked on. */
+/* What streams comes from memory, and what is finished from three places or more: the next step's sources are
+ * on their way while this one is worked on. */
 static void fetch_sources(const struct walk *w, size_t first, size_t count)
 {
     size_t bytes = w->flow->reduction.element_bytes;
@@ -87,7 +88,8 @@ static void fetch_sources(const struct walk *w, size_t first, size_t count)
             __builtin_prefetch((const char *)w->flow->workspace->source[i] + at);
 }
 
-/* The copies have the old value: they are asked for as their owner before it is read, or every line would be asked for twice. */
+/* The copies have the old value: they are asked for as their owner before it is read, or every line would be
+ * asked for twice. */
 static void fetch_copies(const struct walk *w, size_t first, size_t count)
 {
     size_t bytes = w->flow->reduction.element_bytes;
@@ -178,8 +180,8 @@ static void walk_range(struct dti_flow *flow, const struct dti_segment *segment,
     flow->workspace->counters.read_near += (w.sources - far) * bytes;
     flow->workspace->counters.read_far += far * bytes;
     bool streams = flow->streams;
-    /* a line that has just been read, as a source or as the old value, is in this core's cache: to write it past the caches costs
-     * more than it saves */
+    /* a line that has just been read, as a source or as the old value, is in this core's cache: to write it
+     * past the caches costs more than it saves */
     flow->streams = streams && !finishes && !is_a_source(&w, flow->workspace->destination[0]);
     if (finishes) {
         combine_and_finish(&w, first, end);

@@ -1,8 +1,9 @@
-/* src/sync/algorithms/share.c - see sync.h. */
+/* src/sync/algorithms/share.c - divides work on memory between all replicas, see sync.h. */
 #include "sync/sync.h"
 #include "sync/kernels/tree.h"
 
-/* What a replica must have to do, for waking it to pay (ditto-bench reduce: alone and shared, by size). */
+/* Bytes for each replica from which waking the replicas is faster than working alone (ditto-bench reduce,
+ * which measures both by size). */
 #define LEAST_BYTES ((size_t)64 << 10)
 
 struct sharing {
@@ -22,7 +23,7 @@ static ditto_status work_on_share(struct dti_replica *r, void *argument)
     return status;
 }
 
-/* In turn: a run may be writing a variable that is read here. */
+/* Takes the strategy's turn, because a run may be writing a variable that is read here. */
 static ditto_status work_alone(struct dti_team *team, const struct sharing *s)
 {
     struct dti_frame frame;
@@ -48,7 +49,7 @@ ditto_status dti_share(struct dti_team *team, size_t bytes, size_t items, size_t
         return work_alone(team, &sharing);
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
     ditto_status status = dti_team_run(team, work_on_share, &sharing, DITTO_FOREVER);
-    dti_team_renew(team); /* it uses no collective: nothing else has to be renewed */
+    dti_team_renew(team); /* the job uses no collective, so nothing else has to be reset */
     dti_cross_leave(team, &frame);
     return status;
 }

@@ -1,7 +1,7 @@
-/* src/sync/algorithms/slices.c - all-reduce of indexed rows: every replica reads all rows where they lie, and makes its own
- * result.
+/* src/sync/algorithms/slices.c - all-reduce of indexed rows.
  *
- * What is wrong with the numbers (an index, a room) every replica finds by itself, in the same data, and so the same. */
+ * Every replica reads the rows of all replicas in place and makes its own result. It also checks the indices
+ * and capacities of all replicas. All replicas check the same data, so all of them find the same error. */
 #include "sync/algorithms/slices.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TILE_BYTES \
-    ((size_t)DTI_TILE_BYTES / 2) /* of accumulators: scratch is enough for the tree over any number of rows */
+/* Bytes of accumulators. With this size the scratch memory is enough for the tree over any number of rows. */
+#define TILE_BYTES ((size_t)DTI_TILE_BYTES / 2)
 
-/* A row of somebody's slices. */
+/* A row of the slices of any replica. */
 struct indexed_row {
     int64_t index;
-    size_t order; /* in the concatenation */
+    size_t order; /* the row's number among the rows of all replicas */
     const char *values;
 };
 
@@ -27,10 +27,12 @@ struct slices_reduction {
     size_t row_count, row_bytes, total;
     struct indexed_row *indexed;  /* [total] if rows are merged */
     struct dti_tree_value *value; /* [total] */
-    ditto_status found;           /* what is wrong with the numbers: the same on all replicas */
+
+    /* The result of the checks of indices and capacities. It is the same on all replicas. */
+    ditto_status found;
 };
 
-/* -- what every replica checks -- */
+/* -- checks that every replica makes -- */
 
 static ditto_status check_index(const struct slices_reduction *g, uint32_t replica, size_t k, int64_t index)
 {
@@ -46,14 +48,15 @@ static ditto_status check_capacities(const struct slices_reduction *g, size_t ne
 {
     for (uint32_t r = 0; r < g->self->team->n && g->own->out != NULL; r++)
         if (g->of[r]->capacity < needed)
-            return DTI_FAIL(DITTO_ERR_RANGE, "replica %u has room for %zu rows, and there are %zu", r,
+            return DTI_FAIL(DITTO_ERR_RANGE,
+                            "the output of replica %u has capacity for %zu rows, but the result has %zu", r,
                             g->of[r]->capacity, needed);
     return DITTO_OK;
 }
 
 /* -- without merging -- */
 
-/* count elements, divided if the op is MEAN. */
+/* Copies `count` elements. Divides them if the op is MEAN. */
 static void copy_values(struct slices_reduction *g, const char *from, size_t count, char *to)
 {
     struct dti_reduction *r = &g->reduction;
@@ -109,7 +112,8 @@ static int by_index_then_order(const void *left, const void *right)
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* Each index is read once, and checked as it was read: what is checked is what is used. */
+/* Reads each index once and checks the value that was read, so that the checked value is the one that is
+ * used. */
 static ditto_status sort_entries(struct slices_reduction *g)
 {
     size_t order = 0;
@@ -126,7 +130,7 @@ static ditto_status sort_entries(struct slices_reduction *g)
     return DITTO_OK;
 }
 
-/* The end of the entries with the index of entry `first`. */
+/* Returns the end of the rows that have the same index as row `first`. */
 static size_t end_of_index(const struct slices_reduction *g, size_t first)
 {
     size_t end = first + 1;
@@ -143,7 +147,7 @@ static size_t count_indices(const struct slices_reduction *g)
     return count;
 }
 
-/* Elements [at, at + count) of the rows [first, end), combined: accumulators in `out`. */
+/* Combines elements [at, at + count) of the rows [first, end). Stores accumulators in `out`. */
 static void merge_tile(struct slices_reduction *g, size_t first, size_t end, size_t at, size_t count,
                        char *out, char *scratch)
 {
@@ -159,7 +163,7 @@ static void merge_tile(struct slices_reduction *g, size_t first, size_t end, siz
         r->kernel->divide(out, count, g->self->team->n);
 }
 
-/* Rounded once: the sum alone, or with what the dense row has. */
+/* Writes a sum to a row. If the result is dense, the old elements of the row are added. Rounds once. */
 static void put_tile(const struct slices_reduction *g, char *sum, size_t count, char *to)
 {
     const struct dti_kernel *kernel = g->reduction.kernel;
@@ -210,13 +214,13 @@ static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context
     g->total = 0;
     for (uint32_t r = 0; r < self->team->n; r++) {
         g->of[r] = dti_call_of(self->sync, r, seq)->more;
-        g->total += g->of[r]->in.rows; /* they lie in one address space: no overflow */
+        g->total += g->of[r]->in.rows; /* cannot overflow, because all rows are in one address space */
     }
     if (!g->own->merge) {
         g->found = concatenate(g);
         return DITTO_OK;
     }
-    /* one more than there are: none would be no memory */
+    /* One more than needed, because an allocation must not have 0 bytes. */
     DTI_TRY(dti_replica_alloc(self, (g->total + 1) * (sizeof *g->indexed + sizeof *g->value), DTI_CACHE_LINE,
                               &memory));
     g->indexed = memory;

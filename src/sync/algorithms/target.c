@@ -1,5 +1,5 @@
-/* src/sync/algorithms/target.c - collectives for what variables are made of: reductions into copies that are nobody's own, and work on them
- * that all replicas do together. */
+/* src/sync/algorithms/target.c - collectives for variables: reductions into their copies, and joint work on
+ * them. */
 #include "sync/call_arguments.h"
 #include "sync/plans/choose_algorithm.h"
 #include "sync/algorithms/collective.h"
@@ -41,9 +41,9 @@ ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_tar
     return status;
 }
 
-/* -- who finishes what -- */
+/* -- which replica finishes which elements -- */
 
-/* The owner of grains [from, to) of all items in a row. */
+/* Reports `replica` as the owner of the grains [from, to) of the row of all items. */
 static void report_grains(struct dti_flow *flow, size_t from, size_t to, uint32_t replica,
                           dti_target_owner_fn *report, void *context)
 {
@@ -79,7 +79,7 @@ void dti_target_owners(const struct dti_team *team, const struct dti_target_redu
     }
 }
 
-/* -- work that all do together -- */
+/* -- joint work -- */
 
 struct together {
     const struct dti_joint_work *request;
