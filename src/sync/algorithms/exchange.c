@@ -1,4 +1,4 @@
-/* src/sync/algorithms/exchange.c - groups combine, swap and write. Argued in exchange.h. */
+/* src/sync/algorithms/exchange.c - groups combine, exchange and write. The argument is in exchange.h. */
 #include "sync/algorithms/exchange.h"
 #include "sync/meeting/failure.h"
 #include "sync/meeting/access.h"
@@ -33,8 +33,8 @@ void dti_exchange_buffers_renew(struct dti_sync *sync, uint32_t replica)
     const struct dti_groups *g = &sync->groups;
     struct dti_exchange_buffers *exchange_buffers = sync->state[replica].exchange_buffers;
     for (uint32_t a = 0; exchange_buffers != NULL && a < ranges_of_member(g, g->of[replica]); a++) {
-        atomic_store_explicit(&exchange_buffers[a].partial, 0,
-                              memory_order_relaxed); /* the next run's go word publishes it */
+        /* Both are relaxed, because the go word of the next run publishes them. */
+        atomic_store_explicit(&exchange_buffers[a].partial, 0, memory_order_relaxed);
         atomic_store_explicit(&exchange_buffers[a].result, 0, memory_order_relaxed);
     }
 }
@@ -50,25 +50,28 @@ void dti_exchange_buffers_refresh(const struct dti_replica *self, uint32_t numbe
     }
 }
 
-/* -- one lane -- */
+/* -- one exchange range -- */
 
 struct exchange_range {
     struct dti_flow *flow;
     uint32_t timeout_ms;
     const struct dti_groups *groups;
-    uint32_t index, group; /* group: this replica's */
-    uint32_t blocks;       /* that have been begun */
+    uint32_t index;  /* of the range */
+    uint32_t group;  /* of this replica */
+    uint32_t blocks; /* begun so far */
     size_t block_bytes;
-    /* this replica's group's subtrees */
+
+    /* The subtrees of this replica's group. */
     uint32_t parts;
     struct dti_span part[DTI_TREE_PARTS];
 };
 
-/* A block: a range of one segment. */
+/* A block is a range of one segment. */
 struct block {
     struct dti_segment segment;
     struct dti_reduction reduction; /* of its segment */
-    size_t first, count;            /* elements of the segment */
+    size_t first;                   /* element of the segment */
+    size_t count;                   /* elements */
     uint32_t number;
 };
 
@@ -89,8 +92,8 @@ static unsigned char *result_at(const struct exchange_range *l, uint32_t group, 
     return area_of(l, group)->results + block % 2 * l->block_bytes;
 }
 
-/* Group `piece`'s piece of a block: all of it where the result goes to that group alone; else equal
- * pieces. */
+/* Finds the piece of a block that belongs to group `piece`. If the result goes to one group only, that group
+ * has the whole block. Otherwise all groups have equal pieces. */
 static void piece_of(const struct exchange_range *l, const struct block *b, uint32_t piece, size_t *first,
                      size_t *end)
 {
@@ -105,7 +108,7 @@ static void piece_of(const struct exchange_range *l, const struct block *b, uint
 
 static void say(const struct exchange_range *l, _Atomic uint64_t *word, uint32_t block)
 {
-    /* Q0, R0 */
+    /* release: Q0 or R0. It publishes the partials or the results. */
     atomic_store_explicit(word, (uint64_t)l->flow->seq << 32 | (block + 1), memory_order_release);
     dti_wait_queue_signal(&l->flow->self->team->wait_queue, l->flow->self->id);
 }
@@ -117,7 +120,7 @@ struct word_wait {
 };
 static bool is_said(const struct word_wait *w)
 {
-    uint64_t word = atomic_load_explicit(w->word, memory_order_acquire); /* Q1, R1 */
+    uint64_t word = atomic_load_explicit(w->word, memory_order_acquire); /* Q1 or R1 */
     return word >> 32 == w->at_least >> 32 && word >= w->at_least;
 }
 static bool word_ready(void *argument)
@@ -126,13 +129,14 @@ static bool word_ready(void *argument)
     return is_said(w) || dti_stopped(&w->team->stop);
 }
 
-/* Until all counterparts have said `block`, by their word at `offset` of their area. */
+/* Waits until all counterparts have announced `block` by their word at `offset` of their buffers. */
 static ditto_status await_counterparts(const struct exchange_range *l, size_t offset, uint32_t block)
 {
     struct dti_replica *self = l->flow->self;
     struct dti_team *team = self->team;
     struct dti_deadline deadline = dti_replica_deadline(self, l->timeout_ms);
-    if (dti_team_forked(team)) /* a combining function forked: its counterparts are not in the child */
+    /* A combining function may have forked. The counterparts do not exist in the child process. */
+    if (dti_team_forked(team))
         return dti_fail_forked();
     for (uint32_t step = 1; step < l->groups->groups; step++) {
         uint32_t group = (l->group + step) % l->groups->groups;
@@ -154,8 +158,8 @@ static ditto_status await_counterparts(const struct exchange_range *l, size_t of
     return DITTO_OK;
 }
 
-/* A: this group's subtrees of a block, each to its place; one that is a single replica stays where it
- * lies. */
+/* Step A. Combines this group's subtrees of a block in the owner's buffer of partials. A subtree of a single
+ * replica is not copied. */
 static ditto_status combine_own(struct exchange_range *l, struct block *b)
 {
     struct dti_flow *flow = l->flow;
@@ -189,7 +193,7 @@ static ditto_status combine_own(struct exchange_range *l, struct block *b)
     return r->failed;
 }
 
-/* All groups' subtrees of a block, in order, at element `at` of the block. */
+/* Stores the subtrees of all groups in order, at element `at` of the block. */
 static void gather_values(const struct exchange_range *l, const struct block *b, size_t at,
                           struct dti_tree_value *value)
 {
@@ -208,7 +212,7 @@ static void gather_values(const struct exchange_range *l, const struct block *b,
     }
 }
 
-/* Bytes that combining one element takes from the groups, for the counters. */
+/* Adds to the counters the bytes that combining `count` elements reads from the groups. */
 static void count_values(const struct exchange_range *l, const struct block *b, size_t count)
 {
     struct dti_span part[DTI_TREE_PARTS];
@@ -223,7 +227,7 @@ static void count_values(const struct exchange_range *l, const struct block *b, 
     }
 }
 
-/* B: this group's piece of a block over all groups, rounded. */
+/* Step B. Combines this group's piece of a block over all groups, and rounds it. */
 static ditto_status combine_piece(struct exchange_range *l, struct block *b)
 {
     struct dti_flow *flow = l->flow;
@@ -258,7 +262,7 @@ static ditto_status combine_piece(struct exchange_range *l, struct block *b)
     return r->failed;
 }
 
-/* C: all pieces of a block to the destinations of this group. */
+/* Step C. Copies all pieces of a block to the destinations of this group. */
 static ditto_status write_block(struct exchange_range *l, struct block *b)
 {
     struct dti_flow *flow = l->flow;
@@ -278,13 +282,20 @@ static ditto_status write_block(struct exchange_range *l, struct block *b)
     return DITTO_OK;
 }
 
-/* -- going through the blocks of a lane -- */
+/* -- walking over the blocks of an exchange range -- */
 
 struct blocks {
-    struct dti_flow flow; /* a copy: its reduction follows this walk, not the steps */
+    /* A copy, because the walk is ahead of the steps and changes the flow's reduction. */
+    struct dti_flow flow;
+
     struct dti_segment segment;
-    size_t from, to, base; /* grains of the lane; where the segment begins */
-    size_t at;             /* elements of the segment that are done */
+
+    /* The exchange range has the grains [from, to). The segment begins at grain `base`. */
+    size_t from;
+    size_t to;
+    size_t base;
+
+    size_t at; /* elements of the segment that are done */
     size_t block_bytes;
     bool more;
 };
@@ -296,7 +307,7 @@ static void begin_blocks(struct blocks *s, struct exchange_range *l)
     s->more = dti_flow_begin(&s->flow, &s->segment);
 }
 
-/* The lane's elements of the present segment. */
+/* Finds which elements of the present segment belong to the exchange range. */
 static void range_of(const struct blocks *s, size_t *first, size_t *end)
 {
     size_t grain = dti_flow_grain(&s->flow), grains = dti_flow_grains(&s->flow, &s->segment);
@@ -305,7 +316,7 @@ static void range_of(const struct blocks *s, size_t *first, size_t *end)
     *end = to < grains ? to * grain : s->segment.count;
 }
 
-/* The next block; false: the lane is done. */
+/* Sets the next block. Returns false if the exchange range has no more. */
 static bool next_block(struct blocks *s, struct exchange_range *l, struct block *b)
 {
     for (; s->more; s->base += dti_flow_grains(&s->flow, &s->segment),
@@ -352,7 +363,7 @@ ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms)
                                 .groups = g,
                                 .group = g->of[flow->self->id],
                                 .block_bytes = flow->sync->tuning.given.block_bytes };
-    flow->streams = false; /* a block has just been read, and is small */
+    flow->streams = false; /* a block is small, and in the cache because it has just been read */
     struct dti_span members = { g->start[l.group], g->start[l.group + 1] };
     l.parts = dti_tree_subtrees(flow->sync->team->n, members, l.part);
     for (l.index = flow->self->id - g->start[l.group]; l.index < g->ranges;

@@ -1,4 +1,4 @@
-/* src/sync/algorithms/flow.c - segments and addresses of every pattern. */
+/* src/sync/algorithms/flow.c - the segments and the addresses of every pattern. */
 #include "sync/algorithms/flow.h"
 #include "sync/pending/pending.h"
 #include "sync/meeting/access.h"
@@ -6,13 +6,20 @@
 
 #include <string.h>
 
-/* How each pattern's segments look: what stands at [pattern] is true of it. */
+/* Describes the segments of each pattern. */
 static const struct {
-    bool per_replica; /* a segment for each replica, else one; lists have one per item */
-    bool gathers;     /* all replicas' elements are combined, else one replica's are moved */
-    bool to_all;      /* all replicas receive */
-    bool cut_src,
-        cut_dst; /* the segment lies behind the earlier ones in the source's, the destination's buffer */
+    /* True if there is a segment for each replica, false if there is one. Lists have one for each item. */
+    bool per_replica;
+
+    /* True if the elements of all replicas are combined, false if those of one replica are moved. */
+    bool gathers;
+
+    /* True if all replicas receive the result. */
+    bool to_all;
+
+    /* True if each segment follows the earlier ones in the buffer of the source, or of the destination. */
+    bool cut_src;
+    bool cut_dst;
 } shape_of[] = {
     [DTI_PATTERN_ALL_REDUCE] = { false, true, true, false, false },
     [DTI_PATTERN_LIST] = { false, true, true, false, false },
@@ -25,16 +32,16 @@ static const struct {
 
 bool dti_flow_is_combined(const struct dti_call *call)
 {
-    bool first_only =
-        call->pattern == DTI_PATTERN_TARGET && call->op == 0; /* the root's values, as they are */
+    /* True if the values of replica 0 are used as they are. */
+    bool first_only = call->pattern == DTI_PATTERN_TARGET && call->op == 0;
     return shape_of[call->pattern].gathers && !first_only;
 }
 
 struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struct dti_call *call)
 {
     if (dti_call_has_items(call))
-        return (struct dti_reduction){ .element_bytes = 1,
-                                       .accumulator_bytes = 1 }; /* each segment sets its own */
+        /* Each segment sets its own reduction. */
+        return (struct dti_reduction){ .element_bytes = 1, .accumulator_bytes = 1 };
     if (call->dtype != 0)
         return dti_reduction_of(sync->kernels, (ditto_dtype)call->dtype, (ditto_op)call->op);
     const struct dti_combine_call *own = call->more;
@@ -65,7 +72,8 @@ static size_t number_of_segments(const struct dti_flow *flow)
                                                  : 1;
 }
 
-/* Fills in a segment whose index and place in the row are known. */
+/* Sets the other members of a segment whose index and offsets are known. Returns false if there is no such
+ * segment. */
 static bool fill_in(struct dti_flow *flow, struct dti_segment *segment)
 {
     const struct dti_call *call = flow->call;
@@ -118,7 +126,7 @@ bool dti_flow_cut(const struct dti_flow *flow, const struct dti_segment *segment
 
 size_t dti_flow_all_grains(const struct dti_flow *flow)
 {
-    struct dti_flow own = *flow; /* its reduction changes on the way */
+    struct dti_flow own = *flow; /* a copy, because the walk changes its reduction */
     struct dti_segment segment;
     size_t grains = 0;
     for (bool more = dti_flow_begin(&own, &segment); more; more = dti_flow_next(&own, &segment))
@@ -133,7 +141,7 @@ static const struct dti_call *call_of(const struct dti_flow *flow, uint32_t repl
                : dti_call_of(flow->sync, replica, flow->seq);
 }
 
-/* Of a small message: what the replica put where its peers look. */
+/* Returns the payload that a replica has announced with a small call. */
 static const void *payload_of(const struct dti_flow *flow, uint32_t replica, size_t bytes)
 {
     return flow->pending_number != 0
@@ -183,7 +191,8 @@ uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *
     const struct dti_copy_set *set = flow->target != NULL ? &flow->target->copy_set[segment->index] : NULL;
     uint32_t self = flow->self->id, found = 0, n = set != NULL ? set->copies : flow->sync->team->n;
     *far = 0;
-    for (uint32_t k = 0; k < n; k++) { /* starting at its own, so that writers spread over the buffers */
+    /* Each replica begins with its own destination, so that the writers spread over the buffers. */
+    for (uint32_t k = 0; k < n; k++) {
         uint32_t i = set != NULL ? k : self + k < n ? self + k : self + k - n;
         uint32_t near_to = set != NULL ? set->copy[i].owner : i;
         if (near_to < first || near_to >= end || (segment->to != DTI_ALL && segment->to != near_to))
@@ -207,8 +216,8 @@ void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, s
         if (flow->streams)
             dti_stream(to, elements, bytes);
         else {
-            if (bytes <= DTI_TILE_BYTES &&
-                !flow->from_mailboxes) /* from slots: to this replica's own, which is in its cache */
+            /* From mailboxes a replica writes only its own buffer, which is in its cache already. */
+            if (bytes <= DTI_TILE_BYTES && !flow->from_mailboxes)
                 dti_fetch_to_write(to, bytes);
             memcpy(to, elements, bytes);
         }

@@ -1,21 +1,22 @@
-/* src/sync/algorithms/helper_work.c - pieces of one replica's part, for its helpers. Argued in
- * helper_work.h. */
+/* src/sync/algorithms/helper_work.c - pieces of a replica's part, for its helpers. See helper_work.h. */
 #include "sync/algorithms/helper_work.h"
 #include "sync/plans/choose_algorithm.h"
 
 #include <sched.h>
 
-#define PIECE_BYTES ((size_t)64 << 10) /* of the part: some ten microseconds of work, long against a claim */
+/* The size of a piece. It takes about ten microseconds, which is long compared with a claim. */
+#define PIECE_BYTES ((size_t)64 << 10)
 #define MOST_PIECES 0xffffu
 
 struct dti_helper_work {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t claim; /* pieces << 16 | next piece */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t done;  /* pieces of the present part */
-    /* the part: plain, published by claim */
+
+    /* The description of the part. It is plain, because `claim` publishes it. */
     alignas(DTI_CACHE_LINE_PAIR) struct dti_flow flow;
     size_t from, to;
     uint32_t first, end;
-    struct dti_workspace *workspace; /* [devices], entry 0 not used; constant */
+    struct dti_workspace *workspace; /* [devices] constant; element 0 is not used */
 };
 
 ditto_status dti_helper_work_make(struct dti_replica *self, struct dti_sync *sync)
@@ -32,10 +33,10 @@ ditto_status dti_helper_work_make(struct dti_replica *self, struct dti_sync *syn
     return DITTO_OK;
 }
 
-/* Claims pieces and works on them until there are none. */
+/* Claims pieces and works on them until all are claimed. */
 static void work(struct dti_helper_work *helper_work, struct dti_workspace *workspace)
 {
-    /* acquire: A1, whichever look it is that leads to a claim */
+    /* acquire: A1. This holds for each of the loads from which a claim can follow. */
     uint32_t claim = atomic_load_explicit(&helper_work->claim, memory_order_acquire);
     for (;;) {
         uint32_t pieces = claim >> 16, next = claim & 0xffff;
@@ -45,8 +46,8 @@ static void work(struct dti_helper_work *helper_work, struct dti_workspace *work
         if (!atomic_compare_exchange_weak_explicit(&helper_work->claim, &claim, claim + 1,
                                                    memory_order_acquire, memory_order_acquire))
             continue;
-        struct dti_flow flow =
-            helper_work->flow; /* a copy: what is of the present segment is this thread's */
+        /* A copy, because each thread has its own present segment. */
+        struct dti_flow flow = helper_work->flow;
         flow.workspace = workspace;
         dti_tree_part(helper_work->to - helper_work->from, pieces, next, 1, &from, &to);
         dti_flow_range(&flow, helper_work->from + from, helper_work->from + to, helper_work->first,
@@ -69,8 +70,8 @@ bool dti_helper_work_range(struct dti_flow *flow, size_t from, size_t to, uint32
 {
     struct dti_helper_work *helper_work = flow->me->helper_work;
     size_t bytes = (to - from) * DTI_CACHE_LINE;
-    /* Functions of the user's are called on this thread alone, because they are called outside (access.h),
-     * and helpers cannot go outside by themselves. */
+    /* Functions of the user's are called on this thread only. They are called without access to other
+     * replicas' buffers (access.h), and a helper cannot give up that access by itself. */
     bool calls = flow->reduction.function != NULL || (flow->target != NULL && flow->target->calls);
     if (helper_work == NULL || flow->from_mailboxes || calls || bytes < flow->sync->tuning.given.helper_bytes)
         return false;
@@ -80,12 +81,12 @@ bool dti_helper_work_range(struct dti_flow *flow, size_t from, size_t to, uint32
     helper_work->to = to;
     helper_work->first = first;
     helper_work->end = end;
-    atomic_store_explicit(&helper_work->done, 0, memory_order_relaxed); /* published by claim */
+    atomic_store_explicit(&helper_work->done, 0, memory_order_relaxed); /* relaxed: `claim` publishes it */
     atomic_store_explicit(&helper_work->claim, (uint32_t)pieces << 16, memory_order_release); /* A0 */
     dti_crew_offer(flow->self, help, helper_work);
     work(helper_work, flow->workspace);
-    /* acquire: B1. The wait is bounded, because the pieces have begun. If an optimizer's function has forked,
-     * there are no helpers in the child. */
+    /* acquire: B1. The wait is bounded, because all pieces that are not done have been begun. If an
+     * optimizer's function has forked, there are no helpers in the child process. */
     while (atomic_load_explicit(&helper_work->done, memory_order_acquire) != pieces &&
            !dti_team_forked(flow->self->team))
         if (flow->self->wait_policy.spin_ns != 0)

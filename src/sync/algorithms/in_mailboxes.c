@@ -1,9 +1,9 @@
-/* src/sync/algorithms/in_mailboxes.c - small collectives: payloads ride in the lines of one meeting.
+/* src/sync/algorithms/in_mailboxes.c - small collectives, whose payloads are in the mailboxes of one meeting.
  *
- * An all-reduce is combined on the way: in a meeting of several rounds each replica passes on, after every
- * round, the largest subtrees that its block's ids form, so that nobody reads more than its siblings'
- * (rounds.h); in a crowded one the last to arrive combines once for all. Every other pattern is taken from
- * the first slots after the meeting. */
+ * An all-reduce is combined during the meeting. In a meeting of several rounds, after every round each
+ * replica passes on the largest subtrees that its block's ids form, so that a replica reads only what its
+ * siblings have (rounds.h). In a meeting by counter the last replica to arrive combines once for all. In
+ * every other pattern, each replica reads the mailboxes of the first round after the meeting. */
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
 
@@ -17,7 +17,7 @@ struct small_all_reduce {
     void *dst;
 };
 
-/* Where a block's subtree `part` of `parts` stands in a slot of round > 0. */
+/* Returns where a mailbox of a round > 0 holds subtree `part` of a block that has `parts` subtrees. */
 static unsigned char *partial_in_mailbox(struct dti_mailbox *mailbox, const struct dti_call *call,
                                          const struct small_all_reduce *c, uint32_t part, uint32_t parts)
 {
@@ -26,14 +26,14 @@ static unsigned char *partial_in_mailbox(struct dti_mailbox *mailbox, const stru
                       : mailbox->payload + part * dti_partials_bytes(bytes, 1);
 }
 
-/* What the siblings of a round brought, as values in order; how many. */
+/* Stores the values of a round's siblings in order, and returns their number. */
 static uint32_t values_of_round(struct dti_replica *self, const struct dti_round_view *step, uint32_t seq,
                                 uint32_t round, const struct dti_call *call, const struct small_all_reduce *c,
                                 struct dti_tree_value *value)
 {
     struct dti_sync *sync = self->sync;
     uint32_t values = 0, b = 0;
-    do { /* its own block is always there */
+    do { /* there is at least the replica's own block */
         struct dti_mailbox *mailbox = dti_mailbox_of(sync, dti_round_representative(step, b), seq, round);
         struct dti_span part[DTI_TREE_PARTS] = { { step->start[b], step->start[b + 1] } };
         uint32_t parts = round > 0 ? dti_tree_subtrees(sync->team->n, part[0], part) : 1;
@@ -47,8 +47,8 @@ static uint32_t values_of_round(struct dti_replica *self, const struct dti_round
     return values;
 }
 
-/* Passes on: this block's subtrees into the slot of the next round. A single replica's element goes on
- * unwidened. */
+/* Stores the subtrees of this block in the replica's mailbox of the next round. The elements of a single
+ * replica are not widened. */
 static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_view *step, uint32_t seq,
                               uint32_t round, const struct dti_call *call, struct small_all_reduce *c,
                               const struct dti_tree_value *value)
@@ -62,7 +62,8 @@ static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_v
     for (uint32_t p = 0; p < parts; p++) {
         unsigned char *out = partial_in_mailbox(mailbox, call, c, p, parts);
         bool single = part[p].end - part[p].first == 1;
-        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): a block has subtrees, and there is a value for each */
+        /* `value` is never uninitialized, because a block has subtrees and there is a value for each. */
+        /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
         const void *result =
             single ? (value++)->data : dti_fold(&c->reduction, part[p], &value, c->count, out, scratch);
         if (result != out)
@@ -75,14 +76,15 @@ static void finish_local(struct dti_replica *self, struct small_all_reduce *c,
                          const struct dti_tree_value *value, void *dst)
 {
     struct dti_sync *sync = self->sync;
-    char *tile = sync->state[self->id].workspace.scratch,
-         *scratch = tile + 2 * DTI_TILE_BYTES; /* halves: twice the bytes */
+    /* The result may have two tiles, because f16 and bf16 are widened to twice their size. */
+    char *tile = sync->state[self->id].workspace.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
     uint32_t n = sync->team->n;
     const void *sum = dti_fold(&c->reduction, (struct dti_span){ 0, n }, &value, c->count, tile, scratch);
     dti_finish(&c->reduction, n, sum, tile, c->count, dst);
 }
 
-/* Two plain values: straight into the destination, which is no slot. */
+/* Combines two values that need no conversion or division directly into the destination. Returns false if
+ * this is not possible. The destination is not a mailbox. */
 static bool combine_pair(struct small_all_reduce *c, const struct dti_tree_value *value, uint32_t values)
 {
     const struct dti_kernel *kernel = c->reduction.kernel;
@@ -106,7 +108,7 @@ static void join_round(struct dti_replica *self, uint32_t seq, uint32_t round,
         finish_local(self, c, value, c->dst);
 }
 
-/* Crowded: by the last to arrive, for all. */
+/* In a meeting by counter, called on the last replica to arrive. Combines for all. */
 static void join_once(struct dti_replica *self, uint32_t seq, uint32_t round,
                       const struct dti_arrival *arrival)
 {
@@ -143,7 +145,7 @@ static ditto_status all_reduce(struct dti_replica *self, const struct dti_call *
 
 /* -- the other patterns -- */
 
-/* A list's items, one after the other. */
+/* Copies the items of a list, one after the other. */
 static const void *pack(const struct dti_call *call, char *payload)
 {
     char *to = payload;

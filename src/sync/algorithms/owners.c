@@ -1,24 +1,26 @@
-/* src/sync/algorithms/owners.c - some replicas divide the indices; the owner of a range takes it from all
- * sources and writes it to all destinations. */
+/* src/sync/algorithms/owners.c - replicas divide the indices. The owner of a range reads it from all sources,
+ * combines it, and writes it to all destinations. */
 #include "sync/algorithms/helper_work.h"
 #include "sync/algorithms/flow.h"
 #include "sync/kernels/kernel.h"
 
 #include <string.h>
 
-#define PAIR_CHUNK_BYTES ((size_t)1024) /* 512 to 2048 are equally good */
+/* Sizes from 512 to 2048 bytes are equally fast. */
+#define PAIR_CHUNK_BYTES ((size_t)1024)
 
-/* Of what goes past the caches: short steps leave a core's few line buffers to what is fetched and to what is
- * streamed. 128 MiB out of place, 2 replicas: steps of 4 KiB 14.8 ms, 1 KiB 12.4, 512 B 12.0, 256 B 13.3. */
+/* Used for non-temporal stores. In short chunks, a core's few line buffers are shared better between loads
+ * and non-temporal stores. 128 MiB out of place with 2 replicas took 14.8 ms in chunks of 4 KiB, 12.4 ms with
+ * 1 KiB, 12.0 ms with 512 B and 13.3 ms with 256 B. */
 #define STREAM_CHUNK_BYTES ((size_t)512)
 
-/* Of what is finished: assign_add into one copy, 2 replicas, 4 MiB: steps of 512 B 0.39 ms, 1 KiB 0.37, 4 KiB
- * 0.43; without asking ahead 0.40. */
+/* Used if the target has a `finish`. assign_add of 4 MiB into one copy with 2 replicas took 0.39 ms in chunks
+ * of 512 B, 0.37 ms with 1 KiB, 0.43 ms with 4 KiB, and 0.40 ms without prefetching. */
 #define FINISH_CHUNK_BYTES ((size_t)1024)
 
 #define MOVE_CHUNK_BYTES ((size_t)32 << 10)
 
-/* What a walk over one segment needs, set up once. */
+/* The state of a walk over a range of one segment. */
 struct walk {
     struct dti_flow *flow;
     const struct dti_segment *segment;
@@ -33,9 +35,10 @@ static bool is_a_source(const struct walk *w, const void *buffer)
     return false;
 }
 
-/* Moved, not combined: a step at a time, so that it is read once for all destinations. A long one, which
- * memcpy gives to the processor's own string instruction: that asks for lines by itself (all-gather 512 KiB
- * 33 us in steps of 4 KiB, 31 in these). */
+/* Moves elements without combining them. It works in chunks, so that each element is read once for all
+ * destinations. The chunks are long, because memcpy then uses the processor's string instruction, which
+ * prefetches by itself. An all-gather of 512 KiB took 33 us in chunks of 4 KiB, and 31 us in chunks of
+ * MOVE_CHUNK_BYTES. */
 static void move(const struct walk *w, size_t first, size_t end)
 {
     struct dti_flow *flow = w->flow;
@@ -53,8 +56,9 @@ static const struct dti_kernel *plain_kernel(const struct dti_flow *flow)
     return kernel != NULL && kernel->divide == NULL && !flow->streams ? kernel : NULL;
 }
 
-/* Two sources, two destinations, nothing to be done in between: both results in one pass. A destination that
- * is a source comes with reading it. */
+/* Combines two sources into two destinations in one pass, if there is no other work on the elements. Returns
+ * false if this is not possible. If a destination is also a source, it is not prefetched, because it is read
+ * anyway. */
 static bool combine_pair(const struct walk *w, size_t first, size_t end)
 {
     struct dti_flow *flow = w->flow;
@@ -78,8 +82,9 @@ static bool combine_pair(const struct walk *w, size_t first, size_t end)
     return true;
 }
 
-/* What streams comes from memory, and what is finished from three places or more: the next step's sources are
- * on their way while this one is worked on. */
+/* Prefetches the sources of the next chunk, while the present one is processed. This helps with non-temporal
+ * stores, because the sources are in memory, and with `finish`, because there are three buffers or more to
+ * read. */
 static void fetch_sources(const struct walk *w, size_t first, size_t count)
 {
     size_t bytes = w->flow->reduction.element_bytes;
@@ -88,8 +93,8 @@ static void fetch_sources(const struct walk *w, size_t first, size_t count)
             __builtin_prefetch((const char *)w->flow->workspace->source[i] + at);
 }
 
-/* The copies have the old value: they are asked for as their owner before it is read, or every line would be
- * asked for twice. */
+/* Prefetches the copies for writing. `finish` reads the old values from them. Without this, each line would
+ * be requested twice, first to read it and then to write it. */
 static void fetch_copies(const struct walk *w, size_t first, size_t count)
 {
     size_t bytes = w->flow->reduction.element_bytes;
@@ -97,13 +102,14 @@ static void fetch_copies(const struct walk *w, size_t first, size_t count)
         dti_fetch_to_write((char *)w->flow->workspace->destination[d] + first * bytes, count * bytes);
 }
 
-/* How many elements there are at `at`, at most a step. */
+/* Returns the number of elements in the chunk that begins at `at`. */
 static size_t chunk_at(size_t at, size_t end, size_t chunk)
 {
     return at >= end ? 0 : end - at < chunk ? end - at : chunk;
 }
 
-/* By tiles: into one destination that is no source directly, else by way of scratch. */
+/* Combines chunk by chunk. A single destination that is not a source is written directly, others by way of
+ * the scratch memory. */
 static void combine(const struct walk *w, size_t first, size_t end)
 {
     struct dti_flow *flow = w->flow;
@@ -127,8 +133,8 @@ static void combine(const struct walk *w, size_t first, size_t end)
     }
 }
 
-/* Finishes elements [first, first + count), which are in the tile, and writes them to where they go. Returns
- * false if the run was stopped. */
+/* Calls the target's `finish` for elements [first, first + count), which are in the tile, and writes them to
+ * the destinations. Returns false if the run was stopped. */
 static bool finish(const struct walk *w, size_t first, size_t count, char *tile)
 {
     struct dti_flow *flow = w->flow;
@@ -144,7 +150,8 @@ static bool finish(const struct walk *w, size_t first, size_t count, char *tile)
     return true;
 }
 
-/* Combined, or one replica's, with something to be done to them before they are written. */
+/* Combines elements, or copies those of one replica, and calls the target's `finish` before they are
+ * written. */
 static void combine_and_finish(const struct walk *w, size_t first, size_t end)
 {
     struct dti_flow *flow = w->flow;
@@ -180,8 +187,8 @@ static void walk_range(struct dti_flow *flow, const struct dti_segment *segment,
     flow->workspace->counters.read_near += (w.sources - far) * bytes;
     flow->workspace->counters.read_far += far * bytes;
     bool streams = flow->streams;
-    /* a line that has just been read, as a source or as the old value, is in this core's cache: to write it
-     * past the caches costs more than it saves */
+    /* A line that was just read, as a source or as the old value, is in this core's cache. A non-temporal
+     * store to it would cost more than it saves. */
     flow->streams = streams && !finishes && !is_a_source(&w, flow->workspace->destination[0]);
     if (finishes) {
         combine_and_finish(&w, first, end);
@@ -214,7 +221,7 @@ void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t grou
         size_t first, count;
         if (dti_flow_cut(flow, &segment, base, from, to, &first, &count))
             walk_range(flow, &segment, group_first, group_end, first, first + count);
-        /* the next segment begins a new reduction, without the error */
+        /* The next segment would begin a new reduction, and the error would be lost. */
         if (flow->reduction.failed != DITTO_OK)
             break;
         base += dti_flow_grains(flow, &segment);

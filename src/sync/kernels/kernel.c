@@ -1,4 +1,4 @@
-/* src/sync/kernels/kernel.c - choosing a table. */
+/* src/sync/kernels/kernel.c - chooses the table of kernels. */
 #include "sync/kernels/kernel.h"
 #include "base/base.h"
 
@@ -9,7 +9,7 @@ extern dti_kernel_table dti_kernels_portable;
 extern dti_kernel_table dti_kernels_avx2, dti_kernels_avx512;
 #endif
 
-/* NULL: this build does not have it, or this processor can't run it. */
+/* Returns NULL if this build does not have the table, or this processor cannot run it. */
 static dti_kernel_table *table_of(ditto_kernels which)
 {
 #if defined(DTI_HAVE_X86_KERNELS)
@@ -32,7 +32,9 @@ static ditto_kernels find_best(void)
 
 ditto_kernels dti_kernels_best_set(void)
 {
-    static _Atomic int best; /* relaxed: whoever looks first finds the same number. 0: nobody has */
+    /* 0 until the best set is known. All operations are relaxed, because every thread finds the same
+     * number. */
+    static _Atomic int best;
     int found = atomic_load_explicit(&best, memory_order_relaxed);
     if (found == 0) {
         found = (int)find_best();
@@ -62,10 +64,10 @@ ditto_status dti_kernels_choose(ditto_kernels requested, dti_kernel_table **out)
         return DTI_FAIL(DITTO_ERR_RANGE, "kernels = %d is not a value of its enum", (int)requested);
     dti_kernel_table *table = requested == DITTO_KERNELS_DEFAULT ? dti_kernels_best() : table_of(requested);
     if (table == NULL)
-        return DTI_FAIL(
-            DITTO_ERR_UNSUPPORTED,
-            "DITTO_KERNELS_%s: this processor, or this build, does not have them; leave it to the default",
-            names[requested]);
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "DITTO_KERNELS_%s: this processor or this build does not have these kernels, use "
+                        "DITTO_KERNELS_DEFAULT",
+                        names[requested]);
     *out = table;
     return DITTO_OK;
 }

@@ -1,4 +1,4 @@
-/* src/sync/kernels/local_reduction.c - reductions by one thread, and which there are. Pure. */
+/* src/sync/kernels/local_reduction.c - reductions by one thread, and the check of dtype and op. Pure. */
 #include "sync/kernels/reduction.h"
 #include "sync/sync.h"
 
@@ -50,15 +50,15 @@ ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op)
         return DTI_FAIL(DITTO_ERR_RANGE, "%d is not an op: SUM, MEAN, MIN, MAX, PROD, AND, OR or XOR",
                         (int)op);
     if (op == DITTO_MEAN && !dti_dtype_is_float(dtype))
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                        "MEAN of %s: its result is no integer; SUM it and divide, or use a "
-                        "floating dtype",
-                        ditto_dtype_name(dtype));
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "MEAN of %s: the result is not an integer. Use SUM and divide, or use a floating dtype",
+            ditto_dtype_name(dtype));
     if ((*dti_kernels_best())[dtype][op].combine == NULL)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                        "%s of %s: the dtype has no such operation (complex numbers have no order, floats no "
-                        "bits, and bool "
-                        "has AND, OR, XOR)",
-                        ditto_op_name(op), ditto_dtype_name(dtype));
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "%s of %s: the dtype has no such operation (complex numbers have no order, floats have no "
+            "bitwise operations, and bool has AND, OR and XOR only)",
+            ditto_op_name(op), ditto_dtype_name(dtype));
     return DITTO_OK;
 }

@@ -1,4 +1,4 @@
-/* src/sync/kernels/reduction.c - combining values along the tree. Pure. */
+/* src/sync/kernels/reduction.c - combines values along the tree. Pure. */
 #include "sync/kernels/reduction.h"
 #include "base/base.h"
 
@@ -35,13 +35,14 @@ static bool widens(const struct dti_reduction *r)
     return r->kernel != NULL && r->kernel->widen != NULL;
 }
 
-/* Whether single values are copied, so that accumulators never lie where the values do. */
+/* True if single values are copied, so that an accumulator is never the memory of a value. */
 static bool copies(const struct dti_reduction *r)
 {
     return r->function != NULL || widens(r);
 }
 
-/* Four single values, the lowest two levels of the tree: in one pass where the kernel can. */
+/* Combines four single values, which are the lowest two levels of the tree, in one pass. Returns false if
+ * `span` is not of this form, or the kernel has no such function. */
 static bool fold_four(const struct dti_reduction *r, struct dti_span span, const struct dti_tree_value **next,
                       size_t count, void *out)
 {
@@ -73,7 +74,7 @@ const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct
     size_t middle = dti_tree_split(span.first, span.end);
     char *below = (char *)scratch + count * r->accumulator_bytes;
     const void *left = dti_fold(r, (struct dti_span){ span.first, middle }, next, count, out, scratch);
-    /* the left side is done with scratch before the right side needs it */
+    /* The left side has finished with scratch before the right side needs it. */
     const void *right = dti_fold(r, (struct dti_span){ middle, span.end }, next, count, scratch, below);
     combine(r, out, left, right, count);
     return out;
@@ -82,8 +83,8 @@ const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct
 void dti_finish(const struct dti_reduction *r, size_t n, const void *accumulators, void *out, size_t count,
                 void *dst)
 {
-    if (r->kernel != NULL && r->kernel->divide != NULL &&
-        n > 1) { /* then they are in `out`, which may be written */
+    /* With n > 1 the accumulators are in `out`, which may be overwritten. */
+    if (r->kernel != NULL && r->kernel->divide != NULL && n > 1) {
         r->kernel->divide(out, count, (uint32_t)n);
         accumulators = out;
     }
@@ -97,7 +98,8 @@ void dti_reduce_block(struct dti_reduction *r, const void *const *source, uint32
                       size_t count, void *dst, void *scratch)
 {
     size_t offset = first * r->element_bytes;
-    if (n == 2 && r->kernel != NULL && !widens(r)) { /* the case that must be quick: no walk */
+    /* This case must be fast, so it needs no walk over the tree. */
+    if (n == 2 && r->kernel != NULL && !widens(r)) {
         r->kernel->combine(dst, (const char *)source[0] + offset, (const char *)source[1] + offset, count);
         dti_finish(r, n, dst, dst, count, dst);
         return;

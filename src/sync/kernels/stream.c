@@ -1,4 +1,4 @@
-/* src/sync/kernels/stream.c - copying past the caches: SSE2's non-temporal stores, which every x86-64 has. */
+/* src/sync/kernels/stream.c - copies with SSE2's non-temporal stores, which every x86-64 processor has. */
 #include "sync/kernels/kernel.h"
 
 #include <stdint.h>
@@ -8,7 +8,8 @@
 
 #define LINE 64
 
-/* Wider registers make no difference: what limits is the line that is written out. */
+/* Wider registers make no difference, because the speed is limited by the lines that are written to
+ * memory. */
 static void stream_lines(char *to, const char *from, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += LINE) {
@@ -35,7 +36,8 @@ void dti_stream(void *to, const void *from, size_t bytes)
 
 void dti_stream_end(void)
 {
-    _mm_sfence(); /* non-temporal stores are weakly ordered: the release that follows does not order them */
+    /* Non-temporal stores are weakly ordered, and the release that follows does not order them. */
+    _mm_sfence();
 }
 #else
 void dti_stream(void *to, const void *from, size_t bytes)

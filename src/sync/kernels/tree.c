@@ -1,4 +1,4 @@
-/* src/sync/kernels/tree.c - which spans are subtrees, and equal parts. Pure. */
+/* src/sync/kernels/tree.c - finds subtrees and equal parts. Pure. */
 #include "sync/kernels/tree.h"
 
 struct subtree_search {

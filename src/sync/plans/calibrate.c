@@ -1,4 +1,4 @@
-/* src/sync/plans/calibrate.c - short measurements when a strategy is created. */
+/* src/sync/plans/calibrate.c - short measurements that are made when a strategy is created. */
 #include "sync/plans/tuning.h"
 #include "sync/algorithms/collective.h"
 #include "sync/sync_state.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -- hand-overs -- */
+/* -- hops of a cache line from one core to another -- */
 
 enum { HOP_BATCHES = 10, HOPS = 20, HOPS_NS = 500000, OVER = INT32_MAX };
 
@@ -15,22 +15,28 @@ struct hops {
     struct {
         alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t word;
     } ball[2];
-    uint32_t pair[DTI_DISTANCES]; /* replicas pair - 1 and pair; 0: there are none at this distance */
+
+    /* The replicas pair - 1 and pair are measured. 0 if no neighbours have this distance. */
+    uint32_t pair[DTI_DISTANCES];
+
     double ns[DTI_DISTANCES];
-    _Atomic uint32_t turn; /* distances that are done: one pair at a time */
+
+    /* The distance that is measured now. Only one pair is measured at a time. */
+    _Atomic uint32_t turn;
 };
 
 static void await_word(_Atomic uint32_t *word, uint32_t value)
 {
     for (uint32_t looks = 1; atomic_load_explicit(word, memory_order_acquire) != value; looks++) {
         dti_pause();
-        if (looks % 1024 == 0) /* somebody else's thread may be on its PU */
+        if (looks % 1024 == 0) /* another thread may occupy the PU of the other replica */
             sched_yield();
     }
 }
 
-/* There and back, in batches until they have taken HOPS_NS or are enough; the best one, in nanoseconds a hop. The number OVER ends
- * the game: only side 0 looks at the clock. */
+/* Side 0 of a pair. Measures batches of hops there and back, until HOP_BATCHES are made or HOPS_NS have
+ * passed. Returns the best batch, in nanoseconds per hop. Only this side reads the clock, so it ends the
+ * measurement with the number OVER. */
 static double lead(struct hops *h)
 {
     uint64_t first = dti_now_ns(), begin = first;
@@ -51,6 +57,7 @@ static double lead(struct hops *h)
     return best;
 }
 
+/* Side 1 of a pair. Answers every hop until OVER. */
 static void follow(struct hops *h)
 {
     uint32_t number = 0;
@@ -68,13 +75,14 @@ static ditto_status measure_hops(struct dti_replica *self, void *argument)
     for (uint32_t d = 0; d < DTI_DISTANCES; d++) {
         if (h->pair[d] == 0 || self->id + 1 < h->pair[d] || self->id > h->pair[d])
             continue;
-        await_word(&h->turn, d); /* the pair before has ended: its leader moves the turn on */
+        await_word(&h->turn, d); /* side 0 of the previous pair advances the turn when it has finished */
         if (self->id == h->pair[d]) {
             follow(h);
             continue;
         }
         h->ns[d] = lead(h);
-        atomic_store_explicit(&h->ball[0].word, 0, memory_order_relaxed); /* published by the turn */
+        /* Both are relaxed, because the turn publishes them. */
+        atomic_store_explicit(&h->ball[0].word, 0, memory_order_relaxed);
         atomic_store_explicit(&h->ball[1].word, 0, memory_order_relaxed);
         uint32_t next = d + 1;
         while (next < DTI_DISTANCES && h->pair[next] == 0)
@@ -116,28 +124,34 @@ enum { TRIES = 3, MOST_BYTES = 256 << 10, TRY_NS = 60000, BUDGET_NS = 20000000 }
 struct trial {
     struct dti_sync *sync;
     ditto_tuning *measured;
-    size_t
-        most; /* bytes that a replica's `data` has, and as many behind it for results that do not go where they came from */
-    /* Replica 0's, set between two meetings, so that all do the same. */
+
+    /* Bytes of a replica's `data`. As many bytes follow it, for results out of place. */
+    size_t most;
+
     uint64_t begin_ns;
-    uint32_t times; /* that a try repeats the operation */
-    bool over;      /* the time is up: on a machine that is too busy to measure, what is usual stays */
+
+    /* How often a try repeats the operation. Replica 0 sets this and the next member between two meetings, so
+     * that all replicas use the same values. */
+    uint32_t times;
+
+    /* True if the time is up, because the machine is too busy to measure. The usual numbers are then used. */
+    bool over;
 };
 
-/* An all-reduce of `bytes`, and the thresholds that leave it one way. */
+/* An all-reduce of `bytes`, and thresholds with which only one algorithm is possible. */
 struct attempt {
     size_t bytes;
     size_t small_bytes, hierarchical_bytes;
 };
 
-/* One word of every line, as a user will: what others have written has to come here. */
+/* Reads one word of every line, as a user would, so that lines that others have written are fetched. */
 static void look_at(const void *data, size_t bytes)
 {
     for (size_t at = 0; at < bytes; at += DTI_CACHE_LINE)
         (void)*(const volatile float *)(const void *)((const char *)data + at);
 }
 
-/* In place and out of place in turn. */
+/* Executes the operation `times` times, in place and out of place by turns. */
 static ditto_status repeat(struct dti_replica *self, const struct trial *trial, float *data,
                            const struct attempt *t, uint32_t times)
 {
@@ -152,7 +166,8 @@ static ditto_status repeat(struct dti_replica *self, const struct trial *trial, 
                                  .op = DITTO_MAX,
                                  .src = data,
                                  .dst = i % 2 == 0 ? data : data + trial->most / sizeof *data };
-        memset(data, 0, t->bytes); /* fresh: else every core would keep its half */
+        /* New data, because otherwise the lines of each part would stay in the cache of its owner. */
+        memset(data, 0, t->bytes);
         DTI_TRY(dti_collective(self, &call, NULL, &deadline));
         look_at(call.dst, t->bytes);
     }
@@ -168,8 +183,8 @@ static ditto_status meet(struct dti_replica *self)
     return dti_meet(self, &arrival, &deadline, &seq);
 }
 
-/* Nanoseconds of one, by replica 0's clock, which alone counts. It sets the tuning between two meetings, so that all choose the
- * same. */
+/* Returns in *ns the time of one operation in nanoseconds. Only the time of replica 0 is used. Replica 0 sets
+ * the tuning between two meetings, so that all replicas choose the same algorithm. */
 static ditto_status time_try(struct dti_replica *self, struct trial *trial, float *data,
                              const struct attempt *t, uint32_t times, double *ns)
 {
@@ -186,7 +201,7 @@ static ditto_status time_try(struct dti_replica *self, struct trial *trial, floa
     return DITTO_OK;
 }
 
-/* How often a try repeats, from one; and whether there is time left. */
+/* Makes one try to find out how often the next ones repeat the operation, and whether there is time left. */
 static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, float *data,
                                const struct attempt *t)
 {
@@ -200,7 +215,8 @@ static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, fl
     return meet(self);
 }
 
-/* Is the first faster? In turns, so that a disturbance meets both; the best of some tries. */
+/* Sets *first_is_faster. The two attempts are tried by turns, so that a disturbance affects both, and the
+ * best of TRIES tries counts. */
 static ditto_status compare(struct dti_replica *self, struct trial *trial, float *data,
                             const struct attempt *one, const struct attempt *other, bool *first_is_faster)
 {
@@ -217,7 +233,8 @@ static ditto_status compare(struct dti_replica *self, struct trial *trial, float
     return DITTO_OK;
 }
 
-/* The most that replicas read in all for which one meeting with payload is faster than two without. */
+/* Finds the largest number of bytes, read from all others together, for which one meeting with payloads is
+ * faster than two meetings without. */
 static ditto_status find_small(struct dti_replica *self, struct trial *trial, float *data, size_t *out)
 {
     uint32_t others = self->team->n - 1;
@@ -226,7 +243,8 @@ static ditto_status find_small(struct dti_replica *self, struct trial *trial, fl
         struct attempt lines = { total / others / 4 * 4, SIZE_MAX, SIZE_MAX },
                        direct = { lines.bytes, 1, SIZE_MAX };
         bool faster;
-        if (lines.bytes < DTI_INLINE_PAYLOAD_BYTES) { /* so many replicas that it rides in the line anyway */
+        /* With so many replicas, each payload fits into the line of the word anyway. */
+        if (lines.bytes < DTI_INLINE_PAYLOAD_BYTES) {
             *out = total;
             continue;
         }
@@ -237,7 +255,7 @@ static ditto_status find_small(struct dti_replica *self, struct trial *trial, fl
     return DITTO_OK;
 }
 
-/* The size from which on going through groups is faster. */
+/* Finds the smallest size for which the algorithm with groups is faster. */
 static ditto_status find_hierarchical(struct dti_replica *self, struct trial *trial, float *data, size_t most,
                                       size_t *out)
 {
@@ -271,7 +289,7 @@ static ditto_status measure(struct dti_replica *self, void *argument)
         status = find_hierarchical(self, trial, data, most, &hierarchical_bytes);
     dti_arena_free(self->arena, data);
     DTI_TRY(status);
-    DTI_TRY(meet(self)); /* nobody looks at the tuning any more */
+    DTI_TRY(meet(self)); /* after this no replica reads the tuning */
     if (self->id == 0 && !trial->over) {
         measured->small_bytes = small_bytes;
         if (measured->hierarchical_bytes == 0)
@@ -280,7 +298,7 @@ static ditto_status measure(struct dti_replica *self, void *argument)
     return DITTO_OK;
 }
 
-/* Bytes of the last-level caches that the replicas have in all. */
+/* Returns the total size of the last-level caches of all replicas. */
 static size_t cache_bytes(const ditto_placement *placement)
 {
     size_t bytes = 0;

@@ -1,4 +1,4 @@
-/* src/sync/plans/choose_algorithm.c - the way of a call. Pure. */
+/* src/sync/plans/choose_algorithm.c - chooses the algorithm of a call. Pure. */
 #include "sync/plans/choose_algorithm.h"
 
 #include "sync/algorithms/flow.h"
@@ -51,8 +51,8 @@ static bool fits_lines(const struct dti_sync *sync, const struct dti_call *call,
     const ditto_tuning *t = &sync->tuning.given;
     uint32_t n = sync->team->n;
     bool combined_once = sync->team->crowded && call->implementation == DITTO_IMPLEMENTATION_AUTO;
-    bool carried = call->pattern == DTI_PATTERN_ALL_REDUCE &&
-                   call->dtype != 0; /* partial results are, from round to round */
+    /* True if partial results are passed on from round to round. */
+    bool carried = call->pattern == DTI_PATTERN_ALL_REDUCE && call->dtype != 0;
     size_t read = carried && (combined_once || n == 1) ? size->own : size->read;
     if (call->pattern == DTI_PATTERN_TARGET || size->own > DTI_PAYLOAD_BYTES || read > t->small_bytes)
         return false;

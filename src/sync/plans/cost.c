@@ -1,4 +1,4 @@
-/* src/sync/plans/cost.c - counting a plan. Pure. */
+/* src/sync/plans/cost.c - calculates what a plan costs. Pure. */
 #include "sync/plans/cost.h"
 
 #include "sync/kernels/tree.h"
@@ -35,14 +35,15 @@ struct dti_counters dti_cost_owners(const struct dti_groups *groups, uint32_t n,
                                   .written_far = (n - near) * bytes };
 }
 
-/* Bytes of an element of one group's contribution: its subtrees, of which a single replica's is the element itself. */
+/* Returns the bytes that one group contributes for each element, which is one value for each of its subtrees.
+ * A subtree of a single replica is the element itself, others are accumulators. */
 static size_t contribution(const struct dti_groups *g, uint32_t n, uint32_t group,
                            const struct dti_all_reduce_size *s, size_t *combined)
 {
     struct dti_span part[DTI_TREE_PARTS];
     uint32_t parts = dti_tree_subtrees(n, (struct dti_span){ g->start[group], g->start[group + 1] }, part);
     size_t bytes = 0;
-    *combined = 0; /* replicas in subtrees of more than one */
+    *combined = 0; /* replicas that are in subtrees of more than one replica */
     for (uint32_t p = 0; p < parts; p++) {
         size_t size = part[p].end - part[p].first;
         bytes += size == 1 ? s->element_bytes : s->accumulator_bytes;
@@ -91,7 +92,8 @@ double dti_cost_ns(const struct dti_counters *most, double meetings_ns, uint32_t
            far = (double)(most->read_far + most->written_far);
     double core = (near + far) / b->core, node = near * replicas_per_node / b->node;
     double link = far * replicas_per_node / b->link, slowest = core > node ? core : node;
-    /* the flags of blocks overlap with work but for the first and the last (exchange.h) */
+    /* The waits for the words of blocks overlap with work, except for those of the first and the last block
+     * (exchange.h). */
     double flags = most->hops_far != 0 ? 4 * costs->hop_ns[DTI_DISTANCE_BEYOND_PACKAGE] : 0;
     return (slowest > link ? slowest : link) + flags + meetings_ns;
 }

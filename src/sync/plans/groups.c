@@ -1,4 +1,4 @@
-/* src/sync/plans/groups.c - groups of near replicas. Pure. */
+/* src/sync/plans/groups.c - divides replicas into groups. Pure. */
 #include "sync/plans/groups.h"
 
 static bool begins(const struct dti_machine_shape *shape, uint32_t i, int distance, uint32_t near)
@@ -6,7 +6,8 @@ static bool begins(const struct dti_machine_shape *shape, uint32_t i, int distan
     return i == 0 || (near != 0 ? i % near == 0 : shape->border[i] >= distance);
 }
 
-/* The farthest distance that occurs: what divides the row into the fewest groups. */
+/* Returns the farthest distance that occurs, but at least DTI_DISTANCE_NODE. It divides the row into the
+ * fewest groups. */
 static int farthest_border(const struct dti_machine_shape *shape)
 {
     int farthest = DTI_DISTANCE_NODE;

@@ -1,4 +1,4 @@
-/* src/sync/plans/rounds.c - nested cuts of the row of replicas. Pure. */
+/* src/sync/plans/rounds.c - makes and reads nested cuts of the row of replicas. Pure. */
 #include "sync/plans/rounds.h"
 
 #include "sync/kernels/tree.h"
@@ -13,7 +13,7 @@ double dti_round_ns(const struct dti_costs *costs, enum dti_distance distance, u
     return costs->hop_ns[distance] * (1 + (blocks - 2) / costs->overlap) + costs->round_ns;
 }
 
-/* -- building: the cuts from the coarsest to the finest -- */
+/* -- making the cuts, from the coarsest to the finest -- */
 
 static bool add_cut(struct dti_rounds *r, const uint32_t *start, uint32_t blocks)
 {
@@ -28,7 +28,8 @@ static bool add_cut(struct dti_rounds *r, const uint32_t *start, uint32_t blocks
     return true;
 }
 
-/* The cut at every border of at least `distance`, and every `every` replicas (0: not). */
+/* Makes the cut at every border of at least `distance` and, if every > 0, at every multiple of `every`.
+ * Returns its number of blocks. */
 static uint32_t cut_at(const struct dti_machine_shape *shape, int distance, uint32_t every, uint32_t *start)
 {
     uint32_t blocks = 0;
@@ -39,7 +40,7 @@ static uint32_t cut_at(const struct dti_machine_shape *shape, int distance, uint
     return blocks;
 }
 
-/* How many times the siblings are halved, so that rounds of the rest cost least. */
+/* Returns how often the siblings are halved, so that the rounds together cost least. */
 static uint32_t best_halvings(const struct dti_costs *costs, enum dti_distance distance, uint32_t siblings)
 {
     uint32_t best = 0;
@@ -59,8 +60,8 @@ static uint32_t best_halvings(const struct dti_costs *costs, enum dti_distance d
     return best;
 }
 
-/* Starts of `count` siblings' parts after `halvings` halvings, each at the split of the tree, so that parts of a subtree are
- * subtrees. */
+/* Marks where the parts of the siblings [first, end) start after `halvings` halvings. Each halving is at the
+ * split of the tree, so that the parts of a subtree are subtrees. */
 static void halve(uint32_t first, uint32_t end, uint32_t halvings, bool *is_start)
 {
     is_start[first] = true;
@@ -71,7 +72,7 @@ static void halve(uint32_t first, uint32_t end, uint32_t halvings, bool *is_star
     halve(middle, end, halvings - 1, is_start);
 }
 
-/* Between a coarse cut and the fine one below it: as many cuts as the costs ask for. */
+/* Adds cuts between a coarse cut and the next finer one, so that the costs are least. */
 static bool add_between(struct dti_rounds *r, const struct dti_machine_shape *shape,
                         const struct dti_costs *costs, const uint32_t *coarse, uint32_t coarse_blocks,
                         const uint32_t *fine, uint32_t fine_blocks)
@@ -79,7 +80,8 @@ static bool add_between(struct dti_rounds *r, const struct dti_machine_shape *sh
     uint32_t start[DITTO_MAX_REPLICAS + 1], most = 0, child = 0;
     bool is_start[DITTO_MAX_REPLICAS] = { false };
     int farthest = 0;
-    for (uint32_t b = 0; b < coarse_blocks; b++) { /* the largest family decides for all */
+    /* The coarse block with the most fine blocks decides for all. */
+    for (uint32_t b = 0; b < coarse_blocks; b++) {
         uint32_t first = child;
         while (child < fine_blocks && fine[child] < coarse[b + 1])
             child++;
@@ -105,7 +107,8 @@ static bool add_between(struct dti_rounds *r, const struct dti_machine_shape *sh
     return add_between(r, shape, costs, coarse, coarse_blocks, start, blocks) && add_cut(r, start, blocks);
 }
 
-/* Below the coarse cut, which it replaces: the fine one, with what the costs ask for in between. */
+/* Adds the fine cut below the last cut. If costs are given, also adds cuts between the two. Does nothing if
+ * both have the same blocks. */
 static bool refine(struct dti_rounds *r, const struct dti_machine_shape *shape, const struct dti_costs *costs,
                    const uint32_t *fine, uint32_t fine_blocks)
 {
@@ -117,7 +120,7 @@ static bool refine(struct dti_rounds *r, const struct dti_machine_shape *shape, 
            add_cut(r, fine, fine_blocks);
 }
 
-/* Coarsest first. */
+/* Adds all cuts, the coarsest first. */
 static bool add_levels(struct dti_rounds *r, const struct dti_machine_shape *shape,
                        const struct dti_costs *costs, ditto_implementation implementation, uint32_t near)
 {
@@ -137,20 +140,21 @@ ditto_status dti_rounds_make(const struct dti_machine_shape *shape, const struct
     const uint32_t alone[] = { 0, 1 };
     bool good = add_levels(out, shape, costs, implementation,
                            implementation == DITTO_IMPLEMENTATION_HIERARCHICAL ? near : 0);
-    if (good && shape->n == 1) /* one round, with itself */
+    if (good && shape->n == 1) /* one round, in which the replica is alone */
         good = add_cut(out, alone, 1);
     if (!good) {
         dti_rounds_free(out);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to plan the meetings of %u replicas", shape->n);
     }
-    for (uint32_t low = 0, high = out->rounds - 1; low < high; low++, high--) { /* finest first */
+    /* Reverses the order, so that the finest cut is the first. */
+    for (uint32_t low = 0, high = out->rounds - 1; low < high; low++, high--) {
         uint32_t *start = out->start[low], blocks = out->blocks[low];
         out->start[low] = out->start[high];
         out->blocks[low] = out->blocks[high];
         out->start[high] = start;
         out->blocks[high] = blocks;
     }
-    out->rounds--; /* one less than cuts */
+    out->rounds--; /* there is one round less than there are cuts */
     return DITTO_OK;
 }
 

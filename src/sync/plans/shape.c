@@ -1,4 +1,4 @@
-/* src/sync/plans/shape.c - the row of replicas and its borders. Pure. */
+/* src/sync/plans/shape.c - makes the row of replicas and its borders. Pure. */
 #include "sync/plans/shape.h"
 
 static enum dti_distance between(const struct dti_pu *a, const struct dti_pu *b)
@@ -19,7 +19,7 @@ void dti_machine_shape_of_placement(const ditto_placement *placement, struct dti
             (uint8_t)between(dti_placement_leader(placement, i - 1), dti_placement_leader(placement, i));
 }
 
-/* Which of `parts` equal parts of n replica i is in. */
+/* Returns the part of replica i, if n replicas are divided into `parts` equal parts. */
 static uint32_t part_of(uint32_t i, uint32_t n, uint32_t parts)
 {
     return (uint32_t)((uint64_t)i * parts / n);

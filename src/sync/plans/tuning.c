@@ -1,15 +1,19 @@
-/* src/sync/plans/tuning.c - the numbers by which a collective is chosen: read, checked, kept for the process. */
+/* src/sync/plans/tuning.c - reads, checks and keeps the numbers by which algorithms are chosen. */
 #include "sync/plans/tuning.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Every field: its name in DITTO_TUNING, where it is, what it may be. */
+/* The fields of ditto_tuning. `name` is the name in DITTO_TUNING. */
 static const struct field {
     const char *name;
     size_t offset;
-    size_t least, most; /* where it is set */
-    bool narrow;        /* uint32_t, else size_t */
+
+    /* The range of a value that is not 0. */
+    size_t least;
+    size_t most;
+
+    bool narrow; /* true for uint32_t, false for size_t */
 } fields[] = {
     { "small_bytes", offsetof(ditto_tuning, small_bytes), 1, SIZE_MAX, false },
     { "stream_bytes", offsetof(ditto_tuning, stream_bytes), 1, SIZE_MAX, false },
@@ -60,7 +64,7 @@ static ditto_status check(const ditto_tuning *t)
 
 /* -- DITTO_TUNING -- */
 
-/* "2K", "never"; false: no number. */
+/* Parses a number such as "2048" or "2K", or "never". Returns false if the text is neither. */
 static bool parse_number(const char *text, size_t length, size_t *value)
 {
     static const char units[] = "KMG";
@@ -89,10 +93,10 @@ static ditto_status parse(const char *text, ditto_tuning *out)
         if (i == FIELDS || name >= length || !parse_number(at + name + 1, length - name - 1, &value))
             return DTI_FAIL(DITTO_ERR_INVALID,
                             "the environment variable DITTO_TUNING has \"%.*s\": it must be "
-                            "name=number,name=number, with "
-                            "the names of ditto_tuning's fields and numbers like 2048, 2K or never",
+                            "name=number,name=number, with the names of ditto_tuning's fields and numbers "
+                            "like 2048, 2K or never",
                             (int)length, at);
-        DTI_TRY(check_value(&fields[i], value)); /* before it is made narrow */
+        DTI_TRY(check_value(&fields[i], value)); /* before it is converted to uint32_t */
         set(out, &fields[i], value);
         at += length + (at[length] == ',');
     }
@@ -110,11 +114,12 @@ ditto_status dti_tuning_read(const ditto_tuning *given, ditto_tuning *out)
         dti_tuning_fill(out, &from_text);
     }
     DTI_TRY(check(out));
-    out->block_bytes -= out->block_bytes % DTI_CACHE_LINE_PAIR; /* blocks lie one behind the other, aligned */
+    /* Blocks are adjacent in memory, and each must be aligned. */
+    out->block_bytes -= out->block_bytes % DTI_CACHE_LINE_PAIR;
     return DITTO_OK;
 }
 
-/* Hand-overs as on servers of 2017 to 2023, thresholds as on a small one of them (docs/adr/0011). */
+/* Times of hops as on servers of 2017 to 2023, and thresholds as on a small one of them (docs/adr/0011). */
 const struct dti_tuning dti_tuning_usual = {
     .given = { .struct_size = sizeof(ditto_tuning),
                .small_bytes = 4096,
@@ -127,8 +132,9 @@ const struct dti_tuning dti_tuning_usual = {
 
 /* -- what this process has measured -- */
 
-/* Entries are added at the head and stay until the process ends. There is no lock, because a thread could
- * hold it while another thread forks, and the child would not have the first thread. */
+/* A list to whose head elements are added, which stay until the process ends. There is no lock, because a
+ * thread could hold it while another thread forks. The child process would not have the thread that holds
+ * it. */
 struct kept {
     struct kept *next;
     struct dti_tuning tuning;
@@ -156,8 +162,9 @@ void dti_tuning_keep(const struct dti_machine_shape *shape, const struct dti_tun
     k->tuning = *measured;
     k->n = shape->n;
     memcpy(k->border, shape->border, shape->n);
-    k->next = atomic_load_explicit(&cache, memory_order_relaxed); /* relaxed: the entry is not read here */
+    /* relaxed: the element at the head is not read here */
+    k->next = atomic_load_explicit(&cache, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&cache, &k->next, k, memory_order_release,
                                                   memory_order_relaxed))
-        ; /* k->next is the new head */
+        ; /* a failed exchange has stored the new head in k->next */
 }
