@@ -1,9 +1,15 @@
-/* tests/model/access.pml - "nobody touches a buffer after its owner has left" (src/sync/meeting/access.h): three replicas, each of
- * which goes to the others' buffers up to twice, and gives its own up when it has seen the stop; somebody stops the run at
- * any time. A store of accessing may wait in its replica's store buffer; a leaver's heavy fence empties those of all.
- * Claim: nobody is at a buffer that has been given up, and all end.
- * Mutants: NO_HEAVY (no I2: the announcement is still in a store buffer when the leaver looks), NO_I1 (no second look at
- * stop: it goes in when the leaver has looked already), NO_I3 (the leaver does not look). */
+/* tests/model/access.pml - no replica uses a buffer after its owner has left (src/sync/meeting/access.h).
+ *
+ * Each of three replicas uses the buffers of the others up to twice, and gives up its own buffer when it has
+ * seen the stop. Another process stops the run at any time. A store of `accessing` may wait in its replica's
+ * store buffer. The heavy fence of a replica that leaves drains the store buffers of all replicas.
+ *
+ * Claims   No replica uses a buffer that was given up. All processes end.
+ * Mutants  NO_HEAVY  There is no fence I2, so the store of another replica may still be in a store buffer
+ *                    when the leaving replica looks.
+ *          NO_I1     A replica does not look at the stop after its store, so it may begin after the leaving
+ *                    replica has looked.
+ *          NO_I3     The leaving replica does not look at `accessing`. */
 #define N 3
 #define TURNS 2
 bool stopped, accessing[N], buffered[N], touching[N], freed[N];
@@ -16,7 +22,7 @@ proctype replica(byte me) {
     do
     :: turn == TURNS -> break
     :: else ->
-        buffered[me] = true; /* I0: accessing = 1, still in the store buffer */
+        buffered[me] = true; /* I0: accessing = 1, which is still in the store buffer */
 #ifndef NO_I1
         if
         :: stopped -> atomic { buffered[me] = false; accessing[me] = false }; break /* I1 */
@@ -29,7 +35,7 @@ proctype replica(byte me) {
         atomic { buffered[me] = false; accessing[me] = false }; /* O0: release, after the touch */
         turn++
     od;
-    stopped; /* seen in a meeting, sooner or later */
+    stopped; /* every replica sees it in a meeting at some time */
 #ifndef NO_HEAVY
     atomic { DRAIN(0); DRAIN(1); DRAIN(2) } /* I2 */
 #endif
@@ -42,7 +48,8 @@ proctype replica(byte me) {
     assert(!OTHERS(touching))
 }
 
-proctype memory(byte w) { /* the store buffer of replica w may drain at any time */
+/* The store buffer of replica w may drain at any time. */
+proctype memory(byte w) {
     do
     :: atomic { buffered[w] -> accessing[w] = true; buffered[w] = false }
     :: freed[w] -> break

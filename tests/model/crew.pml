@@ -1,22 +1,27 @@
-/* tests/model/crew.pml - helpers of a replica (src/replicas/helpers/crew.h): a leader gives functions to two helpers, runs a loop on
- * both, gives more and joins; a ring holds one function; somebody else may stop the run at any time.
- * Claim: everybody ends; each function runs at most once, exactly once unless the run is stopped; a helper's functions come
- * before the loop that follows them (I2); no task is written while its function is there (I1); when the leader goes on,
- * no helper is inside a loop or a function.
- * Mutants: LATE_GO (the helper reads go after its ring), NO_TASK_WAIT, EARLY_DONE (done is stored before the loop is run). */
+/* tests/model/crew.pml - the helpers of a replica (src/replicas/helpers/crew.h).
+ *
+ * A leader gives functions to two helpers, runs a loop on both, gives more functions and joins. A ring holds
+ * one function. Another process may stop the run at any time.
+ *
+ * Claims   All processes end. Each function runs at most once, and exactly once unless the run is stopped.
+ *          The functions of a helper run before the loop that follows them (I2). No task is written while its
+ *          function is in the ring (I1). When the leader continues, no helper is in a loop or a function.
+ * Mutants  LATE_GO       The helper reads go after its ring.
+ *          NO_TASK_WAIT  The leader does not wait until the ring has space.
+ *          EARLY_DONE    done is stored before the loop runs. */
 #define H 2
 #define NONE 1
 #define EXIT 0
 
 byte go = NONE, done[H], submitted[H], finished[H];
-byte task[H];      /* number of the function in the ring, 0: none */
-byte before[H];    /* functions given before the present loop */
+byte task[H];   /* the number of the function in the ring, or 0 */
+byte before[H]; /* functions that were given before the present loop */
 bool inside[H], stopped;
 byte runs[H];
 
 inline give(h) {
 #ifndef NO_TASK_WAIT
-    finished[h] == submitted[h]; /* F1: the ring holds one */
+    finished[h] == submitted[h]; /* F1: the ring holds one function */
 #endif
     assert(task[h] == 0);
     task[h] = submitted[h] + 1;
@@ -29,7 +34,7 @@ inline drain(h) {
     :: else ->
         assert(task[h] == finished[h] + 1);
         if
-        :: stopped -> skip /* left out */
+        :: stopped -> skip /* the function is skipped */
         :: !stopped -> inside[h] = true; runs[h]++; inside[h] = false
         fi;
         task[h] = 0;
@@ -90,4 +95,10 @@ proctype leader() {
 
 proctype stopper() { stopped = true }
 
-init { atomic { done[0] = NONE; done[1] = NONE; run leader(); run helper(0); run helper(1); if :: run stopper() :: skip fi } }
+init {
+    atomic {
+        done[0] = NONE; done[1] = NONE;
+        run leader(); run helper(0); run helper(1);
+        if :: run stopper() :: skip fi
+    }
+}

@@ -1,13 +1,19 @@
-/* tests/model/divergence.pml - replicas that do different things (src/sync/meeting/meeting.h, pending.h), in a crowded team: three, each
- * of which comes to a meeting that is counted, or to the same in rounds (asked for), or waits for an operation that it has
- * started, or returns. All that has to wait sleeps at once (src/base/waiting/wait.h; without store buffers).
- * Claim: everybody ends without a timeout, and ends well only if all did the same.
- * Mutants: NO_ARRIVAL_SIGNAL (who comes to a counted meeting wakes nobody who looks at its first slot), NO_RETURN_SIGNAL. */
+/* tests/model/divergence.pml - replicas of a crowded team that do different things
+ * (src/sync/meeting/meeting.h, pending.h).
+ *
+ * Each of three replicas makes one of four calls. It comes to a meeting by counter, or to a meeting in rounds
+ * (which the call asks for), or waits for an operation that it has started, or returns. A replica that has to
+ * wait sleeps at once (src/base/waiting/wait.h), without store buffers.
+ *
+ * Claims   All replicas end without a timeout, and a replica ends well only if all did the same.
+ * Mutants  NO_ARRIVAL_SIGNAL  A replica that comes to a meeting by counter does not wake replicas that watch
+ *                             its first mailbox.
+ *          NO_RETURN_SIGNAL   A replica that returns wakes no other. */
 #define N 3
 #define EVERYONE N
 #define MEETING (N + 1)
 mtype = { NOTHING, COUNTS, ROUNDS };
-mtype word[N] = NOTHING; /* of the first slot, with the call's digest: the ways have different ones */
+mtype word[N] = NOTHING; /* of the first mailbox. Calls of different kinds have different digests */
 bool started[N], returned[N], well[N];
 byte arrived;
 bool release, stopped;
@@ -23,7 +29,8 @@ inline wake(from) {
             :: waiter == N -> break
             :: else ->
                 if
-                :: awaits[waiter] == from || awaits[waiter] == EVERYONE || from == EVERYONE -> sleeping[waiter] = false /* W2 */
+                :: awaits[waiter] == from || awaits[waiter] == EVERYONE || from == EVERYONE ->
+                    sleeping[waiter] = false /* W2 */
                 :: else
                 fi;
                 waiter++
@@ -50,7 +57,8 @@ inline wake(from) {
 
 #define OTHER(k) ((me + (k)) % N)
 #define IS_HOPELESS(r) (!started[r] && (returned[r] || word[r] != NOTHING))
-#define ENDS (started[OTHER(1)] && started[OTHER(2)] || IS_HOPELESS(OTHER(1)) || IS_HOPELESS(OTHER(2)) || stopped)
+#define ENDS \
+    (started[OTHER(1)] && started[OTHER(2)] || IS_HOPELESS(OTHER(1)) || IS_HOPELESS(OTHER(2)) || stopped)
 
 inline stop_run() {
     stopped = true;

@@ -1,17 +1,26 @@
-/* tests/model/exchange.pml - one lane of a large reduction between groups (src/sync/algorithms/exchange.h): its three owners, four
- * blocks, then four more in a second collective; two places for partials and for results. In place: what C of a block writes
- * over are the sources of that block, which B of it, on all owners, reads where they lie. One owner, or none, fails at a
- * time of its own; who leaves a stopped run waits until nobody is accessing (access.h; that fence is access.pml's), then its
- * buffers are gone.
- * Claim: B reads everyone's partials and sources of its own block, C everyone's results of its own block, nobody a buffer
- * that is gone; all end. Data that is written over stays so, hence one look, at the last moment, finds every early write.
- * Mutants: ONE_PARTIAL, ONE_RESULT (every block's in place 0), EARLY_C (C does not wait for results), NO_B_WAIT (B does not
- * wait for partials), A_TOO_EARLY (A of b + 2 comes before C of b), EARLY_WORD (partials are announced before they are
- * there), NO_LEAVE_WAIT. */
+/* tests/model/exchange.pml - one exchange range of a large reduction between groups
+ * (src/sync/algorithms/exchange.h).
+ *
+ * The range has three owners and four blocks, and four more blocks in a second collective. Partials and
+ * results have two copies each. The reduction is in place, so step C of a block overwrites its sources, which
+ * step B of the block reads on all owners. One owner, or none, fails at any time. An owner that leaves a
+ * stopped run waits until no owner is accessing buffers, and then its own buffers are gone. The fence of that
+ * wait is modelled in access.pml.
+ *
+ * Claims   Step B reads the partials and sources of its own block on all owners. Step C reads the results of
+ *          its own block on all owners. No owner reads a buffer that is gone. All owners end. Data that was
+ *          overwritten stays so, so one check at the last moment finds every early write.
+ * Mutants  ONE_PARTIAL    All blocks use copy 0 of the partials.
+ *          ONE_RESULT     All blocks use copy 0 of the results.
+ *          EARLY_C        Step C does not wait for results.
+ *          NO_B_WAIT      Step B does not wait for partials.
+ *          A_TOO_EARLY    Step A of b + 2 comes before step C of b.
+ *          EARLY_WORD     Partials are announced before they are written.
+ *          NO_LEAVE_WAIT  An owner that leaves does not wait. */
 #define N 3
 #define BLOCKS 4
 #define COLLECTIVES 2
-#define ID(b) (seq * BLOCKS + (b) + 1) /* of a block; what was before is lower */
+#define ID(b) (seq * BLOCKS + (b) + 1) /* of a block. Earlier blocks have lower numbers */
 #ifdef ONE_PARTIAL
 #define PARTIAL(r, b) ((r) * 2)
 #else
@@ -22,14 +31,15 @@
 #else
 #define RESULT(r, b) ((r) * 2 + (b) % 2)
 #endif
-byte partials[N * 2], results[N * 2]; /* the block that is there */
-byte partial[N], result[N];           /* words */
-byte written[N];                      /* last block that is at the destinations */
+byte partials[N * 2], results[N * 2]; /* the block whose data is in each buffer */
+byte partial[N], result[N];           /* the words */
+byte written[N];                      /* the last block that was written to the destinations */
 byte finished[N];                     /* collectives */
 bool stopped, accessing[N], gone[N];
-byte fails = N;                       /* who does; N: nobody */
+byte fails = N;                       /* the owner that fails, or N */
 
-#define ALL_AT(what, where, b) (what[where(0, b)] == ID(b) && what[where(1, b)] == ID(b) && what[where(2, b)] == ID(b))
+#define ALL_AT(what, where, b) \
+    (what[where(0, b)] == ID(b) && what[where(1, b)] == ID(b) && what[where(2, b)] == ID(b))
 #define NONE_WRITTEN(b) (written[0] < ID(b) && written[1] < ID(b) && written[2] < ID(b))
 #define NONE_GONE (!gone[0] && !gone[1] && !gone[2])
 
@@ -65,7 +75,10 @@ inline step_b(b) {
     AWAIT(partial, b); /* Q1 */
 #endif
     results[RESULT(me, b)] = ID(b);
-    atomic { assert(ALL_AT(partials, PARTIAL, b) && NONE_WRITTEN(b) && NONE_GONE); result[me] = ID(b) } /* R0 */
+    atomic {
+        assert(ALL_AT(partials, PARTIAL, b) && NONE_WRITTEN(b) && NONE_GONE);
+        result[me] = ID(b) /* R0 */
+    }
 }
 
 inline step_c(b) {

@@ -1,19 +1,26 @@
-/* tests/model/gate.pml - calls that are in, and destroying (src/base/waiting/gate.h): two threads call on a strategy
- * and, by way of a value, on a variable of it. One thread destroys the strategy, which shuts both gates, lets
- * the variable go and closes them. Another destroys the variable, which closes its gate from inside. The value
- * is looked at also when the variable has been destroyed, and dropped. A thread of the variable's own (a
- * producer of an iterator) makes a call on it as well, and the thread that lets the variable go waits for the
- * end of that thread. The strategy may be poisoned: then the variable stays when it is destroyed, and the
- * strategy stays too, with all that it has, if a replica is late.
- * Claim: everybody ends; nothing is freed while a call is in, or twice; a call is refused only when what it is
- * on has been freed or will be, or stays with its strategy for good; the struct of the variable, in which its
- * gate is, is there as long as the value is, and goes in the end where the variable was destroyed.
- * Mutants: LOOK_FIRST (a call looks at the state before it is counted), REFUSE_SHUT (a call that finds the
- * gate shut takes it for closed), SHUT_ANYWAY (a gate is shut while a call is in), LEAVE_SHUT (the first
- * gate stays shut when the second can't be), NOT_KEPT (destroying the variable frees its struct, whatever
- * refers to it), CLOSE_FIRST (the variable's gate is closed before the variable is let go), WAITING_PRODUCER
- * (the variable's own thread waits at a gate that is shut), SHUT_CLOSED (a gate that the variable's own destroy
- * has closed keeps the strategy from being destroyed). */
+/* tests/model/gate.pml - calls that use an object, and destroying it (src/base/waiting/gate.h).
+ *
+ * Two threads make calls. One calls on a strategy, the other on a variable of it through a value. One thread
+ * destroys the strategy. It shuts both gates, detaches the variable from the strategy, and closes the gates.
+ * Another thread destroys the variable, which closes its gate from inside. The value is also used after the
+ * variable was destroyed, and is then dropped. A thread of the variable's own (such as a producer of an
+ * iterator) makes a call on the variable too, and the thread that detaches the variable waits for the end of
+ * that thread. The strategy may be poisoned. Then the variable is not freed when it is destroyed, and if a
+ * replica is late the strategy is not freed either.
+ *
+ * Claims   All processes end. Nothing is freed while a call is in, and nothing is freed twice. A call is
+ *          refused only if its object has been freed or will be, or stays with its strategy for ever. The
+ *          struct of the variable, which contains its gate, exists as long as the value, and is freed in the
+ *          end if the variable was destroyed.
+ * Mutants  LOOK_FIRST        A call looks at the state before it is counted.
+ *          REFUSE_SHUT       A call that finds the gate shut treats it as closed.
+ *          SHUT_ANYWAY       A gate is shut while a call is in.
+ *          LEAVE_SHUT        The first gate stays shut if the second one cannot be shut.
+ *          NOT_KEPT          Destroying the variable frees its struct, even if there are references to it.
+ *          CLOSE_FIRST       The variable's gate is closed before the variable is detached.
+ *          WAITING_PRODUCER  The variable's own thread waits at a gate that is shut.
+ *          SHUT_CLOSED       If the variable's own destroy has closed its gate, the strategy cannot be
+ *                            destroyed. */
 #define OPEN 0
 #define SHUT 1
 #define CLOSED 2
@@ -22,23 +29,24 @@
 
 byte state[2], calls[2], in[2];
 bool freed[2];
-byte references = 2; /* to the variable's struct: its creator's, and the value's */
+byte references = 2; /* to the variable's struct, from its creator and from the value */
 bool struct_gone;
 
-/* Who frees the variable (src/replicas/team/team.h): an untouched one, and one that has gone, its own destroy. */
+/* What frees the variable (src/replicas/team/team.h). A new variable is freed by its own destroy, and so is
+ * one that was detached from its strategy. */
 #define BY_DESTROY 0
 #define BY_TEAM 1
 #define BY_NOBODY 2
 byte freed_by;
 
-bool turn;                 /* taken */
+bool turn;                 /* true if a thread has it */
 bool listed = true;        /* the strategy has the variable in its list */
-bool let_go;               /* the variable has no strategy any more */
-bool poisoned, late, left; /* left: the strategy was destroyed, and stays with all that it has */
-bool thread_ended;         /* the variable's own */
-bool destroyed, released;  /* the variable, by its user; its first reference */
+bool let_go;               /* the variable has been detached from its strategy */
+bool poisoned, late, left; /* left: the strategy was destroyed, but it and all its objects stay */
+bool thread_ended;         /* the variable's own thread */
+bool destroyed, released;  /* destroyed: by the user. released: the creator's reference was dropped */
 
-/* ok: the call is in. */
+/* Sets ok if the call is in. */
 inline enter(g, ok) {
     ok = false;
 #ifdef LOOK_FIRST
@@ -60,7 +68,7 @@ inline enter(g, ok) {
     fi
 }
 
-/* The same without waiting for the decision. */
+/* As enter, but does not wait if the gate is shut. */
 inline try(g, ok) {
     calls[g]++; /* O1 */
     ok = (state[g] == OPEN);
@@ -118,7 +126,7 @@ proctype producer() {
     thread_ended = true
 }
 
-/* A call on the variable, by way of the value, by the thread that drops it afterwards. */
+/* A call on the variable through the value. The thread drops the value afterwards. */
 proctype value() {
     bool ok;
     assert(!struct_gone);
@@ -146,12 +154,12 @@ inline shut(g, ok) {
     }
 }
 
-/* The variable's gate is shut, or its own destroy has closed it. */
+/* Called when the variable's gate is shut, or its own destroy has closed it. */
 inline end_variable() {
 #ifdef CLOSE_FIRST
     state[VARIABLE] = CLOSED;
 #endif
-    thread_ended; /* which the variable's callback waits for */
+    thread_ended; /* the variable's callback waits for this */
     assert(!struct_gone);
     if
     :: left ->
@@ -205,7 +213,7 @@ proctype destroyer() {
             if
             :: ok -> end_strategy()
             :: else ->
-                assert(freed_by != BY_TEAM); /* it is in nobody's way */
+                assert(freed_by != BY_TEAM); /* such a variable does not prevent the destroy */
 #ifndef LEAVE_SHUT
                 state[STRATEGY] = OPEN; /* O0 */
 #endif
@@ -217,7 +225,8 @@ proctype destroyer() {
     fi
 }
 
-/* The variable's own destroy: it is a call on the variable first, and one that changes the strategy's list. */
+/* The variable's own destroy. It is first a call on the variable, and then one that changes the strategy's
+ * list. */
 proctype closer() {
     bool ok, changes;
     enter(VARIABLE, ok);
@@ -274,7 +283,7 @@ init {
         run caller(); run value(); run producer(); run destroyer(); run closer()
     }
     _nr_pr == 1;
-    assert(!left || !released); /* a late replica may use it */
+    assert(!left || !released); /* a late replica may still use it */
     assert(!destroyed || released || left || state[STRATEGY] != CLOSED);
     assert(!released || struct_gone)
 }

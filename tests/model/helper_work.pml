@@ -1,21 +1,26 @@
-/* tests/model/helper_work.pml - idle helpers join their leader's part (src/sync/algorithms/helper_work.h): a leader with three parts, of two, three and
- * two pieces, and two helpers, each of which runs what it is offered at a time of its own, or, if the run is stopped
- * meanwhile, not at all. Who has claimed a piece copies the description; while the leader rewrites it, it is torn (0).
- * Claim: what is copied is whole and of the part of the piece, every piece is worked on once, the leader goes on only when
- * all are done, and all end.
- * Mutants: NO_TAG (claim is the next piece alone, the number of pieces stands in the description), NO_DONE_WAIT (the leader
- * goes on when there is nothing left to claim), EARLY_COPY (copies before it claims), NO_SWAP (claims by a load and a
- * store).
- * Who comes with the claim of an earlier part in hand claims a piece of this one, or none, and copies afterwards: so the claim
- * needs no number of the part. */
+/* tests/model/helper_work.pml - idle helpers join their leader's part (src/sync/algorithms/helper_work.h).
+ *
+ * A leader has three parts, of two, three and two pieces. Each of two helpers runs what it is offered at any
+ * later time, or not at all if the run is stopped meanwhile. A thread that has claimed a piece copies the
+ * description. While the leader rewrites the description, it is torn (0).
+ *
+ * A helper may hold the claim of an earlier part. It then claims a piece of the present part or no piece, and
+ * copies the description afterwards. The claim therefore needs no number of the part.
+ *
+ * Claims   A description that is copied is whole, and belongs to the part of the claimed piece. Every piece
+ *          is worked on once. The leader continues only when all pieces are done. All processes end.
+ * Mutants  NO_TAG        The claim is the next piece only, and the number of pieces is in the description.
+ *          NO_DONE_WAIT  The leader continues when all pieces are claimed.
+ *          EARLY_COPY    A helper copies before it claims.
+ *          NO_SWAP       A helper claims by a load and a store. */
 #define PARTS 3
 #define PIECES(part) ((part) == 2 -> 3 : 2)
 #define H 2
-byte number, pieces, next;            /* one word: claim */
-byte description, described;          /* of which part, 0: torn; its pieces, for NO_TAG */
-byte counted;                         /* pieces that are done */
+byte number, pieces, next;   /* the three parts of one word, the claim */
+byte description, described; /* the part that is described, or 0 if torn. Its number of pieces, for NO_TAG */
+byte counted;                /* pieces that are done */
 byte started[H], finished[H];
-byte times[(PARTS + 1) * 3];          /* that a piece has been worked on */
+byte times[(PARTS + 1) * 3]; /* how often each piece was worked on */
 bool over, stopped;
 
 #ifdef NO_TAG
@@ -97,7 +102,8 @@ proctype leader() {
 #ifndef NO_DONE_WAIT
         counted == PIECES(part); /* B1 */
 #endif
-        assert(times[part * 3] == 1 && times[part * 3 + 1] == 1 && (PIECES(part) == 2 || times[part * 3 + 2] == 1));
+        assert(times[part * 3] == 1 && times[part * 3 + 1] == 1 &&
+               (PIECES(part) == 2 || times[part * 3 + 2] == 1));
         part++
     od;
     over = true

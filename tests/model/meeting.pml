@@ -1,12 +1,18 @@
-/* tests/model/meeting.pml - the meetings of src/sync/meeting/meeting.h in which all look at all, or count: three replicas, four
- * meetings, each in one round or crowded, in any order of the two ways; two slots a replica.
- * A slot's payload is written before its word (release); a reader sees the word first (acquire): so in this model the two
- * are separate steps in that order. After a meeting everyone reads every first slot, as long as it has not come to the next.
- * Claim: after a meeting each reads every peer's payload of that meeting; the last arrival of a crowded one combines
- * payloads of that meeting alone, and what everyone takes is that; all end.
- * Mutants: ONE_PARITY (one slot a replica), NO_WAIT (goes on without its last peer), LATE_READ (slots are read after the
- * next meeting has been come to), EARLY_RELEASE (arrived is set to 0 after the release, I3), EARLY_COUNT (an arrival is
- * counted before its slot is written). */
+/* tests/model/meeting.pml - meetings in one round and meetings by counter (src/sync/meeting/meeting.h).
+ *
+ * Three replicas have four meetings. Each meeting is in one round or by counter, in any order. A replica has
+ * two mailboxes. The payload of a mailbox is written before its word (release), and a reader reads the word
+ * first (acquire), so in this model the two are separate steps in that order. After a meeting each replica
+ * reads the first mailboxes of all, until it comes to the next meeting.
+ *
+ * Claims   After a meeting each replica reads every peer's payload of that meeting. In a meeting by counter
+ *          the last replica to arrive combines payloads of that meeting only, and all replicas take that
+ *          result. All replicas end.
+ * Mutants  ONE_PARITY     A replica has one mailbox.
+ *          NO_WAIT        A replica continues without waiting for its last peer.
+ *          LATE_READ      Mailboxes are read after the replica has come to the next meeting.
+ *          EARLY_RELEASE  arrived is set to 0 after the release (I3).
+ *          EARLY_COUNT    An arrival is counted before its mailbox is written. */
 #define N 3
 #define MEETINGS 4
 #ifdef ONE_PARITY

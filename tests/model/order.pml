@@ -1,14 +1,19 @@
-/* tests/model/order.pml - what the replicas of two pipelines take when rows can't be read
- * (src/input/distribute/order.h): one replica each, two steps, and any set of batches that fail. Each pipeline's
- * producer reads its batches one after the other, into a queue of one or two slots (TWO_SLOTS). A replica takes what is next to it, or the error of another
- * pipeline. THREE: three pipelines, one step, and the replica of the last pipeline alone.
- * A replica that has found nothing waits until a producer has changed something. That it is woken is wait.pml's
- * to show.
- * Claim: all end; each replica gets its batches in front of the first that fails in the order of all batches, and then
- * the error of that one; without one, the end.
- * Mutants: EARLY_NEXT (a batch is handed over before its error is shown), ERROR_FIRST (a replica looks for errors
- * before it looks how far the pipelines are), OWN_ALONE (it does not wait for other pipelines), SAFE_TOO_FAR (what it has seen
- * holds for more places than it has looked at); THREE+ANY_ERROR (it takes an error to which not all have come). */
+/* tests/model/order.pml - what replicas of several pipelines receive if rows cannot be read
+ * (src/input/distribute/order.h).
+ *
+ * There are two pipelines with one replica each and two steps, and any set of batches may fail. The producer
+ * of a pipeline reads its batches one after the other into a queue of one slot, or of two slots (TWO_SLOTS).
+ * A replica takes its next batch, or the error of another pipeline. In the variant THREE there are three
+ * pipelines, one step, and only the replica of the last pipeline. A replica that has found nothing waits
+ * until a producer has changed something. wait.pml shows that it is woken.
+ *
+ * Claims   All processes end. Each replica receives its batches before the first one that fails, in the order
+ *          of all batches, and then the error of that batch. If no batch fails, it receives the end.
+ * Mutants  EARLY_NEXT       A batch is handed over before its error is visible.
+ *          ERROR_FIRST      A replica looks for errors before it looks how far the pipelines are.
+ *          OWN_ALONE        A replica does not wait for other pipelines.
+ *          SAFE_TOO_FAR     A replica applies what it has seen to more positions than it has looked at.
+ *          THREE+ANY_ERROR  A replica takes an error that not all pipelines have reached. */
 #ifdef TWO_SLOTS
 #define SLOTS 2
 #else
@@ -29,11 +34,11 @@
 bool fails[POSITIONS];
 byte first = NONE;      /* the first position that fails */
 byte next[PIPELINES];   /* the first position of a pipeline that was not handed over, or ENDED */
-byte failed[PIPELINES] = NONE; /* the point of a pipeline's error */
-byte filled[PIPELINES]; /* steps whose slot is filled, the step of the end included */
-byte taken[PIPELINES];  /* steps whose slot was given back */
-bool notified[PIPELINES];   /* a producer has changed something since the replica began to look */
-bool over[PIPELINES];   /* the replica takes nothing more */
+byte failed[PIPELINES] = NONE; /* 2 * position + 1 of a pipeline's error, or NONE */
+byte filled[PIPELINES];   /* steps whose slot is filled, including the step of the end */
+byte taken[PIPELINES];    /* steps whose slot was given back */
+bool notified[PIPELINES]; /* a producer has changed something since the replica began to look */
+bool over[PIPELINES];     /* the replica takes nothing more */
 bool ready;
 
 proctype producer(byte w) {
@@ -43,7 +48,7 @@ proctype producer(byte w) {
     :: t > STEPS || next[w] == ENDED -> break
     :: else ->
         if
-        :: t < taken[w] + SLOTS /* there is room */
+        :: t < taken[w] + SLOTS /* a slot is free */
         :: t >= taken[w] + SLOTS && over[w] -> break
         fi;
 #ifdef EARLY_NEXT
@@ -70,7 +75,7 @@ proctype producer(byte w) {
 
 #define LEAST(a, b) (a < b -> a : b)
 
-/* One after the other, of all pipelines: the least of a word. */
+/* Reads a word of all pipelines, one after the other, and keeps the least. */
 #define LOOK(word, lesser) \
     lesser = NONE; \
     i = 0; \
@@ -114,8 +119,9 @@ proctype replica(byte w) {
 #endif
                 if
                 :: reached < LEAST(position, behind) -> has = false /* not yet */
-                :: reached >= LEAST(position, behind) && error != NONE && (behind <= position || (t == STEPS && has)) ->
-                    assert(error == 2 * first + 1); /* the first, and behind all batches in front of it */
+                :: reached >= LEAST(position, behind) && error != NONE &&
+                   (behind <= position || (t == STEPS && has)) ->
+                    assert(error == 2 * first + 1); /* the first error, after all earlier batches */
                     break
                 :: else
                 fi
@@ -128,7 +134,7 @@ proctype replica(byte w) {
             :: has && t < STEPS ->
                 assert(position <= first);
                 if
-                :: fails[position] -> break /* its own error, behind the rows in front of it */
+                :: fails[position] -> break /* its own error, after the rows before it */
                 :: else
                 fi;
                 t++;

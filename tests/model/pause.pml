@@ -1,16 +1,22 @@
-/* tests/model/pause.pml - runs inside runs (src/replicas/team/team.h, pause.c): in a run all replicas meet; replica 0 works alone and posts
- * runs of its own while the others serve; it ends the pause, and all go on; a second pause may follow, and the run ends. The first
- * inner run may be stopped by a replica that fails; the stop is renewed when all are back.
- * Claim: everybody ends; each replica does each posted job once, in order, and reads it whole; nobody takes an inner run's stop, or its
- * done number, for the outer run's.
- * Mutants: NO_MEETING (replica 0 posts before the others have come), NO_JOIN (an inner run is not waited for), EARLY_RENEW (the stop is
- * renewed before all are back), SAME_RUN (the outer run's number is not restored, so that peers look returned), STALE_SEEN (replica 0's
- * thread, when it waits for runs itself, takes the end of the pause for a job). */
+/* tests/model/pause.pml - runs inside runs (src/replicas/team/team.h, pause.c).
+ *
+ * In a run all replicas meet. Replica 0 then works alone and posts runs of its own, while the others serve.
+ * It ends the pause, and all continue. A second pause may follow, and the run ends. A replica may fail in the
+ * first inner run and stop it. The stop is renewed when all replicas are back.
+ *
+ * Claims   All processes end. Each replica does each posted job once, in order, and reads it whole. No
+ *          replica takes the stop or the done number of an inner run for that of the outer run.
+ * Mutants  NO_MEETING   Replica 0 posts before the others have come.
+ *          NO_JOIN      Replica 0 does not wait for the end of an inner run.
+ *          EARLY_RENEW  The stop is renewed before all replicas are back.
+ *          SAME_RUN     The number of the outer run is not restored, so peers look as if they had returned.
+ *          STALE_SEEN   The thread of replica 0, when it waits for runs itself, takes the end of the pause
+ *                       for a job. */
 #define N 3
 #define OUTER 1
 #define END 0
 
-byte go, job, current;   /* the number posted last; what it is: END or a job's number; the innermost run */
+byte go, job, current; /* the last number that was posted, the job (a number or END), and the innermost run */
 byte seen[N], done[N], jobs[N], met;
 bool stopped, failed_once, over;
 
@@ -19,9 +25,9 @@ inline post(what) {
     go++ /* G0 */
 }
 
-/* One posted job on a replica; in the first inner run a replica may fail. */
+/* One posted job on a replica. In the first inner run a replica may fail. */
 inline work(me, number) {
-    assert(jobs[me] + 2 == job); /* in order, each once */
+    assert(jobs[me] + 2 == job); /* jobs are done in order, each once */
     jobs[me]++;
     if
     :: job == 2 && !failed_once -> failed_once = true; stopped = true
@@ -31,7 +37,7 @@ inline work(me, number) {
 }
 
 inline inner_run(what) {
-    assert(!stopped); /* a run starts afresh */
+    assert(!stopped); /* a run begins without a stop */
     current = go + 1;
     post(what);
     seen[0] = go;
@@ -56,9 +62,9 @@ proctype zero() {
     :: pause == 2 -> break
     :: else ->
 #ifndef NO_MEETING
-        met == (N - 1) * (pause + 1); /* all have come, and go on to serve */
+        met == (N - 1) * (pause + 1); /* all have come, and serve now */
 #endif
-        assert(done[1] != current && done[2] != current); /* nobody looks as if it had returned */
+        assert(done[1] != current && done[2] != current); /* no replica looks as if it had returned */
         if
         :: pause == 0 -> inner_run(2); inner_run(3)
         :: else -> inner_run(4)
@@ -88,7 +94,7 @@ proctype other(byte me) {
             :: else -> work(me, seen[me])
             fi
         od;
-        assert(!stopped); /* what stopped an inner run is over when the pause is */
+        assert(!stopped); /* the stop of an inner run has ended when the pause ends */
         pause++
     od;
     assert(jobs[me] == 3)

@@ -1,15 +1,26 @@
-/* tests/model/pending.pml - started operations (src/sync/pending/pending.h): three replicas, rings of two posts, four operations; a
- * share of each for every replica, of two pieces. A replica starts operations as soon as there is room, or helps before;
- * one, or none, starts as many as it may and then computes until the others have consumed them. STOP: one fails at a time of
- * its own, with operations open (a share is one piece then); who leaves waits until nobody is accessing (access.h; that fence
- * is access.pml's), then its buffers are gone.
- * Claim: every piece is worked on once, from posts of its own operation; a consumed operation has all pieces done; nobody
- * waits for one that computes within a ring's length; nobody is at buffers that are gone; all end.
- * Mutants: NO_RING_SPACE (posts before the others have consumed the operation one ring's length back), EARLY_CONSUME (when all
- * pieces are claimed), NO_SWAP (claims by a load and a store), EARLY_ANNOUNCEMENT (the word before what it announces), OWN_SHARES
- * (nobody works on the others' shares); with STOP: NO_I1 (no look at stop when accessing), NO_I3 (leaves while somebody is
- * accessing).
- * NO_NUMBER holds as well: nobody comes late to a claim, as who works on k has not consumed it, and that keeps its posts. */
+/* tests/model/pending.pml - started operations (src/sync/pending/pending.h).
+ *
+ * Three replicas have rings of two operations, and start four operations. Each operation has a share of two
+ * pieces for every replica. A replica starts operations as soon as its ring has space, or helps before that.
+ * One replica, or none, starts as many operations as it may, and then computes until the others have consumed
+ * them. In the variant STOP a replica fails at any time with operations open, and a share has one piece. A
+ * replica that leaves waits until no replica is accessing buffers, and then its own buffers are gone. The
+ * fence of that wait is modelled in access.pml.
+ *
+ * The variant NO_NUMBER, in which a claim has no number, holds as well. No replica can come late to a claim,
+ * because a replica that works on operation k has not consumed it, and so the announcements of k stay.
+ *
+ * Claims   Every piece is worked on once, from announcements of its own operation. All pieces of a consumed
+ *          operation are done. No replica waits for one that computes, within the length of a ring. No
+ *          replica uses buffers that are gone. All replicas end.
+ * Mutants  NO_RING_SPACE       A replica starts an operation before the others have consumed the one that is
+ *                              a ring's length before it.
+ *          EARLY_CONSUME       An operation is consumed when all pieces are claimed.
+ *          NO_SWAP             Pieces are claimed by a load and a store.
+ *          EARLY_ANNOUNCEMENT  The word is written before what it announces.
+ *          OWN_SHARES          No replica works on the shares of others.
+ *          STOP+NO_I1          A replica does not look at the stop when it begins to access buffers.
+ *          STOP+NO_I3          A replica leaves while another one is accessing buffers. */
 #define N 3
 #define RING 2
 #define OPS 4
@@ -19,12 +30,12 @@
 #define PIECES 2
 #endif
 #define OPERATION(r, k) ((r) * RING + (k) % RING)
-byte call[N * RING], word[N * RING];   /* both: the operation's number */
-byte number[N * RING], next[N * RING]; /* one word: claim */
+byte call[N * RING], word[N * RING];   /* both are the operation's number */
+byte number[N * RING], next[N * RING]; /* the two parts of one word, the claim */
 byte counted[N * RING];                /* pieces that are done */
 byte consumed[N];
 byte begun[OPS + 1], worked[OPS + 1];  /* a bit for each piece of all shares */
-byte lazy = N, fails = N;              /* N: nobody */
+byte lazy = N, fails = N;              /* a replica, or N for none */
 bool stopped, accessing[N], gone[N];
 
 #define BIT(share, piece) (1 << (share) * PIECES + (piece))
@@ -32,7 +43,7 @@ bool stopped, accessing[N], gone[N];
 #define ALL(is) (is(0) && is(1) && is(2))
 #define IS_POSTED(r) (word[OPERATION(r, k)] == k)
 #define IS_CALL(r) (call[OPERATION(r, k)] == k)
-#define IS_OPEN(r) (IS_CALL(r) && consumed[r] < k && !gone[r]) /* what it has lent is there */
+#define IS_OPEN(r) (IS_CALL(r) && consumed[r] < k && !gone[r]) /* its buffers are still there */
 #ifdef OWN_SHARES
 #define SHARES 1
 #define IS_CLAIMED(r) ((r) != me || next[OPERATION(r, k)] == PIECES)
@@ -125,8 +136,10 @@ proctype replica(byte me) {
     :: stopped -> break
     :: fails == me -> atomic { fails = N; stopped = true; break }
     :: started < OPS && ALL(HAS_RING_SPACE) -> start() /* U1 */
-    :: lazy != me && k <= started && ALL(IS_POSTED) && (!ALL(IS_CLAIMED) || ALL(IS_DONE)) -> advance() /* P1 */
-    :: lazy == me && started == RING && consumed[(me + 1) % N] == RING && consumed[(me + 2) % N] == RING -> lazy = N
+    :: lazy != me && k <= started && ALL(IS_POSTED) && (!ALL(IS_CLAIMED) || ALL(IS_DONE)) -> /* P1 */
+        advance()
+    :: lazy == me && started == RING && consumed[(me + 1) % N] == RING && consumed[(me + 2) % N] == RING ->
+        lazy = N
     od;
 out:
     accessing[me] = false; /* O0 */

@@ -1,6 +1,11 @@
-/* tests/model/queue.pml - the ring of src/input/queue/ring.h: two producers that take tickets in order, one consumer, two slots,
- * five tickets. Claim: the consumer gets the batches in ticket order, each whole, and all end.
- * Mutants: NO_FREE_LOOK (a producer does not wait for its slot), EARLY_PUBLISH (turn before the batch is written). */
+/* tests/model/queue.pml - the ring (src/input/queue/ring.h).
+ *
+ * Two producers take tickets in order. There are one consumer, two slots (in the variant ONE_SLOT one slot)
+ * and five tickets.
+ *
+ * Claims   The consumer receives the batches in the order of tickets, each whole. All processes end.
+ * Mutants  NO_FREE_LOOK   A producer does not wait until its slot is free.
+ *          EARLY_PUBLISH  turn is written before the batch. */
 #ifdef ONE_SLOT
 #define SLOTS 1
 #else

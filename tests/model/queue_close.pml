@@ -1,20 +1,37 @@
-/* tests/model/queue_close.pml - the ends and the caps of the queue (src/input/queue/queue.h): two producers, one consumer,
- * one closer. Two slots and a cap of two bytes; each producer puts an item of no bytes and one of two, the second in this
- * order. The last item of each may fail; the first producer may give up waiting for a slot. The closer comes at any time, or
- * when all is put. ALONE: one producer, whose store to tail may wait in its store buffer (as on x86), until memory takes it,
- * its next slot is filled, or the closer's heavy fence (membarrier) empties it.
- * The consumer's looks at its slot, at the closed bit and at tail are three steps, between which all others may go on.
- * To fall asleep is one step with the last look at the condition: that is wait.pml's to show. Whoever signals wakes all
- * that sleep in the room.
- * Claim: everybody ends, whoever sleeps; never more bytes out than the cap; a slot is not written while the consumer is at
- * it; the consumer gets what was said to be put, all of it unless there is a failure, nothing after that, in the order
- * of tickets; the failure recorded is the one that it comes to; after the end was seen nothing but withdrawn tickets come.
- * Mutants: NO_T1 (no look at CLOSING after taking a ticket), NO_WITHDRAW (the ticket is left), NO_CLOSE_SIGNAL, NO_FAIL_SIGNAL,
- * NO_SPACE_SIGNAL (of the consumer), NO_RETURN_SIGNAL (of bytes that are given up), NO_FILL_SIGNAL, TICKET_FIRST (bytes are
- * reserved with the ticket in hand), STALE_HEAD (a slot is taken one round early), EARLY_FILL (filled before it is written),
- * NO_MINIMUM (the last failure is recorded, not the lowest), SECOND_LOOK (the consumer that has seen the end looks at its slot once
- * more, and takes what is there for an item); with ALONE: NO_T1, NO_HEAVY (no fence between E0 and C0), EARLY_CLOSED
- * (the consumer ends at CLOSING). */
+/* tests/model/queue_close.pml - closing, failing and the two limits of the queue (src/input/queue/queue.h).
+ *
+ * There are two producers, one consumer and one closer. The queue has two slots and a limit of two bytes.
+ * Each producer puts an item of no bytes and one of two bytes, and the second producer puts them in this
+ * order. The last item of each producer may fail, and the first producer may give up waiting for a slot. The
+ * closer closes the queue at any time, or when all items are put. In the variant ALONE there is one producer,
+ * whose store to tail may wait in its store buffer (as on x86) until memory takes it, its next slot is
+ * filled, or the closer's heavy fence (membarrier) drains it.
+ *
+ * The consumer's looks at its slot, at the closed bit and at tail are three steps, between which all other
+ * processes may go on. Going to sleep is one step with the last look at the condition. wait.pml shows that
+ * this is correct. A signal wakes all sleepers of its wait queue.
+ *
+ * Claims   All processes end, even those that sleep. The bytes in use never exceed the limit. A slot is not
+ *          written while the consumer reads it. The consumer receives the items whose put returned OK, in the
+ *          order of tickets. It receives all of them unless there is a failure, and none after a failure. The
+ *          recorded failure is the one that the consumer reaches. After the consumer has seen the end, only
+ *          withdrawn tickets follow.
+ * Mutants  NO_T1               A producer does not look at CLOSING after it has taken a ticket.
+ *          NO_WITHDRAW         A producer does not withdraw its ticket.
+ *          NO_CLOSE_SIGNAL     Closing wakes no thread.
+ *          NO_FAIL_SIGNAL      A failure wakes no producer.
+ *          NO_SPACE_SIGNAL     The consumer wakes no producer.
+ *          NO_RETURN_SIGNAL    Returning reserved bytes wakes no producer.
+ *          NO_FILL_SIGNAL      Filling a slot does not wake the consumer.
+ *          TICKET_FIRST        Bytes are reserved after the ticket is taken.
+ *          STALE_HEAD          A slot is taken one round early.
+ *          EARLY_FILL          A slot is marked as filled before it is written.
+ *          NO_MINIMUM          The last failure is recorded, and not the one with the lowest ticket.
+ *          SECOND_LOOK         The consumer that has seen the end looks at its slot again, and takes its
+ *                              content for an item.
+ *          ALONE+NO_T1         As NO_T1, with one producer.
+ *          ALONE+NO_HEAVY      There is no fence between E0 and C0.
+ *          ALONE+EARLY_CLOSED  The consumer takes CLOSING for the end. */
 #define SLOTS 2
 #define CAP 2
 #ifdef ALONE
@@ -23,18 +40,18 @@
 #define PRODUCERS 2
 #endif
 #define ITEMS 2
-#define MOST 5          /* tickets, and one */
+#define MOST 5          /* the number of tickets, and one more */
 #define NONE 9
 mtype = { ITEM, FAILED, WITHDRAWN };
 byte filled[SLOTS], item[SLOTS], cost[SLOTS];
 mtype kind[SLOTS];
-byte tail, seen_tail;   /* the producers'; as others see it: behind while it is in the store buffer */
+byte tail, seen_tail;   /* seen_tail: what others see. It is older while the store is in the store buffer */
 byte head, next, reserved, returned;
 bool closing, closed, failed;
-byte failure = NONE;    /* the recorded ticket */
+byte failure = NONE;    /* the ticket that was recorded as failed */
 bool said[MOST];        /* put returned OK with this ticket */
 bool got[MOST];
-bool in_hand[SLOTS];    /* the consumer reads it */
+bool in_hand[SLOTS];    /* the consumer reads the slot */
 bool asleep[PRODUCERS], consumer_asleep, over;
 byte ended, ended_producers;
 
@@ -85,7 +102,7 @@ inline fill(what) {
 #else
     atomic {
         item[ticket % SLOTS] = ticket;
-        DRAIN; /* stores come to memory in their order */
+        DRAIN; /* stores reach memory in their order */
         filled[ticket % SLOTS] = ticket + 1 /* P0 */
     };
 #endif
@@ -94,7 +111,7 @@ inline fill(what) {
 #endif
 }
 
-/* Both: take what there is, and sleep for the rest. */
+/* Both inlines take what is available, and sleep until they have what they need. */
 inline take_bytes() {
     taken = false;
     do
@@ -109,7 +126,7 @@ inline take_ticket() {
     do
     :: IS_REFUSED -> break
     :: atomic { !IS_REFUSED && !HAS_SLOT -> asleep[me] = true }; !asleep[me]
-    :: atomic { !IS_REFUSED && !HAS_SLOT && me == 0 && items == ITEMS -> break } /* it has waited long enough */
+    :: atomic { !IS_REFUSED && !HAS_SLOT && me == 0 && items == ITEMS -> break } /* it gives up waiting */
     :: !IS_REFUSED && HAS_SLOT;
         if
         :: atomic { HAS_SLOT -> ticket = tail; tail++; SEE_TAIL; taken = true; break } /* T0 */
@@ -126,7 +143,10 @@ proctype producer(byte me) {
     :: else ->
         atomic {
             has_bytes = false; ticket = 0;
-            if :: items == 0 -> if :: bytes = 0 :: me == 0 -> bytes = CAP fi :: else -> bytes = CAP - bytes fi;
+            if
+            :: items == 0 -> if :: bytes = 0 :: me == 0 -> bytes = CAP fi
+            :: else -> bytes = CAP - bytes
+            fi;
             items++
         };
 #ifdef TICKET_FIRST
@@ -137,7 +157,7 @@ proctype producer(byte me) {
         if :: taken -> take_ticket() :: else fi;
 #endif
         if
-        :: !taken -> /* refused */
+        :: !taken -> /* the put is refused */
             if
             :: has_bytes ->
                 reserved = reserved - bytes;
@@ -202,11 +222,14 @@ proctype consumer() {
     byte t;
     bool failed_here;
     do
-    :: atomic { IS_FILLED && kind[next % SLOTS] == FAILED -> assert(failure == next); failed_here = true; break }
+    :: atomic { IS_FILLED && kind[next % SLOTS] == FAILED ->
+        assert(failure == next); failed_here = true; break }
     :: atomic { IS_FILLED && kind[next % SLOTS] != FAILED -> in_hand[next % SLOTS] = true };
         atomic {
             if
-            :: kind[next % SLOTS] == ITEM -> assert(item[next % SLOTS] == next && said[next]); got[next] = true
+            :: kind[next % SLOTS] == ITEM ->
+                assert(item[next % SLOTS] == next && said[next]);
+                got[next] = true
             :: else
             fi;
             in_hand[next % SLOTS] = false;
@@ -217,11 +240,11 @@ proctype consumer() {
 #ifndef NO_SPACE_SIGNAL
         SIGNAL_PRODUCERS
 #endif
-    :: !IS_FILLED;             /* one look at the slot, */
+    :: !IS_FILLED;             /* the first step looks at the slot */
         if
-        :: MAY_HAVE_ENDED;     /* C1: one at the state, */
+        :: MAY_HAVE_ENDED;     /* C1: the second step looks at the state */
             if
-            :: seen_tail == next -> /* E1: and one at tail: the end */
+            :: seen_tail == next -> /* E1: the third step looks at tail, and this is the end */
 #ifdef SECOND_LOOK
                 if
                 :: IS_FILLED -> assert(kind[next % SLOTS] != WITHDRAWN)
@@ -235,7 +258,7 @@ proctype consumer() {
         fi
     :: atomic { !IS_FILLED && !HAS_ENDED -> consumer_asleep = true }; !consumer_asleep
     od;
-    /* The next call: whatever has come since the end was seen is skipped, and it is the end again. */
+    /* The next call skips all slots that were filled after the end was seen, and finds the end again. */
     do
     :: failed_here || ended_producers == PRODUCERS -> break
     :: atomic { !failed_here && IS_FILLED -> assert(kind[next % SLOTS] == WITHDRAWN); next++; head++ }
@@ -244,7 +267,8 @@ proctype consumer() {
     atomic { over = true; ended++ }
 }
 
-/* When all is over: what was said to be put has come, but for what stands behind a failure. */
+/* Checks at the end that the consumer has received every item whose put returned OK, except for items after a
+ * failure. */
 proctype judge() {
     byte t;
     ended == PRODUCERS + 2;

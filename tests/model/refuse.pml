@@ -1,8 +1,15 @@
-/* tests/model/refuse.pml - a meeting that fails for some and not for others, before a pause (src/replicas/team/pause.h): replica 0 begins it if
- * its meeting went well; the others serve if theirs did, or leave. Who fails stops the run first. Two pauses, one after the other.
- * Claim: everybody ends; while there is a pause nobody has left; replica 0 begins none when somebody has left before.
- * Mutants: LATE_BEGUN (replica 0 looks for a refusal before it says that it begins), LATE_REFUSAL (the other side the same: what a
- * missing fence would do), NO_DECLINED, NO_GO_LOOK (who leaves does not look whether a pause has ended meanwhile). */
+/* tests/model/refuse.pml - a meeting before a pause that fails for some replicas only
+ * (src/replicas/team/pause.h).
+ *
+ * Replica 0 begins the pause if its meeting succeeded. The others serve if theirs succeeded, and leave
+ * otherwise. A replica whose meeting fails first stops the run. There may be two pauses, one after the other.
+ *
+ * Claims   All processes end. During a pause no replica has left. Replica 0 begins no pause if a replica has
+ *          left before.
+ * Mutants  LATE_BEGUN    Replica 0 looks for a refusal before it announces the pause.
+ *          LATE_REFUSAL  The other side makes the same mistake, which is what a missing fence would do.
+ *          NO_DECLINED   Replica 0 does not announce that it declines the pause.
+ *          NO_GO_LOOK    A replica that leaves does not look whether a pause has ended meanwhile. */
 #define OPEN 0
 #define BEGUN 1
 #define DECLINED 2
@@ -12,12 +19,12 @@ byte go, state, seen[3];
 bool refused, stopped, left[3], met[3];
 byte arrived;
 
-/* All come; then each finds out for itself that it went well, or not. */
+/* All replicas come. Then each finds out for itself whether the meeting succeeded. */
 inline meet(me, k, ok) {
     arrived++;
     if
     :: arrived >= 3 * (k + 1) && !stopped -> ok = true
-    :: stopped = true; ok = false /* too late, by its own clock */
+    :: stopped = true; ok = false /* its own timeout has passed */
     :: stopped -> ok = false
     fi
 }
@@ -55,7 +62,7 @@ proctype zero() {
         :: !ok -> break
         :: else
         fi;
-        assert(!left[1] && !left[2]); /* they serve */
+        assert(!left[1] && !left[2]); /* the others serve */
         go++;
         state = OPEN; /* E0 */
         if
@@ -82,7 +89,7 @@ inline look(me, gone) {
 #endif
 }
 
-/* Until the end of the pause, or a refusal. */
+/* Serves until the end of the pause, or a refusal. */
 inline serve(me, gone) {
     gone = false;
     do

@@ -1,16 +1,20 @@
-/* tests/model/renew.pml - the stop of an inner run is cleared while the outermost run's time ends (src/base/waiting/stop.h): replica 0 posts
- * two inner runs and clears the stop after each; replica 1 may fail in them; the poster of the outermost run, which
- * waits for replica 0, may find its time over at any moment.
- * Claim: everybody ends; an error that is read has been written; when the time is over, the run is stopped until it ends, and an
- * inner run's own stop never outlives it otherwise.
- * Mutants: PLAIN_RENEW (looks whether the time is over, and then clears the stop with a store), WAIT_STOPPED (the call that comes second
- * waits for the stop, which may have been cleared), EARLY_READ (it reads the error before it is written). */
+/* tests/model/renew.pml - the stop of an inner run is cleared while the time of the outermost run ends
+ * (src/base/waiting/stop.h).
+ *
+ * Replica 0 posts two inner runs and clears the stop after each. Replica 1 may fail in them. The poster of
+ * the outermost run, which waits for replica 0, may find at any moment that its time is over.
+ *
+ * Claims   All processes end. An error that is read has been written. When the time is over, the run stays
+ *          stopped until it ends. Otherwise the stop of an inner run never outlives that run.
+ * Mutants  PLAIN_RENEW   Replica 0 looks whether the time is over, and then clears the stop with a store.
+ *          WAIT_STOPPED  The call that comes second waits for the stop, which may have been cleared.
+ *          EARLY_READ    The call that comes second reads the error before it is written. */
 #define GOING 0
 #define CLAIMED 1
 #define STOPPED 2
-#define OUTER 3 /* the outermost run; inner runs are 1 and 2 */
+#define OUTER 3 /* the outermost run. The inner runs are 1 and 2 */
 
-byte state, record; /* the run that the error ended; 0: it is not written */
+byte state, record; /* record: the run that the error ended, or 0 if it is not written */
 bool expired, ended;
 byte go, done;
 
@@ -46,7 +50,7 @@ inline renew(which) {
     :: state == STOPPED && !expired && record == which -> state = GOING
 #else
     :: state == STOPPED && !expired && record == which ->
-        atomic { /* a compare-and-swap of both */
+        atomic { /* a compare-and-swap of both conditions */
             if
             :: state == STOPPED && !expired -> state = GOING
             :: else

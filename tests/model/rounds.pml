@@ -1,23 +1,32 @@
-/* tests/model/rounds.pml - meetings in rounds (src/sync/meeting/meeting.h, rounds.h): four meetings of four replicas, two by two in
- * two rounds; UNEQUAL: of three, in blocks of two and one; FLAT: of three in one round. Each brings a value, and passes on
- * in round 1 what it heard in round 0. After a meeting everyone may read all first slots, as long as it has not come to the
- * next.
- * One replica sleeps where it waits: it takes its seat (src/base/waiting/wait.h; in memory without store buffers: those are
- * wait.pml's) and is woken by a signal of the peer that it awaits, or of whoever stops the run. One replica, or none, gives
- * up at a time of its own, before a meeting or in the middle of one.
- * Claim: who ends a meeting has everyone's value of that meeting, and finds it in all first slots; everybody ends.
- * Mutants: ONE_PARITY (the slots of a meeting are used again by the next), SKIP_ROUND (goes on after round 0), NO_WAIT (does
- * not wait in the last round), LATE_READ (first slots are read after the next meeting has been come to), EARLY_SIGNAL (looks
- * for sleepers before the word is written), STOP_UNHEARD (a stop wakes those alone who await its author). */
+/* tests/model/rounds.pml - meetings in rounds (src/sync/meeting/meeting.h, rounds.h).
+ *
+ * There are four meetings of four replicas, which meet two by two in two rounds. In the variant UNEQUAL there
+ * are three replicas, in blocks of two and one. In the variant FLAT three replicas meet in one round. Each
+ * replica contributes a value, and in round 1 passes on what it received in round 0. After a meeting a
+ * replica may read the first mailboxes of all, until it comes to the next meeting.
+ *
+ * One replica sleeps when it waits. It is a waiter (src/base/waiting/wait.h, without store buffers, which are
+ * modelled in wait.pml), and is woken by a signal of the peer that it awaits, or of a replica that stops the
+ * run. One replica, or none, gives up at any time, before a meeting or during one.
+ *
+ * Claims   A replica that ends a meeting has the values of all replicas of that meeting, and finds them in
+ *          all first mailboxes. All replicas end.
+ * Mutants  ONE_PARITY         The next meeting uses the same mailboxes again.
+ *          SKIP_ROUND         A replica continues after round 0.
+ *          NO_WAIT            A replica does not wait in the last round.
+ *          LATE_READ          First mailboxes are read after the replica has come to the next meeting.
+ *          EARLY_SIGNAL       A replica looks for sleepers before it writes its word. This is tried with
+ *                             FLAT.
+ *          FLAT+STOP_UNHEARD  A stop wakes only waiters that await the replica that stops the run. */
 #define MEETINGS 4
 #define EVERYONE 7
 #define NOBODY 6
 #ifdef FLAT
 #define N 3
 #define ROUNDS 1
-#define FIRST(r) (((r) + 1) % N)  /* whom r looks at in round 0 */
-#define SECOND(r) (((r) + 2) % N) /* and then */
-#define REPRESENTATIVE(r) NOBODY         /* and in round 1 */
+#define FIRST(r) (((r) + 1) % N)  /* the peer that r reads first in round 0 */
+#define SECOND(r) (((r) + 2) % N) /* the peer that r reads second in round 0 */
+#define REPRESENTATIVE(r) NOBODY  /* the peer that r reads in round 1 */
 #else
 #define ROUNDS 2
 #ifdef UNEQUAL
@@ -46,9 +55,9 @@
 
 byte word[N * 4];
 short payload[N * 4];
-bool stopped, parked, sleeping; /* the sleeper's seat */
+bool stopped, parked, sleeping; /* parked and sleeping: the state of the one waiter */
 byte awaits;
-byte sleeper, gives_up = N; /* who does; N: nobody */
+byte sleeper, gives_up = N; /* gives_up: the replica that gives up, or N */
 
 inline wake(from) {
     atomic {
@@ -111,7 +120,8 @@ inline await(peer, round) {
     fi
 }
 
-/* What is read after a wait is read at the last moment before what follows it: what is written over stays so. */
+/* Values are read at the last moment before the next step. Data that was overwritten stays so, so a read at
+ * this moment finds every early write. */
 #define HEARD(peer, round) (peer == NOBODY -> 0 : payload[MAILBOX(peer, e, round)])
 #define KNOWN_0 (VALUE(me, e) | HEARD(FIRST(me), 0) | HEARD(SECOND(me), 0))
 #define KNOWN   (KNOWN_0 | HEARD(REPRESENTATIVE(me), 1))

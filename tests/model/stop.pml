@@ -1,7 +1,12 @@
-/* tests/model/stop.pml - ending a run (src/base/waiting/stop.h, team.c): three replicas meet; any of them may fail or return
- * instead of coming; waiters look at the word of the peer, the stop word and the peer's done word.
- * Claim: everybody ends, and nobody ends well unless all came; the first error is notified only when it is written.
- * Mutants: NO_RETURNED_LOOK (waits for ever), EARLY_READ (the loser of the claim does not wait for the record). */
+/* tests/model/stop.pml - ending a run (src/base/waiting/stop.h, team.c).
+ *
+ * Three replicas meet. Any of them may fail or return instead of coming. A replica that waits looks at the
+ * word of its peer, the stop word and the peer's done word.
+ *
+ * Claims   All replicas end, and a replica ends well only if all came. The first error is reported only after
+ *          it was written.
+ * Mutants  NO_RETURNED_LOOK  A replica waits for ever for a peer that has returned.
+ *          EARLY_READ        The loser of the claim does not wait for the record. */
 #define N 3
 bool came[N], returned[N], ok[N], gone[N];
 bool claimed, stopped, record;
@@ -14,7 +19,7 @@ inline stop_run() {
         stopped;
 #endif
     fi;
-    assert(record) /* X1: whoever tells the error finds it written */
+    assert(record) /* X1: a replica that reports the error finds it written */
 }
 
 proctype replica(byte me) {
@@ -33,7 +38,7 @@ proctype replica(byte me) {
 #ifndef NO_RETURNED_LOOK
         :: returned[peer] ->
             if
-            :: came[peer] -> peer++ /* it came and has returned: looked at again */
+            :: came[peer] -> peer++ /* the second look finds that it came before it returned */
             :: else -> stop_run(); break
             fi
 #endif

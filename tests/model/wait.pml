@@ -1,13 +1,18 @@
-/* tests/model/wait.pml - sleep and wake of src/base/waiting/wait.h: two signallers and two sleepers; one awaits first the one, then
- * the other, its neighbour both, as one that awaits everyone.
- * A signaller's store of its condition may wait in its store buffer (as on x86) until memory takes it, or until a sleeper's
- * heavy fence (membarrier) empties all buffers. The futex is in two parts, as in the kernel: who sleeps is queued if the
- * word is still SLEEPING, and a wake-up, which comes some time after the exchange of the word, takes it out of the queue.
- * Claim: everybody ends; a lost wake-up is an invalid end state.
- * Mutants: NO_HEAVY (no fence between S0 and S1), NO_S1 (sleeps without a last look), NO_W1 (nobody is woken), LATE_AWAITS
- * (says whom it awaits after its last look). */
+/* tests/model/wait.pml - sleeping and waking (src/base/waiting/wait.h).
+ *
+ * There are two signallers and two sleepers. The first sleeper awaits one signaller and then the other. The
+ * second sleeper awaits both. A signaller's store of its condition may wait in its store buffer (as on x86)
+ * until memory takes it, or until the heavy fence (membarrier) of a sleeper drains all buffers. The futex has
+ * two parts, as in the kernel. A sleeper is queued if the word is still SLEEPING. A wake-up comes some time
+ * after the exchange of the word, and takes the sleeper out of the queue.
+ *
+ * Claims   All processes end. A lost wake-up would be an invalid end state.
+ * Mutants  NO_HEAVY     There is no fence between S0 and S1.
+ *          NO_S1        A sleeper sleeps without a last look at the condition.
+ *          NO_W1        A signaller wakes no sleeper.
+ *          LATE_AWAITS  A sleeper writes which signaller it awaits after its last look. */
 #define EVERYONE 2
-bool condition[2], buffered[2]; /* in memory; still in the store buffer */
+bool condition[2], buffered[2]; /* buffered: the store of the condition is still in the store buffer */
 byte parked;
 bool sleeping[2];               /* the waiter's state, the futex word */
 bool queued[2];                 /* in the kernel */
@@ -24,14 +29,15 @@ inline heavy_fence() {
 #endif
 }
 
-active [2] proctype memory() { /* one store buffer each: it drains whenever it likes */
+/* Each signaller has a store buffer, which may drain at any time. */
+active [2] proctype memory() {
     atomic { buffered[_pid] -> drain(_pid) }
     unless (condition[_pid])
 }
 
 proctype signaller(byte i) {
     byte waiter = 0;
-    buffered[i] = true; /* W0; then the light fence: the compiler's order alone */
+    buffered[i] = true; /* W0. The light fence follows, which orders the compiler only */
 #ifndef NO_W1
     if
     :: parked > 0 -> /* W1 */
@@ -79,7 +85,7 @@ inline sleep_until_it_holds() {
         awaits[me] = awaited;
 #endif
         if
-        :: atomic { sleeping[me] -> queued[me] = true }; !queued[me] /* futex: sleeps if the word is SLEEPING */
+        :: atomic { sleeping[me] -> queued[me] = true }; !queued[me] /* futex wait */
         :: atomic { !sleeping[me] -> skip }
         fi;
         if
