@@ -1,10 +1,10 @@
 #!/bin/sh
-# Checks every protocol's small model exhaustively with spin, and that each of its broken mutants is rejected.
+# Checks the model of every protocol exhaustively with spin, and that each of its broken mutants is rejected.
 set -eu
 cd "$(dirname "$0")"
 command -v spin >/dev/null || { echo "models: spin is missing (Debian: spin)"; exit 1; }
 
-# verify MODEL DEFINES OPTIMIZATION: prints "errors states"; DEFINES are joined by +
+# verify MODEL DEFINES OPTIMIZATION: prints "errors states". DEFINES are joined by +.
 verify() {
     scratch=$(mktemp -d)
     defines=$(echo "$2" | sed 's/[A-Z_]\{2,\}/-D&/g; s/+/ /g')
@@ -12,14 +12,15 @@ verify() {
     # shellcheck disable=SC2086 # a list of words
     (cd "$scratch" && : >out && spin $defines -a "$1.pml" >/dev/null && gcc "$3" -DSAFETY -w -o pan pan.c &&
         ./pan -m100000 -w22 >out 2>&1 || true
-        errors=$(sed -n 's/.*errors: \([0-9]*\).*/\1/p' out) states=$(sed -n 's/ *\([0-9]*\) states, stored.*/\1/p' out)
+        errors=$(sed -n 's/.*errors: \([0-9]*\).*/\1/p' out)
+        states=$(sed -n 's/ *\([0-9]*\) states, stored.*/\1/p' out)
         grep -q 'max search depth too small' out && errors=depth
         [ "$errors" != 0 ] || ! grep -q 'Search not completed' out || errors=unfinished
         echo "${errors:-none} ${states:-0}")
     rm -rf "$scratch"
 }
 
-# check_one MODEL WORD: WORD is = or =VARIANT, which must hold, or MUTANT, which must be rejected.
+# check_one MODEL WORD: WORD is = or =VARIANT, which must hold, or MUTANT, which must be rejected
 check_one() {
     case $2 in
     =*)
@@ -27,17 +28,18 @@ check_one() {
         echo "$1 ${2#=}: ${result#* } states, errors ${result% *}"
         [ "${result% *}" = 0 ] || { echo "models: $1 ${2#=} is broken" >&2; return 1; } ;;
     *)
-        result=$(verify "$1" "$2" -O0) # most of the time is the compiler's: few states until the first error
+        # -O0, because a mutant has few states until the first error, and compiling takes most of the time.
+        result=$(verify "$1" "$2" -O0)
         case ${result% *} in
         0 | none | depth | unfinished) echo "models: $1 with $2 is not rejected (${result})" >&2; return 1 ;;
         *) echo "  $1 $2: rejected" ;;
         esac ;;
     esac
 }
-[ $# = 0 ] || { check_one "$1" "$2"; exit; } # one of the calls at the end of this file
+[ $# = 0 ] || { check_one "$1" "$2"; exit; } # called by xargs below
 
 failed=0
-# MODEL, =VARIANT that must hold as well, MUTANT that must be rejected
+# Each line has a MODEL, which must hold, =VARIANTs, which must hold too, and MUTANTs, which must be rejected.
 while read model words; do
     for word in = $words; do echo "$model $word"; done
 done <<'MODELS' | xargs -L 1 -P "$(nproc)" sh check.sh || failed=1

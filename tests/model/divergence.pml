@@ -1,9 +1,8 @@
-/* tests/model/divergence.pml - replicas of a crowded team that do different things
- * (src/sync/meeting/meeting.h, pending.h).
+/* tests/model/divergence.pml - replicas that make different calls (src/sync/meeting/meeting.h, pending.h).
  *
- * Each of three replicas makes one of four calls. It comes to a meeting by counter, or to a meeting in rounds
+ * There are three replicas, which share PUs. Each comes to a meeting by counter, or to a meeting in rounds
  * (which the call asks for), or waits for an operation that it has started, or returns. A replica that has to
- * wait sleeps at once (src/base/waiting/wait.h), without store buffers.
+ * wait sleeps at once (src/base/waiting/wait.h). The model has no store buffers.
  *
  * Claims   All replicas end without a timeout, and a replica ends well only if all did the same.
  * Mutants  NO_ARRIVAL_SIGNAL  A replica that comes to a meeting by counter does not wake replicas that watch

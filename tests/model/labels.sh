@@ -1,7 +1,10 @@
 #!/bin/sh
-# The labelled steps of a protocol - those of the "Edges" lines of its header - are named in comments: at the operation, in the
-# header's own code or its .c files (wait.c, pending_start.c), and at the step of a model. A header names its models in its "Model" line; a model whose header
-# has no such line names the header in its own first comment. Prints what is missing.
+# Checks the labels of protocols and prints what is missing.
+#
+# A header lists the labelled steps of its protocol in its "Edges" lines. Each label must be in a comment at
+# the operation, in the code of the header or of its .c files (such as wait.c and pending_start.c), and in a
+# comment at the step of a model. A header names its models in its "Model" line. If it has no such line, the
+# model names the header in its first comment.
 set -eu
 cd "$(dirname "$0")"
 src=../../src
@@ -13,8 +16,9 @@ complain() {
     failed=1
 }
 
-# steps FILE: the labels in its comments, but for the first comment, which is about the whole; each as "LABEL near" or "LABEL
-# far", by whether an operation on shared memory stands within four lines below it, or in the line before
+# steps FILE: prints the labels in its comments, except in the first comment, which describes the whole file.
+# It prints "LABEL near" if an operation on shared memory is in the line before or within four lines below,
+# and "LABEL far" otherwise.
 steps() {
     awk -v operation="$operation" '
         {
@@ -50,17 +54,19 @@ steps() {
         }' "$1" | sort -u
 }
 
-# edges HEADER: the labels of its Edges lines, up to the next word in the margin
+# edges HEADER: prints the labels of its Edges lines, which end at the next keyword
 edges() {
     awk '/^ \* Edges? / { inside = 1; print; next } /^ \* [^ ]/ || /\*\// { inside = 0 } inside' "$1" |
         grep -o '\<[A-Z][0-9]\>' | sort -u
 }
 
-# check HEADER MODEL...
+# check HEADER MODEL...: checks all labels of a header
 check() {
     header=$1 name=${1#../../}
     shift
-    code=$(for file in "$header" "${header%.h}.c" "${header%.h}"_*.c; do [ ! -f "$file" ] || steps "$file"; done)
+    code=$(for file in "$header" "${header%.h}.c" "${header%.h}"_*.c; do
+        [ ! -f "$file" ] || steps "$file"
+    done)
     modelled=$(for model in "$@"; do steps "$model"; done | cut -d ' ' -f 1)
     labels=$(edges "$header")
     [ -n "$labels" ] || complain "$name has a model and no labelled edges"
@@ -71,7 +77,7 @@ check() {
 }
 
 covered=
-# shellcheck disable=SC2013 # paths of this tree: no spaces
+# shellcheck disable=SC2013 # paths in this tree have no spaces
 for header in $(grep -rlE '^ \* Model .*\.pml' "$src" --include='*.h' | sort); do
     models=$(sed -n 's/^ \* Model //p' "$header" | grep -o '[a-z_]*\.pml' | tr '\n' ' ')
     for model in $models; do

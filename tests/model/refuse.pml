@@ -1,5 +1,4 @@
-/* tests/model/refuse.pml - a meeting before a pause that fails for some replicas only
- * (src/replicas/team/pause.h).
+/* tests/model/refuse.pml - the meeting before a pause fails for some replicas (src/replicas/team/pause.h).
  *
  * Replica 0 begins the pause if its meeting succeeded. The others serve if theirs succeeded, and leave
  * otherwise. A replica whose meeting fails first stops the run. There may be two pauses, one after the other.

@@ -15,8 +15,7 @@
  *          SKIP_ROUND         A replica continues after round 0.
  *          NO_WAIT            A replica does not wait in the last round.
  *          LATE_READ          First mailboxes are read after the replica has come to the next meeting.
- *          EARLY_SIGNAL       A replica looks for sleepers before it writes its word. This is tried with
- *                             FLAT.
+ *          FLAT+EARLY_SIGNAL  A replica looks for sleepers before it writes its word.
  *          FLAT+STOP_UNHEARD  A stop wakes only waiters that await the replica that stops the run. */
 #define MEETINGS 4
 #define EVERYONE 7
