@@ -109,9 +109,9 @@ struct dti_copy_set {
 struct dti_target {
     /* Processes each tile of results before it is written. May be NULL. Elements [first, first + count) of
      * the item are in `tile`, which may be overwritten. The function writes its result to `out`, which is the
-     * tile itself or the place in the only copy. It is called once in the whole strategy for each element, on
-     * the thread of any replica. If the values of replica 0 are used as they are (op 0), it is called once in
-     * each group of replicas, for the copies of that group. */
+     * tile itself or, if there is one copy, the address in that copy. It is called once in the whole strategy
+     * for each element, on the thread of any replica. If the values of replica 0 are used as they are (op 0),
+     * it is called once in each group of replicas, for the copies of that group. */
     void (*finish)(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
                    void *out);
 
@@ -127,7 +127,7 @@ struct dti_target {
 /* A reduction of every item over all replicas, into a target. All fields but the items' src are equal on all
  * replicas. */
 struct dti_target_reduction {
-    /* [items] src, count and dtype; dst is not used. */
+    /* [items] src, count and dtype are set. dst is not used. */
     const ditto_list_item *item;
 
     size_t items; /* at least 1 */

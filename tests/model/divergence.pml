@@ -12,7 +12,10 @@
 #define EVERYONE N
 #define MEETING (N + 1)
 mtype = { NOTHING, COUNTS, ROUNDS };
-mtype word[N] = NOTHING; /* of the first mailbox. Calls of different kinds have different digests */
+
+/* The words of the first mailboxes. Calls of different kinds have different digests. */
+mtype word[N] = NOTHING;
+
 bool started[N], returned[N], well[N];
 byte arrived;
 bool release, stopped;

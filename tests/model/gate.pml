@@ -42,9 +42,11 @@ byte freed_by;
 bool turn;                 /* true if a thread has it */
 bool listed = true;        /* the strategy has the variable in its list */
 bool let_go;               /* the variable has been detached from its strategy */
-bool poisoned, late, left; /* left: the strategy was destroyed, but it and all its objects stay */
+bool poisoned, late;
+bool left;                 /* the strategy was destroyed, but stays with all its objects */
 bool thread_ended;         /* the variable's own thread */
-bool destroyed, released;  /* destroyed: by the user. released: the creator's reference was dropped */
+bool destroyed;            /* the user has destroyed the variable */
+bool released;             /* the creator's reference was dropped */
 
 /* Sets ok if the call is in. */
 inline enter(g, ok) {

@@ -17,7 +17,8 @@
 #define PIECES(part) ((part) == 2 -> 3 : 2)
 #define H 2
 byte number, pieces, next;   /* the three parts of one word, the claim */
-byte description, described; /* the part that is described, or 0 if torn. Its number of pieces, for NO_TAG */
+byte description;            /* the part that is described, or 0 if torn */
+byte described;              /* its number of pieces, for NO_TAG */
 byte counted;                /* pieces that are done */
 byte started[H], finished[H];
 byte times[(PARTS + 1) * 3]; /* how often each piece was worked on */

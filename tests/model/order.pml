@@ -33,12 +33,20 @@
 
 bool fails[POSITIONS];
 byte first = NONE;      /* the first position that fails */
-byte next[PIPELINES];   /* the first position of a pipeline that was not handed over, or ENDED */
+
+/* The first position of a pipeline that was not handed over, or ENDED. */
+byte next[PIPELINES];
+
 byte failed[PIPELINES] = NONE; /* 2 * position + 1 of a pipeline's error, or NONE */
-byte filled[PIPELINES];   /* steps whose slot is filled, including the step of the end */
-byte taken[PIPELINES];    /* steps whose slot was given back */
-bool notified[PIPELINES]; /* a producer has changed something since the replica began to look */
-bool over[PIPELINES];     /* the replica takes nothing more */
+
+/* Steps whose slot is filled, including the step of the end, and steps whose slot was given back. */
+byte filled[PIPELINES];
+byte taken[PIPELINES];
+
+/* A producer has changed something since the replica began to look. */
+bool notified[PIPELINES];
+
+bool over[PIPELINES]; /* the replica takes nothing more */
 bool ready;
 
 proctype producer(byte w) {

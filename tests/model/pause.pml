@@ -16,7 +16,9 @@
 #define OUTER 1
 #define END 0
 
-byte go, job, current; /* the last number that was posted, the job (a number or END), and the innermost run */
+byte go;      /* the last number that was posted */
+byte job;     /* a number, or END */
+byte current; /* the innermost run */
 byte seen[N], done[N], jobs[N], met;
 bool stopped, failed_once, over;
 

@@ -45,7 +45,8 @@
 mtype = { ITEM, FAILED, WITHDRAWN };
 byte filled[SLOTS], item[SLOTS], cost[SLOTS];
 mtype kind[SLOTS];
-byte tail, seen_tail;   /* seen_tail: what others see. It is older while the store is in the store buffer */
+byte tail;
+byte seen_tail;         /* the tail that others see, while a store is in the store buffer */
 byte head, next, reserved, returned;
 bool closing, closed, failed;
 byte failure = NONE;    /* the ticket that was recorded as failed */

@@ -14,7 +14,8 @@
 #define STOPPED 2
 #define OUTER 3 /* the outermost run. The inner runs are 1 and 2 */
 
-byte state, record; /* record: the run that the error ended, or 0 if it is not written */
+byte state;
+byte record; /* the run that the error ended, or 0 if it is not written */
 bool expired, ended;
 byte go, done;
 

@@ -54,7 +54,8 @@
 
 byte word[N * 4];
 short payload[N * 4];
-bool stopped, parked, sleeping; /* parked and sleeping: the state of the one waiter */
+bool stopped;
+bool parked, sleeping; /* the state of the one waiter */
 byte awaits;
 byte sleeper, gives_up = N; /* gives_up: the replica that gives up, or N */
 

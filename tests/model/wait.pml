@@ -12,7 +12,8 @@
  *          NO_W1        A signaller wakes no sleeper.
  *          LATE_AWAITS  A sleeper writes which signaller it awaits after its last look. */
 #define EVERYONE 2
-bool condition[2], buffered[2]; /* buffered: the store of the condition is still in the store buffer */
+bool condition[2];
+bool buffered[2];               /* the store of the condition is in the store buffer */
 byte parked;
 bool sleeping[2];               /* the waiter's state, the futex word */
 bool queued[2];                 /* in the kernel */

@@ -122,8 +122,8 @@ uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *
 uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first,
                           uint32_t end, uint32_t *far);
 
-/* Copies elements to every destination, beginning at element `first` of the segment. Skips a destination that
- * is the place where the elements already are. */
+/* Copies elements to every destination, beginning at element `first` of the segment. Skips a destination if
+ * the elements are already there. */
 void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, size_t count,
                     uint32_t destinations, uint32_t far);
 

@@ -16,7 +16,7 @@ struct dti_helper_work {
     alignas(DTI_CACHE_LINE_PAIR) struct dti_flow flow;
     size_t from, to;
     uint32_t first, end;
-    struct dti_workspace *workspace; /* [devices] constant; element 0 is not used */
+    struct dti_workspace *workspace; /* [devices], element 0 is not used */
 };
 
 ditto_status dti_helper_work_make(struct dti_replica *self, struct dti_sync *sync)
