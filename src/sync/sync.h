@@ -59,12 +59,9 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
 
 /* A call that must be equal on all replicas. */
 struct dti_matched_call {
-    const char *name; /* the public function */
-
-    /* The variable's own name, or NULL. */
-    const char *object;
-
-    size_t arguments; /* the number of tensors that are passed */
+    const char *name;   /* the public function */
+    const char *object; /* the variable's own name, or NULL */
+    size_t arguments;   /* the number of tensors that are passed */
 
     /* A hash of everything else that must agree, such as the user's function. */
     uint64_t hash;
@@ -109,9 +106,9 @@ struct dti_copy_set {
 struct dti_target {
     /* Processes each tile of results before it is written. May be NULL. Elements [first, first + count) of
      * the item are in `tile`, which may be overwritten. The function writes its result to `out`, which is the
-     * tile itself or, if there is one copy, the address in that copy. It is called once in the whole strategy
-     * for each element, on the thread of any replica. If the values of replica 0 are used as they are (op 0),
-     * it is called once in each group of replicas, for the copies of that group. */
+     * tile itself or, if there is one copy, the address in that copy. The function is called once in the
+     * whole strategy for each element, on the thread of any replica. If the values of replica 0 are used as
+     * they are (op 0), it is called once in each group of replicas, for the copies of that group. */
     void (*finish)(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
                    void *out);
 

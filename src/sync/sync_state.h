@@ -87,14 +87,14 @@ struct dti_workspace {
     const void **source; /* [n], for one reduction */
     void **destination;  /* [n] */
 
-    /* DTI_WORKSPACE_BYTES: DTI_SCRATCH_BYTES for a block and one tile, and the same again, because small
-     * messages of f16 or bf16 are widened as a whole. */
+    /* DTI_WORKSPACE_BYTES of scratch memory. This is twice what one tile needs, because small messages of f16
+     * or bf16 are widened as a whole. */
     void *scratch;
 
     struct dti_counters counters;
 };
 
-#define DTI_WORKSPACE_BYTES (2 * (DTI_SCRATCH_BYTES + DTI_TILE_BYTES)) /* of scratch */
+#define DTI_WORKSPACE_BYTES (2 * (DTI_SCRATCH_BYTES + DTI_TILE_BYTES))
 
 struct dti_pending_ring;     /* pending.h */
 struct dti_exchange_buffers; /* exchange.c */
@@ -118,12 +118,15 @@ struct dti_replica_state {
     uint64_t started_before; /* `started` when the function of this run began */
     struct dti_workspace workspace;
 
-    /* Used in messages only, and therefore relaxed: the last run whose function the replica began, the number
-     * of its last collective in that run, the number of the last collective that it finished, and the name of
-     * its last collective. */
+    /* The last run whose function the replica began. All accesses to this member and to the next three are
+     * relaxed, because they are used in messages only. */
     _Atomic uint64_t run;
+
+    /* The number of the last collective of that run, and of the last one that the replica finished. */
     _Atomic uint32_t number;
     _Atomic uint32_t finished;
+
+    /* The name of the last collective of that run. */
     _Atomic(const char *) name;
 
     /* 1 while the replica may use other replicas' buffers (access.h). */

@@ -1,17 +1,19 @@
-/* src/sync/algorithms/block_sum.c - sums over fixed blocks of a global row, combined along one tree over
- * blocks.
+/* src/sync/algorithms/block_sum.c - sums over fixed blocks of a global row.
  *
- * A block belongs to the replica that has its first element. That replica reads the rest of the block from
- * other replicas' buffers. Each replica sums its blocks to the largest subtrees that they form. In a last
- * meeting all replicas receive the sums of these subtrees, and each combines them by itself. */
+ * The sums of the blocks are combined along one tree. A block belongs to the replica that has its first
+ * element. That replica reads the rest of the block from other replicas' buffers. Each replica sums its
+ * blocks to the largest subtrees that they form. In a last meeting all replicas receive the sums of these
+ * subtrees, and each combines them by itself. */
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
 
 #include <string.h>
 
 /* The largest number of subtrees of a span of blocks, which is two for each bit of a size_t. */
-#define MOST_PARTS  128
-#define MOST_BYTES  16 /* of an accumulator */
+#define MOST_PARTS 128
+
+/* The largest accumulator. */
+#define MOST_BYTES  16
 #define BLOCK_BYTES ((size_t)DITTO_BLOCK * MOST_BYTES)
 
 /* The state of one replica. */

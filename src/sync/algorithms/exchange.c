@@ -285,7 +285,7 @@ static ditto_status write_block(struct exchange_range *l, struct block *b)
 /* -- walking over the blocks of an exchange range -- */
 
 struct blocks {
-    /* A copy, because the walk is ahead of the steps and changes the flow's reduction. */
+    /* A copy, because the walk is ahead of the steps and sets its own reduction. */
     struct dti_flow flow;
 
     struct dti_segment segment;

@@ -1,5 +1,4 @@
-/* src/sync/algorithms/target.c - collectives for variables: reductions into their copies, and joint work on
- * them. */
+/* src/sync/algorithms/target.c - collectives for variables, which write into their copies. */
 #include "sync/call_arguments.h"
 #include "sync/plans/choose_algorithm.h"
 #include "sync/algorithms/collective.h"

@@ -27,8 +27,8 @@ struct dti_counters dti_cost_owners(const struct dti_groups *groups, uint32_t n,
 struct dti_counters dti_cost_exchange(const struct dti_groups *groups, uint32_t n, uint32_t self,
                                       const struct dti_all_reduce_size *size);
 
-/* What a core can move, and what the memory of a node and the link of a package carry. In bytes per
- * nanosecond. */
+/* The bytes per nanosecond that a core can move, and that the memory of a node and the link of a package can
+ * carry. */
 struct dti_bandwidths {
     double core;
     double node;
