@@ -31,7 +31,8 @@ struct dti_flow {
     /* The meeting whose announcements hold the buffer addresses. */
     uint32_t seq;
 
-    /* True if the sources are the payloads in the mailboxes of meeting seq, and not the callers' buffers. */
+    /* True if the sources are payloads, and not the callers' buffers. The payloads are in the mailboxes of
+     * meeting seq or, for a started operation, in the ring of pending operations. */
     bool from_mailboxes;
 
     /* Payload bytes of each replica. Not used if the parts of the replicas differ in size. */
