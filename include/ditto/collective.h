@@ -1,32 +1,7 @@
 /* include/ditto/collective.h - operations in which every replica of a strategy takes part.
  *
- * All functions here: replica context, called by each replica once, in the same order on every replica. Replicas that call
- * different things, or leave while others wait, get DITTO_ERR_DIVERGED; nobody hangs. After an error the run is stopping:
- * every later collective of it returns an error at once.
- *
- * For all of them, unless they say otherwise:
- *   counts     are elements, not bytes; counts, dtype, op and root are equal on all replicas
- *   buffers    stay the caller's, and no replica touches them after the call has returned, with whatever status; aligned for
- *              one element; NULL is allowed where there are no elements. Data buffers are unspecified after an error.
- *              Destinations of different replicas do not overlap. Not every call looks: ditto_all_reduce and
- *              ditto_broadcast_from_root refuse one destination for two replicas (DITTO_ERR_INVALID) where the message is not
- *              small; else the result is a mixture
- *   ordering   what any replica wrote before the call, every replica sees after it returns DITTO_OK
- *   result     the same bits on every replica, in every run, for every placement, algorithm and option; reductions are
- *              parenthesised by the tree of docs/semantics.md, which depends on the number of replicas alone
- *   errors     DITTO_ERR_INVALID       a buffer is NULL, misaligned, or overlaps another one in a way that is not documented; an
- *                                      unknown dtype; an unknown flag
- *              DITTO_ERR_RANGE         an unknown op or implementation; a root that is no replica; count x size overflows
- *              DITTO_ERR_UNSUPPORTED   the dtype does not have this op
- *              DITTO_ERR_CONTEXT       self is not the calling thread's own
- *              DITTO_ERR_DIVERGED      another replica called something else, or returned; the message names both sides
- *              DITTO_ERR_TIMED_OUT     the message names the replicas that did not come, and what they did last
- *              DITTO_ERR_PEER_STOPPED  another replica failed; the message names it
- *              DITTO_ERR_FORKED        called in a child process of the one that made the strategy
- *              DITTO_ERR_USER          the caller's own function gave a status that is neither DITTO_OK nor an error
- *   memory     nothing is allocated, but for lists that are new (ditto_all_reduce_list) and slices that are merged
- * For users who differentiate: the adjoint of an all-reduce SUM is an all-reduce SUM, of MEAN a MEAN, of an all-gather a
- * reduce-scatter SUM with the same counts, and the other way round. */
+ * ditto_all_reduce documents its errors in full. The other functions refer to it. docs/semantics.md defines
+ * the order in which values are combined. */
 #ifndef DITTO_COLLECTIVE_H
 #define DITTO_COLLECTIVE_H
 
@@ -36,157 +11,339 @@
 
 DITTO_BEGIN
 
-/** How two elements combine. Integers wrap around; MIN and MAX are IEEE 754-2019 minimum and maximum: NaN wins over
- *  numbers, -0 is below +0. f16 and bf16 are combined in f32 over all replicas and rounded once, to nearest even. A product
- *  of complex numbers is (ac - bd) + (ad + bc)i, without special care for infinities. Not every dtype has every op:
+/** @defgroup ditto_collective Collectives
+ *
+ *  Every replica calls these functions in replica context, on its own thread, in the same order. If replicas
+ *  call different functions, or one returns while others wait, all of them get DITTO_ERR_DIVERGED. No replica
+ *  waits for ever. After an error the run is stopping, and every later collective of it returns an error at
+ *  once. Memory that any replica wrote before the call is visible to every replica after the call returns
+ *  DITTO_OK. Results have the same bits on every replica, in every run, and for every placement, algorithm
+ *  and option. The tree of docs/semantics.md fixes the order of a reduction. It depends on the number of
+ *  replicas alone.
+ *  @{ */
+
+/** How two elements are combined.
+ *
+ *  Integers wrap around. MIN and MAX are minimum and maximum of IEEE 754-2019: NaN wins over numbers, and -0
+ *  is less than +0. Elements of f16 and bf16 are combined in f32 over all replicas, and the result is rounded
+ *  once, to nearest even. The product of complex numbers is (ac - bd) + (ad + bc)i, without special cases for
+ *  infinities. Not every dtype has every operator:
  *
  *      f16 bf16 f32 f64        SUM MEAN MIN MAX PROD
- *      c64 c128                SUM MEAN PROD             complex numbers have no order
- *      i8 .. i64, u8 .. u64    SUM MIN MAX PROD AND OR XOR    a mean of integers is no integer
- *      bool                    AND OR XOR                one byte, 0 or 1 */
+ *      c64 c128                SUM MEAN PROD                  complex numbers have no order
+ *      i8 .. i64, u8 .. u64    SUM MIN MAX PROD AND OR XOR    the mean of integers is not an integer
+ *      bool                    AND OR XOR                     one byte, 0 or 1 */
 typedef enum ditto_op {
-    DITTO_SUM = 1,
-    DITTO_MEAN = 2, /**< the sum, divided by the number of replicas once, at the end; floating dtypes only */
-    DITTO_MIN = 3,
-    DITTO_MAX = 4,
-    DITTO_PROD = 5,
-    DITTO_AND = 6, /**< bit by bit; integers and bool, as OR and XOR */
-    DITTO_OR = 7,
-    DITTO_XOR = 8,
+    DITTO_SUM = 1, /**< the sum */
+
+    /** The sum, divided by the number of replicas once, at the end. Only floating and complex dtypes have
+     *  it. */
+    DITTO_MEAN = 2,
+
+    DITTO_MIN = 3,  /**< the smallest element */
+    DITTO_MAX = 4,  /**< the largest element */
+    DITTO_PROD = 5, /**< the product */
+    DITTO_AND = 6,  /**< bitwise and; integers and bool */
+    DITTO_OR = 7,   /**< bitwise or; integers and bool */
+    DITTO_XOR = 8,  /**< bitwise exclusive or; integers and bool */
 } ditto_op;
 
-/** "SUM" and the like; "unknown op" for a number that is none. Any thread, constant strings. */
+/** Returns the name of an operator without its prefix, for example "SUM".
+ *
+ *  @param op  the operator
+ *  @return a constant string; "unknown op" if op is not a value of the enum
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API const char *ditto_op_name(ditto_op op);
 
-/** How a collective behaves. Start from DITTO_REDUCE_OPTIONS_INIT; a zero field means the strategy's own setting. */
+/** How a collective behaves. Start from DITTO_REDUCE_OPTIONS_INIT. A field that is 0 means the strategy's
+ *  setting. */
 typedef struct ditto_reduce_options {
-    size_t struct_size;                  /**< set by the INIT macro */
-    uint32_t flags;                      /**< none known yet: an unknown bit is refused, never ignored */
-    uint32_t timeout_ms;                 /**< how long to wait for the others; DITTO_FOREVER */
-    size_t bytes_per_pack;               /**< of lists: see ditto_all_reduce_list. Equal on all replicas */
-    ditto_implementation implementation; /**< equal on all replicas */
+    size_t struct_size; /**< set by DITTO_REDUCE_OPTIONS_INIT */
+
+    /** Flags of the called function: DITTO_SLICES_MERGE (ditto/slices.h). An unknown flag is an error. */
+    uint32_t flags;
+
+    /** How long to wait for the other replicas, in milliseconds. DITTO_FOREVER means no limit. */
+    uint32_t timeout_ms;
+
+    /** The pack size of ditto_all_reduce_list, in bytes. Must be equal on all replicas. */
+    size_t bytes_per_pack;
+
+    /** Which algorithm moves the data. Must be equal on all replicas. */
+    ditto_implementation implementation;
 } ditto_reduce_options;
+
+/** Initial value of ditto_reduce_options: the strategy's settings. */
 #define DITTO_REDUCE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_reduce_options)
 
-/** Returns when every replica has called it.
+/** Waits until every replica has called it.
+ *
+ *  @param self     the calling replica
  *  @param options  NULL for the defaults; read only during the call
- *  Cost      one meeting: each replica writes one cache line and reads one of each other; from about a dozen replicas on the
- *            same in a few rounds (n-way dissemination: Hensgen, Finkel, Manber, IJPP 17(1), 1988); with more replicas than
- *            PUs, one shared counter. */
+ *  @retval DITTO_OK                every replica has called it
+ *  @retval DITTO_ERR_INVALID       options has an unknown flag
+ *  @retval DITTO_ERR_RANGE         options has an unknown implementation
+ *  @retval DITTO_ERR_UNSUPPORTED   options is of a newer version, and has a field set that this version lacks
+ *  @retval DITTO_ERR_CONTEXT       self is not the calling thread's replica
+ *  @retval DITTO_ERR_DIVERGED      another replica called something else, or returned; the message names both
+ *  @retval DITTO_ERR_TIMED_OUT     the message names the replicas that did not arrive, and their last call
+ *  @retval DITTO_ERR_PEER_STOPPED  another replica failed; the message names it
+ *  @retval DITTO_ERR_FORKED        the strategy was created before fork, in the parent process
+ *  @par Cost
+ *  The call takes one meeting. Each replica writes one cache line and reads one from each other replica. From
+ *  about a dozen replicas on, the same is done in a few rounds. If there are more replicas than PUs, the
+ *  replicas use one shared counter instead.
+ *  @par Source
+ *  The rounds are n-way dissemination: Hensgen, Finkel, Manber, IJPP 17(1), 1988. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self,
                                                      const ditto_reduce_options *options);
 
-/** All-reduce: combine `count` elements over all replicas; every replica receives the result.
+/** @name Operations on buffers
+ *
+ *  Counts are elements, not bytes. Counts, dtype, op and root must be equal on all replicas. Buffers must be
+ *  aligned for one element, and may be NULL if they have no elements. No replica accesses a buffer after the
+ *  call has returned, whatever its status. After an error the contents of the destination are unspecified.
+ *  Destinations of different replicas must not overlap. ditto_all_reduce and ditto_broadcast_from_root return
+ *  DITTO_ERR_INVALID if two replicas pass one destination for a message that is not small. In all other cases
+ *  this is not detected, and the destination holds a mixture of results. Nothing is allocated, except for
+ *  lists whose buffers are new (ditto_all_reduce_list) and for slices that are merged.
+ *  @{ */
+
+/** All-reduce: combines `count` elements over all replicas. Every replica receives the result.
+ *
  *      dst[i] = src_0[i] op src_1[i] op ... op src_{n-1}[i]         on each of the n replicas
+ *
+ *  For automatic differentiation: the adjoint of an all-reduce with SUM is an all-reduce with SUM, and that
+ *  of MEAN is MEAN. All-gather and reduce-scatter with SUM are adjoint to each other, with the same counts.
  *
  *  @param self     the calling replica
  *  @param src      [in]  shape [count]; `dst` itself (in place), or no overlap with it
  *  @param dst      [out] shape [count]
- *  @param count    0 makes the call a barrier
- *  @param dtype    any
- *  @param op       one that the dtype has (see ditto_op)
+ *  @param count    number of elements; 0 makes the call a barrier
+ *  @param dtype    dtype of the elements
+ *  @param op       an operator that the dtype has (see ditto_op)
  *  @param options  NULL for the defaults; read only during the call
- *  Cost       small: one meeting, and each replica reads n-1 payloads. Larger: two meetings; each replica reads
- *             2(n-1)/n * count elements from, or writes them to, other replicas' memory.
- *  Source     reduce-scatter, then all-gather: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, done by the owner of each
- *             index range straight between the callers' buffers.  Since 0.1 */
+ *  @retval DITTO_OK                dst is complete on this replica
+ *  @retval DITTO_ERR_INVALID       a buffer is NULL, misaligned, or overlaps another one where that is not
+ *                                  allowed; an unknown dtype; an unknown flag
+ *  @retval DITTO_ERR_RANGE         an unknown op or implementation; the size in bytes overflows
+ *  @retval DITTO_ERR_UNSUPPORTED   the dtype does not have op; options is of a newer version
+ *  @retval DITTO_ERR_CONTEXT       self is not the calling thread's replica
+ *  @retval DITTO_ERR_DIVERGED      another replica called something else, or returned; the message names both
+ *  @retval DITTO_ERR_TIMED_OUT     the message names the replicas that did not arrive, and their last call
+ *  @retval DITTO_ERR_PEER_STOPPED  another replica failed; the message names it
+ *  @retval DITTO_ERR_FORKED        the strategy was created before fork, in the parent process
+ *  @par Cost
+ *  A small message takes one meeting, in which each replica reads n-1 payloads. A larger one takes two
+ *  meetings. Each replica then reads 2(n-1)/n * count elements from other replicas' memory, or writes them to
+ *  it.
+ *  @par Source
+ *  Reduce-scatter, then all-gather: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005. The owner of each index
+ *  range does both, directly between the callers' buffers. Since 0.1. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce(ditto_replica *self, const void *src, void *dst,
                                                         size_t count, ditto_dtype dtype, ditto_op op,
                                                         const ditto_reduce_options *options);
-/** The same on tensors.
- *  @retval DITTO_ERR_SHAPE     dst has another dtype or another shape than src
- *  @retval DITTO_ERR_DIVERGED  the replicas' tensors differ in dtype or shape, even with equal counts */
+
+/** All-reduce of tensors. Does what ditto_all_reduce does with their data.
+ *
+ *  @param self     the calling replica
+ *  @param src      [in]  the tensor to combine
+ *  @param dst      [in]  dtype and shape of src, and the buffer in data; [out] the elements
+ *  @param op       an operator that the dtype has
+ *  @param options  NULL for the defaults; read only during the call
+ *  @return DITTO_OK, an error of ditto_all_reduce, or one of:
+ *  @retval DITTO_ERR_SHAPE     dst has another dtype or shape than src
+ *  @retval DITTO_ERR_DIVERGED  the replicas' tensors differ in dtype or shape, even if their counts are
+ *                              equal */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_tensor(ditto_replica *self, const ditto_tensor *src,
                                                                ditto_tensor *dst, ditto_op op,
                                                                const ditto_reduce_options *options);
 
-/** One member of a list: as src, dst, count and dtype of ditto_all_reduce. */
+/** One member of a list. The fields are parameters of ditto_all_reduce. */
 typedef struct ditto_list_item {
-    const void *src;
-    void *dst;
-    size_t count;
-    ditto_dtype dtype;
+    const void *src;   /**< [in]  shape [count] */
+    void *dst;         /**< [out] shape [count] */
+    size_t count;      /**< number of elements */
+    ditto_dtype dtype; /**< dtype of the elements */
 } ditto_list_item;
 
-/** All-reduce of a list, as one operation: the same values as one call per item, in order, for the price of one meeting or two.
- *  No destination overlaps another item's buffers.
- *  @param list    [length], read only during the call. Length, counts and dtypes equal on all replicas
- *  @param options bytes_per_pack cuts the list into packs that are reduced one after the other, so that a long list needs not
- *                 be ready at once in every cache: a pack closes once its bytes are more than this. 0: one pack
- *  @retval DITTO_ERR_INVALID  as above; the message names the item */
+/** All-reduce of a list in one operation. The values are those of one ditto_all_reduce per item, in order.
+ *
+ *  @param self     the calling replica
+ *  @param list     [length] the items, read only during the call. No destination may overlap a buffer of
+ *                  another item
+ *  @param length   number of items; equal on all replicas, as are the items' counts and dtypes
+ *  @param op       an operator that all dtypes of the list have
+ *  @param options  NULL for the defaults. bytes_per_pack cuts the list into packs, which are reduced one
+ *                  after the other, so that a long list does not occupy every cache at once. A pack ends with
+ *                  the item that makes it larger than bytes_per_pack. 0 means the strategy's setting, or one
+ *                  pack if that is 0
+ *  @return DITTO_OK, an error of ditto_all_reduce (the message names the item), or:
+ *  @retval DITTO_ERR_NO_MEMORY  the replica's arena has no memory for the check of overlaps
+ *  @par Cost
+ *  Each pack takes one or two meetings. Nothing is allocated if the addresses are those of the last call. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_list(ditto_replica *self, const ditto_list_item *list,
                                                              size_t length, ditto_op op,
                                                              const ditto_reduce_options *options);
 
-/** A caller's own way to combine: out[i] = left[i] with right[i], for `count` elements of the size that was given. It must be
- *  associative; it need not be commutative. `out` may be left or right itself. Called on any replica's thread, several at once,
- *  in the default floating-point environment; it calls nothing of ditto but ditto_fail, and a collective gives CONTEXT in it.
- *  What it is given is memory of its own replica: if it takes longer than the limits, the other replicas return with
- *  TIMED_OUT, and it may go on until the run's own limit.
- *  @return DITTO_OK, or an error that ends the run: the others get PEER_STOPPED */
+/** A function of the program that combines elements: out[i] = left[i] combined with right[i], for each i.
+ *
+ *  It must be associative. It need not be commutative. It runs on any replica's thread, on several at once,
+ *  in the default floating-point environment, and on memory of its own replica. It may call ditto_fail and
+ *  nothing else of ditto. A collective in it returns DITTO_ERR_CONTEXT. If it takes longer than the timeout,
+ *  the other replicas return with DITTO_ERR_TIMED_OUT, and it may go on until the time limit of the run.
+ *
+ *  @param out    [out] shape [count]; may be left or right itself
+ *  @param left   [in]  shape [count]
+ *  @param right  [in]  shape [count]
+ *  @param count  number of elements, each of the size that the caller of ditto_all_reduce_with gave
+ *  @param user   the pointer that the replica gave to ditto_all_reduce_with
+ *  @return DITTO_OK, or an error that ends the run. The other replicas then get DITTO_ERR_PEER_STOPPED. */
 typedef ditto_status (*ditto_combine_fn)(void *out, const void *left, const void *right, size_t count,
                                          void *user);
 
-/** All-reduce with it.
- *  @param element_bytes  1 .. 4096; buffers are aligned for max_align_t or for the largest power of two that divides it
- *  @param combine        the same function on all replicas
- *  @param user           handed to it; each replica's own */
+/** All-reduce with a function of the program.
+ *
+ *  @param self           the calling replica
+ *  @param src            [in]  shape [count]; `dst` itself (in place), or no overlap with it
+ *  @param dst            [out] shape [count]
+ *  @param count          number of elements; 0 makes the call a barrier
+ *  @param element_bytes  bytes of one element, 1 to 4096. Buffers must be aligned for max_align_t, or for the
+ *                        largest power of two that divides element_bytes if that is less
+ *  @param combine        the function; the same one on all replicas
+ *  @param user           passed to combine; each replica may pass another one
+ *  @param options        NULL for the defaults; read only during the call
+ *  @return DITTO_OK, an error of ditto_all_reduce, an error of combine, or one of:
+ *  @retval DITTO_ERR_INVALID  combine is NULL
+ *  @retval DITTO_ERR_RANGE    element_bytes is outside 1 to 4096
+ *  @retval DITTO_ERR_USER     combine returned a status that is neither DITTO_OK nor an error */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *dst,
                                                              size_t count, size_t element_bytes,
                                                              ditto_combine_fn combine, void *user,
                                                              const ditto_reduce_options *options);
 
-/** Reduce: as ditto_all_reduce, but only the root receives the result.
- *  @param dst   [out] on the root; elsewhere it is not touched and may be NULL
- *  @param root  id of a replica */
+/** Reduce: combines elements as ditto_all_reduce does. Only the root receives the result.
+ *
+ *  @param self     the calling replica
+ *  @param src      [in]  shape [count]; on the root `dst` itself (in place), or no overlap with it
+ *  @param dst      [out] shape [count] on the root. On other replicas it is not accessed, and may be NULL
+ *  @param count    number of elements
+ *  @param dtype    dtype of the elements
+ *  @param op       an operator that the dtype has
+ *  @param root     id of the replica that receives the result
+ *  @param options  NULL for the defaults; read only during the call
+ *  @return DITTO_OK, an error of ditto_all_reduce, or:
+ *  @retval DITTO_ERR_RANGE  root is not the id of a replica */
 DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_to_root(ditto_replica *self, const void *src, void *dst,
                                                             size_t count, ditto_dtype dtype, ditto_op op,
                                                             uint32_t root,
                                                             const ditto_reduce_options *options);
 
 /** Broadcast: every replica receives the root's elements.
- *  @param buffer  [in] on the root, [out] elsewhere */
+ *
+ *  @param self     the calling replica
+ *  @param buffer   shape [count]; [in] on the root, [out] on the other replicas
+ *  @param count    number of elements
+ *  @param dtype    dtype of the elements
+ *  @param root     id of the replica that sends its elements
+ *  @param options  NULL for the defaults; read only during the call
+ *  @return DITTO_OK, an error of ditto_all_reduce, or:
+ *  @retval DITTO_ERR_RANGE  root is not the id of a replica */
 DITTO_API DITTO_NODISCARD ditto_status ditto_broadcast_from_root(ditto_replica *self, void *buffer,
                                                                  size_t count, ditto_dtype dtype,
                                                                  uint32_t root,
                                                                  const ditto_reduce_options *options);
 
-/** Reduce-scatter: of the reduction of n * count elements, replica i receives elements [i * count, (i + 1) * count).
- *  @param src  [in]  shape [n * count]
- *  @param dst  [out] shape [count]; src + own id * count (in place; the rest of src is kept), or no overlap with src */
+/** Reduce-scatter: reduces n * count elements. Replica i receives elements [i * count, (i + 1) * count) of
+ *  the result.
+ *
+ *  @param self     the calling replica
+ *  @param src      [in]  shape [n * count]
+ *  @param dst      [out] shape [count]; src + own id * count (in place; the rest of src is kept), or no
+ *                  overlap with src
+ *  @param count    number of elements that each replica receives
+ *  @param dtype    dtype of the elements
+ *  @param op       an operator that the dtype has
+ *  @param options  NULL for the defaults; read only during the call
+ *  @return DITTO_OK, or an error of ditto_all_reduce */
 DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter(ditto_replica *self, const void *src, void *dst,
                                                             size_t count, ditto_dtype dtype, ditto_op op,
                                                             const ditto_reduce_options *options);
-/** The same, with counts[i] elements for replica i. @param counts [n], equal on all replicas */
+
+/** Reduce-scatter with parts of different sizes. Replica i receives counts[i] elements of the result.
+ *
+ *  @param self     the calling replica
+ *  @param src      [in]  shape [sum of counts]
+ *  @param dst      [out] shape [counts[own id]]; src + the sum of the counts below the own id (in place), or
+ *                  no overlap with src
+ *  @param counts   [n] the number of elements that each replica receives; equal on all replicas
+ *  @param dtype    dtype of the elements
+ *  @param op       an operator that the dtype has
+ *  @param options  NULL for the defaults; read only during the call
+ *  @return DITTO_OK, or an error of ditto_all_reduce */
 DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src,
                                                                    void *dst, const size_t *counts,
                                                                    ditto_dtype dtype, ditto_op op,
                                                                    const ditto_reduce_options *options);
 
-/** All-gather: every replica receives the elements of all, in replica order.
- *  @param src  [in]  shape [count]; dst + own id * count (in place), or no overlap with dst
- *  @param dst  [out] shape [n * count] */
+/** All-gather: every replica receives the elements of all replicas, in replica order.
+ *
+ *  @param self     the calling replica
+ *  @param src      [in]  shape [count]; dst + own id * count (in place), or no overlap with dst
+ *  @param dst      [out] shape [n * count]
+ *  @param count    number of elements of each replica
+ *  @param dtype    dtype of the elements
+ *  @param options  NULL for the defaults; read only during the call
+ *  @return DITTO_OK, or an error of ditto_all_reduce */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst,
                                                         size_t count, ditto_dtype dtype,
                                                         const ditto_reduce_options *options);
-/** The same, with counts[i] elements of replica i. @param counts [n], equal on all replicas */
+
+/** All-gather with parts of different sizes. Replica i gives counts[i] elements.
+ *
+ *  @param self     the calling replica
+ *  @param src      [in]  shape [counts[own id]]; dst + the sum of the counts below the own id (in place), or
+ *                  no overlap with dst
+ *  @param dst      [out] shape [sum of counts]
+ *  @param counts   [n] the number of elements of each replica; equal on all replicas
+ *  @param dtype    dtype of the elements
+ *  @param options  NULL for the defaults; read only during the call
+ *  @return DITTO_OK, or an error of ditto_all_reduce */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src,
                                                                void *dst, const size_t *counts,
                                                                ditto_dtype dtype,
                                                                const ditto_reduce_options *options);
 
-/** The sum of all replicas' elements, with bits that depend on the elements and their order alone: not on the number of
- *  replicas, nor on how the elements are spread over them. Element k of replica i stands after all elements of replicas below i.
- *  The row of all elements is cut into blocks of DITTO_BLOCK; a block of m elements is folded (element j takes j + ceil(m / 2),
- *  then the same with the ceil(m / 2) that are left); the blocks' sums are combined by the tree over the number of blocks.
- *  @param values  [in]  shape [count]; count may differ between replicas
- *  @param sum     [out] one element, rounded once (f16 and bf16 are summed in f32). No elements at all: 0
- *  @retval DITTO_ERR_UNSUPPORTED  bool
- *  Cost   three meetings; a block that lies on several replicas is read by the owner of its first element. */
+/** Number of elements in a block of ditto_block_sum. */
 #define DITTO_BLOCK 1024
+
+/** Adds up all elements of all replicas. The bits of the sum depend on the elements and their order alone.
+ *  They do not depend on the number of replicas, nor on how the elements are distributed over them.
+ *
+ *  The elements of all replicas form one row, in replica order. The row is cut into blocks of DITTO_BLOCK
+ *  elements. In a block of m elements, element j + ceil(m / 2) is added to element j. This is repeated with
+ *  the ceil(m / 2) elements that are left, until there is one. The tree over the number of blocks then
+ *  combines the sums of the blocks.
+ *
+ *  @param self     the calling replica
+ *  @param values   [in]  shape [count]
+ *  @param count    number of elements; may differ between replicas
+ *  @param dtype    dtype of the elements
+ *  @param sum      [out] one element, rounded once (f16 and bf16 are summed in f32); 0 if there are no
+ *                  elements at all
+ *  @param options  NULL for the defaults; read only during the call
+ *  @return DITTO_OK, an error of ditto_all_reduce, or:
+ *  @retval DITTO_ERR_UNSUPPORTED  dtype is DITTO_BOOL
+ *  @par Cost
+ *  The call takes three meetings. The owner of a block's first element reads the whole block, also if it lies
+ *  on several replicas. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_block_sum(ditto_replica *self, const void *values, size_t count,
                                                        ditto_dtype dtype, void *sum,
                                                        const ditto_reduce_options *options);
+
+/** @} */
+/** @} */
 
 DITTO_END
 #endif
