@@ -1,19 +1,4 @@
-/* include/ditto/variable.h - values that exist once per replica and stay consistent.
- *
- * A variable has one component per replica. A *mirrored* variable (ON_WRITE) keeps them equal: replicas give their values
- * to a write, which aggregates them and writes the result everywhere. A *sync-on-read* variable (ON_READ) lets each
- * replica write its own component freely and aggregates when it is read across replicas.
- *
- * Copies. Each replica of a sync-on-read variable has a copy of its own. The components of a mirrored
- * variable are equal, so they share one physical copy per NUMA node. Only an update in which each replica has
- * its own arguments can make them differ (ditto/merge.h). It needs one copy for each replica:
- *   - With DITTO_COPIES_PER_REPLICA there is one from the start.
- *   - Without aggregation, the shared copies are split into one for each replica before the first such update
- *     calls its function. The variable stays split.
- *   - With aggregation, in shards, in central storage, and for an optimizer's slots, the update is refused
- *     (DITTO_ERR_INVALID).
- * Components that differ keep their differences: a replica's add, a cross add, an indexed update and an
- * optimizer change every copy from its own value. An assignment makes them equal again. docs/semantics.md. */
+/* include/ditto/variable.h - values that exist once per replica and stay consistent. */
 #ifndef DITTO_VARIABLE_H
 #define DITTO_VARIABLE_H
 
@@ -22,230 +7,495 @@
 
 DITTO_BEGIN
 
+/** @defgroup ditto_variables Variables
+ *
+ *  A variable has one component per replica. A mirrored variable (ON_WRITE) keeps its components equal.
+ *  Replicas pass their values to a write, which aggregates them and writes the result everywhere. A
+ *  sync-on-read variable (ON_READ) lets each replica write its own component, and aggregates the components
+ *  when it is read across replicas.
+ *
+ *  Each replica of a sync-on-read variable has its own copy. The components of a mirrored variable are equal,
+ *  so they share one physical copy per NUMA node. ditto_copies says when each replica has its own copy
+ *  instead.
+ *  @{ */
+
+/** A variable of a strategy. */
 typedef struct ditto_variable ditto_variable;
 
+/** When the components of a variable are synchronized. */
 typedef enum ditto_synchronization {
-    DITTO_SYNCHRONIZATION_AUTO = 0, /**< ON_WRITE */
+    DITTO_SYNCHRONIZATION_AUTO = 0, /**< DITTO_ON_WRITE */
     DITTO_ON_WRITE = 1,             /**< mirrored */
     DITTO_ON_READ = 2,              /**< sync-on-read */
-    DITTO_SYNCHRONIZATION_NONE = 3, /**< refused: INVALID */
+    DITTO_SYNCHRONIZATION_NONE = 3, /**< not allowed: DITTO_ERR_INVALID */
 } ditto_synchronization;
 
-/** How components, or the replicas' values for them, become one. Its values are no ditto_op's. */
+/** How the components of a variable, or the replicas' values for them, are combined. The numbers differ from
+ *  those of ditto_op. */
 typedef enum ditto_aggregation {
-    DITTO_AGGREGATE_DEFAULT = 0, /**< NONE */
-    /** Nothing was said: a write by replicas, or an aggregating read, is refused. An update in which each
-     *  replica has its own arguments is not; it splits the copies. */
+    DITTO_AGGREGATE_DEFAULT = 0, /**< DITTO_AGGREGATE_NONE */
+
+    /** Writes by replicas, and reads that aggregate, return DITTO_ERR_INVALID. An update in which each
+     *  replica has its own arguments is allowed. It splits the copies. */
     DITTO_AGGREGATE_NONE = 0x40,
-    DITTO_AGGREGATE_SUM = 0x41,
-    DITTO_AGGREGATE_MEAN = 0x42,
-    DITTO_AGGREGATE_ONLY_FIRST_REPLICA = 0x43,
+
+    DITTO_AGGREGATE_SUM = 0x41,                /**< the sum over the replicas */
+    DITTO_AGGREGATE_MEAN = 0x42,               /**< the mean over the replicas */
+    DITTO_AGGREGATE_ONLY_FIRST_REPLICA = 0x43, /**< the value of replica 0 */
 } ditto_aggregation;
 
+/** How many physical copies a variable has.
+ *
+ *  Only an update in which each replica has its own arguments (ditto/merge.h) can make the components of a
+ *  mirrored variable differ. It needs one copy for each replica. If copies are shared, and the variable has
+ *  no aggregation, they are split before the first such update calls its function. The variable stays split.
+ *  The update is refused (DITTO_ERR_INVALID) for shared copies of variables with aggregation, in shards, or
+ *  in central storage, and for slots of an optimizer.
+ *
+ *  When components differ, a replica's add, a cross add, an indexed update and an optimizer change every copy
+ *  from its own value. An assignment of one value makes the components equal again. See docs/semantics.md. */
 typedef enum ditto_copies {
-    /** Sync-on-read: one for each replica. Mirrored: one per NUMA node; without aggregation one for each
-     *  replica after a split. Central storage: one. */
+    /** Sync-on-read: one for each replica. Mirrored: one per NUMA node, or one for each replica after a
+     *  split. Central storage: one. */
     DITTO_COPIES_DEFAULT = 0,
 
-    /** One for each replica from the start. Central storage keeps one copy even so, and
-     *  ditto_variable_describe says that. */
+    /** One for each replica from the start. Central storage keeps one copy nevertheless, and
+     *  ditto_variable_describe says so. */
     DITTO_COPIES_PER_REPLICA = 1,
 } ditto_copies;
 
+/** Whether a variable is trainable. */
 typedef enum ditto_trainable {
-    DITTO_TRAINABLE_DEFAULT = 0, /**< ON for mirrored, OFF for sync-on-read variables */
-    DITTO_TRAINABLE_ON = 1,
-    DITTO_TRAINABLE_OFF = 2,
+    DITTO_TRAINABLE_DEFAULT = 0, /**< ON if mirrored, OFF if sync-on-read */
+    DITTO_TRAINABLE_ON = 1,      /**< trainable */
+    DITTO_TRAINABLE_OFF = 2,     /**< not trainable */
 } ditto_trainable;
 
-/** How a large variable is cut into shards: runs of rows (of its first dimension), each of which exists once, on the strategy's
- *  parameter nodes in turn. The first `rows mod shards` shards have one more row than the others. Nothing is cut where one shard
- *  comes out: then it is a variable like any other. */
+/** How a large variable is cut into shards.
+ *
+ *  A shard is a run of rows (of the first dimension). Each shard exists once, on the strategy's parameter
+ *  nodes in turn. The first `rows mod shards` shards have one row more than the others. If one shard results,
+ *  nothing is cut, and the variable is like any other. */
 typedef enum ditto_partition {
     DITTO_PARTITION_NONE = 0,  /**< one shard */
-    DITTO_PARTITION_FIXED = 1, /**< `shards` of them, at most one per row */
-    DITTO_PARTITION_MIN_SIZE =
-        2, /**< as many as have at least `bytes` (0: 256 KiB) each, at most `shards` (0: 1) */
-    DITTO_PARTITION_MAX_SIZE =
-        3, /**< as few as have at most `bytes` each, at most `shards` (0: no limit); a row is not cut */
+    DITTO_PARTITION_FIXED = 1, /**< `shards` shards, at most one per row */
+
+    /** As many shards as have at least `bytes` (0: 256 KiB) each, at most `shards` (0: 1). */
+    DITTO_PARTITION_MIN_SIZE = 2,
+
+    /** As few shards as have at most `bytes` each, at most `shards` (0: no limit). A row is not cut. */
+    DITTO_PARTITION_MAX_SIZE = 3,
 } ditto_partition;
 
+/** A rule for cutting variables into shards. */
 typedef struct ditto_partitioner {
-    ditto_partition kind;
-    size_t shards, bytes; /**< as the kind says */
+    ditto_partition kind; /**< the rule */
+    size_t shards;        /**< see ditto_partition */
+    size_t bytes;         /**< see ditto_partition */
 } ditto_partitioner;
 
-/** How many shards a partitioner makes of a variable of this dtype and shape. Any thread.
- *  @retval DITTO_ERR_INVALID  NULL, no dtype, FIXED without shards, MAX_SIZE without bytes
- *  @retval DITTO_ERR_RANGE    an unknown kind; the size overflows */
+/** Computes how many shards a partitioner makes of a variable.
+ *
+ *  @param partitioner  the rule
+ *  @param spec         dtype, rank and shape of the variable
+ *  @param shards       [out] the number of shards
+ *  @retval DITTO_OK           shards is set
+ *  @retval DITTO_ERR_INVALID  a NULL pointer; an invalid dtype; FIXED without shards; MAX_SIZE without bytes
+ *  @retval DITTO_ERR_RANGE    an unknown kind; the size overflows
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_partitioner_shards(const ditto_partitioner *partitioner,
                                                                 const ditto_tensor *spec, size_t *shards);
 
+/** How a variable is created. Start from DITTO_VARIABLE_OPTIONS_INIT. A field that is 0 means its default. */
 typedef struct ditto_variable_options {
     size_t struct_size; /**< set by DITTO_VARIABLE_OPTIONS_INIT */
-    const char *name;   /**< copied; NULL: "Variable". Component i > 0 is called name/replica_i */
-    ditto_synchronization synchronization;
-    ditto_aggregation aggregation;
-    ditto_copies copies;
-    ditto_trainable trainable;
-    /** Fills value->data; called on the creating thread, once for each shard: value->shape is the shard's, and its first row is
-     *  row `first_row` of the variable. Without a partition: once, the whole shape, 0. */
+
+    /** The name, which is copied. NULL means "Variable". Component i > 0 is called name/replica_i. */
+    const char *name;
+
+    ditto_synchronization synchronization; /**< when components are synchronized */
+    ditto_aggregation aggregation;         /**< how components are combined */
+    ditto_copies copies;                   /**< how many physical copies there are */
+    ditto_trainable trainable;             /**< whether it is trainable */
+
+    /** Fills value->data with the initial value. It is called on the creating thread, once for each shard,
+     *  with initialize_user as user. value->shape is the shape of the shard, and first_row its first row in
+     *  the variable. Without a partitioner it is called once, with the whole shape and first_row 0. */
     ditto_status (*initialize)(const ditto_tensor *value, size_t first_row, void *user);
-    void *initialize_user;
-    /** Copies lie where that variable's lie, and are shared as its copies are now. A later split of one of
-     *  the two is no split of the other. */
+
+    void *initialize_user; /**< passed to initialize */
+
+    /** If not NULL, the copies are placed where that variable's copies are, and are shared as its copies are
+     *  at the time of creation. If one of the two variables is split later, the other is not. */
     const struct ditto_variable *colocate_with;
-    ditto_partitioner partitioner; /**< mirrored variables, without COPIES_PER_REPLICA and colocate_with */
+
+    /** How the variable is cut into shards. Only for mirrored variables, without DITTO_COPIES_PER_REPLICA and
+     *  without colocate_with. */
+    ditto_partitioner partitioner;
 } ditto_variable_options;
+
+/** Initial value of ditto_variable_options: a mirrored variable without aggregation. */
 #define DITTO_VARIABLE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_variable_options)
 
-/* -- Cross-replica context: errors as in strategy.h; CONTEXT also when the variable's strategy was destroyed -- */
+/** @name Variables in cross-replica context
+ *
+ *  The functions also return the errors of the group "Strategies" (ditto/strategy.h). If the variable's
+ *  strategy was destroyed, they return DITTO_ERR_CONTEXT.
+ *  @{ */
 
-/** Creates a variable. The one initial value is evaluated once and copied to all components; so a sync-on-read variable
- *  with SUM that starts with 1 reads as N.
- *  @param initial  dtype, rank and shape; data is copied, NULL: zeros, or what options->initialize fills in
- *  @param options  NULL: a mirrored variable without aggregation
- *  @param out      the caller's, to be given to ditto_variable_destroy; set only on DITTO_OK
- *  @retval DITTO_ERR_INVALID      NULL; synchronization NONE; MEAN with an integer dtype; both data and initialize given;
- *                                 no dtype; rank above DITTO_MAX_RANK; colocate_with is of another strategy, or shares copies
- *                                 where this one needs its own, or is cut into shards; a partitioner without its numbers, or
- *                                 with ON_READ, COPIES_PER_REPLICA or colocate_with; a value that was restored is of another dtype
- *  @retval DITTO_ERR_SHAPE        a value that was restored for it has another shape
- *  @retval DITTO_ERR_RANGE        an unknown enum; the size overflows
- *  @retval DITTO_ERR_UNSUPPORTED  SUM or MEAN of a dtype that ditto_all_reduce does not have; ON_READ in central storage
- *  @retval DITTO_ERR_USER         initialize failed (or the status that it returned)
- *  @retval DITTO_ERR_NO_MEMORY */
+/** Creates a variable. The initial value is evaluated once, and copied to all components. A sync-on-read
+ *  variable with SUM whose initial value is 1 therefore reads as N.
+ *
+ *  @param strategy  the strategy
+ *  @param initial   dtype, rank and shape. data is copied. If it is NULL, the initial value is 0, or is
+ *                   filled in by options->initialize
+ *  @param options   NULL for a mirrored variable without aggregation
+ *  @param out       [out] the variable; set only on DITTO_OK
+ *  @retval DITTO_OK               the variable exists on all replicas
+ *  @retval DITTO_ERR_INVALID      a NULL pointer; synchronization is NONE; MEAN with an integer dtype; both
+ *                                 data and initialize are given; an invalid dtype; a rank above
+ *                                 DITTO_MAX_RANK; colocate_with is of another strategy, is cut into shards,
+ *                                 or shares copies although this variable needs its own; a partitioner
+ *                                 without its numbers, or together with ON_READ, DITTO_COPIES_PER_REPLICA or
+ *                                 colocate_with; a value that was restored for the variable has another dtype
+ *  @retval DITTO_ERR_SHAPE        a value that was restored for the variable has another shape
+ *  @retval DITTO_ERR_RANGE        an unknown enum value; the size overflows
+ *  @retval DITTO_ERR_UNSUPPORTED  SUM or MEAN of a dtype for which ditto_all_reduce does not have it; ON_READ
+ *                                 in central storage
+ *  @retval DITTO_ERR_USER         initialize failed (or the error that it returned)
+ *  @retval DITTO_ERR_NO_MEMORY    there is no memory for the copies
+ *  @par Ownership
+ *  The caller gives the variable to ditto_variable_destroy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *strategy,
                                                              const ditto_tensor *initial,
                                                              const ditto_variable_options *options,
                                                              ditto_variable **out);
-/** NULL is allowed; also after its strategy was destroyed. Waits for a run of the strategy that another thread is in.
- *  @retval DITTO_ERR_CONTEXT  on a replica's thread; nothing was done
- *  @retval DITTO_ERR_BUSY     an optimizer works on it: destroy that first; or another thread is in a call on it,
- *                             or on a value that refers to it; nothing was done */
+
+/** Destroys a variable. It may be called after the variable's strategy was destroyed. If another thread is in
+ *  a run of the strategy, it waits for the end of the run.
+ *
+ *  @param variable  the variable; NULL is allowed
+ *  @retval DITTO_OK           the variable is destroyed
+ *  @retval DITTO_ERR_CONTEXT  called on a replica's thread; nothing was done
+ *  @retval DITTO_ERR_BUSY     an optimizer uses the variable, and must be destroyed first; or another thread
+ *                             is in a call on it, or on a value that refers to it; nothing was done */
 DITTO_API ditto_status ditto_variable_destroy(ditto_variable *variable);
 
-/** The name. Any thread; valid until destroy. */
+/** Returns the name of a variable.
+ *
+ *  @param variable  the variable
+ *  @return the name, valid until the variable is destroyed; "" for NULL
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API const char *ditto_variable_name(const ditto_variable *variable);
-/** The name of a replica's component: the variable's for replica 0, "name/replica_i" for the others. Any thread.
- *  @param buffer, size, length  as ditto_strategy_describe
- *  @retval DITTO_ERR_RANGE  no such replica */
+
+/** Writes the name of a replica's component: that of the variable for replica 0, and "name/replica_i" for the
+ *  others.
+ *
+ *  @param variable  the variable
+ *  @param replica   id of the replica
+ *  @param buffer    [out] the text, terminated; may be NULL if size is 0
+ *  @param size      bytes of buffer
+ *  @param length    [out] the length of the whole text, without its terminator; may be NULL
+ *  @retval DITTO_OK           the name was written
+ *  @retval DITTO_ERR_INVALID  buffer is NULL, and size is not 0
+ *  @retval DITTO_ERR_RANGE    there is no such replica
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component_name(const ditto_variable *variable,
                                                                      uint32_t replica, char *buffer,
                                                                      size_t size, size_t *length);
+
+/** Returns whether a variable is trainable.
+ *
+ *  @param variable  the variable
+ *  @return not 0 if it is trainable; 0 for NULL
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API int ditto_variable_is_trainable(const ditto_variable *variable);
-/** What it was created with; AUTO and DEFAULT are told as what they stand for. Any thread. */
+
+/** Returns when the components of a variable are synchronized.
+ *
+ *  @param variable  the variable
+ *  @return DITTO_ON_WRITE or DITTO_ON_READ; DITTO_ON_WRITE for NULL
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API ditto_synchronization ditto_variable_synchronization(const ditto_variable *variable);
+
+/** Returns how the components of a variable are combined.
+ *
+ *  @param variable  the variable
+ *  @return the aggregation; DITTO_AGGREGATE_NONE where DITTO_AGGREGATE_DEFAULT was given, and for NULL
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API ditto_aggregation ditto_variable_aggregation(const ditto_variable *variable);
-/** 1, but for a variable that is cut into shards. Any thread. */
+
+/** Returns the number of shards of a variable.
+ *
+ *  @param variable  the variable
+ *  @return the number; 1 if the variable is not cut into shards, and for NULL
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API size_t ditto_variable_num_shards(const ditto_variable *variable);
-/** One shard: its first row, and the number of its rows. @retval DITTO_ERR_RANGE  no such shard */
+
+/** Says which rows are in a shard.
+ *
+ *  @param variable   the variable
+ *  @param shard      number of the shard
+ *  @param first_row  [out] its first row
+ *  @param rows       [out] the number of its rows
+ *  @retval DITTO_OK           first_row and rows are set
+ *  @retval DITTO_ERR_INVALID  a NULL pointer
+ *  @retval DITTO_ERR_RANGE    there is no such shard */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard(const ditto_variable *variable, size_t shard,
                                                             size_t *first_row, size_t *rows);
-/** A line of text: name, dtype and shape, kind, aggregation, copies and the NUMA nodes that they are meant for; and what was asked
- *  for at creation and is not used. @param buffer, size, length  as ditto_strategy_describe */
+
+/** Writes a line of text that describes a variable: name, dtype and shape, kind, aggregation, copies and the
+ *  NUMA nodes that they are planned for. It also says which of the options given at creation have no effect.
+ *
+ *  @param variable  the variable
+ *  @param buffer    [out] the text, terminated; may be NULL if size is 0
+ *  @param size      bytes of buffer
+ *  @param length    [out] the length of the whole text, without its terminator; may be NULL
+ *  @retval DITTO_OK           the text was written
+ *  @retval DITTO_ERR_INVALID  buffer is NULL, and size is not 0 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_describe(const ditto_variable *variable, char *buffer,
                                                                size_t size, size_t *length);
-/** Counts the calls that may have changed any component (failed ones too): two equal numbers, and nothing was written by a call in
- *  between. What is written through ditto_component's pointer is not counted. */
+
+/** Counts the calls that may have changed any component, including those that failed. If two results are
+ *  equal, no call has written the variable in between. Writes through the pointer of ditto_component are not
+ *  counted.
+ *
+ *  @param variable  the variable
+ *  @return the count; 0 for NULL, and if the strategy was destroyed */
 DITTO_API uint64_t ditto_variable_generation(const ditto_variable *variable);
 
-/** A strategy's variables, an optimizer's slots among them, in the order of their creation.
- *  @param variables  [room], may be NULL when room is 0; as many as fit are written
- *  @param count      how many there are */
+/** Lists the variables of a strategy, in the order of their creation. The slots of optimizers are among them.
+ *
+ *  @param strategy   the strategy
+ *  @param variables  [out] [room] as many variables as fit; may be NULL if room is 0
+ *  @param room       capacity of variables
+ *  @param count      [out] how many variables there are
+ *  @retval DITTO_OK           count is set
+ *  @retval DITTO_ERR_INVALID  a NULL pointer */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_variables(ditto_strategy *strategy,
                                                                 ditto_variable **variables, size_t room,
                                                                 size_t *count);
 
-/** Gives the variable of that name a value that was saved: written as ditto_variable_assign writes it. If there is none yet, a copy
- *  is kept until it is created, and then goes before its initial value.
- *  @retval DITTO_ERR_INVALID  NULL; two variables have the name; another dtype; a sync-on-read variable without aggregation
- *  @retval DITTO_ERR_SHAPE    another shape
- *  Where the value is kept, these errors come from the creation, which fails. */
+/** Gives a saved value to the variable of a name. It is written as ditto_variable_assign writes it. If there
+ *  is no such variable yet, a copy of the value is kept until one is created, and replaces its initial value.
+ *  An error of the value is then returned by that creation, which fails.
+ *
+ *  @param strategy  the strategy
+ *  @param name      name of the variable
+ *  @param value     the value; data must not be NULL
+ *  @retval DITTO_OK           the value was written or kept
+ *  @retval DITTO_ERR_INVALID  a NULL pointer; two variables have the name; the variable has another dtype; a
+ *                             sync-on-read variable without aggregation
+ *  @retval DITTO_ERR_SHAPE    the variable has another shape */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_restore_value(ditto_strategy *strategy,
                                                                     const char *name,
                                                                     const ditto_tensor *value);
-/** Names of values that are kept, and have found no variable: one in a line. @param buffer, size, length  as
- *  ditto_strategy_describe; @param count  how many; may be NULL */
+
+/** Writes the names of the kept values for which no variable has been created, one a line.
+ *
+ *  @param strategy  the strategy
+ *  @param buffer    [out] the text, terminated; may be NULL if size is 0
+ *  @param size      bytes of buffer
+ *  @param length    [out] the length of the whole text, without its terminator; may be NULL
+ *  @param count     [out] how many values there are; may be NULL
+ *  @retval DITTO_OK           the names were written
+ *  @retval DITTO_ERR_INVALID  buffer is NULL, and size is not 0 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer,
                                                                   size_t size, size_t *length, size_t *count);
-/** Gives them up. */
+
+/** Discards the kept values for which no variable has been created.
+ *
+ *  @param strategy  the strategy
+ *  @return DITTO_OK, or an error of ditto/strategy.h */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_drop_held_values(ditto_strategy *strategy);
-/** dtype, rank and shape; data is NULL. Any thread. */
+
+/** Returns dtype, rank and shape of a variable.
+ *
+ *  @param variable  the variable
+ *  @return a tensor without data; all fields are 0 for NULL
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API ditto_tensor ditto_variable_spec(const ditto_variable *variable);
 
-/** Copies the value out: of a mirrored variable any copy; of a sync-on-read one its components, aggregated.
- *  @param bytes  of dst; must be the variable's own size (SHAPE)
- *  @retval DITTO_ERR_INVALID  a sync-on-read variable without aggregation */
+/** Copies the value of a variable into a buffer. Of a mirrored variable any copy is read. The components of a
+ *  sync-on-read variable are aggregated.
+ *
+ *  @param variable  the variable
+ *  @param dst       [out] the elements
+ *  @param bytes     bytes of dst; must be those of the variable
+ *  @retval DITTO_OK           the value was copied
+ *  @retval DITTO_ERR_INVALID  a NULL or misaligned pointer; a sync-on-read variable without aggregation
+ *  @retval DITTO_ERR_SHAPE    bytes is not the size of the variable */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_read(ditto_variable *variable, void *dst, size_t bytes);
 
-/** Writes one value (no overlap with the variable's own copies): to every component of a mirrored variable; of a sync-on-read one with SUM in parts (value / N each;
- *  of integers the remainder one each to the first replicas, so that the sum is exact), with MEAN or ONLY_FIRST_REPLICA
- *  to every component.
- *  @retval DITTO_ERR_INVALID  a sync-on-read variable without aggregation */
+/** Writes one value to a variable.
+ *
+ *  Every component of a mirrored variable receives it, as does every component of a sync-on-read variable
+ *  with MEAN or ONLY_FIRST_REPLICA. Each component of a sync-on-read variable with SUM receives value / N.
+ *  The remainder of integers is distributed over the first replicas, one each, so that the sum is exact.
+ *
+ *  @param variable  the variable
+ *  @param value     the elements; no overlap with the variable's copies
+ *  @param bytes     bytes of value; must be those of the variable
+ *  @retval DITTO_OK           the value was written
+ *  @retval DITTO_ERR_INVALID  a NULL or misaligned pointer; a sync-on-read variable without aggregation
+ *  @retval DITTO_ERR_SHAPE    bytes is not the size of the variable */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign(ditto_variable *variable, const void *value,
                                                              size_t bytes);
-/** value added to (subtracted from) every component.
- *  @retval DITTO_ERR_INVALID      a sync-on-read variable with SUM or without aggregation
- *  @retval DITTO_ERR_UNSUPPORTED  a dtype that ditto_all_reduce does not have */
+
+/** Adds one value to every component of a variable.
+ *
+ *  @param variable  the variable
+ *  @param value     the elements; no overlap with the variable's copies
+ *  @param bytes     bytes of value; must be those of the variable
+ *  @retval DITTO_OK               the value was added
+ *  @retval DITTO_ERR_INVALID      a NULL or misaligned pointer; a sync-on-read variable with SUM, or without
+ *                                 aggregation
+ *  @retval DITTO_ERR_SHAPE        bytes is not the size of the variable
+ *  @retval DITTO_ERR_UNSUPPORTED  a dtype for which ditto_all_reduce has no SUM */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_add(ditto_variable *variable, const void *value,
                                                                  size_t bytes);
+
+/** Subtracts one value from every component of a variable.
+ *
+ *  @param variable  the variable
+ *  @param value     the elements; no overlap with the variable's copies
+ *  @param bytes     bytes of value; must be those of the variable
+ *  @return DITTO_OK, or an error of ditto_variable_assign_add */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub(ditto_variable *variable, const void *value,
                                                                  size_t bytes);
 
-/** One replica's component, for tests and reports: where it lies. Components that share a copy give the same address.
- *  Valid until the variable's copies are split, or the variable or its strategy is destroyed.
- *  @retval DITTO_ERR_RANGE        no such replica
- *  @retval DITTO_ERR_UNSUPPORTED  it is cut into shards: ditto_variable_shard_data */
+/** Returns the address of a replica's component, for tests and reports. Components that share a copy have the
+ *  same address. It is valid until the copies are split, or the variable or its strategy is destroyed.
+ *
+ *  @param variable  the variable
+ *  @param replica   id of the replica
+ *  @param data      [out] the address
+ *  @retval DITTO_OK               data is set
+ *  @retval DITTO_ERR_INVALID      data is NULL
+ *  @retval DITTO_ERR_RANGE        there is no such replica
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards: use ditto_variable_shard_data */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component(ditto_variable *variable, uint32_t replica,
                                                                 const void **data);
-/** Where a shard lies. @retval DITTO_ERR_RANGE  no such shard */
+
+/** Returns the address of a shard.
+ *
+ *  @param variable  the variable
+ *  @param shard     number of the shard
+ *  @param data      [out] the address, valid until the variable or its strategy is destroyed
+ *  @retval DITTO_OK               data is set
+ *  @retval DITTO_ERR_INVALID      data is NULL
+ *  @retval DITTO_ERR_RANGE        there is no such shard
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is a slot of an optimizer that is stored in several parts */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard_data(ditto_variable *variable, size_t shard,
                                                                  const void **data);
 
-/* -- Replica context; CONTEXT also for a variable of another strategy -- */
+/** @} */
 
-/** Creates one variable, from inside a run: collective. Creations are matched by their order, and their names, dtypes and
- *  shapes are equal; what else replica 0 passes (contents, options) is used, and is not compared. A later run that calls
- *  it creates another one: keep the handle.
- *  @param initial, options  as ditto_variable_create
- *  @param out               the same on all replicas; given to ditto_variable_destroy once, in cross-replica context
- *  @retval DITTO_ERR_DIVERGED  other names, dtypes or shapes, or another number of creations
- *  @retval as ditto_merge_call, and what ditto_variable_create gives, which ends the run */
+/** @name Variables in replica context
+ *
+ *  The functions are called on the replica's own thread. They return DITTO_ERR_CONTEXT for a variable of
+ *  another strategy, and if self is not the calling thread's replica.
+ *  @{ */
+
+/** Creates one variable from inside a run: collective.
+ *
+ *  The k-th call on each replica creates the same variable. Name, dtype and shape must agree on all replicas.
+ *  The initial value and the options are taken from replica 0; those of other replicas are not compared. A
+ *  later run that calls it creates another variable, so the program must keep the handle.
+ *
+ *  @param self     the calling replica
+ *  @param initial  as for ditto_variable_create
+ *  @param options  as for ditto_variable_create
+ *  @param out      [out] the variable, the same on all replicas
+ *  @return DITTO_OK; an error of ditto_merge_call; an error of ditto_variable_create, which ends the run; or:
+ *  @retval DITTO_ERR_DIVERGED  names, dtypes or shapes differ, or the number of calls does
+ *  @par Ownership
+ *  The program gives the variable to ditto_variable_destroy once, in cross-replica context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *initial,
                                                              const ditto_variable_options *options,
                                                              ditto_variable **out);
 
-/** The replica's own component, never aggregated: the nearest copy. Valid until the next write or update of
- *  the variable. It may be the value of that write (ditto_assign, ditto_assign_add, ditto_assign_sub). No
- *  meeting.
- *  @retval DITTO_ERR_UNSUPPORTED  it is cut into shards: ditto_lookup */
+/** Returns the address of the replica's own component, in the nearest copy. Nothing is aggregated, and there
+ *  is no meeting. The address is valid until the next write or update of the variable. It may be given as
+ *  value to that write (ditto_assign, ditto_assign_add, ditto_assign_sub).
+ *
+ *  @param self      the calling replica
+ *  @param variable  the variable
+ *  @param data      [out] the address
+ *  @retval DITTO_OK               data is set
+ *  @retval DITTO_ERR_INVALID      a NULL pointer
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards: use ditto_lookup */
 DITTO_API DITTO_NODISCARD ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable,
                                                   const void **data);
 
-/** The replica's own component of a sync-on-read variable, to be written directly: a counter in a loop costs what the addition costs.
- *  Valid until the end of the run. @retval DITTO_ERR_INVALID  a mirrored variable: its components change together */
+/** Returns the address of the replica's own component of a sync-on-read variable, to be written directly. A
+ *  counter in a loop then costs one addition. The address is valid until the end of the run.
+ *
+ *  @param self      the calling replica
+ *  @param variable  the variable
+ *  @param data      [out] the address
+ *  @retval DITTO_OK           data is set
+ *  @retval DITTO_ERR_INVALID  a NULL pointer; a mirrored variable, because its components change together */
 DITTO_API DITTO_NODISCARD ditto_status ditto_component(ditto_replica *self, ditto_variable *variable,
                                                        void **data);
 
-/** As ditto_variable_generation, of the replica's own component. */
+/** Counts the calls that may have changed the replica's own component, as ditto_variable_generation does.
+ *
+ *  @param self      the calling replica
+ *  @param variable  the variable
+ *  @return the count; 0 after an error, which is in ditto_last_error() */
 DITTO_API uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable);
 
-/** Mirrored: collective. The replicas' values are aggregated, and the result is applied once: new = value, old + value,
- *  old - value; every replica sees it when the call returns. With ONLY_FIRST_REPLICA replica 0's value is used.
- *  Sync-on-read: the replica's own component alone, no meeting, whatever the aggregation.
- *  @param value  shape and dtype of the variable; stays the caller's. It may be what ditto_read gave for this
- *                variable
- *  @retval DITTO_ERR_INVALID      a mirrored variable without aggregation: say how to aggregate
- *  @retval DITTO_ERR_UNSUPPORTED  add and sub of a dtype that ditto_all_reduce does not have
- *  @retval as ditto_all_reduce
- *  Cost  mirrored: two meetings; each element is reduced by one replica and written once per physical copy. */
+/** Assigns a value to a variable.
+ *
+ *  For a mirrored variable the call is collective. The replicas' values are aggregated, and the result is
+ *  assigned once. Every replica sees it when the call returns. With ONLY_FIRST_REPLICA the value of replica 0
+ *  is used. For a sync-on-read variable the replica assigns to its own component alone, without a meeting,
+ *  whatever the aggregation is.
+ *
+ *  @param self      the calling replica
+ *  @param variable  the variable
+ *  @param value     elements of the variable's dtype and shape; may be the address that ditto_read returned
+ *                   for this variable
+ *  @return DITTO_OK, an error of ditto_all_reduce, or:
+ *  @retval DITTO_ERR_INVALID  a mirrored variable without aggregation
+ *  @par Cost
+ *  For a mirrored variable two meetings. One replica reduces each element, and writes it once per physical
+ *  copy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_assign(ditto_replica *self, ditto_variable *variable,
                                                     const void *value);
+
+/** Adds a value to a variable. It differs from ditto_assign in that the (aggregated) value is added to the
+ *  old one.
+ *
+ *  @param self      the calling replica
+ *  @param variable  the variable
+ *  @param value     as for ditto_assign
+ *  @return DITTO_OK, an error of ditto_assign, or:
+ *  @retval DITTO_ERR_UNSUPPORTED  a dtype for which ditto_all_reduce has no SUM */
 DITTO_API DITTO_NODISCARD ditto_status ditto_assign_add(ditto_replica *self, ditto_variable *variable,
                                                         const void *value);
+
+/** Subtracts a value from a variable. It differs from ditto_assign in that the (aggregated) value is
+ *  subtracted from the old one.
+ *
+ *  @param self      the calling replica
+ *  @param variable  the variable
+ *  @param value     as for ditto_assign
+ *  @return DITTO_OK, or an error of ditto_assign_add */
 DITTO_API DITTO_NODISCARD ditto_status ditto_assign_sub(ditto_replica *self, ditto_variable *variable,
                                                         const void *value);
+
+/** @} */
+/** @} */
 
 DITTO_END
 #endif
