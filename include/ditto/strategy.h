@@ -245,8 +245,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_kind kind,
 
 /** Ends the threads of a strategy and frees everything that belongs to it.
  *
- *  Its variables and iterators may be destroyed before or after it. Every other call on them returns
- *  DITTO_ERR_CONTEXT after it. In a child process after fork the function frees the memory, joins no thread,
+ *  Its variables and iterators may be destroyed before or after it. If they are used after it, the calls
+ *  return DITTO_ERR_CONTEXT. In a child process after fork the function frees the memory, joins no thread,
  *  and returns DITTO_OK.
  *
  *  @param strategy  the strategy; NULL is allowed
@@ -302,8 +302,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_scope_enter(ditto_strategy
  *
  *  @param strategy  the strategy
  *  @retval DITTO_OK           the scope was left
- *  @retval DITTO_ERR_CONTEXT  the scope entered last on this thread is not one of this strategy; nothing was
- *                             done */
+ *  @retval DITTO_ERR_CONTEXT  the scope entered last on this thread is not one of this strategy, or was not
+ *                             entered with ditto_strategy_scope_enter; nothing was done */
 DITTO_API ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy);
 
 /** Returns the kind of a strategy.

@@ -1,20 +1,4 @@
-/* include/ditto/value.h - distributed values: one tensor per replica, or one that is equal on all.
- *
- * A value is a handle to one of
- *   plain        one tensor of the program's own
- *   per-replica  one tensor for each replica, in replica order, each in memory on its replica's node. Components may
- *                differ in shape (batches of different length), not in dtype or rank
- *   mirrored     one tensor that is equal wherever there is a copy of it; it stands for its first copy
- *   variable     a variable, by reference
- *   slices       rows with indices (ditto/slices.h) for each replica
- *   nest         values with names, or in order: then their names are "0", "1", ...
- * Values are immutable, but for what a program does to memory of its own that a plain one refers to.
- *
- * Ownership: whoever is handed a value through an `out` parameter gives it to ditto_value_destroy, once. A nest keeps
- * its members alive, a component its container; both may be destroyed in any order. Values are kept by their strategy
- * for the next ones: on a steady path making and destroying them allocates nothing.
- *
- * Threads: a handle is used by one thread at a time, or read by many. */
+/* include/ditto/value.h - distributed values: one tensor per replica, or one that is equal on all. */
 #ifndef DITTO_VALUE_H
 #define DITTO_VALUE_H
 
@@ -25,159 +9,335 @@
 
 DITTO_BEGIN
 
+/** @defgroup ditto_values Distributed values
+ *
+ *  A value is a handle to one or several tensors (see ditto_value_kind). It is immutable. Only the program's
+ *  own memory that a plain value refers to may change. A handle is used by one thread at a time, or read by
+ *  many.
+ *
+ *  A function that returns a value through an `out` parameter gives it to the caller, who destroys it once
+ *  with ditto_value_destroy. A nest keeps its members alive, and a component its container, so they may be
+ *  destroyed in any order. The strategy keeps the memory of destroyed values for later ones. A loop that
+ *  creates and destroys the same values again and again therefore allocates nothing.
+ *  @{ */
+
+/** A distributed value. */
 typedef struct ditto_value ditto_value;
 
+/** What a value consists of. */
 typedef enum ditto_value_kind {
-    DITTO_PLAIN = 1,
+    DITTO_PLAIN = 1, /**< one tensor of the program */
+
+    /** One tensor for each replica, in replica order, each in memory on its replica's node. The components
+     *  may differ in shape (for example batches of different length), but not in dtype or rank. */
     DITTO_PER_REPLICA = 2,
+
+    /** One tensor that is equal in all its copies. Where one tensor is needed, the first copy is used. */
     DITTO_MIRRORED_VALUE = 3,
-    DITTO_VARIABLE = 4,
-    DITTO_SLICES = 5,
+
+    DITTO_VARIABLE = 4, /**< a reference to a variable */
+    DITTO_SLICES = 5,   /**< for each replica, rows with indices (ditto/slices.h) */
+
+    /** Several values with names, or in order. In the second case their names are "0", "1", and so on. */
     DITTO_NEST = 6,
 } ditto_value_kind;
 
 /** A dimension in which components differ. */
 #define DITTO_ANY_SIZE SIZE_MAX
 
-/* -- Making: cross-replica context, with the errors of ditto/strategy.h. For all: DITTO_ERR_INVALID for a NULL or a
- *    tensor that makes no sense, DITTO_ERR_RANGE for one that overflows, DITTO_ERR_NO_MEMORY -- */
+/** @name Creating values
+ *
+ *  The functions are called in cross-replica context, and also return the errors of the group "Strategies"
+ *  (ditto/strategy.h). For all of them: DITTO_ERR_INVALID for a NULL pointer or an invalid tensor,
+ *  DITTO_ERR_RANGE for a tensor whose size overflows, and DITTO_ERR_NO_MEMORY. `out` is set only on DITTO_OK.
+ *  @{ */
 
-/** A plain value: a view.
- *  @param tensor  copied, but not its data: that stays the caller's, and must live as long as the value is
- *                 used. A merge function gives such a value of memory that is still there after it has
- *                 returned. A value of one of its local arrays is refused (INVALID) */
+/** Creates a plain value, which is a view of a tensor.
+ *
+ *  @param strategy  the strategy
+ *  @param tensor    copied, except for its data, which must live as long as the value is used. If a merge
+ *                   function returns such a value, its data must still exist after the function has returned.
+ *                   A local array of the function is refused (DITTO_ERR_INVALID)
+ *  @param out       [out] the value
+ *  @return DITTO_OK, or an error of this group */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value(ditto_strategy *strategy,
                                                             const ditto_tensor *tensor, ditto_value **out);
 
-/** Says what a replica's component is: sets *component to a view, which is copied when the function has
- *  returned, and before it is called again. So it may give the same memory each time, but not a local array
- *  (INVALID).
- *  @return DITTO_OK, or an error that ends the making */
+/** A function of the program that provides the component of a replica.
+ *
+ *  The component is copied after the function has returned, and before it is called again. It may therefore
+ *  use the same memory each time, but not a local array (DITTO_ERR_INVALID).
+ *
+ *  @param replica    id of the replica
+ *  @param replicas   number of replicas
+ *  @param component  [out] a view of the component
+ *  @param user       the pointer given to ditto_strategy_value_from_function
+ *  @return DITTO_OK, or an error, with which the creation fails */
 typedef ditto_status (*ditto_value_fn)(uint32_t replica, uint32_t replicas, ditto_tensor *component,
                                        void *user);
-/** A per-replica value, also for one replica. The function is called on this thread, once per replica, ids ascending;
- *  each component is copied by its replica, into memory on its node.
- *  @retval DITTO_ERR_INVALID  components differ in dtype or rank
- *  @retval DITTO_ERR_USER     the function failed (or the status that it returned) */
+
+/** Creates a per-replica value from a function, even if there is one replica. The function is called on this
+ *  thread, once per replica, with ascending ids. Each component is copied by its replica into memory on the
+ *  replica's node.
+ *
+ *  @param strategy  the strategy
+ *  @param function  provides the components
+ *  @param user      passed to the function
+ *  @param out       [out] the value
+ *  @return DITTO_OK, an error of the function, or:
+ *  @retval DITTO_ERR_INVALID  the components differ in dtype or rank
+ *  @retval DITTO_ERR_USER     the function returned a status that is neither DITTO_OK nor an error */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_function(ditto_strategy *strategy,
                                                                           ditto_value_fn function, void *user,
                                                                           ditto_value **out);
-/** A per-replica value of arrays: replica r gets tensors[r * each] to tensors[r * each + each - 1]; more than one are
- *  stacked along a new first axis.
- *  @param tensors  [N * each], copied
- *  @retval DITTO_ERR_SHAPE    arrays of one replica have different shapes; stacked they have too many dimensions
- *  @retval DITTO_ERR_INVALID  different dtypes or ranks */
+
+/** Creates a per-replica value from arrays. Replica r receives tensors[r * each] to tensors[r * each + each -
+ *  1]. If each is more than 1, they are stacked along a new first axis.
+ *
+ *  @param strategy  the strategy
+ *  @param tensors   [N * each] the arrays, which are copied
+ *  @param each      number of arrays for each replica
+ *  @param out       [out] the value
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID  dtypes or ranks differ; each is 0
+ *  @retval DITTO_ERR_SHAPE    the arrays of one replica differ in shape; the stacked array has too many
+ *                             dimensions */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_tensors(ditto_strategy *strategy,
                                                                          const ditto_tensor *tensors,
                                                                          uint32_t each, ditto_value **out);
-/** Slices for each replica.
- *  @param slices      [N], copied
- *  @param dense_rows  of the array whose rows they are; 0: not known
- *  @retval DITTO_ERR_INVALID  different dtypes or lengths of rows
+
+/** Creates a value of slices for each replica.
+ *
+ *  @param strategy    the strategy
+ *  @param slices      [N] the slices, which are copied
+ *  @param dense_rows  number of rows of the array that the rows belong to; 0 if it is not known
+ *  @param out         [out] the value
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID  dtypes or lengths of rows differ
  *  @retval DITTO_ERR_RANGE    an index is negative, or not below dense_rows */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_slices(ditto_strategy *strategy,
                                                                         const ditto_slices *slices,
                                                                         size_t dense_rows, ditto_value **out);
-/** A variable as a value: by reference, wherever values are taken. When the variable has been destroyed, every
- *  call that looks at the contents of the value, or of what was taken from it, gives DITTO_ERR_CONTEXT. */
+
+/** Creates a value that refers to a variable. It can be used wherever a value is accepted. When the variable
+ *  has been destroyed, every call that uses the contents of the value, or of a value that was taken from it,
+ *  returns DITTO_ERR_CONTEXT.
+ *
+ *  @param variable  the variable
+ *  @param out       [out] the value
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_value(ditto_variable *variable, ditto_value **out);
 
-/** Writes one value to a variable, as ditto_variable_assign, _assign_add and _assign_sub do. From a mirrored variable it goes
- *  component to component; from a sync-on-read one what reading it gives.
- *  @retval DITTO_ERR_INVALID  a value with a component for each replica, slices, a nest; another dtype; also as ditto_variable_assign
+/** Writes one value to a variable, as ditto_variable_assign does. A mirrored variable is assigned component
+ *  by component. A sync-on-read variable is read first, and the result is assigned.
+ *
+ *  @param variable  the variable that is written
+ *  @param value     one value: plain, mirrored, or a variable
+ *  @return DITTO_OK, an error of ditto_variable_assign, or one of:
+ *  @retval DITTO_ERR_INVALID  a value with a component for each replica, slices, a nest; another dtype
  *  @retval DITTO_ERR_SHAPE    another shape
  *  @retval DITTO_ERR_CONTEXT  a value of another strategy */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_value(ditto_variable *variable,
                                                                    const ditto_value *value);
+
+/** Adds one value to a variable, as ditto_variable_assign_add does.
+ *
+ *  @param variable  the variable that is written
+ *  @param value     as for ditto_variable_assign_value
+ *  @return DITTO_OK, an error of ditto_variable_assign_add, or one of ditto_variable_assign_value */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_add_value(ditto_variable *variable,
                                                                        const ditto_value *value);
+
+/** Subtracts one value from a variable, as ditto_variable_assign_sub does.
+ *
+ *  @param variable  the variable that is written
+ *  @param value     as for ditto_variable_assign_value
+ *  @return DITTO_OK, an error of ditto_variable_assign_sub, or one of ditto_variable_assign_value */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub_value(ditto_variable *variable,
                                                                        const ditto_value *value);
 
-/** A nest of values of one strategy.
- *  @param names    [count], copied; NULL: ordered, "0", "1", ... No name is empty, has a '/', or stands twice
- *  @param members  [count], kept alive; they stay the caller's too
+/** Creates a nest of values of one strategy.
+ *
+ *  @param strategy  the strategy
+ *  @param names     [count] the names, which are copied. NULL means "0", "1", and so on. A name must not be
+ *                   empty, contain '/', or occur twice
+ *  @param members   [count] the members. The nest keeps them alive, and the caller still destroys its handles
+ *  @param count     number of members
+ *  @param out       [out] the nest
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID  a name is not allowed
  *  @retval DITTO_ERR_CONTEXT  a member of another strategy */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names,
                                                            const ditto_value *const *members, uint32_t count,
                                                            ditto_value **out);
-/** The other way round of ditto_strategy_local_results: values of equal structure, one for each replica,
- *  become one value of that structure. A leaf that is one and the same value or variable for all becomes
- *  that. The components of a variable, in the order of the replicas, become the variable. Other leaves become
- *  per-replica values.
- *  @param values       [N]
- *  @param always_wrap  not 0: a leaf that is the same for all becomes per-replica too, unless it is a variable
- *  @retval DITTO_ERR_INVALID  different structures, dtypes or ranks; a leaf that has components itself */
+
+/** Creates one value from N values of equal structure, one for each replica. It is the inverse of
+ *  ditto_strategy_local_results.
+ *
+ *  A leaf that is the same value or variable in all of them becomes that value or variable. The components of
+ *  a variable, in the order of the replicas, become the variable. Other leaves become per-replica values.
+ *
+ *  @param strategy     the strategy
+ *  @param values       [N] the values
+ *  @param always_wrap  if not 0, a leaf that is the same value in all of them becomes a per-replica value
+ *                      too. A variable still becomes the variable
+ *  @param out          [out] the value
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_INVALID  structures, dtypes or ranks differ; a leaf that has components itself */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_regroup(ditto_strategy *strategy,
                                                               const ditto_value *const *values,
                                                               int always_wrap, ditto_value **out);
 
-/** Gives the handle back. NULL is allowed; any thread; also after its strategy was destroyed.
- *  @retval DITTO_ERR_CONTEXT  inside a function on a replica's thread; nothing was done */
+/** @} */
+
+/** Destroys the handle of a value. It may be called after the value's strategy was destroyed.
+ *
+ *  @param value  the value; NULL is allowed
+ *  @retval DITTO_OK           the handle is destroyed
+ *  @retval DITTO_ERR_CONTEXT  called inside a function on a replica's thread; nothing was done
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API ditto_status ditto_value_destroy(ditto_value *value);
 
-/* -- Looking: any context; what is handed out is borrowed from the value and lives as long. For all: DITTO_ERR_INVALID
- *    for a NULL, DITTO_ERR_CONTEXT when the value's strategy was destroyed -- */
+/** @name Reading values
+ *
+ *  These functions may be called in any context, unless they say otherwise. Pointers that they return refer
+ *  to the value's own memory, and are valid as long as the value. For all functions that return a status:
+ *  DITTO_ERR_INVALID for a NULL pointer, and DITTO_ERR_CONTEXT if the value's strategy was destroyed.
+ *  @{ */
 
-/** 0 for NULL. */
+/** Returns the kind of a value.
+ *
+ *  @param value  the value
+ *  @return its kind; 0 for NULL */
 DITTO_API ditto_value_kind ditto_value_kind_of(const ditto_value *value);
-/** dtype, rank and the dimensions that all components share, the others DITTO_ANY_SIZE; data is NULL. Of slices: [any,
- *  row].
- *  @retval DITTO_ERR_INVALID  a nest: ask for its members */
+
+/** Returns dtype, rank, and the dimensions that all components share. The other dimensions are
+ *  DITTO_ANY_SIZE. For slices the shape is [DITTO_ANY_SIZE, row_count].
+ *
+ *  @param value  the value
+ *  @param out    [out] a tensor without data
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_INVALID  the value is a nest, whose members have to be asked for instead */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_element_spec(const ditto_value *value, ditto_tensor *out);
 
-/** The one tensor of a plain or mirrored value, or of a per-replica value of one replica that was selected.
- *  @retval DITTO_ERR_INVALID  it is not one tensor: choose a replica, or reduce it */
+/** Returns the one tensor of a plain value, of a mirrored value, or of a value from ditto_value_select.
+ *
+ *  @param value  the value
+ *  @param out    [out] a view of the tensor
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_INVALID  the value is not one tensor. Select a replica, or reduce it */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_tensor(const ditto_value *value, ditto_tensor *out);
-/** The same as a number, of any real dtype.
- *  @retval DITTO_ERR_SHAPE        it has not one element
- *  @retval DITTO_ERR_UNSUPPORTED  complex */
+
+/** Returns the one tensor of a value, as ditto_value_tensor does, as a number. It may have any real dtype.
+ *
+ *  @param value  the value
+ *  @param out    [out] the number
+ *  @return DITTO_OK, an error of ditto_value_tensor, or one of:
+ *  @retval DITTO_ERR_SHAPE        the tensor does not have exactly one element
+ *  @retval DITTO_ERR_UNSUPPORTED  the tensor is complex */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_f64(const ditto_value *value, double *out);
-/** One replica's tensor: of a per-replica value its component, of a mirrored one the copy at the replica (else the
- *  first), of a plain one itself, of a variable its component, to be read only.
- *  @retval DITTO_ERR_RANGE    no such replica
- *  @retval DITTO_ERR_INVALID  a nest, or slices */
+
+/** Returns one replica's tensor. Of a per-replica value this is the component. Of a mirrored value it is the
+ *  copy on the replica, or the first copy if there is none. Of a plain value it is the tensor. Of a variable
+ *  it is the component, which must not be written.
+ *
+ *  @param value    the value
+ *  @param replica  id of the replica
+ *  @param out      [out] a view of the tensor
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_RANGE    there is no such replica
+ *  @retval DITTO_ERR_INVALID  the value is a nest, or slices */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_component(const ditto_value *value, uint32_t replica,
                                                              ditto_tensor *out);
-/** One replica's slices. dense_rows may be NULL.  @retval DITTO_ERR_INVALID  they are no slices */
+
+/** Returns one replica's slices.
+ *
+ *  @param value       the value
+ *  @param replica     id of the replica
+ *  @param out         [out] a view of the slices
+ *  @param dense_rows  [out] number of rows of the array that the rows belong to, or 0 if unknown; may be NULL
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_RANGE    there is no such replica
+ *  @retval DITTO_ERR_INVALID  the value is not slices */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica,
                                                           ditto_slices *out, size_t *dense_rows);
-/** The variable of a value that is one; else NULL. */
+
+/** Returns the variable that a value refers to.
+ *
+ *  @param value  the value
+ *  @return the variable; NULL if the value is not of the kind DITTO_VARIABLE */
 DITTO_API ditto_variable *ditto_value_variable(const ditto_value *value);
 
-/** Members of a nest; 0 for other values. */
+/** Returns the number of members of a nest.
+ *
+ *  @param value  the value
+ *  @return the number; 0 if the value is not a nest */
 DITTO_API uint32_t ditto_value_members(const ditto_value *value);
-/** Name of a member; NULL when there is none. */
+
+/** Returns the name of a member of a nest.
+ *
+ *  @param value   the nest
+ *  @param member  number of the member
+ *  @return the name; NULL if there is no such member */
 DITTO_API const char *ditto_value_member_name(const ditto_value *value, uint32_t member);
-/** A member by its path, names joined by '/': "batch/0". NULL or "": the value itself.
- *  @retval DITTO_ERR_NOT_FOUND  no such member; the message lists those that there are */
+
+/** Finds a member of a nest by its path.
+ *
+ *  @param value  the nest
+ *  @param path   names, joined by '/', for example "batch/0". NULL or "" means the value itself
+ *  @param out    [out] the member
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_NOT_FOUND  there is no such member; the message lists the members */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_member(const ditto_value *value, const char *path,
                                                           const ditto_value **out);
 
-/** The value or variable that a component was taken from, by ditto_value_select or ditto_strategy_local_results; else
- *  the value itself. */
+/** Returns the value or variable that a component was taken from by ditto_value_select or
+ *  ditto_strategy_local_results.
+ *
+ *  @param component  the component
+ *  @return the value that it was taken from, or component itself if it was not taken from any */
 DITTO_API const ditto_value *ditto_value_container(const ditto_value *component);
 
-/** One replica's part, as a value of its own: of a variable the variable, of a nest a nest, of a plain value itself.
- *  Cross-replica context.
- *  @retval DITTO_ERR_RANGE  no such replica */
+/** Creates a value that is one replica's part of another value. Of a variable this is the variable, of a nest
+ *  a nest, and of a plain value that value. Called in cross-replica context.
+ *
+ *  @param value    the value
+ *  @param replica  id of the replica
+ *  @param out      [out] the part, given to the caller
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_RANGE  there is no such replica */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_select(ditto_value *value, uint32_t replica,
                                                           ditto_value **out);
-/** The parts of all replicas, in their order; a plain value gives itself alone, a variable its components, a nest one
- *  nest per replica. Cross-replica context.
- *  @param out    [out] [N] values, each the caller's; NULL beyond *count
- *  @param count  [out] N, or 1 */
+
+/** Creates values that are the parts of all replicas, in replica order. A plain value has one part, itself.
+ *  The parts of a variable are its components. Those of a nest are nests, one per replica. Called in
+ *  cross-replica context.
+ *
+ *  @param strategy  the strategy of the value
+ *  @param value     the value
+ *  @param out       [out] [N] the parts, each given to the caller; NULL from *count on
+ *  @param count     [out] number of parts: N, or 1 for a plain value
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_CONTEXT  a value of another strategy */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_local_results(ditto_strategy *strategy,
                                                                     ditto_value *value, ditto_value **out,
                                                                     uint32_t *count);
 
-/* -- Replica context -- */
-
-/** This replica's tensor: as ditto_value_component with its own id. Of a per-replica value it lies on this replica's
- *  node.
- *  @retval DITTO_ERR_CONTEXT  a value of another strategy; self is not the thread's own */
+/** Returns the calling replica's tensor, as ditto_value_component does with its id. Of a per-replica value it
+ *  is on this replica's node. Called in replica context, on the replica's own thread.
+ *
+ *  @param self   the calling replica
+ *  @param value  the value
+ *  @param out    [out] a view of the tensor
+ *  @return DITTO_OK, an error of ditto_value_component, or:
+ *  @retval DITTO_ERR_CONTEXT  a value of another strategy; self is not the calling thread's replica */
 DITTO_API DITTO_NODISCARD ditto_status ditto_local(ditto_replica *self, const ditto_value *value,
                                                    ditto_tensor *out);
+
+/** @} */
+/** @} */
 
 DITTO_END
 #endif
