@@ -1,5 +1,5 @@
-/* include/ditto/merge.h - from inside a run to cross-replica context: merge_call; and functions on variables' copies:
- * update.
+/* include/ditto/merge.h - merge_call, which leads from a run to cross-replica context, and updates of
+ * variables' copies.
  *
  *     static ditto_status total(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
  *                               ditto_value **result)
@@ -16,96 +16,146 @@
 
 DITTO_BEGIN
 
+/** @defgroup ditto_merge Merge calls and updates
+ *
+ *  A merge call pauses all replicas of a run and calls a function once, in cross-replica context. An update
+ *  calls a function on each physical copy of a variable. It does not add up over replicas, nor divide by
+ *  their number.
+ *  @{ */
+
+/** Largest number of arguments of a merge call or an update. */
 #define DITTO_MAX_MERGE_ARGUMENTS 16
 
-/** Runs once, while all replicas pause, in cross-replica context: it may reduce, gather, read and assign variables,
- *  create values, and run functions on the strategy.
- *  @param arguments  [count] per-replica values of what each replica gave; they are views, and the call's own
- *  @param user       replica 0's
- *  @param result     [out] NULL, or a value that becomes the call's own: one that the function was handed through an
- *                    `out`
- *  @return DITTO_OK, or an error that ends the run; it may handle an inner run's error, and go on */
+/** A function that a merge call runs once, in cross-replica context, while all replicas pause. It may reduce,
+ *  gather, read and assign variables, create values, and run functions on the strategy.
+ *
+ *  @param strategy   the strategy of the run
+ *  @param arguments  [count] per-replica values, views of what each replica gave. They belong to the call
+ *  @param count      number of arguments
+ *  @param user       the pointer that replica 0 gave to ditto_merge_call
+ *  @param result     [out] NULL, or a value, which belongs to the call afterwards. It must be an argument, or
+ *                    a value that the function received through an `out` parameter
+ *  @return DITTO_OK, or an error that ends the run. The function may handle an error of a run inside it, and
+ *  return DITTO_OK */
 typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *const *arguments,
                                        uint32_t count, void *user, ditto_value **result);
 
-/** All replicas pause, the function runs once, and all get what it gives. Replica context, collective: the rules and
- *  errors of ditto/collective.h, and
- *  @param function   the same on all replicas
- *  @param arguments  [count] this replica's tensors: not copied. count is equal on all replicas
- *  @param result     [out] may be NULL. The function's value, or NULL: ditto_local gives this replica its component of
- *                    a per-replica value, and anything else to all. Valid until the next merge_call or
- *                    ditto_create_variable of this run, or the end of the run
- *  @retval DITTO_ERR_DIVERGED  another function or count
- *  @retval DITTO_ERR_INVALID   arguments of different dtypes or ranks; function is NULL
- *  @retval DITTO_ERR_RANGE     more than DITTO_MAX_MERGE_ARGUMENTS
- *  @retval (the function's)    on the caller of run; PEER_STOPPED on the replicas
- *  Functions given to logical devices are joined first. While the function runs, replicas wait without a time limit.
- *  Cost      a barrier, and a line that all read. */
+/** Pauses all replicas, calls a function once, and gives its result to all replicas. Called in replica
+ *  context: collective, with the rules of ditto/collective.h.
+ *
+ *  Functions that were given to logical devices are joined first. While the function runs, replicas wait
+ *  without a time limit. If the function fails, the caller of run gets its error, and the replicas get
+ *  DITTO_ERR_PEER_STOPPED.
+ *
+ *  @param self       the calling replica
+ *  @param function   the function; the same one on all replicas
+ *  @param user       passed to the function; that of replica 0 is used
+ *  @param arguments  [count] this replica's tensors, which are not copied
+ *  @param count      number of arguments; equal on all replicas
+ *  @param result     [out] the function's value, or NULL; may be NULL. ditto_local returns this replica's
+ *                    component of a per-replica value. Other values are the same for all replicas. The value
+ *                    is valid until the next ditto_merge_call or ditto_create_variable of this run, or the
+ *                    end of the run
+ *  @return DITTO_OK, an error of ditto_barrier, or one of:
+ *  @retval DITTO_ERR_DIVERGED  another replica has another function or count
+ *  @retval DITTO_ERR_INVALID   arguments differ in dtype or rank between replicas; function is NULL
+ *  @retval DITTO_ERR_RANGE     count is above DITTO_MAX_MERGE_ARGUMENTS
+ *  @par Cost
+ *  A barrier, and one cache line that all replicas read. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function,
                                                         void *user, const ditto_tensor *arguments,
                                                         uint32_t count, const ditto_value **result);
 
-/** Runs in update context, once for each physical copy of a variable, on a thread of that copy's replica, near its
- *  memory: nothing of ditto may be called but ditto_get_update_replica, and reads and writes of the variable at hand,
- *  which see this copy alone.
- *  @param copy       the copy: its elements may be read and written
- *  @param arguments  [count] this replica's part of each
- *  @param result     [out] dtype, rank, shape and data of a result, which is copied when the function has
- *                    returned: data is not a local array of the function (INVALID). dtype 0: none
- *  @return DITTO_OK, or an error: other copies may have been updated by then */
+/** A function that updates one physical copy of a variable.
+ *
+ *  It runs in update context, once for each copy, on a thread of the copy's replica, near its memory. It may
+ *  call ditto_get_update_replica, and read and write the variable that is updated. These calls access this
+ *  copy alone. It must not call anything else of ditto.
+ *
+ *  @param copy       the copy, whose elements may be read and written
+ *  @param arguments  [count] this replica's part of each argument
+ *  @param count      number of arguments
+ *  @param user       the pointer given to the update
+ *  @param result     [out] dtype, rank, shape and data of a result. It is copied when the function has
+ *                    returned, so data must not be a local array of the function (DITTO_ERR_INVALID). dtype 0
+ *                    means no result
+ *  @return DITTO_OK, or an error. Other copies may have been updated by then */
 typedef ditto_status (*ditto_update_fn)(const ditto_tensor *copy, const ditto_tensor *arguments,
                                         uint32_t count, void *user, ditto_tensor *result);
 
+/** How an update behaves. Start from DITTO_UPDATE_OPTIONS_INIT. */
 typedef struct ditto_update_options {
     size_t struct_size; /**< set by DITTO_UPDATE_OPTIONS_INIT */
-    int ungrouped;      /**< not 0: results come back one for each copy; 0: they are dropped */
+
+    /** If not 0, the results are returned, one for each copy. If 0, they are discarded. */
+    int ungrouped;
 } ditto_update_options;
+
+/** Initial value of ditto_update_options: the results are discarded. */
 #define DITTO_UPDATE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_update_options)
 
-/** Calls the function on every copy of a variable, in parallel. Nothing is summed over replicas or divided by their
- *  number. Cross-replica context.
+/** Calls a function on every copy of a variable, in parallel. Called in cross-replica context.
  *
  *  Plain and mirrored arguments are equal for all copies. An argument with a component for each replica (a
- *  per-replica value, a sync-on-read variable, a variable whose components may differ) needs a copy for each
- *  replica, whatever the machine. It can be given for variables that are sync-on-read, that were created with
- *  DITTO_COPIES_PER_REPLICA, or that have no aggregation. The shared copies of the last kind are split before
- *  the function is called (ditto/variable.h). Components may differ then.
+ *  per-replica value, a sync-on-read variable, or a variable whose components may differ) needs a copy for
+ *  each replica, on every machine. It can be given for a variable that is sync-on-read, that was created with
+ *  DITTO_COPIES_PER_REPLICA, or that has no aggregation. In the last case shared copies are split before the
+ *  function is called (see ditto_copies). The components may differ afterwards.
+ *
+ *  @param variable   the variable
+ *  @param function   called for each copy
+ *  @param user       passed to the function
  *  @param arguments  [count] values
- *  @param options    NULL: grouped
- *  @param results    [out] grouped: may be NULL, else it is set to NULL. Ungrouped: a per-replica value, or
- *                    NULL if the function gave none. A replica that shares a copy has its copy's result
+ *  @param count      number of arguments
+ *  @param options    NULL for the defaults
+ *  @param results    [out] If ungrouped: a per-replica value, given to the caller, or NULL if the function
+ *                    gave no results. Replicas that share a copy have the result of that copy. Otherwise
+ *                    results may be NULL, and is set to NULL if it is not
+ *  @return DITTO_OK, an error of ditto/strategy.h, an error of the function, or one of:
  *  @retval DITTO_ERR_INVALID      an argument with a component for each replica, and copies that are never
  *                                 split: the variable aggregates, is cut into shards, is in central storage,
- *                                 or is an optimizer's slot; results of some copies alone, or of different
- *                                 dtypes or ranks; a nest or slices
- *  @retval DITTO_ERR_UNSUPPORTED  a variable that is cut into shards, with any other arguments
- *  @retval DITTO_ERR_NO_MEMORY    for a split: nothing was called, and nothing has changed
- *  @retval DITTO_ERR_RANGE        more than DITTO_MAX_MERGE_ARGUMENTS
- *  @retval DITTO_ERR_CONTEXT      an argument of another strategy
- *  @retval (the function's) */
+ *                                 or is a slot of an optimizer; only some copies have a result; results
+ *                                 differ in dtype or rank; an argument is a nest or slices
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards, with any other arguments
+ *  @retval DITTO_ERR_NO_MEMORY    there is no memory for a split. The function was not called, and nothing
+ *                                 has changed
+ *  @retval DITTO_ERR_RANGE        count is above DITTO_MAX_MERGE_ARGUMENTS
+ *  @retval DITTO_ERR_CONTEXT      an argument of another strategy */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
     ditto_variable *variable, ditto_update_fn function, void *user, const ditto_value *const *arguments,
     uint32_t count, const ditto_update_options *options, ditto_value **results);
 
-/** The same from inside a run: collective. Replica context. Where there is a copy for each replica, each
- *  replica updates its own with its own arguments. The shared copies of a variable without aggregation are
- *  split first, whatever the arguments are; all replicas pause for that, once. The shared copies of a
- *  variable with aggregation are updated with replica 0's arguments: if the function takes longer than the
- *  time limits on another NUMA node, replica 0 cannot return before the function does, and its error says so.
- *  The function starts no collective (DITTO_ERR_CONTEXT).
- *  @param arguments  [count] this replica's tensors, good until the call returns
- *  @param result     [out] may be NULL. What the function gave for this replica's copy; its data is freed with
- *                    ditto_free; dtype 0: none
- *  @retval DITTO_ERR_INVALID      no aggregation, and copies that are never split: of a variable in shards or
- *                                 in central storage, of an optimizer's slot
+/** Calls a function on every copy of a variable from inside a run. Called in replica context: collective.
+ *
+ *  If there is a copy for each replica, each replica updates its own copy with its own arguments. The shared
+ *  copies of a variable without aggregation are split first, whatever the arguments are. All replicas pause
+ *  for that, once.
+ *
+ *  The shared copies of a variable with aggregation are updated with the arguments of replica 0. Until the
+ *  function has returned on all NUMA nodes, replica 0 cannot return. If it takes longer than the time limits
+ *  there, the error of replica 0 says so. The function must not start a collective (DITTO_ERR_CONTEXT).
+ *
+ *  @param self       the calling replica
+ *  @param variable   the variable
+ *  @param function   called for each copy
+ *  @param user       passed to the function
+ *  @param arguments  [count] this replica's tensors, which must be valid until the call returns
+ *  @param count      number of arguments
+ *  @param result     [out] the function's result for this replica's copy, with dtype 0 if it gave none; may
+ *                    be NULL. Its data is given to ditto_free by the caller
+ *  @return DITTO_OK, an error of ditto_barrier, an error of the function (which ends the run), or one of:
+ *  @retval DITTO_ERR_INVALID      a variable without aggregation whose copies are never split: in shards, in
+ *                                 central storage, or a slot of an optimizer
  *  @retval DITTO_ERR_UNSUPPORTED  a variable with aggregation that is cut into shards
- *  @retval DITTO_ERR_NO_MEMORY    for a split, on all replicas: nothing was called, nothing has changed, and
- *                                 the run goes on
- *  @retval as ditto_barrier, and the function's, which ends the run */
+ *  @retval DITTO_ERR_RANGE        count is above DITTO_MAX_MERGE_ARGUMENTS
+ *  @retval DITTO_ERR_NO_MEMORY    there is no memory for a split. All replicas get this error. The function
+ *                                 was not called, nothing has changed, and the run goes on */
 DITTO_API DITTO_NODISCARD ditto_status ditto_update(ditto_replica *self, ditto_variable *variable,
                                                     ditto_update_fn function, void *user,
                                                     const ditto_tensor *arguments, uint32_t count,
                                                     ditto_tensor *result);
+
+/** @} */
 
 DITTO_END
 #endif

@@ -1,4 +1,4 @@
-/* include/ditto/run.h - running functions with values: what they are given, and what they give back.
+/* include/ditto/run.h - running functions with arguments and results.
  *
  *     static ditto_status mean(ditto_replica *self, void *unused)
  *     {
@@ -10,12 +10,7 @@
  *         return ditto_return_f64(self, NULL, sum / (double)x.shape[0]);
  *     }
  *     ...
- *     ditto_strategy_run_values(strategy, mean, NULL, x, NULL, &means);
- *
- * Functions run with rounding to nearest and with FTZ and DAZ off, also in a program that has set them (-ffast-math does):
- * ditto_strategy_options.floating keeps the program's own.
- *
- * Names: an argument or a result may be the only one (NULL), have a name, or be numbered ("0", "1", ...). */
+ *     ditto_strategy_run_values(strategy, mean, NULL, x, NULL, &means); */
 #ifndef DITTO_RUN_H
 #define DITTO_RUN_H
 
@@ -24,97 +19,185 @@
 
 DITTO_BEGIN
 
-#define DITTO_MAX_RESULTS     32 /**< of a replica's function */
-#define DITTO_MAX_RESULT_NAME 47 /**< characters */
+/** @defgroup ditto_runs Runs with values
+ *
+ *  An argument or a result may be the only one (its name is NULL), have a name, or be numbered ("0", "1", and
+ *  so on).
+ *
+ *  Functions run with rounding to nearest, and with FTZ and DAZ off, even if the program has them on (as
+ *  -ffast-math does). ditto_strategy_options.floating can select the program's own environment instead.
+ *  @{ */
 
-/** Reduces a result of ditto_strategy_run_steps. */
+#define DITTO_MAX_RESULTS     32 /**< largest number of results of a function */
+#define DITTO_MAX_RESULT_NAME 47 /**< most characters in the name of a result */
+
+/** Says that a result is reduced over the replicas. */
 typedef struct ditto_result_op {
-    const char *name; /**< of the result; NULL: the only one */
-    ditto_op op;
+    const char *name; /**< name of the result; NULL for the only one */
+    ditto_op op;      /**< SUM, MEAN, MIN, MAX or PROD */
 } ditto_result_op;
 
-typedef enum ditto_switch { DITTO_SWITCH_DEFAULT = 0, DITTO_ON = 1, DITTO_OFF = 2 } ditto_switch;
+/** An option that is on or off. */
+typedef enum ditto_switch {
+    DITTO_SWITCH_DEFAULT = 0, /**< the default of the option */
+    DITTO_ON = 1,             /**< on */
+    DITTO_OFF = 2,            /**< off */
+} ditto_switch;
 
+/** How a run with values behaves. Start from DITTO_RUN_OPTIONS_INIT. A field that is 0 means its default. */
 typedef struct ditto_run_options {
     size_t struct_size; /**< set by DITTO_RUN_OPTIONS_INIT */
-    ditto_switch
-        dynamic_batch; /**< ON (the default): components of an argument may differ in shape; OFF: SHAPE */
-    const ditto_result_op
-        *reduce; /**< results that come back reduced, in plain values; the others come as they are */
-    uint32_t num_reduce;
+
+    /** Whether the components of an argument may differ in shape. ON is the default. With OFF they give
+     *  DITTO_ERR_SHAPE. */
+    ditto_switch dynamic_batch;
+
+    /** [num_reduce] the results that are reduced. They become plain values. The other results are not
+     *  reduced. */
+    const ditto_result_op *reduce;
+
+    uint32_t num_reduce; /**< number of elements of reduce */
 } ditto_run_options;
+
+/** Initial value of ditto_run_options: the defaults. */
 #define DITTO_RUN_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_run_options)
 
-/* -- Cross-replica context -- */
-
-/** ditto_strategy_run with arguments and results.
+/** Runs a function on every replica with arguments and results, in cross-replica context. It is
+ *  ditto_strategy_run in all other respects. An error of the results does not undo what the function did.
  *
- *  @param function  finds its arguments with ditto_argument, gives results with ditto_return; `user` as it is
- *  @param arguments NULL: none. Per-replica values give each replica its component; plain and mirrored ones are the same
- *                   for all; of a nest this is so for every leaf. They live until the run has returned
- *  @param options   NULL for the defaults
- *  @param result    NULL: results are dropped. Else the caller's: NULL when there was none; the one without name; or a
- *                   nest of those with names, in replica 0's order. Each is a per-replica value, also for one replica;
- *                   a variable that all returned comes back as that variable
- *  @retval as ditto_strategy_run, and
- *  @retval DITTO_ERR_DIVERGED  results differ in number, name, kind, dtype or rank between replicas: the message names
- *                              them
- *  @retval DITTO_ERR_INVALID   numbered results with one left out; a result of `reduce` that was never returned
- *  @retval DITTO_ERR_RANGE     an op of `reduce` that values do not have. INVALID: a result that stands there twice
- *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and components differ
+ *  @param strategy   the strategy
+ *  @param function   reads its arguments with ditto_argument, and gives results with ditto_return and similar
+ *                    functions
+ *  @param user       passed to the function as its argument
+ *  @param arguments  NULL for none. Each replica receives its component of a per-replica value. Plain and
+ *                    mirrored values are the same for all replicas. For a nest this holds for each leaf. The
+ *                    arguments must not be destroyed before the run has returned
+ *  @param options    NULL for the defaults
+ *  @param result     [out] the results, given to the caller. NULL if there were none; the result without a
+ *                    name; or a nest of results with names, in replica 0's order. Each is a per-replica
+ *                    value, even if there is one replica. A variable that all replicas returned comes back as
+ *                    that variable. If result is NULL, the results are discarded
+ *  @return DITTO_OK, a status of ditto_strategy_run, or one of:
+ *  @retval DITTO_ERR_DIVERGED  results differ between replicas in number, name, kind, dtype or rank; the
+ *                              message names them
+ *  @retval DITTO_ERR_INVALID   numbered results with a gap; a result of options->reduce that was never
+ *                              returned, or is in it twice
+ *  @retval DITTO_ERR_RANGE     an operator of options->reduce that values do not have; an unknown
+ *                              dynamic_batch
+ *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and components differ in shape
  *  @retval DITTO_ERR_CONTEXT   an argument of another strategy, or of one that was destroyed
- *  After an error of the results the function has run all the same.
- *  Cost  a few tens of nanoseconds more than ditto_strategy_run, and a line per replica and result. */
+ *  @par Cost
+ *  A few tens of nanoseconds more than ditto_strategy_run, and one cache line for each replica and result. */
 DITTO_API ditto_status ditto_strategy_run_values(ditto_strategy *strategy, ditto_replica_fn function,
                                                  void *user, const ditto_value *arguments,
                                                  const ditto_run_options *options, ditto_value **result);
 
-/** One step of ditto_strategy_run_steps. `batch` is valid until the function returns. */
+/** One step of ditto_strategy_run_steps, on one replica.
+ *
+ *  @param self   the replica
+ *  @param batch  its batch, valid until the function returns
+ *  @param user   the pointer given to ditto_strategy_run_steps
+ *  @return DITTO_OK, or an error that ends the run */
 typedef ditto_status (*ditto_step_fn)(ditto_replica *self, const ditto_batch *batch, void *user);
-/** Up to `steps` steps inside one run, each with the replica's next batch: one fork and join for all of them.
- *  @param steps_done  [out] steps that were done. May be NULL
- *  @param result      of the last step, as ditto_strategy_run_values; NULL when no step was done
- *  @retval DITTO_END_OF_INPUT  news: the input ended before `steps`; result and steps_done are set
- *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and a step has not all its rows
- *  @retval DITTO_ERR_USER      the function returned news
- *  @retval as ditto_strategy_run_values and ditto_next */
+
+/** Runs up to `steps` steps inside one run, each with the next batch of the replica. All steps together need
+ *  one start and one end of a run.
+ *
+ *  @param strategy    the strategy
+ *  @param iterator    the source of the batches
+ *  @param steps       largest number of steps
+ *  @param function    called for each step
+ *  @param user        passed to the function
+ *  @param options     NULL for the defaults
+ *  @param steps_done  [out] the number of steps done; may be NULL
+ *  @param result      [out] the results of the last step, as for ditto_strategy_run_values; NULL if no step
+ *                     was done
+ *  @return DITTO_OK, an error of ditto_strategy_run_values or ditto_next, or one of:
+ *  @retval DITTO_END_OF_INPUT  the input ended before `steps` steps. result and steps_done are set
+ *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and a step does not have all its rows
+ *  @retval DITTO_ERR_USER      the function returned a status that is neither DITTO_OK nor an error */
 DITTO_API ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *iterator,
                                                 uint64_t steps, ditto_step_fn function, void *user,
                                                 const ditto_run_options *options, uint64_t *steps_done,
                                                 ditto_value **result);
 
-/* -- Replica context, inside the function of one of these -- */
+/** @name Arguments and results
+ *
+ *  These functions are called in replica context, in a function that one of the two functions above runs. In
+ *  any other place they return DITTO_ERR_CONTEXT.
+ *  @{ */
 
-/** What this replica was given.
- *  @param path  of a nest's member (ditto_value_member); NULL: the only argument
- *  @param out   a view, valid until the function returns. Read only where replicas share it
- *  @retval DITTO_ERR_NOT_FOUND  no argument of this name, or none at all
- *  @retval DITTO_ERR_INVALID    a nest, or slices */
+/** Returns an argument of this replica.
+ *
+ *  @param self  the calling replica
+ *  @param path  path of a member of a nest (see ditto_value_member); NULL for the only argument
+ *  @param out   [out] a view, valid until the function of the run returns. It must not be written if replicas
+ *               share it
+ *  @retval DITTO_OK             out is set
+ *  @retval DITTO_ERR_NOT_FOUND  there is no argument of this name, or no argument at all
+ *  @retval DITTO_ERR_INVALID    the argument is a nest, or slices; out is NULL */
 DITTO_API DITTO_NODISCARD ditto_status ditto_argument(ditto_replica *self, const char *path,
                                                       ditto_tensor *out);
-/** All arguments as they were given to run; NULL: none. Their leaves: ditto_local, ditto_value_slices. */
+
+/** Returns all arguments as they were given to the run. ditto_local and ditto_value_slices read their leaves.
+ *
+ *  @param self  the calling replica
+ *  @return the arguments; NULL if there are none */
 DITTO_API const ditto_value *ditto_arguments(const ditto_replica *self);
 
-/** Gives back a result: copies the tensor, into memory on this replica's node.
- *  @param name  NULL: it is the only one. Given twice, the last one counts
- *  @retval DITTO_ERR_INVALID  results with and without names, with names and with numbers; a name that is empty or has
- *                             a '/'
- *  @retval DITTO_ERR_RANGE    more than DITTO_MAX_RESULTS; a name longer than DITTO_MAX_RESULT_NAME
- *  @retval DITTO_ERR_CONTEXT  not inside a run with values */
+/** Gives a result. The tensor is copied into memory on this replica's node.
+ *
+ *  @param self    the calling replica
+ *  @param name    name of the result; NULL if it is the only one. If a name is given twice, the last result
+ *                 counts
+ *  @param tensor  the result
+ *  @retval DITTO_OK             the result was copied
+ *  @retval DITTO_ERR_INVALID    some results have names and others not, or names and numbers are mixed; a
+ *                               name is empty or contains '/'; an invalid tensor
+ *  @retval DITTO_ERR_RANGE      more than DITTO_MAX_RESULTS results; a name longer than DITTO_MAX_RESULT_NAME
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the copy
+ *  @retval DITTO_ERR_CONTEXT    not called in a run with values */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return(ditto_replica *self, const char *name,
                                                     const ditto_tensor *tensor);
-/** A scalar of f64. */
+
+/** Gives a number as a result: a scalar of f64.
+ *
+ *  @param self    the calling replica
+ *  @param name    as for ditto_return
+ *  @param number  the result
+ *  @return DITTO_OK, or an error of ditto_return */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return_f64(ditto_replica *self, const char *name, double number);
-/** Room for a result, uninitialised, so that the function can write it where it will be read.
- *  @param tensor  [in] dtype, rank and shape; [out] data */
+
+/** Allocates the memory of a result, uninitialised, so that the function can write the result without a copy.
+ *
+ *  @param self    the calling replica
+ *  @param name    as for ditto_return
+ *  @param tensor  [in] dtype, rank and shape; [out] data
+ *  @return DITTO_OK, or an error of ditto_return */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return_buffer(ditto_replica *self, const char *name,
                                                            ditto_tensor *tensor);
-/** A variable, by reference. */
+
+/** Gives a reference to a variable as a result.
+ *
+ *  @param self      the calling replica
+ *  @param name      as for ditto_return
+ *  @param variable  the variable
+ *  @return DITTO_OK, or an error of ditto_return */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return_variable(ditto_replica *self, const char *name,
                                                              ditto_variable *variable);
-/** Slices, copied. dense_rows as in ditto_strategy_value_from_slices. */
+
+/** Gives slices as a result. They are copied.
+ *
+ *  @param self        the calling replica
+ *  @param name        as for ditto_return
+ *  @param slices      the slices
+ *  @param dense_rows  number of rows of the array that the rows belong to; 0 if it is not known
+ *  @return DITTO_OK, or an error of ditto_return or ditto_strategy_value_from_slices */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return_slices(ditto_replica *self, const char *name,
                                                            const ditto_slices *slices, size_t dense_rows);
+
+/** @} */
+/** @} */
 
 DITTO_END
 #endif
