@@ -1,8 +1,7 @@
-/* include/ditto/merge.h - merge_call, which leads from a run to cross-replica context, and updates of
- * variables' copies.
+/* include/ditto/merge.h - merge_call: from a run to cross-replica context. Updates of variables' copies.
  *
- *     static ditto_status total(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
- *                               ditto_value **result)
+ *     static ditto_status total(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+ *                               void *user, ditto_value **result)
  *     {
  *         return ditto_strategy_reduce(strategy, DITTO_SUM, arguments[0], NULL, 0, result);
  *     }

@@ -41,7 +41,7 @@ typedef struct ditto_result_op {
 typedef enum ditto_switch {
     DITTO_SWITCH_DEFAULT = 0, /**< the default of the option */
     DITTO_ON = 1,             /**< on */
-    DITTO_OFF = 2,            /**< off */
+    DITTO_OFF = 2             /**< off */
 } ditto_switch;
 
 /** How a run with values behaves. Start from DITTO_RUN_OPTIONS_INIT. A field that is 0 means its default. */
@@ -123,8 +123,8 @@ DITTO_API ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_
 
 /** @name Arguments and results
  *
- *  These functions are called in replica context, in a function that one of the two functions above runs. In
- *  any other place they return DITTO_ERR_CONTEXT.
+ *  These functions are called in replica context, in the function of a run with values. They return
+ *  DITTO_ERR_CONTEXT if self is not the calling thread's replica.
  *  @{ */
 
 /** Returns an argument of this replica.
@@ -182,7 +182,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_return_buffer(ditto_replica *self, 
  *  @param self      the calling replica
  *  @param name      as for ditto_return
  *  @param variable  the variable
- *  @return DITTO_OK, or an error of ditto_return */
+ *  @return DITTO_OK, an error of ditto_return, or:
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return_variable(ditto_replica *self, const char *name,
                                                              ditto_variable *variable);
 
