@@ -19,7 +19,9 @@ DITTO_BEGIN
 
 /** Reduces a value over replicas and, if axes are given, along these axes inside each replica.
  *
- *      reduce(SUM, [0,1,2,3] and [4,5], axis 0) = 15      reduce(MEAN, the same) = 2.5      without axes: SHAPE
+ *      SUM of [0, 1, 2, 3] and [4, 5] along axis 0      15
+ *      MEAN of the same along axis 0                    2.5
+ *      SUM of the same without axes                     DITTO_ERR_SHAPE
  *
  *  A plain value, a mirrored value and a mirrored variable are one value. MEAN, MIN and MAX return it
  *  unchanged. Only the axes are reduced. MEAN with axes is the sum of all elements, divided by the number of
