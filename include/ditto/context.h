@@ -1,9 +1,4 @@
-/* include/ditto/context.h - which strategy and which context a thread is in.
- *
- * A thread is in cross-replica context in a strategy's scope, in replica context inside a function that a run calls,
- * and in update context inside the function of an update. In none of these it is in the replica context of the *default
- * strategy*: of one replica, id 0, which does everything as one plain thread does. So code that is written for replica
- * context runs without a strategy too. */
+/* include/ditto/context.h - which strategy and which context a thread is in. */
 #ifndef DITTO_CONTEXT_H
 #define DITTO_CONTEXT_H
 
@@ -12,29 +7,63 @@
 
 DITTO_BEGIN
 
-/* Any context. */
+/** @defgroup ditto_contexts Contexts
+ *
+ *  A thread is in cross-replica context in a strategy's scope and in a merge function. It is in replica
+ *  context inside a function that a run calls, and in update context inside the function of an update.
+ *  Outside of all these it is in the replica context of the default strategy. That strategy has one replica,
+ *  with id 0, which does everything as a plain thread does. Code that is written for replica context
+ *  therefore also runs without a strategy.
+ *
+ *  Except for ditto_set_default, the functions may be called in any context.
+ *  @{ */
 
-/** The strategy that the calling thread is in: of its run or scope, else the one of ditto_set_default, else the default
- *  strategy. The library's own; NULL, with the reason in ditto_last_error, when the default strategy could not be made
- *  (no memory). */
+/** Returns the strategy that the calling thread is in: that of its run or scope, else the one given to
+ *  ditto_set_default, else the default strategy.
+ *
+ *  @return the strategy, which must not be destroyed through this pointer. NULL if there is no memory for the
+ *  default strategy; the reason is in ditto_last_error() */
 DITTO_API ditto_strategy *ditto_get_strategy(void);
-/** Not 0 when that is not the default strategy. */
+
+/** Returns whether ditto_get_strategy returns another strategy than the default strategy.
+ *
+ *  @return not 0 if it does */
 DITTO_API int ditto_has_strategy(void);
-/** Not 0 in cross-replica context: in a scope, after ditto_set_default, in a merge function. */
+
+/** Returns whether the calling thread is in cross-replica context: in a scope, after ditto_set_default, or in
+ *  a merge function.
+ *
+ *  @return not 0 if it is */
 DITTO_API int ditto_in_cross_replica_context(void);
-/** The calling thread's replica: `self` inside a run; that of the default strategy outside of everything; NULL in
- *  cross-replica and update context. */
+
+/** Returns the replica of the calling thread.
+ *
+ *  @return `self` inside a run; the replica of the default strategy outside of all scopes, runs and updates;
+ *  NULL in cross-replica context and in update context */
 DITTO_API ditto_replica *ditto_get_replica_context(void);
-/** The replica whose copy an update's function works on; -1 outside of updates. */
+
+/** Returns the replica whose copy the function of an update works on.
+ *
+ *  @return the id of the replica; -1 outside of updates */
 DITTO_API int32_t ditto_get_update_replica(void);
 
-/** Makes a strategy current on this thread until it is replaced or cleared: a scope without an end.
- *  @param strategy  NULL: clears it
- *  @retval DITTO_ERR_CONTEXT  inside any scope or run */
+/** Makes a strategy current on this thread until it is replaced or cleared. It is a scope that is not left.
+ *
+ *  @param strategy  the strategy; NULL clears it
+ *  @retval DITTO_OK            the strategy is current, or none is
+ *  @retval DITTO_ERR_CONTEXT   called inside a scope or a run
+ *  @retval DITTO_ERR_POISONED  a replica never returned from an earlier run of the strategy
+ *  @retval DITTO_ERR_FORKED    the strategy was created before fork, in the parent process */
 DITTO_API DITTO_NODISCARD ditto_status ditto_set_default(ditto_strategy *strategy);
 
-/** Not 0 when the variable is one of the strategy's. */
+/** Returns whether a variable belongs to a strategy.
+ *
+ *  @param strategy  the strategy
+ *  @param variable  the variable
+ *  @return not 0 if it does */
 DITTO_API int ditto_strategy_created_in_scope(const ditto_strategy *strategy, const ditto_variable *variable);
+
+/** @} */
 
 DITTO_END
 #endif

@@ -1,18 +1,4 @@
-/* include/ditto/pending.h - collectives that are started now and waited for later.
- *
- * A started operation belongs to the same order as all other collectives: every replica starts and calls the same things in
- * the same order, whether it waits at once or later. Nobody works in the background: whoever waits in a collective works on all
- * operations that every replica has started, also on the parts of replicas that compute meanwhile. So a replica that waits
- * last finds most of the work done, and an operation that is started by all is finished by any.
- *
- * Until an operation has been waited for, its buffers belong to it: the source is not written, the destination not looked at,
- * neither is freed or, if it is a local array, returned from. That holds on the way out after an error too: a function that
- * fails with operations open either leaves their buffers alone (they are its caller's again when run has returned), or
- * returns ditto_abandon(self, status). Local arrays need the latter: where DITTO_TRY leaves a function, its frame is gone
- * while others read.
- * Every operation is waited for, by the replica that started it, in the same run: returning from the replica's function before
- * that is DITTO_ERR_INVALID, and the message names the operation. The order of waiting is free. At most DITTO_MAX_PENDING
- * operations may have been started since the oldest that has not been waited for. */
+/* include/ditto/pending.h - collectives that are started now and waited for later. */
 #ifndef DITTO_PENDING_H
 #define DITTO_PENDING_H
 
@@ -20,53 +6,129 @@
 
 DITTO_BEGIN
 
+/** @defgroup ditto_pending Pending operations
+ *
+ *  Every replica starts and calls the same collectives in the same order, whether it waits at once or later.
+ *  There is no background thread. A replica that waits in any collective works on all operations that every
+ *  replica has started, also on the parts of replicas that compute meanwhile.
+ *
+ *  The replica that started an operation must wait for it, in the same run. If its function returns before
+ *  that, the run fails with DITTO_ERR_INVALID, and the message names the operation. Operations may be waited
+ *  for in any order. At most DITTO_MAX_PENDING may have been started since the oldest one that has not been
+ *  waited for.
+ *  @{ */
+
+/** Largest number of operations from the oldest pending one on. */
 #define DITTO_MAX_PENDING 32
 
-/** A started operation. A plain value: copying it is allowed, the operation is waited for once. The fields are the library's. */
+/** The handle of a started operation. It may be copied, but the operation is waited for only once. The fields
+ *  belong to the library. */
 typedef struct ditto_pending {
-    uint64_t number;     /**< 0: none */
-    const void *replica; /**< whose it is */
-    uint32_t run;
+    uint64_t number;     /**< number of the operation; 0: no operation */
+    const void *replica; /**< the replica that started it */
+    uint32_t run;        /**< the run in which it was started */
 } ditto_pending;
 
-/** As ditto_all_reduce, ditto_reduce_scatter and ditto_all_gather.
- *  @param options  as there; its timeout_ms limits only the wait for a replica that is DITTO_MAX_PENDING operations behind; that
- *                  for the result is ditto_wait's
- *  @param out      the caller's; set only on DITTO_OK
- *  @retval DITTO_ERR_RANGE  also: DITTO_MAX_PENDING operations have been started since the oldest open one; wait for that first
- *  Cost  one cache line written, small messages copied; it waits only for a replica that is DITTO_MAX_PENDING operations behind. */
+/** @name Starting operations
+ *
+ *  Until an operation has been waited for, its source must not be written and its destination must not be
+ *  read. Neither may be freed. If one is a local array, its function must not return. This holds after an
+ *  error, too. A function that fails while operations are pending must leave their buffers alone, or return
+ *  ditto_abandon(self, status). The buffers belong to their owner again when run has returned. Local arrays
+ *  always need ditto_abandon. If DITTO_TRY leaves the function, its stack frame ends while other replicas
+ *  still read the array.
+ *  @{ */
+
+/** Starts an all-reduce (see ditto_all_reduce).
+ *
+ *  @param self     the calling replica
+ *  @param src      as for ditto_all_reduce
+ *  @param dst      as for ditto_all_reduce
+ *  @param count    as for ditto_all_reduce
+ *  @param dtype    as for ditto_all_reduce
+ *  @param op       as for ditto_all_reduce
+ *  @param options  as for ditto_all_reduce. timeout_ms limits only the wait for a replica that is
+ *                  DITTO_MAX_PENDING operations behind. The time limit for the result is given to ditto_wait
+ *  @param out      [out] the handle; set only on DITTO_OK
+ *  @return DITTO_OK, an error of ditto_all_reduce, or:
+ *  @retval DITTO_ERR_RANGE  DITTO_MAX_PENDING operations have been started since the oldest pending one,
+ *                           which must be waited for first
+ *  @par Cost
+ *  One cache line is written, and small messages are copied. The call waits only for a replica that is
+ *  DITTO_MAX_PENDING operations behind. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_start(ditto_replica *self, const void *src, void *dst,
                                                               size_t count, ditto_dtype dtype, ditto_op op,
                                                               const ditto_reduce_options *options,
                                                               ditto_pending *out);
+
+/** Starts a reduce-scatter (see ditto_reduce_scatter). Time limit, errors and cost are those of
+ *  ditto_all_reduce_start.
+ *
+ *  @param self     the calling replica
+ *  @param src      as for ditto_reduce_scatter
+ *  @param dst      as for ditto_reduce_scatter
+ *  @param count    as for ditto_reduce_scatter
+ *  @param dtype    as for ditto_reduce_scatter
+ *  @param op       as for ditto_reduce_scatter
+ *  @param options  as for ditto_all_reduce_start
+ *  @param out      [out] the handle; set only on DITTO_OK
+ *  @return DITTO_OK, or an error of ditto_all_reduce_start */
 DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter_start(ditto_replica *self, const void *src,
                                                                   void *dst, size_t count, ditto_dtype dtype,
                                                                   ditto_op op,
                                                                   const ditto_reduce_options *options,
                                                                   ditto_pending *out);
+
+/** Starts an all-gather (see ditto_all_gather). Time limit, errors and cost are those of
+ *  ditto_all_reduce_start.
+ *
+ *  @param self     the calling replica
+ *  @param src      as for ditto_all_gather
+ *  @param dst      as for ditto_all_gather
+ *  @param count    as for ditto_all_gather
+ *  @param dtype    as for ditto_all_gather
+ *  @param options  as for ditto_all_reduce_start
+ *  @param out      [out] the handle; set only on DITTO_OK
+ *  @return DITTO_OK, or an error of ditto_all_reduce_start */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *dst,
                                                               size_t count, ditto_dtype dtype,
                                                               const ditto_reduce_options *options,
                                                               ditto_pending *out);
 
-/** Returns when the operation is complete; works on all started operations meanwhile.
- *  @param pending  the caller's; its number is 0 afterwards
- *  @param options  NULL, or a timeout
- *  @retval DITTO_ERR_INVALID   waited for already, or never started
- *  @retval DITTO_ERR_CONTEXT   another replica's, or of an earlier run
- *  @retval DITTO_ERR_DIVERGED, DITTO_ERR_TIMED_OUT, DITTO_ERR_PEER_STOPPED  as ditto/collective.h */
+/** @} */
+
+/** Waits until an operation is complete, and works on all started operations meanwhile.
+ *
+ *  @param self     the calling replica
+ *  @param pending  [in, out] the handle. After DITTO_OK its number is 0
+ *  @param options  NULL, or options with a timeout_ms
+ *  @return DITTO_OK, an error of ditto_barrier, or one of:
+ *  @retval DITTO_ERR_INVALID  the operation has been waited for already, or was never started
+ *  @retval DITTO_ERR_CONTEXT  the operation is that of another replica, or of an earlier run */
 DITTO_API DITTO_NODISCARD ditto_status ditto_wait(ditto_replica *self, ditto_pending *pending,
                                                   const ditto_reduce_options *options);
-/** DITTO_OK as ditto_wait, or DITTO_PENDING if it is not complete yet: then it is still open. Works on what it finds, but waits
- *  for nobody. Errors as ditto_wait. */
+
+/** Checks whether an operation is complete. It works on the started operations, but waits for no replica.
+ *
+ *  @param self     the calling replica
+ *  @param pending  [in, out] the handle. After DITTO_OK its number is 0
+ *  @return an error of ditto_wait, or one of:
+ *  @retval DITTO_OK       the operation is complete, and need not be waited for
+ *  @retval DITTO_PENDING  the operation is not complete, and is still pending */
 DITTO_API DITTO_NODISCARD ditto_status ditto_test(ditto_replica *self, ditto_pending *pending);
 
-/** Gives up all operations that this replica has started and not waited for, on its way out after an error. Stops the run if there
- *  are any; returns when no replica can be at their buffers any more, which are the caller's then. Their handles are void.
- *  @param status  what went wrong
- *  @return        status; where that is no error (DITTO_OK, or news) and operations are open, DITTO_ERR_INVALID;
- *                 DITTO_ERR_CONTEXT as everywhere */
+/** Gives up all pending operations of this replica, because its function fails. If there are any, the run is
+ *  stopped. The call returns when no replica can access their buffers any more. The program may then use the
+ *  buffers again. The handles are no longer valid.
+ *
+ *  @param self    the calling replica
+ *  @param status  the error with which the function fails
+ *  @return status, or one of:
+ *  @retval DITTO_ERR_INVALID  status is not an error, and operations are pending
+ *  @retval DITTO_ERR_CONTEXT  self is not the calling thread's replica */
 DITTO_API ditto_status ditto_abandon(ditto_replica *self, ditto_status status);
+
+/** @} */
 
 DITTO_END
 #endif

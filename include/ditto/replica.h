@@ -1,7 +1,5 @@
-/* include/ditto/replica.h - what a replica's function can ask of its replica.
- *
- * `self` is given to the function that ditto_strategy_run runs and is good on that thread until the function returns.
- * All functions here: replica context, the replica's own thread; anything else is DITTO_ERR_CONTEXT. */
+/* include/ditto/replica.h - what a replica's function can ask its replica for: id, number of replicas,
+ * memory. */
 #ifndef DITTO_REPLICA_H
 #define DITTO_REPLICA_H
 
@@ -9,35 +7,75 @@
 
 DITTO_BEGIN
 
-/** One copy of the computation: a thread pinned to a PU and an arena of memory on that PU's NUMA node. */
+/** @defgroup ditto_replicas Replicas
+ *
+ *  A function that a run calls receives a handle `self` of its replica. The handle is valid on that thread
+ *  until the function returns. The functions of this group are called in replica context, on the replica's
+ *  own thread. Anywhere else they fail with DITTO_ERR_CONTEXT.
+ *  @{ */
+
+/** One copy of the computation: a thread that is pinned to a PU, and an arena of memory on that PU's NUMA
+ *  node. */
 typedef struct ditto_replica ditto_replica;
 
-/** Runs once on every replica, at the same time on different threads. Any negative value stops the run: the other
- *  replicas get DITTO_ERR_PEER_STOPPED where they meet, and ditto_strategy_run returns it. */
+/** A function that runs once on every replica, at the same time on different threads.
+ *
+ *  @param self      the replica
+ *  @param argument  the pointer given to the run
+ *  @return DITTO_OK, or a negative value, which stops the run. The other replicas then get
+ *  DITTO_ERR_PEER_STOPPED in their collectives, and ditto_strategy_run returns the value */
 typedef ditto_status (*ditto_replica_fn)(ditto_replica *self, void *argument);
 
-/** 0 .. ditto_num_replicas - 1, also the order of reduction; UINT32_MAX when self is not the calling thread's own. */
+/** Returns the id of a replica. Reductions combine replicas in the order of their ids.
+ *
+ *  @param self  the calling replica
+ *  @return 0 to ditto_num_replicas - 1; UINT32_MAX if self is not the calling thread's replica */
 DITTO_API uint32_t ditto_replica_id(const ditto_replica *self);
-/** Replicas of the strategy; 0 when self is not the calling thread's own. */
+
+/** Returns the number of replicas of the strategy.
+ *
+ *  @param self  the calling replica
+ *  @return the number; 0 if self is not the calling thread's replica */
 DITTO_API uint32_t ditto_num_replicas(const ditto_replica *self);
 
-/** Memory from the replica's own arena, on its NUMA node, uninitialised.
- *  @param bytes      0 gives a pointer that can be freed
- *  @param alignment  a power of two; 0: that of malloc
- *  @param out        freed with ditto_free, or with the strategy; other replicas may read and write it
- *  @retval DITTO_ERR_INVALID    alignment is no power of two
- *  @retval DITTO_ERR_NO_MEMORY  the operating system gives no more (RLIMIT_AS, cgroup, a strict node that is full)
- *  Cost  a small block: tens of nanoseconds, no lock, no system call. */
+/** Allocates memory from the replica's arena, on its NUMA node. It is not initialised. Other replicas may
+ *  read and write it.
+ *
+ *  @param self       the calling replica
+ *  @param bytes      size of the memory; 0 gives a pointer that can be freed
+ *  @param alignment  a power of two; 0 means that of malloc
+ *  @param out        [out] the memory; set only on DITTO_OK
+ *  @retval DITTO_OK             out is set
+ *  @retval DITTO_ERR_INVALID    alignment is not a power of two; out is NULL
+ *  @retval DITTO_ERR_NO_MEMORY  the operating system refuses more memory (RLIMIT_AS, cgroup, a full node with
+ *                               DITTO_MEMORY_STRICT)
+ *  @retval DITTO_ERR_CONTEXT    self is not the calling thread's replica
+ *  @par Ownership
+ *  The memory is freed by ditto_free, or with the strategy.
+ *  @par Cost
+ *  Tens of nanoseconds for a small block, without a lock or a system call. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_alloc(ditto_replica *self, size_t bytes, size_t alignment,
                                                    void **out);
-/** Gives back what this replica allocated. NULL is allowed. */
+
+/** Frees memory that this replica allocated.
+ *
+ *  @param self    the calling replica
+ *  @param memory  the memory; NULL is allowed
+ *  @retval DITTO_OK           the memory is free
+ *  @retval DITTO_ERR_CONTEXT  self is not the calling thread's replica */
 DITTO_API ditto_status ditto_free(ditto_replica *self, void *memory);
 
-/** Records why the caller's own function fails and gives the status to return: `return ditto_fail(self, 7, "...")`.
- *  @param code  any number of the caller's; found again in ditto_error.user_code
- *  @return DITTO_ERR_USER, also when self is not valid: the message is kept all the same. */
+/** Records why a function of the program fails, and returns the status that it should return: `return
+ *  ditto_fail(self, 7, "...")`.
+ *
+ *  @param self    the calling replica; not checked
+ *  @param code    a number of the program's choice, which is stored in ditto_error.user_code
+ *  @param format  the message, as for printf, followed by its arguments
+ *  @return DITTO_ERR_USER always */
 DITTO_API ditto_status ditto_fail(ditto_replica *self, int32_t code, const char *format, ...)
     DITTO_PRINTF(3, 4);
+
+/** @} */
 
 DITTO_END
 #endif
