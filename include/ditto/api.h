@@ -1,19 +1,28 @@
-/* include/ditto/api.h - how the other headers are written: export, C and C++, options, version. */
+/* include/ditto/api.h - macros that the other headers use for exports, C++, and options, and the version. */
 #ifndef DITTO_API_H
 #define DITTO_API_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define DITTO_VERSION_MAJOR 0
-#define DITTO_VERSION_MINOR 1
-#define DITTO_VERSION_PATCH 0
+#define DITTO_VERSION_MAJOR 0 /**< major version of the headers */
+#define DITTO_VERSION_MINOR 1 /**< minor version of the headers */
+#define DITTO_VERSION_PATCH 0 /**< patch version of the headers */
 
-#define DITTO_API                   __attribute__((visibility("default")))
-#define DITTO_NODISCARD             __attribute__((warn_unused_result))
+/** Marks a function that the library exports. */
+#define DITTO_API __attribute__((visibility("default")))
+
+/** Marks a function whose status must not be ignored. */
+#define DITTO_NODISCARD __attribute__((warn_unused_result))
+
+/** Marks a function with a printf format, its parameter number text_. The arguments begin at number
+ *  first_. */
 #define DITTO_PRINTF(text_, first_) __attribute__((__format__(__printf__, text_, first_)))
 
-/* An option struct starts zeroed but for its size: `ditto_strategy_options o = DITTO_STRATEGY_OPTIONS_INIT;` */
+/* DITTO_BEGIN and DITTO_END enclose the declarations of a header, which have C linkage in C++.
+ *
+ * DITTO_OPTIONS_INIT is the initial value of an options struct. All fields are 0, except for its size. The
+ * header of each struct gives it a name: `ditto_strategy_options o = DITTO_STRATEGY_OPTIONS_INIT;` */
 #ifdef __cplusplus
 #define DITTO_BEGIN extern "C" {
 #define DITTO_END   }
@@ -35,12 +44,22 @@ template <class Options> inline Options ditto_options_init()
 
 DITTO_BEGIN
 
-/** A timeout of one's own wish: wait as long as it takes. (0 always means the default.) */
+/** @defgroup ditto_api Version and timeouts
+ *  Declarations that all other headers use.
+ *  @{ */
+
+/** A timeout without a limit. (0 always means the default timeout.) */
 #define DITTO_FOREVER UINT32_MAX
 
-/** The version of the library that is linked, as "major.minor.patch"; the macros above tell the header's.
- *  Any thread. The string is constant. */
+/** Returns the version of the linked library as "major.minor.patch". The macros above have the version of the
+ *  headers.
+ *
+ *  @return a constant string
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API const char *ditto_version(void);
+
+/** @} */
 
 DITTO_END
 #endif

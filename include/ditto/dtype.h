@@ -6,7 +6,12 @@
 
 DITTO_BEGIN
 
-/** Every element type: name, value, bytes of one element, short name. 0 is none of them: a forgotten field is found. */
+/** @defgroup ditto_dtypes Dtypes
+ *  The types of elements.
+ *  @{ */
+
+/** Every dtype with its name, value, bytes of one element, and short name. 0 is not a dtype, so that a field
+ *  which was not set is detected. */
 #define DITTO_DTYPE_LIST(X)      \
     X(DITTO_F16, 1, 2, "f16")    \
     X(DITTO_BF16, 2, 2, "bf16")  \
@@ -24,16 +29,30 @@ DITTO_BEGIN
     X(DITTO_U64, 14, 8, "u64")   \
     X(DITTO_BOOL, 15, 1, "bool")
 
+/** The type of an element. The members are those of DITTO_DTYPE_LIST. */
 typedef enum ditto_dtype {
 #define DITTO_DTYPE_MEMBER(name, value, bytes, text) name = value,
     DITTO_DTYPE_LIST(DITTO_DTYPE_MEMBER)
 #undef DITTO_DTYPE_MEMBER
 } ditto_dtype;
 
-/** Bytes of one element; 0 for a number that is no dtype. Any thread. */
+/** Returns the number of bytes of one element.
+ *
+ *  @param dtype  the dtype
+ *  @return the number; 0 if dtype is not a value of the enum
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API size_t ditto_dtype_bytes(ditto_dtype dtype);
-/** "f32" and the like; "unknown dtype" for a number that is none. Any thread, constant strings. */
+
+/** Returns the short name of a dtype, for example "f32".
+ *
+ *  @param dtype  the dtype
+ *  @return a constant string; "unknown dtype" if dtype is not a value of the enum
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API const char *ditto_dtype_name(ditto_dtype dtype);
+
+/** @} */
 
 DITTO_END
 #endif

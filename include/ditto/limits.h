@@ -1,5 +1,5 @@
-/* include/ditto/limits.h - what the operating system lets this process do, as far as it decides where replicas and their
- * memory are and how fast they wait. The number of PUs and the CPU quota stand in ditto_topology_counts. */
+/* include/ditto/limits.h - what the operating system allows this process, as far as it affects placement and
+ * speed. */
 #ifndef DITTO_LIMITS_H
 #define DITTO_LIMITS_H
 
@@ -7,41 +7,72 @@
 
 DITTO_BEGIN
 
-/** When large mappings get 2 MiB pages: /sys/kernel/mm/transparent_hugepage/enabled. */
+/** @defgroup ditto_limits_of_process Limits of the process
+ *
+ *  The limits decide where replicas and their memory can be, and how fast replicas wait.
+ *  ditto_topology_counts has the number of PUs and the CPU quota.
+ *  @{ */
+
+/** When large mappings get pages of 2 MiB, from /sys/kernel/mm/transparent_hugepage/enabled. */
 typedef enum ditto_huge_pages {
-    DITTO_HUGE_PAGES_UNKNOWN = 0,
-    DITTO_HUGE_PAGES_NEVER = 1,
-    DITTO_HUGE_PAGES_MADVISE = 2,
-    DITTO_HUGE_PAGES_ALWAYS = 3,
+    DITTO_HUGE_PAGES_UNKNOWN = 0, /**< could not be read */
+    DITTO_HUGE_PAGES_NEVER = 1,   /**< never */
+    DITTO_HUGE_PAGES_MADVISE = 2, /**< after madvise */
+    DITTO_HUGE_PAGES_ALWAYS = 3,  /**< always */
 } ditto_huge_pages;
 
-/** The memory policy that the thread has, for instance from numactl: set_mempolicy(2). */
+/** The memory policy that the thread inherited, for example from numactl. See set_mempolicy(2). */
 typedef enum ditto_memory_policy {
     DITTO_POLICY_UNKNOWN = 0, /**< get_mempolicy is refused, as in default containers */
-    DITTO_POLICY_DEFAULT = 1, /**< none: pages come from the node of the thread that touches them first */
-    DITTO_POLICY_PREFERRED = 2,
-    DITTO_POLICY_BIND = 3,
-    DITTO_POLICY_INTERLEAVE = 4,
-    DITTO_POLICY_LOCAL = 5, /**< as default, asked for */
-    DITTO_POLICY_OTHER = 6, /**< a newer kind */
+
+    /** No policy. Pages are on the node of the thread that touches them first. */
+    DITTO_POLICY_DEFAULT = 1,
+
+    DITTO_POLICY_PREFERRED = 2,  /**< MPOL_PREFERRED or MPOL_PREFERRED_MANY */
+    DITTO_POLICY_BIND = 3,       /**< MPOL_BIND */
+    DITTO_POLICY_INTERLEAVE = 4, /**< MPOL_INTERLEAVE */
+    DITTO_POLICY_LOCAL = 5,      /**< MPOL_LOCAL: like the default, but set */
+    DITTO_POLICY_OTHER = 6,      /**< a policy of a newer kernel */
 } ditto_memory_policy;
 
-/** Lists that do not fit end in ",...". */
+/** The limits of the process. A list that does not fit ends in ",...". */
 typedef struct ditto_limits {
-    char affinity[256];     /**< PUs of the calling thread (in a scope: before it was entered), "0-3,8" */
-    char memory_nodes[256]; /**< NUMA nodes that the cpuset allows (Mems_allowed); "": not known */
-    int32_t mbind_errno; /**< 0: memory can be bound to nodes; else why not (EPERM in containers, ENOSYS) */
-    int32_t move_pages_errno;          /**< 0: the node of a page can be asked for; else why not */
-    ditto_memory_policy memory_policy; /**< inherited; ditto's own memory does not follow it */
-    char policy_nodes[256];            /**< its nodes, "0-1"; "" */
-    int32_t numa_balancing;            /**< /proc/sys/kernel/numa_balancing; 0: off; -1: not known */
-    ditto_huge_pages huge_pages;
+    /** The PUs that the calling thread may use, for example "0-3,8". In a scope, those before the scope was
+     *  entered. */
+    char affinity[256];
+
+    /** The NUMA nodes that the cpuset allows (Mems_allowed), or "" if unknown. */
+    char memory_nodes[256];
+
+    /** 0 if memory can be bound to nodes, else the error of mbind (EPERM in containers, ENOSYS). */
+    int32_t mbind_errno;
+
+    /** 0 if the node of a page can be read, else the error of move_pages. */
+    int32_t move_pages_errno;
+
+    /** The inherited memory policy. ditto's own memory does not follow it. */
+    ditto_memory_policy memory_policy;
+
+    char policy_nodes[256]; /**< the nodes of the policy, "0-1"; may be "" */
+
+    /** The number in /proc/sys/kernel/numa_balancing. 0 means off, and -1 unknown. */
+    int32_t numa_balancing;
+
+    ditto_huge_pages huge_pages; /**< when large mappings get huge pages */
 } ditto_limits;
 
-/** Any thread. Whatever can't be read is reported as unknown.
+/** Reads the limits. A limit that cannot be read is reported as unknown.
+ *
+ *  @param out  [out] the limits
+ *  @retval DITTO_OK           out is set
  *  @retval DITTO_ERR_INVALID  out is NULL
- *  Cost  a dozen system calls. */
+ *  @par Thread safety
+ *  Any thread may call it.
+ *  @par Cost
+ *  About a dozen system calls. */
 DITTO_API ditto_status ditto_limits_read(ditto_limits *out);
+
+/** @} */
 
 DITTO_END
 #endif

@@ -6,7 +6,7 @@
 
 DITTO_BEGIN
 
-/** @defgroup ditto_pending Pending operations
+/** @defgroup ditto_pending_operations Pending operations
  *
  *  Every replica starts and calls the same collectives in the same order, whether it waits at once or later.
  *  There is no background thread. A replica that waits in any collective works on all operations that every

@@ -1,17 +1,4 @@
-/* include/ditto/status.h - what every call returns, and the one message that explains it.
- *
- * A call returns DITTO_OK (0), news (> 0: nothing went wrong) or an error (< 0). Outputs are set only on DITTO_OK;
- * errno is left as it was. An error's message is written once, where the cause is known, into the calling thread's
- * record: what was asked, what was found, what to do. The library itself never prints or exits, but for one case.
- *
- * A function of yours that ditto calls is left by returning from it. If a C++ exception leaves it, the process ends:
- * one line on stderr says which function it was, and std::terminate is called, also where the program has a handler
- * around its call of ditto. If pthread_exit or pthread_cancel unwinds it, the line is followed by abort. Otherwise
- * locks would stay taken, and other threads would wait for ever. This holds for the functions of runs and steps, of
- * merge_call, of updates, of an optimizer's own rule, of logical devices and ditto_parallel_for, for combine of
- * ditto_all_reduce_with, initialize of variables, the function of ditto_strategy_value_from_function, those of maps,
- * filters, generators and ditto_dataset_reduce, those that make datasets, thread_start and thread_stop, and drop of
- * a queue. A longjmp out of such a function is not noticed, and undefined. */
+/* include/ditto/status.h - what every call returns, and the message that explains an error. */
 #ifndef DITTO_STATUS_H
 #define DITTO_STATUS_H
 
@@ -19,7 +6,18 @@
 
 DITTO_BEGIN
 
-/** Every status: name, value, sentence. One list makes the enum and the texts, so that they cannot drift apart. */
+/** @defgroup ditto_status_group Statuses and errors
+ *
+ *  A call returns DITTO_OK (0), a positive status that is not an error, or an error (negative). Outputs are
+ *  set only on DITTO_OK, unless a function says otherwise. errno is left unchanged.
+ *
+ *  The message of an error is written once, where its cause is known, into the record of the calling thread.
+ *  It says what was asked for, what was found, and what to do. The library never prints or exits. The only
+ *  exception is described below, under "Functions of the program".
+ *  @{ */
+
+/** Every status with its name, value and sentence. The enum and the texts are made from this one list, so
+ *  they always agree. */
 #define DITTO_STATUS_LIST(X)                                                                 \
     X(DITTO_OK, 0, "done")                                                                   \
     X(DITTO_END_OF_INPUT, 1, "the input has no more batches")                                \
@@ -43,47 +41,78 @@ DITTO_BEGIN
     X(DITTO_ERR_SYSTEM, -17, "the operating system refused")                                 \
     X(DITTO_ERR_USER, -18, "the caller's own function failed")
 
+/** What a call returns. The members are those of DITTO_STATUS_LIST. */
 typedef enum ditto_status {
 #define DITTO_STATUS_MEMBER(name, value, sentence) name = value,
     DITTO_STATUS_LIST(DITTO_STATUS_MEMBER)
 #undef DITTO_STATUS_MEMBER
 } ditto_status;
 
-/** One thread's last error. */
+/** The last error of a thread. */
 typedef struct ditto_error {
-    ditto_status status;
-    int32_t replica; /**< id of the replica that it happened on, -1: on none */
+    ditto_status status; /**< the error; DITTO_OK if nothing has failed yet */
+    int32_t replica;     /**< id of the replica that failed; -1 if none did */
 
-    /** errno of the system call that failed, or 0 if none did. With DITTO_ERR_NO_MEMORY never 0: what the kernel said, or
-     *  ENOMEM. */
+    /** errno of the system call that failed, or 0 if none did. With DITTO_ERR_NO_MEMORY it is never 0. It is
+     *  then the error of the kernel, or ENOMEM. */
     int32_t system_errno;
 
     int32_t user_code; /**< with DITTO_ERR_USER: the code given to ditto_fail */
-    /** The public function that was called and failed. Of a function that a replica or a device ran: the
-     *  one that it called itself, or, if it returned an error without a message of its own, the one that
-     *  it was given to. */
+
+    /** The public function that was called and failed. If a function that a replica or a device ran has
+     *  failed, it is the public function that this function called. If that function returned an error
+     *  without a message, it is the public function to which it was given. */
     const char *function;
-    char message
-        [512]; /**< one line, no newline; never empty in an error. "..." stands where a long text was cut */
+
+    /** One line, without a newline. It is never empty after an error. "..." marks where a long text was
+     *  cut. */
+    char message[512];
 } ditto_error;
 
-/** The calling thread's last error; after ditto_strategy_run, the error of the replica that failed first.
- *  @return never NULL; status DITTO_OK and an empty message when nothing has failed yet. Owned by the library, valid on
- *          this thread until its next call into ditto. A call that succeeds leaves it alone. */
+/** Returns the calling thread's last error. After ditto_strategy_run it is the error of the replica that
+ *  failed first. A call that succeeds does not change it.
+ *
+ *  @return the error, never NULL. If nothing has failed yet, its status is DITTO_OK and its message is empty
+ *  @par Ownership
+ *  The record belongs to the library. It is valid on this thread until the thread's next call of ditto. */
 DITTO_API const ditto_error *ditto_last_error(void);
 
-/** "DITTO_ERR_RANGE" and the like; "unknown status" for a number that is none. Any thread, constant strings. */
+/** Returns the name of a status, for example "DITTO_ERR_RANGE".
+ *
+ *  @param status  the status
+ *  @return a constant string; "unknown status" if status is not a value of the enum
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API const char *ditto_status_name(ditto_status status);
-/** The sentence of DITTO_STATUS_LIST. Any thread, constant strings. */
+
+/** Returns the sentence of a status in DITTO_STATUS_LIST.
+ *
+ *  @param status  the status
+ *  @return a constant string
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API const char *ditto_status_sentence(ditto_status status);
 
-/** In a function that returns ditto_status: pass on anything but DITTO_OK. */
+/** Calls a function, and returns its status from the surrounding function unless it is DITTO_OK. */
 #define DITTO_TRY(call)                          \
     do {                                         \
         ditto_status ditto_try_status_ = (call); \
         if (ditto_try_status_ != DITTO_OK)       \
             return ditto_try_status_;            \
     } while (0)
+
+/** @} */
+
+/** @defgroup ditto_user_functions Functions of the program
+ *
+ *  A function of the program that ditto calls must be left by returning from it. Otherwise locks would not be
+ *  released, and other threads would wait for ever. This holds for every function pointer that is given to
+ *  ditto, in options too.
+ *
+ *  If a C++ exception leaves such a function, the process ends, even if the program has a handler around its
+ *  call of ditto. One line on stderr names the function, and std::terminate is called. If pthread_exit or
+ *  pthread_cancel unwinds it, the line is followed by abort. A longjmp out of it is not detected, and its
+ *  behaviour is undefined. */
 
 DITTO_END
 #endif

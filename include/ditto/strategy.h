@@ -226,8 +226,8 @@ typedef struct ditto_strategy_options {
  *                                 process may not use; an empty cpuset; a parameter_node whose memory it may
  *                                 not use
  *  @retval DITTO_ERR_INVALID      out is NULL; options contradict each other; more than one replica for
- *                                 DITTO_ONE_DEVICE; DITTO_TIMEOUT_MS is set, but not a number; a placement
- *                                 that was built for another machine
+ *                                 DITTO_ONE_DEVICE; DITTO_TIMEOUT_MS or DITTO_TUNING is set, but is not
+ *                                 valid; a placement that was built for another machine
  *  @retval DITTO_ERR_SYSTEM       the system refused a thread (RLIMIT_NPROC, pids cgroup), or its pinning;
  *                                 the machine could not be read; strict memory was asked for, and mbind is
  *                                 refused

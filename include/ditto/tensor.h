@@ -6,24 +6,46 @@
 
 DITTO_BEGIN
 
+/** @defgroup ditto_tensors Tensors
+ *  Views of arrays, and their sizes.
+ *  @{ */
+
+/** Largest number of dimensions of a tensor. */
 #define DITTO_MAX_RANK 8
 
-/** A view: it owns nothing, copying it is cheap, its memory's owner is told where the view is handed out. */
+/** A view of a dense, row-major array. It owns no memory, and copying it is cheap. The function that returns
+ *  a view says who owns its memory. */
 typedef struct ditto_tensor {
-    void *data; /**< row-major, aligned for its dtype; may be NULL when a dimension is 0 */
-    ditto_dtype dtype;
-    uint32_t rank; /**< 0: a scalar; at most DITTO_MAX_RANK */
-    /** In elements. Entries from `rank` on are not looked at, but for the first: a scalar with shape[0]
-     *  other than 0 is INVALID wherever a tensor is taken, because its rank was forgotten. */
+    /** The elements, row-major, aligned for their dtype. It may be NULL if a dimension is 0. */
+    void *data;
+
+    ditto_dtype dtype; /**< dtype of the elements */
+    uint32_t rank;     /**< number of dimensions, at most DITTO_MAX_RANK; 0: a scalar */
+
+    /** [rank] the dimensions, in elements. The entries from `rank` on are ignored, except for the first one.
+     *  If rank is 0 and shape[0] is not 0, the caller forgot to set rank. Functions that take a tensor then
+     *  return DITTO_ERR_INVALID. */
     size_t shape[DITTO_MAX_RANK];
-    uint32_t device; /**< logical device of its replica that it was assigned to; 0: the leader's, or none */
+
+    /** The logical device of its replica to which it was assigned. 0 means the device of the leader, or
+     *  none. */
+    uint32_t device;
 } ditto_tensor;
 
-/** Elements of a tensor: the product of its dimensions (1 for a scalar).
- *  @return 0 also when the product overflows or the rank is above DITTO_MAX_RANK: no such array can exist. */
+/** Returns the number of elements of a tensor: the product of its dimensions, 1 for a scalar.
+ *
+ *  @param tensor  the tensor
+ *  @return the number. It is also 0 if the product overflows or the rank is above DITTO_MAX_RANK, because no
+ *  such array can exist */
 DITTO_API size_t ditto_tensor_count(const ditto_tensor *tensor);
-/** Bytes of a tensor's elements; 0 as ditto_tensor_count. */
+
+/** Returns the number of bytes of a tensor's elements.
+ *
+ *  @param tensor  the tensor
+ *  @return the number; 0 if ditto_tensor_count returns 0 */
 DITTO_API size_t ditto_tensor_bytes(const ditto_tensor *tensor);
+
+/** @} */
 
 DITTO_END
 #endif

@@ -1,13 +1,5 @@
-/* include/ditto/tuning.h - how a strategy chooses the way of a collective: asked for, or set.
- *
- * Nothing here changes a value, only the time. When a strategy is created, once per process and placement and in about
- * 20 ms at most, three things are measured: a hand-over between neighbours at each distance, small_bytes, and
- * hierarchical_bytes; the last two not where they and stream_bytes are given. stream_bytes follows from the sizes of the
- * last-level caches; helper_bytes and block_bytes have usual values.
- * Where replicas share PUs nothing is measured: a hand-over there is the scheduler's.
- *
- * The environment variable DITTO_TUNING sets them for programs that do not: "name=number,name=number", with the names of the
- * fields below, numbers in bytes with K, M or G, `never` for DITTO_NEVER_BYTES: DITTO_TUNING="small_bytes=2K,near_replicas=4". */
+/* include/ditto/tuning.h - how a strategy chooses the algorithm of a collective: reading and setting the
+ * thresholds. */
 #ifndef DITTO_TUNING_H
 #define DITTO_TUNING_H
 
@@ -16,67 +8,125 @@
 
 DITTO_BEGIN
 
+/** @defgroup ditto_tuning_group Tuning
+ *
+ *  Tuning changes the time of a collective, never its values. When a strategy is created, the library
+ *  measures the time of a hand-over between neighbours at each distance, small_bytes, and hierarchical_bytes.
+ *  This happens once per process and placement, and takes at most about 20 ms. The two thresholds are not
+ *  measured if they and stream_bytes are given. stream_bytes follows from the sizes of the last-level caches.
+ *  helper_bytes and block_bytes have fixed defaults. Where replicas share PUs nothing is measured, because
+ *  the scheduler decides how long a hand-over takes.
+ *  @{ */
+
 /** A threshold that no message reaches. */
 #define DITTO_NEVER_BYTES SIZE_MAX
 
-/** A zero field means: from DITTO_TUNING, else measured. Fields of one process' strategies may differ. */
+/** The thresholds by which algorithms are chosen. Start from DITTO_TUNING_INIT.
+ *
+ *  A field that is 0 is taken from the environment variable DITTO_TUNING, or measured if it is not there. The
+ *  variable has the form "name=number,name=number", with the names of the fields. Sizes may end in K, M or G,
+ *  and `never` stands for DITTO_NEVER_BYTES. For example: DITTO_TUNING="small_bytes=2K,near_replicas=4". The
+ *  strategies of a process may have different numbers. */
 typedef struct ditto_tuning {
     size_t struct_size; /**< set by DITTO_TUNING_INIT */
-    size_t
-        small_bytes; /**< messages of which a replica reads at most this much in all ride in the lines of one meeting;
-                                    larger ones, and those of which a replica brings more than 4096, are read where they
-                                    lie, between two meetings.
-                                    Where it is not given, started operations use 4096, whatever was measured */
-    size_t
-        stream_bytes; /**< results that are at least this much on all replicas together are written past the caches */
-    size_t hierarchical_bytes; /**< AUTO is HIERARCHICAL from here on, where there are several groups */
-    size_t helper_bytes;       /**< idle helpers of a replica join when its own part is at least this much */
-    size_t block_bytes; /**< what a replica combines before it swaps with other groups; 4K to 1M, rounded
-                                    down to a multiple of 128 */
-    uint32_t
-        near_replicas; /**< neighbours that are a group; default: those of one package, else NUMA node, else cache */
+
+    /** A message is small if each replica reads at most this many bytes of it in all. The payloads of small
+     *  messages are in the mailboxes of one meeting. A larger message is read from the callers' buffers,
+     *  between two meetings. So is one of which a replica gives more than 4096 bytes. If small_bytes is not
+     *  given, started operations use 4096, whatever was measured. */
+    size_t small_bytes;
+
+    /** Results of at least this many bytes, on all replicas together, are written past the caches. */
+    size_t stream_bytes;
+
+    /** From this size on, AUTO means HIERARCHICAL if there are several groups of replicas. */
+    size_t hierarchical_bytes;
+
+    /** Idle helpers of a replica join its work if its part has at least this many bytes. */
+    size_t helper_bytes;
+
+    /** How many bytes a replica combines before it exchanges them with other groups: 4K to 1M. The number is
+     *  rounded down to a multiple of 128. */
+    size_t block_bytes;
+
+    /** The number of neighbouring replicas that form a group. By default the replicas of one package form a
+     *  group, or those of a NUMA node if there is one package, or those of a last-level cache if there is one
+     *  node. */
+    uint32_t near_replicas;
 } ditto_tuning;
+
+/** Initial value of ditto_tuning: all thresholds are taken from DITTO_TUNING, or measured. */
 #define DITTO_TUNING_INIT DITTO_OPTIONS_INIT(ditto_tuning)
 
-/** The numbers that the strategy uses. Any thread, any context.
- *  @param out  [in, out] from DITTO_TUNING_INIT: its struct_size says which fields there are
- *  @retval DITTO_ERR_INVALID  NULL; a struct_size that is none. @retval DITTO_ERR_UNSUPPORTED  of a newer version, and set */
+/** Returns the numbers that a strategy uses.
+ *
+ *  @param strategy  the strategy
+ *  @param out       [in] made with DITTO_TUNING_INIT, so that struct_size says which fields it has; [out] the
+ *                   numbers
+ *  @retval DITTO_OK               out is set
+ *  @retval DITTO_ERR_INVALID      a NULL pointer; a struct_size that is not valid
+ *  @retval DITTO_ERR_UNSUPPORTED  out is of a newer version, and has a field set that this version lacks
+ *  @par Thread safety
+ *  Any thread may call it, in any context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_tuning(const ditto_strategy *strategy,
                                                              ditto_tuning *out);
 
+/** A kind of collective, for ditto_strategy_choice. Unless a member says otherwise, its size is that of the
+ *  message. */
 typedef enum ditto_operation {
-    DITTO_OPERATION_BARRIER = 1,
-    DITTO_OPERATION_ALL_REDUCE = 2,
-    DITTO_OPERATION_REDUCE = 3,
-    DITTO_OPERATION_BROADCAST = 4,
-    DITTO_OPERATION_REDUCE_SCATTER = 5, /**< bytes: of a replica's whole input */
-    DITTO_OPERATION_ALL_GATHER = 6,     /**< bytes: of a replica's own part */
+    DITTO_OPERATION_BARRIER = 1,        /**< no data */
+    DITTO_OPERATION_ALL_REDUCE = 2,     /**< all-reduce */
+    DITTO_OPERATION_REDUCE = 3,         /**< reduce to a root */
+    DITTO_OPERATION_BROADCAST = 4,      /**< broadcast from a root */
+    DITTO_OPERATION_REDUCE_SCATTER = 5, /**< size: a replica's whole input */
+    DITTO_OPERATION_ALL_GATHER = 6,     /**< size: a replica's own part */
 } ditto_operation;
 
-/** By which way an operation goes. */
+/** Which algorithm an operation uses. */
 typedef struct ditto_choice {
-    const char *
-        algorithm; /**< constant text: "lines", "counter", "owners", "groups", as docs/architecture.md has them */
-    uint32_t meetings; /**< that it costs */
-    uint32_t rounds;   /**< of each meeting; 1 with a counter */
-    uint32_t groups;   /**< of near replicas that the data goes through; 1: none */
+    /** "lines", "counter", "owners" or "groups", as docs/architecture.md describes them. A constant
+     *  string. */
+    const char *algorithm;
+
+    uint32_t meetings; /**< number of meetings */
+    uint32_t rounds;   /**< rounds of each meeting; 1 with a counter */
+    uint32_t groups;   /**< groups of replicas that exchange data; 1: none */
     uint32_t streams;  /**< 1: results are written past the caches */
-    double
-        predicted_ns; /**< of its meetings alone, with nobody late: from the hand-overs that were measured */
+
+    /** Time of the meetings alone if no replica is late. It is computed from the measured hand-overs. */
+    double predicted_ns;
 } ditto_choice;
 
-/** The way that a call with these numbers would take. Any thread, any context.
- *  @retval DITTO_ERR_RANGE  an unknown operation or implementation */
+/** Returns which algorithm a call would use.
+ *
+ *  @param strategy        the strategy
+ *  @param operation       the kind of collective
+ *  @param bytes           its size (see ditto_operation)
+ *  @param implementation  as in ditto_reduce_options
+ *  @param out             [out] the algorithm
+ *  @retval DITTO_OK           out is set
+ *  @retval DITTO_ERR_INVALID  a NULL pointer
+ *  @retval DITTO_ERR_RANGE    an unknown operation or implementation
+ *  @par Thread safety
+ *  Any thread may call it, in any context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_choice(const ditto_strategy *strategy,
                                                              ditto_operation operation, size_t bytes,
                                                              ditto_implementation implementation,
                                                              ditto_choice *out);
 
-/** Every replica's last collective, and whether it is still in it, one line each: for a debugger, where a program hangs
- *  (`print ditto_strategy_diagnose(strategy)`). Takes no lock, calls nothing of the system, works while a run goes on.
- *  @return text in the strategy's memory, until its next call. Two threads that call it at the same time may see a mixture.
- *          Never NULL */
+/** Describes the last collective of every replica, and whether the replica is still in it, one line each. It
+ *  is meant for a debugger, if a program hangs: `print ditto_strategy_diagnose(strategy)`. It takes no lock,
+ *  makes no system call, and works while a run goes on.
+ *
+ *  @param strategy  the strategy
+ *  @return the text, never NULL
+ *  @par Thread safety
+ *  Any thread may call it. If two threads call it at the same time, the text may be a mixture.
+ *  @par Ownership
+ *  The text is in the strategy's memory, and is valid until the next call. */
 DITTO_API const char *ditto_strategy_diagnose(const ditto_strategy *strategy);
+
+/** @} */
 
 DITTO_END
 #endif
