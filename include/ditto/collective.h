@@ -67,10 +67,10 @@ typedef struct ditto_reduce_options {
     /** How long to wait for the other replicas, in milliseconds. DITTO_FOREVER means no limit. */
     uint32_t timeout_ms;
 
-    /** The pack size of ditto_all_reduce_list, in bytes. Must be equal on all replicas. */
+    /** The pack size of ditto_all_reduce_list, in bytes. It must be equal on all replicas. */
     size_t bytes_per_pack;
 
-    /** Which algorithm moves the data. Must be equal on all replicas. */
+    /** Which algorithm moves the data. It must be equal on all replicas. */
     ditto_implementation implementation;
 } ditto_reduce_options;
 

@@ -22,7 +22,7 @@ DITTO_BEGIN
  *  ditto_set_default, else the default strategy.
  *
  *  @return the strategy, which must not be destroyed through this pointer. NULL if there is no memory for the
- *  default strategy; the reason is in ditto_last_error() */
+ *          default strategy; the reason is in ditto_last_error() */
 DITTO_API ditto_strategy *ditto_get_strategy(void);
 
 /** Returns whether ditto_get_strategy returns another strategy than the default strategy.
@@ -39,7 +39,7 @@ DITTO_API int ditto_in_cross_replica_context(void);
 /** Returns the replica of the calling thread.
  *
  *  @return `self` inside a run; the replica of the default strategy outside of all scopes, runs and updates;
- *  NULL in cross-replica context and in update context */
+ *          NULL in cross-replica context and in update context */
 DITTO_API ditto_replica *ditto_get_replica_context(void);
 
 /** Returns the replica whose copy the function of an update works on.

@@ -69,7 +69,7 @@ typedef struct ditto_limits {
  *  @par Thread safety
  *  Any thread may call it.
  *  @par Cost
- *  About a dozen system calls. */
+ *  The call makes about a dozen system calls. */
 DITTO_API ditto_status ditto_limits_read(ditto_limits *out);
 
 /** @} */

@@ -35,7 +35,7 @@ DITTO_BEGIN
  *  @param result     [out] NULL, or a value, which belongs to the call afterwards. It must be an argument, or
  *                    a value that the function received through an `out` parameter
  *  @return DITTO_OK, or an error that ends the run. The function may handle an error of a run inside it, and
- *  return DITTO_OK */
+ *          return DITTO_OK */
 typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *const *arguments,
                                        uint32_t count, void *user, ditto_value **result);
 
@@ -60,7 +60,7 @@ typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *co
  *  @retval DITTO_ERR_INVALID   arguments differ in dtype or rank between replicas; function is NULL
  *  @retval DITTO_ERR_RANGE     count is above DITTO_MAX_MERGE_ARGUMENTS
  *  @par Cost
- *  A barrier, and one cache line that all replicas read. */
+ *  The call costs a barrier, and one cache line that all replicas read. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function,
                                                         void *user, const ditto_tensor *arguments,
                                                         uint32_t count, const ditto_value **result);
@@ -93,7 +93,7 @@ typedef struct ditto_update_options {
 /** Initial value of ditto_update_options: the results are discarded. */
 #define DITTO_UPDATE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_update_options)
 
-/** Calls a function on every copy of a variable, in parallel. Called in cross-replica context.
+/** Calls a function on every copy of a variable, in parallel. It is called in cross-replica context.
  *
  *  Plain and mirrored arguments are equal for all copies. An argument with a component for each replica (a
  *  per-replica value, a sync-on-read variable, or a variable whose components may differ) needs a copy for
@@ -124,7 +124,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
     ditto_variable *variable, ditto_update_fn function, void *user, const ditto_value *const *arguments,
     uint32_t count, const ditto_update_options *options, ditto_value **results);
 
-/** Calls a function on every copy of a variable from inside a run. Called in replica context: collective.
+/** Calls a function on every copy of a variable from inside a run. It is a collective, called in replica
+ *  context.
  *
  *  If there is a copy for each replica, each replica updates its own copy with its own arguments. The shared
  *  copies of a variable without aggregation are split first, whatever the arguments are. All replicas pause

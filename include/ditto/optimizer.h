@@ -34,14 +34,24 @@ typedef enum ditto_rule {
     DITTO_RULE_ADD = 2,    /**< x = x + g */
     DITTO_RULE_SUB = 3,    /**< x = x - g */
 
-    /** Gradient descent with momentum, for f32 and f64. First x = x - rate decay x. Then m = momentum m -
-     *  rate g. Then x = x + m, or in Nesterov's variant x = x + (momentum m - rate g). The slot is
-     *  "momentum". There is none if momentum is 0. Source: Sutskever, Martens, Dahl, Hinton, ICML 2013. */
+    /** Gradient descent with momentum, for f32 and f64.
+     *
+     *      x = x - rate decay x
+     *      m = momentum m - rate g
+     *      x = x + m                          or, in Nesterov's variant, x + (momentum m - rate g)
+     *
+     *  The slot is "momentum". There is none if momentum is 0. Source: Sutskever, Martens, Dahl, Hinton, ICML
+     *  2013. */
     DITTO_RULE_SGD = 4,
 
-    /** Adam, for f32 and f64. m = b1 m + (1 - b1) g and v = b2 v + (1 - b2) g g. Then x = x - rate decay x -
-     *  rate / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + epsilon), where t counts steps from 1. The slots are "m"
-     *  and "v". Sources: Kingma, Ba, ICLR 2015; for the decay Loshchilov, Hutter, ICLR 2019. */
+    /** Adam with decoupled weight decay, for f32 and f64. t counts steps from 1.
+     *
+     *      m = b1 m + (1 - b1) g
+     *      v = b2 v + (1 - b2) g g
+     *      x = x - rate decay x - rate / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + epsilon)
+     *
+     *  The slots are "m" and "v". Sources: Kingma, Ba, ICLR 2015, and for the decay Loshchilov, Hutter, ICLR
+     *  2019. */
     DITTO_RULE_ADAM = 5,
 
     DITTO_RULE_FUNCTION = 6, /**< ditto_optimizer_options.function */
@@ -94,23 +104,23 @@ typedef struct ditto_optimizer_options {
     /** How the replicas' gradients are combined: DITTO_SUM (the default) or DITTO_MEAN. */
     ditto_op aggregation;
 
-    /** For SGD, ADAM and FUNCTION. 0 means the default, 0.01 for SGD and 0.001 for the others, unless
-     *  has_learning_rate is set. */
+    /** The learning rate of SGD, ADAM and FUNCTION. 0 means the default, 0.01 for SGD and 0.001 for the
+     *  others, unless has_learning_rate is set. */
     double learning_rate;
 
     double momentum; /**< for SGD; 0 means none */
     int nesterov;    /**< for SGD with momentum: Nesterov's variant if not 0 */
 
-    /** For ADAM. 0 means the default, 0.9, unless has_beta1 is set. */
+    /** b1 of ADAM. 0 means the default, 0.9, unless has_beta1 is set. */
     double beta1;
 
-    /** For ADAM. 0 means the default, 0.999, unless has_beta2 is set. */
+    /** b2 of ADAM. 0 means the default, 0.999, unless has_beta2 is set. */
     double beta2;
 
-    /** For ADAM. 0 means the default, 1e-8, unless has_epsilon is set. */
+    /** epsilon of ADAM. 0 means the default, 1e-8, unless has_epsilon is set. */
     double epsilon;
 
-    /** For SGD and ADAM. The decay is decoupled from the gradient. 0 means none. */
+    /** The decay of SGD and ADAM, which is decoupled from the gradient. 0 means none. */
     double weight_decay;
 
     /** If not 0, and if the norm of the gradients is larger, gradients are scaled by clip_norm / norm. The
@@ -121,7 +131,7 @@ typedef struct ditto_optimizer_options {
     ditto_rule_fn function; /**< for FUNCTION */
     void *user;             /**< passed to function */
 
-    /** For FUNCTION: the number of slots, at most DITTO_MAX_SLOTS. They are called "slot0", "slot1", and so
+    /** The number of slots of FUNCTION, at most DITTO_MAX_SLOTS. They are called "slot0", "slot1", and so
      *  on. */
     uint32_t slots;
 
@@ -134,7 +144,7 @@ typedef struct ditto_optimizer_options {
 /** Initial value of ditto_optimizer_options: the defaults, without a rule. */
 #define DITTO_OPTIMIZER_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_optimizer_options)
 
-/** Creates an optimizer. Called in cross-replica context.
+/** Creates an optimizer. It is called in cross-replica context.
  *
  *  @param variables  [count] mirrored variables of one strategy, each once. Until the optimizer is destroyed,
  *                    ditto_variable_destroy returns DITTO_ERR_BUSY for them. They need not be trainable
@@ -211,9 +221,9 @@ typedef struct ditto_apply_options {
 /** Initial value of ditto_apply_options: the optimizer's learning rate, no norm. */
 #define DITTO_APPLY_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_apply_options)
 
-/** Makes one step. Called in replica context: collective. When it returns DITTO_OK, every copy of every
- *  variable has its new value, and all replicas see it. After an error of a collective the values of the
- *  variables are unspecified.
+/** Makes one step. It is a collective, called in replica context. When it returns DITTO_OK, every copy of
+ *  every variable has its new value, and all replicas see it. After an error of a collective the values of
+ *  the variables are unspecified.
  *
  *  @param self       the calling replica
  *  @param optimizer  the optimizer

@@ -34,9 +34,9 @@ typedef struct ditto_pending {
  *  Until an operation has been waited for, its source must not be written and its destination must not be
  *  read. Neither may be freed. If one is a local array, its function must not return. This holds after an
  *  error, too. A function that fails while operations are pending must leave their buffers alone, or return
- *  ditto_abandon(self, status). The buffers belong to their owner again when run has returned. Local arrays
- *  always need ditto_abandon. If DITTO_TRY leaves the function, its stack frame ends while other replicas
- *  still read the array.
+ *  ditto_abandon(self, status). If they are left alone, they belong to the program again when run has
+ *  returned. Local arrays always need ditto_abandon. If DITTO_TRY leaves the function, its stack frame ends
+ *  while other replicas still read the array.
  *  @{ */
 
 /** Starts an all-reduce (see ditto_all_reduce).

@@ -148,8 +148,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_gather(ditto_strategy *str
                                                              const ditto_value *value, uint32_t axis,
                                                              ditto_value **out);
 
-/** Concatenates the replicas' tensors along an axis, in replica order. Every replica receives the result.
- *  Called in replica context: collective, with the rules of ditto/collective.h.
+/** Concatenates the replicas' tensors along an axis, in replica order. Every replica receives the result. It
+ *  is a collective, called in replica context, with the rules of ditto/collective.h.
  *
  *  @param self  the calling replica
  *  @param in    this replica's tensor. Shapes may differ between replicas along axis alone
@@ -164,7 +164,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_gather(ditto_strategy *str
  *  @retval DITTO_ERR_INVALID    dtype or axis differ between replicas
  *  @retval DITTO_ERR_NO_MEMORY  only on the replica that has no memory. Its function must return this error
  *  @par Cost
- *  Two operations. The first gathers the shapes, the second the data. */
+ *  The call takes two operations. The first gathers the shapes, the second the data. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *in,
                                                                uint32_t axis, ditto_tensor *out);
 

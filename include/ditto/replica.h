@@ -23,7 +23,7 @@ typedef struct ditto_replica ditto_replica;
  *  @param self      the replica
  *  @param argument  the pointer given to the run
  *  @return DITTO_OK, or a negative value, which stops the run. The other replicas then get
- *  DITTO_ERR_PEER_STOPPED in their collectives, and ditto_strategy_run returns the value */
+ *          DITTO_ERR_PEER_STOPPED in their collectives, and ditto_strategy_run returns the value */
 typedef ditto_status (*ditto_replica_fn)(ditto_replica *self, void *argument);
 
 /** Returns the id of a replica. Reductions combine replicas in the order of their ids.
@@ -53,7 +53,7 @@ DITTO_API uint32_t ditto_num_replicas(const ditto_replica *self);
  *  @par Ownership
  *  The memory is freed by ditto_free, or with the strategy.
  *  @par Cost
- *  Tens of nanoseconds for a small block, without a lock or a system call. */
+ *  A small block takes tens of nanoseconds, without a lock or a system call. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_alloc(ditto_replica *self, size_t bytes, size_t alignment,
                                                    void **out);
 

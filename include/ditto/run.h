@@ -87,7 +87,8 @@ typedef struct ditto_run_options {
  *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and components differ in shape
  *  @retval DITTO_ERR_CONTEXT   an argument of another strategy, or of one that was destroyed
  *  @par Cost
- *  A few tens of nanoseconds more than ditto_strategy_run, and one cache line for each replica and result. */
+ *  The call takes a few tens of nanoseconds more than ditto_strategy_run, and one cache line for each replica
+ *  and result. */
 DITTO_API ditto_status ditto_strategy_run_values(ditto_strategy *strategy, ditto_replica_fn function,
                                                  void *user, const ditto_value *arguments,
                                                  const ditto_run_options *options, ditto_value **result);

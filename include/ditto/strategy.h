@@ -169,7 +169,7 @@ typedef struct ditto_strategy_options {
      *  called on a calling thread that works as replica 0. */
     void (*thread_start)(uint32_t replica, void *user);
 
-    /** Called last on each thread for which thread_start is called. */
+    /** The library calls it last on each thread for which it calls thread_start. */
     void (*thread_stop)(uint32_t replica, void *user);
 
     void *thread_user; /**< passed to thread_start and thread_stop */
@@ -192,10 +192,10 @@ typedef struct ditto_strategy_options {
      *  Read only during creation. */
     const struct ditto_tuning *tuning;
 
-    /** Used by collectives whose options have implementation 0. */
+    /** The algorithm of collectives whose options have implementation 0. */
     ditto_implementation implementation;
 
-    /** Used by lists whose options have bytes_per_pack 0. 0 means one pack. */
+    /** The pack size of lists whose options have bytes_per_pack 0. 0 means one pack. */
     size_t bytes_per_pack;
 
     /** For central storage: the NUMA node of the variables, as the operating system numbers it. NULL means
@@ -274,7 +274,7 @@ DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
  *                   (ditto/status.h)
  *  @param argument  passed to the function on all replicas
  *  @return DITTO_OK; the positive status of the replica with the lowest id that returned one; or the error of
- *  the replica that failed first, with its message in ditto_last_error()
+ *          the replica that failed first, with its message in ditto_last_error()
  *  @retval DITTO_ERR_TIMED_OUT  run_timeout_ms passed, and the replicas that the message names had not
  *                               returned. If another replica failed before that, its error is returned
  *                               instead. The message says whether the strategy is poisoned now
@@ -326,7 +326,7 @@ DITTO_API uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy);
  *
  *  @param strategy  the strategy
  *  @return the placement. NULL for NULL and for the default strategy, which has no devices (ditto_last_error
- *  then has DITTO_ERR_CONTEXT)
+ *          then has DITTO_ERR_CONTEXT)
  *  @par Thread safety
  *  Any thread may call it.
  *  @par Ownership
@@ -339,7 +339,7 @@ DITTO_API const ditto_placement *ditto_strategy_placement(const ditto_strategy *
  *  @param nodes     [out] [room] the nodes, as the operating system numbers them; may be NULL
  *  @param room      capacity of nodes
  *  @return how many nodes there are, even if room is smaller. 0 for NULL and for the default strategy
- *  (ditto_last_error then has DITTO_ERR_CONTEXT)
+ *          (ditto_last_error then has DITTO_ERR_CONTEXT)
  *  @par Thread safety
  *  Any thread may call it. */
 DITTO_API uint32_t ditto_strategy_parameter_devices(const ditto_strategy *strategy, uint32_t *nodes,
@@ -391,7 +391,7 @@ typedef struct ditto_replica_info {
  *  @retval DITTO_ERR_INVALID  out is NULL
  *  @retval DITTO_ERR_RANGE    there is no such replica
  *  @par Cost
- *  Several system calls. The function is meant for reports. */
+ *  The function makes several system calls. It is meant for reports. */
 DITTO_API ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica,
                                                    ditto_replica_info *out);
 

@@ -36,7 +36,7 @@ typedef struct ditto_tensor {
  *
  *  @param tensor  the tensor
  *  @return the number. It is also 0 if the product overflows or the rank is above DITTO_MAX_RANK, because no
- *  such array can exist */
+ *          such array can exist */
 DITTO_API size_t ditto_tensor_count(const ditto_tensor *tensor);
 
 /** Returns the number of bytes of a tensor's elements.

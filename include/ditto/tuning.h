@@ -25,7 +25,7 @@ DITTO_BEGIN
  *
  *  A field that is 0 is taken from the environment variable DITTO_TUNING, or measured if it is not there. The
  *  variable has the form "name=number,name=number", with the names of the fields. Sizes may end in K, M or G,
- *  and `never` stands for DITTO_NEVER_BYTES. For example: DITTO_TUNING="small_bytes=2K,near_replicas=4". The
+ *  and `never` stands for DITTO_NEVER_BYTES. An example is DITTO_TUNING="small_bytes=2K,near_replicas=4". The
  *  strategies of a process may have different numbers. */
 typedef struct ditto_tuning {
     size_t struct_size; /**< set by DITTO_TUNING_INIT */

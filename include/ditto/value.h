@@ -301,7 +301,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_member(const ditto_value *val
 DITTO_API const ditto_value *ditto_value_container(const ditto_value *component);
 
 /** Creates a value that is one replica's part of another value. Of a variable this is the variable, of a nest
- *  a nest, and of a plain value that value. Called in cross-replica context.
+ *  a nest, and of a plain value that value. It is called in cross-replica context.
  *
  *  @param value    the value
  *  @param replica  id of the replica
@@ -326,7 +326,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_local_results(ditto_strate
                                                                     uint32_t *count);
 
 /** Returns the calling replica's tensor, as ditto_value_component does with its id. Of a per-replica value it
- *  is on this replica's node. Called in replica context, on the replica's own thread.
+ *  is on this replica's node. It is called in replica context, on the replica's own thread.
  *
  *  @param self   the calling replica
  *  @param value  the value
