@@ -114,8 +114,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self,
  *
  *      dst[i] = src_0[i] op src_1[i] op ... op src_{n-1}[i]         on each of the n replicas
  *
- *  For automatic differentiation: the adjoint of an all-reduce with SUM is an all-reduce with SUM, and that
- *  of MEAN is MEAN. All-gather and reduce-scatter with SUM are adjoint to each other, with the same counts.
+ *  In automatic differentiation the adjoint of an all-reduce with SUM is an all-reduce with SUM. The adjoint
+ *  of one with MEAN is one with MEAN. All-gather, and reduce-scatter with SUM and the same counts, are
+ *  adjoint to each other.
  *
  *  @param self     the calling replica
  *  @param src      [in]  shape [count]; `dst` itself (in place), or no overlap with it

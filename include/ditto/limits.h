@@ -1,5 +1,4 @@
-/* include/ditto/limits.h - what the operating system allows this process, as far as it affects placement and
- * speed. */
+/* include/ditto/limits.h - what the operating system allows this process. */
 #ifndef DITTO_LIMITS_H
 #define DITTO_LIMITS_H
 

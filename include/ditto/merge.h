@@ -18,7 +18,7 @@ DITTO_BEGIN
 /** @defgroup ditto_merge Merge calls and updates
  *
  *  A merge call pauses all replicas of a run and calls a function once, in cross-replica context. An update
- *  calls a function on each physical copy of a variable. It does not add up over replicas, nor divide by
+ *  calls a function on each physical copy of a variable. Nothing is added up over replicas or divided by
  *  their number.
  *  @{ */
 
@@ -39,8 +39,8 @@ DITTO_BEGIN
 typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *const *arguments,
                                        uint32_t count, void *user, ditto_value **result);
 
-/** Pauses all replicas, calls a function once, and gives its result to all replicas. Called in replica
- *  context: collective, with the rules of ditto/collective.h.
+/** Pauses all replicas, calls a function once, and gives its result to all replicas. The call is collective,
+ *  and is made in replica context, with the rules of ditto/collective.h.
  *
  *  Functions that were given to logical devices are joined first. While the function runs, replicas wait
  *  without a time limit. If the function fails, the caller of run gets its error, and the replicas get
@@ -93,7 +93,7 @@ typedef struct ditto_update_options {
 /** Initial value of ditto_update_options: the results are discarded. */
 #define DITTO_UPDATE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_update_options)
 
-/** Calls a function on every copy of a variable, in parallel. It is called in cross-replica context.
+/** Calls a function on every copy of a variable, in parallel. The call is made in cross-replica context.
  *
  *  Plain and mirrored arguments are equal for all copies. An argument with a component for each replica (a
  *  per-replica value, a sync-on-read variable, or a variable whose components may differ) needs a copy for
@@ -124,8 +124,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
     ditto_variable *variable, ditto_update_fn function, void *user, const ditto_value *const *arguments,
     uint32_t count, const ditto_update_options *options, ditto_value **results);
 
-/** Calls a function on every copy of a variable from inside a run. It is a collective, called in replica
- *  context.
+/** Calls a function on every copy of a variable from inside a run. The call is collective, and is made in
+ *  replica context.
  *
  *  If there is a copy for each replica, each replica updates its own copy with its own arguments. The shared
  *  copies of a variable without aggregation are split first, whatever the arguments are. All replicas pause

@@ -1,5 +1,4 @@
-/* include/ditto/optimizer.h - many variables updated from the replicas' gradients, in one pass over
- * memory. */
+/* include/ditto/optimizer.h - many variables updated from gradients, in one pass over memory. */
 #ifndef DITTO_OPTIMIZER_H
 #define DITTO_OPTIMIZER_H
 
@@ -144,7 +143,7 @@ typedef struct ditto_optimizer_options {
 /** Initial value of ditto_optimizer_options: the defaults, without a rule. */
 #define DITTO_OPTIMIZER_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_optimizer_options)
 
-/** Creates an optimizer. It is called in cross-replica context.
+/** Creates an optimizer. The call is made in cross-replica context.
  *
  *  @param variables  [count] mirrored variables of one strategy, each once. Until the optimizer is destroyed,
  *                    ditto_variable_destroy returns DITTO_ERR_BUSY for them. They need not be trainable
@@ -169,8 +168,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *co
                                                               const ditto_optimizer_options *options,
                                                               ditto_optimizer **out);
 
-/** Destroys an optimizer and its slots. Called in cross-replica context. It may be called after the strategy
- *  was destroyed.
+/** Destroys an optimizer and its slots. The call is made in cross-replica context, and may be called after
+ *  the strategy was destroyed.
  *
  *  @param optimizer  the optimizer; NULL is allowed
  *  @retval DITTO_OK           the optimizer is destroyed
@@ -221,9 +220,9 @@ typedef struct ditto_apply_options {
 /** Initial value of ditto_apply_options: the optimizer's learning rate, no norm. */
 #define DITTO_APPLY_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_apply_options)
 
-/** Makes one step. It is a collective, called in replica context. When it returns DITTO_OK, every copy of
- *  every variable has its new value, and all replicas see it. After an error of a collective the values of
- *  the variables are unspecified.
+/** Makes one step. The call is collective, and is made in replica context. When it returns DITTO_OK, every
+ *  copy of every variable has its new value, and all replicas see it. After an error of a collective the
+ *  values of the variables are unspecified.
  *
  *  @param self       the calling replica
  *  @param optimizer  the optimizer

@@ -23,9 +23,10 @@ DITTO_BEGIN
  *      MEAN of the same along axis 0                    2.5
  *      SUM of the same without axes                     DITTO_ERR_SHAPE
  *
- *  A plain value, a mirrored value and a mirrored variable are one value. MEAN, MIN and MAX return it
- *  unchanged. Only the axes are reduced. MEAN with axes is the sum of all elements, divided by the number of
- *  elements along the axes on all replicas. The mean of integers is f64. The mean of no elements is NaN.
+ *  A plain value, a mirrored value and a mirrored variable are one value. Without axes, MEAN, MIN and MAX
+ *  return it unchanged. With axes, only elements along the axes are combined. MEAN with axes is the sum of
+ *  all elements, divided by the number of elements along the axes on all replicas. The mean of integers is
+ *  f64. The mean of no elements is NaN.
  *
  *  @param strategy  the strategy
  *  @param op        SUM, MEAN, MIN, MAX or PROD
@@ -148,8 +149,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_gather(ditto_strategy *str
                                                              const ditto_value *value, uint32_t axis,
                                                              ditto_value **out);
 
-/** Concatenates the replicas' tensors along an axis, in replica order. Every replica receives the result. It
- *  is a collective, called in replica context, with the rules of ditto/collective.h.
+/** Concatenates the replicas' tensors along an axis, in replica order. Every replica receives the result. The
+ *  call is collective, and is made in replica context, with the rules of ditto/collective.h.
  *
  *  @param self  the calling replica
  *  @param in    this replica's tensor. Shapes may differ between replicas along axis alone

@@ -1,5 +1,4 @@
-/* include/ditto/replica.h - what a replica's function can ask its replica for: id, number of replicas,
- * memory. */
+/* include/ditto/replica.h - what a replica's function can ask its replica for. */
 #ifndef DITTO_REPLICA_H
 #define DITTO_REPLICA_H
 

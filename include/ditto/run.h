@@ -48,8 +48,8 @@ typedef enum ditto_switch {
 typedef struct ditto_run_options {
     size_t struct_size; /**< set by DITTO_RUN_OPTIONS_INIT */
 
-    /** Whether the components of an argument may differ in shape. ON is the default. With OFF they give
-     *  DITTO_ERR_SHAPE. */
+    /** Whether the components of an argument may differ in shape. ON is the default. With OFF the run then
+     *  fails with DITTO_ERR_SHAPE. */
     ditto_switch dynamic_batch;
 
     /** [num_reduce] the results that are reduced. They become plain values. The other results are not

@@ -1,5 +1,4 @@
-/* include/ditto/strategy.h - the object that owns replicas: create it, enter its scope, run functions,
- * destroy it. */
+/* include/ditto/strategy.h - the object that owns replicas: create, enter its scope, run, destroy. */
 #ifndef DITTO_STRATEGY_H
 #define DITTO_STRATEGY_H
 
@@ -132,7 +131,7 @@ typedef struct ditto_strategy_options {
 
     ditto_policy policy; /**< how replicas are distributed over NUMA nodes */
 
-    /** [num_pus] explicit PUs, one for each replica. NULL means that the policy chooses them. Read only
+    /** [num_pus] explicit PUs, one for each replica. NULL means that the policy chooses them. It is read only
      *  during creation. */
     const uint32_t *pus;
 
@@ -165,8 +164,8 @@ typedef struct ditto_strategy_options {
     /** Stack size of the replicas' threads, at least 128 KiB. 0 means the default of the system. */
     size_t stack_bytes;
 
-    /** Called first on the thread of each leader and helper, with its replica's id and thread_user. Not
-     *  called on a calling thread that works as replica 0. */
+    /** The library calls it first on the thread of each leader and helper, with the id of the thread's
+     *  replica and thread_user. It is not called on a calling thread that works as replica 0. */
     void (*thread_start)(uint32_t replica, void *user);
 
     /** The library calls it last on each thread for which it calls thread_start. */
@@ -188,8 +187,8 @@ typedef struct ditto_strategy_options {
      *  not have them. */
     ditto_kernels kernels;
 
-    /** The thresholds by which algorithms are chosen (ditto/tuning.h). NULL means that they are measured.
-     *  Read only during creation. */
+    /** The thresholds by which algorithms are chosen (ditto/tuning.h). NULL means that they are measured. It
+     *  is read only during creation. */
     const struct ditto_tuning *tuning;
 
     /** The algorithm of collectives whose options have implementation 0. */
@@ -199,8 +198,8 @@ typedef struct ditto_strategy_options {
     size_t bytes_per_pack;
 
     /** For central storage: the NUMA node of the variables, as the operating system numbers it. NULL means
-     *  the node of the only replica, or that of the creating thread if there are several. Read only during
-     *  creation. */
+     *  the node of the only replica, or that of the creating thread if there are several. It is read only
+     *  during creation. */
     const uint32_t *parameter_node;
 
     /** If not 0, spin_us is used as it stands, and 0 there means that no thread spins. */
@@ -237,8 +236,8 @@ typedef struct ditto_strategy_options {
  *  @par Ownership
  *  The caller gives the strategy to ditto_strategy_destroy.
  *  @par Cost
- *  A few milliseconds, and about 20 ms more for the first strategy with a placement in the process
- *  (ditto/tuning.h). */
+ *  Creation takes a few milliseconds. The first strategy with a placement in the process takes up to about 20
+ *  ms more (ditto/tuning.h). */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_kind kind,
                                                              const ditto_strategy_options *options,
                                                              ditto_strategy **out);
@@ -257,8 +256,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_kind kind,
  *                              done
  *  @retval DITTO_ERR_POISONED  the strategy is destroyed, but the replicas that the message names never
  *                              returned. Their threads and memory are not freed, because a late replica may
- *                              still use them. Neither are variables, values and iterators of the strategy
- *                              when they are destroyed */
+ *                              still use them. For the same reason variables, values and iterators of the
+ *                              strategy are not freed when they are destroyed */
 DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
 
 /** Runs function(self, argument) once on every replica at the same time, and waits until all have returned.
@@ -285,8 +284,8 @@ DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
  *                               of another strategy
  *  @retval DITTO_ERR_RANGE      runs are nested more than 8 deep (in merge functions)
  *  @par Cost
- *  Two hand-overs of a cache line. Outside of a scope it also makes two system calls, for the PUs of the
- *  calling thread. */
+ *  A run costs two hand-overs of a cache line. Outside of a scope it also makes two system calls, which set
+ *  the PUs of the calling thread. */
 DITTO_API ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function,
                                           void *argument);
 

@@ -1,5 +1,4 @@
-/* include/ditto/tuning.h - how a strategy chooses the algorithm of a collective: reading and setting the
- * thresholds. */
+/* include/ditto/tuning.h - the thresholds by which a strategy chooses algorithms. */
 #ifndef DITTO_TUNING_H
 #define DITTO_TUNING_H
 

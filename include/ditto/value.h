@@ -15,9 +15,9 @@ DITTO_BEGIN
  *  own memory that a plain value refers to may change. A handle is used by one thread at a time, or read by
  *  many.
  *
- *  A function that returns a value through an `out` parameter gives it to the caller, who destroys it once
- *  with ditto_value_destroy. A nest keeps its members alive, and a component its container, so they may be
- *  destroyed in any order. The strategy keeps the memory of destroyed values for later ones. A loop that
+ *  A function that returns a value through an `out` parameter gives it to the caller. The caller destroys it
+ *  once with ditto_value_destroy. A nest keeps its members alive, and a component its container, so they may
+ *  be destroyed in any order. The strategy keeps the memory of destroyed values for later ones. A loop that
  *  creates and destroys the same values again and again therefore allocates nothing.
  *  @{ */
 
@@ -48,7 +48,7 @@ typedef enum ditto_value_kind {
 /** @name Creating values
  *
  *  The functions are called in cross-replica context, and also return the errors of the group "Strategies"
- *  (ditto/strategy.h). For all of them: DITTO_ERR_INVALID for a NULL pointer or an invalid tensor,
+ *  (ditto/strategy.h). All of them return DITTO_ERR_INVALID for a NULL pointer or an invalid tensor,
  *  DITTO_ERR_RANGE for a tensor whose size overflows, and DITTO_ERR_NO_MEMORY. `out` is set only on DITTO_OK.
  *  @{ */
 
@@ -203,7 +203,7 @@ DITTO_API ditto_status ditto_value_destroy(ditto_value *value);
 /** @name Reading values
  *
  *  These functions may be called in any context, unless they say otherwise. Pointers that they return refer
- *  to the value's own memory, and are valid as long as the value. For all functions that return a status:
+ *  to the value's own memory, and are valid as long as the value. Those that return a status return
  *  DITTO_ERR_INVALID for a NULL pointer, and DITTO_ERR_CONTEXT if the value's strategy was destroyed.
  *  @{ */
 
@@ -301,7 +301,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_member(const ditto_value *val
 DITTO_API const ditto_value *ditto_value_container(const ditto_value *component);
 
 /** Creates a value that is one replica's part of another value. Of a variable this is the variable, of a nest
- *  a nest, and of a plain value that value. It is called in cross-replica context.
+ *  a nest, and of a plain value that value. The call is made in cross-replica context.
  *
  *  @param value    the value
  *  @param replica  id of the replica
@@ -312,8 +312,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_select(ditto_value *value, ui
                                                           ditto_value **out);
 
 /** Creates values that are the parts of all replicas, in replica order. A plain value has one part, itself.
- *  The parts of a variable are its components. Those of a nest are nests, one per replica. Called in
- *  cross-replica context.
+ *  The parts of a variable are its components. Those of a nest are nests, one per replica. The call is made
+ *  in cross-replica context.
  *
  *  @param strategy  the strategy of the value
  *  @param value     the value
@@ -326,7 +326,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_local_results(ditto_strate
                                                                     uint32_t *count);
 
 /** Returns the calling replica's tensor, as ditto_value_component does with its id. Of a per-replica value it
- *  is on this replica's node. It is called in replica context, on the replica's own thread.
+ *  is on this replica's node. The call is made in replica context, on the replica's own thread.
  *
  *  @param self   the calling replica
  *  @param value  the value

@@ -130,8 +130,8 @@ typedef struct ditto_variable_options {
      *  at the time of creation. If one of the two variables is split later, the other is not. */
     const struct ditto_variable *colocate_with;
 
-    /** How the variable is cut into shards. Only for mirrored variables, without DITTO_COPIES_PER_REPLICA and
-     *  without colocate_with. */
+    /** How the variable is cut into shards. It is allowed only for mirrored variables, without
+     *  DITTO_COPIES_PER_REPLICA and without colocate_with. */
     ditto_partitioner partitioner;
 } ditto_variable_options;
 
@@ -468,7 +468,7 @@ DITTO_API uint64_t ditto_generation(ditto_replica *self, const ditto_variable *v
  *  @return DITTO_OK, an error of ditto_all_reduce, or:
  *  @retval DITTO_ERR_INVALID  a mirrored variable without aggregation
  *  @par Cost
- *  For a mirrored variable two meetings. One replica reduces each element, and writes it once per physical
+ *  A mirrored variable takes two meetings. One replica reduces each element, and writes it once per physical
  *  copy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_assign(ditto_replica *self, ditto_variable *variable,
                                                     const void *value);
