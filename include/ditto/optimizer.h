@@ -168,7 +168,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *co
                                                               const ditto_optimizer_options *options,
                                                               ditto_optimizer **out);
 
-/** Destroys an optimizer and its slots. The call is made in cross-replica context, and may be called after
+/** Destroys an optimizer and its slots. The call is made in cross-replica context. It is also allowed after
  *  the strategy was destroyed.
  *
  *  @param optimizer  the optimizer; NULL is allowed

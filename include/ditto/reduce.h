@@ -44,7 +44,7 @@ DITTO_BEGIN
  *  @retval DITTO_ERR_SHAPE        shapes differ in a dimension in which they must agree
  *  @retval DITTO_ERR_UNSUPPORTED  the dtype does not have op; AND, OR or XOR
  *  @par Cost
- *  For one scalar per replica, about one cache line is read from each replica. */
+ *  With one scalar per replica, about one cache line is read from each replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op,
                                                              const ditto_value *value, const int32_t *axes,
                                                              uint32_t num_axes, ditto_value **out);
@@ -61,8 +61,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce(ditto_strategy *str
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op,
                                                                  const ditto_value *value, double *out);
 
-/** Merges slices, so that the indices ascend and each occurs once. Rows with the same index are added, in
- *  their order, by the tree over their number.
+/** Merges slices, so that the indices ascend and each occurs once. Rows with the same index are added in
+ *  their order, by the tree over the number of these rows.
  *
  *  @param strategy  the strategy
  *  @param slices    the slices

@@ -28,16 +28,16 @@ DITTO_BEGIN
     X(DITTO_ERR_CONTEXT, -4, "called in the wrong context, on the wrong thread or strategy") \
     X(DITTO_ERR_DIVERGED, -5, "replicas called different things")                            \
     X(DITTO_ERR_PEER_STOPPED, -6, "another replica failed")                                  \
-    X(DITTO_ERR_TIMED_OUT, -7, "a replica did not come in time")                             \
+    X(DITTO_ERR_TIMED_OUT, -7, "a replica did not arrive in time")                           \
     X(DITTO_ERR_POISONED, -8, "a replica never returned: only destroy is allowed")           \
     X(DITTO_ERR_BUSY, -9, "in use by another thread")                                        \
     X(DITTO_ERR_CLOSED, -10, "already closed")                                               \
-    X(DITTO_ERR_FORKED, -11, "made before fork: dead in the child process")                  \
+    X(DITTO_ERR_FORKED, -11, "created before fork, and not usable in the child process")     \
     X(DITTO_ERR_UNSUPPORTED, -12, "not supported")                                           \
     X(DITTO_ERR_NOT_FOUND, -13, "no such file or name")                                      \
     X(DITTO_ERR_IO, -14, "a file or device failed")                                          \
     X(DITTO_ERR_CORRUPT, -15, "data fails its check")                                        \
-    X(DITTO_ERR_NO_MEMORY, -16, "memory refused")                                            \
+    X(DITTO_ERR_NO_MEMORY, -16, "memory could not be allocated")                             \
     X(DITTO_ERR_SYSTEM, -17, "the operating system refused")                                 \
     X(DITTO_ERR_USER, -18, "the caller's own function failed")
 
