@@ -21,8 +21,8 @@ DITTO_BEGIN
 /** Returns the strategy that the calling thread is in: that of its run or scope, else the one given to
  *  ditto_set_default, else the default strategy.
  *
- *  @return the strategy, which must not be destroyed through this pointer. NULL if there is no memory for the
- *          default strategy; the reason is in ditto_last_error() */
+ *  @return the strategy; ownership does not change. NULL if there is no memory for the default strategy; the
+ *          reason is in ditto_last_error() */
 DITTO_API ditto_strategy *ditto_get_strategy(void);
 
 /** Returns whether ditto_get_strategy returns another strategy than the default strategy.

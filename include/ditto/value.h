@@ -12,8 +12,8 @@ DITTO_BEGIN
 /** @defgroup ditto_values Distributed values
  *
  *  A value is a handle to one or several tensors (see ditto_value_kind). It is immutable. Only the program's
- *  own memory that a plain value refers to may change. A handle is used by one thread at a time, or read by
- *  many.
+ *  own memory that a plain value refers to may change. One thread at a time may use a handle, or several may
+ *  read it.
  *
  *  A function that returns a value through an `out` parameter gives it to the caller. The caller destroys it
  *  once with ditto_value_destroy. A nest keeps its members alive, and a component its container, so they may

@@ -289,7 +289,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_variables(ditto_strategy *
  *
  *  @param strategy  the strategy
  *  @param name      name of the variable
- *  @param value     the value; data must not be NULL
+ *  @param value     the value; data must not be NULL, unless there are no elements
  *  @retval DITTO_OK           the value was written or kept
  *  @retval DITTO_ERR_INVALID  a NULL pointer; two variables have the name; the variable has another dtype; a
  *                             sync-on-read variable without aggregation
