@@ -1,10 +1,11 @@
-/* include/ditto/distribute.h - a dataset cut into per-replica batches, delivered ahead of time into each
- * replica's queue.
+/* include/ditto/distribute.h - cuts a dataset into per-replica batches and delivers them to the replicas.
  *
- * A step gives every replica one batch, which may have no rows. One pipeline serves all replicas, or several
- * pipelines serve equally many replicas each. A pipeline chooses its rows one after the other. Its producers,
- * threads that run beside the replicas, read and compute these rows into memory on the node of the replica
- * that gets them. docs/input.md tells how to choose and what to look at. */
+ * A step gives every replica one batch, which may have no rows. N is the number of replicas, and G is the
+ * number of rows of a full step over all replicas. One pipeline serves all replicas, or W pipelines serve
+ * N / W replicas each. Each pipeline chooses its rows one after another. Its producers are threads beside the
+ * replicas. They read and compute the rows ahead of time, into memory on the node of the replica that
+ * receives them. docs/input.md describes how to choose and how to measure. docs/semantics.md has the
+ * rules. */
 #ifndef DITTO_DISTRIBUTE_H
 #define DITTO_DISTRIBUTE_H
 
@@ -14,241 +15,419 @@
 
 DITTO_BEGIN
 
-/** One pass over a distributed dataset: producers, and a queue per replica whose memory lies on the replica's node. */
+/** One pass over a distributed dataset. It owns the producers, and one queue of batches for each replica. */
 typedef struct ditto_iterator ditto_iterator;
 
+/** How the rows of a last, smaller step are divided among the replicas. */
 typedef enum ditto_partial {
-    DITTO_PARTIAL_DEFAULT = 0, /**< FILL */
-    DITTO_PARTIAL_FILL =
-        1, /**< the last, smaller global batch fills replica 0 first: 6 rows, G = 8, N = 2: 4 and 2 */
-    DITTO_PARTIAL_EVEN = 2, /**< it is shared out evenly: 3 and 3 */
+    DITTO_PARTIAL_DEFAULT = 0, /**< The same as DITTO_PARTIAL_FILL. */
+
+    /** The batches are filled in replica order. For 6 rows with G = 8 and N = 2 they have 4 and 2 rows. */
+    DITTO_PARTIAL_FILL = 1,
+
+    /** The rows are divided evenly. For 6 rows with N = 2 the batches have 3 and 3 rows. */
+    DITTO_PARTIAL_EVEN = 2,
 } ditto_partial;
 
-/** How several pipelines share one dataset. Except with OFF, every row is delivered by one of them. */
+/** How several pipelines share one dataset. Except with DITTO_SHARD_OFF, every row is delivered by one of
+ * them. */
 typedef enum ditto_shard {
-    DITTO_SHARD_DEFAULT = 0, /**< AUTO */
+    DITTO_SHARD_DEFAULT = 0, /**< The same as DITTO_SHARD_AUTO. */
 
-    /** FILE if the dataset has at least as many files as there are pipelines and nothing counts rows across
-     *  files, else DATA. */
+    /** DITTO_SHARD_FILE if the dataset has at least as many files as there are pipelines and nothing counts
+     * rows across files. Otherwise DITTO_SHARD_DATA. */
     DITTO_SHARD_AUTO = 1,
 
     /** Pipeline w reads the files whose number mod W is w. A pipeline without files has no rows. */
     DITTO_SHARD_FILE = 2,
 
     /** Every pipeline chooses all rows, and delivers those of its own replicas. The rows of each replica, and
-     *  the error that ends them, are the same with any number of pipelines. */
+     * the error that ends them, are the same with any number of pipelines. */
     DITTO_SHARD_DATA = 3,
 
     /** Every pipeline delivers all rows to its own replicas. */
     DITTO_SHARD_OFF = 4,
 } ditto_shard;
 
+/** How many datasets a function makes for ditto_strategy_iterate_from_function. */
 typedef enum ditto_replication {
-    DITTO_REPLICATION_DEFAULT = 0, /**< PER_PIPELINE */
-    DITTO_PER_PIPELINE = 1,      /**< a dataset for each pipeline, whose replicas take its batches in turn */
-    DITTO_PER_REPLICA_INPUT = 2, /**< one for each replica: as many pipelines as replicas */
+    DITTO_REPLICATION_DEFAULT = 0, /**< The same as DITTO_PER_PIPELINE. */
+
+    /** One dataset for each pipeline. The replicas of the pipeline receive its batches in rotation. */
+    DITTO_PER_PIPELINE = 1,
+
+    /** One dataset for each replica. There are as many pipelines as replicas. */
+    DITTO_PER_REPLICA_INPUT = 2,
 } ditto_replication;
 
-#define DITTO_NO_PREFETCH \
-    UINT32_MAX /**< ditto_input_options.buffer: a batch is made when its replica asks for it */
+/** For ditto_input_options.buffer: a batch is made when its replica asks for it. */
+#define DITTO_NO_PREFETCH UINT32_MAX
 
-/** Every batch has its full size, which is 0 for some replicas where G < N. The pass ends before the first
- *  step for which any pipeline has too few rows, and what other pipelines have left is dropped with it. */
+/** Flag of ditto_input_options: every batch has its full size, which is 0 for some replicas if G < N. The
+ * pass ends before the first step for which any pipeline has too few rows. The rows that other pipelines
+ * still have are dropped. */
 #define DITTO_INPUT_STATIC 1u
 
-#define DITTO_INPUT_HOST_MEMORY \
-    2u /**< batches lie where the calling thread's memory does, not on their replica's node */
+/** Flag of ditto_input_options: batches are allocated where the calling thread's memory is allocated, and not
+ * on the node of their replica. */
+#define DITTO_INPUT_HOST_MEMORY 2u
 
+/** Options of an iterator. A field that is 0 has its default. */
 typedef struct ditto_input_options {
-    size_t struct_size;    /**< set by DITTO_INPUT_OPTIONS_INIT */
-    uint64_t global_batch; /**< G for a dataset that was not batched; 0: the dataset's own */
-    uint32_t
-        buffer; /**< batches that wait ready for each replica, beside the one in use; 0: the dataset's prefetch, or 2 */
-    uint32_t
-        producers; /**< threads of each pipeline; 0: as many as PUs are left over by replicas, 1 at least, at most one for
-                                each replica. Any number gives the same rows in the same order */
-    ditto_partial partial;         /**< not for datasets from a function */
-    uint64_t pass;                 /**< which pass a reshuffling dataset begins with: an epoch's number */
-    uint32_t pipelines;            /**< W, a divisor of the number of replicas; 0: 1 */
-    ditto_shard shard;             /**< not for datasets from a function */
-    ditto_replication replication; /**< PER_REPLICA_INPUT: for datasets from a function alone */
-    uint32_t flags;                /**< DITTO_INPUT_* */
-    uint64_t
-        max_bytes; /**< of all queues together: fewer batches wait where they would have more. 0: no limit */
-    const void
-        *state; /**< goes on where ditto_iterator_save has been; NULL: begins a pass. Read during the call */
-    size_t state_bytes;
+    size_t struct_size; /**< Set by DITTO_INPUT_OPTIONS_INIT. */
+
+    /** G, for a dataset that is not batched. 0 means the number of rows that the dataset was batched with. */
+    uint64_t global_batch;
+
+    /** Number of batches that may wait ready for each replica, in addition to the batch in use. At most
+     * 65536, or DITTO_NO_PREFETCH. 0 means the number given to ditto_dataset_prefetch, or 2 without it. */
+    uint32_t buffer;
+
+    /** Number of producer threads of each pipeline, at most 1024. 0 means an equal share, for each pipeline,
+     * of the PUs that no replica is bound to: at least 1, and at most one for each replica of the pipeline.
+     * The rows and their order are the same with any number. */
+    uint32_t producers;
+
+    /** How a last, smaller step is divided. Refused for datasets from a function. */
+    ditto_partial partial;
+
+    /** Number of the pass (the epoch), from 0. A dataset that reshuffles has a different order in each
+     * pass. */
+    uint64_t pass;
+
+    uint32_t pipelines; /**< W. It divides N. 0 means 1. */
+
+    /** How the pipelines share the dataset. Refused for datasets from a function. */
+    ditto_shard shard;
+
+    /** DITTO_PER_REPLICA_INPUT is allowed for datasets from a function only. */
+    ditto_replication replication;
+
+    uint32_t flags; /**< DITTO_INPUT_... bits. */
+
+    /** Limit in bytes for all queues together. If it is too small for `buffer`, fewer batches wait. 0 means
+     * no limit. */
+    uint64_t max_bytes;
+
+    /** State from ditto_iterator_save: the iterator continues there. NULL begins a pass. It is read only
+     * during the call. */
+    const void *state;
+
+    size_t state_bytes; /**< Length of `state` in bytes. */
 } ditto_input_options;
+
+/** Initial value of ditto_input_options. */
 #define DITTO_INPUT_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_input_options)
 
-/** Starts a pass.
+/* -- Starting and ending a pass: cross-replica context, errors also as in strategy.h --
  *
- *  Sizes. A full step has G rows. Replica r gets floor(G/N) of them, the first G mod N replicas get one more,
- *  and consecutive rows go to the replicas in replica order. This holds for one pipeline, and for several
- *  with DITTO_SHARD_DATA. Pipelines that read different rows by themselves (FILE, OFF) take turns with the
- *  larger sizes: in step t, the replicas of pipeline w get the sizes that the replicas of pipeline
- *  (w + t) mod W have in a full step, so that over W steps all pipelines deliver equally many rows.
+ * - Sizes. In a full step, replica r gets floor(G/N) rows, and the first G mod N replicas get one more.
+ *   Consecutive rows go to the replicas in replica order. Pipelines that read different rows (FILE, OFF)
+ *   rotate these sizes: in step t the replicas of pipeline w get the sizes of pipeline (w + t) mod W in a
+ *   full step. So over W steps all pipelines deliver equally many rows.
+ * - End. A step exists if any replica has rows in it, or if a pipeline whose size in it is 0 has rows for a
+ *   later step. A replica without rows gets a batch of 0 rows. The last step may have fewer rows. If the
+ *   dataset is infinite or was batched with DITTO_BATCH_DROP_REMAINDER, a last step that lacks rows at the
+ *   end of all input is dropped. */
+
+/** Starts a pass over a dataset.
  *
- *  Steps. Rows flow across the borders of repetitions. The last step may have fewer rows
- *  (ditto_input_options.partial), and so may every step of a pipeline whose files have ended. A step exists
- *  if any replica has rows in it, or if a pipeline whose size in it is 0 has rows for a later one. Replicas
- *  without rows get a batch of 0 rows. DITTO_BATCH_DROP_REMAINDER, and an infinite dataset, drop a last step
- *  that lacks rows at the end of all input. They drop nothing where a pipeline that reads rows by itself ends
- *  before the others. With DITTO_INPUT_STATIC, steps exist as long as no pipeline lacks rows for one.
+ * Rows continue across the borders between repetitions of the dataset. When the files of one pipeline have
+ * ended before those of the others, its steps may have fewer rows. Nothing is dropped for that reason, unless
+ * DITTO_INPUT_STATIC is set: then steps exist as long as no pipeline lacks rows for one.
  *
- *  Cross-replica context; errors as in strategy.h, and:
- *  @param dataset  kept alive until the iterator is destroyed
- *  @param options  NULL for the defaults
- *  @param out      the caller's, to be given to ditto_iterator_destroy
- *  @retval DITTO_ERR_INVALID    the dataset was not batched and global_batch is 0: batch it first; both were
- *                               given and differ; W does not divide the number of replicas; options that
- *                               contradict one another, named; a state of another dataset, of another G, W or
- *                               way to share rows out (also of DITTO_SHARD_DATA with several pipelines, saved
- *                               when it meant every W-th row); or of another N, saved when replicas or
- *                               pipelines were at different steps; DITTO_SHARD_FILE of a dataset that counts
- *                               rows across files (take, skip, shard, zip, DROP_REMAINDER), or has other
- *                               sources beside them
- *  @retval DITTO_ERR_NOT_FOUND  DITTO_SHARD_FILE of a dataset without files
- *  @retval DITTO_ERR_RANGE      an unknown enum; a buffer above 65536, more than 1024 producers; batches that
- *                               are larger than size_t counts; max_bytes below one batch of each replica
- *  @retval DITTO_ERR_CORRUPT    a state that is cut or damaged
- *  @retval DITTO_ERR_NO_MEMORY  a queue was refused
- *  @retval DITTO_ERR_SYSTEM     a producer's thread was refused
- *  Cost  buffer + 1 batches of memory per replica, 8 bytes or more for each row of buffer + 2 steps, and the
- *        producers' threads. With DITTO_SHARD_DATA every pipeline chooses all rows and keeps those 8 bytes,
- *        or the values of rows that can't be read twice, for all rows of a step. */
+ * @param strategy  The strategy whose replicas receive the batches.
+ * @param dataset   The dataset. The iterator keeps it alive until the iterator is destroyed.
+ * @param options   The options, or NULL for the defaults.
+ * @param[out] out  The iterator. Set only on DITTO_OK.
+ * @retval DITTO_ERR_INVALID    One of these:
+ *     - The dataset is not batched, and global_batch is 0.
+ *     - The dataset is batched, and global_batch is another number.
+ *     - W does not divide N.
+ *     - Options contradict one another. The message names them.
+ *     - The state belongs to another dataset, pass, G or W, or was saved with another way of sharing rows.
+ *       This includes a state of DITTO_SHARD_DATA with several pipelines from a version of the library in
+ *       which DATA meant every W-th row.
+ *     - The state was saved with another N, while replicas or pipelines were at different steps.
+ *     - DITTO_SHARD_FILE with several pipelines, for a dataset that counts rows across files (take, skip,
+ *       shard, zip, DROP_REMAINDER) or that also has sources without files.
+ * @retval DITTO_ERR_NOT_FOUND  DITTO_SHARD_FILE for a dataset without files.
+ * @retval DITTO_ERR_RANGE      One of these:
+ *     - An enum value is unknown.
+ *     - `buffer` is above 65536, or `producers` is above 1024.
+ *     - The bytes of the batches overflow size_t.
+ *     - max_bytes is too small for one batch of each replica.
+ * @retval DITTO_ERR_CORRUPT    The state is truncated or damaged.
+ * @retval DITTO_ERR_NO_MEMORY  Memory for a queue was refused.
+ * @retval DITTO_ERR_SYSTEM     The operating system refused a producer's thread.
+ * @par Ownership
+ * The caller destroys the iterator with ditto_iterator_destroy.
+ * @par Cost
+ * Memory for buffer + 1 batches per replica, 8 bytes or more for each row of buffer + 2 steps, and the
+ * producer threads. With DITTO_SHARD_DATA every pipeline chooses all rows and keeps those 8 bytes for all
+ * rows of a step. For rows that cannot be read twice it keeps their values. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_iterate(ditto_strategy *strategy,
                                                               ditto_dataset *dataset,
                                                               const ditto_input_options *options,
                                                               ditto_iterator **out);
 
-/** What a function that makes datasets is told. */
+/** Describes the dataset that a function is asked to make. */
 typedef struct ditto_input_context {
-    uint32_t pipelines; /**< W */
-    uint32_t pipeline;  /**< whose dataset it is */
-    uint32_t replicas;  /**< N: of all pipelines together */
+    uint32_t pipelines; /**< W. */
+    uint32_t pipeline;  /**< Number of the pipeline, from 0. */
+    uint32_t replicas;  /**< N, over all pipelines. */
 } ditto_input_context;
 
-/** Rows of each replica's batch when a step has G rows in all. @retval DITTO_ERR_INVALID  N does not divide G, or G is 0 */
+/** Computes how many rows each replica's batch has when a step has global_batch rows.
+ *
+ * @param context       The context that a ditto_dataset_fn was called with.
+ * @param global_batch  Number of rows of a step, over all replicas.
+ * @param[out] out      global_batch divided by the number of replicas.
+ * @retval DITTO_ERR_INVALID  global_batch is 0, or the number of replicas does not divide it.
+ * @par Thread safety
+ * Any thread, any context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_input_per_replica_batch(const ditto_input_context *context,
                                                                      uint64_t global_batch, uint64_t *out);
 
-/** Makes a pipeline's dataset, batched by rows of one replica's batch. @param out  set on DITTO_OK: the library's then */
+/** Makes the dataset of one pipeline, batched by the rows of one replica's batch.
+ *
+ * @param context   The pipeline, and the numbers of pipelines and replicas.
+ * @param user      The pointer that was given to ditto_strategy_iterate_from_function.
+ * @param[out] out  The dataset. Set on DITTO_OK. The library destroys it.
+ * @return DITTO_OK, or an error, which ditto_strategy_iterate_from_function returns. */
 typedef ditto_status (*ditto_dataset_fn)(const ditto_input_context *context, void *user, ditto_dataset **out);
-/** Starts a pass over datasets that a function makes, one for each pipeline. They are not sharded and not
- *  rebatched: a pipeline's replicas take its batches in turn. A last step with batches for some replicas only
- *  is delivered, unless DITTO_INPUT_STATIC is set, or there is one pipeline, whose dataset is batched with
- *  DITTO_BATCH_DROP_REMAINDER or infinite. The function is called on this thread, pipelines ascending.
- *  @retval as ditto_strategy_iterate; DITTO_ERR_INVALID also: global_batch, partial or shard is set; rows of
- *             two pipelines differ in dtypes or shapes
- *  @retval DITTO_ERR_USER  the function failed (or the status that it returned) */
+
+/** Starts a pass over datasets that a function makes.
+ *
+ * The function is called once for each pipeline, or for each replica (ditto_replication), on the calling
+ * thread, in ascending order. The datasets are not sharded and not rebatched: the replicas of a pipeline
+ * receive its batches in rotation. A last step in which only some replicas have a batch is delivered, with
+ * two exceptions. It is dropped if DITTO_INPUT_STATIC is set. It is also dropped if there is one pipeline,
+ * whose dataset is infinite or was batched with DITTO_BATCH_DROP_REMAINDER.
+ *
+ * @param strategy  The strategy whose replicas receive the batches.
+ * @param function  Makes the datasets.
+ * @param user      Given to the function.
+ * @param options   The options, or NULL for the defaults.
+ * @param[out] out  The iterator. Set only on DITTO_OK.
+ * @retval DITTO_ERR_INVALID  One of these:
+ *     - global_batch, partial or shard is set.
+ *     - A dataset is not batched, or the function returned DITTO_OK without a dataset.
+ *     - The rows of two pipelines differ in dtypes or shapes.
+ * @retval DITTO_ERR_USER     The function failed. If it returned another error, that error is returned.
+ * @return Also the errors of ditto_strategy_iterate.
+ * @par Ownership
+ * The caller destroys the iterator with ditto_iterator_destroy. */
 DITTO_API DITTO_NODISCARD ditto_status
 ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditto_dataset_fn function, void *user,
                                      const ditto_input_options *options, ditto_iterator **out);
 
-/** Stops the producers and frees the queues; also with rows left. NULL is allowed, also after its strategy was destroyed.
- *  Waits for a run of the strategy that another thread is in. In a child process after fork, and of a poisoned strategy, the iterator's
- *  memory is left: producers that the child does not have were in the middle of their work, and a replica that never returned may
- *  still take a batch.
- *  @retval DITTO_ERR_BUSY     another thread is in a call on it; nothing was done
- *  @retval DITTO_ERR_CONTEXT  on a replica's thread, or in a function of a dataset; nothing was done */
+/** Stops the producers and frees the queues, even if rows are left. It may be called after the strategy was
+ * destroyed.
+ *
+ * It waits for a run of the strategy that is in progress on another thread. In a child process after fork,
+ * and if the strategy is poisoned, the iterator's memory is not freed. In the child the producers do not
+ * exist, and each may have been interrupted in the middle of its work. In a poisoned strategy a replica that
+ * never returned may still take a batch.
+ *
+ * @param iterator  The iterator, or NULL.
+ * @retval DITTO_ERR_BUSY     Another thread is in a call on the iterator. Nothing was done.
+ * @retval DITTO_ERR_CONTEXT  Called on a replica's thread, or in a function of a dataset. Nothing was
+ *                            done. */
 DITTO_API ditto_status ditto_iterator_destroy(ditto_iterator *iterator);
 
-/* -- What comes -- */
+/* -- The shape of batches: any context -- */
 
-/** What batches look like: component k of a replica's batch is [rows, row's shape...]. rows is DITTO_ANY_SIZE
- *  unless all batches of all replicas have equally many rows. They have if N divides G (datasets from a
- *  function: if all are batched by equally many rows), and
- *  - DITTO_INPUT_STATIC is set; or
- *  - the dataset is batched with DITTO_BATCH_DROP_REMAINDER, or infinite, and all pipelines end in the same
- *    step: there is one pipeline, or they share one dataset in another way than by FILE. Then a batch in
- *    front of an error of the input may still have fewer rows.
+/** Describes the batches of an iterator. Component k of a batch has the shape [rows, shape of component k of
+ * a row].
  *
- *  Any context, also after the strategy was destroyed.
- *  @param out  [DITTO_MAX_COMPONENTS]; data is NULL */
+ * The dimension `rows` is DITTO_ANY_SIZE unless all batches of all replicas have the same number of rows.
+ * That is so if N divides G (or if all datasets of a function are batched by the same number of rows), and
+ * one of these holds:
+ *  - DITTO_INPUT_STATIC is set.
+ *  - The dataset is infinite or was batched with DITTO_BATCH_DROP_REMAINDER, and all pipelines end in the
+ *    same step. They do if there is one pipeline, or if they share one dataset in another way than by FILE.
+ *    In this case a batch directly before an error of the input may still have fewer rows.
+ *
+ * @param iterator         The iterator.
+ * @param[out] components  Number of components.
+ * @param[out] out         Array of DITTO_MAX_COMPONENTS tensors: dtypes and shapes. Their data is NULL.
+ * @retval DITTO_ERR_INVALID  An argument is NULL.
+ * @par Thread safety
+ * Any thread, any context. It may be called after the strategy was destroyed. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_element_spec(const ditto_iterator *iterator,
                                                                    uint32_t *components, ditto_tensor *out);
 
-/* -- Replica context -- */
+/* -- Batches of one replica: replica context -- */
 
-/** A per-replica batch: a view into the queue, valid until the replica's next ditto_next on the same iterator. */
+/** The batch of one replica. It is a view of memory in the queue, valid until the replica's next call of
+ * ditto_next on the same iterator. */
 typedef struct ditto_batch {
-    uint64_t rows; /**< 0: this replica has none in this step, but takes part in it */
-    uint64_t step; /**< number in the pass, from 0; an iterator made of a saved state goes on counting */
-    uint32_t components;
-    ditto_tensor component[DITTO_MAX_COMPONENTS]; /**< shape [rows, row's shape...], 64-byte aligned */
+    /** Number of rows. 0 means that this replica has no rows in this step. The replica still takes part in
+     * it. */
+    uint64_t rows;
+
+    /** Number of the step in the pass, from 0. An iterator that was made from a saved state continues to
+     * count. */
+    uint64_t step;
+
+    uint32_t components; /**< Number of components. */
+
+    /** Component k has the shape [rows, shape of component k of a row]. Its data is aligned to 64 bytes. */
+    ditto_tensor component[DITTO_MAX_COMPONENTS];
 } ditto_batch;
 
-/** The replica's next batch. Outside of runs and scopes `self` may be the default strategy's (ditto_get_replica_context), with an
- *  iterator of that strategy: then threads that share the iterator take batches in turn.
- *  @retval DITTO_END_OF_INPUT      after the last step, again and again
- *  @retval DITTO_ERR_CORRUPT, DITTO_ERR_IO, DITTO_ERR_USER, ...  reading failed, or a function of the
- *                             dataset's; the message names the place. Comes after all rows before it, which
- *                             may make a smaller batch (with DITTO_INPUT_STATIC that batch is not delivered).
- *                             Rows behind it come to no replica of the pipeline, and with
- *                             DITTO_SHARD_DATA and DITTO_INPUT_STATIC to no replica at all. Replicas of
- *                             other pipelines get it then, else in place of the end. Again and again
- *  @retval DITTO_ERR_DIVERGED      the producers wait for a replica that has returned from its function, so
- *                                  no row can come; the message names it
- *  @retval DITTO_ERR_TIMED_OUT     nothing came within the strategy's timeout
- *  @retval DITTO_ERR_PEER_STOPPED  another replica failed
- *  @retval DITTO_ERR_CONTEXT       self is not the thread's own; the iterator is of another or a destroyed
- *                                  strategy; its batches have been taken with ditto_iterator_next
- *  Cost  nothing but a look, when the batch is there: no copy. */
+/** Takes the replica's next batch.
+ *
+ * An error of the input is returned after all rows before it have been delivered. The last of these rows may
+ * make a smaller batch, which is not delivered if DITTO_INPUT_STATIC is set. No replica of the pipeline gets
+ * rows that come after the error. With DITTO_SHARD_DATA, and with DITTO_INPUT_STATIC, no replica at all gets
+ * them. In the other cases the replicas of other pipelines continue, and get the error in place of the end.
+ * Later calls return the error again.
+ *
+ * @param self      The calling replica. Outside of runs and scopes it may be the replica of the default
+ *                  strategy (ditto_get_replica_context), with an iterator of that strategy. Threads that
+ *                  share such an iterator receive its batches one after another.
+ * @param iterator  An iterator of the replica's strategy.
+ * @param[out] out  The batch. Set only on DITTO_OK.
+ * @retval DITTO_END_OF_INPUT      All batches have been taken. Later calls return this again.
+ * @retval DITTO_ERR_CORRUPT       A file has contents that are wrong. The message names file and position.
+ * @retval DITTO_ERR_IO            Reading a file failed. The message names file and position.
+ * @retval DITTO_ERR_USER          A function of the dataset failed. If it returned another error, that is
+ *                                 returned.
+ * @retval DITTO_ERR_DIVERGED      The producers wait for a replica that has returned from its function, so no
+ *                                 further row can come. The message names that replica.
+ * @retval DITTO_ERR_TIMED_OUT     No batch came within the strategy's timeout.
+ * @retval DITTO_ERR_PEER_STOPPED  Another replica failed.
+ * @retval DITTO_ERR_CONTEXT       One of these:
+ *     - `self` is not the calling thread's own replica.
+ *     - The iterator belongs to another strategy, or its strategy was destroyed.
+ *     - Batches of this iterator have been taken with ditto_iterator_next.
+ * @return Also any other error that reading the dataset returned.
+ * @par Cost
+ * One load if the batch is ready. Nothing is copied. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator,
                                                   ditto_batch *out);
-/** The same, where the end is no error: *has_value is 0 then, and the batch is not set. */
+
+/** Takes the replica's next batch, as ditto_next does, but returns DITTO_OK at the end of the input.
+ *
+ * @param self            The calling replica.
+ * @param iterator        An iterator of the replica's strategy.
+ * @param[out] out        The batch. Not set at the end of the input.
+ * @param[out] has_value  1 if there is a batch, 0 at the end of the input.
+ * @return DITTO_OK, or an error of ditto_next. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterator,
                                                               ditto_batch *out, int *has_value);
 
-/** Nanoseconds that this replica has waited in ditto_next on this iterator. */
+/** Returns how long this replica has waited for batches in ditto_next on this iterator.
+ *
+ * @param self      The calling replica.
+ * @param iterator  An iterator of the replica's strategy.
+ * @param[out] out  Nanoseconds.
+ * @retval DITTO_ERR_CONTEXT  `self` is not the calling thread's own replica, or the iterator belongs to
+ *                            another strategy, or its strategy was destroyed. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_input_wait_ns(ditto_replica *self,
                                                            const ditto_iterator *iterator, uint64_t *out);
 
-/* -- Cross-replica context -- */
+/* -- Batches of all replicas: cross-replica context -- */
 
-/** The next batch of every replica as a per-replica value, for ditto_strategy_run_values: a nest of them, "0", "1", ..., where rows
- *  have several components. An iterator is used in this way or with ditto_next, not both.
- *  @param out  the caller's; a copy, which stays good
- *  @retval as ditto_next
- *  Cost  two meetings of all replicas, and each copies its batch */
+/** Takes the next batch of every replica as one per-replica value, for ditto_strategy_run_values.
+ *
+ * If rows have several components, the value is a nest of per-replica values with the names "0", "1", ... An
+ * iterator is used either with this function or with ditto_next.
+ *
+ * @param iterator  The iterator.
+ * @param[out] out  The value. It is a copy, so it stays valid.
+ * @retval DITTO_END_OF_INPUT  All batches have been taken. Later calls return this again.
+ * @retval DITTO_ERR_CONTEXT   Batches of this iterator have been taken with ditto_next.
+ * @return Also the errors of ditto_next.
+ * @par Ownership
+ * The caller destroys the value with ditto_value_destroy.
+ * @par Cost
+ * Two meetings of all replicas. Each replica copies its batch. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next(ditto_iterator *iterator, ditto_value **out);
-/** The same, where the end is no error: *has_value is 0 then, and *out NULL. */
+
+/** Takes the next batches, as ditto_iterator_next does, but returns DITTO_OK at the end of the input.
+ *
+ * @param iterator        The iterator.
+ * @param[out] out        The value. NULL at the end of the input.
+ * @param[out] has_value  1 if there are batches, 0 at the end of the input.
+ * @return DITTO_OK, or an error of ditto_iterator_next. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next_as_optional(ditto_iterator *iterator,
                                                                        ditto_value **out, int *has_value);
 
-/** Writes down where the iterator is: behind the batches that the replicas have taken. An iterator that is made of it
- *  (ditto_input_options.state), with the same dataset, gives exactly the rows that would have come; with another number of replicas
- *  and producers too, if all had taken equally many batches. Between runs.
- *  @param state  *bytes bytes, the caller's, to be given to ditto_state_free. They differ from call to call: producers run ahead
- *  @retval DITTO_ERR_UNSUPPORTED  a generator that can't save its position
- *  @retval any other              that reading came to: there is nothing to go on from
- *  Cost  a shuffle writes down the rows of its buffer, generators and compressed files with all their values. Numbers take as few bytes as
- *        they need. Going on reads nothing again, but for compressed files: those from their start. */
+/** Saves the position of the iterator, which is behind the batches that the replicas have taken.
+ *
+ * An iterator that is made from the state (ditto_input_options.state) with the same dataset delivers exactly
+ * the rows that would have come next. The number of producers may differ. The number of replicas may differ
+ * if all replicas had taken the same number of batches. The call is made between runs.
+ *
+ * @param iterator    The iterator.
+ * @param[out] state  The state. Its bytes differ from call to call, because producers run ahead.
+ * @param[out] bytes  Length of the state in bytes.
+ * @retval DITTO_ERR_UNSUPPORTED  A generator of the dataset cannot save its position.
+ * @return If reading has already failed, the error of reading, because there is no position to continue from.
+ * @par Ownership
+ * The caller frees the state with ditto_state_free.
+ * @par Cost
+ * A shuffle saves the rows of its buffer. Generators and compressed files save these rows with all their
+ * values. Numbers take as few bytes as they need. Continuing reads nothing twice, except for compressed
+ * files, which are read from their start. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_save(ditto_iterator *iterator, void **state,
                                                            size_t *bytes);
-DITTO_API void ditto_state_free(void *state); /**< NULL is allowed. Any thread */
 
-/* -- Seeing it: any context; while a run goes on, numbers of about now -- */
+/** Frees a state from ditto_iterator_save.
+ *
+ * @param state  The state, or NULL.
+ * @par Thread safety
+ * Any thread. */
+DITTO_API void ditto_state_free(void *state);
 
-/** What an iterator has done since it was made. Time spent by several threads is added up. */
+/* -- Statistics: any context -- */
+
+/** What an iterator has done since it was created. Times of several threads are added up. */
 typedef struct ditto_input_stats {
-    uint64_t elapsed_ns;
-    uint64_t steps, rows, bytes; /**< taken by replicas; steps: of the replica that is furthest */
-    uint64_t ready, waited; /**< batches that were there when they were asked for, and those that were not */
-    uint64_t consumer_wait_ns; /**< replicas waited for batches: the program is input bound if this is much */
-    uint64_t producer_wait_ns; /**< producers waited for room in queues: compute bound if this is much */
-    uint64_t choosing_ns; /**< rows were chosen: the part that does not become faster with more producers */
-    uint64_t filling_ns;  /**< rows were read, computed and copied: the part that does */
-    uint64_t queue_bytes; /**< memory of the queues */
-    uint32_t replicas, pipelines, producers,
-        slots;      /**< slots: of each replica's queue; producers: of all pipelines */
-    uint32_t depth; /**< batches that lie ready now, of all replicas */
+    uint64_t elapsed_ns; /**< Time since the iterator was created. */
+    uint64_t steps;      /**< Steps taken by the replica that is furthest. */
+    uint64_t rows;       /**< Rows taken by replicas. */
+    uint64_t bytes;      /**< Bytes taken by replicas. */
+    uint64_t ready;      /**< Batches that were ready when asked for. */
+    uint64_t waited;     /**< Batches that a replica had to wait for. */
+
+    /** Time that replicas waited for batches. If it is large, the program is input bound. */
+    uint64_t consumer_wait_ns;
+
+    /** Time that producers waited for free slots in queues. If it is large, the program is compute bound. */
+    uint64_t producer_wait_ns;
+
+    /** Time for choosing rows. More producers do not make this part faster. */
+    uint64_t choosing_ns;
+
+    /** Time for reading, computing and copying rows. More producers make this part faster. */
+    uint64_t filling_ns;
+
+    uint64_t queue_bytes; /**< Memory of the queues. */
+    uint32_t replicas;    /**< Replicas that the numbers cover. */
+    uint32_t pipelines;   /**< Pipelines of the iterator. */
+    uint32_t producers;   /**< Producers of all pipelines. */
+    uint32_t slots;       /**< Slots of each replica's queue. */
+    uint32_t depth;       /**< Batches that are ready now. */
 } ditto_input_stats;
-/** @param replica  one of the strategy's, or DITTO_ALL_REPLICAS. @retval DITTO_ERR_RANGE  there is no such replica.
- *  @retval DITTO_ERR_CONTEXT  the strategy was destroyed */
+
+/** Reads the statistics of an iterator. During a run the numbers are approximate.
+ *
+ * @param iterator  The iterator.
+ * @param replica   The id of a replica, for the numbers of this replica, of its pipeline and of the producers
+ *                  that serve it. DITTO_ALL_REPLICAS for the sums.
+ * @param[out] out  The statistics.
+ * @retval DITTO_ERR_RANGE    No replica has this id.
+ * @retval DITTO_ERR_CONTEXT  The strategy was destroyed.
+ * @par Thread safety
+ * Any thread, any context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_stats(const ditto_iterator *iterator, uint32_t replica,
                                                             ditto_input_stats *out);
+
+/** For ditto_iterator_stats: all replicas together. */
 #define DITTO_ALL_REPLICAS UINT32_MAX
 
 DITTO_END
