@@ -1,26 +1,11 @@
-/* include/ditto/checkpoint.h - variables saved to files, and restored, with any number of replicas. Library
- * libditto-hdf5.
+/* include/ditto/checkpoint.h - saves variables to files and restores them, with any number of replicas.
  *
- * A checkpoint is an HDF5 file: h5dump, h5py and every tool of that kind read it. Each variable is a plain
- * dataset under its own name ("/" in a name makes groups), which holds what reading the variable across
- * replicas gives. Before the HDF5 part stands a user block of 4096 bytes with the length of the file and a
- * checksum (XXH3, 128 bits) over all of it, which is checked before anything else is read. The library
- * writes and reads the files itself and does not need the HDF5 library. docs/semantics.md.
- *
- * A file is written under a temporary name beside its path, flushed, read back and compared with its
- * checksum and its contents, and then renamed: at any time the path names a whole checkpoint or the one
- * before. The temporary file is called <name>.<16 hexadecimal digits>.partial, and every save has one of its
- * own, which it keeps locked (flock). Several processes may therefore save to one path; the last to be
- * renamed stays. A file of such a name that is not locked was left by a process that was killed. The next
- * save to the same path removes it, and a checkpointer that is created removes those of its prefix. On file
- * systems that refuse flock nothing is removed, because it can't be told whether somebody writes it.
- *
- * All functions: cross-replica context; a strategy is not run while it is saved or restored, but for what is
- * said of background saves. Until the call returns, destroying a variable that it saves or restores, or the
- * optimizer of such a slot, is DITTO_ERR_BUSY on other threads.
- *
- * An error that a file is DITTO_ERR_CORRUPT means that its bytes fail a check. A call that failed (errno) gives
- * DITTO_ERR_IO or DITTO_ERR_NO_MEMORY, and may be tried again. */
+ * These functions are in the library libditto-hdf5. A checkpoint is an HDF5 file, so h5dump, h5py and similar
+ * tools can read it. Each variable is a plain dataset under its own name, where "/" makes groups. It holds
+ * the value that reading the variable across replicas returns. Before the HDF5 part there is a user block of
+ * 4096 bytes with the length of the file and a checksum over all of it (XXH3, 128 bits), which is checked
+ * before anything else is read. The library writes and reads the files itself and does not need the HDF5
+ * library. docs/semantics.md has the rules. */
 #ifndef DITTO_CHECKPOINT_H
 #define DITTO_CHECKPOINT_H
 
@@ -28,213 +13,348 @@
 
 DITTO_BEGIN
 
-/** Something of the user's that is saved too: one of the three. */
+/* -- Rules for all functions of this header --
+ *
+ * Context: cross-replica context. A strategy does not run while it is saved or restored, except during
+ * background saves, as described there. Until a call returns, other threads get DITTO_ERR_BUSY if they
+ * destroy a variable that it saves or restores, or the optimizer to which such a variable belongs.
+ *
+ * Errors: DITTO_ERR_CORRUPT means that the bytes of a file fail a check. If a system call failed, the error
+ * is DITTO_ERR_IO or DITTO_ERR_NO_MEMORY with its errno, and the call may be repeated. */
+
+/** The type of an attribute's value. */
 typedef enum ditto_attribute_kind {
-    DITTO_ATTRIBUTE_TEXT = 1,
-    DITTO_ATTRIBUTE_INTEGER = 2,
-    DITTO_ATTRIBUTE_REAL = 3,
+    DITTO_ATTRIBUTE_TEXT = 1,    /**< ditto_attribute.text. */
+    DITTO_ATTRIBUTE_INTEGER = 2, /**< ditto_attribute.integer. */
+    DITTO_ATTRIBUTE_REAL = 3,    /**< ditto_attribute.real. */
 } ditto_attribute_kind;
 
-#define DITTO_ATTRIBUTE_BYTES 60000 /**< of a text, at most: HDF5's own limit is a little above */
+/** Largest length of a text attribute in bytes. HDF5's own limit is a little above it. */
+#define DITTO_ATTRIBUTE_BYTES 60000
 
-/** A name to be saved has at most so many "/", each of which makes a group. */
+/** Largest number of "/" in a name that is saved. Each of them makes a group. */
 #define DITTO_CHECKPOINT_GROUPS 256
 
-/** A name to be saved has at most so many bytes, its "/" included and the zero at its end not. */
+/** Largest length of a name that is saved, in bytes, with its "/" and without the terminating zero. */
 #define DITTO_CHECKPOINT_NAME_BYTES 4096
 
+/** A named text or number of the program that is saved with the variables. */
 typedef struct ditto_attribute {
-    const char *name; /**< not empty, not beginning with "ditto_", without "/" */
-    ditto_attribute_kind kind;
-    const char *text;
-    int64_t integer;
-    double real;
+    /** The name. It is not empty, does not begin with "ditto_", and contains no "/". */
+    const char *name;
+
+    ditto_attribute_kind kind; /**< Selects one of the next three fields. */
+    const char *text;          /**< With DITTO_ATTRIBUTE_TEXT. */
+    int64_t integer;           /**< With DITTO_ATTRIBUTE_INTEGER. */
+    double real;               /**< With DITTO_ATTRIBUTE_REAL. */
 } ditto_attribute;
 
-/** Data of the program's own, saved as it is: the state of an iterator, a table. */
+/** An array of the program that is saved unchanged, for example the state of an iterator or a table. */
 typedef struct ditto_checkpoint_data {
-    const char *name; /**< as a variable's: no variable or other data may have it */
-    ditto_tensor tensor;
+    /** The name, with the rules of a variable's name. No variable and no other data has the same name. */
+    const char *name;
+
+    ditto_tensor tensor; /**< The array. */
 } ditto_checkpoint_data;
 
+/** What a checkpoint contains. */
 typedef struct ditto_checkpoint_options {
-    size_t struct_size; /**< set by DITTO_CHECKPOINT_OPTIONS_INIT */
-    ditto_variable *const
-        *variables; /**< [num_variables]; NULL: all of the strategy's, optimizers' slots among them */
-    size_t num_variables;
-    int64_t step; /**< kept as it is */
-    const ditto_attribute *attributes;
-    size_t num_attributes;
-    const ditto_checkpoint_data
-        *data; /**< [num_data], read with ditto_checkpoint_read; a restore passes them over */
-    size_t num_data;
+    size_t struct_size; /**< Set by DITTO_CHECKPOINT_OPTIONS_INIT. */
+
+    /** Array of num_variables variables. NULL means all variables of the strategy, with the slots of
+     * optimizers. */
+    ditto_variable *const *variables;
+
+    size_t num_variables;              /**< Length of `variables`. */
+    int64_t step;                      /**< Saved unchanged. */
+    const ditto_attribute *attributes; /**< Array of num_attributes attributes. */
+    size_t num_attributes;             /**< Length of `attributes`. */
+
+    /** Array of num_data arrays. They are read with ditto_checkpoint_read. ditto_checkpoint_restore ignores
+     * them. */
+    const ditto_checkpoint_data *data;
+
+    size_t num_data; /**< Length of `data`. */
 } ditto_checkpoint_options;
+
+/** Initial value of ditto_checkpoint_options. */
 #define DITTO_CHECKPOINT_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_checkpoint_options)
 
-/* -- Saving -- */
-
-/** Writes a checkpoint to `path`; returns when it is on the disk.
+/* -- Saving --
  *
- *  @param options  NULL: all variables, step 0
- *  @retval DITTO_ERR_INVALID  NULL; nothing to save; two of one name, or of names of which one is a folder of
- *                             the other ("a" and "a/b"); a name that HDF5 can't hold (empty parts, ".", more
- *                             than DITTO_CHECKPOINT_GROUPS "/"), or of more than
- *                             DITTO_CHECKPOINT_NAME_BYTES bytes; a sync-on-read variable without
- *                             aggregation; a bad attribute. It is named, and nothing is written
- *  @retval DITTO_ERR_CONTEXT  a variable of another strategy
- *  @retval DITTO_ERR_FORKED   the strategy was made before fork
- *  @retval DITTO_ERR_IO       the file can't be written (errno), or what was written reads back otherwise.
- *                             What was at `path` before is still there. Also when that is no regular file (a
- *                             directory, a FIFO, a device, a link), which is never replaced. Or, at the very
- *                             last, the folder can't be flushed: then the new file is there, and may not be
- *                             after a loss of power
- *  @retval DITTO_ERR_NO_MEMORY
- *  @par Signals  SIGXFSZ is blocked during the call: a file that is too large for RLIMIT_FSIZE is an error.
- *  @par Cost  The values are written once, and summed while they are in the cache; then the file is read
- *             once, mostly from the page cache. Nothing is copied but the values of variables that do not lie
- *             in one row. */
+ * A file is written under a temporary name beside its path, flushed, read back, compared with its checksum
+ * and its contents, and then renamed. So the path always names either the complete new checkpoint or the one
+ * before. Each save has its own temporary file, <name>.<16 hexadecimal digits>.partial, and keeps it locked
+ * (flock). Several processes may therefore save to one path, and the last rename wins. An unlocked file with
+ * such a name was left by a process that was killed. The next save to the same path removes it. On file
+ * systems that refuse flock nothing is removed, because another process may be writing the file. */
+
+/** Writes a checkpoint. It is on the disk when the call returns.
+ *
+ * @param strategy  The strategy whose variables are saved.
+ * @param path      Path of the file.
+ * @param options   What to save. NULL means all variables, with step 0.
+ * @retval DITTO_ERR_INVALID    One of these. The message names the item, and nothing is written:
+ *     - `strategy` or `path` is NULL, or there is nothing to save.
+ *     - Two items have the same name, or one name is a folder of the other ("a" and "a/b").
+ *     - HDF5 cannot hold a name, because it has an empty part or a part ".", or more than
+ *       DITTO_CHECKPOINT_GROUPS "/".
+ *     - A name is longer than DITTO_CHECKPOINT_NAME_BYTES.
+ *     - A sync-on-read variable has no aggregation.
+ *     - An attribute breaks the rules of ditto_attribute.
+ * @retval DITTO_ERR_CONTEXT    A variable belongs to another strategy.
+ * @retval DITTO_ERR_FORKED     The strategy was created before fork.
+ * @retval DITTO_ERR_IO         One of these:
+ *     - The file cannot be written (errno), or reading it back gives other bytes. The file that was at `path`
+ *       before is unchanged.
+ *     - `path` names something that is not a regular file (a directory, a FIFO, a device, a link). It is not
+ *       replaced.
+ *     - The folder cannot be flushed. The new file exists, but a loss of power may remove it.
+ * @retval DITTO_ERR_NO_MEMORY  Memory was refused.
+ * @par Signals
+ * SIGXFSZ is blocked during the call, so a file that is larger than RLIMIT_FSIZE is an error.
+ * @par Cost
+ * The values are written once, and the checksum is computed while they are in the cache. Then the file is
+ * read once, mostly from the page cache. Only the values of variables that are not contiguous in memory are
+ * copied. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path,
                                                              const ditto_checkpoint_options *options);
 
-/* -- Looking into a file -- */
+/* -- Reading a file -- */
 
+/** An open checkpoint file. */
 typedef struct ditto_checkpoint ditto_checkpoint;
 
-/** Checks and opens a file. The file may be replaced meanwhile; what was opened is read on.
+/** Checks a file and opens it. If another file replaces it later, the handle still reads the opened one.
  *
- *  @param path  a regular file, or a link to one. Anything else is not opened
- *  @param out   the caller's, to be given to ditto_checkpoint_close
- *  @retval DITTO_ERR_NOT_FOUND    there is no such file
- *  @retval DITTO_ERR_IO           it can't be read (errno)
- *  @retval DITTO_ERR_CORRUPT      it is no checkpoint (nor a regular file), has been cut, or a byte is wrong
- *  @retval DITTO_ERR_UNSUPPORTED  it comes from a newer version
- *  @retval DITTO_ERR_NO_MEMORY
- *  @par Cost  The file is read once. */
+ * @param path      Path of a regular file, or of a link to one. Anything else is not opened.
+ * @param[out] out  The open checkpoint. Set only on DITTO_OK.
+ * @retval DITTO_ERR_NOT_FOUND    The file does not exist.
+ * @retval DITTO_ERR_IO           The file cannot be read (errno).
+ * @retval DITTO_ERR_CORRUPT      The file is not a regular file or not a checkpoint, is truncated, or has a
+ *                                wrong byte.
+ * @retval DITTO_ERR_UNSUPPORTED  The file was written by a newer version.
+ * @retval DITTO_ERR_NO_MEMORY    Memory was refused.
+ * @par Ownership
+ * The caller closes the checkpoint with ditto_checkpoint_close. Pointers that the functions below return are
+ * valid until then.
+ * @par Cost
+ * The file is read once. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_open(const char *path, ditto_checkpoint **out);
-DITTO_API void ditto_checkpoint_close(ditto_checkpoint *checkpoint); /**< NULL is allowed */
 
+/** Closes a checkpoint.
+ *
+ * @param checkpoint  The checkpoint, or NULL. */
+DITTO_API void ditto_checkpoint_close(ditto_checkpoint *checkpoint);
+
+/** Returns the step that was saved.
+ *
+ * @param checkpoint  The checkpoint.
+ * @return ditto_checkpoint_options.step of the save, or 0 if `checkpoint` is NULL. */
 DITTO_API int64_t ditto_checkpoint_step(const ditto_checkpoint *checkpoint);
-/** Of the library that wrote it: "0.1.0". Valid until close, as all that is handed out here. */
+
+/** Returns the version of the library that wrote the file.
+ *
+ * @param checkpoint  The checkpoint.
+ * @return The version, such as "0.1.0", valid until the checkpoint is closed. "" if `checkpoint` is NULL. */
 DITTO_API const char *ditto_checkpoint_version(const ditto_checkpoint *checkpoint);
 
+/** One variable or one array of the program in a checkpoint. */
 typedef struct ditto_checkpoint_entry {
-    const char *name;
-    ditto_tensor spec; /**< dtype and shape; data is NULL */
+    const char *name;  /**< The name under which it was saved. */
+    ditto_tensor spec; /**< Dtype and shape. Its data is NULL. */
+
+    /** Synchronization of the variable. It has no meaning if is_data is 1. */
     ditto_synchronization synchronization;
-    ditto_aggregation aggregation;
-    int trainable;
-    int is_data; /**< 1: the program's own data; the three above mean nothing */
+
+    ditto_aggregation aggregation; /**< Likewise. */
+    int trainable;                 /**< Likewise. */
+    int is_data;                   /**< 1 for an array of the program. */
 } ditto_checkpoint_entry;
+
+/** Returns the number of entries of a checkpoint.
+ *
+ * @param checkpoint  The checkpoint.
+ * @return The number of entries, or 0 if `checkpoint` is NULL. */
 DITTO_API size_t ditto_checkpoint_num_entries(const ditto_checkpoint *checkpoint);
-/** @retval DITTO_ERR_RANGE  no such entry */
+
+/** Describes one entry.
+ *
+ * @param checkpoint  The checkpoint.
+ * @param entry       Index of the entry, from 0.
+ * @param[out] out    The entry.
+ * @retval DITTO_ERR_RANGE  There is no entry with this index. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_get(const ditto_checkpoint *checkpoint, size_t entry,
                                                             ditto_checkpoint_entry *out);
-/** @retval DITTO_ERR_NOT_FOUND  no such attribute */
+
+/** Finds an attribute by its name.
+ *
+ * @param checkpoint  The checkpoint.
+ * @param name        Name of the attribute.
+ * @param[out] out    The attribute.
+ * @retval DITTO_ERR_NOT_FOUND  There is no attribute with this name. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_attribute(const ditto_checkpoint *checkpoint,
                                                                   const char *name, ditto_attribute *out);
-/** An entry's value.
- *  @param bytes  of dst: the entry's own
- *  @retval DITTO_ERR_NOT_FOUND  no such entry
- *  @retval DITTO_ERR_SHAPE      `bytes` is not the entry's
- *  @retval DITTO_ERR_IO         it can't be read (errno)
- *  @retval DITTO_ERR_CORRUPT    the file has been cut since it was opened */
+
+/** Reads the value of an entry.
+ *
+ * @param checkpoint  The checkpoint.
+ * @param name        Name of the entry.
+ * @param[out] dst    Memory for the value.
+ * @param bytes       Length of `dst`. It must be the size of the entry.
+ * @retval DITTO_ERR_NOT_FOUND  There is no entry with this name.
+ * @retval DITTO_ERR_SHAPE      `bytes` is not the size of the entry.
+ * @retval DITTO_ERR_IO         The file cannot be read (errno).
+ * @retval DITTO_ERR_CORRUPT    The file was truncated after it was opened. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_read(ditto_checkpoint *checkpoint, const char *name,
                                                              void *dst, size_t bytes);
 
 /* -- Restoring -- */
 
+/** Which variables are restored. */
 typedef struct ditto_restore_options {
-    size_t struct_size; /**< set by DITTO_RESTORE_OPTIONS_INIT */
-    ditto_variable *const
-        *variables; /**< [num_variables], and nothing else; NULL: all that there is on either side */
-    size_t num_variables;
-    int partial; /**< 1: variables that the file does not have stay as they are; 0: that is an error */
+    size_t struct_size; /**< Set by DITTO_RESTORE_OPTIONS_INIT. */
+
+    /** Array of num_variables variables: only these are restored. NULL means all variables of the strategy,
+     * and all entries of the file. */
+    ditto_variable *const *variables;
+
+    size_t num_variables; /**< Length of `variables`. */
+
+    /** 1: variables that are not in the file keep their values. 0: such a variable is an error. */
+    int partial;
 } ditto_restore_options;
+
+/** Initial value of ditto_restore_options. */
 #define DITTO_RESTORE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_restore_options)
 
-/** What a restore found. */
+/** What a restore did. */
 typedef struct ditto_restore_status {
-    size_t restored; /**< variables that have their value */
-    size_t
-        held; /**< entries without a variable: kept until it is created; ditto_strategy_held_values lists them */
-    size_t missing; /**< variables without an entry */
+    size_t restored; /**< Variables that got their value. */
+
+    /** Entries without a variable. Their values are held until a variable of the name is created.
+     * ditto_strategy_held_values lists them. */
+    size_t held;
+
+    size_t missing; /**< Variables without an entry. */
 } ditto_restore_status;
 
-/** Gives variables the values of the entries of their names, as ditto_variable_assign writes them. All is
- *  checked, and all values are read, before the first is written: after an error every variable has the value
- *  that it had.
+/** Writes the values of a checkpoint to the variables of the same names, as ditto_variable_assign does.
  *
- *  @param options  NULL: everything, and every variable must be there
- *  @param status   may be NULL
- *  @retval as ditto_checkpoint_open
- *  @retval DITTO_ERR_NOT_FOUND  also: variables that the file does not have; how many, and the first names
- *  @retval DITTO_ERR_INVALID    another dtype than the variable's; two variables of one name; a sync-on-read
- *                               one without aggregation
- *  @retval DITTO_ERR_SHAPE      another shape
- *  @retval DITTO_ERR_FORKED     the strategy was made before fork
- *  @par Cost  A second copy of all values while it runs. */
+ * Everything is checked, and all values are read, before the first value is written. So after an error every
+ * variable has the value that it had before.
+ *
+ * @param strategy     The strategy whose variables are restored.
+ * @param path         Path of the file.
+ * @param options      Which variables. NULL means all, and each of them must be in the file.
+ * @param[out] status  What was done. May be NULL. Set only on DITTO_OK.
+ * @retval DITTO_ERR_NOT_FOUND  The file does not exist, or it lacks variables. The message has their number
+ *                              and the first names.
+ * @retval DITTO_ERR_INVALID    A dtype differs from the variable's, two variables have the same name, or a
+ *                              sync-on-read variable has no aggregation.
+ * @retval DITTO_ERR_SHAPE      A shape differs from the variable's.
+ * @retval DITTO_ERR_FORKED     The strategy was created before fork.
+ * @return Also the errors of ditto_checkpoint_open.
+ * @par Cost
+ * Memory for a second copy of all values during the call. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_restore(ditto_strategy *strategy, const char *path,
                                                                 const ditto_restore_options *options,
                                                                 ditto_restore_status *status);
 
 /* -- A folder of checkpoints --
- * One checkpointer at a time has a prefix in a folder, in one process. Threads may share a checkpointer: its
- * calls take turns. In a child process after fork only ditto_checkpointer_destroy may be called. */
+ *
+ * At any time only one checkpointer in one process uses a prefix in a folder. Threads may share a
+ * checkpointer: its calls are executed one after another. In a child process after fork, only
+ * ditto_checkpointer_destroy may be called. */
 
+/** Saves checkpoints to a folder and keeps the newest ones. */
 typedef struct ditto_checkpointer ditto_checkpointer;
 
+/** Options of a checkpointer. */
 typedef struct ditto_checkpointer_options {
-    size_t struct_size; /**< set by DITTO_CHECKPOINTER_OPTIONS_INIT */
-    const char *prefix; /**< files are <prefix>-<step>.h5; NULL: "checkpoint". Copied; without "/" */
-    uint32_t keep;      /**< the newest ones, by step, that stay; 0: 5. UINT32_MAX: all */
-    int background;     /**< 1: save returns when the values are copied, and a thread writes them */
+    size_t struct_size; /**< Set by DITTO_CHECKPOINTER_OPTIONS_INIT. */
+
+    /** The prefix of the names: step 20 is saved to "checkpoint-20.h5". NULL means "checkpoint". It contains
+     * no "/". It is copied. */
+    const char *prefix;
+
+    /** How many checkpoints are kept, those with the highest steps. 0 means 5. UINT32_MAX means all. */
+    uint32_t keep;
+
+    /** 1: ditto_checkpointer_save returns when the values are copied, and a thread writes the file. */
+    int background;
 } ditto_checkpointer_options;
+
+/** Initial value of ditto_checkpointer_options. */
 #define DITTO_CHECKPOINTER_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_checkpointer_options)
 
-/** Also removes the temporary files of this prefix that killed processes have left in the folder.
+/** Creates a checkpointer, and removes the temporary files of this prefix that killed processes have left.
  *
- *  @param folder  is made if it is not there (not its parents)
- *  @retval DITTO_ERR_INVALID  NULL, an empty prefix, or one with "/"
- *  @retval DITTO_ERR_IO       it is no folder, or can't be made
- *  @retval DITTO_ERR_NO_MEMORY */
+ * @param strategy  The strategy whose variables are saved.
+ * @param folder    The folder. It is created if it does not exist, but its parents are not.
+ * @param options   The options, or NULL for the defaults.
+ * @param[out] out  The checkpointer. Set only on DITTO_OK.
+ * @retval DITTO_ERR_INVALID    A pointer is NULL, or the prefix is empty or contains "/".
+ * @retval DITTO_ERR_IO         `folder` is not a folder, or cannot be created.
+ * @retval DITTO_ERR_NO_MEMORY  Memory was refused.
+ * @par Ownership
+ * The caller destroys the checkpointer with ditto_checkpointer_destroy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *folder,
                                                                  const ditto_checkpointer_options *options,
                                                                  ditto_checkpointer **out);
-/** Waits until what is being written is on the disk, and frees the checkpointer, also when it returns an
- *  error of the last save. In a child process after fork it frees, and waits for nothing: the parent writes.
- *  NULL is allowed.
+
+/** Waits until the file that is being written is on the disk, and frees the checkpointer.
  *
- *  @retval DITTO_ERR_BUSY  another thread is in a call of this checkpointer; nothing was done
- *  @return what the last save came to, if no call has returned it yet; else DITTO_OK */
+ * The checkpointer is freed even if the call returns the error of the last save. In a child process after
+ * fork the call frees it without waiting, because the parent writes the file.
+ *
+ * @param checkpointer  The checkpointer, or NULL.
+ * @retval DITTO_ERR_BUSY  Another thread is in a call on this checkpointer. Nothing was done.
+ * @return The error of the last save if no call has returned it yet, otherwise DITTO_OK. */
 DITTO_API ditto_status ditto_checkpointer_destroy(ditto_checkpointer *checkpointer);
 
-/** As ditto_checkpoint_save, to the file of options->step. Then all but the `keep` newest by step are
- *  removed, but for this one, also where files of later steps are there. Only regular files of the prefix
- *  count, never temporary ones.
+/** Saves to the file of options->step, as ditto_checkpoint_save does, and removes old files.
  *
- *  In the background, the replicas copy the values together, and the strategy may run on, or be destroyed, as
- *  soon as this returns. One save is under way at a time: this waits for the one before. Its error is
- *  returned by the next save, wait or destroy: ditto_error.function names that call, and the message the file.
- *  Memory for the copy is kept between saves.
+ * Of the files of this prefix, those with the highest steps stay (ditto_checkpointer_options.keep), and the
+ * new file stays even if others have higher steps. Files that are not regular and temporary files are not
+ * counted and not removed.
  *
- *  @retval as ditto_checkpoint_save, of this save or, in the background, of the one before
- *  @retval DITTO_ERR_RANGE    options->step is negative
- *  @retval DITTO_ERR_CONTEXT  also: the strategy has been destroyed
- *  @retval DITTO_ERR_FORKED   the checkpointer was made before fork
- *  @retval DITTO_ERR_SYSTEM   no thread can be started */
+ * With ditto_checkpointer_options.background, the replicas copy the values together. As soon as the call
+ * returns, the strategy may run again or be destroyed. One save is in progress at a time, so the call first
+ * waits for the one before. An error of a background save is returned by the next save, wait or destroy.
+ * ditto_error.function names that call, and the message names the file. The memory for the copy is kept
+ * between saves.
+ *
+ * @param checkpointer  The checkpointer.
+ * @param options       What to save. NULL means all variables, with step 0.
+ * @retval DITTO_ERR_RANGE    options->step is negative.
+ * @retval DITTO_ERR_CONTEXT  A variable belongs to another strategy, or the strategy was destroyed.
+ * @retval DITTO_ERR_FORKED   The checkpointer was created before fork.
+ * @retval DITTO_ERR_SYSTEM   The thread cannot be started.
+ * @return Also the errors of ditto_checkpoint_save: of this save, or of the one before if it ran in the
+ *     background. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_save(ditto_checkpointer *checkpointer,
                                                                const ditto_checkpoint_options *options);
-/** Waits until nothing is being written.
- *  @retval DITTO_ERR_FORKED  the checkpointer was made before fork
- *  @return what the last save came to, if no call has returned it yet; else DITTO_OK */
+
+/** Waits until no file is being written.
+ *
+ * @param checkpointer  The checkpointer.
+ * @retval DITTO_ERR_FORKED  The checkpointer was created before fork.
+ * @return The error of the last save if no call has returned it yet, otherwise DITTO_OK. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_wait(ditto_checkpointer *checkpointer);
 
-/** The newest checkpoint of a folder, by its step: regular files, and links to such, of the prefix.
- *  @param path, size, length  its path, as ditto_strategy_describe
- *  @param step                may be NULL
- *  @retval DITTO_ERR_NOT_FOUND  there is none, or no folder
- *  @retval DITTO_ERR_IO         the folder can't be listed (errno)
- *  @retval DITTO_ERR_NO_MEMORY */
+/** Finds the checkpoint with the highest step in a folder. Regular files of the prefix count, and links to
+ * such files.
+ *
+ * @param folder       The folder.
+ * @param prefix       The prefix of the files. NULL means "checkpoint".
+ * @param[out] path    Memory for the path, as in ditto_strategy_describe.
+ * @param size         Length of `path` in bytes.
+ * @param[out] length  Length of the whole path, as in ditto_strategy_describe.
+ * @param[out] step    The step. May be NULL.
+ * @retval DITTO_ERR_NOT_FOUND  There is no such checkpoint, or no such folder.
+ * @retval DITTO_ERR_IO         The folder cannot be listed (errno).
+ * @retval DITTO_ERR_NO_MEMORY  Memory was refused. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix,
                                                                char *path, size_t size, size_t *length,
                                                                int64_t *step);
