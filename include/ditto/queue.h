@@ -1,36 +1,14 @@
-/* include/ditto/queue.h - a bounded queue by itself: many producers, one consumer, an order that is fixed before the work is done.
+/* include/ditto/queue.h - a bounded queue from many producers to one consumer, in an order fixed before the
+ * work is done.
  *
  *     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
  *     options.producers = 4;
  *     DITTO_TRY(ditto_queue_create(&options, &queue));
  *     ...  ditto_queue_put(queue, producer, item, 0, DITTO_FOREVER)     on the threads that make items
- *     ...  ditto_queue_get(queue, &got, DITTO_FOREVER)                  on the one that takes them
+ *     ...  ditto_queue_get(queue, &got, DITTO_FOREVER)                  on the thread that takes them
  *
- * It needs no strategy and no other header. A ring of slots; each thing that is put has a ticket, 0, 1, 2, ..., and the consumer gets
- * them in the order of their tickets. `put` takes its ticket when the item is ready, so that the order is that of finishing. `claim` takes
- * it before: whoever claims first comes first, however long the making takes, and the order of several producers is as the
- * program gives out the work, never as the threads happen to run.
- *
- * Producers   have numbers below options.producers. A number is used by one thread at a time: who takes it over has seen the other's
- *             last call return. Tickets that it holds go with the number.
- * Consumer    one thread at a time, likewise. A thread may be producer and consumer.
- * Room        a put or claim waits while all slots are taken or max_bytes would be exceeded; then it has a slot and its bytes, and nothing
- *             that it does with them waits for anybody. So the oldest ticket can always be published, and what is limited is
- *             the number of tickets, not their order: the caps cannot lock anybody out for ever. (Of large and small items that
- *             compete for max_bytes the small ones may come first for as long as there are any.)
- * Waiting     timeout_ms 0 is a try: DITTO_PENDING, which is no error and no message, when there is no room or no item. Otherwise the
- *             thread looks for a while (spin_us) and then sleeps; DITTO_ERR_TIMED_OUT after timeout_ms; DITTO_FOREVER: no limit.
- * Closing     ditto_queue_close by anyone: producers get DITTO_ERR_CLOSED at once, those that wait too; the consumer still gets what has been
- *             claimed, then DITTO_END_OF_INPUT. Tickets that are held are still published.
- * Failing     ditto_queue_fail instead of publishing: the consumer gets everything before that ticket, then this error from every call.
- *             Of several the one with the lowest ticket comes. Producers get it from their next put or claim on, and those that
- *             wait for room at once: nothing that they put would be taken. It wins over closing. No end but destroy.
- * Ordering    what a producer wrote before its put or publish, the consumer sees when it gets the item; what the consumer did with an
- *             item before it gave back the slot, the producer sees that has the slot next.
- * After fork  the child has a copy of its own, in which only the thread that forked is left.
- *
- * Every function: any thread within the rules above, any context. DITTO_ERR_INVALID where a pointer is NULL that is needed.
- * Source  per-slot sequence numbers: D. Vyukov, bounded MPMC queue; tickets taken before the work: LMAX Disruptor. */
+ * The queue needs no strategy and no other header. Source: per-slot sequence numbers are those of D. Vyukov's
+ * bounded MPMC queue, and taking tickets before the work is that of the LMAX Disruptor. */
 #ifndef DITTO_QUEUE_H
 #define DITTO_QUEUE_H
 
@@ -38,132 +16,272 @@
 
 DITTO_BEGIN
 
+/* -- Order and threads --
+ *
+ * The queue is a ring of slots. Each item has a ticket (0, 1, 2, ...), and the consumer gets the items in the
+ * order of their tickets. ditto_queue_put takes the ticket when the item is ready, so the order is that of
+ * finishing. ditto_queue_claim takes it before the work, so the order is the one in which the program gives
+ * out the work. It does not depend on how the threads happen to run.
+ *
+ * Producers have numbers below options.producers. One thread at a time uses a number, and the tickets belong
+ * to the number. A thread that takes over a number has seen the last call of the thread before it return. For
+ * the consumer the same holds. One thread may be both producer and consumer. Other functions may be called on
+ * any thread and in any context. After fork the child has its own copy of the queue, in which only the thread
+ * that forked exists. DITTO_ERR_INVALID: a required pointer is NULL. */
+
+/** A queue. */
 typedef struct ditto_queue ditto_queue;
 
-#define DITTO_QUEUE_ON_NODE 1u /* options.node is meant */
+/** Flag of ditto_queue_options: the field `node` is used. */
+#define DITTO_QUEUE_ON_NODE 1u
 
-#define DITTO_MAX_QUEUE_SLOTS     (1u << 20)
+/** Largest number of slots. */
+#define DITTO_MAX_QUEUE_SLOTS (1u << 20)
+
+/** Largest number of producers. */
 #define DITTO_MAX_QUEUE_PRODUCERS 65535u
 
+/** Options of a queue. A field that is 0 has its default. */
 typedef struct ditto_queue_options {
-    size_t struct_size;
-    uint32_t flags;     /**< DITTO_QUEUE_ON_NODE */
-    uint32_t slots;     /**< tickets that may be out at a time; rounded up to a power of two; 0: 64 */
-    uint32_t producers; /**< how many there are; 0: 1, which needs no locked instruction */
-    uint32_t
-        node; /**< with DITTO_QUEUE_ON_NODE: NUMA node of slots and payload, as the OS numbers them. Otherwise, and where the
-                                 kernel refuses (some containers), they lie where the creating thread runs: best the consumer */
-    uint64_t
-        max_bytes; /**< of all tickets together, from put or claim until the slot is given back; 0: no cap */
-    uint64_t
-        payload_bytes; /**< 0: items are pointers of the program's own. Else each slot has this much memory */
-    /** How long to look before sleeping, in microseconds. Unless has_spin_us is set, 0 means the default: 50,
-     *  or, where the machine has fewer CPUs than the queue has threads, not at all; those threads yield for a
-     *  while. */
+    size_t struct_size; /**< Set by DITTO_QUEUE_OPTIONS_INIT. */
+    uint32_t flags;     /**< DITTO_QUEUE_ON_NODE or 0. */
+
+    /** Number of tickets that may be in use at a time. It is rounded up to a power of two. 0 means 64. */
+    uint32_t slots;
+
+    /** Number of producers. 0 means 1. A queue with one producer needs no locked instruction. */
+    uint32_t producers;
+
+    /** With DITTO_QUEUE_ON_NODE: the operating system's number of the NUMA node for slots and payload.
+     * Without it, and where the kernel refuses (in some containers), they are on the node of the thread that
+     * creates the queue, which should therefore be the consumer. */
+    uint32_t node;
+
+    /** Limit for the bytes of all tickets together. The bytes of a ticket count from its put or claim until
+     * its slot is released. 0 means no limit. */
+    uint64_t max_bytes;
+
+    /** Memory of each slot in bytes. 0 means that items are pointers of the program. */
+    uint64_t payload_bytes;
+
+    /** How long a waiting thread spins before it sleeps, in microseconds. Unless has_spin_us is set, 0 means
+     * the default: 50, or, if the machine has fewer CPUs than the queue has threads, no spinning but yielding
+     * for a while. */
     uint32_t spin_us;
-    uint32_t has_spin_us; /**< not 0: spin_us is meant as it stands; 0 then means to sleep at once */
-    void (*drop)(
-        void *item,
-        void
-            *argument); /**< ditto_queue_destroy calls it for each pointer put and not got; NULL: nothing. Not
-                                                   for payload, which is the queue's */
-    void *drop_argument;
+
+    /** Not 0: spin_us is used even if it is 0, which then means to sleep at once. */
+    uint32_t has_spin_us;
+
+    /** Called by ditto_queue_destroy for each pointer that was put and not taken. NULL means that nothing is
+     * called. It is not called for payload, which belongs to the queue. */
+    void (*drop)(void *item, void *argument);
+
+    void *drop_argument; /**< Given to `drop`. */
 } ditto_queue_options;
+
+/** Initial value of ditto_queue_options. */
 #define DITTO_QUEUE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_queue_options)
 
-/** What the consumer gets. */
+/** An item that the consumer gets. */
 typedef struct ditto_queue_item {
-    void *
-        item; /**< as it was put; or the slot's memory, which is the consumer's until its next ditto_queue_get, whatever that returns */
-    uint64_t bytes;    /**< as they were put or published */
-    uint64_t ticket;   /**< in rising order; without gaps but for claims that ditto_queue_close refused */
-    uint32_t producer; /**< who put or claimed it */
+    /** The pointer that was put. If slots have memory, the memory of the slot, which the consumer may use
+     * until its next call of ditto_queue_get, whatever that call returns. */
+    void *item;
+
+    uint64_t bytes; /**< The number that was put or published. */
+
+    /** The ticket. Tickets ascend. There are no gaps, except for claims that ditto_queue_close refused. */
+    uint64_t ticket;
+
+    uint32_t producer; /**< Number of the producer. */
 } ditto_queue_item;
 
-/** @param options  NULL: the defaults
- *  @param out      the caller's, to be given to ditto_queue_destroy
- *  @retval DITTO_ERR_INVALID, DITTO_ERR_UNSUPPORTED  options of the wrong size, or with flags or fields unknown here
- *  @retval DITTO_ERR_RANGE      more than DITTO_MAX_QUEUE_SLOTS or DITTO_MAX_QUEUE_PRODUCERS; more payload than size_t counts; a node
- *                               without memory that this process may use
- *  @retval DITTO_ERR_NO_MEMORY  the system refuses the memory
- *  Cost  one mapping for slots and payload, touched once. */
+/* -- Creating and destroying -- */
+
+/** Creates a queue.
+ *
+ * @param options   The options, or NULL for the defaults.
+ * @param[out] out  The queue. Set only on DITTO_OK.
+ * @retval DITTO_ERR_INVALID      struct_size is wrong, a flag is unknown, or `node` is set without
+ *                                DITTO_QUEUE_ON_NODE.
+ * @retval DITTO_ERR_UNSUPPORTED  Options of a newer version have a field set that this version does not know.
+ * @retval DITTO_ERR_RANGE        One of these:
+ *     - There are more than DITTO_MAX_QUEUE_SLOTS slots or DITTO_MAX_QUEUE_PRODUCERS producers.
+ *     - The bytes of the payload overflow size_t.
+ *     - The node has no memory that this process may use.
+ * @retval DITTO_ERR_NO_MEMORY    The system refuses the memory.
+ * @par Ownership
+ * The caller destroys the queue with ditto_queue_destroy.
+ * @par Cost
+ * One mapping for slots and payload, which is touched once. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_create(const ditto_queue_options *options,
                                                           ditto_queue **out);
 
-/** Items that are left go through options.drop, also those behind a failed ticket. No other call on this queue runs or comes. NULL is
- *  allowed.
- *  @retval DITTO_ERR_BUSY  a thread sleeps in the queue: close it and join them first. Nothing is destroyed */
+/** Destroys a queue. Items that are left are given to options.drop, also those behind a failed ticket.
+ *
+ * @param queue  The queue, or NULL.
+ * @retval DITTO_ERR_BUSY  A thread sleeps in the queue. Nothing was destroyed. Close the queue and join its
+ *                         threads first.
+ * @par Thread safety
+ * No other call on this queue is in progress or follows. */
 DITTO_API ditto_status ditto_queue_destroy(ditto_queue *queue);
 
-/** Puts one item: claim and publish in one.
- *  @param producer    its number
- *  @param item        a pointer of the program's own, NULL too, which is the consumer's when it gets it; or, where slots have memory, `bytes`
- *                     bytes that are copied there
- *  @param bytes       counted against max_bytes; at most payload_bytes where slots have memory. Without either just a number
- *  @param timeout_ms  0: try; DITTO_FOREVER: no limit
- *  @retval DITTO_PENDING        tried, and there is no room
- *  @retval DITTO_ERR_TIMED_OUT  no room in time
- *  @retval DITTO_ERR_CLOSED     the queue is closed
- *  @retval the status of a failed ticket: ditto_queue_fail. The message names producer and ticket
- *  @retval DITTO_ERR_RANGE      `producer` is none; bytes are more than max_bytes or payload_bytes, so that they would never fit
- *  Unless DITTO_OK the item stays the caller's.
- *  Cost  one line written; with several producers one compare-and-swap, with max_bytes another. */
+/* -- Producers: waiting and memory order --
+ *
+ * A put or claim waits while all slots are taken or max_bytes would be exceeded. When it returns DITTO_OK it
+ * has a slot and its bytes, and nothing that the producer does with them waits for another thread. So the
+ * oldest ticket can always be published, and the limits cannot block the queue for ever. (If large and small
+ * items compete for max_bytes, the small ones may come first for as long as there are any.)
+ *
+ * With timeout_ms 0 a call does not wait: it returns DITTO_PENDING, without an error message, if there is no
+ * free slot or no item. Otherwise the thread spins for spin_us and then sleeps, for at most timeout_ms
+ * milliseconds, or without limit with DITTO_FOREVER. Everything that a producer wrote before its put or
+ * publish is visible to the consumer when it gets the item. Everything that the consumer did with an item
+ * before it released the slot is visible to the next producer that has the slot. */
+
+/** Puts one item: claims a ticket and publishes it.
+ *
+ * @param queue       The queue.
+ * @param producer    Number of the producer.
+ * @param item        If slots have no memory, a pointer of the program, which may be NULL. If they have
+ *                    memory, `bytes` bytes that are copied into the slot.
+ * @param bytes       Counted against max_bytes. If slots have memory, at most payload_bytes. If there is
+ *                    neither limit nor memory, any number of the program.
+ * @param timeout_ms  How long to wait in milliseconds. 0 means not at all, DITTO_FOREVER means without limit.
+ * @retval DITTO_PENDING        timeout_ms is 0, and there is no free slot, or too few free bytes.
+ * @retval DITTO_ERR_TIMED_OUT  There was no free slot, or there were too few free bytes, for timeout_ms.
+ * @retval DITTO_ERR_CLOSED     The queue is closed.
+ * @retval DITTO_ERR_RANGE      There is no such producer, or `bytes` is above max_bytes or payload_bytes and
+ *                              so can never fit.
+ * @return If a ticket has failed (ditto_queue_fail), its status. The message names producer and ticket.
+ * @par Ownership
+ * A pointer belongs to the consumer when the consumer gets it. Unless the call returns DITTO_OK, the item
+ * stays the caller's.
+ * @par Cost
+ * One cache line is written. With several producers one compare-and-swap is needed, with max_bytes another
+ * one. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_put(ditto_queue *queue, uint32_t producer, void *item,
                                                        uint64_t bytes, uint32_t timeout_ms);
 
-/** Takes the next ticket, with a slot and `bytes` of max_bytes. It must end in ditto_queue_publish, ditto_queue_fail or
- *  ditto_queue_abandon: the consumer waits for it. A producer may hold several.
- *  @param ticket   set on DITTO_OK
- *  @param payload  set on DITTO_OK: the slot's memory, the producer's until it publishes; NULL where slots have none. May be NULL
- *  @retval as ditto_queue_put */
+/** Takes the next ticket, with a slot and `bytes` bytes of max_bytes.
+ *
+ * Each ticket must be ended by ditto_queue_publish, ditto_queue_fail or ditto_queue_abandon, because the
+ * consumer waits for it. A producer may hold several tickets.
+ *
+ * @param queue         The queue.
+ * @param producer      Number of the producer.
+ * @param bytes         As in ditto_queue_put.
+ * @param timeout_ms    As in ditto_queue_put.
+ * @param[out] ticket   The ticket. Set only on DITTO_OK.
+ * @param[out] payload  Memory of the slot, which the producer may use until it publishes. NULL if slots have
+ *                      no memory. Set only on DITTO_OK. May be NULL.
+ * @return DITTO_OK, or a status of ditto_queue_put. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_claim(ditto_queue *queue, uint32_t producer,
                                                          uint64_t bytes, uint32_t timeout_ms,
                                                          uint64_t *ticket, void **payload);
-/** Hands over what a ticket was claimed for; never waits. Also after closing and after another ticket has failed.
- *  @param item   as ditto_queue_put; where slots have memory NULL: it is there already
- *  @param bytes  at most what was claimed; the rest is free again when the consumer has taken the item
- *  @retval DITTO_ERR_RANGE    more bytes than were claimed; `producer` is none
- *  @retval DITTO_ERR_CONTEXT  this producer does not hold this ticket: never claimed, another's, or published already
- *  @retval DITTO_ERR_INVALID  slots have memory, and item is not NULL */
+
+/** Publishes the item of a claimed ticket. It never waits, and works even if the queue is closed or another
+ * ticket has failed.
+ *
+ * @param queue     The queue.
+ * @param producer  Number of the producer that holds the ticket.
+ * @param ticket    The ticket.
+ * @param item      As in ditto_queue_put. If slots have memory, NULL, because the item is there already.
+ * @param bytes     At most the number that was claimed. The difference is free again when the consumer has
+ *                  taken the item.
+ * @retval DITTO_ERR_RANGE    There is no such producer, or `bytes` is more than was claimed.
+ * @retval DITTO_ERR_CONTEXT  The producer does not hold this ticket: it was never claimed, is held by another
+ *                            producer, or is already published.
+ * @retval DITTO_ERR_INVALID  Slots have memory, and `item` is not NULL. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_publish(ditto_queue *queue, uint32_t producer,
                                                            uint64_t ticket, void *item, uint64_t bytes);
-/** Marks a ticket as failed: see Failing above. Never waits.
- *  @param status   an error, < 0
- *  @param message  what went wrong, copied; NULL: the status's sentence
- *  @retval DITTO_ERR_INVALID  `status` is no error
- *  @retval DITTO_ERR_RANGE, DITTO_ERR_CONTEXT  as ditto_queue_publish
- *  @retval DITTO_OK           it is marked (what is returned is not `status`) */
+
+/** Ends a ticket with an error instead of an item. It never waits.
+ *
+ * The consumer gets all items before this ticket, and then this error from every call. If several tickets
+ * fail, the one with the lowest number counts. Producers get the error from their next put or claim. Those
+ * that wait for a free slot get it at once, because nothing that they put would be taken. The error takes
+ * precedence over closing. The queue can then only be destroyed.
+ *
+ * @param queue     The queue.
+ * @param producer  Number of the producer that holds the ticket.
+ * @param ticket    The ticket.
+ * @param status    The error, below 0.
+ * @param message   What went wrong. It is copied. NULL means the sentence of `status`.
+ * @retval DITTO_OK           The ticket is marked as failed.
+ * @retval DITTO_ERR_INVALID  `status` is not an error.
+ * @retval DITTO_ERR_RANGE    There is no such producer.
+ * @retval DITTO_ERR_CONTEXT  The producer does not hold this ticket, as in ditto_queue_publish. */
 DITTO_API ditto_status ditto_queue_fail(ditto_queue *queue, uint32_t producer, uint64_t ticket,
                                         ditto_status status, const char *message);
-/** Marks all tickets that a producer holds as failed with DITTO_ERR_PEER_STOPPED: for one that has gone and will not publish. Called by
- *  whoever knows that, after its last call. Nothing held: nothing happens.
- *  @retval DITTO_ERR_RANGE  `producer` is none
- *  Cost  a look at every slot. */
+
+/** Marks all tickets that a producer holds as failed with DITTO_ERR_PEER_STOPPED.
+ *
+ * It is for a producer that has ended without publishing. Any thread may call it after that producer's last
+ * call. If the producer holds no ticket, nothing happens.
+ *
+ * @param queue     The queue.
+ * @param producer  Number of the producer.
+ * @retval DITTO_ERR_RANGE  There is no such producer.
+ * @par Cost
+ * One load for every slot. */
 DITTO_API ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer);
 
-/** The consumer alone: gives back the slot that it has in hand, and takes the next item.
- *  @param timeout_ms  0: try; DITTO_FOREVER: no limit
- *  @retval DITTO_PENDING        tried, and the next item is not there
- *  @retval DITTO_END_OF_INPUT   closed, and all that was claimed has been got: this and every later call
- *  @retval DITTO_ERR_TIMED_OUT  not there in time; the message says whether somebody holds the ticket
- *  @retval the status of the failed ticket whose turn it is: this and every later call. The message names producer and ticket
- *  Cost  one line read and written. */
+/* -- The consumer, closing, statistics -- */
+
+/** Releases the slot of the previous item, and takes the next item. Only the consumer may call it.
+ *
+ * @param queue       The queue.
+ * @param[out] out    The item. Set only on DITTO_OK.
+ * @param timeout_ms  As in ditto_queue_put.
+ * @retval DITTO_PENDING        timeout_ms is 0, and the next item is not published.
+ * @retval DITTO_END_OF_INPUT   The queue is closed, and all items that were claimed have been taken. Later
+ *                              calls return this again.
+ * @retval DITTO_ERR_TIMED_OUT  The next item was not published within timeout_ms. The message says whether a
+ *                              producer holds its ticket.
+ * @return If the next ticket has failed, its status. Later calls return it again. The message names producer
+ *     and ticket.
+ * @par Cost
+ * One cache line is read and written. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_get(ditto_queue *queue, ditto_queue_item *out,
                                                        uint32_t timeout_ms);
 
-/** Closes it: see Closing above. Any thread, any number of times; returns when no later put or claim can succeed. */
+/** Closes a queue. It may be called several times.
+ *
+ * Producers get DITTO_ERR_CLOSED at once, also those that wait. When the call returns, no later put or claim
+ * can succeed. Tickets that are held are still published, and the consumer gets all items that were claimed,
+ * and then DITTO_END_OF_INPUT.
+ *
+ * @param queue  The queue.
+ * @retval DITTO_ERR_INVALID  `queue` is NULL.
+ * @par Thread safety
+ * Any thread. */
 DITTO_API ditto_status ditto_queue_close(ditto_queue *queue);
 
-/** What has happened so far. Each number is exact once the threads that count rest. */
+/** Statistics of a queue. Each number is exact when the threads that count it are idle. Waits are counted
+ * only if they are longer than the first loads, which take less than reading the clock twice (about 1 us). */
 typedef struct ditto_queue_stats {
-    uint64_t puts, gets;           /**< items put or published; got */
-    uint64_t put_bytes, got_bytes; /**< of those */
-    uint64_t depth;                /**< tickets that have been claimed, and whose slot was not given back */
-    /** Waits that were longer than the first looks, which take less than the clock costs twice (about 1 us): how many, how long. */
-    uint64_t put_waits, put_wait_ns; /**< for room, of all producers */
-    uint64_t get_waits, get_wait_ns; /**< for an item */
+    uint64_t puts;      /**< Items put or published. */
+    uint64_t gets;      /**< Items taken. */
+    uint64_t put_bytes; /**< Bytes of the items put. */
+    uint64_t got_bytes; /**< Bytes of the items taken. */
+
+    /** Tickets that have been claimed and whose slot has not been released. */
+    uint64_t depth;
+
+    uint64_t put_waits;   /**< Waits of all producers for a slot. */
+    uint64_t put_wait_ns; /**< Time of these waits. */
+    uint64_t get_waits;   /**< Waits of the consumer. */
+    uint64_t get_wait_ns; /**< Time of these waits. */
 } ditto_queue_stats;
-/** Any thread. */
+
+/** Reads the statistics of a queue.
+ *
+ * @param queue     The queue.
+ * @param[out] out  The statistics.
+ * @retval DITTO_ERR_INVALID  An argument is NULL.
+ * @par Thread safety
+ * Any thread. */
 DITTO_API ditto_status ditto_queue_get_stats(const ditto_queue *queue, ditto_queue_stats *out);
 
 DITTO_END
