@@ -1,12 +1,8 @@
-/* include/ditto/device.h - a replica of several PUs: its logical devices, and the helpers that work there.
+/* include/ditto/device.h - the logical devices of a replica of several PUs, and work on them.
  *
- * Logical device 0 is the replica's leader, the thread that runs the replica's function; device i > 0 is a helper thread,
- * pinned to PU i of the replica. All functions here: replica context, the leader; each may be called by any replica at any
- * time, without the others. With DITTO_HELPERS_OFF, or one PU, a replica has one device and the same calls run on it alone.
- *
- * Functions that run on devices are plain code: inside them no call that takes `self` is allowed (DITTO_ERR_CONTEXT), on the
- * leader neither, because they may run on any thread; so loops do not nest. They say why they fail with
- * ditto_fail(NULL, ...). A failure stops the run like the leader's own. */
+ * Logical device 0 is the replica's leader, the thread that runs the replica's function. Device i > 0 is a
+ * helper thread, pinned to PU i of the replica. With DITTO_HELPERS_OFF, or with one PU, a replica has one
+ * device, and the same calls work on it alone. */
 #ifndef DITTO_DEVICE_H
 #define DITTO_DEVICE_H
 
@@ -15,94 +11,187 @@
 
 DITTO_BEGIN
 
-/** Runs on one device. @return DITTO_OK; below 0: an error, which stops the run; news (> 0) counts as DITTO_OK */
+/* -- Functions on devices: replica context, on the leader --
+ *
+ * A replica may call the functions of this header at any time, without the other replicas. A function that
+ * runs on a device calls nothing that takes `self` (DITTO_ERR_CONTEXT). This holds on the leader too, because
+ * the function may run on any thread. So loops do not nest. A function says why it fails with
+ * ditto_fail(NULL, ...). Its error stops the run, like an error of the leader's own function. */
+
+/** Runs on one device.
+ *
+ * @param device    Number of the device.
+ * @param argument  The pointer that was given with the function.
+ * @return DITTO_OK, or an error (below 0), which stops the run. A positive status counts as DITTO_OK. */
 typedef ditto_status (*ditto_device_fn)(uint32_t device, void *argument);
-/** A piece of a loop, [begin, end), on one device. @return as above */
+
+/** Computes the part [begin, end) of a loop on one device.
+ *
+ * @param begin     The first index.
+ * @param end       The end, which is not included.
+ * @param device    Number of the device.
+ * @param argument  The pointer that was given with the function.
+ * @return As in ditto_device_fn. */
 typedef ditto_status (*ditto_range_fn)(size_t begin, size_t end, uint32_t device, void *argument);
 
-/** Devices of this replica, the leader included; 0 when self is not the calling thread's own. */
+/** Returns the number of devices of this replica, with the leader.
+ *
+ * @param self  The calling replica.
+ * @return The number, or 0 if `self` is not the calling thread's own replica. */
 DITTO_API uint32_t ditto_num_logical_devices(const ditto_replica *self);
 
-/** How the pieces of a loop go to devices. */
+/** How the parts of a loop are assigned to devices. */
 typedef enum ditto_schedule {
-    DITTO_STATIC =
-        0, /**< one contiguous piece per device, always the same ones: what a device touches stays in its cache */
-    DITTO_DYNAMIC = 1, /**< pieces of `grain` as devices become free: for work of uneven length */
+    /** Each device gets one contiguous part, the same one each time. So the data that a device uses stays in
+     * its cache. */
+    DITTO_STATIC = 0,
+
+    /** A device that is free gets the next `grain` indices. This suits work of uneven length. */
+    DITTO_DYNAMIC = 1,
 } ditto_schedule;
 
-/** Runs function over [begin, end) on all devices of the replica, each index once, and waits for all. Functions given to
- *  devices before run first.
+/** Runs a loop on all devices of the replica, and waits until all have finished. Each index is executed once.
  *
- *  @param grain    pieces start at begin + k * grain: the fewest indices that are worth a call; 0: 1 when static,
- *                  1/8 of a device's share when dynamic
- *  @retval DITTO_ERR_RANGE         end < begin, or an unknown schedule
- *  @retval DITTO_ERR_PEER_STOPPED  another replica stopped the run; pieces not begun were left out
- *  @retval (the function's)        the first error of a device; pieces not begun may have been left out
- *  @retval DITTO_ERR_TIMED_OUT     as ditto_join
- *  @retval DITTO_ERR_INVALID       function is NULL
- *  @retval DITTO_ERR_CONTEXT       inside a device's function: loops do not nest; another replica's or an old handle
- *  @retval DITTO_ERR_FORKED        in a child process, where the helpers are not
- *  Ordering  what the leader wrote before, every piece sees; what pieces wrote, the leader sees after the call.
- *  Cost      two hand-overs of a cache line, like ditto_strategy_run; dynamic: one atomic addition a piece more. Helpers that
- *            have slept (no work for spin_us) need a wake-up. */
+ * Functions that were given to devices before run first.
+ *
+ * @param self      The calling replica.
+ * @param begin     The first index.
+ * @param end       The end, which is not included.
+ * @param grain     The fewest indices that are worth a call. Parts start at begin + k * grain. 0 means 1 with
+ *                  DITTO_STATIC, and 1/8 of a device's share with DITTO_DYNAMIC.
+ * @param schedule  How parts are assigned to devices.
+ * @param function  Computes one part.
+ * @param argument  Given to the function.
+ * @retval DITTO_ERR_RANGE         `end` is below `begin`, or the schedule is unknown.
+ * @retval DITTO_ERR_PEER_STOPPED  Another replica stopped the run. Parts that had not begun were not
+ *                                 executed.
+ * @retval DITTO_ERR_TIMED_OUT     As in ditto_join.
+ * @retval DITTO_ERR_INVALID       `function` is NULL.
+ * @retval DITTO_ERR_CONTEXT       Called inside a function on a device, or `self` is not the calling thread's
+ *                                 own replica of this run.
+ * @retval DITTO_ERR_FORKED        Called in a child process after fork, where the helpers do not exist.
+ * @return If the function fails, the first error of a device. Parts that had not begun may not have been
+ *     executed.
+ * @par Ordering
+ * Every part sees what the leader wrote before the call. After the call the leader sees what all parts wrote.
+ * @par Cost
+ * Two transfers of a cache line, as for ditto_strategy_run. DITTO_DYNAMIC adds one atomic addition for each
+ * part. Helpers that sleep, because they had no work for spin_us, must be woken. */
 DITTO_API ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, size_t end, size_t grain,
                                           ditto_schedule schedule, ditto_range_fn function, void *argument);
 
-/** Gives a function to a device and returns at once. Functions of one device run in the order given; those of device 0 run
- *  in the next ditto_join, loop, or at the end of the replica's function. A device keeps up to 64: for more the call waits
- *  (on device 0 it runs them).
+/** Gives a function to a device and returns at once.
  *
- *  @param argument  stays the caller's; must live until a join has returned. With an error of the leader's function, what has
- *                   begun is still awaited before its frame is gone, what has not is left out
- *  @retval DITTO_ERR_RANGE         device is not below ditto_num_logical_devices
- *  @retval DITTO_ERR_INVALID       function is NULL
- *  @retval DITTO_ERR_PEER_STOPPED  the run is stopped, and so the function will not run; or a device's error: as ditto_join
- *  @retval DITTO_ERR_CONTEXT, DITTO_ERR_FORKED  as ditto_parallel_for
- *  Ordering  what the leader wrote before the call, the function sees; what it wrote, the leader sees after a join.
- *  Cost      a store; one hand-over of a cache line later it runs. A helper that sleeps needs a wake-up.
- *  Source    tf.distribute: experimental_logical_device. */
+ * The functions of one device run in the order in which they were given. Those of device 0 run in the next
+ * ditto_join, in the next loop, or at the end of the replica's function. Up to 64 functions of a device may
+ * be waiting. If there are more, the call waits. On device 0 it runs them.
+ *
+ * @param self      The calling replica.
+ * @param device    Number of the device.
+ * @param function  The function.
+ * @param argument  Given to the function.
+ * @retval DITTO_ERR_RANGE         There is no such device.
+ * @retval DITTO_ERR_INVALID       `function` is NULL.
+ * @retval DITTO_ERR_PEER_STOPPED  The run is stopped, so the function will not run.
+ * @retval DITTO_ERR_CONTEXT       As in ditto_parallel_for.
+ * @retval DITTO_ERR_FORKED        As in ditto_parallel_for.
+ * @return If a function on a device has failed, its error, as in ditto_join.
+ * @par Ownership
+ * The caller keeps `argument` valid until a join has returned. If the leader's function returns an error,
+ * functions that have begun are still awaited before its stack frame ends. The others are not executed.
+ * @par Ordering
+ * The function sees what the leader wrote before the call. After a join the leader sees what the function
+ * wrote.
+ * @par Cost
+ * One store. The function starts one transfer of a cache line later. A helper that sleeps must be woken.
+ * @par Source
+ * tf.distribute: experimental_logical_device. */
 DITTO_API ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device, ditto_device_fn function,
                                                void *argument);
-/** Waits until all functions given to devices have returned. The end of the replica's function does the same.
- *  @retval DITTO_ERR_PEER_STOPPED  another replica stopped the run: functions not begun were left out. Those that have begun are
- *                                  awaited all the same, without a limit: they may use the leader's memory
- *  @retval (the function's)        the first error of a device
- *  @retval DITTO_ERR_TIMED_OUT     run_timeout_ms passed; on a caller that works as replica 0 alone, and late: when they returned
- *  @retval DITTO_ERR_CONTEXT, DITTO_ERR_FORKED  as ditto_parallel_for
- *  Cost  reads one line per device. */
+
+/** Waits until all functions that were given to devices have returned. The end of the replica's function does
+ * the same.
+ *
+ * @param self  The calling replica.
+ * @retval DITTO_ERR_PEER_STOPPED  Another replica stopped the run. Functions that had not begun were not
+ *                                 executed. The call waits without a limit for those that had begun, because
+ *                                 they may use the leader's memory.
+ * @retval DITTO_ERR_TIMED_OUT     run_timeout_ms has passed. If the caller of run works as replica 0, only
+ *                                 that caller gets this, and only after all functions have returned.
+ * @retval DITTO_ERR_CONTEXT       As in ditto_parallel_for.
+ * @retval DITTO_ERR_FORKED        As in ditto_parallel_for.
+ * @return If a function failed, the first error of a device.
+ * @par Cost
+ * One cache line is read for each device. */
 DITTO_API ditto_status ditto_join(ditto_replica *self);
 
-/** Cuts a tensor into equal blocks, one per device, each copied by its device into memory on that device's NUMA node. Waits
- *  for functions that were given to the devices before; their errors are told by ditto_join, not here.
+/* -- Tensors on devices: replica context, on the leader -- */
+
+/** Divides a tensor into equal blocks, one for each device. Each device copies its block to memory on its own
+ * NUMA node.
  *
- *  @param tensor     stays the caller's
- *  @param parts      [num_parts] blocks along each dimension; devices take them in row-major order
- *  @param num_parts  the tensor's rank
- *  @param blocks     [out] [ditto_num_logical_devices] tensors, marked with their device; each one's data is freed with
- *                    ditto_free. Set only on DITTO_OK; on failure nothing is left
- *  @retval DITTO_ERR_SHAPE         num_parts is not the rank; a dimension is not divisible by its parts; the product of parts
- *                                  is not the number of devices (checked in this order)
- *  @retval DITTO_ERR_INVALID       a NULL; a tensor that makes no sense (dtype, rank, alignment)
- *  @retval DITTO_ERR_RANGE         the product of its dimensions overflows
- *  @retval DITTO_ERR_NO_MEMORY     on one of the nodes
- *  @retval DITTO_ERR_SYSTEM        DITTO_MEMORY_STRICT, and mbind is refused
- *  @retval DITTO_ERR_PEER_STOPPED  the run is stopped
- *  @retval DITTO_ERR_CONTEXT, DITTO_ERR_FORKED  as ditto_parallel_for
- *  Cost    one copy, in parallel; the first time on a node an arena more, a few hundred microseconds.
- *  Source  tf.distribute: experimental_split_to_logical_devices. */
+ * The call waits for functions that were given to the devices before. Their errors are returned by
+ * ditto_join, not by this call.
+ *
+ * @param self         The calling replica.
+ * @param tensor       The tensor.
+ * @param parts        Array of num_parts numbers: how many blocks there are along each dimension. The devices
+ *                     take the blocks in row-major order.
+ * @param num_parts    The rank of the tensor.
+ * @param[out] blocks  Array of ditto_num_logical_devices tensors, each with the number of its device. Set
+ *                     only on DITTO_OK.
+ * @retval DITTO_ERR_SHAPE         num_parts is not the rank, or a dimension is not divisible by its number of
+ *                                 parts, or the product of the parts is not the number of devices. This is
+ *                                 also the order of the checks.
+ * @retval DITTO_ERR_INVALID       A pointer is NULL, or the dtype, rank or alignment of the tensor is
+ *                                 invalid.
+ * @retval DITTO_ERR_RANGE         The product of the dimensions overflows.
+ * @retval DITTO_ERR_NO_MEMORY     A node has no more memory.
+ * @retval DITTO_ERR_SYSTEM        The strategy has DITTO_MEMORY_STRICT, and mbind is refused.
+ * @retval DITTO_ERR_PEER_STOPPED  The run is stopped.
+ * @retval DITTO_ERR_CONTEXT       As in ditto_parallel_for.
+ * @retval DITTO_ERR_FORKED        As in ditto_parallel_for.
+ * @par Ownership
+ * `tensor` stays the caller's. The caller frees the data of each block with ditto_free. After an error
+ * nothing is allocated.
+ * @par Cost
+ * One copy, made in parallel. The first call for a node also creates an arena, which takes a few hundred
+ * microseconds.
+ * @par Source
+ * tf.distribute: experimental_split_to_logical_devices. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_split(ditto_replica *self, const ditto_tensor *tensor,
                                                    const uint32_t *parts, uint32_t num_parts,
                                                    ditto_tensor *blocks);
-/** Gives every device a copy of the whole tensor, on its own node: like ditto_split, and with its errors, but for SHAPE.
- *  Source  tf.distribute: experimental_replicate_to_logical_devices. */
+
+/** Copies a whole tensor to every device. Each copy is on the NUMA node of its device.
+ *
+ * @param self         The calling replica.
+ * @param tensor       The tensor.
+ * @param[out] copies  Array of ditto_num_logical_devices tensors, each with the number of its device. Set
+ *                     only on DITTO_OK.
+ * @return DITTO_OK, or an error of ditto_split other than DITTO_ERR_SHAPE.
+ * @par Ownership
+ * As in ditto_split.
+ * @par Source
+ * tf.distribute: experimental_replicate_to_logical_devices. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_replicate(ditto_replica *self, const ditto_tensor *tensor,
                                                        ditto_tensor *copies);
-/** Copies a tensor into memory on a device's NUMA node and marks it: `ditto_on_logical_device(self, placed.device, ...)`
- *  runs a function where it lies. The value is unchanged; a tensor that was never marked is on device 0.
- *  @param placed  [out] its data is freed with ditto_free
- *  @retval DITTO_ERR_RANGE  no such device
- *  @retval (others)         as ditto_split, but for SHAPE
- *  Source  tf.distribute: experimental_assign_to_logical_device. */
+
+/** Copies a tensor to memory on the NUMA node of a device, and sets its device number.
+ *
+ * `ditto_on_logical_device(self, placed.device, ...)` then runs a function near the data. The elements are
+ * unchanged. A tensor without a device number is on device 0.
+ *
+ * @param self         The calling replica.
+ * @param tensor       The tensor.
+ * @param device       Number of the device.
+ * @param[out] placed  The copy. Set only on DITTO_OK.
+ * @retval DITTO_ERR_RANGE  There is no such device, or the product of the dimensions overflows.
+ * @return Also the errors of ditto_split other than DITTO_ERR_SHAPE.
+ * @par Ownership
+ * The caller frees the data of the copy with ditto_free.
+ * @par Source
+ * tf.distribute: experimental_assign_to_logical_device. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_assign_to_logical_device(ditto_replica *self,
                                                                       const ditto_tensor *tensor,
                                                                       uint32_t device, ditto_tensor *placed);

@@ -1,9 +1,6 @@
 /* include/ditto/source.h - datasets whose rows come from memory, from a function, or from files.
  *
- * Threads, ownership and common errors: ditto/dataset.h. Files are taken as they come from anywhere: whatever a file holds, reading it gives
- * rows or an error that names file and place (line, record, offset), never anything else. What is found wrong while rows are read comes
- * from whoever reads (ditto_next): DITTO_ERR_CORRUPT for contents, DITTO_ERR_IO for what the system refuses, and for files that became
- * shorter meanwhile. Files are read in large pieces and not mapped, and no more of them is kept than is being worked on. */
+ * Thread safety, ownership and common errors are those of ditto/dataset.h. */
 #ifndef DITTO_SOURCE_H
 #define DITTO_SOURCE_H
 
@@ -13,185 +10,304 @@ DITTO_BEGIN
 
 /* -- Memory -- */
 
-/** Numbers start, start + step, ... below stop (above it, where step is negative): one component, an i64 scalar.
- *  @retval DITTO_ERR_RANGE    step is 0
- *  @retval DITTO_ERR_INVALID  there is no such number */
+/** Makes a dataset of the numbers start, start + step, ... that are below stop, or above stop if step is
+ * negative. A row has one component, an i64 scalar.
+ *
+ * @param start     The first number.
+ * @param stop      The end, which is not included.
+ * @param step      The difference between two numbers.
+ * @param[out] out  The dataset.
+ * @retval DITTO_ERR_RANGE    `step` is 0.
+ * @retval DITTO_ERR_INVALID  There is no such number. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_range(int64_t start, int64_t stop, int64_t step,
                                                                 ditto_dataset **out);
 
-/** Rows from arrays in memory, without copying them now: row i has component k = arrays[k][i], of shape
- *  arrays[k].shape[1..]. The arrays must stay unchanged while the dataset or one made from it exists.
- *  @param arrays  [components]; each of rank >= 1, all with the same first dimension
- *  @retval DITTO_ERR_INVALID  no component or more than DITTO_MAX_COMPONENTS; rank 0; no row; NULL or misaligned data
- *  @retval DITTO_ERR_SHAPE    first dimensions differ */
+/** Makes a dataset of the rows of arrays in memory. Component k of row i is arrays[k][i], with the shape
+ * arrays[k].shape[1..].
+ *
+ * @param arrays      Array of `components` tensors of rank 1 or more, with equal first dimensions.
+ * @param components  Number of components of a row.
+ * @param[out] out    The dataset.
+ * @retval DITTO_ERR_INVALID  There is no component or more than DITTO_MAX_COMPONENTS, a rank is 0, there is
+ *                            no row, or data is NULL or misaligned.
+ * @retval DITTO_ERR_SHAPE    The first dimensions differ.
+ * @par Ownership
+ * The arrays are not copied. They must stay unchanged as long as the dataset, or one made from it, exists. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_arrays(const ditto_tensor *arrays,
                                                                  uint32_t components, ditto_dataset **out);
 
 /* -- A function -- */
 
-/** Rows that a program makes one after the other. Functions return DITTO_OK or an error, which is the iterator's then. Those of one
- *  position are called by one thread at a time; several positions may be open at once. */
+/** Functions of the program that make rows one after another. They return DITTO_OK or an error, which the
+ * iterator then returns. The functions of one position are called by one thread at a time. Several positions
+ * may be open at once. */
 typedef struct ditto_generator {
-    size_t struct_size; /**< set by DITTO_GENERATOR_INIT */
-    void *user;         /**< handed to each function; lives as long as the dataset */
-    /** Begins a pass. NULL: there is nothing to begin, *position is NULL. */
+    size_t struct_size; /**< Set by DITTO_GENERATOR_INIT. */
+
+    /** Given to each function. It must be valid as long as the dataset exists. */
+    void *user;
+
+    /** Begins a pass and sets *position. If the function is NULL, *position is NULL. */
     ditto_status (*open)(void *user, uint64_t pass, void **position);
-    /** Writes the next row, all of every component, or returns DITTO_END_OF_INPUT. */
+
+    /** Writes all elements of all components of the next row, or returns DITTO_END_OF_INPUT. */
     ditto_status (*next)(void *user, void *position, const ditto_tensor *row);
-    /** Ends a pass, also in its middle. NULL: there is nothing to end. */
+
+    /** Ends a pass, also in its middle. May be NULL. */
     void (*close)(void *user, void *position);
-    /** Writes the position as bytes: all that fits into `size`; *length: how many there are. Called twice, first with size 0. NULL: an
-     *  iterator over this generator can't be saved (DITTO_ERR_UNSUPPORTED). */
+
+    /** Writes the position as bytes, up to `size` of them, and sets *length to their number. It is called
+     * twice, first with size 0. If the function is NULL, an iterator over this generator cannot be saved
+     * (DITTO_ERR_UNSUPPORTED). */
     ditto_status (*save)(void *user, void *position, void *bytes, size_t size, size_t *length);
-    /** Moves a position that was just opened to where it was saved. */
+
+    /** Moves a position that was just opened to the one that was saved. */
     ditto_status (*restore)(void *user, void *position, const void *bytes, size_t length);
 } ditto_generator;
+
+/** Initial value of ditto_generator. */
 #define DITTO_GENERATOR_INIT DITTO_OPTIONS_INIT(ditto_generator)
 
-/** Rows of a generator. They can't be read twice, so each is kept as a whole until its batch has been taken.
- *  @param row  [components] dtype and shape; copied
- *  @retval DITTO_ERR_INVALID  next is NULL; no component or more than DITTO_MAX_COMPONENTS; a rank above DITTO_MAX_RANK - 1 */
+/** Makes a dataset of the rows of a generator. The rows cannot be read twice, so each is kept in full until
+ * its batch has been taken.
+ *
+ * @param generator   The functions. The struct is copied.
+ * @param row         Array of `components` tensors: dtypes and shapes of a row. It is copied.
+ * @param components  Number of components of a row.
+ * @param[out] out    The dataset.
+ * @retval DITTO_ERR_INVALID  `next` is NULL, there is no component or more than DITTO_MAX_COMPONENTS, or a
+ *                            rank is above DITTO_MAX_RANK - 1. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_generator(const ditto_generator *generator,
                                                                     const ditto_tensor *row,
                                                                     uint32_t components, ditto_dataset **out);
 
-/* -- Files -- */
+/* -- Files --
+ *
+ * Files need not be trusted. Whatever a file contains, reading it gives rows, or an error that names the file
+ * and the position in it (line, record, offset). Errors that are found while rows are read are returned by
+ * the call that reads them, for example ditto_next: DITTO_ERR_CORRUPT for contents, and DITTO_ERR_IO if the
+ * system refuses to read or a file has become shorter.
+ *
+ * Files are read in large pieces and not mapped, and only the parts that are in use are kept in memory. Of
+ * all datasets together, at most 64 files are open at a time.
+ *
+ * Every source of files also returns DITTO_ERR_NOT_FOUND if a file does not exist or a pattern matches none,
+ * DITTO_ERR_IO if a file cannot be read (errno) or is not a regular file, and DITTO_ERR_INVALID if there is
+ * no name, if a flag is unknown, or if the files have no row, as far as that is known without reading all of
+ * them. */
 
-#define DITTO_FILES_GLOB \
-    1u /**< names are patterns as in glob(7); each stands for the files that match it, sorted by bytes */
+/** Flag of ditto_files: names are patterns (glob(7)). Each stands for the files that match it, sorted by
+ * bytes. */
+#define DITTO_FILES_GLOB 1u
 
-/** Files that are read one after the other, as one list of rows. */
+/** Files that are read one after another as one list of rows. Their number is limited by memory alone. */
 typedef struct ditto_files {
-    const char *const *names; /**< [count], copied */
-    uint32_t count;
-    uint32_t flags;
+    const char *const *names; /**< Array of `count` names. They are copied. */
+    uint32_t count;           /**< Length of `names`. */
+    uint32_t flags;           /**< DITTO_FILES_GLOB or 0. */
 } ditto_files;
 
-/* For every source of files:
- *   DITTO_ERR_NOT_FOUND  a file is not there; a pattern matches none
- *   DITTO_ERR_IO         a file can't be read (errno); it is no regular file
- *   DITTO_ERR_INVALID    no name; an unknown flag; there is no row in any of the files, where that can be told without reading them all
- * Files may be as many as there is memory for their names: at most 64 of all datasets are open at a time. */
-
+/** Options of ditto_dataset_from_text. A field that is 0 has its default. */
 typedef struct ditto_text_options {
-    size_t struct_size;  /**< set by DITTO_TEXT_OPTIONS_INIT */
-    uint64_t max_bytes;  /**< of a line; 0: 1024. A longer one is DITTO_ERR_CORRUPT */
-    uint64_t skip_lines; /**< at the start of each file */
+    size_t struct_size; /**< Set by DITTO_TEXT_OPTIONS_INIT. */
+
+    /** Largest length of a line in bytes. 0 means 1024. A longer line is DITTO_ERR_CORRUPT. */
+    uint64_t max_bytes;
+
+    uint64_t skip_lines; /**< Lines to skip at the start of each file. */
 } ditto_text_options;
+
+/** Initial value of ditto_text_options. */
 #define DITTO_TEXT_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_text_options)
 
-/** The lines of text files, empty ones too, without their ends ("\n" or "\r\n"). Two components: u8 [max_bytes], the line's bytes with
- *  zeros behind them, and their number, an i64 scalar. Bytes are not looked at: any encoding, NUL bytes too. */
+/** Makes a dataset of the lines of text files, including empty lines, without their ends ("\n" or "\r\n").
+ *
+ * A row has two components: u8 [max_bytes], the bytes of the line followed by zeros, and an i64 scalar, the
+ * number of these bytes. The bytes are not interpreted, so any encoding and NUL bytes are allowed.
+ *
+ * @param files     The files.
+ * @param options   The options, or NULL for the defaults.
+ * @param[out] out  The dataset.
+ * @return DITTO_OK, or an error that all sources of files have. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_text(const ditto_files *files,
                                                                const ditto_text_options *options,
                                                                ditto_dataset **out);
 
+/** What an empty field of a CSV file means. */
 typedef enum ditto_csv_missing {
-    DITTO_CSV_MISSING_DEFAULT = 0, /**< ERROR */
-    DITTO_CSV_MISSING_ERROR = 1,   /**< an empty field is DITTO_ERR_CORRUPT */
-    DITTO_CSV_MISSING_VALUE = 2,   /**< it is missing_value */
+    DITTO_CSV_MISSING_DEFAULT = 0, /**< The same as DITTO_CSV_MISSING_ERROR. */
+    DITTO_CSV_MISSING_ERROR = 1,   /**< The field is DITTO_ERR_CORRUPT. */
+    DITTO_CSV_MISSING_VALUE = 2,   /**< The field has missing_value. */
 } ditto_csv_missing;
 
-/** Some neighbouring columns that make one component. */
+/** Consecutive columns of a CSV file that make one component of a row. */
 typedef struct ditto_csv_component {
-    uint32_t first_column; /**< from 0 */
-    uint32_t count;        /**< columns: shape [count], for 1 a scalar. Of text: 1 */
-    ditto_dtype dtype;     /**< of numbers: f32, f64, or any integer. BOOL: 0, 1, true, false */
-    uint32_t
-        text_bytes; /**< not 0: a column of text, dtype U8: shape [text_bytes], zeros behind it. Longer, or not UTF-8: CORRUPT */
+    uint32_t first_column; /**< Number of the first column, from 0. */
+
+    /** Number of columns. The component has the shape [count], or is a scalar if count is 1. Text has one
+     * column. */
+    uint32_t count;
+
+    /** Dtype of numbers: f32, f64, any integer, or bool. A bool field is 0, 1, true or false. */
+    ditto_dtype dtype;
+
+    /** Not 0: the column is text, and the component is u8 [text_bytes], the text followed by zeros. A text
+     * that is longer or is not UTF-8 is DITTO_ERR_CORRUPT. */
+    uint32_t text_bytes;
+
+    /** What an empty field of numbers means. An empty text is never an error. */
     ditto_csv_missing missing;
-    double
-        missing_value; /**< of numbers; an integer's must be whole and fit. Text that is missing is empty, never an error */
+
+    /** The number for empty fields. For integers it must be whole and in the range of the dtype. */
+    double missing_value;
 } ditto_csv_component;
 
+/** Options of ditto_dataset_from_csv. A field that is 0 has its default. */
 typedef struct ditto_csv_options {
-    size_t struct_size;  /**< set by DITTO_CSV_OPTIONS_INIT */
-    uint32_t columns;    /**< that every row must have; 0: up to the last one that a component uses */
-    uint32_t skip_lines; /**< at the start of each file, such as a heading */
-    char delimiter;      /**< 0: comma */
-    int no_quotes;       /**< 1: a quote is a character as any other */
+    size_t struct_size; /**< Set by DITTO_CSV_OPTIONS_INIT. */
+
+    /** Number of columns that every row must have. 0 means up to the last column that a component uses. */
+    uint32_t columns;
+
+    uint32_t skip_lines; /**< Lines to skip at the start of each file. */
+    char delimiter;      /**< The separator of fields. 0 means a comma. */
+    int no_quotes;       /**< 1: a quote is an ordinary character. */
 } ditto_csv_options;
+
+/** Initial value of ditto_csv_options. */
 #define DITTO_CSV_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_csv_options)
 
-/** Rows of CSV files as RFC 4180 has them: fields may stand in double quotes, and then hold delimiters, line ends, and quotes that are
- *  doubled. Also: lines may end with "\n" alone, blank lines are passed over, spaces and tabs around a number are allowed. A row that
- *  is ragged, a quote in the middle of a field, text behind a closing quote, a number that is none or that its dtype can't hold, nan and inf
- *  are DITTO_ERR_CORRUPT, naming file, line and column. Numbers are [+-] digits [. digits] [e [+-] digits], read without locale; an f32 is rounded
- *  from the nearest f64.
- *  A row has 16 MiB at most.
- *  @retval DITTO_ERR_INVALID      a component without columns or beyond options->columns; more than 1000000 columns; a delimiter that can be
- *                                 part of a number, is a quote or ends lines; a missing_value that its dtype can't hold
- *  @retval DITTO_ERR_UNSUPPORTED  another dtype */
+/** Makes a dataset of the rows of CSV files in the format of RFC 4180.
+ *
+ * A field may be in double quotes, and then may contain delimiters, line ends, and quotes, which are doubled.
+ * Beyond the RFC, lines may end with "\n" alone, blank lines are skipped, and spaces and tabs around a number
+ * are allowed. A row has at most 16 MiB. A number is [+-] digits [. digits] [e [+-] digits], independent of
+ * the locale. An f32 is rounded from the nearest f64.
+ *
+ * These are DITTO_ERR_CORRUPT, with a message that names file, line and column: a row with too few or too
+ * many fields, a quote in the middle of a field, text behind a closing quote, a field that is not a number, a
+ * number outside the range of its dtype, nan, and inf.
+ *
+ * @param files           The files.
+ * @param components      Array of num_components components.
+ * @param num_components  Number of components of a row.
+ * @param options         The options, or NULL for the defaults.
+ * @param[out] out        The dataset.
+ * @retval DITTO_ERR_INVALID      One of these:
+ *     - A component has no columns, or columns beyond options->columns.
+ *     - There are more than 1000000 columns.
+ *     - The delimiter can be part of a number, is a quote, or ends lines.
+ *     - The dtype of a component cannot represent its missing_value.
+ * @retval DITTO_ERR_UNSUPPORTED  A component has another dtype.
+ * @return Also the errors that all sources of files have. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_csv(const ditto_files *files,
                                                               const ditto_csv_component *components,
                                                               uint32_t num_components,
                                                               const ditto_csv_options *options,
                                                               ditto_dataset **out);
 
+/** How files are compressed. */
 typedef enum ditto_compression {
-    DITTO_COMPRESSION_NONE = 0,
-    DITTO_COMPRESSION_GZIP = 1, /**< of each file as a whole */
+    DITTO_COMPRESSION_NONE = 0, /**< They are not compressed. */
+    DITTO_COMPRESSION_GZIP = 1, /**< Each file as a whole is a gzip file. */
 } ditto_compression;
 
+/** Options of ditto_dataset_from_tfrecord. A field that is 0 has its default. */
 typedef struct ditto_tfrecord_options {
-    size_t struct_size; /**< set by DITTO_TFRECORD_OPTIONS_INIT */
-    uint64_t max_bytes; /**< of a record; 0: 65536. A longer one is DITTO_ERR_CORRUPT */
-    ditto_compression compression;
-    int trust; /**< 1: checksums of the data are not looked at; those of lengths always are */
+    size_t struct_size; /**< Set by DITTO_TFRECORD_OPTIONS_INIT. */
+
+    /** Largest length of a record in bytes. 0 means 65536. A longer record is DITTO_ERR_CORRUPT. */
+    uint64_t max_bytes;
+
+    ditto_compression compression; /**< How the files are compressed. */
+
+    /** 1: the checksums of data are not verified. Those of lengths are always verified. */
+    int trust;
 } ditto_tfrecord_options;
+
+/** Initial value of ditto_tfrecord_options. */
 #define DITTO_TFRECORD_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_tfrecord_options)
 
-/** Records of TFRecord files: [length u64][masked CRC32C of it u32][data][masked CRC32C of the data u32], little endian (format:
- *  TensorFlow, "TFRecord and tf.train.Example"). Two components: u8 [max_bytes], the data with zeros behind it, and its length, an i64 scalar.
- *  Compressed files are read by one thread, row after row, and their rows kept as a whole until their batch has been taken; when an iterator
- *  is restored, they are read again from their start.
- *  @retval DITTO_ERR_UNSUPPORTED  compressed files, where ditto was built without zlib */
+/** Makes a dataset of the records of TFRecord files.
+ *
+ * A record is [length u64][masked CRC32C of the length u32][data][masked CRC32C of the data u32], little
+ * endian. A row has two components: u8 [max_bytes], the data followed by zeros, and an i64 scalar, the length
+ * of the data.
+ *
+ * Compressed files are read by one thread, one row after another, and each row is kept in full until its
+ * batch has been taken. When an iterator is restored, they are read again from their start.
+ *
+ * @param files     The files.
+ * @param options   The options, or NULL for the defaults.
+ * @param[out] out  The dataset.
+ * @retval DITTO_ERR_UNSUPPORTED  The files are compressed, and the library was built without zlib.
+ * @return Also the errors that all sources of files have.
+ * @par Source
+ * The format is described in TensorFlow, "TFRecord and tf.train.Example". */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_tfrecord(const ditto_files *files,
                                                                    const ditto_tfrecord_options *options,
                                                                    ditto_dataset **out);
 
+/** Options of ditto_dataset_from_fixed. A field that is 0 has its default. */
 typedef struct ditto_fixed_options {
-    size_t struct_size;    /**< set by DITTO_FIXED_OPTIONS_INIT */
-    uint64_t header_bytes; /**< at the start of each file, passed over */
-    uint64_t footer_bytes; /**< at its end */
-    int big_endian;        /**< 1: elements lie that way in the file */
+    size_t struct_size;    /**< Set by DITTO_FIXED_OPTIONS_INIT. */
+    uint64_t header_bytes; /**< Bytes to skip at the start of each file. */
+    uint64_t footer_bytes; /**< Bytes to skip at the end of each file. */
+    int big_endian;        /**< 1: elements in the file are big endian. */
 
-    /** Bytes from the start of one record to the start of the next. 0: the length of a record. With less than
-     *  that, records overlap. With more, there are bytes between them, which are passed over. */
+    /** Bytes from the start of one record to the start of the next. 0 means the length of a record. With a
+     * smaller number records overlap. With a larger number the bytes between records are skipped. */
     uint64_t stride_bytes;
 } ditto_fixed_options;
+
+/** Initial value of ditto_fixed_options. */
 #define DITTO_FIXED_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_fixed_options)
 
-/** Records of equal length: the components of a row lie one after the other in the file, without gaps.
- *  Elements of BOOL that are not 0 become 1.
+/** Makes a dataset of records of equal length. The components of a row follow one another in the file without
+ * gaps.
  *
- *  Without a stride, or with the length of a record as stride, a file must hold a whole number of records.
- *  With any other stride, record i begins stride_bytes * i bytes behind the header, and the last record is
- *  the last one that lies whole in front of the footer. What remains behind it is passed over, also if the
- *  file is shorter than one record. No record crosses from one file to the next. So the rows of a language
- *  model, T tokens and the token that follows each, come from a file of tokens: a record of T + 1 tokens, and
- *  a stride of T.
- *  @param row  [components] dtype and shape; copied
- *  @retval DITTO_ERR_INVALID  also: a record of 0 bytes; no component or too many; no file has a record; a
- *                             stride at which records overlap by a part of an element, where all components
- *                             have elements of one size
- *  @retval DITTO_ERR_CORRUPT  a file is shorter than its header and footer; records do not overlap and have
- *                             no gaps, and a file, without header and footer, is not a whole number of
- *  them */
+ * Without a stride, or with the length of a record as stride, a file must contain a whole number of records.
+ * With another stride, record i begins stride_bytes * i bytes behind the header. The last record is the last
+ * one that fits completely before the footer. The rest of the file is skipped, also if the file is shorter
+ * than one record. No record continues in the next file. Elements of a bool component that are not 0 become
+ * 1.
+ *
+ * Example: the rows for a language model consist of T tokens and of the token that follows each. They come
+ * from a file of tokens if a record has T + 1 tokens and the stride is T tokens.
+ *
+ * @param files       The files.
+ * @param row         Array of `components` tensors: dtypes and shapes of a row. It is copied.
+ * @param components  Number of components of a row.
+ * @param options     The options, or NULL for the defaults.
+ * @param[out] out    The dataset.
+ * @retval DITTO_ERR_INVALID  One of these:
+ *     - A record has 0 bytes.
+ *     - There is no component, or there are more than DITTO_MAX_COMPONENTS.
+ *     - No file has a record.
+ *     - All elements have one size, records overlap, and the stride is not a multiple of that size.
+ * @retval DITTO_ERR_CORRUPT  A file is shorter than its header and footer. Or records neither overlap nor
+ *                            have gaps, and the part of a file between header and footer is not a whole
+ *                            number of records.
+ * @return Also the errors that all sources of files have. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_fixed(const ditto_files *files,
                                                                 const ditto_tensor *row, uint32_t components,
                                                                 const ditto_fixed_options *options,
                                                                 ditto_dataset **out);
 
-/** Arrays in .npy files (NumPy's format 1.0, 2.0 and 3.0), of either byte order: row i has component k = array k [i], as with
- *  ditto_dataset_from_arrays.
- *  @param names  [components]
- *  @retval DITTO_ERR_NOT_FOUND, DITTO_ERR_IO  as for other files
- *  @retval DITTO_ERR_CORRUPT      no .npy file; a header that can't be understood; a file that is shorter than its array
- *  @retval DITTO_ERR_UNSUPPORTED  an element type that ditto does not have; Fortran order of an array with more than one dimension;
- *                                 another version of the format
- *  @retval DITTO_ERR_SHAPE        first dimensions differ
- *  @retval DITTO_ERR_INVALID      an array of rank 0, or without rows */
+/** Makes a dataset of arrays in .npy files of either byte order (NumPy's formats 1.0, 2.0 and 3.0). Component
+ * k of row i is element i of array k, as in ditto_dataset_from_arrays.
+ *
+ * @param names       Array of `components` file names.
+ * @param components  Number of components of a row.
+ * @param[out] out    The dataset.
+ * @retval DITTO_ERR_NOT_FOUND    A file does not exist.
+ * @retval DITTO_ERR_IO           A file cannot be read (errno), or is not a regular file.
+ * @retval DITTO_ERR_CORRUPT      A file is not a .npy file, its header is wrong, or it is shorter than its
+ *                                array.
+ * @retval DITTO_ERR_UNSUPPORTED  ditto does not have the element type, an array with more than one dimension
+ *                                is in Fortran order, or the format has another version.
+ * @retval DITTO_ERR_SHAPE        The first dimensions differ.
+ * @retval DITTO_ERR_INVALID      An array has rank 0 or no rows. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_npy(const char *const *names, uint32_t components,
                                                               ditto_dataset **out);
 
