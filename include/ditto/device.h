@@ -116,8 +116,8 @@ DITTO_API ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t dev
  * @retval DITTO_ERR_PEER_STOPPED  Another replica stopped the run. Functions that had not begun were not
  *                                 executed. The call waits without a limit for those that had begun, because
  *                                 they may use the leader's memory.
- * @retval DITTO_ERR_TIMED_OUT     run_timeout_ms has passed. If the caller of run works as replica 0, only
- *                                 that caller gets this, and only after all functions have returned.
+ * @retval DITTO_ERR_TIMED_OUT     run_timeout_ms has passed. Only a caller of run that works as replica 0
+ *                                 gets this error, and only after all functions have returned.
  * @retval DITTO_ERR_CONTEXT       As in ditto_parallel_for.
  * @retval DITTO_ERR_FORKED        As in ditto_parallel_for.
  * @return If a function failed, the first error of a device.

@@ -1,4 +1,7 @@
-/* include/ditto/placement.h - which PUs each replica gets. Pure: no thread, no system call, works on any topology. */
+/* include/ditto/placement.h - which PUs each replica gets.
+ *
+ * These functions start no thread and make no system call. They work on any topology, also on that of another
+ * machine. */
 #ifndef DITTO_PLACEMENT_H
 #define DITTO_PLACEMENT_H
 
@@ -6,133 +9,230 @@
 
 DITTO_BEGIN
 
-#define DITTO_MAX_REPLICAS 1024 /* of one strategy */
+/** Largest number of replicas of one strategy. */
+#define DITTO_MAX_REPLICAS 1024
 
-/** How many replicas each NUMA node gets. Ids are numbered node by node either way, so the order of reduction, and with it
- *  every bit, does not depend on the policy. */
+/** How many replicas each NUMA node gets. With either policy the ids are numbered node by node. So the order
+ * of reduction, and with it every bit of a result, does not depend on the policy. */
 typedef enum ditto_policy {
-    DITTO_SPREAD = 0,  /**< the default: nodes get equal numbers, as far as they have room */
-    DITTO_COMPACT = 1, /**< fill a node before the next is used */
+    DITTO_SPREAD = 0,  /**< Equal numbers, as far as nodes have capacity. The default. */
+    DITTO_COMPACT = 1, /**< A node is filled before the next is used. */
 } ditto_policy;
 
-/** What one replica spans, by name. */
+/** The part of the machine that one replica spans. */
 typedef enum ditto_per {
-    DITTO_PER_SHAPE = 0, /**< the default: what `shape` says, one PU without it */
-    DITTO_PER_PU = 1,
-    DITTO_PER_CORE = 2,      /**< all usable PUs of a core */
-    DITTO_PER_LLC = 3,       /**< of a last-level cache */
-    DITTO_PER_NUMA_NODE = 4, /**< of a node (of its part in a package, if it reaches into several) */
-    DITTO_PER_PACKAGE = 5,
-    DITTO_PER_MACHINE = 6,
+    /** The box that ditto_placement_options.shape describes, or one PU without a shape. This is the
+     * default. */
+    DITTO_PER_SHAPE = 0,
+
+    DITTO_PER_PU = 1,   /**< One PU. */
+    DITTO_PER_CORE = 2, /**< All usable PUs of a core. */
+    DITTO_PER_LLC = 3,  /**< All usable PUs of a last-level cache. */
+
+    /** All usable PUs of a NUMA node. Of a node that belongs to several packages, its part in one package. */
+    DITTO_PER_NUMA_NODE = 4,
+
+    DITTO_PER_PACKAGE = 5, /**< All usable PUs of a package. */
+    DITTO_PER_MACHINE = 6, /**< All usable PUs. */
 } ditto_per;
 
-/** One of three ways, in this order of precedence: explicit sets (`pus`), a name (`per`), a shape on the mesh (`shape`).
+/** Options of a placement. A field that is 0 has its default.
  *
- *  A shape [a, b, c, d] gives each replica a box of a packages x b nodes x c cores x d PUs; a stride [p, q, r, s] sets
- *  the box's coordinates p, q, r, s apart, and the gaps are filled by the boxes of other replicas: stride 2 on cores gives
- *  one replica the even cores of a block, the next the odd ones. */
+ * The PUs of a replica are given in one of three ways: explicitly (`pus`), as a part of the machine (`per`),
+ * or as a box of the mesh (`shape` and `stride`). More than one of them is DITTO_ERR_INVALID. A shape [a, b,
+ * c, d] gives each replica a box of a packages x b nodes x c cores x d PUs. With a stride [p, q, r, s] the
+ * coordinates of the box are p, q, r, s apart, and boxes of other replicas fill the gaps. For example, with a
+ * stride of 2 on cores one replica has the even cores of a block, and the next has the odd ones. All arrays
+ * are read only during the call. */
 typedef struct ditto_placement_options {
-    size_t struct_size; /**< set by DITTO_PLACEMENT_OPTIONS_INIT */
-    uint32_t replicas;  /**< 0: with `pus` what it lists, with `per` as many as there are, with `shape` one */
-    ditto_policy policy; /**< not used with `pus` */
-    ditto_per per;       /**< not with `shape` or `pus` */
-    const int64_t *
-        shape; /**< [shape_rank], each at least 1; NULL: all ones. All arrays are read during the call only */
-    uint32_t shape_rank;   /**< DITTO_MESH_RANK */
-    const int64_t *stride; /**< [stride_rank], each at least 1; NULL: all ones */
-    uint32_t stride_rank;  /**< DITTO_MESH_RANK */
-    const uint32_t *
-        pus; /**< explicit PUs, operating-system numbers, set after set; the first of a set is the leader's */
-    uint32_t num_pus; /**< entries of `pus` */
-    const uint32_t
-        *set_sizes; /**< [replicas] entries of `pus` that each replica gets, at least 1; NULL: one each */
-    uint32_t flags; /**< DITTO_PLACEMENT_* */
-} ditto_placement_options;
-#define DITTO_PLACEMENT_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_placement_options)
-#define DITTO_PLACEMENT_SHARE \
-    1u /**< more replicas than places share them; a PU may stand in `pus` more than once */
-#define DITTO_PLACEMENT_NO_SMT 2u /**< only the first PU of each core is used; not with `pus` */
+    size_t struct_size; /**< Set by DITTO_PLACEMENT_OPTIONS_INIT. */
 
-/** One logical device of one replica: device 0 is the PU of its leader thread. */
+    /** Number of replicas. 0 means num_pus with `pus`, as many as there are parts of the machine with `per`,
+     * and 1 with `shape`. With set_sizes it must not be 0. */
+    uint32_t replicas;
+
+    ditto_policy policy; /**< Ignored with `pus`. */
+    ditto_per per;       /**< Not allowed with `shape` or `pus`. */
+
+    /** Array of shape_rank extents, each at least 1. NULL means all 1. */
+    const int64_t *shape;
+
+    uint32_t shape_rank; /**< DITTO_MESH_RANK. */
+
+    /** Array of stride_rank distances, each at least 1. NULL means all 1. */
+    const int64_t *stride;
+
+    uint32_t stride_rank; /**< DITTO_MESH_RANK. */
+
+    /** Array of num_pus operating-system numbers of PUs, one set after another. Each set makes a replica,
+     * whose leader gets the first PU of the set. */
+    const uint32_t *pus;
+
+    uint32_t num_pus; /**< Length of `pus`. */
+
+    /** Array of `replicas` numbers, each at least 1: the number of PUs in each set. NULL means 1 for all. */
+    const uint32_t *set_sizes;
+
+    uint32_t flags; /**< DITTO_PLACEMENT_... bits. */
+} ditto_placement_options;
+
+/** Initial value of ditto_placement_options. */
+#define DITTO_PLACEMENT_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_placement_options)
+
+/** Flag: replicas share PUs if there are too few for all. A PU may be listed in `pus` more than once. */
+#define DITTO_PLACEMENT_SHARE 1u
+
+/** Flag: only the first PU of each core is used. Not allowed with `pus`. */
+#define DITTO_PLACEMENT_NO_SMT 2u
+
+/** The position of one logical device of one replica. */
 typedef struct ditto_place {
-    uint32_t replica, device;
-    uint32_t sharers; /**< logical devices of this placement on this PU, this one included */
-    ditto_pu pu;
+    uint32_t replica; /**< Id of the replica. */
+    uint32_t device;  /**< Number of the device. Device 0 is the leader thread. */
+
+    /** Number of logical devices of this placement on this PU, with this one. */
+    uint32_t sharers;
+
+    ditto_pu pu; /**< The PU. */
 } ditto_place;
 
-/** Replicas and their PUs. Immutable: any thread may read it. */
+/** Replicas and their PUs. It never changes, so any thread may read it. */
 typedef struct ditto_placement ditto_placement;
 
-/** Places replicas on the mesh of `topology`.
+/* -- Building -- */
+
+/** Assigns PUs of a topology to replicas.
  *
- *  With a name or a shape, a node's places are taken in the order of the mesh; places that start on a core's first PU come
- *  before those on SMT siblings. Inside a replica the first PUs of its cores come before their siblings. An irregular mesh
- *  (a cpuset cuts into it, nodes differ) is filled with whole boxes first; if more replicas are asked for, PUs that are left
- *  over are taken in order, and such a replica may reach across nodes.
+ * With `per` or `shape`, the PU sets of a node are taken in the order of the mesh. Sets that start on the
+ * first PU of a core come before those on its SMT siblings. Within a replica, the first PUs of its cores come
+ * before their siblings. If the mesh is irregular, because a cpuset excludes PUs or nodes differ, complete
+ * boxes are taken first. If more replicas are wanted, the remaining PUs are taken in order, and such a
+ * replica may span several nodes.
  *
- *  @param options  NULL: one replica of one PU
- *  @param out      the caller's to destroy; does not refer to `topology` afterwards
- *  @retval DITTO_ERR_RANGE    more replicas than DITTO_MAX_REPLICAS, or than places without DITTO_PLACEMENT_SHARE (the message
- *                             gives the largest number); shape or stride below 1, or shape x stride beyond the mesh; a PU
- *                             that is not there or not allowed; a PU twice without DITTO_PLACEMENT_SHARE; an unknown
- *                             enum
- *  @retval DITTO_ERR_SHAPE    a rank that is not DITTO_MESH_RANK
- *  @retval DITTO_ERR_INVALID  NULL; contradicting options; an unknown flag
- *  @retval DITTO_ERR_NO_MEMORY
- *  Cost  PUs x log PUs steps; 1024 replicas on 8 x 64 x 2: below a millisecond.
- *  Source  tf.tpu.experimental.DeviceAssignment.build. */
+ * @param topology  The machine.
+ * @param options   The options. NULL means one replica of one PU.
+ * @param[out] out  The placement. It does not refer to `topology` afterwards. Set only on DITTO_OK.
+ * @retval DITTO_ERR_RANGE      One of these:
+ *     - There are more replicas than DITTO_MAX_REPLICAS, or, without DITTO_PLACEMENT_SHARE, more than there
+ *       are PU sets. The message has the largest number.
+ *     - An element of shape or stride is below 1, or shape x stride is larger than the mesh.
+ *     - A PU does not exist or is not allowed, or is listed twice without DITTO_PLACEMENT_SHARE.
+ *     - An enum value is unknown.
+ * @retval DITTO_ERR_SHAPE      A rank is not DITTO_MESH_RANK.
+ * @retval DITTO_ERR_INVALID    A pointer is NULL, options contradict one another, or a flag is unknown.
+ * @retval DITTO_ERR_NO_MEMORY  Memory was refused.
+ * @par Ownership
+ * The caller destroys the placement with ditto_placement_destroy.
+ * @par Cost
+ * PUs x log PUs steps. 1024 replicas on a mesh of 8 x 64 x 2 take less than a millisecond.
+ * @par Source
+ * tf.tpu.experimental.DeviceAssignment.build. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_build(const ditto_topology *topology,
                                                              const ditto_placement_options *options,
                                                              ditto_placement **out);
-/** NULL is allowed. */
+
+/** Destroys a placement.
+ *
+ * @param placement  The placement, or NULL. */
 DITTO_API void ditto_placement_destroy(ditto_placement *placement);
 
-/** Number of replicas; 0 for NULL. */
+/* -- Reading a placement: any thread -- */
+
+/** Returns the number of replicas.
+ *
+ * @param placement  The placement.
+ * @return The number, or 0 if `placement` is NULL. */
 DITTO_API uint32_t ditto_placement_replicas(const ditto_placement *placement);
-/** Logical devices of a replica: its PUs; 0 for NULL or where there is no such replica. */
+
+/** Returns the number of logical devices of a replica, which is the number of its PUs.
+ *
+ * @param placement  The placement.
+ * @param replica    Id of the replica.
+ * @return The number, or 0 if `placement` is NULL or there is no such replica. */
 DITTO_API uint32_t ditto_placement_devices(const ditto_placement *placement, uint32_t replica);
-/** @retval DITTO_ERR_RANGE  no such replica or device */
+
+/** Returns the position of a logical device.
+ *
+ * @param placement  The placement.
+ * @param replica    Id of the replica.
+ * @param device     Number of the device.
+ * @param[out] out   The position.
+ * @retval DITTO_ERR_RANGE  There is no such replica or device. */
 DITTO_API ditto_status ditto_placement_get(const ditto_placement *placement, uint32_t replica,
                                            uint32_t device, ditto_place *out);
 
-/** The replicas whose leader is on a NUMA node (operating-system number).
- *  @param replicas  [out] *count ids, ascending; the placement's own memory
- *  @retval DITTO_ERR_NOT_FOUND  no replica is there */
+/** Returns the replicas whose leader is on a NUMA node.
+ *
+ * @param placement      The placement.
+ * @param numa_node      Operating-system number of the node.
+ * @param[out] replicas  Array of *count ids, ascending. It belongs to the placement.
+ * @param[out] count     Number of ids.
+ * @retval DITTO_ERR_NOT_FOUND  The node has no replica. */
 DITTO_API ditto_status ditto_placement_lookup_replicas(const ditto_placement *placement, uint32_t numa_node,
                                                        const uint32_t **replicas, uint32_t *count);
 
-/** Levels of the machine, near to far. */
+/** Levels of the machine, from near to far. */
 typedef enum ditto_level {
-    DITTO_LEVEL_LLC = 0,
-    DITTO_LEVEL_NODE = 1,
-    DITTO_LEVEL_PACKAGE = 2,
+    DITTO_LEVEL_LLC = 0,     /**< Replicas whose leaders share a last-level cache. */
+    DITTO_LEVEL_NODE = 1,    /**< Replicas whose leaders share a NUMA node. */
+    DITTO_LEVEL_PACKAGE = 2, /**< Replicas whose leaders share a package. */
 } ditto_level;
+
+/** Number of levels. */
 #define DITTO_LEVELS 3
 
-/** Groups of replicas at a level: their leaders share a last-level cache, a NUMA node (its part in a package, if it reaches
- *  into several), a package. 0 for NULL or an unknown
- *  level. Groups of nodes and packages are ranges of ids; a cache that reaches across nodes may not be. */
+/** Returns the number of groups of replicas at a level.
+ *
+ * The leaders of a group share a last-level cache, a NUMA node, or a package. A node that belongs to several
+ * packages has a group for each of these packages. Groups of nodes and packages are ranges of ids. Groups of
+ * caches may not be, if a cache spans several nodes.
+ *
+ * @param placement  The placement.
+ * @param level      The level.
+ * @return The number, or 0 if `placement` is NULL or the level is unknown. */
 DITTO_API uint32_t ditto_placement_groups(const ditto_placement *placement, ditto_level level);
-/** The members of a group. @param replicas  [out] *count ids, ascending; the placement's own memory
- *  @retval DITTO_ERR_RANGE  no such level or group */
+
+/** Returns the replicas of a group.
+ *
+ * @param placement      The placement.
+ * @param level          The level.
+ * @param group          Number of the group, from 0.
+ * @param[out] replicas  Array of *count ids, ascending. It belongs to the placement.
+ * @param[out] count     Number of ids.
+ * @retval DITTO_ERR_RANGE  There is no such level or group. */
 DITTO_API ditto_status ditto_placement_members(const ditto_placement *placement, ditto_level level,
                                                uint32_t group, const uint32_t **replicas, uint32_t *count);
 
-/** Writes the placement as text that ditto_placement_read takes: a first line "ditto-placement 1", a line "check N" that
- *  tells the hardware apart, a line "replica I: PUs" for each replica, the leader's PU first, and "end".
- *  @param buffer  may be NULL when size is 0
- *  @param length  [out] of the whole text without its terminator; more than size - 1 means that it was cut */
+/* -- As text: any thread -- */
+
+/** Writes a placement as text for ditto_placement_read.
+ *
+ * The lines are "ditto-placement 1", then "check N", where N identifies the hardware, then "replica I: PUs"
+ * for each replica with the leader's PU first, and then "end".
+ *
+ * @param placement    The placement.
+ * @param[out] buffer  Memory for the text. May be NULL if `size` is 0.
+ * @param size         Length of `buffer` in bytes.
+ * @param[out] length  Length of the whole text without its terminator. The text was cut if this is more than
+ *                     size - 1. May be NULL.
+ * @retval DITTO_ERR_INVALID  `placement` is NULL, or `buffer` is NULL and `size` is not 0. */
 DITTO_API ditto_status ditto_placement_write(const ditto_placement *placement, char *buffer, size_t size,
                                              size_t *length);
-/** Reads such a text back, on the same machine or a recording of it. Lines may end in CR LF; "check" may be left out in a
- *  text written by hand.
- *  Replicas are numbered node by node, as ditto_placement_build does, whatever their numbers in a text written by hand;
- *  they may share PUs.
+
+/** Makes a placement from a text, on the machine for which it was written or on a recording of that machine.
  *
- *  @param text  [length], need not be terminated
- *  @retval DITTO_ERR_CORRUPT  it is no such text; the message gives the line
- *  @retval DITTO_ERR_RANGE    a PU that is not in the topology; too many replicas or PUs
- *  @retval DITTO_ERR_INVALID  NULL; or "check" says that the text was written for other hardware */
+ * Lines may end in CR LF. A text that was written by hand may have no line "check", and its replicas may have
+ * any numbers: they are numbered node by node, as ditto_placement_build does. Replicas may share PUs.
+ *
+ * @param topology  The machine.
+ * @param text      The text. It need not be terminated.
+ * @param length    Length of the text in bytes.
+ * @param[out] out  The placement. Set only on DITTO_OK.
+ * @retval DITTO_ERR_CORRUPT  The text has another format. The message has the line.
+ * @retval DITTO_ERR_RANGE    A PU is not in the topology, or there are too many replicas or PUs.
+ * @retval DITTO_ERR_INVALID  A pointer is NULL, or the text was written for other hardware ("check").
+ * @par Ownership
+ * The caller destroys the placement with ditto_placement_destroy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_read(const ditto_topology *topology, const char *text,
                                                             size_t length, ditto_placement **out);
 
