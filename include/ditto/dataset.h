@@ -1,23 +1,11 @@
-/* include/ditto/dataset.h - where rows come from and in which order: a lazy, immutable description.
+/* include/ditto/dataset.h - datasets: lazy, immutable descriptions of ordered lists of rows.
  *
- * A dataset is a list of rows; a row has one or more components (an image and its label), each a tensor of a fixed shape. Sources
- * (source.h) make rows, transformations (transform.h) change them, their order or their number, and one of them, batch, says how many make
- * one global batch. Nothing is read until somebody asks: an iterator (distribute.h), which hands batches to replicas, or a reduction
- * (below). A dataset can be iterated many times, and by several iterators at once.
- *
- * Order   Rows have one order, which depends on the dataset's description, its seeds and the pass alone, never on threads. Choosing rows
- *         is done by one thread per iterator, one row after the other: shuffle, filter, generators, and finding where lines and records
- *         begin. Reading, parsing, maps and copying are done by as many threads as there are producers.
- * Functions of the program's that are part of a dataset (maps, filters, generators) are called on the threads that make batches, in a
- *         context of their own: calls of a strategy are DITTO_ERR_CONTEXT there, because the strategy may be waiting for that thread. What a
- *         function needs of a variable, say, is read before the iterator is made and handed in by its user pointer. They run in the
- *         floating-point environment of replicas (strategy.h), whichever the program's threads have.
- * Errors  that reading meets come to whoever takes the batch in which the row would be, after all rows before it, and name file and
- *         place.
- *
- * All functions here, in source.h and in transform.h: any thread, any context. A transformation keeps its inputs alive: destroy each handle
- * when it is no longer needed by you. Outputs are set only on DITTO_OK. All can fail with DITTO_ERR_NO_MEMORY and, for NULL arguments,
- * DITTO_ERR_INVALID; transformations with DITTO_ERR_RANGE when more than 1000 datasets would stand one upon the other. Rules: docs/semantics.md, "Datasets"; how to use it: docs/input.md. */
+ * A row has one or more components (for example an image and its label), each a tensor of a fixed shape.
+ * Sources (source.h) make rows. Transformations (transform.h) change rows, their order or their number. One
+ * of them, batch, says how many rows make one global batch. Nothing is read until an iterator (distribute.h),
+ * which delivers batches to replicas, or ditto_dataset_reduce asks for rows. A dataset can be iterated many
+ * times, and by several iterators at once. docs/input.md describes how to use datasets. docs/semantics.md,
+ * "Datasets", has the rules. */
 #ifndef DITTO_DATASET_H
 #define DITTO_DATASET_H
 
@@ -25,37 +13,79 @@
 
 DITTO_BEGIN
 
+/* -- Rules for this header, source.h and transform.h: any thread, any context --
+ *
+ * A transformation keeps its inputs alive. The caller destroys each handle when the program no longer needs
+ * it. Outputs are set only on DITTO_OK. Every function that makes a dataset may return DITTO_ERR_NO_MEMORY,
+ * and DITTO_ERR_INVALID if a pointer is NULL. A transformation returns DITTO_ERR_RANGE if more than 1000
+ * datasets would be nested.
+ *
+ * The order of rows depends only on the description of the dataset, on its seeds and on the pass, never on
+ * threads. One thread per iterator chooses rows, one after another: shuffle, filter, generators, and finding
+ * where lines and records begin. All producers read, parse, map and copy rows in parallel. If reading fails,
+ * the error names file and position. It is returned to the caller that takes the batch in which the row would
+ * be, after all rows before it. */
+
+/* -- Functions of the program in a dataset (maps, filters, generators) --
+ *
+ * They run on the threads that make batches, in their own context. Calls on a strategy are DITTO_ERR_CONTEXT
+ * there, because the strategy may be waiting for that thread. If a function needs, for example, the value of
+ * a variable, the program reads it before it makes the iterator, and passes it with the `user` pointer. The
+ * floating-point environment is that of replicas (strategy.h), whatever the program's threads have. */
+
+/** A dataset. */
 typedef struct ditto_dataset ditto_dataset;
 
-#define DITTO_MAX_COMPONENTS 16 /* of a row */
+/** Largest number of components of a row. */
+#define DITTO_MAX_COMPONENTS 16
 
-/** What the rows of a dataset are. */
+/** Describes the rows of a dataset. */
 typedef struct ditto_dataset_spec {
-    uint32_t components;
-    ditto_tensor component[DITTO_MAX_COMPONENTS]; /**< dtype and shape of one row's; data is NULL */
-    uint64_t batch;                               /**< rows of a global batch; 0: not batched */
+    uint32_t components; /**< Number of components of a row. */
 
-    /** 1: it has no end, because it is repeated for ever, or made of a dataset that is and not cut by take. A
-     *  dataset from a generator counts as finite. */
+    /** Dtypes and shapes of the components of one row. Their data is NULL. */
+    ditto_tensor component[DITTO_MAX_COMPONENTS];
+
+    uint64_t batch; /**< Rows of a global batch, or 0 if not batched. */
+
+    /** 1 if the dataset has no end, because it, or a dataset that it is made of, is repeated for ever and not
+     * limited by take. A dataset from a generator counts as finite. */
     int infinite;
 } ditto_dataset_spec;
+
+/** Describes the rows of a dataset.
+ *
+ * @param dataset   The dataset.
+ * @param[out] out  The description.
+ * @retval DITTO_ERR_INVALID  An argument is NULL. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_get_spec(const ditto_dataset *dataset,
                                                               ditto_dataset_spec *out);
 
-/** Looks at one row.
- *  @param row    [components], good during the call
- *  @param state  what was given to ditto_dataset_reduce
- *  @return DITTO_OK; DITTO_END_OF_INPUT: enough, no error; an error ends the reduction with it */
+/** Processes one row for ditto_dataset_reduce.
+ *
+ * @param row    Array of the components of the row. It is valid during the call.
+ * @param state  The pointer that was given to ditto_dataset_reduce.
+ * @return DITTO_OK to continue, DITTO_END_OF_INPUT to stop without an error, or an error, which ends the
+ *     reduction. */
 typedef ditto_status (*ditto_reduce_fn)(const ditto_tensor *row, void *state);
-/** Goes through the rows on the calling thread, in order: a fold, whose state is the caller's. Batches do not matter. Functions are
- *  called in the caller's context, and in the floating-point environment of replicas; the caller's own is restored at the end.
- *  @param pass  as in ditto_input_options
- *  @retval DITTO_ERR_USER  the function failed (or the status that it returned)
- *  @retval what reading the dataset can fail with: DITTO_ERR_CORRUPT, DITTO_ERR_IO, ... */
+
+/** Calls a function for all rows, in order, on the calling thread. Batches have no effect.
+ *
+ * The functions are called in the caller's context and in the floating-point environment of replicas. The
+ * caller's environment is restored at the end.
+ *
+ * @param dataset   The dataset.
+ * @param function  The function.
+ * @param state     Given to the function. It holds the result.
+ * @param pass      Number of the pass, as in ditto_input_options.
+ * @retval DITTO_ERR_USER  A function failed. If it returned another error, that error is returned.
+ * @return Also the errors of reading the dataset, such as DITTO_ERR_CORRUPT and DITTO_ERR_IO. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_reduce(ditto_dataset *dataset, ditto_reduce_fn function,
                                                             void *state, uint64_t pass);
 
-/** Gives up the caller's handle; the dataset goes when nothing made from it needs it. NULL is allowed. */
+/** Destroys the caller's handle. The dataset is freed when nothing that was made from it needs it.
+ *
+ * @param dataset  The dataset, or NULL. */
 DITTO_API void ditto_dataset_destroy(ditto_dataset *dataset);
 
 DITTO_END

@@ -1,5 +1,4 @@
-/* include/ditto/queue.h - a bounded queue from many producers to one consumer, in an order fixed before the
- * work is done.
+/* include/ditto/queue.h - a bounded queue from many producers to one consumer, in the order of tickets.
  *
  *     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
  *     options.producers = 4;

@@ -1,8 +1,9 @@
 /* include/ditto/transform.h - datasets made from datasets.
  *
- * Threads, ownership and common errors: ditto/dataset.h. A batched dataset is still a list of rows, with a mark that says how many make
- * a global batch; transformations see rows. Behind batch, take, skip and shard count in batches; map and zip keep the mark; shuffle,
- * filter, concatenate and interleave of batches are DITTO_ERR_UNSUPPORTED: do that to rows, then batch them. */
+ * Thread safety, ownership and common errors are those of ditto/dataset.h. A batched dataset is still a list
+ * of rows. It only records how many rows make a global batch, and transformations see rows. After batch,
+ * take, skip and shard count in batches, and map and zip keep the batches. Shuffle, filter, concatenate and
+ * interleave of batches are DITTO_ERR_UNSUPPORTED: apply them to rows first, and then batch. */
 #ifndef DITTO_TRANSFORM_H
 #define DITTO_TRANSFORM_H
 
@@ -13,115 +14,220 @@ DITTO_BEGIN
 
 /* -- Values -- */
 
-/** Computes one row from another.
- *  @param in      [components of the input]: views that are good during the call
- *  @param out     [components of the result]: views of where to write; all of it
- *  @param random  a stream of this row of this pass: the same whoever computes the row, and however often
- *  @return DITTO_OK or an error, which is the iterator's then. ditto_random and other threads' maps run at the same time */
+/** Computes one row from another. Several threads call it at the same time.
+ *
+ * @param in      Array of the components of the input row. They are valid during the call.
+ * @param out     Array of the components of the result. The function writes all elements of each.
+ * @param random  A stream of random numbers for this row in this pass. It is the same whichever thread
+ *                computes the row, and however often it is computed.
+ * @param user    The pointer that was given to ditto_dataset_map.
+ * @return DITTO_OK, or an error, which the iterator then returns. */
 typedef ditto_status (*ditto_map_fn)(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                      void *user);
 
+/** Options of ditto_dataset_map. */
 typedef struct ditto_map_options {
-    size_t struct_size;      /**< set by DITTO_MAP_OPTIONS_INIT */
-    const ditto_tensor *row; /**< [components] dtype and shape of the result; NULL: as the input. Copied */
-    uint32_t components;
-    uint64_t seed; /**< of the streams of random numbers */
+    size_t struct_size; /**< Set by DITTO_MAP_OPTIONS_INIT. */
+
+    /** Array of `components` tensors: dtypes and shapes of the resulting rows. NULL means those of the input.
+     * It is copied. */
+    const ditto_tensor *row;
+
+    uint32_t components; /**< Length of `row`. */
+    uint64_t seed;       /**< Seed of the streams of random numbers. */
 } ditto_map_options;
+
+/** Initial value of ditto_map_options. */
 #define DITTO_MAP_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_map_options)
 
-/** A function of each row, computed by the producers, in parallel; the order of rows stays.
- *  @param function  depends on its arguments alone: a row in front of a filter is computed twice
- *  @param options   NULL: rows as the input's, seed 0
- *  @retval DITTO_ERR_INVALID  no component or more than DITTO_MAX_COMPONENTS; a rank above DITTO_MAX_RANK - 1 */
+/** Applies a function to each row. The producers compute it in parallel. The order of rows is unchanged.
+ *
+ * @param input     The input.
+ * @param function  The function. Its result depends on its arguments alone, because it is called twice for a
+ *                  row if a filter follows.
+ * @param user      Given to the function.
+ * @param options   The options. NULL means rows like those of the input, and seed 0.
+ * @param[out] out  The dataset.
+ * @retval DITTO_ERR_INVALID  There is no component or more than DITTO_MAX_COMPONENTS, or a rank is above
+ *                            DITTO_MAX_RANK - 1. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_map(ditto_dataset *input, ditto_map_fn function,
                                                          void *user, const ditto_map_options *options,
                                                          ditto_dataset **out);
 
-/** Says whether a row stays. @param keep  set to 0 or 1; 0 when called. @return DITTO_OK or an error, which is the iterator's then */
+/** Decides whether a row is kept.
+ *
+ * @param row        Array of the components of the row. They are valid during the call.
+ * @param[out] keep  Set to 1 to keep the row. It is 0 when the function is called.
+ * @param user       The pointer that was given to ditto_dataset_filter.
+ * @return DITTO_OK, or an error, which the iterator then returns. */
 typedef ditto_status (*ditto_filter_fn)(const ditto_tensor *row, int *keep, void *user);
-/** The rows that the function keeps.
- *  Cost  which rows there are must be known before they are shared out: rows are read, and maps before the filter computed, one after the
- *        other by one thread, and again by the producers for the rows that stay. Filter first, map behind.
- *  @retval DITTO_ERR_UNSUPPORTED  after batch */
+
+/** Keeps the rows for which a function sets `keep`.
+ *
+ * @param input     The input.
+ * @param function  The function.
+ * @param user      Given to the function.
+ * @param[out] out  The dataset.
+ * @retval DITTO_ERR_UNSUPPORTED  The input is batched.
+ * @par Cost
+ * One thread reads the rows and computes the maps before the filter, one row after another, because it must
+ * be known which rows there are before they are divided. The producers do this again for the rows that are
+ * kept. So filter first, and map afterwards. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_filter(ditto_dataset *input, ditto_filter_fn function,
                                                             void *user, ditto_dataset **out);
 
 /* -- Order -- */
 
+/** Whether a shuffle has another order in each pass. A pass is one of an iterator or of a repeat. */
 typedef enum ditto_reshuffle {
-    DITTO_RESHUFFLE_DEFAULT = 0,   /**< EACH_PASS */
-    DITTO_RESHUFFLE_EACH_PASS = 1, /**< each pass (of repeat, or of an iterator) has an order of its own */
-    DITTO_RESHUFFLE_NEVER = 2,     /**< the same order in every pass: a fixed split by take and skip */
+    DITTO_RESHUFFLE_DEFAULT = 0,   /**< The same as DITTO_RESHUFFLE_EACH_PASS. */
+    DITTO_RESHUFFLE_EACH_PASS = 1, /**< Each pass has its own order. */
+
+    /** All passes have the same order, for example for a fixed split by take and skip. */
+    DITTO_RESHUFFLE_NEVER = 2,
 } ditto_reshuffle;
 
+/** Options of ditto_dataset_shuffle. */
 typedef struct ditto_shuffle_options {
-    size_t struct_size; /**< set by DITTO_SHUFFLE_OPTIONS_INIT */
-    uint64_t seed;      /**< the order depends on it and the pass alone */
-    uint64_t
-        buffer_rows; /**< each row is drawn from the next so many; 0: from all (uniform over all orders) */
-    ditto_reshuffle reshuffle;
+    size_t struct_size; /**< Set by DITTO_SHUFFLE_OPTIONS_INIT. */
+    uint64_t seed;      /**< The order depends on it and on the pass. */
+
+    /** Each row is drawn from the next buffer_rows rows. 0 means all rows, which makes all orders equally
+     * likely. */
+    uint64_t buffer_rows;
+
+    ditto_reshuffle reshuffle; /**< Whether passes differ. */
 } ditto_shuffle_options;
+
+/** Initial value of ditto_shuffle_options. */
 #define DITTO_SHUFFLE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_shuffle_options)
 
-/** Rows in a random order.
- *  @param options  NULL: seed 0, all rows
- *  @retval DITTO_ERR_UNSUPPORTED  after batch: shuffle rows, then batch them
- *  @retval DITTO_ERR_INVALID      all rows (buffer_rows 0) of a dataset that is repeated for ever
- *  Cost    for each row of the buffer, 8 bytes from arrays and ranges, 24 from files; from generators and compressed files the whole row.
- *  Source  D. E. Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P; SplitMix64: Steele, Lea, Flood, OOPSLA 2014. */
+/** Puts rows into a random order.
+ *
+ * @param input     The input.
+ * @param options   The options. NULL means seed 0 and all rows.
+ * @param[out] out  The dataset.
+ * @retval DITTO_ERR_UNSUPPORTED  The input is batched. Shuffle rows first, and then batch.
+ * @retval DITTO_ERR_INVALID      buffer_rows is 0, and the input is repeated for ever.
+ * @par Cost
+ * For each row of the buffer: 8 bytes for arrays and ranges, 24 for files, and the whole row for generators
+ * and compressed files.
+ * @par Source
+ * D. E. Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P. SplitMix64: Steele, Lea, Flood, OOPSLA
+ * 2014. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shuffle(ditto_dataset *input,
                                                              const ditto_shuffle_options *options,
                                                              ditto_dataset **out);
 
-/* -- Number -- */
+/* -- Number of rows -- */
 
+/** For ditto_dataset_repeat: without end. */
 #define DITTO_REPEAT_FOREVER UINT64_MAX
-/** The rows `count` times over. @retval DITTO_ERR_RANGE  count is 0 */
+
+/** Repeats the rows.
+ *
+ * @param input     The input.
+ * @param count     How often the rows come in total, or DITTO_REPEAT_FOREVER.
+ * @param[out] out  The dataset.
+ * @retval DITTO_ERR_RANGE  `count` is 0. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_repeat(ditto_dataset *input, uint64_t count,
                                                             ditto_dataset **out);
-/** The first `count` rows, or batches behind batch. @retval DITTO_ERR_RANGE  count is 0 */
+
+/** Keeps the first rows, or the first batches if the input is batched.
+ *
+ * @param input     The input.
+ * @param count     How many are kept.
+ * @param[out] out  The dataset.
+ * @retval DITTO_ERR_RANGE  `count` is 0. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_take(ditto_dataset *input, uint64_t count,
                                                           ditto_dataset **out);
-/** All but the first `count` rows, or batches behind batch. */
+
+/** Drops the first rows, or the first batches if the input is batched.
+ *
+ * @param input     The input.
+ * @param count     How many are dropped.
+ * @param[out] out  The dataset.
+ * @return DITTO_OK, or an error that all transformations have. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_skip(ditto_dataset *input, uint64_t count,
                                                           ditto_dataset **out);
-/** The rows, or batches behind batch, whose number mod `shards` is `index`.
- *  @retval DITTO_ERR_RANGE  shards is 0, or index not below it */
+
+/** Keeps the rows, or the batches if the input is batched, whose number mod `shards` is `index`.
+ *
+ * @param input     The input.
+ * @param shards    Number of shards.
+ * @param index     Number of this shard, from 0.
+ * @param[out] out  The dataset.
+ * @retval DITTO_ERR_RANGE  `shards` is 0, or `index` is not below it. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t shards,
                                                            uint64_t index, ditto_dataset **out);
 
 /* -- Several datasets -- */
 
-/** Rows made of one row of each input, the components one after the other. Ends with the shortest.
- *  @param inputs  [count]
- *  @retval DITTO_ERR_INVALID  no input; more than DITTO_MAX_COMPONENTS components; inputs batched differently */
+/** Joins one row of each input to one row, with the components of all inputs one after another. It ends with
+ * the shortest input.
+ *
+ * @param inputs    Array of `count` datasets.
+ * @param count     Number of inputs.
+ * @param[out] out  The dataset.
+ * @retval DITTO_ERR_INVALID  There is no input, there are more than DITTO_MAX_COMPONENTS components, or the
+ *                            inputs are batched differently. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_zip(ditto_dataset *const *inputs, uint32_t count,
                                                          ditto_dataset **out);
-/** The rows of the inputs, one input after the other.
- *  @retval DITTO_ERR_INVALID      no input, or their rows differ in dtypes or shapes
- *  @retval DITTO_ERR_UNSUPPORTED  after batch */
+
+/** Makes a dataset of the rows of the first input, then those of the second, and so on.
+ *
+ * @param inputs    Array of `count` datasets.
+ * @param count     Number of inputs.
+ * @param[out] out  The dataset.
+ * @retval DITTO_ERR_INVALID      There is no input, or the rows of the inputs differ in dtypes or shapes.
+ * @retval DITTO_ERR_UNSUPPORTED  An input is batched. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_concatenate(ditto_dataset *const *inputs, uint32_t count,
                                                                  ditto_dataset **out);
-/** Rows of `cycle` inputs in turn, `block` of each; an input that ends gives its place to the next that was not begun.
- *  @param cycle  0: all of them.  @param block  0: 1
- *  @retval as ditto_dataset_concatenate */
+
+/** Takes `block` rows at a time from each of `cycle` inputs in rotation. When an input ends, the next input
+ * that has not begun replaces it.
+ *
+ * @param inputs    Array of `count` datasets.
+ * @param count     Number of inputs.
+ * @param cycle     How many inputs are open at a time. 0 means all.
+ * @param block     How many consecutive rows come from one input. 0 means 1.
+ * @param[out] out  The dataset.
+ * @return DITTO_OK, or an error of ditto_dataset_concatenate. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_interleave(ditto_dataset *const *inputs, uint32_t count,
                                                                 uint32_t cycle, uint64_t block,
                                                                 ditto_dataset **out);
 
 /* -- Batches -- */
 
-#define DITTO_BATCH_DROP_REMAINDER \
-    1u /**< rows left over at the end of all input, fewer than `rows`, are dropped */
-/** Says that `rows` rows make one global batch, of all replicas together. The last one may be smaller.
- *  @retval DITTO_ERR_RANGE    rows is 0
- *  @retval DITTO_ERR_INVALID  the input is batched already; an unknown flag */
+/** Flag of ditto_dataset_batch: if fewer rows than a batch are left at the end of all input, they are
+ * dropped. */
+#define DITTO_BATCH_DROP_REMAINDER 1u
+
+/** Groups rows into global batches, each of which serves all replicas together. The last batch may be
+ * smaller.
+ *
+ * @param input     The input.
+ * @param rows      Rows of a batch.
+ * @param flags     DITTO_BATCH_DROP_REMAINDER or 0.
+ * @param[out] out  The dataset.
+ * @retval DITTO_ERR_RANGE    `rows` is 0.
+ * @retval DITTO_ERR_INVALID  The input is already batched, or a flag is unknown. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_batch(ditto_dataset *input, uint64_t rows,
                                                            uint32_t flags, ditto_dataset **out);
-/** Takes the mark of batch away. What batch dropped stays dropped. @retval DITTO_ERR_INVALID  the input is not batched */
+
+/** Makes rows of batches again. Rows that batch dropped stay dropped.
+ *
+ * @param input     The input.
+ * @param[out] out  The dataset.
+ * @retval DITTO_ERR_INVALID  The input is not batched. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_unbatch(ditto_dataset *input, ditto_dataset **out);
-/** How many batches wait ready for each replica, unless ditto_input_options.buffer says so.
- *  @retval DITTO_ERR_RANGE  0, or more than 65536 */
+
+/** Sets how many batches wait ready for each replica, unless ditto_input_options.buffer is set.
+ *
+ * @param input     The input.
+ * @param batches   Number of batches, 1 to 65536.
+ * @param[out] out  The dataset.
+ * @retval DITTO_ERR_RANGE  `batches` is 0 or above 65536. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_prefetch(ditto_dataset *input, uint64_t batches,
                                                               ditto_dataset **out);
 
