@@ -1,6 +1,6 @@
-/* include/ditto/loss.h - losses scaled so that their SUM over replicas is the mean over the global batch.
+/* include/ditto/loss.h - scales losses so that their SUM over replicas is the mean over the global batch.
  *
- * Replica context, no meeting; CONTEXT elsewhere. */
+ * The functions are called in replica context (DITTO_ERR_CONTEXT otherwise). There is no meeting. */
 #ifndef DITTO_LOSS_H
 #define DITTO_LOSS_H
 
@@ -9,23 +9,36 @@
 
 DITTO_BEGIN
 
-/** The sum of a replica's per-example losses, divided by the global batch size.
- *      *out = sum over i of losses[i] * weights[i] / G
+/** Computes the sum of a replica's per-example losses, divided by the global batch size G.
  *
- *  @param losses        of rank 1 or more, a real floating dtype; the first dimension is the batch
- *  @param weights       NULL: 1. Else of the same dtype, and a shape that is the losses' or, of rank 1, their
- *                       first dimension, or a scalar: one weight for all. They do not change what is divided
- *                       by
- *  @param global_batch  G; 0: the replica's rows x the number of replicas (right where all replicas have as many)
- *  @retval DITTO_ERR_SHAPE        losses of rank 0; weights of another shape
- *  @retval DITTO_ERR_UNSUPPORTED  integers or complex numbers
- *  @retval DITTO_ERR_INVALID      a NULL; weights of another dtype
- *  The sum is one of f64, by the blocks of ditto_block_sum. No losses: 0. */
+ *     *out = sum over i of losses[i] * weights[i] / G
+ *
+ * The sum is computed in f64, by the blocks of ditto_block_sum. Without losses it is 0.
+ *
+ * @param self          The calling replica.
+ * @param losses        A tensor of rank 1 or more, of a real floating dtype. Its first dimension is the
+ *                      batch.
+ * @param weights       A tensor of the same dtype: one weight for each loss (the shape of `losses`), for each
+ *                      example (rank 1, the first dimension of `losses`), or for all (a scalar). NULL means
+ *                      that all weights are 1. The weights do not change G.
+ * @param global_batch  G. 0 means the replica's rows times the number of replicas, which is right if all
+ *                      replicas have the same number of rows.
+ * @param[out] out      The result.
+ * @retval DITTO_ERR_SHAPE        `losses` has rank 0, or `weights` has another shape.
+ * @retval DITTO_ERR_UNSUPPORTED  The losses are integers or complex numbers.
+ * @retval DITTO_ERR_INVALID      A pointer is NULL, or the weights have another dtype.
+ * @retval DITTO_ERR_CONTEXT      `self` is not the calling thread's own replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_average_loss(ditto_replica *self, const ditto_tensor *losses,
                                                           const ditto_tensor *weights, uint64_t global_batch,
                                                           double *out);
 
-/** A loss that every replica adds in full, such as a penalty on weights, divided by the number of replicas. */
+/** Divides a loss that every replica adds in full, such as a penalty on weights, by the number of replicas.
+ *
+ * @param self      The calling replica.
+ * @param loss      The loss.
+ * @param[out] out  The result.
+ * @retval DITTO_ERR_INVALID  `out` is NULL.
+ * @retval DITTO_ERR_CONTEXT  `self` is not the calling thread's own replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_scale_regularization(ditto_replica *self, double loss,
                                                                   double *out);
 

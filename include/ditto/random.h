@@ -1,20 +1,12 @@
-/* include/ditto/random.h - random numbers that do not depend on threads: each is a function of a seed, a stream and its
- * place.
+/* include/ditto/random.h - random numbers that depend on a seed, a stream and a position, and not on threads.
  *
  *     ditto_random random;
- *     DITTO_TRY(ditto_random_of(self, 42, &random));                 a stream of this replica's own
- *     ditto_random_f64(&random, weights, count);                     the same in every run
+ *     DITTO_TRY(ditto_random_of(self, 42, &random));                 a stream of this replica
+ *     ditto_random_f64(&random, weights, count);                     the same numbers in every run
  *
- * A stream is words of 32 bits, numbered from 0; a call takes those that follow the ones taken before, as many as it
- * says. So a thread that begins with ditto_random_skip gets what one thread alone would have got there.
- *
- * Generator: Philox4x32-10, Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011; it
- * passes its authors' known answers (tests/base/numbers/test_random.c). 2^64 seeds, each of 2^64 streams of 2^64 words. Not
- * for secrets.
- *
- * All functions: any thread; a ditto_random is used by one thread at a time, and is a plain value: a copy goes the same
- * way again. Sizes in elements. No pointer may be NULL where there is something to write. Numbers do not depend on the calling thread's
- * floating-point environment, which is as before when a call returns. */
+ * A stream is a sequence of 32-bit words, numbered from 0. Each call takes the next words of the stream, as
+ * many as it documents. So a thread that starts with ditto_random_skip gets the numbers that a single thread
+ * would have got there. */
 #ifndef DITTO_RANDOM_H
 #define DITTO_RANDOM_H
 
@@ -22,37 +14,106 @@
 
 DITTO_BEGIN
 
-/** Where one is in a stream. The fields are the library's. */
+/* -- Rules for all functions of this header --
+ *
+ * They may be called on any thread. One thread at a time uses a ditto_random. It is a plain value, so a copy
+ * produces the same numbers again. Counts are numbers of elements. A pointer may be NULL only if nothing is
+ * written to it. Numbers do not depend on the calling thread's floating-point environment, which is unchanged
+ * when a call returns.
+ *
+ * The generator is Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
+ * SC 2011. It passes its authors' known answers (tests/base/numbers/test_random.c). There are 2^64 seeds,
+ * each with 2^64 streams of 2^64 words. The numbers are not suited for secrets. */
+
+/** A position in a stream. Programs do not use the fields. */
 typedef struct ditto_random {
-    uint64_t seed, stream, word;
+    uint64_t seed;   /**< The seed. */
+    uint64_t stream; /**< Number of the stream. */
+    uint64_t word;   /**< Number of the next word. */
 } ditto_random;
 
-/** The function itself: 128 random bits of a key and a counter. */
+/** Computes the generator's function: 128 random bits from a key and a counter.
+ *
+ * @param key       The key.
+ * @param counter   The counter.
+ * @param[out] out  The random bits. */
 DITTO_API void ditto_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]);
 
-/** The beginning of a stream; the same everywhere. Streams of replicas are those from 2^63 on. */
+/** Returns the beginning of a stream. It is the same on every replica. Streams from 2^63 on are those of
+ * replicas.
+ *
+ * @param seed    The seed.
+ * @param stream  Number of the stream.
+ * @return The position of word 0. */
 DITTO_API ditto_random ditto_random_make(uint64_t seed, uint64_t stream);
-/** The beginning of the calling replica's own stream for this seed: stream 2^63 + its id. For numbers that are equal on
- *  all replicas use ditto_random_make. Replica context.  @retval DITTO_ERR_CONTEXT  self is not the thread's own
- *  @retval DITTO_ERR_INVALID  NULL */
+
+/** Returns the beginning of the calling replica's own stream, which is stream 2^63 + its id. For numbers that
+ * are equal on all replicas use ditto_random_make. Replica context.
+ *
+ * @param self      The calling replica.
+ * @param seed      The seed.
+ * @param[out] out  The position of word 0.
+ * @retval DITTO_ERR_CONTEXT  `self` is not the calling thread's own replica.
+ * @retval DITTO_ERR_INVALID  `out` is NULL. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_random_of(ditto_replica *self, uint64_t seed, ditto_random *out);
-/** Goes `words` on, as if they had been taken. Cost: none. */
+
+/** Skips words, as if they had been taken.
+ *
+ * @param random  The position.
+ * @param words   Number of words to skip.
+ * @par Cost
+ * One addition, for any number of words. */
 DITTO_API void ditto_random_skip(ditto_random *random, uint64_t words);
 
-/** Words as they are: one each. */
+/** Writes words of the stream. A number takes one word.
+ *
+ * @param random    The position.
+ * @param[out] dst  Array of `count` numbers.
+ * @param count     Number of elements. */
 DITTO_API void ditto_random_u32(ditto_random *random, uint32_t *dst, size_t count);
-/** Integers in [0, bound), bound > 0: two words each. Some are more frequent than others, by less than bound / 2^64. */
+
+/** Writes integers in [0, bound). A number takes two words. Some numbers are more frequent than others, by
+ * less than bound / 2^64.
+ *
+ * @param random    The position.
+ * @param bound     The bound, above 0.
+ * @param[out] dst  Array of `count` numbers.
+ * @param count     Number of elements. */
 DITTO_API void ditto_random_below(ditto_random *random, uint64_t bound, uint64_t *dst, size_t count);
-/** In [0, 1): multiples of 2^-24, one word each. */
+
+/** Writes multiples of 2^-24 in [0, 1). A number takes one word.
+ *
+ * @param random    The position.
+ * @param[out] dst  Array of `count` numbers.
+ * @param count     Number of elements. */
 DITTO_API void ditto_random_f32(ditto_random *random, float *dst, size_t count);
-/** In [0, 1): multiples of 2^-53, two words each. */
+
+/** Writes multiples of 2^-53 in [0, 1). A number takes two words.
+ *
+ * @param random    The position.
+ * @param[out] dst  Array of `count` numbers.
+ * @param count     Number of elements. */
 DITTO_API void ditto_random_f64(ditto_random *random, double *dst, size_t count);
-/** Of the normal distribution with mean 0 and variance 1, two words each, from the next word on whose number is a
- *  multiple of four: two at a time by Box and Muller (Ann. Math. Stat. 29(2), 1958). The logarithm, sine and cosine are
- *  ditto's own, so the bits are the same with every compiler, C library and processor. No number is further than 8.6 from
- *  0. An odd count leaves two words unused. */
+
+/** Writes numbers of the normal distribution with mean 0 and variance 1.
+ *
+ * A number takes two words. The first word is the next one whose number is a multiple of four. Numbers are
+ * made in pairs, so an odd count leaves two words unused. No number is farther than 8.6 from 0. The
+ * logarithm, sine and cosine are ditto's own, so the bits are the same with every compiler, C library and
+ * processor.
+ *
+ * @param random    The position.
+ * @param[out] dst  Array of `count` numbers.
+ * @param count     Number of elements.
+ * @par Source
+ * Box and Muller, Ann. Math. Stat. 29(2), 1958. */
 DITTO_API void ditto_random_normal_f64(ditto_random *random, double *dst, size_t count);
-/** The same, computed in f64 and rounded. */
+
+/** Writes the numbers of ditto_random_normal_f64, rounded to f32.
+ *
+ * @param random    The position.
+ * @param[out] dst  Array of `count` numbers.
+ * @param count     Number of elements. */
 DITTO_API void ditto_random_normal_f32(ditto_random *random, float *dst, size_t count);
 
 DITTO_END

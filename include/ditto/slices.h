@@ -1,6 +1,7 @@
-/* include/ditto/slices.h - sparse values: some rows of a larger array, each with its index.
+/* include/ditto/slices.h - all-reduce of sparse values, which are some rows of a larger array with their
+ * indices.
  *
- * All functions here: replica context, collective, with the rules of ditto/collective.h. */
+ * The functions are collective, in replica context. The rules of ditto/collective.h hold. */
 #ifndef DITTO_SLICES_H
 #define DITTO_SLICES_H
 
@@ -8,42 +9,66 @@
 
 DITTO_BEGIN
 
-/** Rows of an array [*, row_count]: row k of `values` belongs to row indices[k] of the array. Indices may repeat. */
+/** Rows of an array of shape [*, row_count]. Row k of `values` belongs to row indices[k] of the array.
+ * Indices may be repeated. */
 typedef struct ditto_slices {
-    int64_t *indices; /**< [rows], not negative */
-    void *values;     /**< [rows, row_count] */
-    size_t rows;      /**< may differ between replicas */
-    size_t row_count; /**< elements of a row; equal on all replicas */
-    ditto_dtype dtype;
+    int64_t *indices; /**< Array of `rows` indices, none negative. */
+    void *values;     /**< Array of shape [rows, row_count]. */
+    size_t rows;      /**< Number of rows. It may differ between replicas. */
+
+    /** Number of elements of a row. It is equal on all replicas. */
+    size_t row_count;
+
+    ditto_dtype dtype; /**< Dtype of `values`. */
 } ditto_slices;
 
-/** Flags of ditto_reduce_options, for these functions. */
-#define DITTO_SLICES_MERGE 1u /**< rows of one index become one row, and indices ascend */
+/** Flag of ditto_reduce_options for these functions: rows with the same index become one row, and indices
+ * ascend. */
+#define DITTO_SLICES_MERGE 1u
 
-/** All-reduce of slices: every replica receives the rows of all.
- *      without DITTO_SLICES_MERGE   the concatenation in replica order, repeated indices kept
- *      with it                      one row for each index, ascending; the rows of an index are combined by the tree over them,
- *                                   in the order of the concatenation
- *  @param in   [in]
- *  @param out  [out] indices and values have room for `rows` rows, and no overlap with each other or with any input; on
- *              DITTO_OK `rows` is the number of rows that there are, and row_count and dtype are set
- *  @param op   SUM, or MEAN: every value is divided by the number of replicas, once, at the end
- *  @retval DITTO_ERR_RANGE        a negative index; some replica's room is too small: the message names it and the room that is
- *                                 needed. This is found by all replicas together, and the run goes on
- *  @retval DITTO_ERR_INVALID      NULL; an unknown flag; buffers of this replica that overlap
- *  @retval DITTO_ERR_UNSUPPORTED  another op; MEAN of integers
- *  @retval DITTO_ERR_NO_MEMORY    merging needs some 50 bytes for each row of all, in the replica's arena
- *  Cost    two meetings; every replica reads all rows. Merging sorts all indices on every replica. */
+/** All-reduce of slices: every replica receives the rows of all replicas.
+ *
+ * Without DITTO_SLICES_MERGE the result is the concatenation in replica order, with repeated indices. With
+ * this flag there is one row for each index, in ascending order. The rows of an index are combined by the
+ * reduction tree over these rows, in the order of the concatenation.
+ *
+ * @param self      The calling replica.
+ * @param in        The slices of this replica.
+ * @param[out] out  The result. Before the call, `rows` is the capacity of `indices` and `values`, which
+ *                  overlap neither each other nor any input. On DITTO_OK, `rows` is the number of rows of the
+ *                  result, and row_count and dtype are set.
+ * @param op        DITTO_SUM, or DITTO_MEAN: every value is divided by the number of replicas, once, at the
+ *                  end.
+ * @param options   The options, or NULL for the defaults.
+ * @retval DITTO_ERR_RANGE        An index is negative, or the capacity of some replica is too small. The
+ *                                message names that replica and the capacity that is needed. All replicas
+ *                                find this together, and the run continues.
+ * @retval DITTO_ERR_INVALID      A pointer is NULL, a flag is unknown, or buffers of this replica overlap.
+ * @retval DITTO_ERR_UNSUPPORTED  Another operation, or DITTO_MEAN of integers.
+ * @retval DITTO_ERR_NO_MEMORY    Memory for merging was refused. It needs about 50 bytes in the replica's
+ *                                arena for each row of all replicas.
+ * @return Also the errors of all collectives (ditto/collective.h).
+ * @par Cost
+ * Two meetings. Every replica reads all rows. With DITTO_SLICES_MERGE every replica also sorts all
+ * indices. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *in,
                                                                ditto_slices *out, ditto_op op,
                                                                const ditto_reduce_options *options);
 
-/** All-reduce of slices into a dense array of each replica's own: for each index the rows of all replicas are combined as with
- *  DITTO_SLICES_MERGE, and the result is added to that row of `dense`, rounded once. Rows without slices stay as they are.
- *  @param dense       [in, out] shape [dense_rows, row_count], no overlap with any input
- *  @param dense_rows  equal on all replicas
- *  @retval DITTO_ERR_RANGE  an index outside [0, dense_rows) on any replica: found by all together, named, and nothing is
- *                           written. The run goes on */
+/** All-reduce of slices into a dense array that each replica has.
+ *
+ * For each index the rows of all replicas are combined as with DITTO_SLICES_MERGE. The result is added to
+ * that row of `dense`, and rounded once. Rows without slices are unchanged.
+ *
+ * @param self           The calling replica.
+ * @param in             The slices of this replica.
+ * @param[in,out] dense  Array of shape [dense_rows, row_count]. It overlaps no input.
+ * @param dense_rows     Number of rows of `dense`. It is equal on all replicas.
+ * @param op             As in ditto_all_reduce_slices.
+ * @param options        The options, or NULL for the defaults.
+ * @retval DITTO_ERR_RANGE  An index of any replica is outside [0, dense_rows). The message names it, and
+ *                          nothing is written. All replicas find this together, and the run continues.
+ * @return Also the errors of ditto_all_reduce_slices. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices_into(ditto_replica *self,
                                                                     const ditto_slices *in, void *dense,
                                                                     size_t dense_rows, ditto_op op,

@@ -1,11 +1,12 @@
-/* include/ditto/trace.h - where the time goes: counts and times by operation, events to look at, and how often
- * functions are called.
+/* include/ditto/trace.h - measures where time is spent, and counts calls of functions.
  *
- * Off by default, and then it costs a look at a pointer in each operation. While a strategy is traced every replica
- * records, for itself, each run, collective, batch and pause of a merge_call: when it began and ended, how long it
- * waited for others in it, and how many bytes the replica brought; and of each batch that it takes, when a producer filled it.
+ * Tracing is off by default. Then each operation costs one more load of a pointer. While a strategy is
+ * traced, every replica records each of its runs, collectives, batches and pauses of a merge_call: when it
+ * began and ended, how long the replica waited for others in it, and how many bytes the replica contributed.
+ * For each batch that it takes it also records when a producer filled the batch.
  *
- * For `perf` there are static tracepoints at the same borders, where the library was built with <sys/sdt.h>:
+ * If the library was built with <sys/sdt.h>, there are static tracepoints for `perf` at the same points:
+ *
  *     perf buildid-cache --add libditto.so && perf record -e 'sdt_ditto:*' ./program */
 #ifndef DITTO_TRACE_H
 #define DITTO_TRACE_H
@@ -14,62 +15,113 @@
 
 DITTO_BEGIN
 
+/** Options of ditto_strategy_trace_start. */
 typedef struct ditto_trace_options {
-    size_t struct_size; /**< set by DITTO_TRACE_OPTIONS_INIT */
-    size_t
-        events; /**< that each replica keeps for ditto_strategy_trace_write, 48 bytes each, two for each batch; later ones are
-                             counted alone.
-                             0: 65536; DITTO_NO_EVENTS: none, counts and times alone */
+    size_t struct_size; /**< Set by DITTO_TRACE_OPTIONS_INIT. */
+
+    /** Number of events that each replica keeps for ditto_strategy_trace_write, at 48 bytes each. A batch has
+     * two events. Later events only count in the statistics. 0 means 65536. DITTO_NO_EVENTS means that no
+     * events are kept, only counts and times. */
+    size_t events;
 } ditto_trace_options;
+
+/** Initial value of ditto_trace_options. */
 #define DITTO_TRACE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_trace_options)
-#define DITTO_NO_EVENTS          SIZE_MAX
 
-/* -- Cross-replica context, outside of runs (CONTEXT inside a merge function); errors as in ditto/strategy.h -- */
+/** For ditto_trace_options.events: no events. */
+#define DITTO_NO_EVENTS SIZE_MAX
 
-/** Begins to record, anew. @param options  NULL for the defaults
- *  @retval DITTO_ERR_NO_MEMORY  nothing has changed */
+/* -- Traces: cross-replica context, outside of runs (DITTO_ERR_CONTEXT in a merge function), errors also as
+ * in strategy.h -- */
+
+/** Starts recording, and deletes earlier recordings.
+ *
+ * @param strategy  The strategy.
+ * @param options   The options, or NULL for the defaults.
+ * @retval DITTO_ERR_NO_MEMORY  Memory was refused. Nothing has changed.
+ * @retval DITTO_ERR_RANGE      The bytes of `events` overflow size_t. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_start(ditto_strategy *strategy,
                                                                   const ditto_trace_options *options);
-/** Ends recording; what was recorded can be read until it begins anew. */
+
+/** Stops recording. The recording can be read until the next start.
+ *
+ * @param strategy  The strategy.
+ * @return DITTO_OK, or an error of strategy.h. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_stop(ditto_strategy *strategy);
 
-/** What the replicas did under one name: "run", "ditto_all_reduce", "ditto_next", "pause" (of a merge_call). */
+/** What the replicas did under one name. */
 typedef struct ditto_operation_times {
-    const char *name; /**< constant */
-    /** Of the replica that made the most. Each collective counts: a list that is cut into packs one for
-     *  each pack, and ditto_all_gather_tensor two, for the shapes and for the values. */
+    /** "run", "pause" (of a merge_call), or a function such as "ditto_all_reduce" or "ditto_next". The string
+     * is constant. */
+    const char *name;
+
+    /** Number of calls, of the replica that made the most. Each collective counts. A list that is cut into
+     * packs counts once for each pack, and ditto_all_gather_tensor counts twice, for the shapes and for the
+     * values. */
     uint64_t calls;
-    uint64_t bytes;   /**< that all replicas brought, together */
-    uint64_t time_ns; /**< from begin to end, added up over calls; mean of the replicas */
-    uint64_t wait_ns; /**< of this, waiting for others; mean */
-    uint64_t own_ns;  /**< of this, outside of other operations: of "run" the computation; mean */
-    uint32_t
-        slowest; /**< the replica that the others waited for: of "run" and "pause" the one with most time of its own, else the one
-                             that waited least */
+
+    uint64_t bytes; /**< Bytes that all replicas contributed. */
+
+    /** Time from begin to end, summed over the calls, as the mean of the replicas. */
+    uint64_t time_ns;
+
+    /** The part of time_ns in which the replica waited for others, as the mean of the replicas. */
+    uint64_t wait_ns;
+
+    /** The part of time_ns outside of other operations, as the mean of the replicas. For "run" it is the
+     * computation. */
+    uint64_t own_ns;
+
+    /** Id of the replica that the others waited for. For "run" and "pause" it is the one with the largest own
+     * time, otherwise the one that waited least. */
+    uint32_t slowest;
 } ditto_operation_times;
-/** @param index  0 up to the number of names, in the order of their first end
- *  @retval DITTO_ERR_NOT_FOUND  there are no more, or nothing was recorded */
+
+/** Returns the times of one operation.
+ *
+ * @param strategy  The strategy.
+ * @param index     Index of the operation, from 0, in the order in which operations first ended.
+ * @param[out] out  The times.
+ * @retval DITTO_ERR_NOT_FOUND  There are no more operations, or nothing was recorded. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_times(ditto_strategy *strategy,
                                                                       uint32_t index,
                                                                       ditto_operation_times *out);
-/** A table of them, and of how a run's time is divided: computing, in collectives, waiting in them, waiting for input.
- *  @param buffer, size, length  as ditto_strategy_describe
- *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded */
+
+/** Writes a table of the times of all operations, and of the shares of a run's time: computation,
+ * collectives, waiting in collectives, and waiting for input.
+ *
+ * @param strategy     The strategy.
+ * @param[out] buffer  Memory for the text, as in ditto_strategy_describe.
+ * @param size         Length of `buffer` in bytes.
+ * @param[out] length  Length of the whole text, as in ditto_strategy_describe.
+ * @retval DITTO_ERR_NOT_FOUND  Nothing was recorded. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_statistics(ditto_strategy *strategy, char *buffer,
                                                                  size_t size, size_t *length);
-/** Writes the events as JSON in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens: a track for each
- *  replica, and one for each producer that filled a batch which they took.
- *  @param path  a file, written anew
- *  @retval DITTO_ERR_IO         it can't be written; errno is in the message
- *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded */
+
+/** Writes the events to a file, as JSON in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens.
+ * There is a track for each replica, and one for each producer that filled a batch that the replicas took.
+ *
+ * @param strategy  The strategy.
+ * @param path      Path of the file. An existing file is overwritten.
+ * @retval DITTO_ERR_IO         The file cannot be written. The message has the errno.
+ * @retval DITTO_ERR_NOT_FOUND  Nothing was recorded. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_write(ditto_strategy *strategy, const char *path);
 
-/* -- Any thread, any context -- */
+/* -- Counts of calls: any thread, any context -- */
 
-/** Counts calls of the library's public functions from now on, in the whole process (0: no longer). */
+/** Starts or stops counting calls of the library's public functions in the whole process.
+ *
+ * @param on  Not 0 to count from now on, 0 to stop. */
 DITTO_API void ditto_usage_count(int on);
-/** A line for each function that was called while calls were counted: its name, and how often; the most frequent first.
- *  @param buffer, size, length  as ditto_strategy_describe */
+
+/** Writes one line for each function that was called while calls were counted, with its name and the number
+ * of calls. The most frequent function is first.
+ *
+ * @param[out] buffer  Memory for the text, as in ditto_strategy_describe.
+ * @param size         Length of `buffer` in bytes.
+ * @param[out] length  Length of the whole text, as in ditto_strategy_describe.
+ * @retval DITTO_ERR_INVALID    `buffer` is NULL, and `size` is not 0.
+ * @retval DITTO_ERR_NO_MEMORY  Memory was refused. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_usage_describe(char *buffer, size_t size, size_t *length);
 
 DITTO_END
