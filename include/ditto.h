@@ -1,11 +1,12 @@
 /* include/ditto.h - replicas, variables, collectives and input for CPU-only programs on one multi-socket host.
  *
- * ditto brings the model of TensorFlow's tf.distribute.Strategy to plain C. A *strategy* owns *replicas*: threads that
- * are each pinned to a core, allocate from their own NUMA node, and run the same function on different data. Inside
- * that function, in *replica context*, a replica has a handle `self` and meets the others in *collectives*. Outside, in
- * *cross-replica context*, ordinary code sees all replicas at once. *Variables* exist once per replica (or per NUMA
- * node) and stay consistent: mirrored ones when they are written, sync-on-read ones when they are read. *Datasets* are
- * cut into per-replica batches, which producers put into each replica's queue ahead of time.
+ * ditto brings the model of TensorFlow's tf.distribute.Strategy to plain C. A *strategy* owns *replicas*. A
+ * replica is a thread that is pinned to a core and allocates memory from its own NUMA node. All replicas run
+ * the same function on different data. Inside that function, in *replica context*, a replica has a handle
+ * `self` and takes part in *collectives* with the others. Outside, in *cross-replica context*, ordinary code
+ * sees all replicas at once. *Variables* exist once per replica or per NUMA node and stay consistent:
+ * mirrored variables when they are written, sync-on-read variables when they are read. *Datasets* are divided
+ * into per-replica batches, which producer threads put into the queue of each replica ahead of time.
  *
  *     static ditto_status mean_square(ditto_replica *self, void *unused)
  *     {
@@ -25,44 +26,45 @@
  *         ditto_strategy_destroy(strategy);
  *     }
  *
- * Names tell the context: ditto_<object>_<verb>(object, ...) is a cross-replica call, ditto_<verb>(self, ...) a replica
- * call. Every call returns a ditto_status; ditto_last_error() explains the last one that was an error. Nobody hangs: a
- * replica that fails, diverges or does not come ends the run with an error that names it. Every replica gets the same
- * bits, in every run, wherever it is placed.
+ * The name of a function shows its context: ditto_<object>_<verb>(object, ...) is a cross-replica call, and
+ * ditto_<verb>(self, ...) is a replica call. Calls that can fail return a ditto_status, and
+ * ditto_last_error() explains the last error. No replica waits for ever: if a replica fails, diverges or does
+ * not arrive, the run ends with an error that names it. Results have the same bits on every replica and in
+ * every run, wherever the replicas are placed.
  *
- * The headers, in reading order: */
+ * The headers are listed in reading order. */
 #ifndef DITTO_H
 #define DITTO_H
 
-#include <ditto/api.h>        /* how the headers are written; the version */
+#include <ditto/api.h>        /* export macros, option structs, the version */
 #include <ditto/status.h>     /* what calls return, and the last error */
 #include <ditto/dtype.h>      /* types of elements */
 #include <ditto/tensor.h>     /* views of arrays */
 #include <ditto/topology.h>   /* the machine */
-#include <ditto/limits.h>     /* what the process may do with it */
+#include <ditto/limits.h>     /* what the process may use of the machine */
 #include <ditto/placement.h>  /* which PUs each replica gets */
 #include <ditto/strategy.h>   /* create, scope, run, describe, destroy */
 #include <ditto/replica.h>    /* id, memory, failing */
-#include <ditto/device.h>     /* replicas of several PUs: loops and functions on their devices */
-#include <ditto/collective.h> /* barrier, all-reduce, reduce, broadcast, reduce-scatter, all-gather */
-#include <ditto/pending.h>    /* the same, started now and waited for later */
+#include <ditto/device.h>     /* loops and functions on the PUs of a replica */
+#include <ditto/collective.h> /* barrier, all-reduce, broadcast, all-gather, ... */
+#include <ditto/pending.h>    /* collectives that are waited for later */
 #include <ditto/slices.h>     /* all-reduce of sparse rows */
-#include <ditto/tuning.h>     /* how collectives are chosen; what everyone is waiting in */
+#include <ditto/tuning.h>     /* which algorithms collectives use */
 #include <ditto/variable.h>   /* mirrored and sync-on-read variables */
 #include <ditto/rows.h>       /* single rows of a variable */
 #include <ditto/optimizer.h>  /* many variables updated from gradients */
 #include <ditto/context.h>    /* which strategy and context a thread is in */
 #include <ditto/value.h>      /* distributed values: one tensor per replica */
 #include <ditto/run.h>        /* functions with arguments and results */
-#include <ditto/reduce.h>     /* values reduced and gathered, and sent to places */
+#include <ditto/reduce.h>     /* values reduced, gathered and copied */
 #include <ditto/merge.h>      /* merge_call and update */
 #include <ditto/loss.h>       /* losses that add up to a mean */
-#include <ditto/random.h>     /* random numbers of seeds and places */
-#include <ditto/trace.h>      /* where the time goes */
+#include <ditto/random.h>     /* random numbers from seeds and positions */
+#include <ditto/trace.h>      /* where time is spent */
 #include <ditto/dataset.h>    /* lists of rows */
-#include <ditto/source.h>     /* where they come from */
+#include <ditto/source.h>     /* datasets from memory, functions and files */
 #include <ditto/transform.h>  /* datasets made from datasets */
-#include <ditto/queue.h>      /* a bounded queue by itself */
+#include <ditto/queue.h>      /* a bounded queue for other uses */
 #include <ditto/distribute.h> /* per-replica batches */
 
 #endif

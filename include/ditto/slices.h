@@ -1,5 +1,4 @@
-/* include/ditto/slices.h - all-reduce of sparse values, which are some rows of a larger array with their
- * indices.
+/* include/ditto/slices.h - all-reduce of sparse values: rows of a larger array with their indices.
  *
  * The functions are collective, in replica context. The rules of ditto/collective.h hold. */
 #ifndef DITTO_SLICES_H
