@@ -1,4 +1,4 @@
-/* include/ditto.h - replicas, variables, collectives and input for CPU-only programs on one multi-socket host.
+/* include/ditto.h - replicas, variables, collectives and input for CPU programs on one multi-socket host.
  *
  * ditto brings the model of TensorFlow's tf.distribute.Strategy to plain C. A *strategy* owns *replicas*. A
  * replica is a thread that is pinned to a core and allocates memory from its own NUMA node. All replicas run

@@ -20,11 +20,8 @@ DITTO_BEGIN
  * and DITTO_ERR_INVALID if a pointer is NULL. A transformation returns DITTO_ERR_RANGE if more than 1000
  * datasets would be nested.
  *
- * The order of rows depends only on the description of the dataset, on its seeds and on the pass, never on
- * threads. One thread per iterator chooses rows, one after another: shuffle, filter, generators, and finding
- * where lines and records begin. All producers read, parse, map and copy rows in parallel. If reading fails,
- * the error names file and position. It is returned to the caller that takes the batch in which the row would
- * be, after all rows before it. */
+ * If reading fails, the error names file and position. It is returned to the caller that takes the batch in
+ * which the row would be, after all rows before it. */
 
 /* -- Functions of the program in a dataset (maps, filters, generators) --
  *
@@ -33,7 +30,12 @@ DITTO_BEGIN
  * a variable, the program reads it before it makes the iterator, and passes it with the `user` pointer. The
  * floating-point environment is that of replicas (strategy.h), whatever the program's threads have. */
 
-/** A dataset. */
+/** A dataset.
+ *
+ * The order of its rows depends only on the description of the dataset, on its seeds and on the pass, never
+ * on threads. In each pipeline of an iterator, one thread at a time chooses rows, one after another. This
+ * part consists of shuffle, filter, generators, and finding where lines and records begin. All producers
+ * read, parse, map and copy rows in parallel. */
 typedef struct ditto_dataset ditto_dataset;
 
 /** Largest number of components of a row. */

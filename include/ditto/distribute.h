@@ -281,9 +281,9 @@ typedef struct ditto_batch {
  *
  * An error of the input is returned after all rows before it have been delivered. The last of these rows may
  * make a smaller batch, which is not delivered if DITTO_INPUT_STATIC is set. No replica of the pipeline gets
- * rows that come after the error. With DITTO_SHARD_DATA, and with DITTO_INPUT_STATIC, no replica at all gets
- * them. In the other cases the replicas of other pipelines continue, and get the error in place of the end.
- * Later calls return the error again.
+ * rows that come after the error. With DITTO_SHARD_DATA or DITTO_INPUT_STATIC, no replica at all gets them.
+ * In the other cases the replicas of other pipelines continue, and get the error in place of the end. Later
+ * calls return the error again.
  *
  * @param self      The calling replica. Outside of runs and scopes it may be the replica of the default
  *                  strategy (ditto_get_replica_context), with an iterator of that strategy. Threads that

@@ -15,7 +15,7 @@ DITTO_BEGIN
 /** How many replicas each NUMA node gets. With either policy the ids are numbered node by node. So the order
  * of reduction, and with it every bit of a result, does not depend on the policy. */
 typedef enum ditto_policy {
-    DITTO_SPREAD = 0,  /**< Equal numbers, as far as nodes have capacity. The default. */
+    DITTO_SPREAD = 0,  /**< The default: equal numbers, where possible. */
     DITTO_COMPACT = 1, /**< A node is filled before the next is used. */
 } ditto_policy;
 
@@ -88,7 +88,7 @@ typedef struct ditto_placement_options {
 /** The position of one logical device of one replica. */
 typedef struct ditto_place {
     uint32_t replica; /**< Id of the replica. */
-    uint32_t device;  /**< Number of the device. Device 0 is the leader thread. */
+    uint32_t device;  /**< Number of the device. 0 is the leader thread. */
 
     /** Number of logical devices of this placement on this PU, with this one. */
     uint32_t sharers;

@@ -6,8 +6,8 @@
  *     ...  ditto_queue_put(queue, producer, item, 0, DITTO_FOREVER)     on the threads that make items
  *     ...  ditto_queue_get(queue, &got, DITTO_FOREVER)                  on the thread that takes them
  *
- * The queue needs no strategy and no other header. Source: per-slot sequence numbers are those of D. Vyukov's
- * bounded MPMC queue, and taking tickets before the work is that of the LMAX Disruptor. */
+ * The queue needs no strategy and no other header. Its sources are D. Vyukov's bounded MPMC queue (sequence
+ * numbers per slot) and the LMAX Disruptor (tickets that are taken before the work). */
 #ifndef DITTO_QUEUE_H
 #define DITTO_QUEUE_H
 
@@ -15,20 +15,21 @@
 
 DITTO_BEGIN
 
-/* -- Order and threads --
+/* -- Threads --
  *
- * The queue is a ring of slots. Each item has a ticket (0, 1, 2, ...), and the consumer gets the items in the
- * order of their tickets. ditto_queue_put takes the ticket when the item is ready, so the order is that of
- * finishing. ditto_queue_claim takes it before the work, so the order is the one in which the program gives
- * out the work. It does not depend on how the threads happen to run.
- *
- * Producers have numbers below options.producers. One thread at a time uses a number, and the tickets belong
- * to the number. A thread that takes over a number has seen the last call of the thread before it return. For
- * the consumer the same holds. One thread may be both producer and consumer. Other functions may be called on
- * any thread and in any context. After fork the child has its own copy of the queue, in which only the thread
- * that forked exists. DITTO_ERR_INVALID: a required pointer is NULL. */
+ * Producers have numbers below options.producers. One thread at a time uses a number, and tickets belong to
+ * the number. Another thread may take over a number after it has synchronized with the return of the previous
+ * thread's last call. The same holds for the consumer. One thread may be both producer and consumer. All
+ * other functions may be called on any thread and in any context. After fork the child has its own copy of
+ * the queue, in which only the thread that forked exists. Every function returns DITTO_ERR_INVALID if a
+ * required pointer is NULL. */
 
-/** A queue. */
+/** A queue. It is a ring of slots. Each item has a ticket (0, 1, 2, ...), and the consumer gets the items in
+ * the order of their tickets.
+ *
+ * ditto_queue_put takes the ticket when the item is ready, so the order is that of finishing.
+ * ditto_queue_claim takes it before the work, so the order is the one in which the program gives out the
+ * work. It does not depend on how the threads happen to run. */
 typedef struct ditto_queue ditto_queue;
 
 /** Flag of ditto_queue_options: the field `node` is used. */
@@ -125,7 +126,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_create(const ditto_queue_opti
  * No other call on this queue is in progress or follows. */
 DITTO_API ditto_status ditto_queue_destroy(ditto_queue *queue);
 
-/* -- Producers: waiting and memory order --
+/* -- Producers: waiting --
  *
  * A put or claim waits while all slots are taken or max_bytes would be exceeded. When it returns DITTO_OK it
  * has a slot and its bytes, and nothing that the producer does with them waits for another thread. So the
@@ -134,9 +135,7 @@ DITTO_API ditto_status ditto_queue_destroy(ditto_queue *queue);
  *
  * With timeout_ms 0 a call does not wait: it returns DITTO_PENDING, without an error message, if there is no
  * free slot or no item. Otherwise the thread spins for spin_us and then sleeps, for at most timeout_ms
- * milliseconds, or without limit with DITTO_FOREVER. Everything that a producer wrote before its put or
- * publish is visible to the consumer when it gets the item. Everything that the consumer did with an item
- * before it released the slot is visible to the next producer that has the slot. */
+ * milliseconds, or without limit with DITTO_FOREVER. */
 
 /** Puts one item: claims a ticket and publishes it.
  *
@@ -156,6 +155,9 @@ DITTO_API ditto_status ditto_queue_destroy(ditto_queue *queue);
  * @par Ownership
  * A pointer belongs to the consumer when the consumer gets it. Unless the call returns DITTO_OK, the item
  * stays the caller's.
+ * @par Ordering
+ * Everything that the producer wrote before this call, or before ditto_queue_publish, is visible to the
+ * consumer when it gets the item.
  * @par Cost
  * One cache line is written. With several producers one compare-and-swap is needed, with max_bytes another
  * one. */
@@ -172,8 +174,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_put(ditto_queue *queue, uint3
  * @param bytes         As in ditto_queue_put.
  * @param timeout_ms    As in ditto_queue_put.
  * @param[out] ticket   The ticket. Set only on DITTO_OK.
- * @param[out] payload  Memory of the slot, which the producer may use until it publishes. NULL if slots have
- *                      no memory. Set only on DITTO_OK. May be NULL.
+ * @param[out] payload  Memory of the slot, which the producer may use until it publishes, or NULL if slots
+ *                      have no memory. Set only on DITTO_OK. The argument itself may be NULL.
  * @return DITTO_OK, or a status of ditto_queue_put. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_claim(ditto_queue *queue, uint32_t producer,
                                                          uint64_t bytes, uint32_t timeout_ms,
@@ -185,7 +187,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_claim(ditto_queue *queue, uin
  * @param queue     The queue.
  * @param producer  Number of the producer that holds the ticket.
  * @param ticket    The ticket.
- * @param item      As in ditto_queue_put. If slots have memory, NULL, because the item is there already.
+ * @param item      As in ditto_queue_put. It must be NULL if slots have memory, because the item is already
+ *                  in the slot.
  * @param bytes     At most the number that was claimed. The difference is free again when the consumer has
  *                  taken the item.
  * @retval DITTO_ERR_RANGE    There is no such producer, or `bytes` is more than was claimed.
@@ -200,7 +203,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_publish(ditto_queue *queue, u
  * The consumer gets all items before this ticket, and then this error from every call. If several tickets
  * fail, the one with the lowest number counts. Producers get the error from their next put or claim. Those
  * that wait for a free slot get it at once, because nothing that they put would be taken. The error takes
- * precedence over closing. The queue can then only be destroyed.
+ * precedence over closing. Only ditto_queue_destroy ends this state.
  *
  * @param queue     The queue.
  * @param producer  Number of the producer that holds the ticket.
@@ -240,6 +243,9 @@ DITTO_API ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer
  *                              producer holds its ticket.
  * @return If the next ticket has failed, its status. Later calls return it again. The message names producer
  *     and ticket.
+ * @par Ordering
+ * Everything that the consumer did with an item before this call released its slot is visible to the next
+ * producer that has the slot.
  * @par Cost
  * One cache line is read and written. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_get(ditto_queue *queue, ditto_queue_item *out,

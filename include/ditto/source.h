@@ -89,18 +89,18 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_generator(const ditto_
  * system refuses to read or a file has become shorter.
  *
  * Files are read in large pieces and not mapped, and only the parts that are in use are kept in memory. Of
- * all datasets together, at most 64 files are open at a time.
- *
- * Every source of files also returns DITTO_ERR_NOT_FOUND if a file does not exist or a pattern matches none,
- * DITTO_ERR_IO if a file cannot be read (errno) or is not a regular file, and DITTO_ERR_INVALID if there is
- * no name, if a flag is unknown, or if the files have no row, as far as that is known without reading all of
- * them. */
+ * all datasets together, at most 64 files are open at a time. */
 
 /** Flag of ditto_files: names are patterns (glob(7)). Each stands for the files that match it, sorted by
  * bytes. */
 #define DITTO_FILES_GLOB 1u
 
-/** Files that are read one after another as one list of rows. Their number is limited by memory alone. */
+/** Files that are read one after another as one list of rows. Their number is limited by memory alone.
+ *
+ * Every source of files returns DITTO_ERR_NOT_FOUND if a file does not exist or a pattern matches none. It
+ * returns DITTO_ERR_IO if a file cannot be read (errno) or is not a regular file. It returns
+ * DITTO_ERR_INVALID if there is no name, if a flag is unknown, or if the files have no row, as far as that is
+ * known without reading all of them. */
 typedef struct ditto_files {
     const char *const *names; /**< Array of `count` names. They are copied. */
     uint32_t count;           /**< Length of `names`. */

@@ -21,7 +21,8 @@ typedef struct ditto_topology_options {
      * separate process, as ditto-info does. */
     const char *xml_path;
 
-    const char *synthetic; /**< A machine such as "pack:2 [numa] core:4 pu:2" (hwloc). */
+    /** A synthetic machine in the format of hwloc, such as "pack:2 [numa] core:4 pu:2". */
+    const char *synthetic;
 
     /** The only PUs to use, for example "0-31,64": a part of the machine, such as one of its sockets. NULL
      * means all. */
