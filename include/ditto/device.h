@@ -97,8 +97,10 @@ DITTO_API ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, siz
  * @retval DITTO_ERR_FORKED        As in ditto_parallel_for.
  * @return If a function on a device has failed, its error, as in ditto_join.
  * @par Ownership
- * The caller keeps `argument` valid until a join has returned. If the leader's function returns an error,
- * functions that have begun are still awaited before its stack frame ends. The others are not executed.
+ * The caller keeps `argument` valid until a join has returned. Without a join in the replica's function, the
+ * library joins after that function has returned, so `argument` must not be one of its local variables. If
+ * the function returned an error, only functions that have begun are awaited, and the others are not
+ * executed.
  * @par Ordering
  * The function sees what the leader wrote before the call. After a join the leader sees what the function
  * wrote.
