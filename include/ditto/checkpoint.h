@@ -263,9 +263,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_restore(ditto_strategy *
 
 /* -- A folder of checkpoints --
  *
- * At any time only one checkpointer in one process uses a prefix in a folder. Threads may share a
- * checkpointer: its calls are executed one after another. In a child process after fork, only
- * ditto_checkpointer_destroy may be called. */
+ * The program must not use one prefix in one folder with two checkpointers, or in two processes, at a time.
+ * Threads may share a checkpointer: its calls are executed one after another. In a child process after fork,
+ * only ditto_checkpointer_destroy may be called. */
 
 /** Saves checkpoints to a folder and keeps the newest ones. */
 typedef struct ditto_checkpointer ditto_checkpointer;
