@@ -1,4 +1,5 @@
-/* src/values/api_value.c - include/ditto/value.h: check, then call. */
+/* src/values/api_value.c - the functions of include/ditto/value.h, which check their arguments and
+ * context. */
 #include "strategy/strategy.h"
 #include "values/make_value.h"
 
@@ -133,7 +134,7 @@ ditto_status ditto_value_destroy(ditto_value *value)
     return DITTO_OK;
 }
 
-/* -- looking -- */
+/* -- reading -- */
 
 ditto_value_kind ditto_value_kind_of(const ditto_value *value)
 {

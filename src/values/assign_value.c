@@ -1,10 +1,10 @@
-/* src/values/assign_value.c - see values.h. */
+/* src/values/assign_value.c - writes a distributed value to a variable, see values.h. */
 #include "strategy/strategy.h"
 #include "vars/vars.h"
 
 #include <stdlib.h>
 
-/* Both have a copy for each replica: component to component. */
+/* Copies each component to the same replica's component. Both variables have a copy for each replica. */
 struct assign_copy {
     ditto_variable *to;
     const ditto_variable *from;
@@ -25,7 +25,7 @@ static ditto_status copy_range(size_t first, size_t end, void *context)
     return DITTO_OK;
 }
 
-/* By way of memory of its own, because one may be cut where the other is not. */
+/* Copies through a temporary buffer, because one variable may be partitioned where the other is not. */
 static ditto_status copy_whole(ditto_variable *v, enum dti_rule rule, ditto_variable *from)
 {
     void *value = malloc(v->bytes + 1);
@@ -51,8 +51,8 @@ static ditto_status copy_components(ditto_variable *v, enum dti_rule rule, const
     return DITTO_OK;
 }
 
-/* Whether each component can get the value of its counterpart. If not, all get that of the first. With the
- * turn. */
+/* Returns whether each replica's component can get the value of the same replica. Otherwise all components
+ * get the value of replica 0. The caller has the turn. */
 static bool has_component_for_each(const ditto_variable *v, const ditto_variable *from)
 {
     return v->mirrored && from->mirrored && from->own_copies &&

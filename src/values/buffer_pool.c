@@ -1,7 +1,7 @@
 /* src/values/buffer_pool.c - see buffer_pool.h. */
 #include "values/buffer_pool.h"
 
-#define LOOKS 16 /* at components that may be large enough */
+#define LOOKS 16 /* the most buffers that are compared in search of one that is large enough */
 
 static bool is_small(size_t bytes)
 {
@@ -16,7 +16,8 @@ static struct dti_value_buffer *take_out(struct dti_value_buffer **at)
     return found;
 }
 
-/* Of the first few, the smallest that has room, out of its list; NULL: none. */
+/* Takes the smallest buffer that is large enough among the first LOOKS from its list. Returns NULL if there
+ * is none. */
 static struct dti_value_buffer *find(struct dti_buffer_pool *pool, size_t bytes)
 {
     struct dti_value_buffer **at = &pool->large, **best = NULL;
@@ -30,8 +31,8 @@ static struct dti_value_buffer *find(struct dti_buffer_pool *pool, size_t bytes)
 
 static void collect_returned(struct dti_buffer_pool *pool)
 {
-    struct dti_value_buffer *list =
-        atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire); /* of dti_value_buffer_give */
+    /* acquire: the partner is the release in dti_value_buffer_give. */
+    struct dti_value_buffer *list = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
     while (list != NULL) {
         struct dti_value_buffer *next = list->next, **own = list->capacity == 0 ? &pool->small : &pool->large;
         list->next = *own;
@@ -70,8 +71,8 @@ ditto_status dti_value_buffer_take(struct dti_buffer_pool *pool, size_t bytes, s
         collect_returned(pool);
         c = find(pool, bytes);
     }
-    if (c == NULL &&
-        !is_small(bytes)) /* one that is kept and too small grows, rather than that there are more and more */
+    /* A buffer that is too small grows. Otherwise the number of buffers would grow. */
+    if (c == NULL && !is_small(bytes))
         c = take_out(&pool->large);
     if (c == NULL)
         DTI_TRY(make(pool, &c));
@@ -92,11 +93,12 @@ void dti_value_buffer_give(struct dti_value_buffer *component)
     if (component == NULL)
         return;
     _Atomic(struct dti_value_buffer *) *stack = &component->pool->returned;
-    struct dti_value_buffer *top = atomic_load_explicit(stack, memory_order_relaxed); /* not looked into */
+    /* relaxed: what top points to is not read. */
+    struct dti_value_buffer *top = atomic_load_explicit(stack, memory_order_relaxed);
+    /* release: the partner is the acquire in collect_returned. */
     do
         component->next = top;
-    while (!atomic_compare_exchange_weak_explicit(stack, &top, component,
-                                                  memory_order_release, /* to collect_returned */
+    while (!atomic_compare_exchange_weak_explicit(stack, &top, component, memory_order_release,
                                                   memory_order_relaxed));
 }
 

@@ -1,10 +1,12 @@
-/* src/values/inspect.c - what can be seen of a value: its parts, members, and where it was taken from. */
+/* src/values/inspect.c - reading a value: its parts, its members, and the values that can be taken from
+ * it. */
 #include "strategy/strategy.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES_BYTES 180 /* of members' names in a message, which only counts the members behind them */
+/* A message lists about so much of the members' names, and only counts the remaining members. */
+#define NAMES_BYTES 180
 
 /* -- parts -- */
 
@@ -137,7 +139,7 @@ ditto_status dti_fail_no_member(const ditto_value *v, const char *path, const ch
                     dti_value_kind_words(v->kind), v->members != 0 ? " of " : "", names);
 }
 
-/* -- one replica's -- */
+/* -- the value of one replica -- */
 
 static ditto_status select_member(ditto_value *v, uint32_t replica, ditto_value *nest)
 {
@@ -152,8 +154,8 @@ static ditto_status select_member(ditto_value *v, uint32_t replica, ditto_value 
 static ditto_status select_slices(ditto_value *v, uint32_t replica, ditto_value **out)
 {
     DTI_TRY(dti_value_make(v->strategy, DITTO_SLICES, out));
-    for (uint32_t i = 0; i < v->strategy->base.team->n;
-         i++) { /* its own everywhere: there is no plain kind of slices */
+    /* There is no plain kind of slices. So all replicas get the slices of the selected one. */
+    for (uint32_t i = 0; i < v->strategy->base.team->n; i++) {
         (*out)->part[i] = v->part[replica];
         (*out)->index[i] = v->index[replica];
     }
@@ -189,14 +191,14 @@ ditto_status dti_look_taken(ditto_value *container, uint32_t replica, const ditt
     return DITTO_OK;
 }
 
-/* -- all replicas' -- */
+/* -- the values of all replicas -- */
 
 static ditto_status local_result(ditto_value *v, uint32_t replica, ditto_value **out)
 {
     ditto_tensor part;
     if (v->kind != DITTO_VARIABLE)
         return dti_look_select(v, replica, out);
-    DTI_TRY(dti_look_component(v, replica, &part)); /* a component, where select gives the variable */
+    DTI_TRY(dti_look_component(v, replica, &part)); /* unlike dti_look_select, which returns the variable */
     return dti_look_taken(v, replica, &part, out);
 }
 

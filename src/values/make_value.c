@@ -1,4 +1,4 @@
-/* src/values/make_value.c - making distributed values. */
+/* src/values/make_value.c - making distributed values from functions, tensors, slices, and other values. */
 #include "values/make_value.h"
 #include "values/values.h"
 
@@ -7,13 +7,17 @@
 
 /* -- components, each copied by its replica -- */
 
-/* What one replica's component is made of. */
+/* The job in which replicas copy their components. */
 struct value_copy {
     ditto_value *value;
-    uint32_t replica;         /* whose turn it is; DTI_EVERY_REPLICA */
-    const ditto_tensor *from; /* [each] of every replica, or of the one */
+    uint32_t replica; /* the one that copies, or DTI_EVERY_REPLICA */
+
+    /* `each` tensors of that replica, or `each` tensors of each replica. */
+    const ditto_tensor *from;
     uint32_t each;
-    const ditto_slices *slices; /* [replicas], instead */
+
+    /* [replicas]. If it is not NULL, these are copied instead of tensors. */
+    const ditto_slices *slices;
 };
 #define DTI_EVERY_REPLICA UINT32_MAX
 
@@ -41,8 +45,8 @@ ditto_status dti_slices_copy(struct dti_buffer_pool *pool, const ditto_slices *f
                              struct dti_value_buffer **component, ditto_tensor *part, int64_t **index)
 {
     size_t row_bytes = from->row_count * ditto_dtype_bytes(from->dtype), bytes = from->rows * row_bytes;
-    size_t aligned = (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE *
-                     DTI_CACHE_LINE; /* the indices follow on a line of their own */
+    /* The indices begin on a new cache line. */
+    size_t aligned = (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE;
     void *data;
     DTI_TRY(dti_value_buffer_take(pool, aligned + from->rows * sizeof **index + DTI_CACHE_LINE, component,
                                   &data));
@@ -71,7 +75,7 @@ static ditto_status copy_components(struct value_copy *c)
 {
     struct dti_team *team = c->value->strategy->base.team;
     ditto_status status = dti_team_run(team, copy_component, c, DITTO_FOREVER);
-    dti_team_renew(team); /* it uses no collective: nothing else has to be renewed */
+    dti_team_renew(team); /* is enough, because the job uses no collectives */
     return status;
 }
 
@@ -92,7 +96,7 @@ static ditto_status fail_regroup(const ditto_value *const *values)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "regroup of slices: values of slices are made by "
                         "ditto_strategy_value_from_slices, or returned by ditto_return_slices");
-    uint32_t i = 1; /* one of the others differs, because they are not all the same */
+    uint32_t i = 1; /* The loop ends: not all variables are the same. */
     while (values[i]->variable == values[0]->variable)
         i++;
     return DTI_FAIL(
@@ -135,7 +139,7 @@ static ditto_status check_stack(const ditto_tensor *t, uint32_t each, uint32_t r
 
 /* -- per-replica -- */
 
-/* One after the other, because a function may give the same memory each time. */
+/* Copies each component before the next call, because the function may return the same memory each time. */
 static DTI_GUARDED ditto_status call_functions(ditto_value *value, ditto_value_fn function, void *user)
 {
     uint32_t n = value->strategy->base.team->n;
@@ -286,8 +290,7 @@ static bool all_same(const ditto_value *const *values, uint32_t n)
     return same;
 }
 
-/* Returns the variable whose components the values are, each at its replica's place, or NULL if they are not
- * such. */
+/* Returns the variable if values[i] was taken from it for replica i, for each i. Returns NULL otherwise. */
 static ditto_value *variable_of(const ditto_value *const *values, uint32_t n)
 {
     ditto_value *of = values[0]->container;
@@ -333,7 +336,7 @@ static ditto_status regroup_nest(ditto_strategy *strategy, const ditto_value *co
     for (uint32_t m = 0; m < values[0]->members && status == DITTO_OK; m++) {
         ditto_value *regrouped = NULL;
         uint32_t i = 0;
-        do /* there is a replica */
+        do /* n is at least 1 */
             member[i] = values[i]->member[m].value;
         while (++i < n);
         status = regroup(strategy, member, n, wrap, &regrouped);

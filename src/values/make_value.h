@@ -1,11 +1,11 @@
-/* src/values/make_value.h - making distributed values; `value` is fresh, of the right kind, and on failure the caller's to
- * drop. */
+/* src/values/make_value.h - functions that fill a new distributed value. The caller has made `value` of the
+ * right kind, and drops it if the function fails. */
 #ifndef DTI_MAKE_VALUE_H
 #define DTI_MAKE_VALUE_H
 
 #include "strategy/strategy.h"
 
-/* -- Cross context -- */
+/* -- Cross-replica context -- */
 ditto_status dti_make_from_function(ditto_value *value, ditto_value_fn function, void *user);
 ditto_status dti_make_from_tensors(ditto_value *value, const ditto_tensor *tensors, uint32_t each);
 ditto_status dti_make_from_slices(ditto_value *value, const ditto_slices *slices, size_t dense_rows);

@@ -1,4 +1,4 @@
-/* src/values/number.c - elements as numbers. Pure. */
+/* src/values/number.c - converts elements of tensors to and from numbers. All functions are pure. */
 #include "strategy/strategy.h"
 
 #include <float.h>
@@ -62,7 +62,7 @@ ditto_status dti_tensor_number(const ditto_tensor *tensor, double *out)
     return DITTO_OK;
 }
 
-/* One element of an integer dtype: the value, or the end of the range that an infinity stands for. */
+/* Returns the value as an element of an integer dtype. An infinity becomes the end of the dtype's range. */
 static uint64_t integer_of(ditto_dtype dtype, float value)
 {
     unsigned bits = 8 * (unsigned)ditto_dtype_bytes(dtype);
@@ -80,9 +80,9 @@ void dti_number_fill(ditto_dtype dtype, void *out, size_t count, float value)
 {
     double complex_f64[2] = { (double)value, 0 };
     float complex_f32[2] = { value, 0 };
-    uint64_t integer =
-        integer_of(dtype, value == value ? value : 0); /* an integer has no NaN, and nobody asks for one */
-    const void *element = &integer;                    /* its first bytes: the machine is little-endian */
+    /* Integers have no NaN. No caller passes one with an integer dtype. */
+    uint64_t integer = integer_of(dtype, value == value ? value : 0);
+    const void *element = &integer; /* its first bytes: the CPU is little-endian */
     if (dtype == DITTO_F64 || dtype == DITTO_C128)
         element = complex_f64;
     else if (dtype == DITTO_F32 || dtype == DITTO_C64)

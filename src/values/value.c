@@ -1,4 +1,5 @@
-/* src/values/value.c - the life of a value: made, kept alive, given back, told that its strategy goes. */
+/* src/values/value.c - the life of a value, from its creation to its release, and what happens to values when
+ * their strategy is destroyed. */
 #include "values/values.h"
 #include "strategy/strategy.h"
 
@@ -69,7 +70,8 @@ ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, dit
     v->kind = kind;
     v->depth = 0;
     v->on_variables = false;
-    atomic_store_explicit(&v->references, 1, memory_order_relaxed); /* nobody else has it */
+    /* relaxed: no other thread knows the value yet. */
+    atomic_store_explicit(&v->references, 1, memory_order_relaxed);
     *out = v;
     return DITTO_OK;
 }
@@ -119,7 +121,7 @@ ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *memb
 {
     if (member->depth >= DTI_MOST_DEPTH) {
         dti_value_drop(member);
-        return DTI_FAIL(DITTO_ERR_RANGE, "a nest inside %d nests: that is deeper than nests go",
+        return DTI_FAIL(DITTO_ERR_RANGE, "a nest inside %d nests: that is the deepest that nests may be",
                         DTI_MOST_DEPTH);
     }
     if (nest->depth <= member->depth)
@@ -143,9 +145,10 @@ ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *memb
     return DITTO_OK;
 }
 
-/* -- giving back -- */
+/* -- dropping -- */
 
-/* The memory of components, unless it has gone with the strategy. Under the lock: it does not go meanwhile. */
+/* Gives the memory of components back, unless it was freed with the strategy. The caller has the lock, so
+ * that the strategy is not destroyed meanwhile. */
 static void give_components(ditto_value *v)
 {
     uint32_t n = v->wide && v->strategy != NULL ? v->strategy->base.team->n : 0;
@@ -162,7 +165,8 @@ static void drop_others(ditto_value *v)
     v->members = 0;
     dti_value_drop(v->container);
     v->container = NULL;
-    /* A replica of a poisoned run may still look at it. Then the variable stays, also if it was destroyed. */
+    /* A replica of a poisoned run may still read the variable. In that case it stays, even if it was
+     * destroyed. */
     if (v->kind == DITTO_VARIABLE)
         dti_variable_drop(v->variable);
 }
@@ -173,7 +177,8 @@ static void end_values(struct dti_values *values)
     free(values);
 }
 
-/* Kept for the next one, or freed, when its strategy has gone; the last one takes its home along. */
+/* Keeps the value for reuse, or frees it if its strategy was destroyed. If it was the last value of a
+ * destroyed strategy, struct dti_values is freed as well. */
 static void put_away(ditto_value *v)
 {
     struct dti_values *values = v->values;
@@ -197,22 +202,23 @@ static void put_away(ditto_value *v)
 
 void dti_value_drop(ditto_value *v)
 {
-    /* acq_rel: what others read through their references comes before it is used again */
+    /* acq_rel: what other threads read through their references happens before the value is used again. */
     if (v == NULL || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
         return;
     drop_others(v);
-    /* in a child the lock may be held by a thread that is not there */
+    /* In a forked child, the lock may be held by a thread that does not exist there. */
     if (dti_process_differs(v->values->process))
         return;
     put_away(v);
 }
 
-/* -- all of them -- */
+/* -- all values of a strategy -- */
 
 static void team_ends(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct dti_values *values = (struct dti_values *)dependent;
-    if (end == DTI_TEAM_IS_FORKED) /* its holder may be a thread that is not here */
+    /* The lock may be held by a thread that does not exist in this child process. */
+    if (end == DTI_TEAM_IS_FORKED)
         pthread_mutex_init(&values->lock, NULL);
     pthread_mutex_lock(&values->lock);
     values->values_freed_by = end == DTI_TEAM_IS_LEFT ? DTI_FREED_BY_NOBODY : DTI_FREED_BY_DESTROY;
@@ -261,7 +267,8 @@ ditto_status dti_strategy_check_usable(const ditto_strategy *strategy)
     const struct dti_team *team = strategy->base.team;
     if (dti_team_forked(team))
         return dti_fail_forked();
-    if (atomic_load_explicit(&team->poisoned, memory_order_relaxed)) /* a hint: runs look again */
+    /* relaxed: this is only an early check, which is repeated when a call takes the turn. */
+    if (atomic_load_explicit(&team->poisoned, memory_order_relaxed))
         return dti_fail_poisoned();
     return DITTO_OK;
 }
@@ -278,7 +285,7 @@ ditto_status dti_value_hold(const ditto_value *value, struct dti_gates *held)
     DTI_TRY(dti_not_null(value, "value"));
     if (!dti_dependent_hold(&value->values->dependent, &gate))
         return fail_strategy_destroyed("value");
-    dti_gates_add(held, gate); /* there is room, because it is the first */
+    dti_gates_add(held, gate); /* cannot fail: it is the first gate in `held` */
     return DITTO_OK;
 }
 
@@ -342,7 +349,7 @@ const char *dti_value_kind_words(ditto_value_kind kind)
     return words[(unsigned)kind <= DITTO_NEST ? kind : 0];
 }
 
-/* -- small things that several files need -- */
+/* -- helpers for several files -- */
 
 ditto_status dti_value_finish(ditto_value *value, ditto_status status, ditto_value **out)
 {

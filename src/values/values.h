@@ -1,4 +1,5 @@
-/* src/values/values.h - what a distributed value is made of. */
+/* src/values/values.h - what a distributed value is made of, and the functions on values that other modules
+ * call. */
 #ifndef DTI_VALUES_H
 #define DTI_VALUES_H
 
@@ -13,70 +14,94 @@
 
 struct dti_member {
     char name[DITTO_MAX_RESULT_NAME + 1];
-    ditto_value *value; /* a reference */
+    ditto_value *value; /* a counted reference */
 };
 
 struct ditto_value {
-    ditto_strategy
-        *strategy; /* NULL: it was destroyed, and the memory of components with it. Under home's lock */
+    /* NULL if the strategy was destroyed. The memory of the components was freed with it. Protected by
+     * values->lock. */
+    ditto_strategy *strategy;
     struct dti_values *values;
-    uint32_t depth; /* of nests in it */
+    uint32_t depth; /* the number of levels of nests in the value */
     ditto_value_kind kind;
     _Atomic uint32_t references;
-    bool wide;         /* has room for a component of each replica */
-    bool on_variables; /* it is a variable, was taken from one, or has such a member */
-    ditto_value *next,
-        **before; /* among the strategy's values that are in use; next: also among those that are kept */
-    ditto_value *container;   /* that this was taken from, a reference; NULL: from none */
-    uint32_t replica;         /* that it was taken for */
-    ditto_variable *variable; /* of DITTO_VARIABLE: a reference, also when the variable was destroyed */
-    ditto_tensor plain;       /* of DITTO_PLAIN */
-    void *memory;             /* plain's, if it is the value's own, of `room` bytes */
-    size_t capacity;
-    alignas(16) unsigned char small[16];
-    size_t dense_rows; /* of DITTO_SLICES */
-    /* of DITTO_PER_REPLICA, DITTO_MIRRORED_VALUE, DITTO_SLICES; [replicas] */
-    ditto_tensor *part; /* rank DTI_NO_PART: there is none here (mirrored on some replicas only) */
-    struct dti_value_buffer **component; /* a part's memory; NULL: somebody else's */
-    int64_t **index;
-    /* of DITTO_NEST */
+    bool wide; /* the arrays part, component and index exist */
+
+    /* The value is a variable, was taken from one, or has a member for which this is true. */
+    bool on_variables;
+
+    /* Links the strategy's values that are in use. Unused values that are kept for reuse are linked by `next`
+     * alone. */
+    ditto_value *next;
+    ditto_value **before; /* the pointer that points to this value */
+
+    /* The value that this one was taken from, as a counted reference, or NULL. */
+    ditto_value *container;
+    uint32_t replica; /* the replica for which it was taken */
+
+    /* DITTO_VARIABLE: a counted reference, which stays valid when the variable is destroyed. */
+    ditto_variable *variable;
+
+    /* DITTO_PLAIN: the tensor. */
+    ditto_tensor plain;
+    void *memory;                        /* memory that the value owns for `plain`, or NULL */
+    size_t capacity;                     /* of `memory`, in bytes */
+    alignas(16) unsigned char small[16]; /* is used instead of `memory` if the tensor fits */
+
+    /* DITTO_SLICES: the number of rows of the dense tensor, 0 if it is not known. */
+    size_t dense_rows;
+
+    /* DITTO_PER_REPLICA, DITTO_MIRRORED_VALUE and DITTO_SLICES: arrays of one element per replica. */
+
+    /* Rank DTI_NO_PART means that the replica has no part. Only a value that is mirrored on some of the
+     * replicas has such parts. */
+    ditto_tensor *part;
+
+    /* The memory of each part. NULL if this value does not own it. */
+    struct dti_value_buffer **component;
+    int64_t **index; /* the row numbers of slices */
+
+    /* DITTO_NEST */
     uint32_t members, member_capacity;
     struct dti_member *member;
 };
 #define DTI_NO_PART UINT32_MAX
 
-/* A strategy's values: those in use, so that they can be told when it goes, and those that are kept for the next ones. Lives until
- * the strategy has gone, and the last of them. */
+/* The values of a strategy: those in use, which must learn that the strategy is destroyed, and unused ones
+ * that are kept for reuse. It is freed when the strategy and all its values have been destroyed. */
 struct dti_values {
-    /* First. Its gate is that of calls on values. The end of the team drops the team's reference. */
+    /* Must be the first member. Its gate is the gate of calls on values. The end of the team drops the team's
+     * reference. */
     struct dti_dependent dependent;
 
-    uint32_t process; /* that the strategy was made in (base/fork.h) */
+    uint32_t process; /* the process that made the strategy (base/fork.h) */
     pthread_mutex_t lock;
-    ditto_value *used, *kept[2]; /* narrow ones, wide ones */
-    size_t references;           /* the team's, and one of each value in use */
+    ditto_value *used;
+    ditto_value *kept[2]; /* unused values: [0] narrow, [1] wide */
+    size_t references;    /* one for the team, and one for each value in use */
 
-    /* Who frees a value that is dropped. The team: it is kept for the next one. DTI_FREED_BY_DESTROY: the
-     * strategy has gone, and the value is freed at once. DTI_FREED_BY_NOBODY: a replica that never returned
-     * may use it. */
+    /* What happens to a value that is dropped. DTI_FREED_BY_TEAM: it is kept for reuse. DTI_FREED_BY_DESTROY:
+     * the strategy was destroyed, and the value is freed at once. DTI_FREED_BY_NOBODY: it stays, because a
+     * replica that never returned may use it. */
     enum dti_freed_by values_freed_by;
     uint64_t allocations;
 };
-/* The strategy, whose team is there and known to nobody else, gets its values. NO_MEMORY. */
+/* Gives a strategy its struct dti_values. The strategy must have its team, and no other thread may know it
+ * yet. Returns NO_MEMORY. */
 ditto_status dti_values_make(ditto_strategy *strategy);
 
-/* First in a public function that takes a value and no strategy: NULL is INVALID, and a value whose strategy
- * was destroyed is CONTEXT; else the strategy is not destroyed before the function returns. `held` is the
- * name of the gates, to which dti_value_hold_variables adds. */
+/* Stands first in a public function that takes a value and no strategy. Returns INVALID if the value is NULL,
+ * and CONTEXT if its strategy was destroyed. Otherwise the strategy is not destroyed before the function
+ * returns. The macro declares the gates under the name `held`. dti_value_hold_variables adds to them. */
 #define DTI_HOLD_VALUE(value, held) \
     DTI_LEAVES_GATES(held);         \
     DTI_TRY(dti_value_hold((value), &held))
 ditto_status dti_value_hold(const ditto_value *value, struct dti_gates *held);
 
-/* A value that is a variable, or was taken from one, refers to the variable's copies, and does not keep them.
- * So every call that looks at the contents of values first holds the variables of all of them and of their
- * members, until it returns. A call that hands values on, and does not look at their contents, needs not.
- * CONTEXT: the variable has been destroyed. NO_MEMORY. */
+/* A value that is a variable, or was taken from one, refers to the copies of the variable but does not keep
+ * them alive. Each call that reads the contents of values must therefore first hold the variables of the
+ * values and of their members, until it returns. A call that passes values on without reading their contents
+ * need not. Returns CONTEXT if a variable was destroyed, or NO_MEMORY. */
 ditto_status dti_value_hold_its_variables(const ditto_value *value, struct dti_gates *held);
 static inline ditto_status dti_value_hold_variables(const ditto_value *value, struct dti_gates *held)
 {
@@ -84,64 +109,72 @@ static inline ditto_status dti_value_hold_variables(const ditto_value *value, st
 }
 
 /* -- Any thread -- */
-/* Without content, with one reference. NO_MEMORY; FORKED, POISONED. */
+/* Makes a value without content and with one reference. Returns NO_MEMORY, FORKED or POISONED. */
 ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, ditto_value **out);
-/* The variable as a value, which refers to it. */
+/* Makes a value that refers to the variable. */
 ditto_status dti_value_make_variable(ditto_strategy *strategy, ditto_variable *variable, ditto_value **out);
-/* Says that the value was taken for a replica from `container`, to which it keeps a reference. */
+/* Records that the value was taken from `container` for a replica, and keeps a reference to the container. */
 void dti_value_take_from(ditto_value *value, ditto_value *container, uint32_t replica);
-/* Memory of a plain value's own, for what value->plain says; sets its data. NO_MEMORY. */
+/* Allocates the memory of a plain value for the dtype and shape in value->plain, and sets its data. Returns
+ * NO_MEMORY. */
 ditto_status dti_value_allocate(ditto_value *value);
-/* A member at the end of a nest; takes the reference. NO_MEMORY, RANGE (too deep): the reference is dropped. */
+/* Appends a member to a nest, and takes over the caller's reference to it. Returns NO_MEMORY, or RANGE if the
+ * nest becomes too deep. The reference is dropped on an error too. */
 #define DTI_MOST_DEPTH 64
 ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *member);
-static inline ditto_value *dti_value_keep(const ditto_value *value) /* one reference more */
+/* Adds a reference. */
+static inline ditto_value *dti_value_keep(const ditto_value *value)
 {
     ditto_value *kept = (ditto_value *)(uintptr_t)value;
-    /* relaxed: whoever keeps it has a reference already */
+    /* relaxed: the caller has a reference already, so the count cannot reach 0 meanwhile. */
     atomic_fetch_add_explicit(&kept->references, 1, memory_order_relaxed);
     return kept;
 }
 void dti_value_drop(ditto_value *value); /* NULL is allowed */
 
-/* INVALID: NULL. CONTEXT: its strategy was destroyed, or it belongs to another strategy. */
+/* Returns INVALID if the value is NULL, and CONTEXT if its strategy was destroyed or is another one. */
 ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name);
-/* The same for an entry of a list of the caller's. The message names the entry, as in "values[2]". */
+/* The same check for an item of a list that the user passed. The message names the item, as in
+ * "values[2]". */
 ditto_status dti_value_check_item(const ditto_value *value, const ditto_strategy *strategy, const char *list,
                                   uint32_t index);
-/* The same, and then the variables are held. */
+/* The same checks. They also hold the variables of the value. */
 ditto_status dti_value_hold_own(const ditto_value *value, const ditto_strategy *strategy, const char *name,
                                 struct dti_gates *held);
 ditto_status dti_value_hold_item(const ditto_value *value, const ditto_strategy *strategy, const char *list,
                                  uint32_t index, struct dti_gates *held);
 
-/* The parts of a leaf, one per replica; a plain or mirrored one stands for the same everywhere. False: it is no tensor
- * (nest, slices). */
+/* Returns the part of a value that belongs to a replica. A plain value has the same part for all replicas,
+ * and so has a mirrored one. Returns false if the value is not a tensor (a nest, slices). */
 bool dti_value_part(const ditto_value *value, uint32_t replica, ditto_tensor *out);
-/* The same of all replicas, as an array [replicas]: the value's own where it has one. NO_MEMORY. */
+/* The parts of all replicas as an array. It is the value's own array if the value has one. Returns
+ * NO_MEMORY. */
 struct dti_value_parts {
     const ditto_tensor *part;
-    ditto_tensor *own; /* made for this; NULL: none */
+    ditto_tensor *own; /* an array that was allocated for this, or NULL */
 };
 ditto_status dti_value_parts_open(const ditto_value *value, struct dti_value_parts *parts);
 void dti_value_parts_close(struct dti_value_parts *parts);
-const ditto_value *dti_value_find(const ditto_value *value, const char *path); /* NULL: no such member */
+/* Returns NULL if there is no such member. */
+const ditto_value *dti_value_find(const ditto_value *value, const char *path);
 ditto_status dti_fail_no_member(const ditto_value *value, const char *path, const char *what);
-/* Of a value that was being made: hands it out, or drops it. */
+/* Ends the making of a value: sets *out if status is DITTO_OK, and drops the value otherwise. Returns
+ * status. */
 ditto_status dti_value_finish(ditto_value *value, ditto_status status, ditto_value **out);
-void dti_number_name(char *name, uint32_t number); /* "12", of at most 16 bytes */
-bool dti_name_is_number(const char *name);         /* digits, and nothing else */
-/* INVALID: empty, or with a '/'. RANGE: too long. */
+void dti_number_name(char *name, uint32_t number); /* writes "12"; name has 16 bytes */
+bool dti_name_is_number(const char *name);         /* the name consists of digits only */
+/* Returns INVALID if the name is empty or contains a '/', and RANGE if it is too long. */
 ditto_status dti_name_check(const char *name);
-/* What a function of the user's returned, as a status that is DITTO_OK or an error with a record. `serial`:
- * dti_error_serial before it was called; the text says which function it was. */
+/* Turns the status that a function of the user returned into DITTO_OK or an error with a message. `serial` is
+ * the value of dti_error_serial before the function was called. The format and its arguments name the
+ * function. */
 ditto_status dti_function_status(ditto_status status, uint32_t serial, const char *format, ...)
     DITTO_PRINTF(3, 4);
 
-/* For messages: "a per-replica value". */
+/* Names a kind in messages, for example "a per-replica value". */
 const char *dti_value_kind_words(ditto_value_kind kind);
 
-/* The slices of one replica in a per-replica value of slices. */
+/* Returns the slices of one replica. The value must be of the kind DITTO_SLICES. */
 static inline ditto_slices dti_slices_of(const ditto_value *value, uint32_t replica)
 {
     const ditto_tensor *part = &value->part[replica];
@@ -152,22 +185,21 @@ static inline ditto_slices dti_slices_of(const ditto_value *value, uint32_t repl
                            .dtype = part->dtype };
 }
 
-/* A variable written from a distributed value. */
-
-/* Cross context; the variable and those of the value are held, and all are of one strategy. */
+/* Writes a value to a variable, in cross-replica context. The variable and those of the value must be held,
+ * and must belong to one strategy. */
 ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value);
 
-/* What can be seen of a value. The value is checked already, and the variables that it
- * refers to are held wherever its contents are looked at (dti_value_hold_variables). */
+/* Reading a value. The value has been checked. If its contents are read, the variables that it refers to must
+ * be held (dti_value_hold_variables). */
 
 /* -- Any context -- */
 ditto_status dti_look_component(const ditto_value *value, uint32_t replica, ditto_tensor *out);
 ditto_status dti_look_tensor(const ditto_value *value, ditto_tensor *out);
 ditto_status dti_look_spec(const ditto_value *value, ditto_tensor *out);
 
-/* -- Cross context -- */
+/* -- Cross-replica context -- */
 ditto_status dti_look_select(ditto_value *value, uint32_t replica, ditto_value **out);
-/* A plain value that is `part` of a container. */
+/* Makes a plain value of `part`, which is a part of the container. */
 ditto_status dti_look_taken(ditto_value *container, uint32_t replica, const ditto_tensor *part,
                             ditto_value **out);
 ditto_status dti_look_local_results(ditto_value *value, ditto_value **out, uint32_t *count);

@@ -1,15 +1,16 @@
-/* src/values/reductions/all_gather.c - tensors of all replicas, side by side on each of them. */
+/* src/values/reductions/all_gather.c - ditto_all_gather_tensor, which concatenates the tensors of all
+ * replicas. Each replica gets the result. */
 #include "values/reductions/reductions.h"
 
 #include <string.h>
 
-/* What every replica tells of its tensor. */
+/* The description of a replica's tensor, which is gathered first. */
 struct shape {
     uint64_t shape[DITTO_MAX_RANK];
     uint32_t dtype, rank, axis, unused;
 };
 
-/* The same on all replicas, so that they all find the same error, and the run goes on. */
+/* All replicas check the same descriptions. So all of them return the same error, and the run continues. */
 static ditto_status check_shapes(const struct shape *shapes, uint32_t n, ditto_tensor *part)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -25,7 +26,8 @@ static ditto_status check_shapes(const struct shape *shapes, uint32_t n, ditto_t
     return dti_gather_check(part, n, shapes[0].axis);
 }
 
-/* The parts, one after the other, become one: along the first axis they are. */
+/* Joins `parts`, which lie one behind the other in memory, along an axis. For axis 0 they are joined
+ * already. */
 static void interleave(const ditto_tensor *part, uint32_t n, uint32_t axis, const char *parts,
                        const ditto_tensor *out)
 {

@@ -1,4 +1,5 @@
-/* src/values/reductions/api_reduce.c - include/ditto/reduce.h: check, then call. */
+/* src/values/reductions/api_reduce.c - the functions of include/ditto/reduce.h, which check their arguments
+ * and context. */
 #include "values/reductions/reductions.h"
 #include "values/values.h"
 

@@ -1,4 +1,4 @@
-/* src/values/reductions/axes.c - see axes.h. */
+/* src/values/reductions/axes.c - reductions along axes, see axes.h. */
 #include "values/reductions/axes.h"
 #include "strategy/strategy.h"
 
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCRATCH_BYTES \
-    ((size_t)256 << 10) /* of accumulators of a block: they stay in the second-level cache */
+/* The size of the accumulators of a block. They stay in the second-level cache. */
+#define SCRATCH_BYTES ((size_t)256 << 10)
 
 ditto_status dti_axes_read(const int32_t *axes, uint32_t count, uint32_t rank, uint32_t *mask)
 {
@@ -35,7 +35,7 @@ static bool is_reduced(const struct dti_column *c, uint32_t axis)
 
 static bool last_is_reduced(const struct dti_column *c)
 {
-    uint32_t rank = c->part[0].rank; /* a scalar has no axis */
+    uint32_t rank = c->part[0].rank; /* is 0 for a scalar, which has no axis */
     return rank != 0 && is_reduced(c, rank - 1);
 }
 
@@ -75,8 +75,8 @@ ditto_status dti_column_plan(struct dti_column *c)
     for (uint32_t i = 0; i < c->parts; i++) {
         size_t rows = 1;
         for (uint32_t d = 0; d < c->part[i].rank; d++)
-            rows *= is_reduced(c, d) ? c->part[i].shape[d]
-                                     : 1; /* the tensor is in memory: no overflow but with a 0 */
+            /* This overflows only if another dimension is 0, because the tensor is in memory. */
+            rows *= is_reduced(c, d) ? c->part[i].shape[d] : 1;
         c->start[i + 1] = c->start[i] + rows;
     }
     c->rows = c->start[c->parts];
@@ -90,9 +90,9 @@ ditto_status dti_column_plan(struct dti_column *c)
     return DITTO_OK;
 }
 
-/* -- where elements lie -- */
+/* -- addresses of elements -- */
 
-/* The place, in elements, of coordinate `at` of the axes that are reduced, or of those that are kept. */
+/* Returns the offset, in elements, of coordinate `at` along the reduced axes or along the kept axes. */
 static size_t offset_of(const struct dti_column *c, const ditto_tensor *part, size_t at, bool reduced)
 {
     size_t offset = 0, stride = 1;
@@ -106,7 +106,7 @@ static size_t offset_of(const struct dti_column *c, const ditto_tensor *part, si
     return offset;
 }
 
-/* How many neighbours along the last axes lie side by side. */
+/* Returns the number of elements with successive coordinates that are contiguous in memory. */
 static size_t run_of(const struct dti_column *c, const ditto_tensor *part)
 {
     size_t run = 1;
@@ -115,7 +115,7 @@ static size_t run_of(const struct dti_column *c, const ditto_tensor *part)
     return run;
 }
 
-/* `count` elements from coordinate `at`, each run copied as it lies. */
+/* Copies `count` elements from coordinate `at` on, one contiguous run after the other. */
 static char *copy_runs(const struct dti_column *c, const ditto_tensor *part, size_t fixed, size_t at,
                        size_t count, char *to)
 {
@@ -131,7 +131,8 @@ static char *copy_runs(const struct dti_column *c, const ditto_tensor *part, siz
     return to;
 }
 
-/* Rows [first, end) of a part, kept elements [k, k + width): [end - first][width]. */
+/* Copies kept elements [k, k + width) of rows [first, end) of a part. If the last axis is kept, the result
+ * has shape [end - first][width]. If it is reduced, width is 1. */
 static char *copy_rows(const struct dti_column *c, const ditto_tensor *part, size_t first, size_t end,
                        size_t k, size_t width, char *to)
 {
@@ -196,9 +197,9 @@ ditto_status dti_column_fold(const struct dti_column *c, size_t first, size_t en
     return DITTO_OK;
 }
 
-/* -- the end -- */
+/* -- combining blocks -- */
 
-/* Blocks [span), combined where the first of them lies. */
+/* Combines blocks [first, end) in the memory of the first of them, and returns that. */
 static char *combine_blocks(const struct dti_column *c, size_t first, size_t end)
 {
     char *left = c->partial + first * c->kept * c->accumulator_bytes;
@@ -210,8 +211,8 @@ static char *combine_blocks(const struct dti_column *c, size_t first, size_t end
     return left;
 }
 
-/* f32 through f64: dividing two f32 there and rounding the quotient once more changes nothing (53 >= 2 * 24 + 2 bits:
- * Figueroa, SIGNUM Newsletter 30(3), 1995). */
+/* Divides f32 in f64. Rounding the quotient of two f32 values first to f64 and then to f32 gives the same
+ * result as rounding it once, because 53 >= 2 * 24 + 2 bits (Figueroa, SIGNUM Newsletter 30(3), 1995). */
 static void divide(ditto_dtype arithmetic, void *accumulators, size_t count, double by)
 {
     size_t reals = arithmetic == DITTO_C64 || arithmetic == DITTO_C128 ? 2 * count : count;
@@ -223,7 +224,8 @@ static void divide(ditto_dtype arithmetic, void *accumulators, size_t count, dou
             ((double *)accumulators)[i] /= by;
 }
 
-/* What a reduction of nothing gives: the element that changes no other. */
+/* Writes the result of a reduction of zero rows, which is the neutral element of the operator, or NaN for
+ * MEAN. */
 static void fill_with_nothing(const struct dti_column *c)
 {
     static const float least = -INFINITY, most = INFINITY, not_a_number = NAN, one = 1;

@@ -1,9 +1,10 @@
-/* src/values/reductions/axes.h - reductions along axes: the rows of all replicas, one after the other, in blocks. Pure.
+/* src/values/reductions/axes.h - reductions along axes. All functions are pure.
  *
- * A tensor's elements have two coordinates: along the reduced axes (its row, in row-major order), and along the kept
- * ones. The rows of all parts, in order, make one long column per kept element; it is cut into blocks of DITTO_BLOCK, a
- * block is folded, and the blocks' results are combined by the tree over blocks. So how rows are spread over parts does
- * not matter. */
+ * Each element of a tensor has two coordinates. Its position along the reduced axes, in row-major order, is
+ * its row. Its position along the other axes is its kept element. The rows of all parts, in the order of the
+ * parts, form one long column for each kept element. The column is cut into blocks of DITTO_BLOCK rows. Each
+ * block is folded, and the results of the blocks are combined by the tree over blocks. The result therefore
+ * does not depend on how the rows are distributed over the parts. */
 #ifndef DTI_AXES_H
 #define DTI_AXES_H
 
@@ -12,28 +13,37 @@
 #include "sync/sync.h"
 
 struct dti_column {
-    const ditto_tensor *part; /* [parts], of one dtype and rank */
+    const ditto_tensor *part; /* [parts], of the same dtype and rank */
     uint32_t parts;
-    uint32_t reduced; /* a bit for each axis */
+    uint32_t reduced; /* one bit for each reduced axis */
     ditto_op op;
-    ditto_tensor result; /* dtype, rank and shape of what comes out */
-    ditto_dtype
-        arithmetic; /* of accumulators: f32 for halves, f64 for a mean of integers, else the dtype itself */
-    const struct dti_kernel *kernel; /* of the op, on accumulators */
+    ditto_tensor result; /* dtype, rank and shape of the result */
+
+    /* The dtype of accumulators: f32 for f16 and bf16, f64 for a mean of integers, otherwise the dtype of the
+     * parts. */
+    ditto_dtype arithmetic;
+    const struct dti_kernel *kernel; /* applies op to accumulators */
     size_t accumulator_bytes;
-    size_t *start; /* [parts + 1] rows before each part; the caller's memory */
+
+    /* [parts + 1]. The number of rows before each part. The memory is the caller's. */
+    size_t *start;
     size_t rows, kept, blocks;
-    size_t width, tiles; /* kept elements that are worked on together; how many such tiles there are */
-    char *partial;       /* [blocks][kept] accumulators; the caller's memory */
+
+    /* The number of kept elements in a tile. Those of one tile are processed together. */
+    size_t width;
+    size_t tiles;  /* the number of tiles */
+    char *partial; /* [blocks][kept] accumulators in the caller's memory */
 };
 
-/* Reads axes: negative ones count from the end. RANGE, INVALID (twice). */
+/* Converts a list of axes to a mask. Negative axes count from the end. Returns RANGE, or INVALID if an axis
+ * occurs twice. */
 ditto_status dti_axes_read(const int32_t *axes, uint32_t count, uint32_t rank, uint32_t *mask);
-/* Fills in the rest. SHAPE: parts differ along an axis that is kept. RANGE: more than memory has. */
+/* Fills in the remaining members. Returns SHAPE if parts differ along an axis that is kept, and RANGE if the
+ * size of the result cannot be represented. */
 ditto_status dti_column_plan(struct dti_column *column);
-/* Blocks' results of tasks [first, end), of blocks x tiles. NO_MEMORY. */
+/* Folds tasks [first, end). There are blocks x tiles tasks. Returns NO_MEMORY. */
 ditto_status dti_column_fold(const struct dti_column *column, size_t first, size_t end);
-/* When all are there: column->result.data. */
+/* Combines the results of the blocks into column->result.data. All tasks must have been folded. */
 void dti_column_finish(const struct dti_column *column);
 
 #endif

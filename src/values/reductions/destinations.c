@@ -1,21 +1,23 @@
-/* src/values/reductions/destinations.c - results that go to the places of a value's components, or to one replica; many in one
- * meeting. */
+/* src/values/reductions/destinations.c - reductions whose results go to the replicas that have components of
+ * a given value, or to one replica. Many reductions share one job. */
 #include "values/reductions/reductions.h"
 #include "sync/sync.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* One result: what it is made of, and the mirrored value that it becomes. */
+/* One result. */
 struct delivery {
-    const ditto_value *from; /* NULL: spec and whole say it */
+    const ditto_value *from; /* the input, or NULL if it is in spec and whole */
     const ditto_places *destinations;
-    ditto_value *to;
-    ditto_tensor spec;            /* of the result */
-    struct dti_value_parts parts; /* what is reduced; NULL: `whole` is copied */
-    const void *whole;            /* one value, the same for all */
-    void *made;                   /* whole, if it was made here */
-    bool sparse;                  /* the result is slices, and is in `to` already */
+    ditto_value *to;              /* the result, a mirrored value */
+    ditto_tensor spec;            /* dtype and shape of the result */
+    struct dti_value_parts parts; /* the parts that are reduced */
+
+    /* If it is not NULL, nothing is reduced, and these bytes are copied to each destination. */
+    const void *whole;
+    void *made;  /* `whole`, if it was allocated here */
+    bool sparse; /* the result is slices, and is already in `to` */
 };
 
 struct deliveries {
@@ -35,21 +37,22 @@ static bool is_destination(const struct delivery *d, uint32_t replica)
     return of->kind != DITTO_MIRRORED_VALUE || of->part[replica].rank != DTI_NO_PART;
 }
 
-/* -- planning: what each result is made of -- */
+/* -- planning: the inputs of each result -- */
 
 static bool to_variable(const struct delivery *d)
 {
     return d->destinations->of != NULL && d->destinations->of->kind == DITTO_VARIABLE;
 }
 
-/* Slices stay slices if neither a variable nor dense_rows says how many rows a dense array would have. */
+/* The result is slices. This is the case if neither a variable nor dense_rows says how many rows a dense
+ * array has. */
 static ditto_status plan_sparse(const struct deliveries *all, struct delivery *d)
 {
     d->sparse = true;
     return dti_concatenate_slices(d->from, all->op, &d->to);
 }
 
-/* Rows of the dense array that slices become. */
+/* Makes a dense array of the slices. */
 static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
 {
     const ditto_value *of = d->destinations->of;
@@ -94,9 +97,9 @@ static ditto_status plan_delivery(const struct deliveries *all, struct delivery 
     return DITTO_OK;
 }
 
-/* -- delivering, by all replicas -- */
+/* -- delivery, by all replicas -- */
 
-/* This replica's copy of each result, in its own memory. */
+/* Allocates this replica's copy of each result in its own memory. */
 static ditto_status make_copies(struct dti_replica *r, const struct deliveries *all)
 {
     for (uint32_t i = 0; i < all->count; i++) {
@@ -117,7 +120,7 @@ static ditto_status make_copies(struct dti_replica *r, const struct deliveries *
     return DITTO_OK;
 }
 
-/* Elements [first, end) of one result, into every copy. */
+/* Writes elements [first, end) of one result to all its copies. */
 static ditto_status deliver_range(const struct deliveries *all, const struct delivery *d, size_t first,
                                   size_t end)
 {
@@ -172,7 +175,7 @@ static ditto_status deliver_all(struct deliveries *all)
     return status;
 }
 
-/* Hands the results out, or nothing. */
+/* Sets the outputs if status is DITTO_OK. Otherwise drops all results. */
 static ditto_status finish(struct deliveries *all, ditto_status status, ditto_value **out)
 {
     for (uint32_t i = 0; i < all->count; i++) {

@@ -1,4 +1,4 @@
-/* src/values/reductions/gather.c - components laid side by side along an axis. */
+/* src/values/reductions/gather.c - concatenates the components of a value along an axis. */
 #include "values/reductions/reductions.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ struct gather_parts_task {
     const ditto_tensor *whole;
 };
 
-/* Parts [first, end). */
+/* Copies parts [first, end) into the result. */
 static ditto_status copy_parts(size_t first, size_t end, void *context)
 {
     const struct gather_parts_task *g = context;

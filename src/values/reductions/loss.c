@@ -1,4 +1,4 @@
-/* src/values/reductions/loss.c - include/ditto/loss.h. */
+/* src/values/reductions/loss.c - average losses and regularization, see include/ditto/loss.h. */
 #include <ditto/loss.h>
 
 #include "strategy/strategy.h"
@@ -37,7 +37,7 @@ static ditto_status check_weights(const ditto_tensor *losses, const ditto_tensor
         own, wants);
 }
 
-/* Elements [first, first + count) of the losses, weighted. */
+/* Writes elements [first, first + count) of the losses, multiplied by their weights, to out. */
 static void weigh(const ditto_tensor *losses, const ditto_tensor *weights, size_t first, size_t count,
                   double *out)
 {
@@ -51,7 +51,8 @@ static void weigh(const ditto_tensor *losses, const ditto_tensor *weights, size_
     }
 }
 
-/* As src/sync/algorithms/block_sum.c: element j takes j + ceil(m / 2), until one is left. */
+/* Adds values in the same order as src/sync/algorithms/block_sum.c. Of m values, value j + ceil(m / 2) is
+ * added to value j, and this is repeated until one value is left. */
 static double fold(double *values, size_t count)
 {
     while (count > 1) {
@@ -109,7 +110,8 @@ ditto_status ditto_scale_regularization(ditto_replica *self, double loss, double
     if (r == NULL)
         return dti_error_get()->status;
     DTI_TRY(dti_not_null(out, "out"));
-    struct dti_fenv saved = dti_fenv_enter(); /* a subnormal result stays one, whatever the host has set */
+    /* A subnormal result is not flushed to zero, even if the host has set that mode. */
+    struct dti_fenv saved = dti_fenv_enter();
     *out = loss / r->team->n;
     dti_fenv_leave(saved);
     return DITTO_OK;

@@ -1,11 +1,11 @@
-/* src/values/reductions/reduce_value.c - a value reduced over replicas, and along axes. */
+/* src/values/reductions/reduce_value.c - reduces a value over replicas, and along axes. */
 #include "values/reductions/reductions.h"
 #include "values/reductions/axes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* -- what may be reduced -- */
+/* -- checks -- */
 
 bool dti_is_one_value(const ditto_value *v)
 {
@@ -53,7 +53,7 @@ ditto_status dti_reduce_check_shapes(const ditto_tensor *part, uint32_t n)
 
 /* -- over replicas, elementwise -- */
 
-/* A mean of integers: in f64, a piece at a time. */
+/* Computes the mean of integers in f64, in pieces of PIECE elements. */
 static ditto_status mean_of_integers(const ditto_tensor *part, uint32_t n, size_t first, size_t end,
                                      double *dst)
 {
@@ -188,7 +188,7 @@ static ditto_status copy_bytes(size_t first, size_t end, void *context)
     return DITTO_OK;
 }
 
-/* A copy that is the caller's, as every result is. */
+/* Copies the tensor, because each result has memory of its own. */
 static ditto_status copy_one(ditto_strategy *strategy, const ditto_tensor *one, ditto_value *out)
 {
     size_t bytes = ditto_tensor_bytes(one);
@@ -198,7 +198,7 @@ static ditto_status copy_one(ditto_strategy *strategy, const ditto_tensor *one, 
     return dti_share(strategy->base.team, 2 * bytes, bytes, DTI_CACHE_LINE, copy_bytes, &copying);
 }
 
-/* One value for all, or the replicas' parts: into `out`. */
+/* Reduces a leaf into `out`. A value that is the same for all replicas counts as one part. */
 static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const ditto_value *v,
                                  const int32_t *axes, uint32_t num_axes, ditto_value *out)
 {

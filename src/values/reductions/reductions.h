@@ -1,5 +1,5 @@
-/* src/values/reductions/reductions.h - distributed values combined into one. The values are checked to be of the strategy,
- * and their variables are held. */
+/* src/values/reductions/reductions.h - reduces and gathers distributed values. The caller has checked that
+ * the values belong to the strategy, and holds their variables. */
 #ifndef DTI_REDUCTIONS_H
 #define DTI_REDUCTIONS_H
 
@@ -8,14 +8,15 @@
 
 #include "strategy/strategy.h"
 
-/* -- Cross context -- */
-/* axes NULL: none. */
+/* -- Cross-replica context -- */
+/* axes is NULL if only replicas are reduced, and no axes. */
 ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
                               const int32_t *axes, uint32_t num_axes, ditto_value **out);
 ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *value, uint32_t axis,
                               ditto_value **out);
 ditto_status dti_merge_slices(const ditto_value *slices, ditto_value **out);
-/* All pairs in one meeting. Places are checked. On failure nothing is set. */
+/* Reduces values[i] to destinations[i], all of them in one job. The destinations have been checked. After an
+ * error no output is set. */
 ditto_status dti_reduce_to_destinations(ditto_strategy *strategy, ditto_op op,
                                         const ditto_value *const *values, const ditto_places *destinations,
                                         uint32_t count, ditto_value **out);
@@ -27,31 +28,37 @@ ditto_status dti_broadcast_to_destinations(ditto_strategy *strategy, const ditto
 ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in,
                                    uint32_t axis, ditto_tensor *out);
 
-/* -- Pure, and what they share -- */
-/* Is this value one that is the same for all replicas? */
+/* -- Pure functions, which several reductions use -- */
+/* Returns true if the value is the same for all replicas. */
 bool dti_is_one_value(const ditto_value *value);
-/* SUM, MEAN, MIN, MAX, PROD of this dtype; else RANGE, UNSUPPORTED, INVALID. */
+/* Checks that op is SUM, MEAN, MIN, MAX or PROD and can reduce the dtype. Returns RANGE, UNSUPPORTED or
+ * INVALID. */
 ditto_status dti_reduce_check(ditto_op op, ditto_dtype dtype);
-/* INVALID: a value that is the same for all would count N times. */
+/* Returns INVALID if the operator would count a value that is the same for all replicas N times. */
 ditto_status dti_reduce_check_once(const ditto_strategy *strategy, ditto_op op);
-ditto_dtype dti_reduce_dtype(ditto_op op, ditto_dtype dtype); /* of the result: f64 of a mean of integers */
-/* SHAPE: parts differ in shape. */
+/* Returns the dtype of the result, which is f64 for a mean of integers. */
+ditto_dtype dti_reduce_dtype(ditto_op op, ditto_dtype dtype);
+/* Returns SHAPE if the parts differ in shape. */
 ditto_status dti_reduce_check_shapes(const ditto_tensor *part, uint32_t n);
-/* Elements [first, end) of the reduction of `n` parts of one shape, into dst + first. NO_MEMORY. */
+/* Reduces elements [first, end) of `n` parts of the same shape into dst. The index of an element is the same
+ * in all parts and in dst. Returns NO_MEMORY. */
 ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, uint32_t n, size_t first, size_t end,
                               void *dst);
-/* The slices of all replicas, in order, as one value. */
+/* Makes one value of the slices of all replicas, in the order of the replicas. */
 ditto_status dti_concatenate_slices(const ditto_value *value, ditto_op op, ditto_value **out);
-/* Their sum, as a dense array of zeros and their rows: into `dst`, of [rows, row_count]. RANGE, NO_MEMORY. */
+/* Reduces slices into the dense array `dst` of shape [rows, row_count]. Rows without slices are zero. Returns
+ * RANGE or NO_MEMORY. */
 ditto_status dti_slices_to_dense(const ditto_value *value, ditto_op op, size_t rows, void *dst);
 
-/* Components laid side by side along an axis. Pure. */
+/* Gathering concatenates components along an axis. These functions are pure. */
 
-/* In this order: SHAPE scalars, SHAPE ranks, RANGE axis, SHAPE another dimension. Data is not looked at. */
+/* Checks, in this order: no scalars (SHAPE), equal ranks (SHAPE), the axis (RANGE), equal sizes of all other
+ * axes (SHAPE). The data is not read. */
 ditto_status dti_gather_check(const ditto_tensor *part, uint32_t n, uint32_t axis);
-/* What comes out, without data. RANGE: more than memory has. */
+/* Sets *whole to the dtype and shape of the result, without data. Returns RANGE if its size cannot be
+ * represented. */
 ditto_status dti_gather_shape(const ditto_tensor *part, uint32_t n, uint32_t axis, ditto_tensor *whole);
-/* One part, after `before` entries along the axis. */
+/* Copies one part into the result, behind the first `before` entries along the axis. */
 void dti_gather_copy(const ditto_tensor *part, uint32_t axis, size_t before, const ditto_tensor *whole);
 
 #endif

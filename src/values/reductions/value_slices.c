@@ -1,10 +1,12 @@
-/* src/values/reductions/value_slices.c - slices of all replicas: laid side by side, merged, made dense. By one thread. */
+/* src/values/reductions/value_slices.c - concatenates and merges the slices of all replicas, and makes dense
+ * arrays of them. One thread does all the work. */
 #include "values/reductions/reductions.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Slices that are a value's own: [rows, row_count], and their indices; the same for every replica. */
+/* Makes a value of `rows` slices, like those of `like`, with memory for their elements and indices. All
+ * replicas share the same slices. */
 static ditto_status ensure_capacity(const ditto_value *like, size_t rows, ditto_value **out)
 {
     ditto_value *value;
@@ -29,14 +31,16 @@ static ditto_status ensure_capacity(const ditto_value *like, size_t rows, ditto_
     return dti_value_finish(value, status, out);
 }
 
-/* A value that ditto_value_select or a reduction has made has the same slices everywhere: they count once. */
+/* Returns how many parts of the value count. A value that ditto_value_select or a reduction has made has the
+ * same slices for all replicas, and these count once. */
 static uint32_t parts_of(const ditto_value *v)
 {
     uint32_t n = v->strategy->base.team->n;
     return n > 1 && v->index[0] == v->index[1] && v->part[0].data == v->part[1].data ? 1 : n;
 }
 
-/* SUM or MEAN, which the dtype has; of slices that are the same for all, what a value that is so allows. */
+/* Checks that op is SUM or MEAN, and that the dtype has it. If the slices are the same for all replicas, also
+ * checks that op may be applied to such a value. */
 static ditto_status check_op(const ditto_value *v, ditto_op op)
 {
     if (op != DITTO_SUM && op != DITTO_MEAN)
@@ -87,7 +91,7 @@ static int by_index_then_order(const void *left, const void *right)
 /* The rows of all parts, sorted. */
 struct sorted {
     struct slice_row *indexed;
-    const void **source; /* [rows] for one reduction */
+    const void **source; /* [rows]: the inputs of one reduction */
     size_t rows;
 };
 
@@ -125,7 +129,7 @@ static size_t end_of_index(const struct sorted *s, size_t first)
     return end;
 }
 
-/* The rows of one index, added by the tree over them. */
+/* Adds the rows of one index in the order of the reduction tree. */
 static ditto_status add_rows(const struct sorted *s, size_t first, size_t end, ditto_dtype dtype,
                              size_t row_count, void *dst)
 {
@@ -134,7 +138,7 @@ static ditto_status add_rows(const struct sorted *s, size_t first, size_t end, d
     return dti_reduce_local(dtype, DITTO_SUM, s->source, (uint32_t)(end - first), row_count, dst);
 }
 
-/* One row for each index. */
+/* Writes one row for each index. */
 static ditto_status merge_rows(const struct sorted *s, const ditto_slices *merged)
 {
     size_t row_bytes = merged->row_count * ditto_dtype_bytes(merged->dtype), row = 0;
