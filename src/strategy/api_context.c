@@ -1,4 +1,4 @@
-/* src/strategy/api_context.c - include/ditto/context.h. */
+/* src/strategy/api_context.c - the functions of include/ditto/context.h. */
 #include "strategy/strategy.h"
 
 ditto_strategy *ditto_get_strategy(void)
@@ -39,7 +39,8 @@ ditto_status ditto_set_default(ditto_strategy *strategy)
     DTI_ENTER();
     if (strategy == NULL)
         return dti_scope_clear_standing();
-    /* Not DTI_HOLD_STRATEGY: the scope that may stand for the gate may be the one that ends here. */
+    /* DTI_HOLD_STRATEGY would not enter the gate inside a scope of the strategy. But this function may end
+     * that scope. */
     DTI_LEAVES_GATE(held, NULL);
     (void)dti_team_hold(dti_team_of(strategy), &dti_team_of(strategy)->gate, &held);
     DTI_TRY(dti_strategy_check_usable(strategy));

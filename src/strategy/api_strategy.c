@@ -1,4 +1,5 @@
-/* src/strategy/api_strategy.c - include/ditto/strategy.h: check, then call. */
+/* src/strategy/api_strategy.c - the functions of include/ditto/strategy.h, which check their arguments and
+ * context. */
 #include "strategy/strategy.h"
 
 #include <errno.h>
@@ -17,7 +18,8 @@ ditto_status ditto_strategy_create(ditto_kind kind, const ditto_strategy_options
                         "DITTO_ONE_DEVICE",
                         (int)kind);
     DTI_TRY(which->check(&known));
-    int kept_errno = errno; /* hwloc and files that are not there set it on their way */
+    /* hwloc changes errno, and so does opening files that do not exist. */
+    int kept_errno = errno;
     ditto_status status = dti_strategy_create(which, &known, out);
     errno = kept_errno;
     return status;

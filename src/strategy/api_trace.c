@@ -1,4 +1,5 @@
-/* src/strategy/api_trace.c - include/ditto/trace.h: check, then call. */
+/* src/strategy/api_trace.c - the functions of include/ditto/trace.h, which check their arguments and
+ * context. */
 #include "strategy/strategy.h"
 
 #include <errno.h>
@@ -88,15 +89,15 @@ ditto_status ditto_strategy_trace_write(ditto_strategy *strategy, const char *pa
     return status;
 }
 
-/* -- calls -- */
+/* -- counts of calls -- */
 
 void ditto_usage_count(int on)
 {
-    /* relaxed: a call more or less is counted */
+    /* relaxed: it does not matter if a concurrent call is counted or not. */
     atomic_store_explicit(&dti_usage_on, on != 0, memory_order_relaxed);
 }
 
-/* As they were when they were looked at: they go on. */
+/* A copy of a function's count for sorting. The count itself may change meanwhile. */
 struct calls {
     const char *name;
     uint64_t calls;
@@ -119,8 +120,8 @@ ditto_status ditto_usage_describe(char *buffer, size_t size, size_t *length)
     struct calls *sorted = malloc((capacity + 1) * sizeof *sorted);
     if (sorted == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to sort %zu functions", capacity);
-    for (struct dti_usage *at = dti_usage_first(); at != NULL && count < capacity;
-         at = at->next) /* relaxed: a count */
+    /* relaxed: only the number is read. */
+    for (struct dti_usage *at = dti_usage_first(); at != NULL && count < capacity; at = at->next)
         sorted[count++] = (struct calls){ at->name, atomic_load_explicit(&at->calls, memory_order_relaxed) };
     qsort(sorted, count, sizeof *sorted, most_first);
     if (size > 0)

@@ -1,7 +1,9 @@
-/* src/strategy/default.c - the strategy that a thread is in when it has entered none: one replica, the thread itself.
+/* src/strategy/default.c - the default strategy, in which a thread is when it has entered no other. Its only
+ * replica is the thread itself.
  *
- * There is one strategy, which owns variables and values, and serves cross calls in turn. Each thread that asks for its
- * replica gets one of its own beside it, so that threads do not wait for each other; it goes with the thread. */
+ * There is one default strategy in the process. It owns variables and values, and its cross calls take turns.
+ * Each thread that asks for its replica gets a team of its own, so that threads do not wait for each other.
+ * That team is destroyed when the thread ends. */
 #include "strategy/strategy.h"
 
 #include <errno.h>
@@ -11,7 +13,7 @@ static ditto_strategy *the_default;
 static pthread_once_t once = PTHREAD_ONCE_INIT, watching = PTHREAD_ONCE_INIT;
 static pthread_key_t at_thread_end;
 static bool has_key;
-static _Atomic uint32_t threads; /* that have a replica */
+static _Atomic uint32_t threads; /* the number of threads that have a replica */
 
 static ditto_status check(ditto_strategy_options *options)
 {
@@ -54,7 +56,7 @@ static void watch_forks(void)
     pthread_atfork(hold_lock, free_lock, free_lock);
 }
 
-/* In a child process it is dead, and another takes its place. */
+/* Destroys a default strategy that was made before a fork. A new one takes its place in the child. */
 static void forget_dead(void)
 {
     if (the_default != NULL && dti_team_forked(the_default->base.team)) {
@@ -65,7 +67,8 @@ static void forget_dead(void)
 
 ditto_strategy *dti_default_strategy(void)
 {
-    int kept_errno = errno; /* hwloc and files that are not there set it on their way */
+    /* hwloc changes errno, and so does opening files that do not exist. */
+    int kept_errno = errno;
     ditto_strategy_options options = { .replicas = 1, .pin = DITTO_PIN_NONE, .helpers = DITTO_HELPERS_OFF };
     pthread_once(&watching, watch_forks);
     pthread_mutex_lock(&lock);
@@ -86,13 +89,15 @@ static void end_thread(void *team)
     dti_merge_forget_plain();
     dti_plain_replica = NULL;
     dti_plain_self = NULL;
-    (void)dti_team_close(team); /* succeeds, because only this thread could make calls on it */
+    (void)dti_team_close(team); /* succeeds: only this thread can make calls on it */
     dti_sync_destroy(team);
     (void)dti_team_destroy(team);
-    atomic_fetch_sub_explicit(&threads, 1, memory_order_relaxed); /* a count: see end_process */
+    /* relaxed: end_process reads only the number. */
+    atomic_fetch_sub_explicit(&threads, 1, memory_order_relaxed);
 }
 
-/* So that nothing is left for those who look for leaks. What other threads still use stays. */
+/* Frees the default strategy at exit, so that leak checkers report nothing. If other threads still use it, it
+ * stays. */
 __attribute__((destructor)) static void end_process(void)
 {
     if (dti_plain_replica != NULL && !dti_team_forked(dti_plain_replica->team)) {
@@ -141,7 +146,7 @@ struct dti_replica *dti_default_replica(void)
     if (dti_plain_replica != NULL && !dti_team_forked(dti_plain_replica->team))
         return dti_plain_replica;
     pthread_once(&once, make_key);
-    dti_plain_replica = NULL; /* of a process before fork: left to it */
+    dti_plain_replica = NULL; /* a replica that was made before a fork is not freed */
     dti_plain_self = NULL;
     ditto_strategy *strategy = dti_default_strategy();
     if (strategy == NULL || make_replica(strategy) != DITTO_OK)

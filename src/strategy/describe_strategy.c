@@ -1,4 +1,5 @@
-/* src/strategy/describe_strategy.c - what a strategy tells of itself: places as planned and as read back. */
+/* src/strategy/describe_strategy.c - describes a strategy: where its replicas were placed, and where the
+ * system reports that they are. */
 #include "strategy/strategy.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@ static ditto_status check_replica(const struct dti_team *team, uint32_t replica)
     return DITTO_OK;
 }
 
-/* Threads of other strategies on a PU. */
+/* Returns the number of threads of other strategies on a PU. */
 static uint32_t foreign_threads_on(const struct dti_team *team, const ditto_place *place)
 {
     uint32_t bound = team->options.pin ? dti_load_on(place->pu.number) : 0;
@@ -18,7 +19,8 @@ static uint32_t foreign_threads_on(const struct dti_team *team, const ditto_plac
     return bound > own ? bound - own : 0;
 }
 
-/* With the team's turn taken: nobody destroys it meanwhile, and no run is going on. */
+/* Fills in the information about a replica. The caller has the turn, so no run is active, and the strategy is
+ * not destroyed meanwhile. */
 static ditto_status look_at(const ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
 {
     const struct dti_team *team = strategy->base.team;
@@ -64,7 +66,7 @@ static ditto_status look_at_device(const ditto_strategy *strategy, uint32_t repl
     return DITTO_OK;
 }
 
-/* Helpers that were not read back on their PU. */
+/* Returns the number of helpers that were not found on their PU after pinning. */
 static uint32_t astray(const ditto_strategy *strategy, uint32_t replica)
 {
     const struct dti_crew *crew = strategy->base.team->replica[replica].crew;
@@ -80,7 +82,7 @@ static const char *binding_name(ditto_binding binding)
     return names[binding <= DITTO_BINDING_FIRST_TOUCH ? binding : DITTO_BINDING_UNKNOWN];
 }
 
-/* The PUs of a replica, "0-7,64-71". */
+/* Writes the PUs of a replica, for example "0-7,64-71". */
 static void write_pus(const ditto_strategy *strategy, uint32_t replica, char *buffer, size_t size)
 {
     struct dti_text text = { buffer, size, 0 };
@@ -118,7 +120,7 @@ static void describe_replica(const ditto_strategy *strategy, const ditto_replica
                  shared, away);
 }
 
-/* What a user would not expect of the process's surroundings. */
+/* Writes limits and settings of the process that a user may not expect. */
 static void describe_limits(const ditto_strategy *strategy, struct dti_text *text)
 {
     ditto_limits limits;

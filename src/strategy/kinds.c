@@ -1,4 +1,4 @@
-/* src/strategy/kinds.c - the kinds of strategy that can be created, and what makes each. */
+/* src/strategy/kinds.c - the kinds of strategy that can be created, with their options. */
 #include "strategy/strategy.h"
 
 /* -- mirrored: variables have a copy on each node -- */
@@ -47,7 +47,8 @@ static ditto_status check_any(ditto_strategy_options *o)
     return DITTO_OK;
 }
 
-/* The default place is the only replica's node, else the calling thread's. */
+/* Returns the node of the thread that made the strategy. If there is only one replica, or the node is not
+ * known or has no memory, returns the node of replica 0. */
 static uint32_t default_node(const ditto_strategy *strategy)
 {
     const struct dti_team *team = strategy->base.team;

@@ -8,13 +8,14 @@ static bool is_own_scope(const struct dti_frame *top, const struct dti_team *tea
     return top != NULL && top->kind == DTI_CONTEXT_CROSS && top->team == team && top->scope_depth > 0;
 }
 
-/* The scope that ditto_set_default has made: it has no end of its own. */
+/* Returns whether ditto_set_default has entered the scope. Such a scope is not left with
+ * ditto_strategy_scope_leave. */
 static bool is_standing(const struct dti_frame *top)
 {
     return top != NULL && top->standing;
 }
 
-/* -- a thread that ends with a standing scope -- */
+/* -- threads that end while they have a standing scope -- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t at_thread_end;
@@ -28,14 +29,14 @@ static void end_standing(void *unused)
 
 static void make_key(void)
 {
-    pthread_key_create(&at_thread_end,
-                       end_standing); /* refused: then it stays, as a scope that is never left does */
+    /* If this fails, a standing scope stays entered when its thread ends, like a scope that is never left. */
+    pthread_key_create(&at_thread_end, end_standing);
 }
 
 static void watch_thread_end(void)
 {
     pthread_once(&once, make_key);
-    pthread_setspecific(at_thread_end, &once); /* any address: it is not looked at */
+    pthread_setspecific(at_thread_end, &once); /* any pointer except NULL will do */
 }
 
 static ditto_status pin(const struct dti_team *team, struct dti_frame *frame, bool *pinned)
@@ -68,7 +69,7 @@ ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing)
         free(frame);
         return status;
     }
-    /* relaxed: see dti_frame_end_scope */
+    /* relaxed: see dti_frame_end_scope. */
     atomic_fetch_add_explicit(&team->scopes, 1, memory_order_relaxed);
     dti_frame_push_cross(frame, team);
     frame->is_scope = true;

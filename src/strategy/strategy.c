@@ -1,4 +1,4 @@
-/* src/strategy/strategy.c - making and ending a strategy. */
+/* src/strategy/strategy.c - creates and destroys strategies. */
 #include "strategy/strategy.h"
 
 #include <stdlib.h>
@@ -6,7 +6,8 @@
 
 #define DEFAULT_TIMEOUT_MS 600000u
 #define DEFAULT_SPIN_US    50u
-#define LEAST_STACK_BYTES  ((size_t)128 << 10) /* half of it for collectives of 1024 replicas */
+/* Collectives of 1024 replicas need half of it. */
+#define LEAST_STACK_BYTES ((size_t)128 << 10)
 
 static ditto_status check_enum(int value, int most, const char *field)
 {
@@ -82,7 +83,7 @@ static ditto_status make_sync(struct dti_team *team, const ditto_strategy_option
     return status;
 }
 
-/* What it is without a team. */
+/* Frees a strategy that has no team, or no longer has one. */
 static void release(ditto_strategy *strategy)
 {
     ditto_placement_destroy(strategy->placement);
@@ -105,7 +106,7 @@ static ditto_status make_pools(ditto_strategy *strategy)
     return DITTO_OK;
 }
 
-/* Everything but the team, which is there. */
+/* Makes all parts of the strategy except the team, which exists already. */
 static ditto_status allocate_parts(ditto_strategy *strategy, const ditto_strategy_options *o)
 {
     strategy->base.team->strategy = strategy;
@@ -136,7 +137,7 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
     status = allocate_parts(strategy, o);
     if (status != DITTO_OK) {
         ditto_error kept = *dti_error_get();
-        (void)dti_team_close(strategy->base.team); /* nobody else knows it */
+        (void)dti_team_close(strategy->base.team); /* succeeds: no other thread knows it */
         dti_sync_destroy(strategy->base.team);
         dti_team_destroy(strategy->base.team);
         release(strategy);
@@ -147,21 +148,22 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
     return DITTO_OK;
 }
 
-/* Strategies that were poisoned when they were destroyed. They stay, with all that was made with them,
- * because a replica that never returned may use any of it. Through this list, programs that look for leaks
- * find them. */
+/* Strategies that were poisoned when they were destroyed. They stay in memory, with all objects that were
+ * made with them, because a replica that never returned may use any of these. The list keeps them reachable
+ * for leak checkers. */
 static _Atomic(ditto_strategy *) left;
 
 static ditto_status leave(ditto_strategy *strategy)
 {
-    strategy->next_left = atomic_load_explicit(&left, memory_order_relaxed); /* nobody follows it */
+    /* relaxed, also below: no thread reads the strategies in the list. */
+    strategy->next_left = atomic_load_explicit(&left, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&left, &strategy->next_left, strategy, memory_order_relaxed,
                                                   memory_order_relaxed))
-        ; /* next_left is the new head */
+        ; /* a failed exchange has set next_left to the head */
     return dti_team_destroy(strategy->base.team);
 }
 
-/* What both ways to destroy a strategy end with. */
+/* Frees the team and the strategy. */
 static ditto_status end(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
@@ -171,8 +173,8 @@ static ditto_status end(ditto_strategy *strategy)
     return status;
 }
 
-/* In a child process. Locks may be held by threads that are not here. Lists can be walked although another
- * thread may have been changing them. */
+/* Destroys a strategy in a forked child process. Locks may be held by threads that do not exist in the child.
+ * Lists can be walked, although another thread may have been changing them during the fork. */
 static ditto_status destroy_in_child(ditto_strategy *strategy)
 {
     dti_scope_forget(strategy->base.team);
@@ -189,14 +191,15 @@ static ditto_status fail_entered(const struct dti_team *team)
                                     : "on this thread: leave it first (ditto_strategy_scope_leave)");
 }
 
-/* Makes sure that no call is in the strategy, and that none comes in any more. BUSY, CONTEXT: nothing has
- * changed. */
+/* Makes sure that no call uses the strategy, and that no later call can enter it. Returns BUSY or CONTEXT if
+ * that is not possible. Then nothing has changed. */
 static ditto_status close(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
     DTI_TRY(dti_team_close(team));
-    /* acquire: pairs with the release in dti_frame_end_scope, so that the calls in a scope that has been left are
-     * done. Entering one is a call that enters the gate, and there is none. */
+    /* acquire: the partner is the release in dti_frame_end_scope. So what the calls in scopes did that have
+     * been left happens before this. No scope can be entered meanwhile, because that is a call that enters
+     * the closed gate. */
     if (atomic_load_explicit(&team->scopes, memory_order_acquire) == 0)
         return DITTO_OK;
     ditto_status status = fail_entered(team);
@@ -204,11 +207,11 @@ static ditto_status close(ditto_strategy *strategy)
     return status;
 }
 
-/* The replicas that were missing have returned after all, so nothing has to stay. */
+/* All replicas have returned after all. So the strategy can be freed as usual. */
 static void unpoison(ditto_strategy *strategy)
 {
     strategy->base.team->poisoned = false;
-    /* the poisoned run left these, because of its replicas */
+    /* The poisoned run did not drop these, because its replicas could still use them. */
     for (uint32_t level = 0; level < DTI_LEVELS; level++) {
         dti_value_drop(strategy->merged[level]);
         strategy->merged[level] = NULL;

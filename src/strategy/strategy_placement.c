@@ -1,4 +1,5 @@
-/* src/strategy/strategy_placement.c - from a strategy's options to places on this machine. */
+/* src/strategy/strategy_placement.c - places the replicas of a strategy on this machine as its options
+ * say. */
 #include "strategy/strategy.h"
 
 static ditto_status check(const ditto_strategy_options *o)
@@ -9,7 +10,7 @@ static ditto_status check(const ditto_strategy_options *o)
         o->per != DITTO_PER_SHAPE || o->placement_flags != 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "placement is set, and one of replicas, policy, pus, num_pus, per, "
-                        "placement_flags too: the placement says it all");
+                        "placement_flags too: the placement replaces all of them");
     return DITTO_OK;
 }
 
@@ -26,7 +27,8 @@ static ditto_status make_placement(const ditto_strategy_options *o, const ditto_
         return dti_placement_move(o->placement, machine_topology, out);
     if (o->replicas == 0 && o->num_pus == 0 && o->per == DITTO_PER_SHAPE)
         options.replicas = ditto_topology_default_replicas(machine_topology);
-    if (o->num_pus == 0) /* a number is a wish that is granted: replicas share if they must */
+    /* If there are more replicas than PUs, replicas share PUs. */
+    if (o->num_pus == 0)
         options.flags |= DITTO_PLACEMENT_SHARE;
     return dti_placement_make(machine_topology, &options, out);
 }

@@ -1,4 +1,5 @@
-/* src/strategy/trace_report.c - what replicas have recorded, added up and written. */
+/* src/strategy/trace_report.c - adds up the times that replicas have recorded, and writes them as tables and
+ * events. */
 #include "strategy/strategy.h"
 
 #include <errno.h>
@@ -17,8 +18,8 @@ static const struct dti_total *find(const struct dti_tracer *t, const char *name
     return NULL;
 }
 
-/* Replicas end operations in about the same order: replica 0's names, then those that it has not, of the next, and so
- * on. */
+/* Returns the operation with an index. The names of replica 0 come first, then those names of replica 1 that
+ * replica 0 does not have, and so on. Replicas end operations in about the same order. */
 static const struct dti_total *name_at(const struct dti_team *team, uint32_t index)
 {
     for (uint32_t r = 0; r < team->n; r++) {
@@ -35,7 +36,7 @@ static const struct dti_total *name_at(const struct dti_team *team, uint32_t ind
     return NULL;
 }
 
-/* Who kept the others waiting. */
+/* Returns whether replica `a` kept the others waiting more than replica `than` did. */
 static bool is_slower(const struct dti_total *a, const struct dti_total *than)
 {
     bool own = a->kind == DTI_TRACE_RUN || a->kind == DTI_TRACE_PAUSE;
@@ -100,7 +101,7 @@ static void add_share(struct shares *s, enum dti_trace_kind kind, const ditto_op
     case DTI_TRACE_PAUSE:
         s->pausing += t->own_ns;
         break;
-    case DTI_TRACE_FILLING: /* producers' time, no replica's */
+    case DTI_TRACE_FILLING: /* is time of producers, and not of replicas */
         break;
     }
 }
@@ -149,7 +150,7 @@ ditto_status dti_trace_statistics(const struct dti_team *team, struct dti_text *
 
 /* -- events -- */
 
-/* Microseconds since `origin`, to the nanosecond, whatever the locale. */
+/* Writes nanoseconds as microseconds with three decimals. The decimal point does not depend on the locale. */
 static void write_us(FILE *file, const char *field, uint64_t ns)
 {
     fprintf(file, "\"%s\":%llu.%03u", field, (unsigned long long)(ns / 1000), (unsigned)(ns % 1000));
@@ -175,7 +176,7 @@ static void write_event(FILE *file, uint32_t track, const struct dti_event *e, u
     fputs("}}", file);
 }
 
-/* What the events begin with, and the numbers of the producers that they tell of. */
+/* The time of the first event, and the range of the numbers of producers that occur in events. */
 struct range_of_events {
     uint64_t begin_ns;
     uint32_t first_producer, producers;
@@ -199,7 +200,8 @@ static struct range_of_events range_of(const struct dti_team *team)
     return (struct range_of_events){ begin, first, end > first ? end - first : 0 };
 }
 
-/* On its producer's track, which gets its name with its first event; named NULL: it has a number alone. */
+/* Writes an event on the track of its producer. The track gets its name with its first event. If `named` is
+ * NULL, tracks get no names. */
 static void write_filling(FILE *file, uint32_t replicas, const struct dti_event *e,
                           const struct range_of_events *range, bool *named)
 {
@@ -250,7 +252,8 @@ ditto_status dti_trace_write(const struct dti_team *team, const char *path)
         failed = true;
         error_number = errno;
     }
-    if (failed) /* of what was flushed on the way stdio keeps no reason: a second look has found the same */
+    /* stdio does not keep the errno of a write that failed before fflush. Then EIO is reported. */
+    if (failed)
         return DTI_FAIL_ERRNO(DITTO_ERR_IO, error_number != 0 ? error_number : EIO,
                               "\"%s\" could not be written whole", path);
     return DITTO_OK;

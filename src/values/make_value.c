@@ -153,8 +153,8 @@ static DTI_GUARDED ditto_status call_functions(ditto_value *value, ditto_value_f
         if (DTI_IS_GONE(component.data))
             return DTI_FAIL(
                 DITTO_ERR_INVALID,
-                "the component of replica %u is a local array of the function, which is gone when that has "
-                "returned: give memory that stays until the next call",
+                "the component of replica %u is a local array of the function: give memory that stays valid "
+                "until the next call",
                 i);
         DTI_TRY(check_tensor(&component, i));
         DTI_TRY(dti_check_alike(i == 0 ? &component : &value->part[0], &component, i));

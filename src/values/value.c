@@ -121,7 +121,7 @@ ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *memb
 {
     if (member->depth >= DTI_MOST_DEPTH) {
         dti_value_drop(member);
-        return DTI_FAIL(DITTO_ERR_RANGE, "a nest inside %d nests: that is the deepest that nests may be",
+        return DTI_FAIL(DITTO_ERR_RANGE, "a nest inside %d nests: nests can't be nested deeper",
                         DTI_MOST_DEPTH);
     }
     if (nest->depth <= member->depth)

@@ -565,7 +565,7 @@ static void rule_7_3_per_replica_arguments_need_a_copy_for_each_replica(void **s
     assert_status(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1,
                                         &ungrouped, &results),
                   DITTO_ERR_INVALID);
-    assert_message("for all or none");
+    assert_message("for all copies, or for none");
     assert_ok(ditto_variable_destroy(u.variable));
     assert_ok(ditto_value_destroy(each));
     assert_ok(ditto_strategy_destroy(strategy));

@@ -610,7 +610,7 @@ static const struct {
     { assign_on_replica, DITTO_ERR_CONTEXT, { "ditto_assign is its form for replicas" } },
     { merge_gives_local,
       DITTO_ERR_INVALID,
-      { "what the merge function gave refers to a local array of its own" } },
+      { "the result of the merge function refers to a local array of that function" } },
     { value_of_local, DITTO_ERR_INVALID, { "the component of replica 0 is a local array of the function" } },
     { update_gives_local,
       DITTO_ERR_INVALID,

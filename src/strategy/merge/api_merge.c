@@ -1,4 +1,5 @@
-/* src/strategy/merge/api_merge.c - include/ditto/merge.h: check, then call. */
+/* src/strategy/merge/api_merge.c - the functions of include/ditto/merge.h, which check their arguments and
+ * context. */
 #include "strategy/merge/merge.h"
 
 static ditto_status check_function(bool given, const char *what)

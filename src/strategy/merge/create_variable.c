@@ -1,17 +1,19 @@
-/* src/strategy/merge/create_variable.c - one variable, created by all replicas inside a run: include/ditto/variable.h. */
+/* src/strategy/merge/create_variable.c - ditto_create_variable, in which all replicas of a run create one
+ * variable. See include/ditto/variable.h. */
 #include "values/make_value.h"
 #include "strategy/merge/merge.h"
 #include "vars/vars.h"
 
 #include <string.h>
 
-/* What replica 0 passes. */
+/* The arguments of replica 0. */
 struct creating {
     const ditto_tensor *initial;
     const ditto_variable_options *options;
 };
 
-/* All replicas create the same one. Whose contents it gets is fixed, so those may differ. */
+/* Checks that all replicas create the same variable. Their initial values may differ, because that of replica
+ * 0 is used. */
 static ditto_status check_alike(const ditto_strategy *strategy)
 {
     const struct dti_merge_part *part = strategy->merging;
@@ -50,7 +52,7 @@ static ditto_status create(ditto_strategy *strategy, ditto_value *const *argumen
 ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *initial,
                                    const ditto_variable_options *options, ditto_variable **out)
 {
-    ditto_variable_options known; /* the name is read here, so the struct is checked here */
+    ditto_variable_options known; /* is copied here because the name is read here */
     struct creating creating = { initial, &known };
     struct dti_merge merge = { "ditto_create_variable", create, &creating, 0, false, NULL };
     const ditto_value *made;
@@ -64,7 +66,8 @@ ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *init
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_variable_options"));
     known.struct_size = sizeof known;
-    if (dti_current_run_call() != NULL) /* else it is the default strategy's, and alone */
+    /* Without a run this is the default strategy, whose single replica has nothing to compare. */
+    if (dti_current_run_call() != NULL)
         r->team->strategy->merging[r->id].name = dti_variable_name(&known);
     DTI_TRY(dti_merge_call(r, &merge, initial, &made));
     *out = made->variable;

@@ -1,11 +1,13 @@
-/* src/strategy/merge/merge.c - merge_call: all replicas pause, and replica 0 calls one function in cross-replica context. */
+/* src/strategy/merge/merge.c - merge_call, in which all replicas pause and replica 0 calls a function in
+ * cross-replica context. */
 #include "strategy/merge/merge.h"
 #include "values/make_value.h"
 
-/* What the last merge function of the default strategy's plain replica gave: each thread has its own. */
+/* The result of this thread's last merge function in the default strategy. */
 static _Thread_local ditto_value *plain_merged;
 
-/* Views of what the replicas gave: they pause, so it stays where it is. */
+/* Makes a value of the k-th argument of all replicas. Nothing is copied, because the replicas pause and their
+ * memory stays as it is. */
 static ditto_status view_argument(ditto_strategy *strategy, uint32_t k, ditto_value **out)
 {
     ditto_value *value;
@@ -41,19 +43,20 @@ static bool is_argument(ditto_value *const *arguments, uint32_t count, const dit
     return k < count;
 }
 
-/* INVALID if a plain value in the result refers to a local array of a function that has returned. */
+/* Returns INVALID if a plain value in the result refers to a local array of a function that has returned. */
 static ditto_status check_not_gone(const ditto_value *v, const void *frame)
 {
     if (v->kind == DITTO_PLAIN && dti_is_gone_below(frame, v->plain.data))
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "what the merge function gave refers to a local array of its own, which is gone: "
-                        "ditto_strategy_value copies nothing, so give it memory that stays");
+                        "the result of the merge function refers to a local array of that function: "
+                        "ditto_strategy_value copies nothing, so give it memory that stays valid");
     for (uint32_t i = 0; i < v->members; i++)
         DTI_TRY(check_not_gone(v->member[i].value, frame));
     return DITTO_OK;
 }
 
-/* In the frame of a merge function. What it gives is the call's own. */
+/* Calls the merge function. The caller has entered its context. A reference to the result passes to the
+ * call. */
 static DTI_GUARDED ditto_status call_function(ditto_strategy *strategy, const struct dti_merge *merge,
                                               ditto_value *const *arguments, ditto_value **result)
 {
@@ -63,24 +66,25 @@ static DTI_GUARDED ditto_status call_function(ditto_strategy *strategy, const st
     DTI_GUARD_END();
     status = dti_function_status(status, serial, "the merge function");
     if (status == DITTO_OK && *result != NULL)
-        status = dti_value_check_own(*result, strategy, "what the merge function gave");
+        status = dti_value_check_own(*result, strategy, "the result of the merge function");
     if (status == DITTO_OK && *result != NULL)
         status = check_not_gone(*result, __builtin_frame_address(0));
     if (*result != NULL && is_argument(arguments, merge->count, *result))
         (void)dti_value_keep(*result);
     if (status == DITTO_OK)
         return DITTO_OK;
-    dti_value_drop(*result); /* also with an error it is the call's own */
+    dti_value_drop(*result); /* the call owns it even after an error */
     *result = NULL;
     return status;
 }
 
-/* `turn`: this call took the team's turn, where the run has not. */
+/* Calls the merge function in cross-replica context. `turn` says that this call, and not a run, has taken the
+ * turn. */
 static ditto_status work_alone(ditto_strategy *strategy, const struct dti_merge *merge, bool turn,
                                ditto_value **result)
 {
     ditto_value *arguments[DITTO_MAX_MERGE_ARGUMENTS];
-    struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
+    struct dti_frame frame; /* not initialized: its mask, a kilobyte, is not used */
     DTI_TRY(view_arguments(strategy, merge->count, arguments));
     dti_frame_push_cross(&frame, strategy->base.team);
     frame.scope_depth = 1;
@@ -93,7 +97,7 @@ static ditto_status work_alone(ditto_strategy *strategy, const struct dti_merge 
     return status;
 }
 
-/* Replica 0. Its peers wait for the end of the pause alone, so it comes in any case. */
+/* Replica 0's part. The other replicas wait only for the end of the pause, so it must end in every case. */
 static ditto_status lead(struct dti_replica *r, const struct dti_merge *merge, ditto_value **merged)
 {
     if (!dti_pause_begin(r))
@@ -123,7 +127,8 @@ static ditto_status merge_plain(const struct dti_merge *merge, const ditto_tenso
     if (strategy == NULL)
         return dti_error_get()->status;
     dti_merge_forget_plain();
-    bool taken = dti_team_take_turn(strategy->base.team); /* its one place for arguments */
+    /* The turn protects merging[0], which all threads use. */
+    bool taken = dti_team_take_turn(strategy->base.team);
     strategy->merging[0].arguments = arguments;
     ditto_status status = work_alone(strategy, merge, taken, &plain_merged);
     dti_team_give_turn(strategy->base.team, taken);

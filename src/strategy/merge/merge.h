@@ -1,4 +1,5 @@
-/* src/strategy/merge/merge.h - from inside a run to cross-replica context, and to variables' copies. */
+/* src/strategy/merge/merge.h - merge_call, which calls a function in cross-replica context from inside a run,
+ * and updates, which call functions on the copies of variables. */
 #ifndef DTI_MERGE_H
 #define DTI_MERGE_H
 
@@ -7,12 +8,16 @@
 #include "strategy/strategy.h"
 
 struct dti_merge {
-    const char *name; /* the public function's */
+    const char *name; /* of the public function */
     ditto_merge_fn function;
     void *user;
     uint32_t count;
-    bool silent;        /* the call has no result, and the result of the merge_call before stays valid */
-    const char *object; /* the name of the variable that the call is for, or NULL; compared as a pointer */
+
+    /* The call has no result, and the result of the previous merge_call stays valid. */
+    bool silent;
+
+    /* The name of the variable that the call is for, or NULL. Replicas compare it as a pointer. */
+    const char *object;
 };
 
 struct dti_update_request {
@@ -28,8 +33,8 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *variab
                                    const struct dti_update_request *request, const ditto_tensor *arguments,
                                    ditto_tensor *result);
 
-/* -- Cross context -- */
-/* results NULL: grouped. */
+/* -- Cross-replica context -- */
+/* If results is NULL, results of the function are ignored. */
 ditto_status dti_update_cross(ditto_variable *variable, const struct dti_update_request *request,
                               const ditto_value *const *arguments, ditto_value **results);
 

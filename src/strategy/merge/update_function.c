@@ -1,4 +1,5 @@
-/* src/strategy/merge/update_function.c - functions on the copies of a variable, in update context. */
+/* src/strategy/merge/update_function.c - calls the user's functions on the copies of a variable, in update
+ * context. */
 #include "values/values.h"
 #include "values/make_value.h"
 #include "strategy/merge/merge.h"
@@ -6,7 +7,8 @@
 
 #include <string.h>
 
-/* On the thread of a copy's replica. *result is a view of the function's own memory; dtype 0: none. */
+/* Calls the function on one copy, on the thread of the copy's replica. *result refers to memory of the
+ * function. Its dtype is 0 if there is no result. */
 static DTI_GUARDED ditto_status call_function(struct dti_replica *r, ditto_variable *v,
                                               const struct dti_update_request *request,
                                               const ditto_tensor *arguments, ditto_tensor *result)
@@ -27,11 +29,11 @@ static DTI_GUARDED ditto_status call_function(struct dti_replica *r, ditto_varia
     if (result->dtype == 0)
         return DITTO_OK;
     if (DTI_IS_GONE(result->data))
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "the result of the update of \"%s\" is a local array of the function, which is gone "
-                        "when that has "
-                        "returned: give memory that stays",
-                        v->name);
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the result of the update of \"%s\" is a local array of the function: give memory that "
+            "stays valid after the function has returned",
+            v->name);
     DTI_TRY(dti_tensor_check(result, &bytes));
     return dti_buffer_check(result->data, bytes, result->dtype, "the update's result");
 }
@@ -42,7 +44,7 @@ struct updating {
     ditto_variable *variable;
     const struct dti_update_request *request;
     const ditto_value *const *arguments;
-    ditto_value *results; /* NULL: grouped */
+    ditto_value *results; /* NULL if results are ignored */
 };
 
 static ditto_status check_argument(const ditto_value *argument)
@@ -53,7 +55,7 @@ static ditto_status check_argument(const ditto_value *argument)
     return DITTO_OK;
 }
 
-/* Whether the argument's values may differ between replicas. With the turn. */
+/* Returns whether the argument may differ between replicas. The caller has the turn. */
 static bool is_per_replica(const ditto_value *argument)
 {
     if (argument->kind == DITTO_VARIABLE)
@@ -61,8 +63,8 @@ static bool is_per_replica(const ditto_value *argument)
     return argument->kind == DITTO_PER_REPLICA;
 }
 
-/* If an argument has a value for each replica, makes sure that there is a copy for each replica. With the
- * turn. */
+/* Makes sure that each replica has its own copy if an argument has a value for each replica. The caller has
+ * the turn. */
 static ditto_status prepare(const struct updating *u)
 {
     ditto_variable *v = u->variable;
@@ -105,7 +107,7 @@ static ditto_status call_on_copy(struct dti_replica *r, void *context)
     return u->results != NULL && result.dtype != 0 ? keep_result(u, r->id, &result) : DITTO_OK;
 }
 
-/* A replica without a copy has its copy's result. */
+/* Gives each replica the result of the copy that it uses. */
 static ditto_status complete(const ditto_variable *v, ditto_value *results, bool *any)
 {
     uint32_t n = v->team->n;
@@ -115,8 +117,8 @@ static ditto_status complete(const ditto_variable *v, ditto_value *results, bool
         const ditto_tensor *own = &results->part[dti_copy_of(v, i)->owner];
         if ((own->dtype != 0) != *any)
             return DTI_FAIL(DITTO_ERR_INVALID,
-                            "the update gave a result for some copies of \"%s\" and none for others: it is "
-                            "for all or none",
+                            "the update gave a result for some copies of \"%s\" and none for others: return "
+                            "one for all copies, or for none",
                             v->name);
         if (*any)
             DTI_TRY(dti_check_alike(first, own, i));
@@ -134,7 +136,7 @@ static ditto_status call_on_all_copies(struct updating *u)
     if (status == DITTO_OK) {
         dti_team_note_host(team);
         status = dti_team_run(team, call_on_copy, u, DITTO_FOREVER);
-        dti_team_renew(team); /* it uses no collective: nothing else has to be renewed */
+        dti_team_renew(team); /* is enough, because the job uses no collectives */
     }
     dti_cross_leave(team, &frame);
     return status;
@@ -168,7 +170,7 @@ ditto_status dti_update_cross(ditto_variable *v, const struct dti_update_request
 
 /* -- replica context -- */
 
-/* A copy of a result in this replica's own memory. */
+/* Copies a result to memory of this replica. */
 static ditto_status copy_result(struct dti_replica *r, const ditto_tensor *from, ditto_tensor *to)
 {
     void *data;
@@ -182,7 +184,8 @@ static ditto_status copy_result(struct dti_replica *r, const ditto_tensor *from,
     return DITTO_OK;
 }
 
-/* The copy that this replica owns, if it does; its result is left where others find it. */
+/* Calls the function on the copy that this replica owns, if it owns one. The result is stored in
+ * merging[r->id], where other replicas read it. */
 static ditto_status call_on_own_copies(struct dti_replica *r, ditto_variable *v,
                                        const struct dti_update_request *request,
                                        const ditto_tensor *arguments)
@@ -190,7 +193,8 @@ static ditto_status call_on_own_copies(struct dti_replica *r, ditto_variable *v,
     struct dti_merge_part *mine = &r->team->strategy->merging[r->id];
     ditto_tensor result = { .data = NULL };
     dti_changed(v, r->id);
-    if (r->id == 0 && v->mirrored && v->own_copies) /* the others read this in later calls alone */
+    /* Other replicas read this only in later calls. */
+    if (r->id == 0 && v->mirrored && v->own_copies)
         dti_variable_set_may_differ(v);
     if (dti_owns_copy(v, r->id)) {
         const ditto_tensor *used = v->own_copies ? arguments : r->team->strategy->merging[0].arguments;
@@ -203,8 +207,8 @@ static ditto_status call_on_own_copies(struct dti_replica *r, ditto_variable *v,
     return DITTO_OK;
 }
 
-/* The same of a result in another replica's memory, which that replica gives back when the run is stopped and
- * nobody is inside. */
+/* Copies a result that is in the memory of another replica. If the run is stopped, that replica frees the
+ * result when no replica accesses it any more. */
 static ditto_status copy_theirs(struct dti_replica *r, const ditto_tensor *from, ditto_tensor *to)
 {
     if (!dti_access_begin(r))
@@ -214,7 +218,7 @@ static ditto_status copy_theirs(struct dti_replica *r, const ditto_tensor *from,
     return status;
 }
 
-/* The update cannot be completed on this replica, so it is not on any. */
+/* Stops the run, because an update that fails on one replica cannot be completed on the others. */
 static ditto_status finish_update_function(struct dti_replica *r, ditto_status status)
 {
     dti_team_stop(r->team);
@@ -229,7 +233,8 @@ static bool any_result(const ditto_variable *v)
     return any;
 }
 
-/* What the owner of this replica's copy has left. A further meeting keeps it there until all have taken it. */
+/* Gets the result for this replica from the owner of its copy. A further meeting makes sure that the owners
+ * keep their results until all replicas have copied them. */
 static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
                                  const struct dti_matched_call *same, ditto_tensor *result)
 {
@@ -249,7 +254,7 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
         if (copied != DITTO_OK)
             return finish_update_function(r, copied);
     }
-    ditto_status status = dti_sync_meet(r, same, &deadline); /* after an error nobody is at a result */
+    ditto_status status = dti_sync_meet(r, same, &deadline); /* after an error no replica reads results */
     if (status == DITTO_OK && result != NULL)
         *result = own;
     else
@@ -271,10 +276,10 @@ static ditto_status call_in_default_strategy(struct dti_replica *r, ditto_variab
     return DITTO_OK;
 }
 
-/* -- the split before the first update in which each replica gives its own arguments -- */
+/* -- splitting shared copies before the first update in which each replica has its own arguments -- */
 
-/* A merge function, during which all replicas pause. If there is no memory, the run does not end: every
- * replica finds afterwards that the copies are shared as before. */
+/* A merge function, during which all replicas pause. If there is not enough memory, it returns DITTO_OK, so
+ * that the run continues. Each replica then finds that the copies are still shared. */
 static ditto_status split_in_pause(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                    void *user, ditto_value **result)
 {
@@ -288,8 +293,8 @@ static ditto_status split_in_pause(ditto_strategy *strategy, ditto_value *const 
     return status == DITTO_ERR_NO_MEMORY ? DITTO_OK : status;
 }
 
-/* For a variable without aggregation whose copies are shared. Returns NO_MEMORY, on all replicas, if they
- * still are. */
+/* Splits the copies of a variable without aggregation whose copies are shared. Returns NO_MEMORY on all
+ * replicas if they could not be split. */
 static ditto_status split_in_run(struct dti_replica *r, ditto_variable *v)
 {
     struct dti_merge merge = {
@@ -325,13 +330,13 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
     DTI_TRY(dti_variable_check_whole(v, "an update of"));
     if (dti_current_run_call() == NULL)
         return call_in_default_strategy(r, v, request, arguments, result);
-    /* The result of the previous update stays until all have met, because a slower replica may still look at
-     * it. */
+    /* The result of the previous update must stay until all replicas have met, because a slower replica may
+     * still read it. */
     r->team->strategy->merging[r->id].arguments = arguments;
     DTI_TRY(dti_sync_meet(r, &same, &deadline));
-    /* If copies are shared, a replica on another node than replica 0's works with replica 0's arguments, and
-     * replica 0 must not leave meanwhile. All other replicas work with their own arguments, so no replica has
-     * to wait for their functions, which may take any time. */
+    /* If copies are shared, the replica that owns the copy of another node works with the arguments of
+     * replica 0, and replica 0 must not leave the call meanwhile. Otherwise each replica works with its own
+     * arguments, so no replica has to wait for the functions of others, which may take any time. */
     bool borrows = !v->own_copies && r->id != 0 && dti_owns_copy(v, r->id) && request->count != 0;
     if (borrows && !dti_access_begin(r))
         return dti_leave_collective(r, dti_team_stop_status(r->team));
@@ -342,7 +347,8 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
         return finish_update_function(r, status);
     deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
     status = dti_sync_meet(r, &same, &deadline);
-    if (status != DITTO_OK) { /* nobody is at this replica's result any more */
+    if (status != DITTO_OK) {
+        /* No other replica reads this replica's result any more. */
         dti_replica_free(r, r->team->strategy->merging[r->id].result.data);
         return status;
     }

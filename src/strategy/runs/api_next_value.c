@@ -1,4 +1,5 @@
-/* src/strategy/runs/api_next_value.c - the part of include/ditto/distribute.h that makes values: check, then call. */
+/* src/strategy/runs/api_next_value.c - the functions of include/ditto/distribute.h that return values. They
+ * check their arguments. */
 #include "strategy/strategy.h"
 
 ditto_status ditto_iterator_next(ditto_iterator *iterator, ditto_value **out)

@@ -1,4 +1,5 @@
-/* src/strategy/runs/api_run.c - include/ditto/run.h: check, then call. */
+/* src/strategy/runs/api_run.c - the functions of include/ditto/run.h, which check their arguments and
+ * context. */
 #include "values/values.h"
 #include "values/make_value.h"
 #include "strategy/runs/result.h"
@@ -7,7 +8,7 @@
 
 /* -- cross-replica context -- */
 
-/* Ops that values are reduced by, and no result twice. */
+/* Checks that each operator can reduce values, and that no result is named twice. */
 static ditto_status check_requests(const ditto_run_options *options)
 {
     DTI_TRY(dti_not_null(options->reduce, "reduce"));

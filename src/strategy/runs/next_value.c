@@ -1,4 +1,5 @@
-/* src/strategy/runs/next_value.c - batches as distributed values, and what a strategy tells of its iterators. */
+/* src/strategy/runs/next_value.c - takes batches as distributed values, and describes the iterators of a
+ * strategy. */
 #include "strategy/strategy.h"
 
 #include "values/make_value.h"
@@ -13,14 +14,16 @@ struct value_take {
     _Atomic uint32_t with_rows;
 };
 
-/* A replica whose queue has ended, in whatever way, has a batch of no rows where others still have some: an error is not lost, it comes
- * again. */
+/* Takes the next batch of this replica. If the replica's queue has ended, or has failed, it gets a batch
+ * without rows as long as other replicas have rows. An error is not lost, because the queue returns it again
+ * in take_end. */
 static ditto_status take_own(struct dti_replica *r, void *argument)
 {
     struct value_take *t = argument;
     ditto_status status = dti_iterator_next(r, t->iterator, &t->batch[r->id]);
     if (status == DITTO_OK)
-        atomic_fetch_add_explicit(&t->with_rows, 1, memory_order_relaxed); /* read when the run is over */
+        /* relaxed: it is read after the job. */
+        atomic_fetch_add_explicit(&t->with_rows, 1, memory_order_relaxed);
     else if (!dti_iterator_has_ended(t->iterator, r->id))
         return status;
     else
@@ -41,12 +44,13 @@ static ditto_status take_all(ditto_strategy *strategy, ditto_iterator *iterator,
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
     ditto_status status = dti_meeting_run(strategy, take_own, &taking);
     if (status == DITTO_OK && atomic_load_explicit(&taking.with_rows, memory_order_relaxed) == 0)
-        status = dti_meeting_run(strategy, take_end, &taking); /* all have ended: how */
+        status = dti_meeting_run(strategy, take_end, &taking); /* returns how the queues have ended */
     dti_cross_leave(strategy->base.team, &frame);
     return status;
 }
 
-/* Component k of all replicas' batches, copied by each: the queue's slots are not the value's to keep. */
+/* Makes a value of component k of all batches. Each replica copies its part, because the slots of the queue
+ * are reused. */
 static ditto_status make_component(ditto_strategy *strategy, const ditto_batch *batch, uint32_t k,
                                    ditto_tensor *part, ditto_value **out)
 {

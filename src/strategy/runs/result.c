@@ -1,4 +1,5 @@
-/* src/strategy/runs/result.c - results of replicas' functions: compared, and regrouped as values. */
+/* src/strategy/runs/result.c - compares the results that the replicas of a run have returned, and makes
+ * values of them. */
 #include "strategy/runs/result.h"
 #include "values/reductions/reductions.h"
 
@@ -22,14 +23,15 @@ void dti_results_give_back(ditto_strategy *strategy, const struct dti_run_call *
         dti_results_drop(results_of(strategy, call, i));
 }
 
-/* -- the same from all -- */
+/* -- comparing the results of replicas -- */
 
 static const char *words(const struct dti_result *result)
 {
     return result->name[0] != '\0' ? result->name : "without name";
 }
 
-/* A replica's result of a name; mostly it stands in the same place. NULL: it gave none. */
+/* Returns a replica's result of a name, or NULL if there is none. Usually it has the index `at`, like that of
+ * replica 0. */
 static struct dti_result *find(struct dti_results *results, const char *name, uint32_t at)
 {
     if (at < results->count && strcmp(results->result[at].name, name) == 0)
@@ -62,7 +64,7 @@ static ditto_status check_same_set(const struct dti_results *first, struct dti_r
 
 #define RESULT_WORDS 160
 
-/* Words for the properties of a result that must agree on all replicas. */
+/* Describes the properties of a result that must agree on all replicas. */
 static void describe(const struct dti_result *result, char words[RESULT_WORDS])
 {
     struct dti_text text = { words, RESULT_WORDS, 0 };
@@ -103,7 +105,7 @@ static void take_part(ditto_value *value, uint32_t replica, struct dti_result *r
     value->part[replica] = result->tensor;
     value->index[replica] = result->index;
     value->component[replica] = result->component;
-    result->component = NULL; /* it is the value's now */
+    result->component = NULL; /* the value owns it now */
 }
 
 static ditto_status take_result(ditto_strategy *strategy, const struct dti_run_call *call, uint32_t at,
@@ -154,7 +156,7 @@ static ditto_status check_requests(const struct dti_results *results, const ditt
     return DITTO_OK;
 }
 
-/* Numbered results leave none out, and stand in order then. */
+/* Checks that numbered results have the numbers 0 to count - 1, and adds them in this order. */
 static ditto_status collect_numbered(ditto_strategy *strategy, const struct dti_run_call *call,
                                      const ditto_run_options *options, ditto_value *nest)
 {

@@ -1,27 +1,30 @@
-/* src/strategy/runs/result.h - what replicas' functions give back, and how it becomes values. */
+/* src/strategy/runs/result.h - results that the functions of a run return, and how they become values. */
 #ifndef DTI_RESULT_H
 #define DTI_RESULT_H
 
 #include "strategy/strategy.h"
 
 /* -- The replica's own thread -- */
-void dti_results_again(struct dti_replica *r,
-                       const struct dti_run_call *call); /* a further step: of results the last count */
+/* Drops the results of the previous step. Only the results of the last step of a run count. */
+void dti_results_again(struct dti_replica *r, const struct dti_run_call *call);
 
-/* A place for a result of this name; it counts from dti_result_done on. CONTEXT, INVALID, RANGE. */
+/* Reserves an entry for a result of this name. The result counts only after dti_result_done. Returns CONTEXT,
+ * INVALID or RANGE. */
 ditto_status dti_result_reserve(struct dti_replica *r, const char *name, ditto_value_kind kind,
                                 struct dti_results **list, struct dti_result **out);
 void dti_result_done(struct dti_results *list, const struct dti_result *result);
 
-/* -- The poster, in turn, when all replicas have returned -- */
-/* Results of a run that went well, as one value, or *out NULL. DIVERGED, INVALID, NO_MEMORY; else as reduce. Results
- * that do not end in the value are given back. */
+/* -- The thread that posted the run. It has the turn, and all replicas have returned. -- */
+/* Makes one value of the results of a successful run, or sets *out to NULL if there are none. Buffers that
+ * do not become part of the value are given back. Returns DIVERGED, INVALID, NO_MEMORY, or an error of
+ * reduce. */
 ditto_status dti_results_collect(ditto_strategy *strategy, const struct dti_run_call *call,
                                  const ditto_run_options *options, ditto_value **out);
 void dti_results_give_back(ditto_strategy *strategy, const struct dti_run_call *call);
 
-/* Between dti_cross_enter and leave: the run that `wish` describes. *call is where it stands, good until the next on
- * its level. */
+/* Makes the run that `request` describes. The caller is between dti_cross_enter and dti_cross_leave. *call is
+ * set to the strategy's copy of the request, which is valid until the next run on the same level. It is NULL
+ * if the run did not begin. */
 ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call *request,
                              struct dti_run_call **call);
 

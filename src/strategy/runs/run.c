@@ -1,4 +1,5 @@
-/* src/strategy/runs/run.c - a function on every replica, in replica context; also inside another run, in a merge function. */
+/* src/strategy/runs/run.c - runs a function on each replica, in replica context. A run may be inside another
+ * one, in a merge function. */
 #include "strategy/strategy.h"
 
 #include "strategy/runs/result.h"
@@ -11,7 +12,8 @@ const struct dti_run_call *dti_current_run_call(void)
 static ditto_status call_step(ditto_replica *self, const struct dti_run_call *call, const ditto_batch *batch)
 {
     ditto_status status = call->step(self, batch, call->argument);
-    if (status > 0) /* one replica would make fewer steps than another */
+    /* A replica that ended its steps would make fewer of them than the others. */
+    if (status > 0)
         return DTI_FAIL(
             DITTO_ERR_USER,
             "the function of a step returned %s, which has no meaning there: return DITTO_OK, or an error",
@@ -19,7 +21,7 @@ static ditto_status call_step(ditto_replica *self, const struct dti_run_call *ca
     return status;
 }
 
-/* dynamic_batch is OFF: every step has all its rows. */
+/* Checks that a batch has all rows of its step. It is called if dynamic_batch is OFF. */
 static ditto_status check_full(const struct dti_replica *r, const struct dti_run_call *call,
                                const ditto_batch *batch)
 {
@@ -31,7 +33,7 @@ static ditto_status check_full(const struct dti_replica *r, const struct dti_run
         (unsigned long long)batch->step, (unsigned long long)batch->rows, r->id, (unsigned long long)full);
 }
 
-/* Up to `steps` batches, one after the other. */
+/* Calls the function of a step for up to `steps` batches. */
 static ditto_status step_on(struct dti_replica *r, ditto_replica *self, struct dti_run_call *call)
 {
     ditto_batch batch;
@@ -39,7 +41,7 @@ static ditto_status step_on(struct dti_replica *r, ditto_replica *self, struct d
     const char *function = dti_public_function;
     ditto_status status = DITTO_OK;
     for (; done < call->steps; done++) {
-        dti_public_leave(&function); /* the step before may have called public functions */
+        dti_public_leave(&function); /* the previous step may have called others */
         status = DTI_OWN(ditto_next(self, call->iterator, &batch));
         if (status != DITTO_OK)
             break;
@@ -58,7 +60,7 @@ static ditto_status step_on(struct dti_replica *r, ditto_replica *self, struct d
 static DTI_GUARDED ditto_status call_function(struct dti_replica *r, struct dti_run_call *call)
 {
     ditto_replica *self = (ditto_replica *)(uintptr_t)dti_replica_handle(r);
-    struct dti_frame frame; /* its mask, a kilobyte, is not used here and not touched */
+    struct dti_frame frame; /* not initialized: its mask, a kilobyte, is not used */
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_REPLICA, r, self);
     frame.run = call;
     DTI_PROBE1(run_begin, r->id);
@@ -88,8 +90,8 @@ static ditto_status enter_function(struct dti_replica *r, void *argument)
     return status;
 }
 
-/* Writes the description only if it has changed. If it has not, the cache lines stay with the replicas, and
- * the next run begins sooner. */
+/* Writes the description of the run only if it has changed. If it has not, its cache lines stay in the caches
+ * of the replicas, and the next run begins sooner. */
 static struct dti_run_call *describe_call(ditto_strategy *strategy, const struct dti_run_call *request)
 {
     struct dti_run_call *call = &strategy->call[strategy->levels];
@@ -105,16 +107,16 @@ static struct dti_run_call *describe_call(ditto_strategy *strategy, const struct
 static ditto_status begin_inner(struct dti_team *team)
 {
     if (team->strategy->levels == DTI_LEVELS)
-        return DTI_FAIL(DITTO_ERR_RANGE, "a run inside %d runs: that is deeper than runs go", DTI_LEVELS);
+        return DTI_FAIL(DITTO_ERR_RANGE, "a run inside %d runs: runs can't be nested deeper", DTI_LEVELS);
     if (team->pauses == 0)
         return DITTO_OK;
     ditto_status status = dti_sync_make_inner(team);
     if (status != DITTO_OK)
-        dti_team_renew(team); /* the jobs that made it were stopped */
+        dti_team_renew(team); /* because the jobs that made it were stopped */
     return status;
 }
 
-/* All replicas are parked, or serve: the next run starts clean. */
+/* Resets what a stopped run has left behind. All replicas are parked, or serve in a pause. */
 static void renew_stopped(struct dti_team *team)
 {
     if (!dti_stopped(&team->stop) || team->poisoned)
@@ -133,7 +135,8 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
     strategy->levels++;
     dti_team_note_host(team);
     ditto_status status = dti_team_run(team, enter_function, *call, team->options.run_timeout_ms);
-    if (!team->poisoned) { /* if it is, replica 0 may still be in a run inside this one, and change these */
+    /* If the team is poisoned, replica 0 may still be in a run inside this one, and change these. */
+    if (!team->poisoned) {
         strategy->levels--;
         dti_value_drop(strategy->merged[strategy->levels]);
         strategy->merged[strategy->levels] = NULL;
@@ -142,7 +145,7 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
     return status;
 }
 
-/* -- a job of the library's own, whose replicas meet -- */
+/* -- jobs of the library in which replicas meet -- */
 
 struct meeting_job {
     dti_job job;

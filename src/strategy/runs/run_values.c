@@ -1,4 +1,4 @@
-/* src/strategy/runs/run_values.c - a run with arguments and results. */
+/* src/strategy/runs/run_values.c - runs with arguments and results. */
 #include "strategy/runs/result.h"
 
 #include <string.h>
@@ -66,7 +66,7 @@ ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_
     return status;
 }
 
-/* -- what a replica gives -- */
+/* -- returning results -- */
 
 static ditto_status check_name_fits(const struct dti_results *results, const char *name)
 {
@@ -82,7 +82,7 @@ static ditto_status check_name_fits(const struct dti_results *results, const cha
         other, name);
 }
 
-/* The place of a result: the one that it was given before, or a new one. */
+/* Returns the entry of a result of this name. If there is one already, its buffer is given back. */
 static ditto_status find_result(struct dti_results *results, const char *name, struct dti_result **out)
 {
     if (name[0] != '\0')
@@ -99,7 +99,7 @@ static ditto_status find_result(struct dti_results *results, const char *name, s
         return DTI_FAIL(DITTO_ERR_RANGE, "more than %d results", DITTO_MAX_RESULTS);
     *out = &results->result[results->count];
     (*out)->component = NULL;
-    memcpy((*out)->name, name, strlen(name) + 1); /* its length has been checked */
+    memcpy((*out)->name, name, strlen(name) + 1); /* dti_name_check has checked the length */
     return DITTO_OK;
 }
 
