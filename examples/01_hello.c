@@ -1,23 +1,27 @@
-/* Lesson 1: replicas. The same function runs on all of them at once, each a thread that is pinned to a core of its own.
+/* Lesson 1: replicas. All replicas run the same function at the same time. Each replica is a thread that is
+ * pinned to its own core.
  *
  *     build/examples/01_hello [REPLICAS] */
 #include "lesson.h"
 
 #include <stdio.h>
 
-/* Replica context: `self` says which replica this is. Every other call that a replica can make takes it too. */
+/* This function runs in replica context. `self` is the calling replica, which all calls in replica context
+ * take. */
 static ditto_status say_hello(ditto_replica *self, void *unused)
 {
     (void)unused;
     for (uint32_t turn = 0; turn < ditto_num_replicas(self); turn++) {
         if (turn == ditto_replica_id(self))
             printf("hello from replica %u of %u\n", ditto_replica_id(self), ditto_num_replicas(self));
-        DITTO_TRY(ditto_barrier(self, NULL)); /* nobody goes on before all have come: so they speak in turn */
+        /* No replica continues before all have reached the barrier. So the replicas print in turn. */
+        DITTO_TRY(ditto_barrier(self, NULL));
     }
     return DITTO_OK;
 }
 
-/* A function that fails ends the run for all, and run returns its message: nobody waits for ever. */
+/* If the function of one replica fails, the run ends on all replicas, and ditto_strategy_run returns the
+ * error. No replica waits forever. */
 static ditto_status fail_once(ditto_replica *self, void *unused)
 {
     (void)unused;
@@ -28,7 +32,7 @@ static ditto_status fail_once(ditto_replica *self, void *unused)
 
 int main(int argc, char **argv)
 {
-    /* Cross-replica context: ordinary code, which sees all replicas at once. */
+    /* main is in cross-replica context. It is ordinary code that can use all replicas. */
     ditto_strategy *strategy = make_strategy(argc, argv);
     char where[8192];
     check(ditto_strategy_describe(strategy, where, sizeof where, NULL));
@@ -41,7 +45,7 @@ int main(int argc, char **argv)
     printf("%s from replica %d: %s (code %d)\n", ditto_status_name(status), error->replica, error->message,
            error->user_code);
 
-    check(ditto_strategy_run(strategy, say_hello, NULL)); /* and the next run works */
+    check(ditto_strategy_run(strategy, say_hello, NULL)); /* the next run works as usual */
     check(ditto_strategy_destroy(strategy));
     return 0;
 }

@@ -1,4 +1,5 @@
-/* Lesson 2: collectives. Every replica brings a part, all receive the whole, and all have the same bits.
+/* Lesson 2: collectives. Each replica contributes a part, and all replicas receive the same result, with the
+ * same bits.
  *
  *     build/examples/02_all_reduce [REPLICAS] */
 #include "lesson.h"
@@ -9,7 +10,7 @@
 
 enum { TERMS = 1000000, LENGTH = 4096 };
 
-/* pi^2 / 6 = 1 + 1/4 + 1/9 + ...: each replica adds every N-th term. */
+/* Adds every N-th term of pi^2 / 6 = 1 + 1/4 + 1/9 + ..., where N is the number of replicas. */
 static double partial_sum(uint32_t id, uint32_t replicas)
 {
     double sum = 0;
@@ -22,7 +23,7 @@ static ditto_status add_up(ditto_replica *self, void *result)
 {
     uint32_t id = ditto_replica_id(self), replicas = ditto_num_replicas(self);
     double sum = partial_sum(id, replicas), largest = sum;
-    /* in place: the same buffer gives and receives */
+    /* In place: the buffer is both the source and the destination. */
     DITTO_TRY(ditto_all_reduce(self, &sum, &sum, 1, DITTO_F64, DITTO_SUM, NULL));
     DITTO_TRY(ditto_all_reduce(self, &largest, &largest, 1, DITTO_F64, DITTO_MAX, NULL));
     if (id == 0)
@@ -31,7 +32,8 @@ static ditto_status add_up(ditto_replica *self, void *result)
     return DITTO_OK;
 }
 
-/* A collective may be started now and waited for later: whoever waits, in anything, works on it. */
+/* A collective may be started now and waited for later. A replica that waits in any call works on it
+ * meanwhile. */
 static ditto_status overlap(ditto_replica *self, void *unused)
 {
     float gradient[LENGTH], mean[LENGTH];
@@ -44,8 +46,9 @@ static ditto_status overlap(ditto_replica *self, void *unused)
     for (int i = 1; i < 10000; i++)
         other_work += 1.0 / i;
     ditto_status status = ditto_wait(self, &pending, NULL);
-    if (status !=
-        DITTO_OK) /* others may still be at our arrays: they are local, so this must not just return */
+    /* After an error, other replicas may still use the local arrays of this function. So it must not simply
+     * return. */
+    if (status != DITTO_OK)
         return ditto_abandon(self, status);
     if (ditto_replica_id(self) == 0)
         printf("the mean of the replicas' ids is %g (and meanwhile: %.3f)\n", (double)mean[LENGTH - 1],

@@ -1,5 +1,6 @@
-/* Lesson 3: variables. A mirrored one is equal on all replicas when it has been written; of a sync-on-read one each
- * replica has its own component, and they become one when it is read from outside.
+/* Lesson 3: variables. A mirrored variable is written by all replicas together and is equal on all of them. A
+ * sync-on-read variable has its own component on each replica. The components are combined when it is read in
+ * cross-replica context.
  *
  *     build/examples/03_variables [REPLICAS] */
 #include "lesson.h"
@@ -7,8 +8,8 @@
 #include <stdio.h>
 
 struct variables {
-    ditto_variable *weight; /* mirrored: written together */
-    ditto_variable *seen;   /* sync-on-read: written alone */
+    ditto_variable *weight; /* mirrored: all replicas write it together */
+    ditto_variable *seen;   /* sync-on-read: each replica has its own component */
 };
 
 static ditto_variable *create(ditto_strategy *strategy, const char *name, double start,
@@ -29,12 +30,14 @@ static ditto_status step(ditto_replica *self, void *argument)
     struct variables *v = argument;
     double id = ditto_replica_id(self), one = 1;
     const void *weight;
-    /* All replicas give a value; their MEAN is added, once. They meet here. */
+    /* Each replica passes a value. The mean of all values is added once. The replicas wait for each other
+     * here. */
     DITTO_TRY(ditto_assign_add(self, v->weight, &id));
-    /* Only this replica's component changes: no meeting, the price of an addition. */
+    /* Only this replica's component changes. It waits for no other replica, so the call costs little more
+     * than an addition. */
     for (int i = 0; i < 1000; i++)
         DITTO_TRY(ditto_assign_add(self, v->seen, &one));
-    /* The nearest copy, as it lies there. */
+    /* Returns a pointer to the nearest copy. */
     DITTO_TRY(ditto_read(self, v->weight, &weight));
     if (ditto_replica_id(self) == 0)
         printf("inside: weight is %g\n", *(const double *)weight);
@@ -58,8 +61,8 @@ int main(int argc, char **argv)
            read(v.weight), read(v.seen));
 
     double ten = 10;
-    check(ditto_variable_assign(v.seen, &ten,
-                                sizeof ten)); /* spread over the components, so that it reads as 10 */
+    /* Distributes 10 over the components, so that their sum is 10. */
+    check(ditto_variable_assign(v.seen, &ten, sizeof ten));
     printf("seen, assigned 10, reads as %g\n", read(v.seen));
 
     check(ditto_variable_destroy(v.weight));

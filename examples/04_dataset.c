@@ -1,5 +1,5 @@
-/* Lesson 4: a dataset. Producers cut it into global batches, and each into parts that wait, ready, in the memory of
- * their replica.
+/* Lesson 4: datasets. Producers cut a dataset into global batches, and each batch into one part per replica.
+ * The parts are prepared ahead of time in the memory of their replica.
  *
  *     build/examples/04_dataset [REPLICAS] */
 #include "lesson.h"
@@ -8,7 +8,7 @@
 
 enum { ROWS = 1000, BATCH = 64 };
 
-/* One step, with this replica's part of a batch: the sum of its rows, and how many there were. */
+/* One step. Adds up the rows of this replica's part of a batch, and counts them. */
 static ditto_status add_rows(ditto_replica *self, const ditto_batch *batch, void *totals)
 {
     const double *row = batch->component[0].data;
@@ -29,10 +29,10 @@ static ditto_dataset *open_data(const double *rows)
     ditto_shuffle_options shuffle = DITTO_SHUFFLE_OPTIONS_INIT;
     ditto_dataset *all, *shuffled, *batched;
     shuffle.seed = 7;
-    check(ditto_dataset_from_arrays(&array, 1, &all)); /* no copy: the array stays where it is */
+    check(ditto_dataset_from_arrays(&array, 1, &all)); /* does not copy the array */
     check(ditto_dataset_shuffle(all, &shuffle, &shuffled));
-    check(ditto_dataset_batch(shuffled, BATCH, 0, &batched)); /* of all replicas together */
-    ditto_dataset_destroy(all);                               /* each keeps what it is made from */
+    check(ditto_dataset_batch(shuffled, BATCH, 0, &batched)); /* BATCH rows for all replicas together */
+    ditto_dataset_destroy(all);                               /* a dataset keeps those that it is made from */
     ditto_dataset_destroy(shuffled);
     return batched;
 }
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     ditto_iterator *iterator;
     check(ditto_strategy_iterate(strategy, data, NULL, &iterator));
 
-    /* Ten steps inside one run, again and again, until the input ends, which is news and no error. */
+    /* Makes ten steps in each run until the input ends. DITTO_END_OF_INPUT is not an error. */
     uint64_t steps, all_steps = 0;
     ditto_status status;
     do {

@@ -1,5 +1,6 @@
-/* Lesson 5: training. Real digits, a small network, replicas that each learn from their rows; the sum of their
- * gradients is that of the whole batch. train_digits.c is the same with options, a validation set and reports.
+/* Lesson 5: training. A small network learns to recognize handwritten digits. Each replica computes the
+ * gradient of its rows, and the sum of all gradients is the gradient of the whole batch. train_digits.c is
+ * the same program with options, a validation set and reports.
  *
  *     build/examples/05_training [REPLICAS] [DATA] */
 #include "lesson.h"
@@ -14,13 +15,13 @@
 
 struct training {
     ditto_variable *weights; /* mirrored, one copy per NUMA node */
-    ditto_variable *hits;    /* sync-on-read: each replica counts for itself */
+    ditto_variable *hits;    /* sync-on-read, so each replica counts alone */
 };
 
 static ditto_status train_step(ditto_replica *self, const ditto_batch *batch, void *argument)
 {
     struct training *t = argument;
-    static _Thread_local struct network gradient; /* this replica's own */
+    static _Thread_local struct network gradient; /* each replica has its own */
     const void *weights;
     int64_t hits = 0;
     memset(&gradient, 0, sizeof gradient);
@@ -32,7 +33,7 @@ static ditto_status train_step(ditto_replica *self, const ditto_batch *batch, vo
     float *change = (float *)&gradient;
     for (int i = 0; i < PARAMETERS; i++)
         change[i] *= RATE;
-    /* The replicas' gradients are added up and subtracted, by the owner of each part, in every copy: one pass. */
+    /* The gradients of all replicas are added up and subtracted from each copy, in one pass over memory. */
     DITTO_TRY(ditto_assign_sub(self, t->weights, change));
     return ditto_return_f64(self, "loss", loss / BATCH);
 }
@@ -56,7 +57,7 @@ static ditto_dataset *open_data(const char *path)
 
 static void create_variables(ditto_strategy *strategy, struct training *t)
 {
-    static struct network first; /* what all replicas start with */
+    static struct network first; /* the initial weights of all replicas */
     ditto_tensor parameters = { .data = &first, .dtype = DITTO_F32, .rank = 1, .shape = { PARAMETERS } };
     ditto_tensor count = { .dtype = DITTO_I64 };
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
@@ -71,7 +72,7 @@ static void train_epoch(ditto_strategy *strategy, struct training *t, ditto_data
 {
     ditto_input_options input = DITTO_INPUT_OPTIONS_INIT;
     ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
-    ditto_result_op ops[] = { { "loss", DITTO_SUM } }; /* parts of a mean: their sum is the batch's */
+    ditto_result_op ops[] = { { "loss", DITTO_SUM } }; /* the sum is the mean loss of the batch */
     ditto_iterator *iterator;
     ditto_value *results;
     const ditto_value *named;

@@ -1,5 +1,6 @@
-/* Lesson 6: merge_call. In the middle of a run all replicas pause, and one function sees what all of them have: here it
- * finds out who strays from the others, which no collective could.
+/* Lesson 6: merge_call. In the middle of a run all replicas pause, and one function reads the values of all
+ * of them. In this lesson it finds the replica whose value is farthest from the mean, which no collective
+ * does.
  *
  *     build/examples/06_merge_call [REPLICAS] */
 #include "lesson.h"
@@ -10,18 +11,18 @@
 enum { STEPS = 3 };
 
 struct survey {
-    uint32_t farthest[STEPS]; /* the replica that strayed most */
+    uint32_t farthest[STEPS]; /* the replica whose value was farthest from the mean */
     int step;
 };
 
-/* Another run, inside the one that pauses: all replicas take part again. */
+/* The function of another run, inside the one that pauses. All replicas take part in it. */
 static ditto_status cheer(ditto_replica *self, void *unused)
 {
     (void)unused;
     return ditto_barrier(self, NULL);
 }
 
-/* Once, in cross-replica context. What it gives is handed to every replica. */
+/* The merge function. It is called once, in cross-replica context. Each replica receives its result. */
 static ditto_status survey(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                            void *user, ditto_value **result)
 {
@@ -44,7 +45,8 @@ static ditto_status survey(ditto_strategy *strategy, ditto_value *const *argumen
     return ditto_strategy_reduce(strategy, DITTO_MEAN, arguments[0], NULL, 0, result);
 }
 
-/* Each replica estimates pi with random points of its own, and goes half the way to what all think. */
+/* Each replica estimates pi with its own random points, and then moves its estimate half the way to the mean
+ * of all. */
 static ditto_status estimate(ditto_replica *self, void *argument)
 {
     double point[2], own = 0;

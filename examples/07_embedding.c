@@ -1,5 +1,5 @@
-/* Lesson 7: embedding. A program that has threads, OpenMP, signal handlers, a malloc and perhaps MPI of its own takes
- * ditto in as its replica and reduction layer, and all of these stay as they are.
+/* Lesson 7: embedding. A program that already uses threads, OpenMP, signal handlers, malloc and perhaps MPI
+ * can add ditto for replicas and reductions. None of the others has to change.
  *
  *     build/examples/07_embedding [REPLICAS]          mpirun -n 2 build/examples/07_embedding 1 */
 #include "lesson.h"
@@ -28,7 +28,7 @@ static void on_signal(int number)
     signals++;
 }
 
-static void *tick(void *unused) /* a thread of its own, beside the replicas */
+static void *tick(void *unused) /* runs in a thread of the program */
 {
     while (!stopping) {
         ticks++;
@@ -37,7 +37,7 @@ static void *tick(void *unused) /* a thread of its own, beside the replicas */
     return unused;
 }
 
-static double heat(const double *cell, size_t count) /* the program's own kernel, with OpenMP */
+static double heat(const double *cell, size_t count) /* a kernel of the program, with OpenMP */
 {
     double sum = 0;
 #pragma omp parallel for reduction(+ : sum)
@@ -46,10 +46,10 @@ static double heat(const double *cell, size_t count) /* the program's own kernel
     return sum;
 }
 
-/* -- what ditto does for it -- */
+/* -- the part that uses ditto -- */
 
 struct work {
-    const double *cell; /* from the program's malloc: replicas read it where it lies */
+    const double *cell; /* from malloc: replicas read it without a copy */
     double total;
 };
 
@@ -59,13 +59,13 @@ static ditto_status add_share(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self), replicas = ditto_num_replicas(self);
     size_t first = (size_t)CELLS * id / replicas, end = (size_t)CELLS * (id + 1) / replicas;
     double sum;
-    kill(getpid(), SIGUSR1); /* to the process: its own threads get it, threads of ditto's block it */
+    kill(getpid(), SIGUSR1); /* Threads of ditto block it, so the program handles it. */
     DITTO_TRY(ditto_block_sum(self, w->cell + first, end - first, DITTO_F64, &sum, NULL));
     if (id == 0)
         w->total = sum;
 #ifdef USE_MPI
-    /* The caller is replica 0, on the thread that called MPI_Init: so MPI_THREAD_FUNNELED is kept, also inside a run.
-     * */
+    /* Replica 0 is the calling thread, which also called MPI_Init. So MPI_THREAD_FUNNELED is enough inside a
+     * run. */
     if (id == 0)
         MPI_Allreduce(&sum, &w->total, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     DITTO_TRY(ditto_broadcast_from_root(self, &sum, 1, DITTO_F64, 0, NULL));
@@ -100,16 +100,16 @@ int main(int argc, char **argv)
     work.cell = cell;
     double own = heat(cell, CELLS);
 
-    ditto_strategy *strategy = make_strategy(argc, argv); /* its threads sleep between runs */
+    ditto_strategy *strategy = make_strategy(argc, argv); /* Its threads sleep between runs. */
     for (int i = 0; i < 10; i++)
         check(ditto_strategy_run(strategy, add_share, &work));
-    int restored = same_mask(&before); /* outside of scopes a run gives the thread its CPUs back */
-    double again = heat(cell, CELLS);  /* OpenMP between runs */
+    int restored = same_mask(&before); /* A run restores the thread's CPU mask. */
+    double again = heat(cell, CELLS);  /* OpenMP works between runs. */
     check(ditto_strategy_destroy(strategy));
 
     stopping = 1;
     pthread_join(ticker, NULL);
-    free(cell); /* the program's own malloc */
+    free(cell);
     printf("OpenMP and ditto agree: %s; CPUs restored: %s; signals handled: %s; the program's thread ticked: "
            "%s\n",
            own * ranks == work.total && own == again ? "yes" : "no", restored ? "yes" : "no",

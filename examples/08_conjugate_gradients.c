@@ -1,6 +1,6 @@
-/* Lesson 8: conjugate gradients for Poisson's equation on a square. Each replica holds its own rows of the grid alone,
- * and looks at its neighbours' edges where they lie. Dot products are block sums: so the number of iterations and every
- * bit of the residual are the same, however many replicas there are.
+/* Lesson 8: conjugate gradients for Poisson's equation on a square. Each replica stores only its own rows of
+ * the grid, and reads the edges of its neighbours in their memory. Dot products are block sums. So the number
+ * of iterations and all bits of the residual are the same for each number of replicas.
  *
  *     build/examples/08_conjugate_gradients [REPLICAS ...] */
 #include "lesson.h"
@@ -12,17 +12,18 @@
 enum { SIDE = 256, MOST_ITERATIONS = 2000 };
 
 struct problem {
-    const double *top[DITTO_MAX_REPLICAS + 1], *bottom[DITTO_MAX_REPLICAS]; /* each replica's edges of p */
+    /* The first and the last row of p on each replica. */
+    const double *top[DITTO_MAX_REPLICAS + 1], *bottom[DITTO_MAX_REPLICAS];
     int iterations;
     double residual;
 };
 
-/* A replica's rows of the vectors. */
+/* The rows of the vectors that one replica stores. */
 struct part {
     ditto_replica *self;
     struct problem *problem;
     uint32_t id;
-    size_t count; /* cells */
+    size_t count; /* the number of cells */
     double *x, *r, *p, *q, *product;
 };
 
@@ -33,12 +34,12 @@ static ditto_status dot(struct part *g, const double *a, const double *b, double
     return ditto_block_sum(g->self, g->product, g->count, DITTO_F64, sum, NULL);
 }
 
-/* q = A p, the five-point stencil. */
+/* Computes q = A p with the five-point stencil. */
 static void apply(struct part *g)
 {
     size_t rows = g->count / SIDE;
-    const double *above =
-        g->id > 0 ? g->problem->bottom[g->id - 1] : NULL; /* NULL: the square's border, zero */
+    /* NULL stands for the border of the square, which is zero. */
+    const double *above = g->id > 0 ? g->problem->bottom[g->id - 1] : NULL;
     const double *below = g->problem->top[g->id + 1];
     for (size_t y = 0; y < rows; y++) {
         const double *p = g->p + y * SIDE, *up = y > 0 ? p - SIDE : above,
@@ -55,9 +56,9 @@ static ditto_status iterate(struct part *g)
     int k = 0;
     DITTO_TRY(dot(g, g->r, g->r, &rr));
     for (first = rr; k < MOST_ITERATIONS && rr > 1e-20 * first; k++) {
-        DITTO_TRY(ditto_barrier(g->self, NULL)); /* everybody's p is there */
+        DITTO_TRY(ditto_barrier(g->self, NULL)); /* now all replicas have written p */
         apply(g);
-        DITTO_TRY(dot(g, g->p, g->q, &pq)); /* and nobody looks at it any more */
+        DITTO_TRY(dot(g, g->p, g->q, &pq)); /* now no replica reads the edges of p */
         for (size_t i = 0; i < g->count; i++) {
             g->x[i] += rr / pq * g->p[i];
             g->r[i] -= rr / pq * g->q[i];
@@ -81,11 +82,11 @@ static ditto_status solve(ditto_replica *self, void *problem)
         return ditto_fail(self, 1, "%u replicas for %d rows", replicas, SIDE);
     size_t first = (size_t)SIDE * id / replicas * SIDE,
            count = (size_t)SIDE * (id + 1) / replicas * SIDE - first;
-    void *memory; /* five vectors, first touched here, on this replica's node */
+    void *memory; /* for five vectors, on this replica's NUMA node */
     DITTO_TRY(ditto_alloc(self, 5 * count * sizeof(double), 64, &memory));
     double *x = memset(memory, 0, 5 * count * sizeof(double));
     struct part g = { self, problem, id, count, x, x + count, x + 2 * count, x + 3 * count, x + 4 * count };
-    for (size_t i = 0; i < count; i++) /* a charge that varies */
+    for (size_t i = 0; i < count; i++) /* the right-hand side */
         g.r[i] = g.p[i] = sin(0.001 * (double)(first + i));
     g.problem->top[id] = g.p;
     g.problem->bottom[id] = g.p + count - SIDE;
@@ -93,7 +94,7 @@ static ditto_status solve(ditto_replica *self, void *problem)
     return ditto_free(self, memory);
 }
 
-/* Solved with some number of replicas, and reported. */
+/* Solves the problem with a number of replicas, and prints a row of the table. */
 static struct problem solve_with(const char *replicas)
 {
     static struct problem problem;

@@ -1,6 +1,7 @@
-/* Lesson 9: an optimizer and a checkpoint. Each replica has the gradient of its part of a sum of squares; ditto_apply adds the
- * gradients up and moves the variable, in one pass over memory. After some steps everything is saved, and a strategy of another
- * number of replicas goes on from there: value, momentum and number of steps come back by name.
+/* Lesson 9: an optimizer and a checkpoint. Each replica has the gradient of its part of a sum of squares.
+ * ditto_apply adds the gradients up and updates the variable, in one pass over memory. After some steps a
+ * checkpoint is saved, and a strategy with another number of replicas continues from it. The value, the
+ * momentum and the number of steps are restored by name.
  *
  *     build/examples/09_optimizer [REPLICAS] */
 #include "lesson.h"
@@ -15,7 +16,7 @@
 #define COUNT 1000
 #define STEPS 60
 
-/* What is to be found: x[i] = target(i). */
+/* The solution is x[i] = target(i). */
 static double target(size_t i)
 {
     return (double)(i % 10) - 4.5;
@@ -43,7 +44,8 @@ static struct model create(ditto_strategy *strategy)
     return m;
 }
 
-/* Of the sum of (x[i] - target(i))^2 this replica takes every n-th element. */
+/* Minimizes the sum of (x[i] - target(i))^2. Each of n replicas computes the gradient of every n-th
+ * element. */
 static ditto_status descend(ditto_replica *self, void *argument)
 {
     struct model *m = argument;
@@ -94,7 +96,7 @@ int main(int argc, char **argv)
     check(ditto_strategy_run(first.strategy, descend, &first));
     printf("%u replicas, %lld steps: off by at most %.2e\n", ditto_strategy_num_replicas(first.strategy),
            steps_of(&first), error_of(&first));
-    check(ditto_checkpoint_save(first.strategy, path, NULL)); /* x, sgd/momentum/x, sgd/iterations */
+    check(ditto_checkpoint_save(first.strategy, path, NULL)); /* saves x, sgd/momentum/x, sgd/iterations */
     destroy(&first);
 
     struct model second = create(make_strategy(2, (char *[]){ argv[0], "3" }));

@@ -1,5 +1,6 @@
-/* Lesson 10: input from files. CSV files of two columns, a map that the producers compute, a shuffle. In the middle of the pass the
- * program stops, keeps some bytes that say where it was, and goes on with three replicas: every row comes exactly once.
+/* Lesson 10: input from files. The dataset consists of CSV files with two columns, a function that producers
+ * apply to each row, and a shuffle. In the middle of the pass the program stops and saves the position of the
+ * input. Then it continues with three replicas. Each row comes exactly once.
  *
  *     build/examples/10_input [REPLICAS] */
 #include "lesson.h"
@@ -29,7 +30,8 @@ static void write_files(const char *folder)
     }
 }
 
-/* Runs on the producers, beside the replicas' computing. An error would name the row: "day-1.csv: line 12: ...". */
+/* Producers call this while the replicas compute. If it fails, the message names the row: "day-1.csv: line
+ * 12: ...". */
 static ditto_status to_kelvin(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                               void *user)
 {
@@ -40,7 +42,8 @@ static ditto_status to_kelvin(const ditto_tensor *in, const ditto_tensor *out, d
     return DITTO_OK;
 }
 
-/* What is written here happens when rows are asked for; each dataset keeps the one that it is made from. */
+/* Only describes the dataset. Files are read when an iterator asks for rows. Each dataset keeps the one that
+ * it is made from. */
 static ditto_dataset *open_data(const char *folder)
 {
     char pattern[96];
@@ -51,7 +54,7 @@ static ditto_dataset *open_data(const char *folder)
     ditto_dataset *measured, *mapped, *shuffled, *batched;
     check(ditto_dataset_from_csv(&files, columns, 2, NULL, &measured));
     check(ditto_dataset_map(measured, to_kelvin, NULL, NULL, &mapped));
-    check(ditto_dataset_shuffle(mapped, NULL, &shuffled)); /* all rows, and the same order each time */
+    check(ditto_dataset_shuffle(mapped, NULL, &shuffled)); /* shuffles all rows, always in the same order */
     check(ditto_dataset_batch(shuffled, BATCH, 0, &batched));
     ditto_dataset_destroy(measured);
     ditto_dataset_destroy(mapped);
@@ -62,7 +65,7 @@ static ditto_dataset *open_data(const char *folder)
 struct pass {
     ditto_iterator *iterator;
     uint64_t most_steps;
-    int seen[ROWS]; /* how often each measurement came */
+    int seen[ROWS]; /* how often each row came */
 };
 
 static ditto_status take(ditto_replica *self, void *argument)

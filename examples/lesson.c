@@ -1,4 +1,4 @@
-/* examples/lesson.c - see lesson.h. */
+/* examples/lesson.c - functions that the lessons share, see lesson.h. */
 #include "lesson.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 void check(ditto_status status)
 {
-    if (status >= 0) /* news, such as the end of the input, is no error */
+    if (status >= 0) /* DITTO_END_OF_INPUT is positive, and no error */
         return;
     const ditto_error *error = ditto_last_error();
     fprintf(stderr, "%s: %s: %s\n", error->function, ditto_status_name(status), error->message);

@@ -1,16 +1,16 @@
-/* examples/lesson.h - what the lessons share: a strategy of as many replicas as the command line says, and giving up
- * with a message. */
+/* examples/lesson.h - functions that the lessons share: creating a strategy with the number of replicas that
+ * the command line gives, ending the program after an error, and reading a clock. */
 #ifndef LESSON_H
 #define LESSON_H
 
 #include <ditto.h>
 
-/* A call that must not fail: there is nothing to do but to tell why. */
+/* Ends the program with a message if the status is an error. */
 void check(ditto_status status);
 
-/* A strategy of argv[1] replicas; without it, of one replica per core. */
+/* Creates a strategy of argv[1] replicas, or of one replica per core if there is no argument. */
 ditto_strategy *make_strategy(int argc, char **argv);
 
-double seconds(void); /* of a clock that only goes on */
+double seconds(void); /* the time of a monotonic clock */
 
 #endif

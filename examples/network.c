@@ -1,11 +1,12 @@
-/* examples/network.c - a network of one hidden layer: forward, loss, backward. */
+/* examples/network.c - a network with one hidden layer: its outputs, its loss and its gradient. */
 #include "network.h"
 
 #include <math.h>
 #include <string.h>
 
-/* e^x for x <= 0. The C library's own expf may round differently from one processor to another; this one uses nothing but
- * IEEE additions and multiplications, so that the trained weights have the same bits everywhere. */
+/* Computes e^x for x <= 0. The expf of the C library may round differently on different processors. This
+ * function uses only IEEE additions and multiplications, so the trained weights have the same bits on all
+ * processors. */
 static float exp_of_negative(float x)
 {
     if (x < -80.0f)
@@ -20,7 +21,7 @@ static float exp_of_negative(float x)
     return ldexpf(sum, -(int)halvings); /* exact */
 }
 
-/* ln x for x > 0, for the same reason: x = m * 2^e, then the series of artanh. */
+/* Computes ln x for x > 0, for the same reason. It writes x as m * 2^e and uses the series of artanh. */
 static double log_of(double x)
 {
     int exponent;
@@ -61,7 +62,7 @@ static void forward(const struct network *n, const float *x, float *hidden, floa
     }
 }
 
-/* Turns outputs into probabilities; returns the index of the largest. */
+/* Converts outputs to probabilities, and returns the index of the largest. */
 static int softmax(float *output)
 {
     int best = 0;
@@ -76,7 +77,7 @@ static int softmax(float *output)
     return best;
 }
 
-/* `slope` is d loss / d output. */
+/* Adds the gradient of one row to *g. `slope` is d loss / d output. */
 static void backward(const struct network *n, const float *x, const float *hidden, const float *slope,
                      struct network *g)
 {

@@ -1,12 +1,15 @@
-/* examples/train_digits.c - several replicas train one classifier on real handwritten digits (lesson 5, at length).
+/* examples/train_digits.c - several replicas train one classifier on handwritten digits. It is a longer
+ * version of lesson 5.
  *
- * Read it from main at the end upwards. What ditto does here:
- *   a strategy      places replicas on cores, each a pinned thread with memory of its own NUMA node
- *   a dataset       reads, shuffles and batches the rows; every replica gets its part of each global batch, ahead of time
- *   an optimizer    adds up the replicas' gradients and moves the weights: one pass over memory, the same bits on all of them
- *   mirrored        variables hold the weights: written together, equal everywhere
- *   sync-on-read    variables hold loss and hits: each replica counts alone, the sum is made when somebody reads it
- *   checkpoints     keep weights, momentum and the place in the data, and go on with any number of replicas
+ * Read it from main at the end upwards. It uses:
+ *   a strategy      places replicas on cores. Each replica is a pinned thread with memory on its NUMA node.
+ *   a dataset       reads, shuffles and batches the rows. Each replica gets its part of a batch ahead of time.
+ *   an optimizer    adds up the gradients of all replicas and updates the weights in one pass over memory,
+ *                   with the same bits on all replicas.
+ *   mirrored        variables hold the weights. All replicas write them together, and they are equal on all.
+ *   sync-on-read    variables hold the loss and the hits. Each replica counts alone, and reading adds up.
+ *   checkpoints     hold the weights, the momentum and the position in the data. Training continues from them
+ *                   with any number of replicas.
  *
  * One step of training is in train_step(), one pass over the data in train_epoch(). */
 #include <ditto.h>
@@ -26,22 +29,25 @@
 
 #define LEARNING_RATE 0.1
 #define MOMENTUM      0.9
-#define TRAINING_ROWS 1438 /* of 1797: 80 %, the same ones in every run */
+#define TRAINING_ROWS 1438 /* 80 % of 1797, and the same rows in each run */
 #define SPLIT_SEED    1797
-#define GOOD_ACCURACY 0.93 /* with the default options anything below is a defect */
+#define GOOD_ACCURACY 0.93 /* the least with default options, if nothing is broken */
 
 struct options {
-    uint32_t replicas; /* 0: one per core, or as many as `per` gives */
-    ditto_per per;     /* what a replica spans */
+    uint32_t replicas; /* 0 means one per core, or as many as `per` gives */
+    ditto_per per;     /* the part of the machine that a replica spans */
     int epochs;
     uint64_t batch, seed;
-    const char *data, *trace; /* trace: a file for events; NULL: none */
-    const char *checkpoint;   /* a folder for checkpoints; NULL: none */
-    bool resume;              /* from the newest one there */
-    uint64_t save_every;      /* batches; 0: after each pass */
+    const char *data;
+    const char *trace;      /* a file for events, or NULL */
+    const char *checkpoint; /* a folder for checkpoints, or NULL */
+    bool resume;            /* continue from the newest checkpoint */
+
+    /* The number of batches between checkpoints. 0 means one after each pass. */
+    uint64_t save_every;
 };
 
-/* Where a replica's time went. */
+/* The time of a replica in seconds. */
 struct spent {
     double compute, apply, input;
 };
@@ -52,14 +58,17 @@ struct training {
     ditto_variable *weights; /* mirrored, [PARAMETERS] */
     ditto_optimizer *optimizer;
     ditto_variable *loss, *hits, *rows; /* sync-on-read, scalars */
-    ditto_iterator *batches;            /* of this pass */
+    ditto_iterator *batches;            /* of the current pass */
     int epoch;
     uint64_t batches_done; /* in all passes */
-    bool ended;            /* this pass; written by replica 0 */
-    void *state;           /* where in the data to go on; NULL: at the beginning of a pass */
+    bool ended;            /* the pass has ended; replica 0 writes it */
+
+    /* The position in the data to continue from, or NULL for the beginning of a pass. */
+    void *state;
     size_t state_bytes;
     bool terminal;
-    /* What each replica ended with: compared after the training. */
+
+    /* The hash of the weights on each replica. They are compared after the training. */
     uint64_t weight_hash[DITTO_MAX_REPLICAS];
     struct spent spent[DITTO_MAX_REPLICAS];
 };
@@ -71,7 +80,7 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A call that must not fail in cross-replica context: there is nothing to do but to tell why. */
+/* Ends the program with a message if a call in cross-replica context has failed. */
 static void check(ditto_status status)
 {
     if (status == DITTO_OK)
@@ -83,7 +92,7 @@ static void check(ditto_status status)
 
 /* -- replica context: these functions run on every replica at the same time -- */
 
-/* The metrics are this replica's own until somebody reads them: no meeting, no cost. */
+/* Adds to this replica's components of the metrics. No replica waits for another. */
 static ditto_status count_rows(ditto_replica *self, struct training *t, double loss, int64_t hits,
                                uint64_t rows)
 {
@@ -93,7 +102,8 @@ static ditto_status count_rows(ditto_replica *self, struct training *t, double l
     return ditto_assign_add(self, t->rows, &seen);
 }
 
-/* What comes from a file may be wrong: a replica that finds it so fails, and run returns its message. */
+/* Data from a file may be wrong. A replica that finds a wrong row fails, and ditto_strategy_run returns the
+ * message. */
 static ditto_status check_labels(ditto_replica *self, const ditto_batch *batch)
 {
     const int32_t *label = batch->component[1].data;
@@ -104,7 +114,7 @@ static ditto_status check_labels(ditto_replica *self, const ditto_batch *batch)
     return DITTO_OK;
 }
 
-/* `gradient` is this replica's own memory, for its rows' part. */
+/* `gradient` is memory of this replica for the gradient of its rows. */
 static ditto_status train_step(ditto_replica *self, struct training *t, struct network *gradient,
                                const ditto_batch *batch, struct spent *spent)
 {
@@ -119,7 +129,8 @@ static ditto_status train_step(ditto_replica *self, struct training *t, struct n
     DITTO_TRY(count_rows(self, t, loss, hits, batch->rows));
     double computed = seconds();
 
-    /* Each replica has the gradient of its rows; their sum is the gradient of the global batch, and moves the weights. */
+    /* The sum of the gradients of all replicas is the gradient of the global batch. It updates the
+     * weights. */
     ditto_tensor part = { .data = gradient, .dtype = DITTO_F32, .rank = 1, .shape = { PARAMETERS } };
     DITTO_TRY(ditto_apply(self, t->optimizer, &part, NULL));
     spent->compute += computed - begin;
@@ -127,7 +138,8 @@ static ditto_status train_step(ditto_replica *self, struct training *t, struct n
     return DITTO_OK;
 }
 
-/* On a terminal, one line that is written over and over; replica 0's own rows, so nothing waits for it. */
+/* Overwrites one line on the terminal. It shows only the rows of replica 0, so that no replica has to
+ * wait. */
 static void show_progress(const struct training *t, double rows, double loss, double since)
 {
     fprintf(stderr, "\repoch %2d  %8.0f rows/s  loss %.4f ", t->epoch + 1, rows / since,
@@ -153,7 +165,7 @@ static ditto_status train_batches(ditto_replica *self, struct training *t, struc
             show_progress(t, rows, *(const double *)own_loss, asked - began);
             shown = asked;
         }
-        if (++taken == most) /* all replicas count alike: then a checkpoint is saved */
+        if (++taken == most) /* All replicas stop here for a checkpoint. */
             break;
     }
     spent->input += seconds() - asked;
@@ -161,12 +173,13 @@ static ditto_status train_batches(ditto_replica *self, struct training *t, struc
         t->batches_done += taken;
         t->ended = status == DITTO_END_OF_INPUT;
     }
-    return status > 0 ? DITTO_OK : status; /* a malformed line, a replica that failed: run returns it */
+    /* ditto_strategy_run returns an error of the input or of a replica. */
+    return status > 0 ? DITTO_OK : status;
 }
 
 static ditto_status train_epoch(ditto_replica *self, void *argument)
 {
-    void *gradient; /* in this replica's arena, on its NUMA node */
+    void *gradient; /* on this replica's NUMA node */
     DITTO_TRY(ditto_alloc(self, sizeof(struct network), 64, &gradient));
     ditto_status status = train_batches(self, argument, gradient);
     DITTO_TRY(ditto_free(self, gradient));
@@ -193,14 +206,14 @@ static ditto_status test_epoch(ditto_replica *self, void *argument)
     return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
 }
 
-/* -- cross-replica context: ordinary code that sees all replicas at once -- */
+/* -- cross-replica context: ordinary code that can use all replicas -- */
 
 struct metrics {
     double loss, accuracy;
     int64_t rows;
 };
 
-/* Reading a sync-on-read variable adds up its components; assigning starts them again. */
+/* Reads the metrics and resets them to zero. Reading a sync-on-read variable adds up its components. */
 static struct metrics read_metrics(struct training *t)
 {
     double loss, zero = 0.0;
@@ -228,7 +241,7 @@ static ditto_variable *create_variable(ditto_strategy *strategy, const char *nam
 
 static void create_variables(struct training *t)
 {
-    static struct network first; /* what all replicas start with */
+    static struct network first; /* the initial weights of all replicas */
     ditto_tensor parameters = { .data = &first, .dtype = DITTO_F32, .rank = 1, .shape = { PARAMETERS } };
     ditto_tensor real = { .dtype = DITTO_F64 }, count = { .dtype = DITTO_I64 };
     network_initialize(&first, t->options.seed);
@@ -238,7 +251,7 @@ static void create_variables(struct training *t)
     t->rows = create_variable(t->strategy, "rows", count, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
 }
 
-/* Its momentum exists once in the host, near whoever updates it. */
+/* The momentum exists once, and each part of it lies near the replica that updates it. */
 static void create_optimizer(struct training *t)
 {
     ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
@@ -256,7 +269,7 @@ static ditto_dataset *shuffled(ditto_dataset *input, uint64_t seed, ditto_reshuf
     options.seed = seed;
     options.reshuffle = reshuffle;
     check(ditto_dataset_shuffle(input, &options, &output));
-    ditto_dataset_destroy(input); /* output keeps what it needs */
+    ditto_dataset_destroy(input); /* the output keeps what it needs */
     return output;
 }
 
@@ -268,7 +281,8 @@ static ditto_dataset *batched(ditto_dataset *input, uint64_t rows)
     return output;
 }
 
-/* A fixed shuffle cuts the file into rows to learn from, shuffled anew in each pass, and rows to be tested on. */
+/* A fixed shuffle divides the rows of the file into training rows and test rows. The training rows are
+ * shuffled again in each pass. */
 static void open_data(const struct options *options, ditto_dataset **learn, ditto_dataset **test)
 {
     static const ditto_csv_component columns[] = {
@@ -304,7 +318,7 @@ static ditto_strategy *create_strategy(const struct options *o)
     return strategy;
 }
 
-/* Every replica must have ended with the same bits. */
+/* Returns whether all replicas have the same bits at the end. */
 static bool all_equal(const uint64_t *hash, uint32_t replicas, const char *what)
 {
     bool equal = true;
@@ -332,7 +346,7 @@ static void report_time(const struct training *t, uint32_t replicas, double wall
            100 * sum.compute / all, 100 * sum.apply / all, 100 * sum.input / all);
 }
 
-/* Where the time went, as a table, and as events for ui.perfetto.dev. */
+/* Prints the recorded times as a table, and writes them as events for ui.perfetto.dev. */
 static void report_trace(const struct training *t)
 {
     size_t length;
@@ -347,14 +361,14 @@ static void report_trace(const struct training *t)
     check(ditto_strategy_trace_write(t->strategy, t->options.trace));
 }
 
-/* -- checkpoints: weights, momentum, steps and passes -- */
+/* -- checkpoints: weights, momentum, numbers of steps and passes -- */
 
 #ifdef WITH_CHECKPOINTS
 static ditto_checkpointer *open_checkpoints(struct training *t)
 {
     ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
     ditto_checkpointer *checkpointer;
-    options.background = 1; /* the next pass goes on while the file is written */
+    options.background = 1; /* the training continues while the file is written */
     check(ditto_checkpointer_create(t->strategy, t->options.checkpoint, &options, &checkpointer));
     return checkpointer;
 }
@@ -366,7 +380,7 @@ static int64_t read_number(const ditto_checkpoint *file, const char *name)
     return attribute.integer;
 }
 
-/* The place in the data, if it was in the middle of a pass. */
+/* Reads the position in the data, if the checkpoint was saved in the middle of a pass. */
 static void read_place(struct training *t, ditto_checkpoint *file)
 {
     ditto_checkpoint_entry entry;
@@ -380,7 +394,7 @@ static void read_place(struct training *t, ditto_checkpoint *file)
     }
 }
 
-/* The pass to go on with. */
+/* Restores the newest checkpoint, and returns the number of the pass to continue with. */
 static int restore_newest(struct training *t)
 {
     char path[4096];
@@ -402,7 +416,8 @@ static int restore_newest(struct training *t)
     return (int)passes;
 }
 
-/* After `passes` whole ones, and whatever is done of the next: then with the iterator's state. */
+/* Saves a checkpoint after `passes` whole passes. In the middle of a pass it contains the state of the
+ * iterator too. */
 static void save(struct training *t, ditto_checkpointer *checkpointer, int passes)
 {
     ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
@@ -447,7 +462,8 @@ static ditto_status ditto_checkpointer_destroy(ditto_checkpointer *checkpointer)
 }
 #endif
 
-/* One pass, or what is left of it: a new iterator, runs until it ends, metrics. */
+/* Makes one pass, or the remaining part of a pass, and returns its metrics. A checkpoint is saved after each
+ * run that has not ended the pass. */
 static struct metrics run_pass(struct training *t, ditto_dataset *data, ditto_replica_fn function,
                                ditto_checkpointer *checkpointer)
 {
@@ -474,7 +490,7 @@ static struct options parse(int count, char **word)
     for (int i = 1; i < count; i += 2) {
         if (strcmp(word[i], "--resume") == 0) {
             o.resume = true;
-            i--; /* a word without a value */
+            i--; /* this option has no value */
             continue;
         }
         const char *value = i + 1 < count ? word[i + 1] : "";
@@ -535,7 +551,8 @@ int main(int count, char **word)
     create_optimizer(&t);
     ditto_checkpointer *checkpointer = t.options.checkpoint != NULL ? open_checkpoints(&t) : NULL;
     int first = t.options.resume ? restore_newest(&t) : 0;
-    check(ditto_strategy_scope_enter(t.strategy)); /* this thread stays on replica 0's core between runs */
+    /* In the scope this thread stays on the core of replica 0 between runs. */
+    check(ditto_strategy_scope_enter(t.strategy));
     if (t.options.trace != NULL)
         check(ditto_strategy_trace_start(t.strategy, NULL));
     for (t.epoch = first; t.epoch < t.options.epochs; t.epoch++) {
@@ -553,8 +570,8 @@ int main(int count, char **word)
     }
     m = run_pass(&t, test, test_epoch, NULL);
     bool equal = all_equal(t.weight_hash, replicas, "weights");
-    bool defaults = count == 1,
-         good = m.accuracy >= GOOD_ACCURACY; /* not a number, without rows to test on: not good */
+    /* Without test rows the accuracy is not a number, and `good` is false. */
+    bool defaults = count == 1, good = m.accuracy >= GOOD_ACCURACY;
     if (wall > 0)
         report_time(&t, replicas, wall, (double)TRAINING_ROWS * (t.options.epochs - first));
     printf("test accuracy: %.3f\n", m.accuracy);
@@ -564,7 +581,7 @@ int main(int count, char **word)
     check(ditto_strategy_scope_leave(t.strategy));
     ditto_dataset_destroy(learn);
     ditto_dataset_destroy(test);
-    check(ditto_checkpointer_destroy(checkpointer)); /* when all is written */
+    check(ditto_checkpointer_destroy(checkpointer)); /* waits until all files are written */
     check(ditto_optimizer_destroy(t.optimizer));
     check(ditto_variable_destroy(t.weights));
     check(ditto_variable_destroy(t.loss));
