@@ -59,7 +59,7 @@ static ditto_status add_share(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self), replicas = ditto_num_replicas(self);
     size_t first = (size_t)CELLS * id / replicas, end = (size_t)CELLS * (id + 1) / replicas;
     double sum;
-    kill(getpid(), SIGUSR1); /* Threads of ditto block it, so the program handles it. */
+    kill(getpid(), SIGUSR1); /* ditto's threads block it, the program handles it */
     DITTO_TRY(ditto_block_sum(self, w->cell + first, end - first, DITTO_F64, &sum, NULL));
     if (id == 0)
         w->total = sum;

@@ -3,7 +3,7 @@
  *
  * Read it from main at the end upwards. It uses:
  *   a strategy      places replicas on cores. Each replica is a pinned thread with memory on its NUMA node.
- *   a dataset       reads, shuffles and batches the rows. Each replica gets its part of a batch ahead of time.
+ *   a dataset       reads, shuffles and batches the rows. Replicas get their parts of a batch ahead of time.
  *   an optimizer    adds up the gradients of all replicas and updates the weights in one pass over memory,
  *                   with the same bits on all replicas.
  *   mirrored        variables hold the weights. All replicas write them together, and they are equal on all.

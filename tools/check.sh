@@ -1,8 +1,8 @@
 #!/bin/sh
-# Everything that CI runs, called by `./run check`. On two cores the whole takes less than 25 minutes. Each part has a
-# time budget in seconds, which is at least twice what the part takes there, so that only a part that hangs or has
-# become much slower exceeds it.
-#   --long: hours of stress instead of seconds
+# Runs all checks of CI. `./run check` calls it. On two cores it takes less than 25 minutes. Each part has a
+# time budget in seconds, which is at least twice the time that the part takes on two cores. Only a part that
+# hangs or has become much slower exceeds it.
+#   --long  runs the stress tests for hours instead of seconds
 set -eu
 cd "$(dirname "$0")/.."
 [ "${1:-}" = --long ] && stress=3600 || stress=6
@@ -10,7 +10,8 @@ cd "$(dirname "$0")/.."
 [ "$stress" = 6 ] && export DITTO_FUZZ_EXECUTIONS=100000 || export DITTO_FUZZ_EXECUTIONS=1000000
 case ${1:-} in "" | --long) ;; *) echo "check: unknown word $1" >&2; exit 2 ;; esac
 
-# part BUDGET NAME COMMAND...: runs it, says how long it took, fails when it failed or took longer than it may.
+# part BUDGET NAME COMMAND...: runs the command and prints its time. Fails if the command fails or exceeds the
+# budget.
 part() {
     budget=$1 name=$2; shift 2
     begin=$(date +%s)
@@ -20,7 +21,7 @@ part() {
     echo "== $name: $(($(date +%s) - begin)) s of $budget"
 }
 
-# tests BUDGET DIRECTORY SUITES... [-- meson options]: configures, builds without warnings, runs.
+# build_in DIRECTORY [meson options]: configures and builds. Warnings are errors.
 build_in() {
     directory=$1; shift
     [ -f "$directory/build.ninja" ] || meson setup "$directory" -Dwerror=true "$@" >"$directory.setup.log" 2>&1 ||
@@ -41,10 +42,10 @@ run_sanitized() {
 
 export ASAN_OPTIONS=allocator_may_return_null=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-# Its deadlock detector holds 64 locks at most; jemalloc takes all of its own at fork.
+# The deadlock detector handles at most 64 locks, and jemalloc takes more than that at fork.
 export TSAN_OPTIONS=allocator_may_return_null=1:detect_deadlocks=0:suppressions=$PWD/tests/tsan.supp
 
-case ${DITTO_CHECK_PART:-} in # a part of this script that `part` calls
+case ${DITTO_CHECK_PART:-} in # `part` calls this script again for one part
 plain)
     build_in build-check
     test_in build-check

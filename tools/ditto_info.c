@@ -1,6 +1,7 @@
-/* tools/ditto_info.c - the program ditto-info: the machine as ditto sees it, what limits the process, what a user should know,
- * and where replicas would go. On this machine a strategy is made, and what is shown of it was read back; a recorded or
- * made-up machine shows the plan. */
+/* tools/ditto_info.c - the program ditto-info. It prints the machine as ditto sees it, the limits of the
+ * process, warnings, and the placement of replicas. On this machine it creates a strategy, and prints what
+ * the system reports of its threads and pages. For a recorded or synthetic machine it prints the planned
+ * placement. */
 #include "survey.h"
 
 #include <stdio.h>
@@ -29,7 +30,7 @@ static void usage(const char *problem)
     exit(problem != NULL ? 2 : 0);
 }
 
-/* A word that is wrong, and how. */
+/* Reports a wrong word of the command line. */
 static void complain(const char *word, const char *problem)
 {
     char text[256];
@@ -47,7 +48,8 @@ static ditto_per parse_per(const char *text)
     return DITTO_PER_PU;
 }
 
-/* "1,1,8,2": as many numbers as there are; the library refuses a wrong rank. */
+/* Reads a list like "1,1,8,2", and returns how many numbers it has. The library refuses a wrong number of
+ * them. */
 static uint32_t parse_numbers(const char *text, int64_t numbers[8])
 {
     uint32_t count = 0;
@@ -71,7 +73,7 @@ static uint32_t parse_replicas(const char *text)
     return (uint32_t)number;
 }
 
-/* A word without a value; false: it is another one. */
+/* Reads an option that has no value. Returns false if the word is not such an option. */
 static bool take_flag(struct request *r, const char *word)
 {
     if (strcmp(word, "--json") == 0)
@@ -95,7 +97,7 @@ static struct request parse(int count, char **word)
 {
     static int64_t shape[8], stride[8];
     struct request r = { .topology = DITTO_TOPOLOGY_OPTIONS_INIT, .placement = DITTO_PLACEMENT_OPTIONS_INIT };
-    r.placement.flags = DITTO_PLACEMENT_SHARE; /* as a strategy does with a number */
+    r.placement.flags = DITTO_PLACEMENT_SHARE; /* like a strategy with a number of replicas */
     for (int i = 1; i < count; i++) {
         if (strcmp(word[i], "--help") == 0 || strcmp(word[i], "-h") == 0)
             usage(NULL);
@@ -129,8 +131,9 @@ static struct request parse(int count, char **word)
     return r;
 }
 
-/* hwloc crashes on some files that lstopo did not write. The file is read in a child process first, which this program can
- * do: it has no other thread and no signal handlers (docs/adr/0019-topology-files-are-trusted.md). */
+/* Reads a topology file in a child process first, because hwloc crashes on some files that lstopo did not
+ * write. This program may fork, because it has no other threads and no signal handlers
+ * (docs/adr/0019-topology-files-are-trusted.md). */
 static void try_topology(const ditto_topology_options *options)
 {
     enum { MOST_SECONDS = 60 };
@@ -142,7 +145,7 @@ static void try_topology(const ditto_topology_options *options)
         alarm(MOST_SECONDS);
         if (ditto_topology_create(options, &topology) == DITTO_OK)
             ditto_topology_destroy(topology);
-        _exit(0); /* an error that the library reports is reported by the parent */
+        _exit(0); /* The parent reports errors of the library. */
     }
     if (child < 0 || waitpid(child, &status, 0) != child || !WIFSIGNALED(status))
         return;

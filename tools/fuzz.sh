@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs each fuzz target under libFuzzer, with address and undefined behaviour sanitizers, for SECONDS; then says how many inputs were tried
-# and how much of its reader's lines they reached.
+# Runs each fuzz target for SECONDS under libFuzzer, with address and undefined behaviour sanitizers. Then
+# prints the number of inputs that were tried, and the percentage of the reader's lines that they reached.
 #   usage: tools/fuzz.sh SECONDS [target...]
 set -eu
 cd "$(dirname "$0")/.."
@@ -17,7 +17,7 @@ folder=build-fuzz
 rm -f $folder.setup.log
 export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
-# What a target is to reach.
+# The source files that a target tests.
 files_of() {
     case $1 in
     placement) echo src/replicas/placement/placement_text.c ;;

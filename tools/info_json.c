@@ -1,16 +1,18 @@
-/* tools/info_json.c - a survey for programs. The schema is docs/ditto-info.schema.json; a test compares the two. */
+/* tools/info_json.c - prints a survey as JSON. The schema is docs/ditto-info.schema.json, and a test compares
+ * the two. */
 #include "measure.h"
 #include "survey.h"
 
 #include <stdio.h>
 
-/* Separates the members of what is open: "" before the first one. */
+/* Returns the separator before an element: "" before the first one. */
 static const char *comma(uint32_t index)
 {
     return index > 0 ? "," : "";
 }
 
-/* Our own texts and lists of numbers: quotes and backslashes are all that could need escaping. */
+/* Prints a string. Only quotes and backslashes are escaped, because all strings are texts of ditto and lists
+ * of numbers. */
 static void print_string(const char *text)
 {
     putchar('"');
@@ -23,7 +25,7 @@ static void print_string(const char *text)
     putchar('"');
 }
 
-/* A node's number, or null where there is none. */
+/* Prints the number of a node, or null if there is none. */
 static void print_node_number(const char *name, uint32_t node)
 {
     if (node == DITTO_NO_NODE)

@@ -1,4 +1,4 @@
-/* tools/info_text.c - a survey for people. */
+/* tools/info_text.c - prints a survey as text. */
 #include "measure.h"
 #include "survey.h"
 
@@ -23,9 +23,10 @@ static void print_count(const char *before, uint32_t count, const char *noun)
     printf("%s%u %s%s", before, count, noun, count == 1 ? "" : "s");
 }
 
-/* -- the machine, with the replicas drawn in -- */
+/* -- the machine, with the replicas on each PU -- */
 
-/* "r0", "r0-3", "r0,r4": the replicas on a PU, or "-"; a long list ends in "...". */
+/* Writes the replicas on a PU, for example "r0", "r0-3" or "r0,r4", or "-" if there are none. A long list
+ * ends in "...". */
 static void name_replicas(const struct survey *s, uint32_t pu, char *text, size_t size)
 {
     const uint32_t *at = s->replica_on + s->first[pu], *end = s->replica_on + s->first[pu + 1];
@@ -43,11 +44,12 @@ static void name_replicas(const struct survey *s, uint32_t pu, char *text, size_
     }
 }
 
-/* PUs that follow one another in the mesh and have the same replicas: drawn together, "0-63,128-191:r0". */
+/* Successive PUs of the mesh with the same replicas. They are printed together, for example
+ * "0-63,128-191:r0". */
 struct run {
     char replicas[64];
     uint32_t pu[MOST_PUS], count;
-    int column; /* on the line, after what has been drawn */
+    int column; /* the current column of the line */
 };
 
 static int compare_numbers(const void *left, const void *right)
@@ -179,7 +181,7 @@ static void print_nodes(const struct survey *s)
         if (node.memory_bytes > 0 || node.kind == DITTO_NODE_MEMORYLESS)
             printf("%6.1f GiB", (double)node.memory_bytes / (1 << 30));
         else
-            printf("  not told");
+            printf("   unknown");
         printf("  %-7s  %3u ", node.allowed ? "yes" : "no", node.pus);
         for (uint32_t k = 0; k < s->counts.machine_nodes; k++) {
             uint32_t distance = ditto_topology_distance(s->topology, i, k);
@@ -246,7 +248,7 @@ static void print_read_back(const struct survey *s)
 {
     size_t length;
     check(ditto_strategy_describe(s->strategy, NULL, 0, &length));
-    char *table = malloc(length + 256); /* numbers in it may grow meanwhile */
+    char *table = malloc(length + 256); /* the text may become longer meanwhile */
     if (table == NULL)
         return;
     check(ditto_strategy_describe(s->strategy, table, length + 256, NULL));

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Format, static analysis, layering and headers; called by `./run lint` in a configured build/.
+# Checks format, layering and public headers, and runs static analysis. `./run lint` calls it after
+# configuring build/.
 set -eu
 cd "$(dirname "$0")/.."
 failed=0
@@ -63,7 +64,7 @@ sources | xargs -n 8 -P "$(nproc)" cppcheck --quiet --std=c11 --enable=warning,p
     --error-exitcode=1 --suppress=missingIncludeSystem -Iinclude -Isrc || complain "cppcheck"
 
 echo "lint: clang-tidy"
-# Files that are compiled several times (once per instruction set, for tests) are looked at once.
+# Files that are compiled several times (for each instruction set, for tests) are checked once.
 once=$(mktemp -d)
 python3 - build/compile_commands.json >"$once/compile_commands.json" <<'PYTHON'
 import json, sys

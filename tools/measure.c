@@ -1,21 +1,21 @@
-/* tools/measure.c - see measure.h. Two replicas, one on each PU: they pass a line to and fro, then one reads a block that
- * lies on the other's node. */
+/* tools/measure.c - measures between two PUs, see measure.h. There is a replica on each PU. The replicas pass
+ * a cache line to and fro, and then one of them reads a block of memory on the node of the other. */
 #include "measure.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
 #include <time.h>
 
-#define ROUNDS  20000u /* hand-overs of a batch */
+#define ROUNDS  20000u /* in each direction and batch */
 #define BATCHES 5
-#define BLOCK_BYTES \
-    ((size_t)64 << 20) /* more than most last-level caches; a larger cache shows its own speed */
+/* This is larger than most last-level caches. With a larger cache, the speed of the cache is measured. */
+#define BLOCK_BYTES ((size_t)64 << 20)
 
 struct pair {
     _Atomic uint32_t *line;
     uint64_t *block;
     double hand_over_ns, seconds;
-    uint64_t sum; /* keeps the reading alive */
+    uint64_t sum; /* keeps the compiler from removing the reads */
 };
 
 static double now(void)
@@ -25,7 +25,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Replica 0 makes the word odd, replica 1 even: each waits for the other's. */
+/* Replica 0 makes the word odd, and replica 1 makes it even. Each waits for the store of the other. */
 static void pass_to_and_fro(struct pair *p, uint32_t id)
 {
     for (uint32_t i = 0; i < ROUNDS; i++) {
@@ -53,7 +53,7 @@ static ditto_status hand_over(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-/* The owner writes the block, so that its pages are there; replica 0 reads it. */
+/* The owner writes the block, so that its pages exist. Replica 0 reads it. */
 static ditto_status read_block(ditto_replica *self, void *argument)
 {
     struct pair *p = argument;
@@ -104,7 +104,7 @@ static void measure_pair(struct measured *m)
     m->gigabytes_per_second = (double)BLOCK_BYTES / p.seconds * 1e-9;
 }
 
-/* The nearest level that two PUs share, as an index into names. */
+/* Returns the nearest level that two PUs share, as an index into names. */
 static uint32_t shared_level(const ditto_pu *a, const ditto_pu *b)
 {
     if (a->number == b->number)

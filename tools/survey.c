@@ -1,4 +1,4 @@
-/* tools/survey.c - looking at the machine, and what a user should know about it. */
+/* tools/survey.c - collects data about the machine and the process, and the warnings about them. */
 #include "survey.h"
 
 #include <stdarg.h>
@@ -55,7 +55,7 @@ __attribute__((format(printf, 3, 4))) static void warn(struct survey *s, const c
     snprintf(w->remedy, sizeof w->remedy, "%s", remedy);
 }
 
-/* -- what may be used -- */
+/* -- the PUs that the process may use -- */
 
 static void warn_of_cuts(struct survey *s)
 {
@@ -75,17 +75,17 @@ static void warn_of_cuts(struct survey *s)
              "the thread's affinity leaves out %u of the cpuset's PUs", c->cpuset_pus - c->pus);
     if (!c->regular)
         warn(s,
-             "nothing, unless it surprises you: replicas of several PUs take whole boxes first, then what is "
-             "left over",
+             "nothing, if it is as you expect: replicas of several PUs take whole boxes first, then the "
+             "remaining PUs",
              "the mesh %u x %u x %u x %u is irregular: nodes or cores differ, or a cpuset cuts into them",
              c->mesh[0], c->mesh[1], c->mesh[2], c->mesh[3]);
     if (c->core_kinds > 1)
         warn(s,
-             "give one kind to ditto (--cpus, or a placement): the slowest replica decides how fast all are",
+             "give ditto cores of one kind (--cpus, or a placement): all replicas wait for the slowest one",
              "the cores are of %u kinds", c->core_kinds);
     if (c->packages > 4 && c->packages == c->cores)
-        warn(s, "check with --measure; a hypervisor can be told the truth (qemu -smp sockets=,cores=)",
-             "each of the %u cores is shown as a package of its own: that is mostly a hypervisor's invention",
+        warn(s, "check with --measure, and correct the hypervisor's options (qemu -smp sockets=,cores=)",
+             "each of the %u cores is shown as a package: a hypervisor probably reports a wrong topology",
              c->cores);
 }
 
@@ -107,10 +107,11 @@ static void warn_of_sharing(struct survey *s)
         threads += s->request->helpers == DITTO_HELPERS_OFF ? 1 : devices;
     }
     if (sharing > 0)
-        warn(s,
-             "fewer replicas; until then waiting threads yield instead of spinning, which costs microseconds "
-             "a meeting",
-             "%u replicas share PUs", sharing);
+        warn(
+            s,
+            "use fewer replicas: waiting threads yield instead of spinning, which costs microseconds in each "
+            "meeting",
+            "%u replicas share PUs", sharing);
     if (s->counts.cpu_quota > 0 && s->counts.cpu_quota < threads)
         warn(s, "raise the quota (docker --cpus, systemd CPUQuota=, kubernetes limits) or use fewer replicas",
              "control groups grant %.2f CPUs of time to %u threads: they are throttled, and waiting threads "
@@ -123,7 +124,7 @@ static void warn_of_sharing(struct survey *s)
 
 /* -- memory -- */
 
-/* What a node may be that a user should know of; one warning names all nodes that are so. */
+/* Properties of nodes that have a warning. One warning names all nodes that have the property. */
 static bool is_memoryless(const ditto_node *node)
 {
     return node->kind == DITTO_NODE_MEMORYLESS && node->pus > 0;
@@ -186,9 +187,8 @@ static void warn_of_memory(struct survey *s)
     if (l->memory_policy == DITTO_POLICY_PREFERRED || l->memory_policy == DITTO_POLICY_BIND ||
         l->memory_policy == DITTO_POLICY_INTERLEAVE || l->memory_policy == DITTO_POLICY_OTHER)
         warn(s,
-             "nothing: ditto's memory follows its replicas; start without numactl's memory options to have "
-             "the rest "
-             "alike",
+             "nothing: ditto's memory is placed near its replicas; only the program's other memory follows "
+             "numactl's options",
              "the process inherits the memory policy %s on nodes %s", policy_name(l->memory_policy),
              l->policy_nodes);
     if (l->huge_pages == DITTO_HUGE_PAGES_NEVER)
@@ -233,7 +233,8 @@ static void read_placement(struct survey *s, const char *path)
     check(ditto_placement_read(s->topology, text, length, &s->placement));
 }
 
-/* Which replicas have a PU, by its number: counted, then sorted into one list. */
+/* Lists the replicas on each PU. The first round counts them for each PU, and the second round writes the
+ * list. */
 static void list_replicas(struct survey *s)
 {
     uint32_t replicas = ditto_placement_replicas(s->placement);

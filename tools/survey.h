@@ -1,4 +1,5 @@
-/* tools/survey.h - what ditto-info knows before it prints: the machine, its limits, the placement, what was read back. */
+/* tools/survey.h - the data that ditto-info collects before it prints: the machine, the limits of the
+ * process, the placement, and a strategy whose threads and pages were read back. */
 #ifndef SURVEY_H
 #define SURVEY_H
 
@@ -7,35 +8,38 @@
 #include <stdbool.h>
 
 struct request {
-    bool json, measure, text_only; /* text_only: the placement alone, for ditto_placement_read */
+    bool json, measure;
+    bool text_only; /* print only the placement, for ditto_placement_read */
     ditto_topology_options topology;
     ditto_placement_options placement;
     ditto_helpers helpers;
-    const char *placement_file; /* NULL: by `placement` */
+    const char *placement_file; /* or NULL, if `placement` is used */
 };
 
 struct warning {
-    char what[256];   /* what was found */
-    char remedy[256]; /* what to do about it, or why nothing need be done */
+    char what[256];   /* the problem */
+    char remedy[256]; /* what to do about it, or why nothing has to be done */
 };
-#define MOST_WARNINGS 20   /* there are fewer kinds */
-#define MOST_PUS      8192 /* numbers of usable PUs are below */
+#define MOST_WARNINGS 20   /* there are fewer kinds of warnings */
+#define MOST_PUS      8192 /* more than the largest number of a usable PU */
 
 struct survey {
     const struct request *request;
-    bool live; /* this machine, not a recorded or made-up one */
+    bool live; /* this machine, not a recorded or synthetic one */
     ditto_topology *topology;
     ditto_topology_counts counts;
-    ditto_limits limits; /* live */
+    ditto_limits limits; /* only if live */
     ditto_placement *placement;
-    uint32_t *first,
-        *replica_on;          /* PU number p has replicas replica_on[first[p]] .. [first[p + 1]), ascending */
-    ditto_strategy *strategy; /* live: where threads and pages were read back */
+
+    /* The replicas on PU p are replica_on[first[p]] to replica_on[first[p + 1] - 1], in ascending order. */
+    uint32_t *first;
+    uint32_t *replica_on;
+    ditto_strategy *strategy; /* only if live; its threads and pages are read back */
     struct warning warning[MOST_WARNINGS];
     uint32_t warnings;
 };
 
-/* Ends the program with the last error when a call failed. */
+/* Ends the program with the last error if the status is an error. */
 void check(ditto_status status);
 
 void survey_make(struct survey *survey, const struct request *request);
