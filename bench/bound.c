@@ -1,5 +1,5 @@
-/* bench/bound.c - how fast it can be: the forms of bound_forms.c, without ditto, without errors, without stop, run
- * by a pool of pinned threads. The fastest form of a row is its bound. */
+/* bench/bound.c - measures the bound of a row, which is the time of the fastest form in bound_forms.c. A pool
+ * of pinned threads runs the forms, without ditto, and without handling errors and stops. */
 #include "bound.h"
 
 #include <pthread.h>
@@ -23,11 +23,13 @@ struct pool {
     struct worker *workers;
     const struct form *form;
     bool baseline, touch, loop, rest, end;
-    sem_t awake[MOST]; /* at rest the threads sleep here, so that others are not disturbed */
+
+    /* Threads sleep here while other contenders are measured. */
+    sem_t awake[MOST];
 };
 static struct pool pool;
 
-/* Spins (or yields): within a batch nobody sleeps. */
+/* Spins, or yields if there are more threads than PUs. No thread sleeps within a batch. */
 static void pool_wait(_Atomic uint32_t *word, uint32_t value)
 {
     while (atomic_load_explicit(word, memory_order_acquire) != value)
@@ -56,7 +58,8 @@ static void *pool_thread(void *argument)
         pool_wait(&pool.go.word, round);
         if (pool.end)
             return NULL;
-        bool rest = pool.rest; /* read before done is told: the master then may change it */
+        /* Is read before the store to `done`, because the main thread may change it after that. */
+        bool rest = pool.rest;
         if (!rest)
             pool_work(id);
         atomic_store_explicit(&pool.done[id].word, round, memory_order_release);
@@ -65,7 +68,7 @@ static void *pool_thread(void *argument)
     }
 }
 
-/* Fork and join with nothing around it: one go line, one done line per thread. */
+/* A minimal fork and join. There is one line for `go`, and one line for `done` of each thread. */
 static void fork_join(void)
 {
     uint32_t round = atomic_load_explicit(&pool.go.word, memory_order_relaxed) + 1;
@@ -91,7 +94,7 @@ static void rest_pool(void)
     pool.rest = false;
 }
 
-/* -- contenders: each form is one -- */
+/* -- contenders, one for each form -- */
 
 static struct worker *shared_workers; /* one set of buffers for all forms */
 static uint32_t users;
@@ -103,7 +106,7 @@ static bool does(const struct form *form, const struct work *work)
            !(form->out_of_place && work->in_place) && loops_can(work);
 }
 
-/* A fork and a join for each repetition, the loop between them. */
+/* Each repetition is a fork and a join, with the loop between them. */
 static double forks(const struct work *work)
 {
     pool.work = work->bytes > 0 && work->kind == BENCH_PARALLEL_FOR ? work : NULL;
@@ -174,7 +177,7 @@ uint32_t bound_open(struct contender *out, enum bench_kind kind, uint32_t replic
     uint32_t count = 0;
     cpu_set_t before;
     sched_getaffinity(0, sizeof before, &before);
-    pin_to_part(0, 1); /* learns the process's PUs */
+    pin_to_part(0, 1); /* the first call reads the PUs of the process */
     sched_setaffinity(0, sizeof before, &before);
     team = replicas;
     crowded = replicas > (uint32_t)CPU_COUNT(&before);

@@ -1,4 +1,4 @@
-/* bench/bound.h - what the files of the bounds share: the team, its meetings, and the forms. */
+/* bench/bound.h - the team of threads of the bounds, its barriers, and the forms. */
 #ifndef BOUND_H
 #define BOUND_H
 
@@ -16,14 +16,15 @@
 #define PAUSE() __asm__ volatile("" ::: "memory")
 #endif
 
-/* On a line that nobody writes while it is measured. */
+/* It is not written during measurements, so it has its own cache line. */
 struct bound_team {
     alignas(128) uint32_t size;
     bool crowded; /* more threads than PUs */
 };
 extern struct bound_team bound_team;
 
-/* Meetings that a thread has been to: plain, each thread its own line. */
+/* The number of barriers that a thread has passed. Each thread has its own cache line, so it is not
+ * atomic. */
 struct bound_episode {
     alignas(128) uint32_t count;
 };
@@ -39,15 +40,17 @@ void rounds_barrier(void *context, uint32_t id);
 void flags_yield_barrier(void *context, uint32_t id);
 void yield_barrier(void *context, uint32_t id);
 
-/* One way to do a work. The context of its functions is the form itself. */
+/* An implementation of some kinds of work. It is the context of its own functions. */
 struct form {
     const char *name;
     struct contender_ops ops;
-    unsigned kinds; /* bits of `like` */
+    unsigned kinds; /* one bit for each kind; see bench_facts.like */
     enum way way;
-    size_t least_bytes, most_bytes; /* 0: no limit */
-    uint32_t least_team, most_team; /* 0: no limit */
-    bool for_crowds, for_the_rest, out_of_place;
+    size_t least_bytes, most_bytes; /* 0 means no limit */
+    uint32_t least_team, most_team; /* 0 means no limit */
+    bool for_crowds;                /* for more threads than PUs */
+    bool for_the_rest;              /* for at most as many threads as PUs */
+    bool out_of_place;              /* not for work in place */
 };
 /* bound_forms.c */
 extern const struct form bound_forms[];

@@ -1,4 +1,4 @@
-/* bench/bound_barrier.c - meetings: every form that is worth a thought. */
+/* bench/bound_barrier.c - the barriers of the bounds. All forms that may be the fastest belong here. */
 #include "bound.h"
 
 enum { MOST = WORK_MOST_REPLICAS, ROUNDS = 10, LINE_TEAM = 16 };
@@ -25,9 +25,9 @@ static inline void look_again(enum watching how)
         PAUSE();
 }
 
-/* Everyone watches everyone's line, two parities. Between two looks a pause or, on cores that have nothing else to
- * do, nothing; the flag is stored, exchanged (which empties the store buffer first) or moved out of this core's own
- * caches. */
+/* Each replica watches the lines of all others. There are two lines per replica, used in turn. Between two
+ * loads the thread pauses, yields, or does nothing. The flag is stored, or exchanged, which empties the store
+ * buffer first, or moved out of the caches of this core after the store. */
 static inline void watch_all(uint32_t id, enum watching how)
 {
     uint32_t e = ++bound_episode[id].count, team = bound_team.size;
@@ -57,7 +57,7 @@ WATCHING(exchange_barrier, EXCHANGING)
 WATCHING(demote_barrier, DEMOTING)
 WATCHING(flags_yield_barrier, YIELDING)
 
-/* All flags of a parity on one line: one line to watch, but everyone's store has to fetch it. */
+/* All flags of a parity are on one line. There is only one line to watch, but each store has to fetch it. */
 void one_line_barrier(void *context, uint32_t id)
 {
     uint32_t e = ++bound_episode[id].count, team = bound_team.size;
@@ -68,7 +68,7 @@ void one_line_barrier(void *context, uint32_t id)
             ;
 }
 
-/* Dissemination: in round k thread i tells thread i + 2^k. */
+/* The dissemination barrier: in round k thread i signals thread i + 2^k. */
 void rounds_barrier(void *context, uint32_t id)
 {
     uint32_t e = ++bound_episode[id].count, team = bound_team.size, round = 0;
@@ -81,7 +81,7 @@ void rounds_barrier(void *context, uint32_t id)
     }
 }
 
-/* One counter, one sense word; waiting threads yield. */
+/* A barrier with one counter and one sense word. Waiting threads yield. */
 void yield_barrier(void *context, uint32_t id)
 {
     uint32_t e = ++bound_episode[id].count;

@@ -1,7 +1,7 @@
-/* bench/bound_forms.c - collectives written for the case at hand: who does which range, for whom, in which way.
+/* bench/bound_forms.c - hand-written collectives for single cases. The fastest form of a row is its bound.
  *
- * All of them keep ditto's promise about order: whoever is through has met everyone. The fastest form of a row is
- * its bound. Every form that is worth a thought belongs here: a ditto row that beats them all means that one is
+ * All forms give the same guarantee about order as ditto: a replica returns only after all replicas have
+ * called. All forms that may be the fastest belong here. If ditto is faster than all forms, one is
  * missing. */
 #include "bound.h"
 
@@ -16,7 +16,7 @@ static inline void meet(const struct form *form, uint32_t id)
     form->ops.barrier((void *)(uintptr_t)form, id);
 }
 
-/* Owners of index ranges make them for everyone. */
+/* Each replica owns an index range, and makes that range of the result for all replicas. */
 static void owners(void *context, uint32_t id, const struct work *work, struct worker *w)
 {
     const struct form *form = context;
@@ -27,7 +27,7 @@ static void owners(void *context, uint32_t id, const struct work *work, struct w
     meet(form, id);
 }
 
-/* Everyone fetches its own result. */
+/* Each replica makes its own result. */
 static void pull(void *context, uint32_t id, const struct work *work, struct worker *w)
 {
     const struct form *form = context;
@@ -38,7 +38,7 @@ static void pull(void *context, uint32_t id, const struct work *work, struct wor
     meet(form, id);
 }
 
-/* Who has an input brings it to everyone. */
+/* Each replica that has an input writes it to all replicas. */
 static void push(void *context, uint32_t id, const struct work *work, struct worker *w)
 {
     const struct form *form = context;
@@ -49,7 +49,8 @@ static void push(void *context, uint32_t id, const struct work *work, struct wor
     meet(form, id);
 }
 
-/* The first half of every part is fetched, the second is brought: both directions at once. */
+/* Each replica reads the first half of each part, and writes the second half of its own part to all. So data
+ * moves in both directions at the same time. */
 static void halves(void *context, uint32_t id, const struct work *work, struct worker *w)
 {
     const struct form *form = context;
@@ -67,11 +68,12 @@ static void halves(void *context, uint32_t id, const struct work *work, struct w
     meet(form, id);
 }
 
-/* -- one meeting: small messages are copied to a place that stays until everyone has been there twice -- */
+/* -- one meeting: small messages are copied to slots, which are reused in the next but one meeting -- */
 
 static alignas(128) char slots[SLOT_TEAM][2][SLOT_BYTES];
 
-/* The lines that the next message will be written to, which the peers have had since the last but one. */
+/* Prefetches the lines to which the next message will be written. Other replicas have read them in the last
+ * meeting but one. */
 static void fetch_next(const struct form *form, const char *place, size_t bytes)
 {
     for (size_t at = 0; form->way == WAY_AHEAD && at < bytes; at += 64)
@@ -94,7 +96,8 @@ static void in_slots(void *context, uint32_t id, const struct work *work, struct
     fetch_next(form, slots[id][parity ^ 1] + mine.first, mine.end - mine.first);
 }
 
-/* The same in chunks with a flag each, in the chunk's last line: the first is read while the last is being copied. */
+/* The same in chunks. Each chunk has a flag in its last line, so the first chunk is read while the last one
+ * is copied. */
 enum { CHUNK_BYTES = 496, CHUNKS = SLOT_BYTES / CHUNK_BYTES + 1 };
 static struct chunk {
     alignas(CHUNK_BYTES + 16) char bytes[CHUNK_BYTES];
@@ -123,8 +126,8 @@ static void in_chunks(void *context, uint32_t id, const struct work *work, struc
     for (size_t k = 0; k < count; k++) {
         for (uint32_t r = 0; r < work->replicas; r++) {
             struct chunk *chunk = &chunks[r][e & 1][k];
-            in[r] =
-                (const char *)((uintptr_t)chunk->bytes - k * CHUNK_BYTES); /* where its source would begin */
+            /* The address where the source would begin if it were contiguous. */
+            in[r] = (const char *)((uintptr_t)chunk->bytes - k * CHUNK_BYTES);
             while (atomic_load_explicit(&chunk->word, memory_order_acquire) != e)
                 ;
         }
@@ -133,7 +136,8 @@ static void in_chunks(void *context, uint32_t id, const struct work *work, struc
     }
 }
 
-/* The message begins in the line of the flag: of up to 48 bytes, one line from each to everyone is all that moves. */
+/* The message begins in the line of the flag. If it has at most 48 bytes, only this one line moves from each
+ * replica. */
 static struct rider {
     alignas(128) _Atomic uint32_t word;
     alignas(16) char payload[SLOT_BYTES];
@@ -173,7 +177,7 @@ enum {
     SCATTER = 1u << BENCH_REDUCE_SCATTER,
     REDUCE = 1u << BENCH_REDUCE,
     EVERY = ALL_REDUCE | GATHER | BROADCAST | SCATTER | REDUCE,
-    SHARED = ALL_REDUCE | BROADCAST | REDUCE, /* whose result can be made in shares by owners */
+    SHARED = ALL_REDUCE | BROADCAST | REDUCE, /* owners can make ranges of the result */
     MIDDLE = 8 * 1024,
     LARGE = 256 * 1024,
 };
@@ -181,7 +185,7 @@ enum {
 #define ALONE .for_the_rest = true
 #define CROWD .for_crowds = true
 const struct form bound_forms[] = {
-    /* meetings, each with the direct loop between two of them */
+    /* Barriers. Each is also used with the direct loop between two of them. */
     { "flags", { flags_barrier, owners }, BARRIER | FORK | SHARED, ALONE },
     { "eager", { eager_barrier, owners }, BARRIER | SHARED, ALONE },
     { "exchange", { exchange_barrier, owners }, BARRIER, ALONE },
@@ -190,7 +194,7 @@ const struct form bound_forms[] = {
     { "demote", { demote_barrier, owners }, BARRIER | SHARED, WAY_DEMOTE, ALONE },
     { "yield", { yield_barrier, owners }, BARRIER | FORK | SHARED, CROWD },
     { "flags-yield", { flags_yield_barrier, owners }, BARRIER | ALL_REDUCE, CROWD },
-    /* one meeting */
+    /* Forms with one meeting. */
     { "rider", { flags_barrier, riding }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
     { "rider-demote",
       { demote_barrier, riding },
@@ -243,7 +247,7 @@ const struct form bound_forms[] = {
       .most_bytes = SLOT_BYTES,
       .most_team = SLOT_TEAM,
       CROWD },
-    /* who fetches, who brings */
+    /* Forms in which replicas read, or write, all of a result. */
     { "everyone", { eager_barrier, pull }, ALL_REDUCE, ALONE, .out_of_place = true },
     { "everyone-yield", { yield_barrier, pull }, ALL_REDUCE, CROWD, .out_of_place = true },
     { "pull", { eager_barrier, pull }, EVERY & ~ALL_REDUCE, ALONE },
@@ -256,7 +260,7 @@ const struct form bound_forms[] = {
     { "halves", { eager_barrier, halves }, GATHER, ALONE },
     { "wide", { flags_barrier, owners }, ALL_REDUCE, WAY_WIDE, .least_team = 8, .most_team = 8, ALONE },
     { "wide-yield", { yield_barrier, owners }, ALL_REDUCE, WAY_WIDE, .least_team = 8, .most_team = 8, CROWD },
-    /* other ways for what is large */
+    /* Other loops for large messages. */
     { "ahead", { eager_barrier, owners }, SHARED, WAY_AHEAD, ALONE },
     { "two-ahead", { eager_barrier, owners }, ALL_REDUCE | REDUCE, WAY_TWO_AHEAD, .most_team = 2, ALONE },
     { "half", { eager_barrier, owners }, ALL_REDUCE | REDUCE, WAY_HALF, ALONE },

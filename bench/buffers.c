@@ -9,7 +9,8 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
-/* Whole huge pages, the same for everyone: else who allocates first gets the better pages, and is faster for it. */
+/* Whole huge pages, the same for everyone: else who allocates first gets the better pages, and is faster for
+ * it. */
 static size_t padded_bytes(const struct work *work)
 {
     return (work->bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
@@ -37,8 +38,8 @@ static void map_worker(const struct work *work, struct worker *w)
     w->dst = work->in_place ? w->src : map_bytes(work);
 }
 
-/* The array of a loop: one for all contenders of a process, because a loop that memory bounds is some percent faster
- * on some pages than on others, and that is not what is asked. */
+/* The array of a loop: one for all contenders of a process, because a loop that memory bounds is some percent
+ * faster on some pages than on others, and that is not what is asked. */
 static struct {
     char *array;
     uint32_t users;

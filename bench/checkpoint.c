@@ -29,8 +29,8 @@ static double save(ditto_strategy *strategy, const char *path)
     return now_seconds() - begin;
 }
 
-/* A new file that takes the place of the last one, too: so both need new pages, which a virtual machine may have to ask its host
- * for. */
+/* A new file that takes the place of the last one, too: so both need new pages, which a virtual machine may
+ * have to ask its host for. */
 static double write_plainly(const char *path, const char *bytes)
 {
     char partial[310];

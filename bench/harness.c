@@ -1,4 +1,4 @@
-/* bench/harness.c - interleaved batches, medians, spread. */
+/* bench/harness.c - measures contenders in interleaved batches, and computes medians and spread. */
 #include "harness.h"
 #include "samples.h"
 
@@ -7,10 +7,10 @@
 #include <string.h>
 
 #define SAMPLES        31    /* batches of each contender and of its baseline */
-#define BATCH_SECONDS  0.004 /* long against the clock and against a wake-up */
-#define ENOUGH_SECONDS 20.0  /* for one row: large sizes get fewer samples */
-#define HEATS          3     /* batches by which bounds qualify */
-#define HOPELESS       1.25  /* times the fastest bound: not measured further */
+#define BATCH_SECONDS  0.004 /* much longer than the clock's resolution and a wake-up */
+#define ENOUGH_SECONDS 20.0  /* after this time a row gets no further samples */
+#define HEATS          3     /* batches of each form that are compared first */
+#define HOPELESS       1.25  /* forms that take this multiple of the fastest are dropped */
 
 static double quantile(double *sorted, uint32_t count, double q)
 {
@@ -21,7 +21,7 @@ struct samples {
     double whole[SAMPLES], baseline[SAMPLES], cpu_share[SAMPLES], cpu_ratio[SAMPLES], barrier;
     uint64_t reps; /* per batch */
     uint32_t count;
-    bool out; /* cannot do this work, was lost, or has no hope to be the bound */
+    bool out; /* cannot do this work, has failed, or is too slow to be the bound */
 };
 
 static struct timing batch(struct contender *c, struct samples *s, const struct work *work, bool baseline)
@@ -31,7 +31,7 @@ static struct timing batch(struct contender *c, struct samples *s, const struct 
     return timing;
 }
 
-/* Repetitions per batch: each contender's own, so that all batches are about equally long. */
+/* Returns the number of repetitions in a batch of this contender. All batches take about the same time. */
 static uint64_t calibrate(struct contender *c, struct samples *s, struct work work)
 {
     work.reps = 1;
@@ -40,7 +40,8 @@ static uint64_t calibrate(struct contender *c, struct samples *s, struct work wo
     return work.reps;
 }
 
-/* Bounds that are far behind the fastest of them after a few batches are not measured further: there are many forms. */
+/* Drops the forms of the bound that are much slower than the fastest after a few batches, because there are
+ * many forms. */
 static void heats(struct contender *contenders, struct samples *samples, uint32_t count, struct work work)
 {
     double best[MOST_CONTENDERS], fastest = 1e9;
@@ -57,7 +58,8 @@ static void heats(struct contender *contenders, struct samples *samples, uint32_
         samples[c].out |= contenders[c].is_bound && best[c] > HOPELESS * fastest;
 }
 
-/* Seconds of a barrier among the same contender's replicas: the difference of two batches lacks one. */
+/* Returns the seconds of a barrier of the contender's replicas. It is added because the baseline contains a
+ * barrier. */
 static double barrier_of(struct contender *c, struct samples *s, struct work work)
 {
     struct work barrier = { .kind = BENCH_BARRIER, .replicas = work.replicas, .reps = 1 };
@@ -91,7 +93,7 @@ static struct result reduce_samples(struct samples *s, enum bench_kind kind)
     double base = 0, scale = 1e9 / (double)s->reps;
     sort_samples(s->whole, s->count);
     sort_samples(s->baseline, s->count);
-    if (kind == BENCH_SKEW) { /* time as it is: what the late one computes is part of the question */
+    if (kind == BENCH_SKEW) { /* nothing is subtracted, because the late replica's work counts */
         sort_samples(s->cpu_share, s->count);
         sort_samples(s->cpu_ratio, s->count);
         r.cpu_share = quantile(s->cpu_share, s->count, 0.5);

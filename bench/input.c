@@ -63,8 +63,8 @@ static struct file new_file(const char *folder, const char *name)
     return f;
 }
 
-/* Written, and forgotten by the kernel: how a file lies in the page cache depends on how it came there, and here it shall come by a first
- * pass. (Written in small pieces, and left there, it is read 15 % slower.) */
+/* Written, and forgotten by the kernel: how a file lies in the page cache depends on how it came there, and
+ * here it shall come by a first pass. (Written in small pieces, and left there, it is read 15 % slower.) */
 static void end_file(struct file *f)
 {
     f->bytes = (uint64_t)ftell(f->stream);
@@ -189,7 +189,8 @@ static double run_pass(ditto_strategy *strategy, ditto_dataset *dataset, uint64_
     return seconds;
 }
 
-/* Of the one producer; or, where the batches are so large that handing them over is nothing beside them, of the whole pass. */
+/* Of the one producer; or, where the batches are so large that handing them over is nothing beside them, of
+ * the whole pass. */
 static double pass_seconds(ditto_strategy *one, ditto_dataset *dataset, bool whole)
 {
     ditto_input_stats stats;
@@ -221,7 +222,8 @@ static ditto_dataset *open_npy(const char *path)
     return d;
 }
 
-/* As many bytes out of memory, in pieces of a batch, to three places in turn, as a queue of two batches has. */
+/* As many bytes out of memory, in pieces of a batch, to three places in turn, as a queue of two batches
+ * has. */
 static double copy_seconds(const char *from, char *to)
 {
     size_t piece = 256 * ROW_BYTES;
@@ -242,7 +244,8 @@ static void bench_files(ditto_strategy *one, const char *folder, bool csv)
         exit(1);
     memset(from, 1, NPY_ROWS * ROW_BYTES);
     memset(to, 1, 3 * 256 * ROW_BYTES);
-    /* Two passes are not counted: the first reads from the disk, and what is read twice the kernel moves to another list. */
+    /* Two passes are not counted: the first reads from the disk, and what is read twice the kernel moves to
+     * another list. */
     for (int i = -2; i < SAMPLES; i++) {
         for (int k = 0; k < 3; k++) {
             double taken = pass_seconds(one, dataset[k], k == 2);

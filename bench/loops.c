@@ -1,4 +1,4 @@
-/* bench/loops.c - see loops.h. */
+/* bench/loops.c - hand-written loops, see loops.h. */
 #include "loops.h"
 
 #include <stdalign.h>
@@ -9,7 +9,7 @@
 #include <immintrin.h>
 #endif
 
-/* Before a loop: in place or out of place, no iteration needs another one's result. */
+/* Stands before a loop. No iteration needs the result of another one, in place or out of place. */
 #if defined(__clang__)
 #define WORK_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -41,7 +41,7 @@ struct sums {
 #define NARROW SAME
 #define LOOP
 #include "loops_of_type.h"
-#define NAME   i32 /* wraps around */
+#define NAME   i32 /* overflow wraps around */
 #define T      uint32_t
 #define A      uint32_t
 #define WIDEN  SAME
@@ -70,7 +70,7 @@ static inline float widen_bf16(uint16_t half)
     return u.value;
 }
 
-/* To nearest even; a NaN stays one. */
+/* Rounds to nearest, ties to even. A NaN stays a NaN. */
 static inline uint16_t narrow_bf16(float value)
 {
     union {
@@ -127,7 +127,7 @@ __attribute__((target("cldemote"))) void demote(const void *bytes, size_t count)
         _cldemote(line + i);
 }
 
-/* Whole lines past the caches; ragged ends as usual. */
+/* Writes whole lines with streaming stores, and incomplete lines at both ends with ordinary stores. */
 static void stream(char *out, const char *from, size_t bytes)
 {
     size_t head = (LINE - (uintptr_t)out % LINE) % LINE;
@@ -178,7 +178,8 @@ static bool is_ahead(enum way way)
     return way == WAY_AHEAD || way == WAY_STREAM_AHEAD;
 }
 
-/* Small ones leave the processor's few line buffers to what is fetched and to what is streamed. */
+/* Returns the bytes of a block. Small blocks leave the few line buffers of the processor to prefetches and
+ * streaming stores. */
 static size_t block_of(enum way way)
 {
     return way == WAY_STREAM_AHEAD ? 512 : way == WAY_STREAM ? 256 : way == WAY_AHEAD ? 1024 : BLOCK_BYTES;
@@ -193,11 +194,11 @@ bool way_exists(enum way way)
     return way != WAY_DEMOTE || can_demote();
 }
 
-/* Where a range comes from and goes to. */
+/* The inputs and outputs of a range. */
 struct ends {
     const char *const *in;
     uint32_t ins, outs;
-    const char *own; /* the caller's result */
+    const char *own; /* the result of the caller */
     char *out[WORK_MOST_REPLICAS];
 };
 
@@ -226,7 +227,8 @@ static void deliver(enum way way, const struct ends *e, size_t at, const char *f
     }
 }
 
-/* Sums go through a block in the first-level cache; copies (sums == NULL, one input) straight. */
+/* Adds inputs in a block in the first-level cache, and copies the block to the outputs. If sums is NULL,
+ * there is one input, which is copied directly. */
 static void in_blocks(enum way way, const struct sums *sums, const struct ends *e, struct span s)
 {
     alignas(LINE) char block[BLOCK_BYTES];
@@ -243,7 +245,8 @@ static void in_blocks(enum way way, const struct sums *sums, const struct ends *
         stream_end();
 }
 
-/* Two inputs in one pass, the lines of the results asked for, as their owner, shortly before they are written. */
+/* Adds two inputs in one pass. The lines of the results are prefetched for writing shortly before they are
+ * written. */
 static void sum_two_ahead(const struct sums *sums, const struct ends *e, struct span s)
 {
     const size_t step = 1024;
@@ -281,7 +284,8 @@ static void copy(enum way way, struct ends *e, const char *const *from, struct s
 
 /* -- collectives -- */
 
-/* Who takes the result, beginning with the caller: not all begin with the same one. */
+/* Lists the replicas that receive the result. The caller is the first, so that not all replicas begin with
+ * the same one. */
 static void takers(struct ends *e, const struct work *work, struct worker *w, uint32_t me, bool everyone)
 {
     uint32_t n = work->replicas;

@@ -1,46 +1,64 @@
-/* bench/loops.h - the hand-written loops of bounds and of the OpenMP peer: a range of a collective's result, from
- * the inputs to the results of those who take it. No errors, no order beyond the loop's own. */
+/* bench/loops.h - the hand-written loops of bounds and of the OpenMP peer. A loop makes a range of the result
+ * of a collective from the inputs, and writes it to the replicas that receive it. Loops handle no errors and
+ * do not synchronize. */
 #ifndef LOOPS_H
 #define LOOPS_H
 
 #include "work.h"
 
-/* How the bytes go. */
+/* How a loop reads and writes. */
 enum way {
-    WAY_PLAIN,  /* ordinary stores; two inputs in one pass, in registers */
-    WAY_HALF,   /* the same, f32 with vectors of half the length */
-    WAY_WIDE,   /* eight inputs in one pass, in registers, into eight results */
-    WAY_BLOCKS, /* through a block in the first-level cache, then ordinary stores */
-    WAY_STREAM, /* stores that go past the caches */
-    WAY_AHEAD,  /* the next block's lines are fetched while this block is added up */
+    /* Ordinary stores. Two inputs are added in registers, in one pass. */
+    WAY_PLAIN,
+
+    /* The same, but f32 is added with vectors of half the length. */
+    WAY_HALF,
+
+    /* Eight inputs are added in registers, in one pass, and written to eight results. */
+    WAY_WIDE,
+
+    /* Inputs are added in a block in the first-level cache, which is then copied with ordinary stores. */
+    WAY_BLOCKS,
+
+    /* Streaming stores, which bypass the caches. */
+    WAY_STREAM,
+
+    /* The lines of the next block are prefetched while this block is added up. */
+    WAY_AHEAD,
     WAY_STREAM_AHEAD,
-    WAY_TWO_AHEAD, /* as plain; the lines of the results are asked for before they are written */
-    WAY_DEMOTE,    /* what others will read is moved out of this core's own caches */
+
+    /* Like WAY_PLAIN. The lines of the results are prefetched before they are written. */
+    WAY_TWO_AHEAD,
+
+    /* Lines that other replicas will read are moved out of the caches of this core. */
+    WAY_DEMOTE,
 };
 bool way_exists(enum way way); /* on this CPU */
 
-/* Work that the loops know: SUM of f32, f64, i32 and bf16; copies of anything. */
+/* Returns whether the loops can do the work. They can do SUM of f32, f64, i32 and bf16, and copies of any
+ * dtype. */
 bool loops_can(const struct work *work);
 
-/* The owners' shares of the result: whole lines. */
+/* Returns the range of the result that replica `id` owns. It consists of whole cache lines. */
 struct span loops_share(const struct work *work, uint32_t id);
 
-/* What both have; empty: nothing. */
+/* Returns the intersection of two ranges. */
 struct span loops_common(struct span a, struct span b);
 
-/* Writes bytes `s` of the result, made from in[replicas], to replica `me` or, if `everyone`, to all replicas that
- * take them. An input has its bytes where the source of that replica has them. */
+/* Makes bytes `s` of the result from in[replicas], and writes them to replica `me`, or, if `everyone` is
+ * true, to all replicas that receive them. Offsets in an input are those in the source of that replica. */
 void loops_produce(enum way way, const struct work *work, const char *const *in, struct worker *workers,
                    struct span s, uint32_t me, bool everyone);
 
-/* The sources of all replicas. */
+/* Sets `in` to the sources of all replicas. */
 void loops_sources(const struct work *work, const struct worker *workers, const char **in);
 
-/* What replica `id` does between two barriers, in the direct way: owners of shares make them for everyone who takes
- * them; who has a part of its own brings it to everyone; who takes a part of its own makes it. */
+/* The part of replica `id` in a collective, which it does between two barriers. If results are whole, each
+ * replica makes the range that it owns for all replicas that receive it. In an all-gather, each replica
+ * writes its part to all others. In a reduce-scatter, each replica makes its own part. */
 void loops_collective(const struct work *work, struct worker *workers, uint32_t id);
 
-/* Lines to the cache that all cores share; nothing where the CPU cannot. */
+/* Moves lines to the cache that all cores share. It does nothing if the CPU has no such instruction. */
 void demote(const void *bytes, size_t count);
 
 #endif

@@ -1,11 +1,14 @@
-/* bench/loops_of_type.h - the sums of one dtype. Included by loops.c once for each, with
- *     NAME  its short name     T  an element     A  what elements are added in     WIDEN, NARROW  T to A and back
- *     LOOP  attributes of the functions
- * No guard: that is the purpose. */
+/* bench/loops_of_type.h - the sums of one dtype. loops.c includes this file once for each dtype, and defines
+ *     NAME           the short name of the dtype
+ *     T              the type of an element
+ *     A              the type in which elements are added
+ *     WIDEN, NARROW  conversions from T to A and back
+ *     LOOP           attributes of the functions
+ * There is no include guard, because the file is included several times. */
 #define JOIN_(a, b) a##b
 #define JOIN(a, b)  JOIN_(a, b)
 
-/* x = a + b, and y too where there is one; x and y may be a and b. */
+/* Computes x = a + b, and also writes the sum to y if y is not NULL. x and y may be equal to a and b. */
 LOOP static void JOIN(two_, NAME)(char *x_, char *y_, const char *a_, const char *b_, struct span s)
 {
     const T *a = (const void *)a_, *b = (const void *)b_;
@@ -22,7 +25,7 @@ LOOP static void JOIN(two_, NAME)(char *x_, char *y_, const char *a_, const char
     }
 }
 
-/* All eight inputs in one pass, in registers, into all eight results. */
+/* Adds eight inputs in registers, in one pass, and writes the sum to eight results. */
 LOOP static void JOIN(eight_, NAME)(char *const *out, const char *const *in, struct span s)
 {
     const T *a = (const void *)in[0], *b = (const void *)in[1], *c = (const void *)in[2],
@@ -40,7 +43,7 @@ LOOP static void JOIN(eight_, NAME)(char *const *out, const char *const *in, str
     }
 }
 
-/* The sum of bytes `s` of `count` inputs; at most BLOCK_BYTES of them. */
+/* Adds bytes `s` of `count` inputs. The range has at most BLOCK_BYTES bytes. */
 LOOP static void JOIN(block_, NAME)(char *sum_, const char *const *in, uint32_t count, struct span s)
 {
     A sum[BLOCK_BYTES / sizeof(T)];

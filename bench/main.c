@@ -1,11 +1,12 @@
-/* bench/main.c - the program ditto-bench: which rows, measured against whom. See request.c for the words. */
+/* bench/main.c - the program ditto-bench, which measures the requested rows. See request.c for its command
+ * line. */
 #include "report.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Where this program lies, and the peers beside it. */
+/* Writes the path of the folder of this program. The peers are in the same folder. */
 static void own_folder(char *folder, size_t size)
 {
     ssize_t length = readlink("/proc/self/exe", folder, size - 1);
@@ -15,7 +16,8 @@ static void own_folder(char *folder, size_t size)
         *slash = '\0';
 }
 
-/* Ditto first, for the report; but the peers' processes are started before this thread is bound to one PU. */
+/* Opens all contenders. ditto is the first in the list. But the processes of peers are started before,
+ * because opening ditto binds this thread to one PU. */
 static uint32_t open_all(const struct request *q, struct contender *contenders)
 {
     static struct contender peers[MOST_CONTENDERS];
@@ -30,7 +32,7 @@ static uint32_t open_all(const struct request *q, struct contender *contenders)
 
 static void close_all(struct contender *contenders, uint32_t count)
 {
-    for (uint32_t i = count; i-- > 0;) /* ditto's second contender before its first */
+    for (uint32_t i = count; i-- > 0;) /* closes ditto's second contender before its first */
         if (contenders[i].close != NULL)
             contenders[i].close(contenders[i].state);
     bound_close();

@@ -1,5 +1,6 @@
-/* bench/peer.c - peers, each a process or a group of them: told what to do over a pipe, stopped (SIGSTOP) while
- * others are measured. A peer that dies or does not answer is reported and left behind; nobody waits for it. */
+/* bench/peer.c - peers, each a process or a group of them: told what to do over a pipe, stopped (SIGSTOP)
+ * while others are measured. A peer that dies or does not answer is reported and left behind; nobody waits
+ * for it. */
 #include "harness.h"
 
 #include <errno.h>
@@ -29,7 +30,8 @@ struct peer {
 
 /* -- starting -- */
 
-/* Words before the program; %N: the number of replicas. More replicas than cores are bound by the program itself. */
+/* Words before the program; %N: the number of replicas. More replicas than cores are bound by the program
+ * itself. */
 struct launch {
     const char *name, *family, *program;
     const char *one_per_core, *crowded;
@@ -100,7 +102,8 @@ static bool start(struct peer *p, const struct launch *launch, char *program, ui
 
 /* -- talking -- */
 
-/* Not to mpirun: it sleeps when it has nothing to pass on, and Open MPI's would pass on the signal some time later. */
+/* Not to mpirun: it sleeps when it has nothing to pass on, and Open MPI's would pass on the signal some time
+ * later. */
 static void send_to_all(const struct peer *p, int signal)
 {
     for (uint32_t i = 0; i < p->count; i++)

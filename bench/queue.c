@@ -75,9 +75,9 @@ static void stay_on(int which)
     sched_setaffinity(0, sizeof set, &set);
 }
 
-/* One repetition: `other` threads beside the caller, who begins when they are there. It lies on the caller's stack, on lines of its own:
- * those of the caller's calls go to and fro between the CPUs where others read them (that made a hand-off 180 to 200 ns instead of 130,
- * or not, as the stack happened to lie). */
+/* One repetition: `other` threads beside the caller, who begins when they are there. It lies on the caller's
+ * stack, on lines of its own: those of the caller's calls go to and fro between the CPUs where others read
+ * them (that made a hand-off 180 to 200 ns instead of 130, or not, as the stack happened to lie). */
 struct rep {
     alignas(128) void *queue[2]; /* ditto_queue, or a peer's */
     uint64_t items;              /* of each producer */

@@ -1,4 +1,4 @@
-/* bench/report.c - see report.h. */
+/* bench/report.c - prints tables and CSV, see report.h. */
 #include "report.h"
 
 #include <bench-commit.h>
@@ -20,7 +20,8 @@
 
 /* -- the machine -- */
 
-/* The rest of the first line of a file that begins so; "unknown": there is none. */
+/* Finds the first line of a file with the given beginning, and returns the rest of the line. Returns
+ * "unknown" if there is none. */
 static const char *line_of(const char *path, const char *beginning, char *line, int size)
 {
     FILE *file = fopen(path, "r");
@@ -66,9 +67,10 @@ void report_machine(void)
            "off\n");
 }
 
-/* -- choosing -- */
+/* -- the fastest contender -- */
 
-/* The fastest of the bound's forms, or of the peers of a family; -1: none of them does this work. */
+/* Returns the index of the fastest form of the bound, or of the fastest peer of a family. Returns -1 if none
+ * of them does this work. */
 static int best(const struct contender *c, const struct result *r, uint32_t count, const char *family)
 {
     int best = -1;
@@ -86,7 +88,7 @@ static double ns_of(const struct result *r, int which)
     return which < 0 ? 0 : r[which].median_ns;
 }
 
-/* -- CSV: the first fourteen columns are fixed, new ones go to the end -- */
+/* -- CSV: the first fourteen columns are fixed, and new ones are appended -- */
 
 static void csv_row(const struct request *q, const struct work *work, const struct contender *c,
                     const struct result *r, double bound_ns, const char *form, double openmp_ns)
@@ -147,7 +149,7 @@ static double ns_of_name(const struct contender *c, const struct result *r, uint
     return 0;
 }
 
-/* What only some works have is said in words. */
+/* Prints what only some kinds of work have. */
 static void remarks(const struct request *q, const struct work *work, const struct contender *c,
                     const struct result *r, uint32_t count)
 {

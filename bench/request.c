@@ -1,4 +1,4 @@
-/* bench/request.c - see request.h. */
+/* bench/request.c - reads the command line, see request.h. */
 #include "request.h"
 
 #include <stdio.h>
@@ -48,8 +48,8 @@ static void parse_sizes(struct request *r, const char *text)
             size_t last = parse_size(&text);
             while (r->sizes < MOST_SIZES && size != 0 && (size *= 4) <= last)
                 r->bytes[r->sizes++] = size;
-            if (r->bytes[r->sizes - 1] < last &&
-                r->sizes < MOST_SIZES) /* the end of the range is always measured */
+            /* The end of the range is always measured. */
+            if (r->bytes[r->sizes - 1] < last && r->sizes < MOST_SIZES)
                 r->bytes[r->sizes++] = last;
         }
         if (*text != ',' && *text != '\0')
@@ -111,9 +111,10 @@ static void parse_name(struct request *r, const char *word)
         usage("is not measured", word);
 }
 
-/* -- what fits together -- */
+/* -- checks -- */
 
-/* Small messages are any number of elements; large parts meet at borders of lines. */
+/* Checks a size. A small message may have any number of elements. Large parts must begin at the start of a
+ * cache line. */
 static void check_size(const struct request *r, size_t bytes)
 {
     const struct bench_facts *facts = &bench_facts[r->kind];
@@ -140,7 +141,7 @@ static bool has_root(const struct bench_facts *facts)
     return facts->input == EXTENT_WHOLE_AT_ROOT || facts->output == EXTENT_WHOLE_AT_ROOT;
 }
 
-/* One word, perhaps with its value; returns how many were used. */
+/* Reads one word, and its value if it has one. Returns the number of words that were used. */
 static int parse_word(struct request *r, const char *word, const char *value)
 {
     const struct bench_facts *facts = &bench_facts[r->kind];

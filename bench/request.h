@@ -1,4 +1,4 @@
-/* bench/request.h - the words of ditto-bench. */
+/* bench/request.h - the command line of ditto-bench. */
 #ifndef REQUEST_H
 #define REQUEST_H
 
@@ -18,7 +18,7 @@ struct request {
     bool in_place, turns, csv, peers, forms, machine;
 };
 
-/* Ends the program, with a usage line, when it does not understand. */
+/* Reads the command line. Ends the program with a usage message if it is wrong. */
 struct request request_parse(int count, char **word);
 
 #endif

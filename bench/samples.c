@@ -1,4 +1,4 @@
-/* bench/samples.c - see samples.h. */
+/* bench/samples.c - medians of samples, see samples.h. */
 #include "samples.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* bench/samples.h - what every row needs: samples in order, and giving up on a call that fails. */
+/* bench/samples.h - functions that all benches use: medians of samples, and ending the program after a failed
+ * call. */
 #ifndef SAMPLES_H
 #define SAMPLES_H
 
@@ -6,10 +7,10 @@
 
 #include <stdint.h>
 
-void sort_samples(double *sample, uint32_t count); /* the smallest first */
-double median_of(double *sample, uint32_t count);  /* sorts them */
+void sort_samples(double *sample, uint32_t count); /* in ascending order */
+double median_of(double *sample, uint32_t count);  /* sorts the samples */
 
-/* Ends the program with the call's message. END_OF_INPUT and other news are no failure. */
+/* Ends the program with the message of the call if its status is negative. */
 void must(ditto_status status);
 
 #endif

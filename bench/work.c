@@ -1,4 +1,4 @@
-/* bench/work.c - the measured work. See work.h. */
+/* bench/work.c - the measured work, see work.h. */
 #include "work.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-/* name, moves like, input, output, collective, reduces, one buffer, sizes */
+/* The members are name, like, input, output, collective, reduces, one_buffer and sizes. */
 const struct bench_facts bench_facts[BENCH_KINDS] = {
     [BENCH_BARRIER] = { .name = "barrier" },
     [BENCH_RUN] = { .name = "run", .like = BENCH_RUN },
@@ -61,7 +61,7 @@ size_t work_element_bytes(ditto_dtype dtype)
     return 0;
 }
 
-/* -- who gives and who gets what -- */
+/* -- the bytes that replicas contribute and receive -- */
 
 struct span work_part(const struct work *work, uint32_t id)
 {
@@ -102,7 +102,8 @@ struct span work_tensor(const struct work *work, uint32_t index)
 
 /* -- a batch -- */
 
-/* Valid numbers of every dtype: small floats are also numbers of half and of double their length; a bool is 0 or 1. */
+/* Returns 32 bits that are valid numbers of each dtype. The bits of a small f32 are also valid numbers of
+ * shorter and longer floating dtypes. A bool must be 0 or 1. */
 static uint32_t pattern(const struct work *work, uint64_t rep)
 {
     float value = (float)(rep & 7);
@@ -152,9 +153,9 @@ static void repeat(const struct work *work, struct worker *workers, uint32_t id,
     }
 }
 
-/* -- the check: replica i gives i + 1 everywhere -- */
+/* -- the check: all elements of replica i's input are i + 1 -- */
 
-/* 32 bits of a buffer in which every element is `value`. */
+/* Returns 32 bits of a buffer in which each element is `value`. */
 static uint32_t word_of(ditto_dtype dtype, uint32_t value, size_t index)
 {
     float single = (float)value;
@@ -191,7 +192,7 @@ static uint32_t expected(const struct work *work, size_t at)
     return facts->input == EXTENT_OWN_PART ? (uint32_t)(at / (work->bytes / n)) + 1 : work->root + 1;
 }
 
-/* One repetition, untimed. */
+/* Runs one repetition without measuring it, and checks the result. */
 static void check(const struct work *work, struct worker *workers, uint32_t id,
                   const struct contender_ops *ops, void *context)
 {
@@ -214,9 +215,10 @@ static void check(const struct work *work, struct worker *workers, uint32_t id,
     }
 }
 
-/* Untimed repetitions before a batch. What others did meanwhile has emptied the caches, and a large last-level cache
- * takes some rounds to let new lines in: with one round, who came second on the same buffers looked twice as fast at
- * 32 MiB. A baseline follows its contender's own batch. */
+/* Returns the number of repetitions before a batch that are not measured. Other contenders have emptied the
+ * caches, and a large last-level cache takes some rounds to accept new lines. With only one round, the second
+ * contender on the same buffers seemed twice as fast at 32 MiB. One round is enough for a baseline, because
+ * it follows the batch of the same contender. */
 static uint64_t warmups(const struct work *work, bool baseline)
 {
     const uint64_t most = 16, volume = (uint64_t)2 << 30;
@@ -264,6 +266,7 @@ void work_loop(struct worker *workers, size_t first, size_t end)
 
 void work_loop_part(const struct work *work, struct worker *workers, uint32_t id)
 {
-    size_t lines = work->bytes / 64; /* parts meet at borders of lines, as ditto's do with a grain of 16 */
+    /* Parts consist of whole cache lines, like those of ditto with a grain of 16. */
+    size_t lines = work->bytes / 64;
     work_loop(workers, lines * id / work->replicas * 16, lines * (id + 1) / work->replicas * 16);
 }

@@ -1,5 +1,5 @@
-/* bench/peers/mpi.c - the same work in MPI: one rank per replica, each with its own memory. Compiled once with Open
- * MPI and once with MPICH. Rank 0 speaks the protocol and passes every order on. */
+/* bench/peers/mpi.c - the same work in MPI: one rank per replica, each with its own memory. Compiled once
+ * with Open MPI and once with MPICH. Rank 0 speaks the protocol and passes every order on. */
 #include "protocol.h"
 
 #include <mpi.h>

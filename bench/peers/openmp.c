@@ -1,4 +1,5 @@
-/* bench/peers/openmp.c - the same work in OpenMP: bound threads, a hand-written loop between two `omp barrier`s. */
+/* bench/peers/openmp.c - the same work in OpenMP: bound threads, a hand-written loop between two `omp
+ * barrier`s. */
 #include "protocol.h"
 #include "loops.h"
 

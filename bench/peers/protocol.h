@@ -1,11 +1,12 @@
-/* bench/peers/protocol.h - what a peer's process is told, line by line on its standard input, and what it answers.
+/* bench/peers/protocol.h - the lines that a peer's process reads from its standard input, and its answers.
  *
- *     prepare KIND BYTES DTYPE OP IN_PLACE TURNS      1 0, or 0 0 if it does not do such work
+ *     prepare KIND BYTES DTYPE OP IN_PLACE TURNS      1 0, or 0 0 if the peer cannot do such work
  *     batch KIND REPS SKEW_NS BASELINE                seconds of the slowest replica, CPU seconds of all
  *     finish                                          1 0
- * KIND, DTYPE and OP are numbers of bench/work.h. Before the first line it says `hello` and the ids of all its
- * processes: they are stopped while somebody else is measured, because their threads spin for milliseconds after
- * their work. */
+ *
+ * KIND, DTYPE and OP are numbers of bench/work.h. Before the first line the peer prints `hello` and the ids
+ * of all its processes. These are stopped while another contender is measured, because their threads spin for
+ * milliseconds after their work. */
 #ifndef PROTOCOL_H
 #define PROTOCOL_H
 
@@ -16,7 +17,9 @@
 enum order_kind { ORDER_PREPARE, ORDER_BATCH, ORDER_FINISH, ORDER_END };
 struct order {
     enum order_kind what;
-    struct work work; /* of prepare: all but reps and skew; of batch: kind, reps, skew */
+
+    /* `prepare` sets all members except reps and skew_ns. `batch` sets kind, reps and skew_ns. */
+    struct work work;
     int baseline;
 };
 
