@@ -1,4 +1,4 @@
-/* bench/buffers.c - where the measured work lies: its pages, and the PUs of its threads. See work.h. */
+/* bench/buffers.c - the memory of the measured work, and the PUs of its threads, see work.h. */
 #include "work.h"
 
 #include <sched.h>
@@ -9,8 +9,8 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
-/* Whole huge pages, the same for everyone: else who allocates first gets the better pages, and is faster for
- * it. */
+/* Rounds up to whole huge pages. Otherwise the contender that allocates first would get better pages and be
+ * faster. */
 static size_t padded_bytes(const struct work *work)
 {
     return (work->bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
@@ -38,8 +38,8 @@ static void map_worker(const struct work *work, struct worker *w)
     w->dst = work->in_place ? w->src : map_bytes(work);
 }
 
-/* The array of a loop: one for all contenders of a process, because a loop that memory bounds is some percent
- * faster on some pages than on others, and that is not what is asked. */
+/* The array of a parallel loop. All contenders of a process share it, because a loop that memory bandwidth
+ * limits is some percent faster on some pages than on others. */
 static struct {
     char *array;
     uint32_t users;
@@ -100,12 +100,12 @@ void work_free(const struct work *work, struct worker *workers)
     free(workers);
 }
 
-/* -- places -- */
+/* -- PUs -- */
 
 void pin_to_part(uint32_t id, uint32_t count)
 {
     cpu_set_t allowed, one;
-    static cpu_set_t first; /* what the process had before any thread was bound */
+    static cpu_set_t first; /* the PUs of the process before any thread was bound */
     static bool known;
     if (!known) {
         sched_getaffinity(0, sizeof first, &first);

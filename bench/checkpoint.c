@@ -1,10 +1,16 @@
-/* bench/checkpoint.c   Question  what a checkpoint costs beside the disk, and beside memory. Metric
- * checkpoint: MB/s of ditto_checkpoint_save of 1 GiB in four variables, on the disk of the working directory. Beside it: the same bytes
- *             written and flushed as dd does it (blocks of 4 MiB, then fsync), and renamed. Bound: 70 % of that.
- *             ms for which a background save stalls the replicas, beside one copy in memory by one thread. Bound: 1.2 of that.
- *             MB/s of opening and checking (no disk: it lies in the page cache), and of restoring. No bound.
- *             A save reads its file back in the same way before it renames it: its row says how long that takes.
- * Interleaved, medians; the disk is shared, and its samples spread widely. */
+/* bench/checkpoint.c - the cost of a checkpoint, compared with the disk and with memory.
+ *
+ * save:    MB/s of ditto_checkpoint_save of 1 GiB in four variables, on the disk of the working directory. It
+ *          is compared with writing the same bytes like dd (blocks of 4 MiB, then fsync) and renaming the
+ *          file. Bound: 70 % of that speed.
+ * stall:   ms for which a background save stalls the replicas, compared with one copy in memory by one
+ *          thread. Bound: 1.2 times that.
+ * check:   MB/s of opening and checking a file. It is in the page cache, so the disk is not read. No bound. A
+ *          save reads its file back in the same way before it renames it. Its row says how long that takes.
+ * restore: MB/s of restoring. No bound.
+ *
+ * The measurements are interleaved, and the figures are medians. The disk is shared, and its samples spread
+ * widely. */
 #include "harness.h"
 #include "samples.h"
 
@@ -29,8 +35,8 @@ static double save(ditto_strategy *strategy, const char *path)
     return now_seconds() - begin;
 }
 
-/* A new file that takes the place of the last one, too: so both need new pages, which a virtual machine may
- * have to ask its host for. */
+/* Writes a new file and renames it over the last one, like a save. So both need new pages, which a virtual
+ * machine may have to request from its host. */
 static double write_plainly(const char *path, const char *bytes)
 {
     char partial[310];
@@ -45,7 +51,8 @@ static double write_plainly(const char *path, const char *bytes)
     return now_seconds() - begin;
 }
 
-/* Until the replicas may run on; then the file is awaited, so that the next sample begins at rest. */
+/* Returns the time until the replicas may continue. Then waits for the file, so that the next sample is not
+ * disturbed. */
 static double stall(ditto_checkpointer *checkpointer)
 {
     double begin = now_seconds();
@@ -109,7 +116,7 @@ static void sample(ditto_strategy *strategy, const char *folder, struct samples 
     options.background = 1;
     options.keep = 1;
     must(ditto_checkpointer_create(strategy, folder, &options, &checkpointer));
-    (void)stall(checkpointer); /* its memory is there from then on */
+    (void)stall(checkpointer); /* allocates the memory of the checkpointer */
     for (int i = 0; i < SAMPLES; i++) {
         s->save[i] = save(strategy, path);
         s->plain[i] = write_plainly(plain, from);

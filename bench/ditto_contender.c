@@ -1,4 +1,4 @@
-/* bench/ditto_contender.c - ditto as a user calls it. */
+/* bench/ditto_contender.c - measures ditto through its public interface. */
 #include "harness.h"
 #include "samples.h"
 
@@ -13,10 +13,10 @@ struct ditto_state {
     const struct work *work;
     bool baseline;
     struct timing loops; /* of the last batch of loops */
-    bool plain;          /* the plain all-reduce, whatever sort is asked for */
+    bool plain;          /* does the plain all-reduce instead of its variants */
 };
 
-/* Inside run every replica has its own handle. */
+/* The handle of the replica that runs on this thread. */
 static _Thread_local ditto_replica *own;
 
 static void barrier(void *context, uint32_t id)
@@ -25,7 +25,7 @@ static void barrier(void *context, uint32_t id)
     must(ditto_barrier(own, NULL));
 }
 
-/* The tensors of a list, as a user would have them: ready before the call. */
+/* The tensors of a list. They are ready before the call, as in a user's program. */
 static _Thread_local ditto_list_item list[WORK_TENSORS];
 
 static void make_list(const struct work *work, const struct worker *w)
@@ -105,7 +105,7 @@ static ditto_status piece(size_t begin, size_t end, uint32_t device, void *argum
     return DITTO_OK;
 }
 
-/* An empty body has an index per device. */
+/* Runs parallel loops. A loop with an empty body has one index for each device. */
 static ditto_status loops(ditto_replica *self, void *argument)
 {
     struct ditto_state *s = argument;
@@ -123,7 +123,7 @@ static ditto_status touch_loop(ditto_replica *self, void *argument)
     return ditto_parallel_for(self, 0, s->work->bytes / sizeof(float), 16, DITTO_STATIC, piece, s);
 }
 
-/* An empty function, again and again. */
+/* Runs an empty function `reps` times. */
 static struct timing runs(ditto_strategy *strategy, uint64_t reps)
 {
     double begin = now_seconds();
@@ -173,7 +173,8 @@ static void finish(void *state, const struct work *work)
     s->workers = NULL;
 }
 
-/* One replica of the machine's first PUs; more devices than PUs share them. */
+/* Makes a strategy with one replica on the first PUs of the machine. If there are more devices than PUs, they
+ * share PUs. */
 static void create_wide(uint32_t devices, ditto_strategy **out)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -201,7 +202,7 @@ static void create_wide(uint32_t devices, ditto_strategy **out)
     ditto_topology_destroy(here);
 }
 
-/* Of another contender's strategy: the one that does the plain all-reduce. */
+/* Makes the state of a contender. With the strategy of another contender, it does the plain all-reduce. */
 static struct ditto_state *new_state(ditto_strategy *strategy)
 {
     struct ditto_state *s = calloc(1, sizeof *s);

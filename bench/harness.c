@@ -21,7 +21,9 @@ struct samples {
     double whole[SAMPLES], baseline[SAMPLES], cpu_share[SAMPLES], cpu_ratio[SAMPLES], barrier;
     uint64_t reps; /* per batch */
     uint32_t count;
-    bool out; /* cannot do this work, has failed, or is too slow to be the bound */
+
+    /* It cannot do this work, has failed, or is too slow to be the bound. */
+    bool out;
 };
 
 static struct timing batch(struct contender *c, struct samples *s, const struct work *work, bool baseline)
@@ -93,7 +95,7 @@ static struct result reduce_samples(struct samples *s, enum bench_kind kind)
     double base = 0, scale = 1e9 / (double)s->reps;
     sort_samples(s->whole, s->count);
     sort_samples(s->baseline, s->count);
-    if (kind == BENCH_SKEW) { /* nothing is subtracted, because the late replica's work counts */
+    if (kind == BENCH_SKEW) { /* nothing is subtracted: the lateness is included */
         sort_samples(s->cpu_share, s->count);
         sort_samples(s->cpu_ratio, s->count);
         r.cpu_share = quantile(s->cpu_share, s->count, 0.5);

@@ -28,7 +28,9 @@ struct result {
     /* For skew: CPU seconds per second, and CPU seconds per CPU second of the work without the collective. */
     double cpu_share, cpu_ratio;
     uint64_t reps; /* per batch */
-    bool noisy;    /* the middle half of the samples spreads over more than 15 % */
+
+    /* The middle half of the samples spreads over more than 15 %. */
+    bool noisy;
 };
 
 /* Measures all contenders on one work and fills result[contenders]. Batches of different contenders are

@@ -1,16 +1,23 @@
-/* bench/input.c  Question  how fast rows come, and what input costs beside computing. Metric
- * csv:       MB/s per core of a file of 64 columns of whole numbers, read into i32. Bound: at least 200 MB/s.
- * tfrecord:  MB/s per core of records of 1 KiB, with both checksums. Bound: at least 1500 MB/s.
- * npy:       MB/s of batches of 256 rows of 1 KiB from a file of 256 MiB, beside copying such batches out of an array of as many bytes.
- *            Bound: at least 0.8 of that.
- *            The first two: bytes by the time that the one producer spent in choosing and filling (ditto_iterator_stats); npy: by the time of
- *            the pass. The files lie in the page cache, where two passes that are not counted have brought them; one replica takes the batches.
- * range:     rows/s of a range of 10^7 numbers, in batches of 256, mapped, to all replicas; memory that the process grew by meanwhile.
- *            Bound: at least 20 million rows/s; the growth at most the queues' bytes and 1 MiB.
- * hidden:    a step of computing beside a producer that sleeps as long for each batch. Bound: at most 1.1 of the longer of the two.
- * shared:    a step of 1 ms of computing on every PU, while producers that have none to themselves parse what they need: by how much longer
- *            than computing alone, beside the processor time that parsing takes. No bound: there is nothing to hide it behind.
- * Medians of interleaved repetitions; every pass reads all rows anew. */
+/* bench/input.c - the speed of the input, and its cost while replicas compute.
+ *
+ * csv:      MB/s per core of a file with 64 columns of whole numbers, which are read as i32. Bound: at least
+ *           200 MB/s.
+ * tfrecord: MB/s per core of records of 1 KiB, with both checksums. Bound: at least 1500 MB/s.
+ * npy:      MB/s of batches of 256 rows of 1 KiB from a file of 256 MiB. It is compared with copying such
+ *           batches from an array of the same size. Bound: at least 0.8 of that speed.
+ * range:    rows/s of a range of 10^7 numbers with a map, in batches of 256, for all replicas. Also the
+ *           growth of the process's memory. Bounds: at least 20 million rows/s; a growth of at most the
+ *           queues' bytes and 1 MiB.
+ * hidden:   us of a step in which the replica computes while a producer sleeps for the same time for each
+ *           batch. Bound: at most 1.1 times the longer of the two.
+ * shared:   us of a step in which each PU computes for 1 ms, while producers that share these PUs parse the
+ *           rows. It is compared with the same step without parsing, and with the CPU time of parsing. No
+ *           bound, because there is no idle PU for the parsing.
+ *
+ * The time of csv and tfrecord is the time that the only producer spent in choosing and filling
+ * (ditto_iterator_stats). The time of npy is that of the whole pass. The files are in the page cache after
+ * two passes that are not counted. One replica takes the batches. The figures are medians of interleaved
+ * repetitions, and each pass reads all rows again. */
 #include "harness.h"
 #include "samples.h"
 
@@ -63,8 +70,8 @@ static struct file new_file(const char *folder, const char *name)
     return f;
 }
 
-/* Written, and forgotten by the kernel: how a file lies in the page cache depends on how it came there, and
- * here it shall come by a first pass. (Written in small pieces, and left there, it is read 15 % slower.) */
+/* Flushes the file and removes it from the page cache, so that the first pass brings it there. A file that
+ * was written in small pieces and stays in the page cache is read 15 % slower. */
 static void end_file(struct file *f)
 {
     f->bytes = (uint64_t)ftell(f->stream);
@@ -92,7 +99,7 @@ static struct file write_csv(const char *folder)
     return f;
 }
 
-/* CRC-32C by a table: only to write the file. */
+/* Computes the masked CRC-32C with a table. It is used only to write the file. */
 static uint32_t masked_crc(const unsigned char *bytes, size_t length)
 {
     static uint32_t table[256];
@@ -151,8 +158,8 @@ static struct file write_npy(const char *folder)
 
 struct taking {
     ditto_iterator *iterator;
-    double compute; /* seconds in each step */
-    uint64_t steps; /* at most */
+    double compute; /* the seconds of computing in each step */
+    uint64_t steps; /* the most steps */
 };
 
 static void compute_for(double seconds)
@@ -189,8 +196,8 @@ static double run_pass(ditto_strategy *strategy, ditto_dataset *dataset, uint64_
     return seconds;
 }
 
-/* Of the one producer; or, where the batches are so large that handing them over is nothing beside them, of
- * the whole pass. */
+/* Returns the time of the only producer. If `whole` is true, returns the time of the pass, because passing on
+ * such large batches takes little of it. */
 static double pass_seconds(ditto_strategy *one, ditto_dataset *dataset, bool whole)
 {
     ditto_input_stats stats;
@@ -222,8 +229,8 @@ static ditto_dataset *open_npy(const char *path)
     return d;
 }
 
-/* As many bytes out of memory, in pieces of a batch, to three places in turn, as a queue of two batches
- * has. */
+/* Copies as many bytes from memory, a batch at a time, to three buffers in turn. A queue of two batches uses
+ * as many. */
 static double copy_seconds(const char *from, char *to)
 {
     size_t piece = 256 * ROW_BYTES;
@@ -244,7 +251,7 @@ static void bench_files(ditto_strategy *one, const char *folder, bool csv)
         exit(1);
     memset(from, 1, NPY_ROWS * ROW_BYTES);
     memset(to, 1, 3 * 256 * ROW_BYTES);
-    /* Two passes are not counted: the first reads from the disk, and what is read twice the kernel moves to
+    /* Two passes are not counted. The first reads from the disk. In the second, the kernel moves the pages to
      * another list. */
     for (int i = -2; i < SAMPLES; i++) {
         for (int k = 0; k < 3; k++) {
@@ -274,7 +281,7 @@ static void bench_files(ditto_strategy *one, const char *folder, bool csv)
     free(to);
 }
 
-/* -- rows from nowhere -- */
+/* -- rows of a range -- */
 
 static ditto_status double_it(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                               void *user)
@@ -319,7 +326,7 @@ static void bench_range(ditto_strategy *strategy, bool csv)
     ditto_dataset_destroy(range);
 }
 
-/* -- hiding -- */
+/* -- computing beside producers -- */
 
 #define NAP_NS 500000
 
@@ -329,7 +336,7 @@ static ditto_status nap(const ditto_tensor *in, const ditto_tensor *out, ditto_r
     *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
     double begin = now_seconds();
     nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
-    *(double *)user += now_seconds() - begin; /* one producer, one row a batch: nobody else writes it */
+    *(double *)user += now_seconds() - begin; /* is not atomic: there is only one producer */
     return DITTO_OK;
 }
 
@@ -343,7 +350,7 @@ static void bench_hidden(ditto_strategy *one, bool csv)
     must(ditto_dataset_map(range, nap, &slept, NULL, &slow));
     (void)run_pass(one, slow, 1, 1, 0, MOST_STEPS, &stats);
     for (int i = 0; i < SAMPLES; i++) {
-        double compute = slept / HIDDEN_STEPS; /* as long as a nap really took just now */
+        double compute = slept / HIDDEN_STEPS; /* the measured time of a nap */
         slept = 0;
         step[i] = run_pass(one, slow, 1, 1, compute, MOST_STEPS, &stats) / HIDDEN_STEPS;
         double longer = slept / HIDDEN_STEPS > compute ? slept / HIDDEN_STEPS : compute;

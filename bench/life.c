@@ -1,7 +1,10 @@
-/* bench/life.c   Question  what a strategy costs that does nothing: to make and destroy, and at rest. Metric
- * create: ns of create and destroy, median of 51. rest: ns of CPU time that the process uses in 1 s while a strategy
- *         with replicas on all cores is at rest, beginning right after a run.
- * Bound   8 replicas: 20 ms; rest: 10 ms. There is no hand-made form to compare with. */
+/* bench/life.c - the cost of a strategy that does no work.
+ *
+ * create: ns to create and destroy a strategy, as the median of 51 samples. Bound: 20 ms for 8 replicas.
+ * rest:   ns of CPU time that the process uses in 1 s while a strategy with replicas on all cores does
+ *         nothing. The second begins right after a run. Bound: 10 ms.
+ *
+ * There is no hand-written form to compare with. */
 #include "harness.h"
 #include "samples.h"
 

@@ -1,6 +1,6 @@
-/* bench/peer.c - peers, each a process or a group of them: told what to do over a pipe, stopped (SIGSTOP)
- * while others are measured. A peer that dies or does not answer is reported and left behind; nobody waits
- * for it. */
+/* bench/peer.c - peers, each of which is a process or a group of processes. They read their orders from a
+ * pipe, and are stopped (SIGSTOP) while other contenders are measured. A peer that dies or does not answer is
+ * reported and no longer used. */
 #include "harness.h"
 
 #include <errno.h>
@@ -16,13 +16,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ANSWER_SECONDS 120 /* far beyond any batch */
+#define ANSWER_SECONDS 120 /* much longer than any batch */
 #define END_SECONDS    5
 
 struct peer {
     const char *name;
-    pid_t child,
-        processes[WORK_MOST_REPLICAS]; /* the child: the peer itself, or what started its processes */
+    pid_t child; /* the peer, or the program that starts its processes */
+    pid_t processes[WORK_MOST_REPLICAS];
     uint32_t count;
     int to, from;
     bool lost;
@@ -30,12 +30,16 @@ struct peer {
 
 /* -- starting -- */
 
-/* Words before the program; %N: the number of replicas. More replicas than cores are bound by the program
- * itself. */
+/* How a peer is started. */
 struct launch {
     const char *name, *family, *program;
+
+    /* The words before the program, if there is a PU for each replica, and if there are fewer PUs. %N
+     * stands for the number of replicas. In the second case the program itself binds its threads. */
     const char *one_per_core, *crowded;
-    uint32_t most_per_pu; /* beyond that its rows take minutes; 0: no limit */
+
+    /* With more replicas per PU the rows would take minutes. 0 means no limit. */
+    uint32_t most_per_pu;
 };
 static const struct launch launches[] = {
     { "libgomp", "OpenMP", "peer-libgomp", "", "", 0 },
@@ -54,7 +58,8 @@ static uint32_t count_pus(void)
     return (uint32_t)CPU_COUNT(&allowed);
 }
 
-/* In the child. The peer's words: how many replicas, and whether it has to bind them. */
+/* Executes the peer in the child process. Its arguments are the number of replicas, and whether it has to
+ * bind them. */
 static void become(const struct launch *launch, char *program, uint32_t replicas)
 {
     enum { MOST_WORDS = 32 };
@@ -72,7 +77,7 @@ static void become(const struct launch *launch, char *program, uint32_t replicas
     word[count] = NULL;
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    setenv("OMP_PROC_BIND", "true", 1); /* bound threads, as ditto's are */
+    setenv("OMP_PROC_BIND", "true", 1); /* threads are bound, like those of ditto */
     execvp(word[0], word);
     fprintf(stderr, "ditto-bench: %s: %s\n", word[0], strerror(errno));
     _exit(127);
@@ -80,8 +85,9 @@ static void become(const struct launch *launch, char *program, uint32_t replicas
 
 static bool start(struct peer *p, const struct launch *launch, char *program, uint32_t replicas)
 {
-    int down[2],
-        up[2]; /* not inherited by peers that are started later: else this one's end would not be seen */
+    /* Peers that are started later do not inherit the pipes. Otherwise the end of this peer would not be
+     * noticed. */
+    int down[2], up[2];
     if (pipe2(down, O_CLOEXEC) != 0 || pipe2(up, O_CLOEXEC) != 0)
         return false;
     p->child = fork();
@@ -100,10 +106,10 @@ static bool start(struct peer *p, const struct launch *launch, char *program, ui
     return true;
 }
 
-/* -- talking -- */
+/* -- communication -- */
 
-/* Not to mpirun: it sleeps when it has nothing to pass on, and Open MPI's would pass on the signal some time
- * later. */
+/* Sends a signal to the processes of the peer. mpirun does not get it, because it sleeps while nothing
+ * happens, and that of Open MPI would forward the signal some time later. */
 static void send_to_all(const struct peer *p, int signal)
 {
     for (uint32_t i = 0; i < p->count; i++)
@@ -126,7 +132,7 @@ static void lose(struct peer *p, const char *why)
     p->lost = true;
 }
 
-/* One line, or why there is none. */
+/* Reads one line. Returns NULL, or the reason why there is none. */
 static const char *read_line(struct peer *p, char *line, size_t size, int seconds)
 {
     struct pollfd ready = { .fd = p->from, .events = POLLIN };
@@ -211,7 +217,7 @@ static void end(void *state)
     char line[256];
     if (!p->lost) {
         send_to_all(p, SIGCONT);
-        close(p->to); /* end of its input: it ends, and so does its output */
+        close(p->to); /* The peer ends at the end of its input. */
         while (read_line(p, line, sizeof line, END_SECONDS) == NULL)
             ;
         kill_all(p);

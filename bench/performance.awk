@@ -1,4 +1,4 @@
-# bench/performance.awk - Markdown tables from the CSV of ditto-bench. Columns are found by name.
+# bench/performance.awk - makes Markdown tables of the CSV of ditto-bench. Columns are found by name.
 BEGIN { FS = "," }
 
 /^#/ { machine = machine substr($0, 3) "\n"; next }
@@ -17,7 +17,7 @@ NF < 14 { next }
     if (who == "ditto") { bound[key] = $at["bound_ns"]; form[key] = $at["bound_form"] }
 }
 
-# Three digits, in microseconds; nothing where nothing was measured.
+# Returns microseconds with three digits, or "" if nothing was measured.
 function us(value) {
     if (value == "" || value <= 0) return ""
     value /= 1000
@@ -28,7 +28,7 @@ function least(a, b) { return a > 0 && (!(b > 0) || a < b) ? a : b }
 function size_of(bytes) {
     return bytes >= 1048576 ? bytes / 1048576 " MiB" : bytes >= 1024 ? bytes / 1024 " KiB" : bytes " B"
 }
-# Bad rows stand out.
+# Prints bad values in bold.
 function marked(text, bad) { return text != "" && bad ? "**" text "**" : text }
 
 function work_of(key,    f, name) {
@@ -76,7 +76,8 @@ function skew_row(key,    f, c, i, cpu) {
     split(key, f, SUBSEP)
     c[1] = work_of(key)
     c[2] = f[8]
-    for (i = 0; i < peers; i++) { # gloo, the last one, is not measured: its own thread's CPU seconds would be missing
+    # gloo, the last peer, is left out, because the CPU seconds of its own threads would be missing.
+    for (i = 0; i < peers; i++) {
         c[3 + i] = us(ns[key, i == 0 ? "ditto" : peer[i]])
         cpu = cpu_ratio[key, i == 0 ? "ditto" : peer[i]]
         c[3 + peers + i] = cpu != "" ? sprintf("%.2f", cpu) : ""

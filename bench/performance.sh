@@ -1,8 +1,9 @@
 #!/bin/sh
-# Writes the figures and predictions of docs/performance.md, between its markers, and docs/all-reduce.svg: nobody copies numbers.
-#     bench/performance.sh                        measures everything: about 20 minutes on a quiet machine
-#     bench/performance.sh TABLE.csv GRAPH.csv    from what was measured before (kept in build/bench/)
-# TABLE.csv is what `./run bench --peers --csv` prints, after the lines of `ditto-bench machine`.
+# Writes the figures and predictions between the markers of docs/performance.md and README.md, and
+# docs/all-reduce.svg, so that no numbers are copied by hand.
+#     bench/performance.sh                        measures all rows, which takes 20 minutes on a quiet machine
+#     bench/performance.sh TABLE.csv GRAPH.csv    uses earlier measurements, which are kept in build/bench/
+# TABLE.csv contains the lines of `ditto-bench machine`, and then the output of `./run bench --peers --csv`.
 set -eu
 cd "$(dirname "$0")/.."
 table=${1:-build/bench/performance.csv}
@@ -16,7 +17,7 @@ fi
 sh bench/table.sh --peers --graph docs/all-reduce.svg "$graph" || echo "performance: ditto-bench complained; the graph follows anyway" >&2
 
 text=$(mktemp)
-# fill PAGE NAME TEXT: what stands between the page's markers of this name becomes the text
+# fill PAGE NAME TEXT: replaces the lines between the page's markers of this name with the text
 fill() {
     awk -v name="$2" -v text="$3" '
         $0 ~ "<!-- " name ": end -->" { inside = 0 }
@@ -26,7 +27,8 @@ fill() {
     mv "$1.part" "$1"
 }
 awk -f bench/performance.awk "$table" >"$text.all"
-# of the README the main rows: work, replicas, ditto, bound, and the ratios to bound, MPI and OpenMP
+# The README gets the main rows, with the columns work, replicas, ditto, bound, and the ratios to bound, MPI
+# and OpenMP.
 awk -F ' [|] ' '/^[|] work [|] replicas/ { rows = 1 } /^$/ { rows = 0 }
     rows && /^[|] (work|---|barrier|run|all-reduce [^,]*,|parallel-for)/ && !/MiB (f64|i32|bf16)|1 MiB/ {
         sub(/^[|] /, "", $1)

@@ -1,4 +1,5 @@
-# bench/plot.gp - all-reduce, time against size, from the CSV of ditto-bench: data='FILE.csv', picture='FILE.svg'.
+# bench/plot.gp - draws the time of all-reduce against its size. data is the CSV file of ditto-bench, and
+# picture the SVG file that is written.
 set terminal svg size 1120,560 font 'sans-serif,13' background '#ffffff'
 set output picture
 set datafile separator ','
@@ -11,7 +12,7 @@ set key bottom right
 set xrange [5:3e8]
 set yrange [0.1:*]
 
-# Columns: 2 who, 6 in place, 7 bytes, 10 median ns, 13 bound ns
+# Column 2 is the contender, 6 in place, 7 the bytes, 10 the median ns, and 13 the bound in ns.
 rows(who, place) = sprintf("< awk -F, '$1 == \"all-reduce\" && $2 == \"%s\" && $6 == %d' %s", who, place, data)
 set multiplot layout 1,2
 do for [place in '1 0'] {

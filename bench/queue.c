@@ -1,13 +1,19 @@
-/* bench/queue.c  Question  what the queue costs by itself, without a strategy. Metric
- * hand-off: ns from one spinning thread to another: half a round trip of a pointer through two queues. Beside the hand-over
- *           of a cache line: the same round trip through two words, each stored by one thread and watched by the other.
- * one word: the same through one word that both store. No queue can be that: its reader fetches the line and leaves it in the
- *           exclusive state to itself, to answer in it, where a queue's consumer has nothing to write.
- * stream:   ns per item from one producer to one consumer, 1024 slots. Beside ck_ring (mpsc).
- * crowd:    ns per item from four producers to one consumer on two cores, 1024 slots. Beside GLib's GAsyncQueue.
- * asleep:   ns until a thread that sleeps has what it waits for: the consumer an item, a producer room.
- * Each is the median of 51 repetitions, those of the peers between them; items are different in each, and checked.
- * Bound     hand-off: at most 1.5 times the line's; stream: at most ck_ring's; crowd: half of GAsyncQueue's. */
+/* bench/queue.c - the cost of the queue by itself, without a strategy.
+ *
+ * hand-off: ns from one spinning thread to another, which is half a round trip of a pointer through two
+ *           queues. It is compared with passing a cache line, which is the same round trip through two words.
+ *           Each word is stored by one thread and watched by the other. Bound: at most 1.5 times that.
+ * one word: ns of the same round trip through one word that both threads store. A queue cannot be as fast:
+ *           here the reader gets the line in the exclusive state and answers in it, while the consumer of a
+ *           queue has nothing to write there.
+ * stream:   ns per item from one producer to one consumer, with 1024 slots. It is compared with ck_ring
+ *           (mpsc). Bound: at most the same.
+ * crowd:    ns per item from four producers to one consumer on two cores, with 1024 slots. It is compared
+ *           with GAsyncQueue of GLib. Bound: at most half of that.
+ * asleep:   ns until a sleeping consumer has an item, or a sleeping producer has a free slot.
+ *
+ * Each figure is the median of 51 repetitions, which are interleaved with those of the peer. Each repetition
+ * has different items, and they are checked. */
 #include "harness.h"
 #include "samples.h"
 
@@ -51,7 +57,7 @@ static void check(bool good, const char *what)
 
 static size_t cpus[2];
 
-/* The first two that the process may use; false: there is one. */
+/* Finds the first two CPUs that the process may use. Returns false if there is only one. */
 static bool find_cpus(void)
 {
     cpu_set_t own;
@@ -63,7 +69,7 @@ static bool find_cpus(void)
     return found == 2;
 }
 
-/* The calling thread to one of the two, or, with 2, to both. */
+/* Binds the calling thread to one of the two CPUs, or, if `which` is 2, to both. */
 static void stay_on(int which)
 {
     cpu_set_t set;
@@ -75,13 +81,16 @@ static void stay_on(int which)
     sched_setaffinity(0, sizeof set, &set);
 }
 
-/* One repetition: `other` threads beside the caller, who begins when they are there. It lies on the caller's
- * stack, on lines of its own: those of the caller's calls go to and fro between the CPUs where others read
- * them (that made a hand-off 180 to 200 ns instead of 130, or not, as the stack happened to lie). */
+/* One repetition. The caller begins when all other threads are ready. The struct is on the caller's stack,
+ * and has cache lines of its own. Without that, its line could also hold the frames of the caller's calls,
+ * and move between the CPUs because other threads read it. Depending on the position of the stack, a hand-off
+ * then took 180 to 200 ns instead of 130. */
 struct rep {
-    alignas(128) void *queue[2]; /* ditto_queue, or a peer's */
+    alignas(128) void *queue[2]; /* queues of ditto or of a peer */
     uint64_t items;              /* of each producer */
-    uint64_t first;              /* the number of the first item: other in every repetition */
+
+    /* The number of the first item, which is different in each repetition. */
+    uint64_t first;
     _Atomic uint32_t there, go;
 };
 struct helper {
@@ -121,7 +130,7 @@ static ditto_queue *create(uint32_t slots, uint32_t producers, uint32_t spin_us)
 
 static void *item_of(uint64_t number)
 {
-    return (void *)(uintptr_t)(number + 1); /* NULL is nobody's item */
+    return (void *)(uintptr_t)(number + 1); /* is never NULL */
 }
 
 static void put(ditto_queue *queue, uint32_t producer, uint64_t number)
@@ -235,7 +244,8 @@ static void *produce(void *argument)
     return NULL;
 }
 
-/* Takes everything from `producers`; `take` gets one. Seconds per item; the numbers' sum is checked. */
+/* Takes all items of `producers` threads with `take`, and checks the sum of their numbers. Returns the
+ * seconds per item. */
 static double consume(struct rep *rep, uint32_t producers, void *(*body)(void *),
                       uint64_t (*take)(void *queue))
 {
@@ -354,10 +364,10 @@ static uint64_t now_ns(void)
 
 static void rest(void)
 {
-    nanosleep(&(struct timespec){ .tv_nsec = 300000 }, NULL); /* longer than anybody spins */
+    nanosleep(&(struct timespec){ .tv_nsec = 300000 }, NULL); /* longer than waiting threads spin */
 }
 
-/* Items carry the time; `items` of them. The sum of delays comes back in `first`. */
+/* Takes `items` items, each of which is the time when it was put. Adds the delays to `first`. */
 static void *late_consumer(void *argument)
 {
     struct rep *r = ((struct helper *)argument)->rep;
@@ -386,7 +396,8 @@ static double wake_consumer(uint64_t first)
     return (double)rep.first * 1e-9 / SLEEPS;
 }
 
-/* One slot, which is full: each put waits for a get, whose time the consumer leaves in queue[1]. */
+/* Puts items into a queue whose only slot is full. Each put waits for a get, whose time the consumer has
+ * stored in queue[1]. */
 static void *late_producer(void *argument)
 {
     struct rep *r = ((struct helper *)argument)->rep;
@@ -421,12 +432,14 @@ static double wake_producer(uint64_t first)
 
 /* -- rows -- */
 
-typedef double measured(uint64_t first); /* seconds of one; `first` numbers the items */
+/* Returns the seconds of one operation. `first` is the number of the first item. */
+typedef double measured(uint64_t first);
 
 struct row {
     const char *name, *peer;
-    measured *own, *other; /* NULL: the peer was not there when this was built */
-    double limit;          /* times the peer; 0: none */
+    measured *own;
+    measured *other; /* NULL if the peer was not found when this was built */
+    double limit;    /* as a multiple of the peer, or 0 */
 };
 static const struct row rows[] = {
     { "hand-off", "line", hand_off, line_hand_over, 1.5 },
@@ -447,7 +460,7 @@ static void print(const struct row *row, const double *own, double other, bool c
     }
     printf("queue      %-15s %8.1f ns (min %.1f, p95 %.1f)", row->name, middle, low, high);
     if (row->peer != NULL && row->other == NULL)
-        printf("; %s: not there when this was built", row->peer);
+        printf("; %s: not found when this was built", row->peer);
     else if (row->peer != NULL)
         printf("; %s %.1f ns: %.2f of it, at most %.2f", row->peer, other * 1e9, middle / (other * 1e9),
                row->limit);
@@ -466,7 +479,7 @@ void bench_queue(uint32_t replicas, bool csv)
     stay_on(0);
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
         double own[ROUNDS], other[ROUNDS] = { 0 };
-        for (int i = -1; i < ROUNDS; i++) { /* the first is not counted */
+        for (int i = -1; i < ROUNDS; i++) { /* the first repetition is not counted */
             uint64_t first = (uint64_t)(i + 2) << 40;
             double mine = rows[k].own(first), its = rows[k].other != NULL ? rows[k].other(first) : 0;
             if (i >= 0)

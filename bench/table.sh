@@ -1,8 +1,9 @@
 #!/bin/sh
-# The table of `./run bench`:
-#     [--peers] [--csv]             the rows that every release is judged by, beside bounds, OpenMP, or all peers
-#     [--peers] NAME words          one call of ditto-bench
-#     --graph FILE.svg [FILE.csv]   all-reduce, time against size; from FILE.csv if it is there, else measured into it
+# Measures and prints the table of `./run bench`.
+#     [--peers] [--csv]             the rows for each release, with bounds and OpenMP, or with all peers
+#     [--peers] NAME words          calls ditto-bench once
+#     --graph FILE.svg [FILE.csv]   draws the time of all-reduce against its size. The data is read from
+#                                   FILE.csv, or measured and written to it if the file does not exist.
 set -u
 cd "$(dirname "$0")/.." || exit
 bench=build/bench/ditto-bench
@@ -18,7 +19,7 @@ while [ $# -gt 0 ]; do
 done
 
 worst=0 header=yes
-# row WORDS: without the heading, after the first
+# row WORDS: measures and prints a row. Only the first row has a heading.
 row() {
     log=$(mktemp)
     # shellcheck disable=SC2086 # words, or none
@@ -28,7 +29,7 @@ row() {
     header=no
 }
 
-# Every row that design and issues name figures for.
+# All rows that have a bound or a stated goal.
 table() {
     sizes=8,2K,32K,512K,8M
     row barrier
@@ -52,7 +53,7 @@ table() {
     row rest --replicas 8
 }
 
-# Into a CSV file, unless it is there; then the picture.
+# Measures into a CSV file if it does not exist, and draws the picture.
 draw() {
     data=${1:-build/bench/graph.csv}
     if [ ! -s "$data" ]; then

@@ -1,11 +1,14 @@
-/* bench/values.c   Question  what a strategy's calls cost beside the run and the barrier that they are made of. Metric
- * run-values:    ns of ditto_strategy_run_values with three per-replica arguments and one scalar result, which is destroyed; beside
- *                a bare ditto_strategy_run.                                       Bound: 1000 ns more than that
- * reduce-values: ns of ditto_strategy_reduce of a per-replica value, and of destroying the result; of a scalar beside a barrier.
- *                                                                               Bound, of a scalar: 5 barriers
- * merge-call:    ns of ditto_merge_call with an empty function, beside a barrier. Bound: 2.5 barriers
- * trace:         ns of an all-reduce of 8 bytes while the strategy is traced, beside one while it is not. No bound
- * Medians of batches, both sides interleaved, in the strategy's scope. */
+/* bench/values.c - the cost of a strategy's calls, compared with a run or a barrier.
+ *
+ * run-values:    ns of ditto_strategy_run_values with three per-replica arguments and one scalar result,
+ *                which is destroyed. It is compared with ditto_strategy_run. Bound: 1000 ns more than that.
+ * reduce-values: ns of ditto_strategy_reduce of a per-replica value, and of destroying the result. It is
+ *                compared with a barrier. Bound for a scalar: 5 barriers.
+ * merge-call:    ns of ditto_merge_call with an empty function, compared with a barrier. Bound: 2.5 barriers.
+ * trace:         ns of an all-reduce of 8 bytes while the strategy is traced, compared with one while it is
+ *                not. No bound.
+ *
+ * The figures are medians of batches. Batches of both sides are interleaved, in the scope of the strategy. */
 #include "harness.h"
 #include "samples.h"
 
@@ -17,18 +20,18 @@
 
 enum { SAMPLES = 31, REPS = 2000 };
 
-/* Two sides of a row. */
+/* The two calls that a row compares. */
 struct pair {
     ditto_strategy *strategy;
     ditto_value *value;
-    double (*subject)(struct pair *pair), (*base)(struct pair *pair); /* seconds of REPS */
+    double (*subject)(struct pair *pair), (*base)(struct pair *pair); /* return seconds of REPS calls */
     double subject_ns[SAMPLES], base_ns[SAMPLES];
-    double inside; /* seconds, of what is measured inside a run */
+    double inside; /* the seconds that were measured inside a run */
 };
 
 static void sample(struct pair *pair)
 {
-    for (int i = -1; i < SAMPLES; i++) { /* the first one warms up */
+    for (int i = -1; i < SAMPLES; i++) { /* the first sample is overwritten */
         double subject = pair->subject(pair), base = pair->base(pair);
         pair->subject_ns[i < 0 ? 0 : i] = subject * 1e9 / REPS;
         pair->base_ns[i < 0 ? 0 : i] = base * 1e9 / REPS;
@@ -162,7 +165,7 @@ static double traced(struct pair *pair)
 
 /* -- rows -- */
 
-/* A per-replica value of `count` elements each. */
+/* Makes a per-replica value with `count` elements on each replica. */
 static ditto_value *make_value(ditto_strategy *strategy, size_t count)
 {
     uint32_t n = ditto_strategy_num_replicas(strategy);
@@ -181,7 +184,7 @@ static ditto_value *make_value(ditto_strategy *strategy, size_t count)
     return value;
 }
 
-/* Nest of three. */
+/* Makes a nest of three values. */
 static ditto_value *make_arguments(ditto_strategy *strategy)
 {
     ditto_value *one = make_value(strategy, 1), *nest;
@@ -191,7 +194,7 @@ static ditto_value *make_arguments(ditto_strategy *strategy)
     return nest;
 }
 
-/* A row: `limit` as base * factor + more; limit 0: none. */
+/* Prints a row. Its limit is base * factor + more. There is none if that is 0. */
 static void print(const char *name, uint32_t replicas, size_t bytes, const struct pair *p, const char *base,
                   double factor, double more, bool csv)
 {

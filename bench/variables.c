@@ -1,11 +1,18 @@
-/* bench/variables.c   Question  what writes of variables cost beside the memory that they must move. Metric
- * assign:  us of ditto_assign_add of a mirrored f32 variable with one copy. Beside an all-reduce in place of the same bytes.
- *          Bound: 1.1 of that, and a loop of one pass; and ns of adding to a scalar sync-on-read variable through its pointer, and through the call. Bound: 10.
- * apply:   us of ditto_apply of one variable, SGD with momentum and Adam. Bound: 1.25 of a loop of one pass, the faster of two
- *          forms, in which each replica makes its part of the elements; beside an all-reduce and then everybody's own update of its own arrays: at least 1.6 times faster.
- *          100 variables of 4 KiB beside one of 400 KiB. Bound: 1.5.
- * Fresh data, as docs/performance.md says: in every repetition each replica rewrites its whole gradient, and reads one word of every
- * line of the new value; that much with a barrier between is taken off. Sides interleaved, medians; replica 0's clock. */
+/* bench/variables.c - the cost of writing variables, compared with moving the same memory.
+ *
+ * assign: us of ditto_assign_add to a mirrored f32 variable with one copy. It is compared with an all-reduce
+ *         in place of the same bytes (bound: 1.1 times that) and with a loop of one pass. Also ns of adding
+ *         to a scalar sync-on-read variable, by the call and through a pointer to its component. Bound: the
+ *         call takes at most 10 times as long.
+ * apply:  us of ditto_apply of one variable, with the rules SGD with momentum and Adam. It is compared with a
+ *         loop of one pass in which each replica makes its part of the elements. There are two forms of the
+ *         loop, and the faster one counts (bound: 1.25 times that). It is also compared with an all-reduce,
+ *         after which each replica updates its own arrays (bound: at least 1.6 times faster than that). 100
+ *         variables of 4 KiB are compared with one of 400 KiB. Bound: 1.5 times that.
+ *
+ * Data is fresh, as docs/performance.md says. In each repetition each replica rewrites its whole gradient,
+ * and reads one word of each cache line of the new value. The time of doing that with a barrier in between is
+ * subtracted. The figures are medians of interleaved batches, measured on replica 0. */
 #include "harness.h"
 #include "samples.h"
 
@@ -21,7 +28,7 @@
 
 enum { SAMPLES = 21, MANY = 100, SIDES = 4, MOST = 64, PIECE = 256 };
 
-/* What all replicas work on: `count` floats in each array. */
+/* The data of all replicas. Each array has `count` floats. */
 struct bench {
     ditto_strategy *strategy;
     uint32_t replicas;
@@ -29,10 +36,10 @@ struct bench {
     bool adam;
     ditto_variable *variable, *list[MANY];
     ditto_optimizer *optimizer, *optimizer_of_list;
-    float *gradient[MOST];     /* each replica's own, as the rest with [MOST] */
-    float *own[MOST][3];       /* value and slots, for updates of one's own */
+    float *gradient[MOST];     /* of each replica */
+    float *own[MOST][3];       /* value and slots of each replica (side_separate) */
     float *value, *slot[2];    /* for the loop of one pass */
-    volatile float sink[MOST]; /* what was read */
+    volatile float sink[MOST]; /* keeps the compiler from removing the reads */
     double begin, seconds;
     uint64_t reps;
     void (*side)(ditto_replica *self, struct bench *b, uint32_t id);
@@ -40,7 +47,7 @@ struct bench {
 
 typedef void side_fn(ditto_replica *self, struct bench *b, uint32_t id);
 
-/* -- a barrier of its own, for the loop -- */
+/* -- a barrier for the loop -- */
 
 static struct {
     alignas(128) _Atomic uint32_t come, round;
@@ -63,7 +70,7 @@ static void meet(uint32_t replicas)
 #define MOMENTUM 0.9f
 #define RATE     0.01f
 
-/* The gradient of two replicas, or of one: then h is NULL. */
+/* Returns an element of the gradient of two replicas, or of one, if h is NULL. */
 static inline __attribute__((always_inline)) float both(const float *g, const float *h, size_t i)
 {
     return h != NULL ? g[i] + h[i] : g[i];
@@ -95,7 +102,7 @@ static inline void add_loop(float *restrict x, const float *restrict g, const fl
         x[i] += both(g, h, i);
 }
 
-/* The lines of the value, as their owner. */
+/* Prefetches the lines of the value for writing. */
 static void fetch(const float *at, size_t count)
 {
     for (size_t i = 0; i < count; i += 16)
@@ -108,7 +115,7 @@ static void fetch(const float *at, size_t count)
 
 enum update { UPDATE_ADD, UPDATE_RULE };
 
-/* The whole gradients of all, added up a piece at a time, and the pieces used while they are in the cache. */
+/* Adds up the gradients of all replicas in pieces, and uses each piece while it is in the cache. */
 static void one_pass(struct bench *b, size_t from, size_t to, enum update update, bool fetches)
 {
     float sum[PIECE];
@@ -131,7 +138,7 @@ static void one_pass(struct bench *b, size_t from, size_t to, enum update update
     }
 }
 
-/* -- sides -- */
+/* -- the calls and loops that are compared -- */
 
 static void side_barrier(ditto_replica *self, struct bench *b, uint32_t id)
 {
@@ -182,7 +189,7 @@ static void side_adding_loop(ditto_replica *self, struct bench *b, uint32_t id)
     loop(b, id, UPDATE_ADD, true);
 }
 
-/* What a user without ditto_apply writes. */
+/* An all-reduce and a separate update, like in a program that does not use ditto_apply. */
 static void side_separate(ditto_replica *self, struct bench *b, uint32_t id)
 {
     must(ditto_all_reduce(self, b->gradient[id], b->gradient[id], b->count, DITTO_F32, DITTO_SUM, NULL));
@@ -216,7 +223,7 @@ static const float *result_of(const struct bench *b, ditto_replica *self, uint32
 
 /* -- measuring -- */
 
-/* One batch of a side: rewritten, worked on, read. */
+/* Runs one batch. Each repetition rewrites the gradient, calls the side, and reads the result. */
 static ditto_status batch(ditto_replica *self, void *argument)
 {
     struct bench *b = argument;
@@ -248,7 +255,7 @@ static double run_batch(struct bench *b, side_fn *side)
     return b->seconds * 1e9 / (double)b->reps;
 }
 
-/* Medians of each side, ns, without what a barrier in its place costs. */
+/* Sets ns to the median of each side. The time of the same repetition with a barrier is subtracted. */
 static void measure_sides(struct bench *b, side_fn *const *side, int sides, double *ns)
 {
     double sample[SIDES + 1][SAMPLES];
@@ -272,7 +279,7 @@ static float *floats(size_t count)
     return memory;
 }
 
-/* On each replica's own thread, so that first touch places them. */
+/* Writes the arrays of a replica on its own thread, so that first touch places them on its node. */
 static ditto_status touch(ditto_replica *self, void *argument)
 {
     struct bench *b = argument;
@@ -360,7 +367,7 @@ void bench_apply(uint32_t replicas, bool csv)
     struct bench b;
     for (int adam = 0; adam <= 1; adam++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-            /* each gradient read, value and slots read and written */
+            /* Each gradient is read. The value and the slots are read and written. */
             size_t moved = sizes[i] * (replicas + (adam ? 6u : 4u));
             open_bench(&b, replicas, sizes[i], adam);
             measure_sides(&b, sides, 4, ns);

@@ -1,13 +1,15 @@
 /* bench/work.h - the work that is measured, which is the same for ditto, for bounds and for peers.
  *
- * In each repetition, each replica writes its whole input, the collective runs, and each replica reads one word of each
- * cache line of its result. If inputs were not rewritten, each core would keep its half of all buffers in its own cache,
- * and no data would have to move. A second batch does the same with a barrier instead of the collective. The reported
- * time is
+ * In each repetition, each replica writes its whole input, the collective runs, and each replica reads one
+ * word of each cache line of its result. If inputs were not rewritten, each core would keep its half of all
+ * buffers in its own cache, and no data would have to move. A second batch does the same with a barrier
+ * instead of the collective. The reported time is
+ *
  *     median(rewrite + collective + read) - median(rewrite + barrier + read) + barrier.
- * The results are checked before each batch, so that wrong ones are not measured. With skew, one replica after the other
- * computes for some time before its call, so that the others wait. Then the second batch has no barrier, and its CPU
- * seconds are those of the same work without ditto. */
+ *
+ * The results are checked before each batch, so that wrong ones are not measured. With skew, one replica
+ * after the other computes for some time before its call, so that the others wait. Then the second batch has
+ * no barrier, and its CPU seconds are those of the same work without ditto. */
 #ifndef WORK_H
 #define WORK_H
 
@@ -58,7 +60,7 @@ struct bench_facts {
     enum bench_kind like; /* the kind that moves the same bytes */
     enum extent input, output;
     bool collective, reduces, one_buffer;
-    const char *sizes; /* the default of --bytes, or NULL if there are no sizes */
+    const char *sizes; /* the default of --bytes, or NULL without sizes */
 };
 extern const struct bench_facts bench_facts[BENCH_KINDS];
 
@@ -90,7 +92,8 @@ struct span {
 };
 
 struct timing {
-    double seconds;     /* of the slowest replica; negative if the work cannot be done */
+    /* The time of the slowest replica. It is negative if the work cannot be done. */
+    double seconds;
     double cpu_seconds; /* of all replicas */
 };
 #define TIMING_NONE ((struct timing){ -1, 0 })

@@ -1,6 +1,6 @@
-/* bench/peers/gloo.cc - the same work in gloo: one thread per replica, each with its own context, over its TCP
- * transport (the only one for CPUs of one host). Options are made once per work, not once per call. There is no
- * reduce-scatter in its present interface. */
+/* bench/peers/gloo.cc - the same work in gloo. Each replica is a thread with its own context. The transport is
+ * TCP, which is the only one for CPUs of one host. Options are made once for each work, and not for each call.
+ * The present interface of gloo has no reduce-scatter. */
 #include "protocol.h"
 
 #include <gloo/allgather.h>
@@ -25,7 +25,7 @@ using combine = void (*)(void *, const void *, const void *, size_t);
 struct replica {
     std::shared_ptr<gloo::rendezvous::Context> context;
     std::unique_ptr<gloo::BarrierOptions> meeting;
-    std::function<void(int root)> call; // the prepared collective
+    std::function<void(int root)> call; // executes the prepared collective
 };
 static std::vector<replica> replicas;
 static struct worker clocks[WORK_MOST_REPLICAS], *workers;
@@ -43,7 +43,7 @@ static void on_all(const std::function<void(uint32_t)> &body)
         thread.join();
 }
 
-// Nothing: this dtype or this operator is not measured in gloo.
+// Returns nullptr if the operator is not measured in gloo.
 template <class T> static combine combine_of(ditto_op op)
 {
     return op == DITTO_SUM    ? static_cast<combine>(&gloo::sum<T>)
@@ -65,7 +65,8 @@ template <class Options, class T> static std::shared_ptr<Options> reduction(uint
     return options;
 }
 
-// A scratch output for replicas that receive nothing: gloo's reduce wants one everywhere.
+// Prepares a collective of replica `id`. The reduce of gloo needs an output on all replicas, also on those that
+// receive nothing.
 template <class T> static std::function<void(int)> prepared(uint32_t id)
 {
     const span own = work_part(&work, id);
@@ -172,7 +173,7 @@ static void connect(uint32_t count)
 
 int main(int count, char **word)
 {
-    pin_to_part(0, 1); // learns the process's PUs before any thread is bound
+    pin_to_part(0, 1); // reads the PUs of the process before any thread is bound
     connect(count > 1 ? uint32_t(atoi(word[1])) : 2);
     printf("hello %d\n", int(getpid()));
     fflush(stdout);

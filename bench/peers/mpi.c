@@ -1,5 +1,5 @@
-/* bench/peers/mpi.c - the same work in MPI: one rank per replica, each with its own memory. Compiled once
- * with Open MPI and once with MPICH. Rank 0 speaks the protocol and passes every order on. */
+/* bench/peers/mpi.c - the same work in MPI. Each replica is a rank with its own memory. The file is compiled
+ * with Open MPI and with MPICH. Rank 0 reads the orders and broadcasts them. */
 #include "protocol.h"
 
 #include <mpi.h>
@@ -13,7 +13,7 @@ static struct worker clocks[WORK_MOST_REPLICAS], *workers;
 static struct work work;
 static int rank, ranks;
 
-/* MPI_DATATYPE_NULL, MPI_OP_NULL: not measured in MPI. Copies are of bytes. */
+/* Returns MPI_DATATYPE_NULL if reductions of the dtype are not measured in MPI. Copies use MPI_BYTE. */
 static MPI_Datatype type_of(ditto_dtype dtype)
 {
     switch (dtype) {
@@ -107,7 +107,8 @@ static bool prepare(const struct work *wanted)
         return false;
     if (facts->reduces && (type_of(work.dtype) == MPI_DATATYPE_NULL || op_of(work.op) == MPI_OP_NULL))
         return false;
-    if (wanted->kind == BENCH_REDUCE_SCATTER && wanted->in_place) /* MPI then puts the part to the front */
+    /* In place, MPI writes each part to the beginning of the buffer. */
+    if (wanted->kind == BENCH_REDUCE_SCATTER && wanted->in_place)
         return false;
     workers = work_allocate_one(&work, (uint32_t)rank);
     work_touch(&work, workers, (uint32_t)rank);
@@ -141,7 +142,7 @@ static void hello(void)
     free(processes);
 }
 
-/* False: the end. */
+/* Carries out an order. Returns false at the end. */
 static bool obey(const struct order *order)
 {
     bool done;
@@ -174,7 +175,8 @@ static bool obey(const struct order *order)
 int main(int count, char **word)
 {
     struct order order;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when it is stopped while the one who started it dies */
+    /* Ends this process even if it is stopped when its parent dies. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     MPI_Init(&count, &word);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

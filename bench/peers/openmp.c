@@ -1,5 +1,5 @@
-/* bench/peers/openmp.c - the same work in OpenMP: bound threads, a hand-written loop between two `omp
- * barrier`s. */
+/* bench/peers/openmp.c - the same work in OpenMP. Threads are bound, and a collective is a hand-written loop
+ * between two `omp barrier`s. */
 #include "protocol.h"
 #include "loops.h"
 
@@ -25,12 +25,12 @@ static const struct contender_ops ops = { barrier, collective };
 static struct worker clocks[WORK_MOST_REPLICAS], *workers;
 static struct work work;
 
-/* A parallel region for each repetition: with nothing in it, or with a loop. */
+/* Each repetition is a parallel region, which is empty or contains a loop. */
 static struct timing regions(bool loop)
 {
 #pragma omp parallel
     {
-        __asm__ volatile("" ::: "memory"); /* an empty region is still one */
+        __asm__ volatile("" ::: "memory"); /* keeps the compiler from removing the region */
     }
     double begin = now_seconds();
     for (uint64_t rep = 0; rep < work.reps; rep++) {
@@ -54,7 +54,8 @@ static struct timing batch(bool baseline)
     return work_timing(used, work.replicas);
 }
 
-/* A list is one loop over all of it; there is nothing like a start and a wait. */
+/* Returns false for work that is not done. A list is one loop over all tensors. OpenMP has no reduction that
+ * is started and waited for. */
 static bool prepare(const struct work *wanted)
 {
     uint32_t replicas = work.replicas;
