@@ -40,7 +40,7 @@ void rounds_barrier(void *context, uint32_t id);
 void flags_yield_barrier(void *context, uint32_t id);
 void yield_barrier(void *context, uint32_t id);
 
-/* An implementation of some kinds of work. It is the context of its own functions. */
+/* An implementation of some kinds of work. Its functions get it as their context. */
 struct form {
     const char *name;
     struct contender_ops ops;

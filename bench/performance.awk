@@ -68,7 +68,8 @@ function main_row(key,    f, c, d, mpi, omp, share, i) {
     c[13] = marked(ratio(d, omp), d > omp)
     c[14] = ratio(d, ns[key, "gloo"])
     c[15] = noisy[key, "ditto"] == 1 ? "noisy" : ""
-    if (d > 0 && ns[key, "ditto-plain"] > 0) c[15] = c[15] " " ratio(d, ns[key, "ditto-plain"]) " of the plain call"
+    if (d > 0 && ns[key, "ditto-plain"] > 0)
+        c[15] = c[15] " " ratio(d, ns[key, "ditto-plain"]) " of the plain call"
     row_of(c, 15)
 }
 

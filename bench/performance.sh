@@ -12,9 +12,11 @@ if [ $# -eq 0 ]; then
     ./run build
     rm -f "$graph"
     build/bench/ditto-bench machine >"$table"
-    ./run bench --peers --csv >>"$table" || echo "performance: ditto-bench complained; its figures follow anyway" >&2
+    ./run bench --peers --csv >>"$table" ||
+        echo "performance: ditto-bench complained; its figures follow anyway" >&2
 fi
-sh bench/table.sh --peers --graph docs/all-reduce.svg "$graph" || echo "performance: ditto-bench complained; the graph follows anyway" >&2
+sh bench/table.sh --peers --graph docs/all-reduce.svg "$graph" ||
+    echo "performance: ditto-bench complained; the graph follows anyway" >&2
 
 text=$(mktemp)
 # fill PAGE NAME TEXT: replaces the lines between the page's markers of this name with the text

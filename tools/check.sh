@@ -17,22 +17,28 @@ part() {
     begin=$(date +%s)
     echo "== $name"
     [ "$stress" = 6 ] || budget=$((budget + 20 * stress))
-    timeout "$budget" "$@" || { code=$?; echo "check: $name failed (exit $code; budget ${budget}s)" >&2; exit 1; }
+    timeout "$budget" "$@" || {
+        code=$?
+        echo "check: $name failed (exit $code; budget ${budget}s)" >&2
+        exit 1
+    }
     echo "== $name: $(($(date +%s) - begin)) s of $budget"
 }
 
 # build_in DIRECTORY [meson options]: configures and builds. Warnings are errors.
 build_in() {
     directory=$1; shift
-    [ -f "$directory/build.ninja" ] || meson setup "$directory" -Dwerror=true "$@" >"$directory.setup.log" 2>&1 ||
+    [ -f "$directory/build.ninja" ] ||
+        meson setup "$directory" -Dwerror=true "$@" >"$directory.setup.log" 2>&1 ||
         { cat "$directory.setup.log"; return 1; }
     rm -f "$directory.setup.log"
-    ninja -C "$directory" >"$directory/compile.log" 2>&1 || { grep -v '^\[' "$directory/compile.log"; return 1; }
+    ninja -C "$directory" >"$directory/compile.log" 2>&1 ||
+        { grep -v '^\[' "$directory/compile.log"; return 1; }
 }
 test_in() {
     directory=$1; shift
-    DITTO_STRESS_SECONDS=$stress meson test -C "$directory" --no-rebuild --print-errorlogs -t "$(( stress / 6 ))" \
-        --num-processes "$(( $(nproc) + 1 ))" "$@"
+    DITTO_STRESS_SECONDS=$stress meson test -C "$directory" --no-rebuild --print-errorlogs \
+        -t "$(( stress / 6 ))" --num-processes "$(( $(nproc) + 1 ))" "$@"
 }
 run_sanitized() {
     directory=$1; shift

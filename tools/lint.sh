@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 failed=0
 complain() { echo "lint: $*" >&2; failed=1; }
 
-ours=$(git ls-files --cached --others --exclude-standard 'include/*.h' 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' 'examples/*.[ch]' 'tools/*.[ch]')
+ours=$(git ls-files --cached --others --exclude-standard 'include/*.h' 'src/*.[ch]' 'tests/*.[ch]' \
+    'bench/*.[ch]' 'examples/*.[ch]' 'tools/*.[ch]')
 
 echo "lint: clang-format"
 # shellcheck disable=SC2086 # a list of words
@@ -46,7 +47,8 @@ for file in $(git ls-files --cached --others --exclude-standard 'src/*.[ch]'); d
         target=$(echo "$included" | cut -d/ -f1)
         echo " $(may_include "$module") " | grep -q " $target " ||
             complain "$file: $module may not include $target ($included)"
-        [ "$target" = "$module" ] || [ "$target" = base ] || echo " $(shown_headers "$target") " | grep -q " $included " ||
+        [ "$target" = "$module" ] || [ "$target" = base ] ||
+            echo " $(shown_headers "$target") " | grep -q " $included " ||
             complain "$file: include one of $(shown_headers "$target"), not $included"
     done
 done
@@ -60,8 +62,8 @@ done
 sources() { git ls-files --cached --others --exclude-standard 'src/*.c'; }
 
 echo "lint: cppcheck"
-sources | xargs -n 8 -P "$(nproc)" cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
-    --error-exitcode=1 --suppress=missingIncludeSystem -Iinclude -Isrc || complain "cppcheck"
+sources | xargs -n 8 -P "$(nproc)" cppcheck --quiet --std=c11 --enable=warning,performance,portability \
+    --inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem -Iinclude -Isrc || complain "cppcheck"
 
 echo "lint: clang-tidy"
 # Files that are compiled several times (for each instruction set, for tests) are checked once.
@@ -70,7 +72,8 @@ python3 - build/compile_commands.json >"$once/compile_commands.json" <<'PYTHON'
 import json, sys
 print(json.dumps(list({entry["file"]: entry for entry in json.load(open(sys.argv[1]))}.values())))
 PYTHON
-sources | xargs -n 1 -P "$(nproc)" clang-tidy -p "$once" --quiet --warnings-as-errors='*' 2>/dev/null || complain "clang-tidy"
+sources | xargs -n 1 -P "$(nproc)" clang-tidy -p "$once" --quiet --warnings-as-errors='*' 2>/dev/null ||
+    complain "clang-tidy"
 rm -rf "$once"
 
 [ $failed = 0 ] && echo "lint: clean"

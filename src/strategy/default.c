@@ -2,7 +2,7 @@
  * replica is the thread itself.
  *
  * There is one default strategy in the process. It owns variables and values, and its cross calls take turns.
- * Each thread that asks for its replica gets a team of its own, so that threads do not wait for each other.
+ * Each thread that asks for its replica gets its own team, so that threads do not wait for each other.
  * That team is destroyed when the thread ends. */
 #include "strategy/strategy.h"
 
@@ -50,7 +50,7 @@ static void free_lock(void)
 
 static void watch_forks(void)
 {
-    /* First, because the strategy is made with hwloc's lock taken inside this one, and a fork takes them in
+    /* This comes first. Making the strategy takes this lock and then hwloc's, and a fork must take them in
      * the same order. */
     dti_topology_watch_forks();
     pthread_atfork(hold_lock, free_lock, free_lock);

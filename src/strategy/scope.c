@@ -1,4 +1,4 @@
-/* src/strategy/scope.c - entering and leaving a strategy's scope on the calling thread. */
+/* src/strategy/scope.c - enters and leaves a strategy's scope on the calling thread. */
 #include "strategy/strategy.h"
 
 #include <stdlib.h>

@@ -76,7 +76,7 @@ struct ditto_strategy {
     ditto_strategy *next_left;      /* see strategy.c */
 
     /* The number of current runs, which is used by the thread that posts them. It and `merged` are written in
-     * each run and merge_call, and therefore have cache lines of their own. */
+     * each run and merge_call, and therefore have their own cache lines. */
     alignas(DTI_CACHE_LINE_PAIR) uint32_t levels;
 
     /* The result of the last merge function of each run. It is valid until the next merge_call, or the end of

@@ -88,7 +88,7 @@ ditto_status dti_look_spec(const ditto_value *v, ditto_tensor *out)
 {
     ditto_tensor part;
     if (v->kind == DITTO_NEST)
-        return DTI_FAIL(DITTO_ERR_INVALID, "a nest has no spec of its own: ask for its members'");
+        return DTI_FAIL(DITTO_ERR_INVALID, "a nest has no spec: ask for the specs of its members");
     bool slices = v->kind == DITTO_SLICES;
     if (slices)
         *out = v->part[0];

@@ -88,7 +88,7 @@ static int by_index_then_order(const void *left, const void *right)
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* The rows of all parts, sorted. */
+/* The rows of all parts, sorted by their index. */
 struct sorted {
     struct slice_row *indexed;
     const void **source; /* [rows]: the inputs of one reduction */
