@@ -42,8 +42,7 @@ static ditto_status to_kelvin(const ditto_tensor *in, const ditto_tensor *out, d
     return DITTO_OK;
 }
 
-/* Only describes the dataset. Files are read when an iterator asks for rows. Each dataset keeps the one that
- * it is made from. */
+/* Only describes the dataset. Files are read when an iterator asks for rows. */
 static ditto_dataset *open_data(const char *folder)
 {
     char pattern[96];
@@ -56,7 +55,7 @@ static ditto_dataset *open_data(const char *folder)
     check(ditto_dataset_map(measured, to_kelvin, NULL, NULL, &mapped));
     check(ditto_dataset_shuffle(mapped, NULL, &shuffled)); /* shuffles all rows, always in the same order */
     check(ditto_dataset_batch(shuffled, BATCH, 0, &batched));
-    ditto_dataset_destroy(measured);
+    ditto_dataset_destroy(measured); /* a dataset keeps the one that it is made from */
     ditto_dataset_destroy(mapped);
     ditto_dataset_destroy(shuffled);
     return batched;

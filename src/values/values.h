@@ -39,19 +39,20 @@ struct ditto_value {
     ditto_value *container;
     uint32_t replica; /* the replica for which it was taken */
 
-    /* DITTO_VARIABLE: a counted reference, which stays valid when the variable is destroyed. */
+    /* For DITTO_VARIABLE, a counted reference. It stays valid when the variable is destroyed. */
     ditto_variable *variable;
 
-    /* DITTO_PLAIN: the tensor. */
+    /* For DITTO_PLAIN, the tensor. */
     ditto_tensor plain;
     void *memory;                        /* memory that the value owns for `plain`, or NULL */
     size_t capacity;                     /* of `memory`, in bytes */
     alignas(16) unsigned char small[16]; /* is used instead of `memory` if the tensor fits */
 
-    /* DITTO_SLICES: the number of rows of the dense tensor, 0 if it is not known. */
+    /* For DITTO_SLICES, the number of rows of the dense tensor, or 0 if it is not known. */
     size_t dense_rows;
 
-    /* DITTO_PER_REPLICA, DITTO_MIRRORED_VALUE and DITTO_SLICES: arrays of one element per replica. */
+    /* The arrays below have one element for each replica. They are used by DITTO_PER_REPLICA,
+     * DITTO_MIRRORED_VALUE and DITTO_SLICES. */
 
     /* Rank DTI_NO_PART means that the replica has no part. Only a value that is mirrored on some of the
      * replicas has such parts. */
@@ -61,7 +62,7 @@ struct ditto_value {
     struct dti_value_buffer **component;
     int64_t **index; /* the row numbers of slices */
 
-    /* DITTO_NEST */
+    /* For DITTO_NEST. */
     uint32_t members, member_capacity;
     struct dti_member *member;
 };
@@ -74,15 +75,15 @@ struct dti_values {
      * reference. */
     struct dti_dependent dependent;
 
-    uint32_t process; /* the process that made the strategy (base/fork.h) */
+    uint32_t process; /* of the strategy's creation (base/waiting/fork.h) */
     pthread_mutex_t lock;
     ditto_value *used;
     ditto_value *kept[2]; /* unused values: [0] narrow, [1] wide */
     size_t references;    /* one for the team, and one for each value in use */
 
-    /* What happens to a value that is dropped. DTI_FREED_BY_TEAM: it is kept for reuse. DTI_FREED_BY_DESTROY:
-     * the strategy was destroyed, and the value is freed at once. DTI_FREED_BY_NOBODY: it stays, because a
-     * replica that never returned may use it. */
+    /* What happens to a value that is dropped. With DTI_FREED_BY_TEAM it is kept for reuse. With
+     * DTI_FREED_BY_DESTROY the strategy was destroyed, and the value is freed at once. With
+     * DTI_FREED_BY_NOBODY it stays, because a replica that never returned may use it. */
     enum dti_freed_by values_freed_by;
     uint64_t allocations;
 };

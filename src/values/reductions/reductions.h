@@ -15,8 +15,8 @@ ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto
 ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *value, uint32_t axis,
                               ditto_value **out);
 ditto_status dti_merge_slices(const ditto_value *slices, ditto_value **out);
-/* Reduces values[i] to destinations[i], all of them in one job. The destinations have been checked. After an
- * error no output is set. */
+/* Reduces values[i] to destinations[i], all of them in one job with one meeting. The destinations have been
+ * checked. After an error no output is set. */
 ditto_status dti_reduce_to_destinations(ditto_strategy *strategy, ditto_op op,
                                         const ditto_value *const *values, const ditto_places *destinations,
                                         uint32_t count, ditto_value **out);
