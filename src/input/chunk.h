@@ -1,4 +1,5 @@
-/* src/input/chunk.h - the values of some rows at a time, read together and looked at one by one. Used by one thread. */
+/* src/input/chunk.h - reads the values of several rows together and returns them one by one. One thread
+ * uses a chunk. */
 #ifndef DTI_CHUNK_H
 #define DTI_CHUNK_H
 
@@ -7,18 +8,26 @@
 struct dti_chunk {
     const ditto_dataset *dataset;
     size_t most;                           /* rows at a time */
-    char *values;                          /* of them, one component after the other */
+    char *values;                          /* all rows, one component after the other */
     void *component[DITTO_MAX_COMPONENTS]; /* [most] rows each */
-    bool together;                         /* the rows of the last dti_chunk_fill could be read all */
+
+    /* The last dti_chunk_fill could read all of its rows. */
+    bool together;
 };
 
-/* As many rows as stay in a core's cache until they are looked at, one at least; at most `wanted` of them. NO_MEMORY. */
+/* Allocates space for as many rows as stay in a core's cache until they are used: at least one, and at most
+ * `wanted`. Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_chunk_make(struct dti_chunk *chunk, const ditto_dataset *dataset, size_t wanted);
-void dti_chunk_free(struct dti_chunk *chunk); /* zeroed is allowed */
 
-/* Reads `count` rows, at most chunk->most. Where one can't be read, each is read when it is asked for: that says which one it is. */
+/* A chunk of zeros is allowed. */
+void dti_chunk_free(struct dti_chunk *chunk);
+
+/* Reads `count` rows, at most chunk->most. If a row cannot be read, dti_chunk_row reads each row by
+ * itself, so that the error belongs to the right row. */
 void dti_chunk_fill(struct dti_chunk *chunk, struct dti_reader *reader, struct dti_rows rows, size_t count);
-/* Row `index` of those: views of its components, good until the next one. The error of a row that can't be read. */
+
+/* Makes `out` views of the components of row `index` of the last dti_chunk_fill. They are valid until the
+ * next call with this chunk. Returns the error of a row that cannot be read. */
 ditto_status dti_chunk_row(struct dti_chunk *chunk, struct dti_reader *reader, struct dti_rows rows,
                            size_t index, ditto_tensor *out);
 

@@ -1,11 +1,14 @@
-/* src/input/dataset.h - what a dataset is: an immutable description in a tree, walked by cursors.
+/* src/input/dataset.h - a dataset is an immutable description of rows, a tree that cursors walk.
  *
- * Two things are asked of a dataset. A cursor *chooses* rows, one after the other, in the one sequencer that makes the order. A chosen
- * row is a few words that say where it lies, not its values: cheap to shuffle, to hold back and to save. Later, many threads at once
- * *fill* batches from chosen rows: there files are read and parsed, maps computed, values copied.
+ * A dataset has two tasks. First, a cursor *chooses* rows one after the other. Each pipeline has one
+ * sequencer, which makes the order, and only the sequencer uses the cursor. A chosen row is a few words that
+ * say where the row lies; it has no values, so it is cheap to shuffle, to keep and to save. Later many
+ * threads *fill* batches from chosen rows at the same time: they read and parse files, call map functions and
+ * copy values.
  *
- * Rows of sources that can't be read twice (generators, compressed streams) hold their values: a word points to them, and whoever
- * chooses such a row either hands it on or gives it to dti_row_drop. Each has one owner at a time. */
+ * Some sources cannot be read twice (generators, compressed streams). Their rows hold their values, and a
+ * word points to them. Each such row has one owner at a time. The owner passes the row on or gives it to
+ * dti_rows_drop. */
 #ifndef DTI_DATASET_H
 #define DTI_DATASET_H
 
@@ -22,16 +25,23 @@ struct dti_row_component_spec {
     size_t bytes; /* of one row */
 };
 
-/* Which pass over a dataset, and the word that ends it early: looked at by what may go through many rows for one. */
+/* One pass over a dataset. */
 struct dti_pass {
     uint64_t number;
-    const _Atomic uint32_t *closing; /* NULL: never */
-    uint32_t shards,
-        shard; /* of the dataset's files, this pass reads those with number mod shards == shard; shards 0: all */
-    uint32_t first_file; /* number of the dataset's first one, among all in the tree */
+
+    /* The pass ends early when this becomes nonzero. NULL means never. Code that may look at many rows to
+     * deliver one checks it. */
+    const _Atomic uint32_t *closing;
+
+    /* This pass reads the files whose number mod `shards` is `shard`. 0 shards means all files. */
+    uint32_t shards;
+    uint32_t shard;
+
+    /* The number of this dataset's first file among all files in the tree. */
+    uint32_t first_file;
 };
 
-/* Chosen rows: row i is word[i * stride ..]. A dataset uses the first row_words of them. */
+/* Chosen rows. The words of row i begin at word[i * stride]; a dataset uses the first row_words of them. */
 struct dti_rows {
     uint64_t *word;
     size_t stride;
@@ -45,83 +55,119 @@ static inline struct dti_rows dti_rows_words_from(struct dti_rows rows, size_t w
     return (struct dti_rows){ rows.word + word, rows.stride };
 }
 
-/* A position in one pass; a kind's own begins with it. Used by one thread at a time. */
+/* A position in one pass. The cursor of each kind begins with this struct. One thread at a time uses a
+ * cursor. */
 struct dti_cursor {
     const ditto_dataset *dataset;
 };
 
-/* A thread that fills batches: what it may use meanwhile. */
+/* The state of a thread that fills batches. */
 struct dti_reader {
-    const _Atomic uint32_t *closing; /* NULL: never */
-    char *buffer;                    /* of whichever source is being read: see dti_reader_buffer */
+    const _Atomic uint32_t *closing; /* as in struct dti_pass */
+
+    /* A buffer for the source that is being read, see dti_reader_buffer. */
+    char *buffer;
     size_t capacity;
 };
 
-/* What a dataset does: a table per kind. Transformations that only choose have no fill, where and row functions: what reads their
- * rows is their input. */
+/* The functions of a kind of dataset. Transformations that only choose rows have no fill, where and row
+ * functions, because the rows are read by the input. */
 struct dti_dataset_kind {
     const char *name;
     ditto_status (*open)(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out);
-    /* Chooses up to `want` rows; *got of them are good, whatever is returned. After END_OF_INPUT that comes again and
-     * again; after an error a cursor is only closed. */
+
+    /* Chooses up to `want` rows. The first *got rows are valid for every returned status. After
+     * DITTO_END_OF_INPUT every later call returns it again. After an error the cursor may only be closed. */
     ditto_status (*next)(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got);
     void (*close)(struct dti_cursor *cursor);
-    /* The position as bytes; and back, of a fresh cursor of the same pass. */
+
+    /* save writes the position as bytes. restore moves a new cursor of the same pass to a saved position. */
     ditto_status (*save)(struct dti_cursor *cursor, struct dti_bytes *to);
     ditto_status (*restore)(struct dti_cursor *cursor, struct dti_bytes_reader *from);
-    /* Values of rows: destination[k] is the first of `count` consecutive rows of component k. Thread-safe. */
+
+    /* Writes the values of `count` rows. destination[k] is the first of `count` consecutive values of
+     * component k. Thread-safe. */
     ditto_status (*fill)(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
                          size_t count, void *const *destination);
-    void (*where)(const ditto_dataset *dataset, const uint64_t *row,
-                  struct dti_text *text); /* for messages */
-    /* Of rows that hold something; else NULL. */
+
+    /* Describes where a row comes from, for messages. */
+    void (*where)(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text);
+
+    /* drop frees one row; it is called only if `holds` is true. save_row and load_row write and read one row.
+     * NULL means that the words of the row are written and read as they are. */
     void (*drop)(const ditto_dataset *dataset, const uint64_t *row);
     ditto_status (*save_row)(const ditto_dataset *dataset, const uint64_t *row, struct dti_bytes *to);
     ditto_status (*load_row)(const ditto_dataset *dataset, uint64_t *row, struct dti_bytes_reader *from);
-    void (*digest)(const ditto_dataset *dataset,
-                   struct dti_bytes *to); /* what it was made with, but not where files lie. NULL: nothing */
-    void (*free)(
-        ditto_dataset *dataset); /* what the constructor made, but not the dataset itself. NULL: nothing */
+
+    /* Writes the arguments that the dataset was made with, except the paths of its files. NULL if there are
+     * none. */
+    void (*digest)(const ditto_dataset *dataset, struct dti_bytes *to);
+
+    /* Frees the memory that the constructor allocated, but not the dataset itself. NULL if there is none. */
+    void (*free)(ditto_dataset *dataset);
 };
 
 struct ditto_dataset {
     _Atomic uint32_t references;
     const struct dti_dataset_kind *kind;
-    ditto_dataset **input; /* [inputs], referenced */
-    uint32_t inputs;       /* 0: a source */
+    ditto_dataset **input; /* [inputs], each with a reference */
+    uint32_t inputs;       /* 0 for a source */
     uint32_t row_words;
-    uint32_t depth;              /* datasets below one another, this one included */
-    const ditto_dataset *reader; /* that fills its rows: itself, or one below */
+
+    /* The number of datasets on the longest path down from this one, including it. */
+    uint32_t depth;
+
+    /* The dataset that fills the rows: this one or one below it. */
+    const ditto_dataset *reader;
     uint32_t components;
     struct dti_row_component_spec component[DITTO_MAX_COMPONENTS];
     size_t row_bytes;    /* of all components */
-    uint64_t batch_rows; /* G, 0: not batched */
-    uint64_t prefetch;   /* batches; 0: not said */
-    uint32_t files;      /* that its sources read, as they are numbered for shards */
-    bool drop_remainder, infinite, holds;
-    bool
-        by_file; /* what it does with the rows of one file does not depend on other files: pipelines may read other ones each */
+    uint64_t batch_rows; /* G, or 0 if it is not batched */
+    uint64_t prefetch;   /* batches, or 0 if not set */
+
+    /* The number of files that its sources read. Shards count files in this numbering. */
+    uint32_t files;
+    bool drop_remainder;
+    bool infinite;
+    bool holds; /* rows hold their values */
+
+    /* The result for the rows of one file does not depend on other files, so each pipeline may read other
+     * files. */
+    bool by_file;
 };
 
 /* -- Making: any thread -- */
-/* `bytes` of a struct that begins with ditto_dataset, zeroed, one reference; specs and marks are those of input[0]. inputs 0: a source; then
- * dti_dataset_finish once its components are set. NULL, with a record: NO_MEMORY; RANGE: more than so many below one another (cursors
- * go down by recursion). */
+
+/* The largest depth of a dataset. There is a limit because cursors use recursion. */
 #define DTI_MOST_DEPTH_OF_DATASETS 1000u
+
+/* Allocates `bytes`, all zero, for a struct that begins with ditto_dataset. The dataset has one reference,
+ * and the components and flags of input[0]. With `inputs` 0 it is a source, and the caller calls
+ * dti_dataset_finish when it has set the components. Returns NULL and records DITTO_ERR_NO_MEMORY, or
+ * DITTO_ERR_RANGE if the depth exceeds DTI_MOST_DEPTH_OF_DATASETS. */
 void *dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_dataset *const *input,
                       uint32_t inputs);
-/* Computes row_bytes. RANGE: a row has more bytes than size_t counts. */
+
+/* Computes row_bytes. Returns DITTO_ERR_RANGE if a row has more bytes than size_t can count. */
 ditto_status dti_dataset_finish(ditto_dataset *dataset);
-/* Sets component k. RANGE, INVALID as dti_tensor_check. */
+
+/* Sets component k. Returns DITTO_ERR_INVALID if the rank is too large, and the errors of dti_tensor_check
+ * (DITTO_ERR_RANGE, DITTO_ERR_INVALID). */
 ditto_status dti_dataset_set_component(ditto_dataset *dataset, uint32_t k, const ditto_tensor *spec);
 void dti_dataset_retain(ditto_dataset *dataset);
 void dti_dataset_release(ditto_dataset *dataset); /* NULL is allowed */
-/* Finishes and hands out, or releases and returns `status`. */
+
+/* If `status` is DITTO_OK, calls dti_dataset_finish and sets *out. Otherwise, or if that fails, releases the
+ * dataset and returns the error. */
 ditto_status dti_dataset_out(ditto_dataset *dataset, ditto_status status, ditto_dataset **out);
-/* INVALID: rows of `own` have other components than those of `first`; the names are what messages call them. */
+
+/* Returns DITTO_ERR_INVALID if the rows of `own` and of `first` have different components. The message
+ * uses the two names. */
 ditto_status dti_dataset_check_alike(const ditto_dataset *first, const char *first_name,
                                      const ditto_dataset *own, const char *own_name);
-/* A number that differs between datasets that give different rows, as far as can be told without reading files. NO_MEMORY. */
+
+/* Computes a number that differs between datasets that give different rows, as far as that can be decided
+ * without reading files. Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_dataset_fingerprint(const ditto_dataset *dataset, uint64_t *out);
 
 /* -- Choosing: the cursor's thread -- */
@@ -136,7 +182,8 @@ static inline ditto_status dti_cursor_next(struct dti_cursor *cursor, struct dti
 }
 ditto_status dti_cursor_save(struct dti_cursor *cursor, struct dti_bytes *to);
 ditto_status dti_cursor_restore(struct dti_cursor *cursor, struct dti_bytes_reader *from);
-/* CLOSED when the iterator is being destroyed. */
+
+/* Returns DITTO_ERR_CLOSED while the iterator is being destroyed. */
 ditto_status dti_closing_check(const _Atomic uint32_t *closing);
 
 /* -- Rows: any thread -- */
@@ -146,32 +193,42 @@ static inline ditto_status dti_dataset_fill(const ditto_dataset *dataset, struct
     return dataset->reader->kind->fill(dataset->reader, reader, rows, count, destination);
 }
 void dti_row_where(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text);
+
+/* Frees the values of rows that hold them. Does nothing for other rows. */
 void dti_rows_drop(const ditto_dataset *dataset, struct dti_rows rows, size_t count);
 ditto_status dti_row_save(const ditto_dataset *dataset, const uint64_t *row, struct dti_bytes *to);
 ditto_status dti_row_load(const ditto_dataset *dataset, uint64_t *row, struct dti_bytes_reader *from);
-/* `count` rows; and back: how many there are, at most `most`, and then they. What could be loaded before an error, *loaded rows, is the
- * caller's. */
+
+/* dti_rows_save writes the number `count` and then the rows. dti_rows_saved reads the number; more than
+ * `most` rows is an error of the reader. dti_rows_load reads the rows. Even if it fails, the caller owns
+ * the first *loaded rows. */
 ditto_status dti_rows_save(const ditto_dataset *dataset, struct dti_rows rows, size_t count,
                            struct dti_bytes *to);
 size_t dti_rows_saved(struct dti_bytes_reader *from, uint64_t most);
 ditto_status dti_rows_load(const ditto_dataset *dataset, struct dti_rows rows, size_t count, size_t *loaded,
                            struct dti_bytes_reader *from);
-/* Where the values of `rows` rows of each component begin in one block, each on cache lines of its own; false: more bytes than size_t
- * counts. */
+
+/* Lays out `rows` values of each component in one block of *bytes bytes. offset[k] is where component k
+ * begins; no two components share a cache line. Returns false if the block has more bytes than size_t can
+ * count. */
 bool dti_dataset_layout(const ditto_dataset *dataset, uint64_t rows, size_t *offset, size_t *bytes);
-/* Views of the row's components at these places. */
+
+/* Makes out[k] a view of component k of one row, whose values are at component[k]. */
 void dti_row_tensors(const ditto_dataset *dataset, void *const *component, ditto_tensor *out);
-/* The user's function failed on a row: keeps the record it has written, or writes one; names function and row. */
+
+/* Records that the user's function failed on a row. The message names the function and the row, and includes
+ * the message that the function has recorded since `serial_before`, if there is one. */
 ditto_status dti_fail_user(ditto_status status, uint32_t serial_before, const char *what,
                            const ditto_dataset *dataset, const uint64_t *row);
 
 /* -- Readers -- */
-/* At least `bytes`; good until the next call. NULL: no memory, recorded. */
+
+/* Returns a buffer of at least `bytes`, valid until the next call. Returns NULL and records
+ * DITTO_ERR_NO_MEMORY if there is no memory. */
 char *dti_reader_buffer(struct dti_reader *reader, size_t bytes);
 void dti_reader_free(struct dti_reader *reader);
 
-/* Going through a dataset on the calling thread. */
-
+/* -- Reduction on the calling thread -- */
 ditto_status dti_reduce(ditto_dataset *dataset, ditto_reduce_fn function, void *state, uint64_t pass);
 
 #endif

@@ -1,4 +1,5 @@
-/* src/input/sources/sources.h - datasets that rows begin in. Arguments are checked (src/input/api_source.c). */
+/* src/input/sources/sources.h - makes datasets that are sources. src/input/api_source.c has checked the
+ * arguments. */
 #ifndef DTI_SOURCES_H
 #define DTI_SOURCES_H
 

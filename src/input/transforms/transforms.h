@@ -1,4 +1,5 @@
-/* src/input/transforms/transforms.h - datasets made from datasets. Arguments are checked (src/input/api_transform.c). */
+/* src/input/transforms/transforms.h - makes datasets from datasets. src/input/api_transform.c has checked the
+ * arguments. */
 #ifndef DTI_TRANSFORMS_H
 #define DTI_TRANSFORMS_H
 
@@ -17,11 +18,14 @@ ditto_status dti_skip_take_create(ditto_dataset *input, uint64_t skip, uint64_t 
 ditto_status dti_batch_create(ditto_dataset *input, uint64_t rows, bool drop_remainder, ditto_dataset **out);
 ditto_status dti_unbatch_create(ditto_dataset *input, ditto_dataset **out);
 ditto_status dti_prefetch_create(ditto_dataset *input, uint64_t batches, ditto_dataset **out);
-/* Of every `shards` blocks of `block` rows the one with number `shard`. */
+
+/* Keeps the blocks of `block` rows whose number mod `shards` is `shard`. */
 ditto_status dti_shard_create(ditto_dataset *input, uint64_t shards, uint64_t shard, uint64_t block,
                               ditto_dataset **out);
 ditto_status dti_zip_create(ditto_dataset *const *input, uint32_t inputs, ditto_dataset **out);
-/* `cycle` inputs at a time in turn, `block` rows of each; 1 and UINT64_MAX: one after the other. */
+
+/* `cycle` inputs at a time take turns and give `block` rows each. With a cycle of 1 and a block of UINT64_MAX
+ * the inputs come one after the other. */
 ditto_status dti_join_create(ditto_dataset *const *input, uint32_t inputs, uint32_t cycle, uint64_t block,
                              ditto_dataset **out);
 

@@ -1,16 +1,19 @@
-/* src/input/sources/files/file_row.h - rows that are places in files, and reading many of them with few system calls. */
+/* src/input/sources/files/file_row.h - rows that are positions in files. Many of them are read with few
+ * system calls. */
 #ifndef DTI_FILE_ROW_H
 #define DTI_FILE_ROW_H
 
 #include "input/dataset.h"
 #include "input/sources/files/files.h"
 
-/* A row's words. */
+/* The words of a row. */
 #define DTI_FILE_ROW_WORDS 3
 struct dti_file_row {
     uint64_t offset;
     uint32_t file, bytes;
-    uint64_t number; /* of the line or record in its file, from 1: for messages */
+
+    /* The number of the line or record in its file, from 1. It is for messages. */
+    uint64_t number;
 };
 static inline void dti_file_row_put(uint64_t *row, struct dti_file_row file_row)
 {
@@ -23,22 +26,26 @@ static inline struct dti_file_row dti_file_row_get(const uint64_t *row)
     return (struct dti_file_row){ row[0], (uint32_t)(row[1] >> 32), (uint32_t)row[1], row[2] };
 }
 
-/* Rows may come out of a state that another program has saved, or that is damaged. CORRUPT: a place is in no
- * file of the list, or less than `before` bytes behind the start of its file. */
+/* Checks rows, which may come from a state that another program has saved or that is damaged. Returns
+ * DITTO_ERR_CORRUPT if a row is in no file of the list, or less than `before` bytes behind the start of its
+ * file. */
 ditto_status dti_file_rows_check(const struct dti_files *files, struct dti_rows rows, size_t count,
                                  size_t before);
-/* What one row's bytes mean: writes row `index` of the destination. */
+
+/* Parses the bytes of one row and writes row `index` of the destination. */
 typedef ditto_status dti_file_row_parse(const ditto_dataset *dataset, struct dti_file_row file_row,
                                         const char *bytes, size_t index, void *const *destination,
                                         void *scratch);
-/* Checks the rows, reads them and parses one after the other: rows that lie close behind one another in a
- * file come with one read. `before` and `after`: bytes around each place that the parser looks at too
- * (bytes[-before] ...). `what`: "line", "record". */
+
+/* Checks the rows, reads them and parses one after the other. One system call reads rows that lie close
+ * together in a file. The parser may also read `before` bytes in front of each row (bytes[-before] ...) and
+ * `after` bytes behind it. `what` is "line" or "record", for messages. */
 ditto_status dti_file_rows_fill(const ditto_dataset *dataset, struct dti_files *files,
                                 struct dti_reader *reader, struct dti_rows rows, size_t count, size_t before,
                                 size_t after, const char *what, dti_file_row_parse *parse,
                                 void *const *destination, void *scratch);
-/* "data.csv:7" for lines, "data.tfrecord: record 7 at offset 1234" for others. */
+
+/* Writes "data.csv:7" for lines, and "data.tfrecord: record 7 at offset 1234" for others. */
 void dti_file_row_where(const struct dti_files *files, struct dti_file_row file_row, const char *what,
                         struct dti_text *text);
 

@@ -1,4 +1,5 @@
-/* src/input/sources/files/files.h - a list of files that many threads read, with few of them open at a time. */
+/* src/input/sources/files/files.h - a list of files that many threads read, while only a few of them are
+ * open. */
 #ifndef DTI_FILES_H
 #define DTI_FILES_H
 
@@ -6,16 +7,22 @@
 
 #include "base/base.h"
 
-/* At a time, of all lists of the process, whoever was read from last; more only while more are being read from at this moment. */
+/* The number of files that stay open, over all lists of the process. These are the files that were read last.
+ * More are open only while more are being read. */
 #define DTI_FILES_OPEN 64u
 
 struct dti_file {
     char *name;
     uint64_t bytes; /* when the list was made */
-    /* Under one lock of the process. */
-    int descriptor;                 /* -1: not open. Read without the lock by who has a pin */
-    uint32_t pins;                  /* threads that read from it now */
-    struct dti_file *older, *newer; /* among those that are open and not read from */
+
+    /* Protected by one lock of the process. */
+
+    /* -1 if the file is not open. A thread that holds a pin reads it without the lock. */
+    int descriptor;
+    uint32_t pins; /* threads that are reading from it */
+
+    /* The neighbours in the list of files that are open and that no thread is reading. */
+    struct dti_file *older, *newer;
 };
 
 struct dti_files {
@@ -24,20 +31,29 @@ struct dti_files {
 };
 
 /* -- Making -- */
-/* Names, or what patterns match; every file is looked at. Errors: source.h, "For every source of files". */
+
+/* Makes the list from names, or from the files that match patterns, and checks every file. For the errors see
+ * source.h, "For every source of files". */
 ditto_status dti_files_create(struct dti_files *files, const ditto_files *names);
-void dti_files_free(struct dti_files *files); /* zeroed is allowed */
+void dti_files_free(struct dti_files *files); /* a struct of zeros is allowed */
 
 /* -- Any thread -- */
-/* Reads up to `bytes` at `offset`; *got is less only at the end of the file. IO, NOT_FOUND, with errno. */
+
+/* Reads up to `bytes` at `offset`. *got is less only at the end of the file. Returns DITTO_ERR_IO or
+ * DITTO_ERR_NOT_FOUND, with errno. */
 ditto_status dti_files_read(struct dti_files *files, uint32_t file, uint64_t offset, void *to, size_t bytes,
                             size_t *got);
-/* The same, where all of it must be there: IO when the file has become shorter, which names the place: "line", 7. */
+
+/* Reads all of the bytes. Also returns DITTO_ERR_IO if the file has become shorter. The message names the row
+ * by `what` and `number`, for example "line" and 7. */
 ditto_status dti_files_read_all(struct dti_files *files, uint32_t file, uint64_t offset, void *to,
                                 size_t bytes, const char *what, uint64_t number);
-/* The kernel may fetch what lies there. A hint. */
+
+/* A hint that the kernel may read these bytes ahead. */
 void dti_files_want(struct dti_files *files, uint32_t file, uint64_t offset, uint64_t bytes);
-/* The first file from `first` on, in steps, of those that a pass over them reads (struct dti_pass); count: none. */
+
+/* Returns the first file, from `first` on, that a pass with these shards reads (struct dti_pass). Returns the
+ * count if there is none. */
 uint32_t dti_files_next(const struct dti_files *files, uint32_t first, uint32_t number_of_first,
                         uint32_t shards, uint32_t shard);
 

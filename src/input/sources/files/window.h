@@ -1,42 +1,55 @@
-/* src/input/sources/files/window.h - going through files from front to back, in large reads at aligned offsets: how sequencers find where rows
- * begin. */
+/* src/input/sources/files/window.h - reads files from front to back, in large reads at aligned offsets.
+ * Sequencers use it to find where rows begin. */
 #ifndef DTI_WINDOW_H
 #define DTI_WINDOW_H
 
 #include "input/dataset.h"
 #include "input/sources/files/files.h"
 
-#define DTI_WINDOW_BYTES ((size_t)256 << 10) /* of a read; also what offsets are aligned to */
+/* The bytes of one read. Offsets of reads are multiples of it. */
+#define DTI_WINDOW_BYTES ((size_t)256 << 10)
 
 struct dti_window {
     struct dti_files *files;
     struct dti_pass pass;
-    uint32_t file; /* files->count: all have been read */
-    uint64_t at;   /* offset in it of the next byte */
-    char *buffer;  /* [room], aligned; [used, filled) are the bytes from `at` on */
+    uint32_t file; /* files->count when all have been read */
+    uint64_t at;   /* offset in the file of the next byte */
+
+    /* [capacity], aligned. The bytes from `at` on are at [used, filled). */
+    char *buffer;
     size_t capacity, used, filled;
-    bool end; /* of the file is in the buffer */
+    bool end; /* the buffer has the end of the file */
 };
 
-/* Zeroed before. Stands before the first byte of the first file that the pass reads. NO_MEMORY. */
+/* Opens a window of zeros before the first byte of the first file that the pass reads. Returns
+ * DITTO_ERR_NO_MEMORY. */
 ditto_status dti_window_open(struct dti_window *window, struct dti_files *files, const struct dti_pass *pass);
 void dti_window_close(struct dti_window *window);
 
-/* At least `bytes` bytes from the present place on are in the buffer, or all that the file has left. *data, *length: what is there, up to
- * the next dti_window_need. NO_MEMORY; IO, also where there is less because the file became shorter. */
+/* Reads until the buffer has at least `bytes` from the position on, or the rest of the file. Sets *data
+ * and *length to the bytes in the buffer. They are valid until the next dti_window_need. Returns
+ * DITTO_ERR_NO_MEMORY, DITTO_ERR_CLOSED, or DITTO_ERR_IO, also if there are fewer bytes because the file
+ * became shorter. */
 ditto_status dti_window_need(struct dti_window *window, size_t bytes, const char **data, size_t *length);
-void dti_window_take(struct dti_window *window,
-                     size_t bytes); /* that were in the buffer: goes on behind them */
-/* Goes on `bytes` further, in the buffer or not: what lies beyond it is passed over without being read. *whole: the file has so many;
- * else the place is where it ends. IO. */
+
+/* Moves the position forward by `bytes`, which are in the buffer. */
+void dti_window_take(struct dti_window *window, size_t bytes);
+
+/* Moves the position forward by `bytes`, in the buffer or not. Bytes beyond the buffer are not read.
+ * *whole says whether the file has all of these bytes; if not, the position is the end of the file.
+ * Returns DITTO_ERR_IO. */
 ditto_status dti_window_skip(struct dti_window *window, uint64_t bytes, bool *whole);
-/* Stands before the first byte of the next file of the pass. */
+
+/* Moves the position to the first byte of the next file of the pass. */
 void dti_window_next_file(struct dti_window *window);
-static inline bool dti_window_ended(const struct dti_window *window) /* there is no further file */
+
+/* True if there is no further file. */
+static inline bool dti_window_ended(const struct dti_window *window)
 {
     return window->file >= window->files->count;
 }
-/* The place, as words of a state; and back. */
+
+/* Write the position into a state and read it back. */
 void dti_window_save(const struct dti_window *window, struct dti_bytes *to);
 void dti_window_restore(struct dti_window *window, struct dti_bytes_reader *from);
 

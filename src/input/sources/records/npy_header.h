@@ -1,4 +1,5 @@
-/* src/input/sources/records/npy_header.h - the beginning of a .npy file: pure functions of its bytes (format: NumPy, "numpy.lib.format"). */
+/* src/input/sources/records/npy_header.h - parses the beginning of a .npy file. Pure functions of its
+ * bytes. The format is described in NumPy, "numpy.lib.format". */
 #ifndef DTI_NPY_HEADER_H
 #define DTI_NPY_HEADER_H
 
@@ -6,8 +7,11 @@
 
 #include "base/base.h"
 
-#define DTI_NPY_HEADER_BYTES 65536 /* of text at most; of arrays of numbers it has about 120 */
-#define DTI_NPY_PREFIX_BYTES 12    /* that are before it, at most */
+/* The largest accepted header text. Headers of arrays of numbers have about 120 bytes. */
+#define DTI_NPY_HEADER_BYTES 65536
+
+/* The most bytes that are before the header text. */
+#define DTI_NPY_PREFIX_BYTES 12
 
 struct dti_npy_header {
     ditto_tensor spec;
@@ -15,11 +19,13 @@ struct dti_npy_header {
     size_t data_offset;
 };
 
-/* How long the header is: its text is [*start, *end) of the file. `bytes` of the file are there, DTI_NPY_PREFIX_BYTES
- * or all that it has. CORRUPT, UNSUPPORTED: as dti_npy_parse. */
+/* Finds the header text, which is [*start, *end) of the file. `bytes` are the first `length` bytes of the
+ * file: DTI_NPY_PREFIX_BYTES, or all if the file has fewer. Returns the errors of dti_npy_parse. */
 ditto_status dti_npy_measure(const char *bytes, size_t length, size_t *start, size_t *end,
                              struct dti_text *why);
-/* The text's meaning; all but data_offset. CORRUPT, UNSUPPORTED: `why` says why, nothing is recorded. */
+
+/* Parses the header text and sets everything except data_offset. Returns DITTO_ERR_CORRUPT or
+ * DITTO_ERR_UNSUPPORTED. It records no error, but writes the cause to `why`. */
 ditto_status dti_npy_parse(const char *text, size_t length, struct dti_npy_header *out, struct dti_text *why);
 
 #endif

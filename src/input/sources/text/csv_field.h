@@ -1,4 +1,5 @@
-/* src/input/sources/text/csv_field.h - what a field of a CSV row is, and the number or text that stands in it. Pure. */
+/* src/input/sources/text/csv_field.h - finds the fields of a CSV row, and parses the number or text in a
+ * field. Pure. */
 #ifndef DTI_CSV_FIELD_H
 #define DTI_CSV_FIELD_H
 
@@ -9,36 +10,42 @@
 
 #include <ditto/dtype.h>
 
-/* A field as it lies in its row: of one in quotes, what is between them. */
+/* A field as it lies in its row. If the field is in quotes, this is the text between them. */
 struct dti_csv_field {
     const char *text;
     size_t length;
-    bool doubled; /* there are doubled quotes in it, each of which stands for one */
+    bool doubled; /* it has doubled quotes; each pair means one quote */
 };
 
-/* Cuts the field that begins at `at`: returns where it ends, at a delimiter or at `end`. NULL: that is no field, *fault tells why. */
+/* Finds the field that begins at `at`. Returns its end, which is a delimiter or `end`. Returns NULL if the
+ * text is not a valid field, and sets *fault to the reason. */
 const char *dti_csv_cut(const char *at, const char *end, char delimiter, bool quotes,
                         struct dti_csv_field *field, const char **fault);
 
-/* Copies the field's text without the quotes around it, and zeros behind it; false: it has more than `room` bytes. */
+/* Copies the field's text without the quotes around it, and fills the rest of `to` with zeros. Returns
+ * false if the text has more than `capacity` bytes. */
 bool dti_csv_copy(const struct dti_csv_field *field, char *to, size_t capacity, size_t *length);
-/* RFC 3629: no surrogates, nothing above U+10FFFF, nothing longer than needed. */
+
+/* Checks for valid UTF-8 as in RFC 3629: no surrogates, nothing above U+10FFFF, no overlong encodings. */
 bool dti_utf8_valid(const char *text, size_t length);
 
-/* A decimal number: mantissa * 10^exponent, where `digits` is not above DTI_CSV_DIGITS: else they are too many to tell. */
+/* A decimal number mantissa * 10^exponent. If `digits` is above DTI_CSV_DIGITS, the mantissa is not valid. */
 #define DTI_CSV_DIGITS 19
 struct dti_csv_number {
     uint64_t mantissa;
     int64_t exponent;
-    size_t digits;        /* that the mantissa was written with; 0: there is no number */
-    bool negative, whole; /* neither point nor exponent was written */
+    size_t digits; /* written digits of the mantissa, 0 if there is no number */
+    bool negative;
+    bool whole; /* neither a point nor an exponent was written */
 };
 
-/* The part of a number from '.' or 'e' on; returns where it ends, `at` itself when nothing belongs to the number. */
+/* Scans the part of a number that begins with '.' or 'e'. Returns its end, or `at` if nothing of it
+ * belongs to the number. */
 const char *dti_csv_scan_rest(const char *at, const char *end, struct dti_csv_number *number);
 
-/* Goes over the number that begins at `at`: [+-] digits [. digits] [e [+-] digits], where digits may lack on one side of the point.
- * Returns where it ends. Inline: most of the time that reading a file takes is spent here. */
+/* Scans the number that begins at `at`: [+-] digits [. digits] [e [+-] digits]. The digits on one side of the
+ * point may be missing. Returns its end. It is inline because most of the time of reading a file is spent
+ * here. */
 static inline const char *dti_csv_scan(const char *at, const char *end, struct dti_csv_number *number)
 {
     uint64_t mantissa = 0;
@@ -57,28 +64,29 @@ static inline const char *dti_csv_scan(const char *at, const char *end, struct d
     return at;
 }
 
-/* An unsigned integer of 1 to 7 digits at `at`, where 8 bytes can be read: how many digits; 0: something else stands there. All digits
- * are taken at once, as how many there are can't be predicted: neighbours are added up to pairs, fours, and eight. */
+/* Parses an unsigned integer of 1 to 7 digits at `at`, where 8 bytes can be read. Returns the number of
+ * digits, or 0 if there is something else. It takes all digits at once, because a branch on their number
+ * cannot be predicted: it combines neighbours to pairs, then to fours, then to eight. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define DTI_CSV_SHORT_BYTES 8
 static inline unsigned dti_csv_short(const char *at, uint32_t *value)
 {
     uint64_t eight, others;
     memcpy(&eight, at, sizeof eight);
-    eight ^= 0x3030303030303030u; /* digits are 0 to 9 now, and all else is more */
-    others = ((eight + 0x7676767676767676u) | eight) &
-             0x8080808080808080u; /* a carry spoils only bytes behind the first of them */
+    eight ^= 0x3030303030303030u; /* digits are now 0 to 9, all other bytes are larger */
+    /* Marks the bytes that are not digits. A carry changes only bytes behind the first of them. */
+    others = ((eight + 0x7676767676767676u) | eight) & 0x8080808080808080u;
     unsigned bits = others != 0 ? (unsigned)__builtin_ctzll(others) & 0x38u : 0;
     if (bits == 0)
         return 0;
-    eight <<= 64 - bits; /* the first byte is the lowest: zeros come in front of the number */
+    eight <<= 64 - bits; /* the first byte is the lowest, so this puts zeros in front of the number */
     eight = (eight * 10 + (eight >> 8)) & 0x00ff00ff00ff00ffu;
     eight = (eight * 100 + (eight >> 16)) & 0x0000ffff0000ffffu;
     *value = (uint32_t)(eight * 10000 + (eight >> 32));
     return bits / 8;
 }
 #else
-#define DTI_CSV_SHORT_BYTES PTRDIFF_MAX /* so much is never left of a row */
+#define DTI_CSV_SHORT_BYTES PTRDIFF_MAX /* no row has as many bytes left */
 static inline unsigned dti_csv_short(const char *at, uint32_t *value)
 {
     (void)at;
@@ -87,11 +95,13 @@ static inline unsigned dti_csv_short(const char *at, uint32_t *value)
 }
 #endif
 
-/* text[0..length) is what dti_csv_scan has gone over: writes it as an element of this dtype, rounded to nearest. False: the dtype can't
- * hold it, or it has digits behind the point that an integer can't have. */
+/* Writes the number as an element of this dtype, rounded to nearest. text[0..length) is the text that
+ * dti_csv_scan has scanned. Returns false if the dtype cannot hold the number, or if it has a point or an
+ * exponent and the dtype is an integer. */
 bool dti_csv_store(const struct dti_csv_number *number, const char *text, size_t length, ditto_dtype dtype,
                    void *to);
-/* 0, 1, true or false. */
+
+/* Parses 0, 1, true or false. Returns false for any other text. */
 bool dti_csv_store_bool(const char *text, size_t length, uint8_t *to);
 
 #endif
