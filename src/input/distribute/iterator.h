@@ -1,4 +1,5 @@
-/* src/input/distribute/iterator.h - an iterator from inside: pipelines, their producers, and the consumers. */
+/* src/input/distribute/iterator.h - the internal state of an iterator: pipelines, their producers, and the
+ * consumers. */
 #ifndef DTI_ITERATOR_H
 #define DTI_ITERATOR_H
 
@@ -11,16 +12,18 @@ struct dti_producer {
     struct dti_pipeline *pipeline;
     struct dti_producer_group *crew;
     pthread_t thread;
-    uint32_t index;  /* among all of the iterator: its seat */
-    uint32_t number; /* among all of the team: for traces */
+    uint32_t index;  /* in the iterator, and in its wait queue */
+    uint32_t number; /* in the team, for traces */
     struct dti_reader reader;
-    uint32_t long_waits; /* waits in a row that were long */
+    uint32_t long_waits; /* the number of long waits in a row */
     struct dti_mask affinity;
     bool has_affinity;
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t waiting_ns, filling_ns; /* written by itself */
+
+    /* Only the producer writes them. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t waiting_ns, filling_ns;
 };
 
-/* One order of rows, and the replicas that share it: first_replica .. first_replica + R - 1. */
+/* One order of rows, and the replicas that share it: first_replica ... first_replica + R - 1. */
 struct dti_pipeline {
     ditto_dataset *dataset; /* referenced */
     uint32_t first_replica;
@@ -35,85 +38,110 @@ struct dti_consumer {
     void *memory; /* of the ring */
     struct dti_pipeline *pipeline;
     struct dti_producer_group *crew;
-    ditto_status last; /* behind the batch that was taken last; OK: more may come */
-    /* The pipeline whose error `last` is, if it is one. */
+
+    /* The status behind the batch that was taken last. DITTO_OK if more may come. */
+    ditto_status last;
+
+    /* If `last` is an error, the pipeline that has the error. */
     struct dti_pipeline *failed;
 
-    /* All pipelines have handed over the batches of the places below it, and there is no error among them. */
+    /* All pipelines have handed over the batches at positions below it, and none of them is an error. */
     uint64_t safe;
 
-    /* The replica waits until all pipelines have handed over the batches of the places below it. */
+    /* The replica waits until all pipelines have handed over the batches at positions below it. */
     uint64_t limit;
 
-    /* Its own to write. */
+    /* Statistics. Only the replica writes them. */
     _Atomic uint64_t wait_ns, taken, rows, bytes, ready;
 };
 
-/* How several pipelines share one dataset. The numbers stand in saved states. */
+/* How several pipelines share one dataset. Saved states contain these numbers. */
 enum dti_sharing {
-    DTI_SHARING_NONE = 0,  /* every pipeline reads all of its dataset; also where there is one pipeline */
-    DTI_SHARING_FILES = 1, /* every pipeline reads files of its own */
-    DTI_SHARING_ROWS = 2,  /* all choose the same rows, and each delivers those of its replicas */
+    /* Every pipeline reads all of its dataset. Also used if there is one pipeline. */
+    DTI_SHARING_NONE = 0,
+
+    /* Every pipeline reads its own files. */
+    DTI_SHARING_FILES = 1,
+
+    /* All pipelines choose the same rows, and each delivers those of its replicas. */
+    DTI_SHARING_ROWS = 2,
 };
 
-/* What an iterator is made for: the caller's options, with nothing left open. */
+/* The caller's options, with all defaults replaced by values. */
 struct dti_input_plan {
     uint64_t global, pass, max_bytes;
-    uint32_t pipelines, replicas_each, slots, producers; /* of each pipeline */
+    uint32_t pipelines;
+    uint32_t replicas_each;    /* of each pipeline */
+    uint32_t slots, producers; /* of each ring, of each pipeline */
     enum dti_sharing sharing;
     bool even, each, is_static, host_memory;
     const void *state;
     size_t state_bytes;
-    uint32_t state_replicas; /* that it was saved with */
+    uint32_t state_replicas; /* the replicas of the iterator that saved the state */
 };
 
 struct ditto_iterator {
     struct dti_dependent dependent; /* first */
-    struct dti_team *team;          /* NULL: the strategy is destroyed */
+    struct dti_team *team;          /* NULL if the strategy is destroyed */
     struct dti_input_plan plan;
     struct dti_pipeline *pipeline; /* [plan.pipelines] */
     struct dti_pipelines_progress progress;
-    struct dti_wait_queue wait_queue; /* seats: producers; they await replicas' ids, or DTI_AWAITS_PROGRESS */
+
+    /* Producers wait here, each with its index. They await the id of a replica, or DTI_AWAITS_PROGRESS. */
+    struct dti_wait_queue wait_queue;
     _Atomic uint32_t closing;
-    _Atomic uint32_t use; /* enum dti_use: how its batches are taken */
+
+    /* enum dti_use: how the batches are taken. */
+    _Atomic uint32_t use;
     uint32_t producers, started;
     struct dti_producer *producer; /* [producers] */
     struct dti_consumer *consumer; /* [team->n] */
-    struct dti_ring **ring;        /* [team->n], the consumers' */
+    struct dti_ring **ring;        /* [team->n], the rings of the consumers */
     size_t offset[DITTO_MAX_COMPONENTS], payload_bytes;
     uint64_t begin_ns;
 };
 #define DTI_AWAITS_PROGRESS(iterator) ((iterator)->team->n)
 
-static inline const ditto_dataset *dti_iterator_dataset(
-    const ditto_iterator *iterator) /* whose rows are as all */
+/* Returns one of the datasets. Rows of all datasets have the same components. */
+static inline const ditto_dataset *dti_iterator_dataset(const ditto_iterator *iterator)
 {
     return iterator->pipeline[0].dataset;
 }
 
 /* -- producers.c -- */
-ditto_status dti_producers_prepare(
-    struct ditto_iterator *iterator); /* crews and producers; no thread yet. NO_MEMORY */
-ditto_status dti_producers_start(struct ditto_iterator *iterator); /* SYSTEM */
+
+/* Makes the producer groups and the producers, without threads. Returns DITTO_ERR_NO_MEMORY. */
+ditto_status dti_producers_prepare(struct ditto_iterator *iterator);
+
+/* Starts the threads. Returns DITTO_ERR_SYSTEM. */
+ditto_status dti_producers_start(struct ditto_iterator *iterator);
 void dti_producers_stop(struct ditto_iterator *iterator);
-void dti_producers_forget(
-    struct ditto_iterator *iterator); /* in a child after fork: they are not there, but still counted */
+
+/* Called in a child process after fork. The threads do not exist there, but the counts of load include
+ * them. */
+void dti_producers_forget(struct ditto_iterator *iterator);
 void dti_producers_free(struct ditto_iterator *iterator);
+
+/* The number of producers of each pipeline if the program has not set it. */
 uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines);
 
 /* -- saved_state.c -- */
-/* Checks the head of plan.state: which pass goes on is known then; and, of each sequencer in turn, reads where it goes on. */
+
+/* dti_state_open checks the head of plan.state and sets plan.pass to the pass that continues.
+ * dti_state_read then reads the position of each sequencer, in the order of pipelines. */
 ditto_status dti_state_open(struct ditto_iterator *iterator, struct dti_bytes_reader *from);
 ditto_status dti_state_read(struct ditto_iterator *iterator, struct dti_pipeline *pipeline,
                             struct dti_bytes_reader *from);
 
-/* From a caller's options to what an iterator is made for. */
+/* -- input_plan.c -- */
 
-/* One dataset for all pipelines: makes the plan, and a dataset [plan->pipelines] for each, whose references are the caller's. */
+/* Makes the plan for one dataset. Sets *datasets to an array [plan->pipelines] with the dataset of each
+ * pipeline. The caller owns the array and its references. */
 ditto_status dti_input_plan_distribute(const struct dti_team *team, ditto_dataset *dataset,
                                        const ditto_input_options *options, struct dti_input_plan *plan,
                                        ditto_dataset ***datasets);
-/* The same, of datasets that a function makes. */
+
+/* The same for datasets that a function makes. */
 ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dataset_fn function, void *user,
                                           const ditto_input_options *options, struct dti_input_plan *plan,
                                           ditto_dataset ***datasets);

@@ -34,7 +34,7 @@ bool dti_utf8_valid(const char *text, size_t length);
 struct dti_csv_number {
     uint64_t mantissa;
     int64_t exponent;
-    size_t digits; /* written digits of the mantissa, 0 if there is no number */
+    size_t digits; /* of the mantissa, 0 if there is no number */
     bool negative;
     bool whole; /* neither a point nor an exponent was written */
 };
