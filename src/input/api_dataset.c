@@ -1,4 +1,4 @@
-/* src/input/api_dataset.c - include/ditto/dataset.h: check, then call. */
+/* src/input/api_dataset.c - the functions of include/ditto/dataset.h check their arguments, then call. */
 #include "base/base.h"
 #include "input/dataset.h"
 

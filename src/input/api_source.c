@@ -1,4 +1,4 @@
-/* src/input/api_source.c - include/ditto/source.h: check, then call. */
+/* src/input/api_source.c - the functions of include/ditto/source.h check their arguments, then call. */
 #include "base/base.h"
 #include "input/sources/sources.h"
 

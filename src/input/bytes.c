@@ -1,4 +1,4 @@
-/* src/input/bytes.c - states as bytes. Pure but for memory. */
+/* src/input/bytes.c - states as bytes. Pure functions, except that they allocate memory. */
 #include "input/bytes.h"
 
 #include <stdlib.h>

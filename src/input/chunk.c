@@ -1,4 +1,4 @@
-/* src/input/chunk.c - the values of some rows at a time. */
+/* src/input/chunk.c - reads the values of several rows together. */
 #include "input/chunk.h"
 
 #include <stdlib.h>

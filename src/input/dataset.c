@@ -1,4 +1,4 @@
-/* src/input/dataset.c - the life of datasets, and what every kind shares. */
+/* src/input/dataset.c - creation and release of datasets, and the functions that all kinds share. */
 #include "input/dataset.h"
 
 #include <stdlib.h>
@@ -124,18 +124,20 @@ ditto_status dti_dataset_out(ditto_dataset *dataset, ditto_status status, ditto_
 
 void dti_dataset_retain(ditto_dataset *dataset)
 {
-    /* relaxed: whoever takes a reference has one, or the right to use the handle */
+    /* relaxed: the caller has a reference already, or the right to use the handle */
     atomic_fetch_add_explicit(&dataset->references, 1, memory_order_relaxed);
 }
 
-/* Gives up one reference; true: it was the last, and this thread frees. */
+/* Gives up one reference. Returns true if it was the last; then the caller frees the dataset. */
 static bool give_up(ditto_dataset *d)
 {
-    /* acq_rel: release gives up what this thread did with it, acquire takes over what others did, before freeing */
+    /* acq_rel: release orders this thread's accesses before the freeing; acquire orders the accesses of other
+     * threads before it. */
     return atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) == 1;
 }
 
-/* Chains are long where programs build them in a loop, and go without recursion; trees branch where their author wrote it. */
+/* The first input is released in a loop and not by recursion, because a program may build a long chain in a
+ * loop. Branches have only the depth that their author wrote. */
 void dti_dataset_release(ditto_dataset *d)
 {
     while (d != NULL && give_up(d)) {
@@ -185,7 +187,7 @@ ditto_status dti_cursor_open(const ditto_dataset *dataset, const struct dti_pass
 {
     *out = NULL;
     DTI_TRY(dataset->kind->open(dataset, pass, out));
-    if ((*out)->dataset == NULL) /* else it is the input's own */
+    if ((*out)->dataset == NULL) /* otherwise it is the cursor of the input */
         (*out)->dataset = dataset;
     return DITTO_OK;
 }
@@ -208,7 +210,7 @@ ditto_status dti_cursor_restore(struct dti_cursor *cursor, struct dti_bytes_read
 
 ditto_status dti_closing_check(const _Atomic uint32_t *closing)
 {
-    /* relaxed: only ends a loop early */
+    /* relaxed: it only ends a loop early */
     if (closing != NULL && atomic_load_explicit(closing, memory_order_relaxed) != 0)
         return DTI_FAIL(DITTO_ERR_CLOSED, "the iterator is being destroyed");
     return DITTO_OK;
@@ -257,7 +259,7 @@ ditto_status dti_rows_save(const ditto_dataset *dataset, struct dti_rows rows, s
 size_t dti_rows_saved(struct dti_bytes_reader *from, uint64_t most)
 {
     uint64_t count = dti_bytes_get_below(from, most);
-    if (count <= (uint64_t)(from->end - from->at)) /* each row takes a byte at least */
+    if (count <= (uint64_t)(from->end - from->at)) /* each row takes at least one byte */
         return (size_t)count;
     from->failed = true;
     return 0;
@@ -302,7 +304,7 @@ ditto_status dti_fail_user(ditto_status status, uint32_t serial_before, const ch
     ditto_status reported = status < 0 ? status : DITTO_ERR_USER;
     if (dataset != NULL)
         dti_row_where(dataset, row, &text);
-    if (dti_error_serial != serial_before) /* it has written why */
+    if (dti_error_serial != serial_before) /* the function has recorded the cause */
         dti_text_add(&(struct dti_text){ own, sizeof own, 0 }, ": %s", dti_error_get()->message);
     return DTI_FAIL(reported, "the function of %s returned %s%s%s%s", what, ditto_status_name(status),
                     where[0] != '\0' ? " on " : "", where, own);

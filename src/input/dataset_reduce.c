@@ -1,4 +1,5 @@
-/* src/input/dataset_reduce.c - going through a dataset on the calling thread. */
+/* src/input/dataset_reduce.c - ditto_dataset_reduce calls a function with every row, on the calling
+ * thread. */
 #include "input/dataset.h"
 
 #include "input/chunk.h"
@@ -37,7 +38,7 @@ static DTI_GUARDED ditto_status look(struct reduction *r, size_t index)
     return dti_fail_user(status, serial, "a reduction", r->dataset, dti_rows_from(r->rows, index).word);
 }
 
-/* Rows that have been chosen; those before one that can't be read are looked at. */
+/* Calls the function with `count` chosen rows, up to the first one that cannot be read. */
 static ditto_status look_at_chosen(struct reduction *r, size_t count)
 {
     dti_chunk_fill(&r->chunk, &r->reader, r->rows, count);
@@ -66,7 +67,7 @@ static ditto_status go_through(struct reduction *r)
 ditto_status dti_reduce(ditto_dataset *dataset, ditto_reduce_fn function, void *state, uint64_t pass)
 {
     struct reduction r = { .dataset = dataset, .function = function, .state = state };
-    struct dti_fenv saved = dti_fenv_enter(); /* so that rows have the bits that they have in a producer */
+    struct dti_fenv saved = dti_fenv_enter(); /* gives rows the same bits as in a producer */
     ditto_status status = prepare(&r);
     if (status == DITTO_OK)
         status = dti_cursor_open(dataset, &(struct dti_pass){ .number = pass }, &r.cursor);

@@ -1,5 +1,5 @@
-/* src/input/distribute/api_distribute.c - include/ditto/distribute.h: check, then call. What makes values is in
- * src/strategy/runs/api_next_value.c. */
+/* src/input/distribute/api_distribute.c - the functions of include/ditto/distribute.h check their
+ * arguments, then call. The functions that make values are in src/strategy/runs/api_next_value.c. */
 #include "base/base.h"
 #include "input/distribute/iterator.h"
 
@@ -74,7 +74,7 @@ ditto_status ditto_iterator_destroy(ditto_iterator *iterator)
     return dti_iterator_destroy(iterator);
 }
 
-/* Holds it, before anything of it is looked at. */
+/* Holds the iterator before anything in it is read, and checks that it belongs to the replica's strategy. */
 static ditto_status hold_own(const struct dti_replica *r, const ditto_iterator *iterator, const void *out,
                              struct dti_gate **held)
 {
@@ -97,7 +97,8 @@ static ditto_status hold_own(const struct dti_replica *r, const ditto_iterator *
         r->id);
 }
 
-/* Each thread has a replica of the default strategy for itself, outside of its runs; its iterators have one for all threads. */
+/* Outside of runs each thread is its own replica of the default strategy, but an iterator of the default
+ * strategy has one replica for all threads. */
 static ditto_status take(struct dti_replica *r, ditto_iterator *iterator, ditto_batch *out)
 {
     DTI_TRY(dti_iterator_claim(iterator, DTI_USE_REPLICAS));

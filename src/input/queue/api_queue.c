@@ -1,4 +1,4 @@
-/* src/input/queue/api_queue.c - include/ditto/queue.h: check, then call. */
+/* src/input/queue/api_queue.c - the functions of include/ditto/queue.h check their arguments, then call. */
 #include "input/queue/queue.h"
 
 static inline ditto_status check_producer(const ditto_queue *queue, uint32_t producer)
@@ -9,7 +9,7 @@ static inline ditto_status check_producer(const ditto_queue *queue, uint32_t pro
                     queue->producers);
 }
 
-/* Would they ever fit? */
+/* Returns DITTO_ERR_RANGE if the bytes can never fit. */
 static inline ditto_status check_bytes(const ditto_queue *queue, uint64_t bytes)
 {
     if (queue->max_bytes != 0 && bytes > queue->max_bytes)

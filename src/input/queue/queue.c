@@ -1,22 +1,24 @@
-/* src/input/queue/queue.c - tickets taken, slots filled and emptied. Argued in queue.h. */
+/* src/input/queue/queue.c - takes tickets, fills slots and empties them. queue.h has the argument. */
 #include "input/queue/queue.h"
 
 #include <string.h>
 
-/* Looks before the clock is read: their time, about 1 us, is not counted as a wait. Without a pause between them, for a hand-over
- * takes as long as two or three pauses. With the clock and pauses at once a hand-over took 350 ns, where it now takes 42 (two
- * hyper-threads) or 130 (two cores): ditto-bench queue. */
+/* The number of checks of a condition before the clock is read. They take about 1 us, which is not counted
+ * as a wait. There is no pause between them, because a hand-over takes only as long as two or three
+ * pauses. With the clock and pauses from the start a hand-over took 350 ns. Now it takes 42 ns (two
+ * hyper-threads) or 130 ns (two cores), measured with ditto-bench queue. */
 #define LOOKS 1000u
 
-/* -- room -- */
+/* -- slots and bytes -- */
 
-/* Reserves bytes; false: they don't fit now. */
+/* Reserves bytes. Returns false if they do not fit now. */
 static bool take_bytes(ditto_queue *q, uint64_t bytes)
 {
-    /* acquire: B1. Before `reserved` is read: so that is never older, and the difference never negative. */
+    /* acquire: B1. It comes before the load of `reserved`, so `reserved` is never older, and the
+     * difference is never negative. */
     uint64_t returned = atomic_load_explicit(&q->returned, memory_order_acquire);
     uint64_t reserved = atomic_load_explicit(&q->reserved, memory_order_relaxed);
-    do { /* relaxed: only a number, nothing is read through it */
+    do { /* relaxed: it is only a number and publishes nothing */
         if (reserved + bytes - returned > q->max_bytes)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&q->reserved, &reserved, reserved + bytes,
@@ -24,7 +26,8 @@ static bool take_bytes(ditto_queue *q, uint64_t bytes)
     return true;
 }
 
-/* Is there a slot for this ticket? `tail` may be older than head: then the difference is negative, and tail is read again. */
+/* Returns whether the slot of ticket `tail` is free. `tail` may be older than head. Then the difference is
+ * negative, and the compare-and-swap of the caller fails and loads tail again. */
 static inline bool has_slot(const ditto_queue *q, struct dti_queue_producer *m, uint64_t tail)
 {
     if (__builtin_expect((int64_t)(tail - m->seen_head) <= (int64_t)q->mask, 1))
@@ -33,7 +36,8 @@ static inline bool has_slot(const ditto_queue *q, struct dti_queue_producer *m, 
     return (int64_t)(tail - m->seen_head) <= (int64_t)q->mask;
 }
 
-/* Takes the next ticket if its slot is free. tail is relaxed: what hangs on a ticket hangs on head. */
+/* Takes the next ticket if its slot is free. tail is relaxed, because head (F1) orders the accesses to the
+ * slot. */
 static inline bool take_ticket(ditto_queue *q, struct dti_queue_producer *m, uint64_t *ticket)
 {
     uint64_t tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
@@ -54,7 +58,7 @@ static inline bool take_ticket(ditto_queue *q, struct dti_queue_producer *m, uin
 
 static inline uint32_t state_of(const ditto_queue *q)
 {
-    /* relaxed: what the bits announce is read under a lock (a failure) or not at all by producers (closing) */
+    /* relaxed: producers read a failure under the lock, and closing has no data that they read */
     return atomic_load_explicit(&q->state, memory_order_relaxed);
 }
 
@@ -84,7 +88,8 @@ struct claiming {
     bool has_bytes, has_ticket;
 };
 
-/* Takes what there is. True: all is taken, or nothing more is to be had here. */
+/* Takes the bytes and the ticket if they are available. Returns true if it has both, or if the queue accepts
+ * nothing more. */
 static inline bool advance(struct claiming *c)
 {
     if (state_of(c->queue) != 0)
@@ -106,7 +111,7 @@ static void give_back_bytes(struct claiming *c)
     dti_wait_queue_signal(&c->queue->producers_waiting, DTI_EVERYONE);
 }
 
-/* Looks for a moment, then by the clock. */
+/* Checks the condition LOOKS times, then waits until the deadline. */
 static bool wait_in(struct dti_wait_queue *wait_queue, uint32_t waiter, struct dti_wait_policy *wait_policy,
                     uint32_t timeout_ms, dti_condition *condition, void *argument, _Atomic uint64_t *waits,
                     _Atomic uint64_t *wait_ns)
@@ -122,7 +127,7 @@ static bool wait_in(struct dti_wait_queue *wait_queue, uint32_t waiter, struct d
     return holds;
 }
 
-/* The slow half of claiming. */
+/* The slow path of claim. */
 __attribute__((noinline)) static ditto_status wait_for_slot(struct claiming *c, uint32_t producer,
                                                             uint32_t timeout_ms)
 {
@@ -139,7 +144,7 @@ __attribute__((noinline)) static ditto_status wait_for_slot(struct claiming *c, 
                     timeout_ms);
 }
 
-/* A ticket that came after closing: the consumer skips it. */
+/* Withdraws a ticket that was taken after closing. The consumer skips it. */
 __attribute__((noinline)) static ditto_status withdraw(struct claiming *c, struct dti_queue_slot *e)
 {
     e->kind = DTI_QUEUE_SLOT_WITHDRAWN;
@@ -147,7 +152,7 @@ __attribute__((noinline)) static ditto_status withdraw(struct claiming *c, struc
     return refuse(c->queue);
 }
 
-/* The slot of a ticket of its own; NULL: *status says why not. */
+/* Takes a ticket and returns its slot. Returns NULL and sets *status if it cannot. */
 static inline __attribute__((always_inline)) struct dti_queue_slot *claim(struct claiming *c,
                                                                           uint32_t producer,
                                                                           uint32_t timeout_ms,
@@ -211,7 +216,7 @@ ditto_status dti_queue_claim(ditto_queue *q, uint32_t producer, uint64_t bytes, 
     if (__builtin_expect(e == NULL, 0))
         return status;
     e->ticket = c.ticket;
-    /* relaxed: believed by this producer, or by who has taken over its number */
+    /* relaxed: only this producer relies on it, or the thread that has taken over its number */
     atomic_store_explicit(&e->holder, producer + 1, memory_order_relaxed);
     *ticket = c.ticket;
     if (payload != NULL)
@@ -222,7 +227,8 @@ ditto_status dti_queue_claim(ditto_queue *q, uint32_t producer, uint64_t bytes, 
 struct dti_queue_slot *dti_queue_claimed_slot(const ditto_queue *q, uint32_t producer, uint64_t ticket)
 {
     struct dti_queue_slot *e = dti_queue_slot_of(q, ticket);
-    /* relaxed: if it says this producer, this thread or the one before it wrote it, and the slot is its own */
+    /* relaxed: if it names this producer, this thread wrote it, or the thread that had the producer's number
+     * before, and the producer owns the slot */
     bool held = atomic_load_explicit(&e->holder, memory_order_relaxed) == producer + 1 && e->ticket == ticket;
     return held ? e : NULL;
 }
@@ -249,10 +255,10 @@ static inline bool is_filled(const struct dti_queue_slot *e, uint64_t ticket)
     return atomic_load_explicit(&e->filled, memory_order_acquire) == ticket + 1; /* P1 */
 }
 
-/* Gives back the slot of the ticket that head stands at, and its bytes. */
+/* Gives back the slot at head and its bytes. */
 static inline void give_back(ditto_queue *q, uint64_t bytes)
 {
-    uint64_t head = atomic_load_explicit(&q->head, memory_order_relaxed); /* the consumer's own */
+    uint64_t head = atomic_load_explicit(&q->head, memory_order_relaxed); /* only the consumer writes it */
     atomic_store_explicit(&q->head, head + 1, memory_order_release);      /* F0 */
     if (q->max_bytes != 0)                                                /* B0 */
         atomic_store_explicit(&q->returned, atomic_load_explicit(&q->returned, memory_order_relaxed) + bytes,
@@ -262,16 +268,18 @@ static inline void give_back(ditto_queue *q, uint64_t bytes)
 
 static bool has_ended(const ditto_queue *q)
 {
-    /* acquire: C1, with the closer's fence; then tail has every ticket that will not be withdrawn */
+    /* acquire: C1, with the fence of the closing thread. tail then includes every ticket that will not be
+     * withdrawn. */
     return (atomic_load_explicit(&q->state, memory_order_acquire) & DTI_QUEUE_CLOSED) != 0 &&
            atomic_load_explicit(&q->tail, memory_order_relaxed) == q->next; /* E1 */
 }
 
 enum sight { SEES_NOTHING, SEES_SLOT, SEES_END };
 
-/* What the consumer sees at the ticket that comes next: nothing yet, an item or a failure, or the end. Skips what was withdrawn.
- * The caller must act on this answer and must not look at the slot again. After the end was seen, a producer that took a ticket too
- * late may still fill the slot, with WITHDRAWN and with the item of an earlier ticket in it. */
+/* Returns what the consumer sees at its next ticket: nothing yet, a slot with an item or a failure, or the
+ * end. It skips withdrawn tickets. The caller must act on this answer and must not read the slot again.
+ * After the end was seen, a producer that took a ticket too late may still fill the slot, with WITHDRAWN
+ * and the item of an earlier ticket. */
 static inline enum sight look(ditto_queue *q)
 {
     for (;;) {
@@ -279,7 +287,7 @@ static inline enum sight look(ditto_queue *q)
         if (!is_filled(e, q->next)) {
             if (!q->ended && !has_ended(q))
                 return SEES_NOTHING;
-            q->ended = true; /* not written while it waits: producers read this line */
+            q->ended = true; /* not written while the consumer waits, because producers read this line */
             return SEES_END;
         }
         if (__builtin_expect(e->kind != DTI_QUEUE_SLOT_WITHDRAWN, 1))
@@ -300,7 +308,7 @@ static bool looked(void *argument)
     return l->seen != SEES_NOTHING;
 }
 
-/* SEES_NOTHING: TIMED_OUT, recorded. */
+/* Returns SEES_NOTHING after the timeout, and records DITTO_ERR_TIMED_OUT. */
 __attribute__((noinline)) static enum sight wait_for_item(ditto_queue *q, uint32_t timeout_ms)
 {
     struct looking l = { .queue = q };
@@ -317,7 +325,7 @@ __attribute__((noinline)) static enum sight wait_for_item(ditto_queue *q, uint32
 
 ditto_status dti_queue_get(ditto_queue *q, ditto_queue_item *out, uint32_t timeout_ms)
 {
-    /* relaxed: the consumer's own */
+    /* relaxed: only the consumer writes it */
     if (q->payload != NULL && q->next != atomic_load_explicit(&q->head, memory_order_relaxed))
         give_back(q, dti_queue_slot_of(q, q->next - 1)->claimed_bytes);
     enum sight seen = look(q);
@@ -330,7 +338,8 @@ ditto_status dti_queue_get(ditto_queue *q, ditto_queue_item *out, uint32_t timeo
         return seen == SEES_END ? DITTO_END_OF_INPUT : DITTO_ERR_TIMED_OUT;
     uint64_t ticket = q->next;
     struct dti_queue_slot *e = dti_queue_slot_of(q, ticket);
-    if (__builtin_expect(e->kind == DTI_QUEUE_SLOT_FAILED, 0)) /* stays: the next call finds it again */
+    if (__builtin_expect(e->kind == DTI_QUEUE_SLOT_FAILED,
+                         0)) /* it stays, and the next call finds it again */
         return dti_queue_failure(q);
     *out =
         (ditto_queue_item){ .item = e->item, .bytes = e->bytes, .ticket = ticket, .producer = e->producer };

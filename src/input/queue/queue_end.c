@@ -1,4 +1,5 @@
-/* src/input/queue/queue_end.c - how a queue ends: closing, failing, a producer that has gone. Argued in queue.h. */
+/* src/input/queue/queue_end.c - ends a queue: closing, failing, and a producer that has exited. queue.h
+ * has the argument. */
 #include "input/queue/queue.h"
 
 #include <stdio.h>
@@ -45,8 +46,8 @@ ditto_status dti_queue_fail(ditto_queue *q, uint32_t producer, uint64_t ticket, 
         return DTI_FAIL(DITTO_ERR_CONTEXT, "producer %u does not hold ticket %llu", producer,
                         (unsigned long long)ticket);
     record(q, producer, ticket, status, message);
-    /* relaxed: who sees the bit takes the lock that record() has released. It may be seen late: then something is put that
-     * nobody takes. */
+    /* relaxed: a thread that sees the bit takes the lock that record() has released. A producer that sees
+     * the bit late puts an item that is never taken. */
     atomic_fetch_or_explicit(&q->state, DTI_QUEUE_FAILED, memory_order_relaxed);
     atomic_store_explicit(&e->holder, 0, memory_order_relaxed); /* as in dti_queue_claimed_slot */
     e->kind = DTI_QUEUE_SLOT_FAILED;
@@ -58,7 +59,7 @@ ditto_status dti_queue_fail(ditto_queue *q, uint32_t producer, uint64_t ticket, 
 void dti_queue_abandon(ditto_queue *q, uint32_t producer)
 {
     for (uint64_t i = 0; i <= q->mask; i++)
-        /* relaxed: as in dti_queue_claimed_slot */
+        /* relaxed, as in dti_queue_claimed_slot */
         if (atomic_load_explicit(&q->slot[i].holder, memory_order_relaxed) == producer + 1)
             (void)dti_queue_fail(q, producer, q->slot[i].ticket, DITTO_ERR_PEER_STOPPED,
                                  "it has gone without publishing what it had claimed");

@@ -1,4 +1,5 @@
-/* src/input/queue/queue_life.c - making a queue, where its memory lies, and what is left in it at the end. */
+/* src/input/queue/queue_life.c - creates a queue, places its memory, and drops the items that are left
+ * when it is destroyed. */
 #include "input/queue/queue.h"
 #include "replicas/replicas.h"
 
@@ -11,7 +12,9 @@
 
 #define DEFAULT_SLOTS   64u
 #define DEFAULT_SPIN_US 50u
-/* How long a crowded thread yields before it sleeps. Four producers on two cores: 65 ns per item; with 0, 190. */
+
+/* How long a thread yields before it sleeps, if there are more threads than CPUs. Four producers on two
+ * cores take 65 ns per item with it, and 190 ns with 0. */
 #define YIELD_NS  100000u
 #define NODE_BITS 1024u
 
@@ -23,7 +26,8 @@ static uint64_t round_up_to_power(uint32_t slots)
     return power;
 }
 
-/* Slots and payload in one mapping, so that one policy holds for all of it. */
+/* Computes the size of one mapping for slots and payload. It is one mapping so that one memory policy
+ * holds for all of it. */
 static ditto_status lay_out(ditto_queue *q)
 {
     uint64_t slots = q->mask + 1, payload, stride;
@@ -42,7 +46,8 @@ too_much:
                     (unsigned long long)slots, (unsigned long long)q->payload_bytes);
 }
 
-/* Preferred, not bound: a full node makes a queue slow, and should not end the program. Refused: first touch, by this thread. */
+/* The node is preferred, not required, because a full node should make a queue slow and not end the
+ * program. If the kernel refuses, the first touch by this thread decides the node. */
 static void prefer_node(void *memory, size_t bytes, uint32_t node)
 {
     unsigned long mask[NODE_BITS / 64] = { 0 };
@@ -63,7 +68,7 @@ static ditto_status map(ditto_queue *q, const ditto_queue_options *o)
                               q->mapped_bytes);
     if ((o->flags & DITTO_QUEUE_ON_NODE) != 0)
         prefer_node(memory, q->mapped_bytes, o->node);
-    memset(memory, 0, q->mapped_bytes); /* now, not when somebody waits for it */
+    memset(memory, 0, q->mapped_bytes); /* page faults happen now and not during the first calls */
     q->slot = memory;
     uint64_t slots = q->mask + 1,
              after = (slots * sizeof(struct dti_queue_slot) + DTI_CACHE_LINE_PAIR - 1) / DTI_CACHE_LINE_PAIR;
@@ -71,8 +76,9 @@ static ditto_status map(ditto_queue *q, const ditto_queue_options *o)
     return DITTO_OK;
 }
 
-/* More threads than CPUs: who spins keeps away the one that it waits for. Counted are those of the machine: the calling thread is
- * often bound to one, which says nothing of the others. */
+/* If there are more threads than CPUs, a thread that spins keeps the thread that it waits for from
+ * running. The CPUs of the whole machine count, because the calling thread is often bound to one CPU,
+ * which says nothing about the other threads. */
 static struct dti_wait_policy wait_policy_of(const ditto_queue_options *o, uint32_t producers)
 {
     bool crowded = sysconf(_SC_NPROCESSORS_ONLN) < (long)producers + 1;
@@ -137,7 +143,8 @@ ditto_status dti_queue_create(const ditto_queue_options *o, ditto_queue **out)
     return DITTO_OK;
 }
 
-/* Nobody else is there any more: what is filled and not released was put and not got. */
+/* No other thread uses the queue. Slots that are filled and not given back have items that were put and never
+ * taken. */
 static DTI_GUARDED void drop_all(ditto_queue *q)
 {
     uint64_t tail = atomic_load_explicit(&q->tail, memory_order_acquire);
@@ -152,7 +159,7 @@ static DTI_GUARDED void drop_all(ditto_queue *q)
 
 ditto_status dti_queue_destroy(ditto_queue *q)
 {
-    /* relaxed: a count that is looked at */
+    /* relaxed: the counts only serve to detect a misuse */
     if (atomic_load_explicit(&q->producers_waiting.parked, memory_order_relaxed) != 0 ||
         atomic_load_explicit(&q->consumer_waiting.parked, memory_order_relaxed) != 0)
         return DTI_FAIL(DITTO_ERR_BUSY,
@@ -163,7 +170,7 @@ ditto_status dti_queue_destroy(ditto_queue *q)
     return DITTO_OK;
 }
 
-/* relaxed throughout: numbers, each written by one thread */
+/* relaxed: each counter is a number that one thread writes */
 static uint64_t read_count(const _Atomic uint64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);

@@ -1,4 +1,4 @@
-/* src/input/queue/ring.c - the ring. Argued in ring.h. */
+/* src/input/queue/ring.c - the operations of the ring. ring.h has the argument. */
 #include "input/queue/ring.h"
 
 bool dti_ring_bytes(uint32_t slots, size_t payload_bytes, size_t *bytes)
@@ -41,7 +41,7 @@ bool dti_ring_reached(const struct dti_ring *ring, uint64_t ticket)
 bool dti_ring_is_filled(const struct dti_ring *ring, uint64_t ticket)
 {
     return atomic_load_explicit(&ring->slot[ticket % ring->slots].turn, memory_order_relaxed) ==
-           2 * ticket + 1; /* for reports: nothing is read */
+           2 * ticket + 1; /* relaxed: for statistics, the slot is not read */
 }
 
 void dti_ring_publish(struct dti_ring *ring, uint64_t ticket)
