@@ -1,4 +1,4 @@
-/* src/input/api_transform.c - include/ditto/transform.h: check, then call. */
+/* src/input/api_transform.c - the functions of include/ditto/transform.h check their arguments, then call. */
 #include "base/base.h"
 #include "input/transforms/transforms.h"
 
@@ -8,7 +8,7 @@ static ditto_status check_input(const ditto_dataset *input, ditto_dataset *const
     return dti_not_null(out, "out");
 }
 
-/* What changes the order or the number of rows one by one comes before they are batched. */
+/* Transformations that change the order or the number of single rows must come before batch. */
 static ditto_status check_rows(const ditto_dataset *input, ditto_dataset *const *out, const char *what)
 {
     DTI_TRY(check_input(input, out));
@@ -17,7 +17,8 @@ static ditto_status check_rows(const ditto_dataset *input, ditto_dataset *const 
     return DITTO_OK;
 }
 
-/* `count` rows, or batches behind batch; what is more than can be counted is all. */
+/* Returns `count` as rows. Behind batch, `count` means batches. If there are more rows than can be
+ * counted, the result is UINT64_MAX, which means all rows. */
 static uint64_t rows_of(const ditto_dataset *input, uint64_t count)
 {
     uint64_t rows, each = input->batch_rows != 0 ? input->batch_rows : 1;
@@ -136,7 +137,7 @@ ditto_status ditto_dataset_zip(ditto_dataset *const *inputs, uint32_t count, dit
     return dti_zip_create(inputs, count, out);
 }
 
-/* Rows of one list are alike. */
+/* Checks that the rows of all inputs have the same components. */
 static ditto_status check_alike(ditto_dataset *const *inputs, uint32_t count, ditto_dataset *const *out,
                                 const char *what)
 {

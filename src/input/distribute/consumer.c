@@ -1,4 +1,4 @@
-/* src/input/distribute/consumer.c - a replica takes its batches out of its ring. */
+/* src/input/distribute/consumer.c - a replica takes the batches of its ring. */
 #include "input/distribute/iterator.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 ditto_status dti_iterator_claim(ditto_iterator *it, enum dti_use use)
 {
     uint32_t found = DTI_USE_NONE;
-    /* relaxed: a mark, nothing hangs on it */
+    /* relaxed: a mark that publishes no data */
     if (atomic_load_explicit(&it->use, memory_order_relaxed) == use ||
         atomic_compare_exchange_strong_explicit(&it->use, &found, use, memory_order_relaxed,
                                                 memory_order_relaxed) ||
@@ -18,9 +18,10 @@ ditto_status dti_iterator_claim(ditto_iterator *it, enum dti_use use)
         use == DTI_USE_CROSS ? "across replicas" : "by replicas");
 }
 
-/* -- nothing will come -- */
+/* -- detecting that no batch can come -- */
 
-/* The crew's next ticket can't be given out, because a replica that has returned from its function does not empty its ring. */
+/* Returns true if the group's next ticket cannot be given out because a replica has returned from its
+ * function and does not empty its ring. Sets *left to this replica. */
 static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p,
                   const struct dti_producer_group *crew, uint32_t *left)
 {
@@ -29,7 +30,8 @@ static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p,
     if (blocked == DTI_NOT_BLOCKED || blocked == DTI_BLOCKED_BY_PROGRESS)
         return false;
     uint32_t replica = p->first_replica + blocked;
-    /* A ring that has been emptied meanwhile: the producers are only not awake yet. relaxed: published by blocked_on */
+    /* If the ring has been emptied meanwhile, the producers only have not woken up yet. relaxed: the store of
+     * blocked_on has published it. */
     uint64_t ticket = atomic_load_explicit(&crew->blocked_ticket, memory_order_relaxed);
     if (!dti_replica_returned(&it->team->replica[replica]) || dti_ring_reached(it->ring[replica], ticket))
         return false;
@@ -37,7 +39,7 @@ static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p,
     return true;
 }
 
-/* A pipeline that has not come to `step` and can't go on. */
+/* Returns true if a pipeline has not reached `step` and cannot continue. */
 static bool held_up(const struct ditto_iterator *it, uint64_t step, uint32_t *left)
 {
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
@@ -54,14 +56,14 @@ static bool held_up(const struct ditto_iterator *it, uint64_t step, uint32_t *le
     return false;
 }
 
-/* A producer has been given this ticket of the replica's, so it will be filled. */
+/* Returns true if a producer has this ticket of the replica, so that its slot will be filled. */
 static bool is_given(const struct dti_pipeline *p, uint32_t replica, uint64_t ticket)
 {
     return atomic_load_explicit(&p->sequencer.given[replica - p->first_replica], memory_order_acquire) >
            ticket; /* pairs with take() in sequencer.c */
 }
 
-/* Nobody works on the replica's next ticket that was not given out, and nobody can be given it. */
+/* Returns true if the replica's next ticket that was not given out cannot be given out. */
 static bool is_cut_off(const struct ditto_iterator *it, uint32_t replica, uint32_t *left)
 {
     const struct dti_consumer *c = &it->consumer[replica];
@@ -70,7 +72,7 @@ static bool is_cut_off(const struct ditto_iterator *it, uint32_t replica, uint32
     return stuck(it, c->pipeline, c->crew, left);
 }
 
-/* The batch that the pipeline hands over next can't come. */
+/* Returns true if the batch that the pipeline hands over next cannot come. */
 static bool is_at_a_stop(const struct ditto_iterator *it, const struct dti_pipeline *p, uint32_t *left)
 {
     uint32_t other;
@@ -81,7 +83,8 @@ static bool is_at_a_stop(const struct ditto_iterator *it, const struct dti_pipel
     return !is_given(p, other, ticket) && is_cut_off(it, other, left);
 }
 
-/* No batch can come to this replica any more: neither its own next one, nor one that it has to wait for. */
+/* Returns true if no further batch can reach this replica. Either its own next batch cannot come, or one
+ * that it has to wait for. */
 static bool starved(struct ditto_iterator *it, uint32_t replica, uint32_t *left)
 {
     struct dti_consumer *c = &it->consumer[replica];
@@ -121,7 +124,7 @@ static bool batch_ready(void *argument)
 
 static void count(_Atomic uint64_t *total, uint64_t more)
 {
-    /* relaxed: only the replica writes it, others read it for reports */
+    /* relaxed: only the replica writes it, other threads read it for statistics */
     atomic_store_explicit(total, atomic_load_explicit(total, memory_order_relaxed) + more,
                           memory_order_relaxed);
 }
@@ -152,7 +155,8 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
         return DITTO_OK;
     if (dti_stopped(&self->team->stop))
         return dti_team_stop_status(self->team);
-    /* A batch may have come after that look, and before nothing could come any more: looks once more. */
+    /* A batch may have arrived after that check and before `starved` became true. So this checks once
+     * more. */
     return starved(it, self->id, &left) && dti_order_next_delivery(it, self->id) == DTI_NEXT_DELIVERY_NONE
                ? fail_starved(self, left)
                : DITTO_OK;
@@ -204,7 +208,7 @@ static ditto_status end_of(struct dti_replica *self, struct ditto_iterator *it, 
     return status;
 }
 
-/* In the place of the next batch. */
+/* Ends the replica's input with the error of `failed`, instead of its next batch. */
 static ditto_status end_with_error(struct dti_replica *self, struct ditto_iterator *it)
 {
     struct dti_consumer *c = &it->consumer[self->id];
@@ -274,7 +278,7 @@ ditto_status dti_iterator_next_outside(ditto_iterator *it, ditto_batch *out)
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = dti_team_run(team, take_one, &taking, DITTO_FOREVER);
-    dti_team_renew(team); /* it uses no collective: nothing else has to be renewed */
+    dti_team_renew(team); /* the job uses no collective, so nothing else has to be renewed */
     dti_cross_leave(team, &frame);
     return status;
 }

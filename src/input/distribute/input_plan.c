@@ -1,4 +1,5 @@
-/* src/input/distribute/input_plan.c - checks options, and gives each pipeline its dataset. */
+/* src/input/distribute/input_plan.c - checks the options, makes the plan, and gives each pipeline its
+ * dataset. */
 #include "input/distribute/iterator.h"
 
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static ditto_status check_ranges(const ditto_input_options *o)
     return dti_flags_check(o->flags, DITTO_INPUT_STATIC | DITTO_INPUT_HOST_MEMORY, "flags");
 }
 
-/* What holds for both ways of making an iterator. */
+/* Makes the part of the plan that is the same for both functions that make an iterator. */
 static ditto_status begin(const struct dti_team *team, const ditto_input_options *o, uint32_t pipelines,
                           struct dti_input_plan *plan)
 {
@@ -50,13 +51,14 @@ static ditto_status begin(const struct dti_team *team, const ditto_input_options
     return DITTO_OK;
 }
 
-/* What the datasets say beside the options. */
+/* Computes the number of slots from the options and the dataset. */
 static void finish(const ditto_dataset *dataset, const ditto_input_options *o, struct dti_input_plan *plan)
 {
     uint64_t buffer = o->buffer != 0           ? o->buffer
                       : dataset->prefetch != 0 ? dataset->prefetch
                                                : DEFAULT_BUFFER;
-    plan->slots = (uint32_t)(buffer == DITTO_NO_PREFETCH ? 1 : buffer + 1); /* and the one in use */
+    plan->slots =
+        (uint32_t)(buffer == DITTO_NO_PREFETCH ? 1 : buffer + 1); /* one more for the batch in use */
 }
 
 static void release_all(ditto_dataset **datasets, uint32_t count)
@@ -66,7 +68,7 @@ static void release_all(ditto_dataset **datasets, uint32_t count)
     free(datasets);
 }
 
-/* -- one dataset for all -- */
+/* -- one dataset for all pipelines -- */
 
 static ditto_status check_batch(const ditto_dataset *dataset, const ditto_input_options *o)
 {
@@ -123,7 +125,7 @@ ditto_status dti_input_plan_distribute(const struct dti_team *team, ditto_datase
     return DITTO_OK;
 }
 
-/* -- a dataset for each -- */
+/* -- one dataset for each pipeline -- */
 
 static ditto_status check_no_rebatching(const ditto_input_options *o)
 {
@@ -137,10 +139,10 @@ static ditto_status check_no_rebatching(const ditto_input_options *o)
                           "%s is set, but datasets of a function are neither rebatched nor sharded", set);
 }
 
-/* Rows of all pipelines are alike. */
+/* Checks that the dataset has batches, and that its rows have the same components as those of pipeline 0. */
 static ditto_status check_alike(const ditto_dataset *first, const ditto_dataset *own, uint32_t pipeline)
 {
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every pipeline's function gave a dataset, or failed */
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the function returned a dataset or failed */
     if (own->batch_rows == 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the dataset of pipeline %u has no batches: batch it first, by rows of one replica",
@@ -164,9 +166,9 @@ static DTI_GUARDED ditto_status make_one(ditto_dataset_fn function, void *user,
                         context->pipeline);
     if (status == DITTO_OK)
         return DITTO_OK;
-    *out = NULL; /* what a function that failed has left there is its own: it may have destroyed it */
+    *out = NULL; /* a function that failed may have destroyed the dataset that it left here */
     if (status < 0 && dti_error_serial != serial)
-        return status; /* it has written why */
+        return status; /* the function has recorded the cause */
     return dti_fail_user(status, serial, "ditto_strategy_iterate_from_function", NULL, NULL);
 }
 
@@ -194,7 +196,7 @@ ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dat
         if (status == DITTO_OK)
             status = check_alike((*datasets)[0], (*datasets)[w], w);
         if (status == DITTO_OK && (*datasets)[w]->batch_rows > plan->global)
-            plan->global = (*datasets)[w]->batch_rows; /* of the largest batches: what slots have room for */
+            plan->global = (*datasets)[w]->batch_rows; /* slots have the size of the largest batches */
     }
     if (status != DITTO_OK) {
         if (*datasets != NULL)

@@ -1,4 +1,4 @@
-/* src/input/distribute/iterator.c - the life of an iterator: pipelines, queues, producers. */
+/* src/input/distribute/iterator.c - creates and destroys an iterator: pipelines, queues, producers. */
 #include "input/distribute/iterator.h"
 
 #include <stdlib.h>
@@ -6,7 +6,8 @@
 
 /* -- memory of the queues -- */
 
-/* Where each component lies in a slot's payload, and how many slots there may be. */
+/* Computes the offset of each component in a slot's payload, and reduces the number of slots to fit
+ * max_bytes. */
 static ditto_status lay_out(struct ditto_iterator *it)
 {
     const ditto_dataset *dataset = dti_iterator_dataset(it);
@@ -33,7 +34,8 @@ static ditto_status lay_out(struct ditto_iterator *it)
                           it->plan.slots);
 }
 
-/* On each replica's own thread: its ring, slots and payload, in its arena. */
+/* Allocates a replica's ring, slots and payload. Runs on the replica's own thread and uses its arena,
+ * except with host_memory, where the caller runs it. */
 static ditto_status allocate_ring(struct dti_replica *r, void *argument)
 {
     struct ditto_iterator *it = argument;
@@ -51,12 +53,12 @@ static ditto_status allocate_ring(struct dti_replica *r, void *argument)
     return DITTO_OK;
 }
 
-/* In the host's memory the caller makes them, where its pages come from. */
+/* Allocates all rings. With host_memory the caller does it, so the pages are on the caller's node. */
 static ditto_status allocate_rings(struct ditto_iterator *it)
 {
     if (!it->plan.host_memory) {
         ditto_status status = dti_team_run(it->team, allocate_ring, it, DITTO_FOREVER);
-        dti_team_renew(it->team); /* placing uses no collective: nothing else has to be renewed */
+        dti_team_renew(it->team); /* the job uses no collective, so nothing else has to be renewed */
         return status;
     }
     for (uint32_t r = 0; r < it->team->n; r++) {
@@ -81,15 +83,15 @@ static enum dti_arrangement arrangement_of(const struct dti_input_plan *plan)
     return plan->pipelines == 1 || plan->sharing == DTI_SHARING_ROWS ? DTI_CUT_SHARED : DTI_CUT_OWN;
 }
 
-/* N divides G. */
+/* Returns whether N divides G. */
 static bool all_have_equally_many(const struct dti_input_plan *plan)
 {
     return plan->global % (plan->pipelines * plan->replicas_each) == 0;
 }
 
-/* All pipelines come to the end of their input in the same step, so what it lacks there is lacking at the end
- * of all input. Where they read different rows, or cut the same rows into steps of different sizes, a short
- * step is that of one pipeline alone. */
+/* Returns whether all pipelines reach the end of their input in the same step. Then a short step is the
+ * last step of the whole input. If pipelines read different rows, or cut the same rows into steps of
+ * different sizes, a short step may be short in one pipeline only. */
 static bool end_together(const struct dti_input_plan *plan)
 {
     if (plan->pipelines == 1 || plan->sharing == DTI_SHARING_ROWS)
@@ -154,7 +156,8 @@ static ditto_status open_in_context(struct ditto_iterator *it)
     return dti_bytes_reader_status(&state);
 }
 
-/* Generators are opened here, and positions restored: functions of the user's, which later run on producers' threads. */
+/* Opens generators and restores positions. This calls functions of the user, which later run on producers'
+ * threads, so it runs in the same context. */
 static ditto_status open_pipelines(struct ditto_iterator *it)
 {
     struct dti_frame frame;
@@ -166,7 +169,7 @@ static ditto_status open_pipelines(struct ditto_iterator *it)
 
 /* -- life -- */
 
-/* Everything but queues in arenas, which belong to their replicas. */
+/* Frees everything except queues in arenas, which belong to their replicas. */
 static void release(struct ditto_iterator *it)
 {
     uint32_t pipelines = it->pipeline != NULL ? it->plan.pipelines : 0;
@@ -188,8 +191,9 @@ static void release(struct ditto_iterator *it)
     free(it);
 }
 
-/* In a child process after fork the producers are not there, and each may have been in the middle of a change when the process was
- * copied: a pointer that it was about to replace is freed already. So nothing is freed that they have worked on. */
+/* Called in a child process after fork. The producers do not exist there, and each may have been in the
+ * middle of a change when the process was copied. For example, a pointer that it was about to replace may
+ * be freed already. So nothing is freed that producers have used. */
 static void forget_producers(struct ditto_iterator *it)
 {
     it->dependent.freed_by = DTI_FREED_BY_NOBODY;
@@ -204,13 +208,14 @@ static void stop(struct ditto_iterator *it, enum dti_team_end end)
         dti_producers_stop(it);
 }
 
-/* With the turn, so that no run goes on that still needs the producers. */
+/* The caller holds the turn, so no run is active that needs the producers. */
 static void leave(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct ditto_iterator *it = (struct ditto_iterator *)dependent;
     stop(it, end);
-    /* Else a replica that never returned may still take a batch, or nothing is freed. It is done with the
-     * turn, because after that the strategy may be destroyed, and its arenas with it. */
+    /* For other values of `end`, a replica that never returned may still take a batch, or nothing is
+     * freed. The rings are freed here because the caller holds the turn. Afterwards the strategy and its
+     * arenas may be destroyed. */
     if (end == DTI_TEAM_ENDS)
         free_rings(it);
 }
@@ -219,8 +224,8 @@ static void team_ends(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct ditto_iterator *it = (struct ditto_iterator *)dependent;
     stop(it, end);
-    if (end != DTI_TEAM_IS_LEFT) /* else a late replica finds it as it was */
-        it->team = NULL;         /* the queues go with the arenas */
+    if (end != DTI_TEAM_IS_LEFT) /* otherwise a late replica may still use the iterator */
+        it->team = NULL;         /* the queues are freed with the arenas */
 }
 
 static void release_dependent(struct dti_dependent *dependent)
@@ -295,7 +300,7 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
     return it;
 }
 
-/* The rest of dti_iterator_create's way back, which needs the team: with its turn taken. */
+/* Undoes the part of dti_iterator_create that needs the team. The caller holds the turn. */
 static void undo_start(struct ditto_iterator *it)
 {
     ditto_error kept = *dti_error_get();
@@ -343,7 +348,7 @@ ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset,
     return DITTO_OK;
 }
 
-/* -- looking -- */
+/* -- queries -- */
 
 ditto_status dti_iterator_hold(const ditto_iterator *it, struct dti_gate **held)
 {
@@ -389,21 +394,22 @@ void dti_iterator_spec(const ditto_iterator *it, uint32_t *components, ditto_ten
 
 uint64_t dti_iterator_wait_ns(const ditto_iterator *iterator, uint32_t replica)
 {
-    return atomic_load_explicit(&iterator->consumer[replica].wait_ns,
-                                memory_order_relaxed); /* a number for reports */
+    /* relaxed: a number for statistics */
+    return atomic_load_explicit(&iterator->consumer[replica].wait_ns, memory_order_relaxed);
 }
 
 /* -- statistics -- */
 
 static uint64_t look(const _Atomic uint64_t *number)
 {
-    return atomic_load_explicit(number, memory_order_relaxed); /* of about now */
+    return atomic_load_explicit(number, memory_order_relaxed); /* it may be out of date at once */
 }
 
 static void add_consumer(const struct ditto_iterator *it, uint32_t replica, ditto_input_stats *out)
 {
     const struct dti_consumer *c = &it->consumer[replica];
-    uint64_t ready = look(&c->ready), taken = look(&c->taken); /* in the other order than they are written */
+    /* Loaded in the reverse of the order of the stores. */
+    uint64_t ready = look(&c->ready), taken = look(&c->taken);
     out->steps = taken > out->steps ? taken : out->steps;
     out->rows += look(&c->rows);
     out->bytes += look(&c->bytes);

@@ -1,4 +1,4 @@
-/* src/input/distribute/order.c - handing over batches in the order of rows. Argued in order.h. */
+/* src/input/distribute/order.c - hands over batches in the order of rows. order.h has the argument. */
 #include "input/distribute/iterator.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@ static uint32_t replicas_of(const struct dti_pipeline *p)
     return p->sequencer.o.cut.replicas;
 }
 
-/* The ticket of step * replicas + replica. False: there is none, because the replica has gone on behind this
- * step when the position was restored. */
+/* Sets the replica and the ticket of position step * replicas + replica. Returns false if there is no
+ * ticket, because the position was restored and the replica began with a later step. */
 static bool ticket_of(const struct dti_pipeline *p, uint64_t position, uint32_t *replica, uint64_t *ticket)
 {
     uint64_t step = position / replicas_of(p), begins;
@@ -43,7 +43,7 @@ void dti_order_free(struct dti_pipeline *p)
     pthread_mutex_destroy(&p->order.lock);
 }
 
-/* -- producers: all under the lock -- */
+/* -- producers; the functions need the lock, up to dti_order_finish, which takes it -- */
 
 static uint64_t *finished_of(const struct dti_pipeline *p, uint32_t replica, uint64_t ticket)
 {
@@ -57,7 +57,8 @@ static void publish(struct dti_pipeline *p, uint32_t replica, uint64_t ticket)
     dti_ring_publish(p->sequencer.o.ring[replica], ticket);
 }
 
-/* Behind the end: what is finished and not handed over is the end, whatever was read. */
+/* Hands over the end for each batch behind the end that is finished and not handed over. Its rows are
+ * discarded. */
 static void end_rest(struct dti_pipeline *p)
 {
     uint32_t slots = p->sequencer.o.slots;
@@ -73,7 +74,7 @@ static void end_rest(struct dti_pipeline *p)
         }
 }
 
-/* The batch that comes next, if it is finished. */
+/* Hands over the next batch if it is finished. Returns whether it was. */
 static bool hand_over_next(struct dti_pipeline *p)
 {
     struct dti_order *o = &p->order;
@@ -84,9 +85,9 @@ static bool hand_over_next(struct dti_pipeline *p)
         if (*finished_of(p, replica, ticket) != ticket + 1)
             return false;
         o->end = dti_ring_slot(p->sequencer.o.ring[replica], ticket)->status;
-        publish(p, replica, ticket); /* with the rows in front of its error */
+        publish(p, replica, ticket); /* a batch with an error has the rows in front of the error */
     }
-    /* N0; pairs with dti_order_awaits, too */
+    /* N0, also pairs with dti_order_awaits */
     atomic_store_explicit(&o->next, position + 1, memory_order_release);
     return true;
 }
@@ -133,7 +134,7 @@ uint64_t dti_order_reached(const struct dti_pipeline *p)
                                                             (uint32_t)(next % replicas_of(p)));
 }
 
-/* The place up to which all pipelines have handed over their batches. */
+/* Returns the position up to which all pipelines have handed over their batches. */
 static uint64_t reached_by_all(const struct ditto_iterator *it)
 {
     uint64_t least = NO_POSITION;
@@ -144,7 +145,7 @@ static uint64_t reached_by_all(const struct ditto_iterator *it)
     return least;
 }
 
-/* The point of the first error that is known of. */
+/* Returns the point of the first error that is known, and sets *failed to its pipeline. */
 static uint64_t first_error(const struct ditto_iterator *it, struct dti_pipeline **failed)
 {
     uint64_t first = DTI_NO_POINT;
@@ -160,7 +161,7 @@ static uint64_t first_error(const struct ditto_iterator *it, struct dti_pipeline
     return first;
 }
 
-/* Whether a replica waits for other pipelines before it takes what is in its next slot. */
+/* Returns whether a replica waits for other pipelines before it takes its next slot. */
 static bool depends_on_others(const struct ditto_iterator *it, const struct dti_batch_slot *slot)
 {
     if (it->plan.pipelines == 1)
@@ -176,8 +177,8 @@ enum dti_next_delivery dti_order_next_delivery(struct ditto_iterator *it, uint32
     enum dti_next_delivery own = slot != NULL ? DTI_NEXT_DELIVERY_BATCH : DTI_NEXT_DELIVERY_NONE;
     if (!depends_on_others(it, slot))
         return own;
-    /* All pipelines end in one step. The end comes behind all steps before, and behind an error of any
-     * pipeline. */
+    /* All pipelines end in the same step. The end comes behind all batches of earlier steps, and behind an
+     * error of any pipeline. */
     bool at_end = slot != NULL && slot->status == DITTO_END_OF_INPUT;
     uint32_t j = replica - c->pipeline->first_replica;
     uint64_t step = s->begins[j] + c->ring.next;

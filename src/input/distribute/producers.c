@@ -1,7 +1,9 @@
-/* src/input/distribute/producers.c - the threads that read and compute batches into the replicas' queues.
+/* src/input/distribute/producers.c - the threads that read and compute batches and write them to the
+ * replicas' queues.
  *
- * A pipeline's replicas are grouped by NUMA node, and producers serve one node's each, as far as there are enough: what a producer reads
- * it writes to memory of the node that it runs on. They run on PUs that no replica is bound to, if there are any, on that node first. */
+ * The replicas of a pipeline are grouped by NUMA node. If there are enough producers, each serves the
+ * replicas of one node, so it writes to memory of the node that it runs on. Producers run on PUs that no
+ * replica is bound to, if there are any. PUs of the replicas' node are preferred. */
 #include "input/distribute/iterator.h"
 
 #include <errno.h>
@@ -9,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -- where -- */
+/* -- placement -- */
 
-/* PUs that the process may use and that no thread of the library is bound to; on `node`, or DITTO_NO_NODE: anywhere. */
+/* Sets `free` to the allowed PUs of a node that no thread of the library is bound to, and returns their
+ * number. DITTO_NO_NODE means all nodes. */
 static uint32_t left_over(const struct dti_mask *allowed, uint32_t node, struct dti_mask *free)
 {
     uint32_t count = 0;
@@ -25,7 +28,8 @@ static uint32_t left_over(const struct dti_mask *allowed, uint32_t node, struct 
     return count;
 }
 
-/* The affinity of the host's own thread, not that of replica 0, as which it may be bound now. False: it can't be asked. */
+/* Gets the affinity of the host's own thread. The thread may currently be bound as replica 0, which does
+ * not count. Returns false if the affinity cannot be read. */
 static bool host_mask(struct dti_mask *mask)
 {
     const struct dti_mask *saved = dti_context_saved_mask();
@@ -52,12 +56,13 @@ static void set_affinity(struct dti_producer *p)
         return;
     if (left_over(&allowed, p->iterator->team->replica[replica].pu.numa_node, &p->affinity) == 0 &&
         left_over(&allowed, DITTO_NO_NODE, &p->affinity) == 0)
-        p->affinity = allowed; /* replicas have all PUs: they share them */
+        p->affinity = allowed; /* replicas use all PUs, so producers share them */
 }
 
-/* -- crews -- */
+/* -- groups -- */
 
-/* Gives the pipeline's replicas to at most `most` crews, those of one node to the same. */
+/* Divides the pipeline's replicas into at most `most` groups. The replicas of one node are in the same
+ * group. */
 static ditto_status make_crews(struct ditto_iterator *it, struct dti_pipeline *p, uint32_t most)
 {
     uint32_t n = it->plan.replicas_each, nodes = 0;
@@ -71,8 +76,9 @@ static ditto_status make_crews(struct ditto_iterator *it, struct dti_pipeline *p
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for producers of %u replicas", n);
     }
     p->crew = memset(crew, 0, bytes);
-    p->crew[0].replica = list;         /* one list; a crew's part of it begins at its pointer */
-    for (uint32_t j = 0; j < n; j++) { /* node[j]: how many other nodes were met before replica j's */
+    p->crew[0].replica = list; /* all groups share the list; each points to its own part */
+    /* Numbers the nodes in the order of their first replica: node[j] is the number of replica j's node. */
+    for (uint32_t j = 0; j < n; j++) {
         uint32_t own = it->team->replica[p->first_replica + j].pu.numa_node, before = 0;
         while (before < j && it->team->replica[p->first_replica + before].pu.numa_node != own)
             before++;
@@ -127,7 +133,8 @@ void dti_producers_free(struct ditto_iterator *it)
 
 /* -- waiting -- */
 
-/* How long a producer lets others run before it sleeps: where batches are small, replicas take one sooner than it could be woken. */
+/* How long a producer yields before it sleeps. If batches are small, replicas take one sooner than the
+ * producer could wake up. */
 #define YIELD_NS 50000u
 
 struct ticket_wait {
@@ -150,25 +157,26 @@ static bool may_go_on(void *argument)
 
 static void add_time(_Atomic uint64_t *total, uint64_t since)
 {
-    /* relaxed: only this thread writes it, others read it for reports */
+    /* relaxed: only this thread writes it, other threads read it for statistics */
     atomic_store_explicit(total, atomic_load_explicit(total, memory_order_relaxed) + dti_now_ns() - since,
                           memory_order_relaxed);
 }
 
 static void wait_for_turn(struct dti_producer *p, const struct dti_ticket *ticket, enum dti_ticket_result why)
 {
-    /* Waits in a row that were long: then it sleeps at once, and only every so often sees whether they have become short. */
+    /* After a long wait the producer sleeps at once. Only every DTI_SPIN_EVERY long waits it yields first,
+     * to find out whether waits have become short. */
     struct dti_wait_policy wait_policy = { .yield_ns = p->long_waits % DTI_SPIN_EVERY == 0 ? YIELD_NS : 0 };
     struct ditto_iterator *it = p->iterator;
     struct ticket_wait w = { p, ticket, why };
     uint32_t awaited =
         why == DTI_TICKET_UNKNOWN ? DTI_AWAITS_PROGRESS(it) : p->pipeline->first_replica + ticket->replica;
     uint64_t begin = dti_now_ns();
-    dti_wait_queue_signal(&it->team->wait_queue,
-                          DTI_AWAITS_INPUT(it->team)); /* consumers look whether that replica has left */
+    /* Wakes consumers, which then check whether that replica has returned. */
+    dti_wait_queue_signal(&it->team->wait_queue, DTI_AWAITS_INPUT(it->team));
+    /* Wakes other producers, because this pipeline may have cut a step. */
     if (why == DTI_TICKET_UNKNOWN)
-        dti_wait_queue_signal(&it->wait_queue,
-                              DTI_AWAITS_PROGRESS(it)); /* its own step may have been cut before */
+        dti_wait_queue_signal(&it->wait_queue, DTI_AWAITS_PROGRESS(it));
     dti_wait(&it->wait_queue, p->index, awaited, &wait_policy,
              &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, may_go_on, &w);
     p->long_waits = dti_now_ns() - begin > 2 * YIELD_NS ? p->long_waits + 1 : 0;
@@ -177,7 +185,8 @@ static void wait_for_turn(struct dti_producer *p, const struct dti_ticket *ticke
 
 /* -- producing -- */
 
-/* How many rows come before one that can't be read; they are in the slot then. The error is the thread's record. */
+/* Reads the rows one by one into the slot, up to the first one that cannot be read. Returns the number of
+ * rows before it. The error is the thread's record. */
 static uint64_t fill_up_to_error(struct dti_producer *p, const struct dti_ticket *ticket,
                                  void *const *destination)
 {
@@ -189,7 +198,7 @@ static uint64_t fill_up_to_error(struct dti_producer *p, const struct dti_ticket
         if (dti_dataset_fill(dataset, &p->reader, dti_rows_from(ticket->rows, i), 1, to) != DITTO_OK)
             return i;
     }
-    return ticket->count; /* a function that fails only sometimes */
+    return ticket->count; /* a user's function may fail only sometimes */
 }
 
 static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
@@ -212,7 +221,7 @@ static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
         slot->rows = fill_up_to_error(p, ticket, destination);
         if (slot->rows < ticket->count) {
             slot->status = dti_sequencer_fail(&p->pipeline->sequencer, ticket);
-            slot->rows = it->plan.is_static ? 0 : slot->rows; /* no batch is short */
+            slot->rows = it->plan.is_static ? 0 : slot->rows; /* a static plan has no short batches */
         }
     }
     slot->end_ns = dti_now_ns();
@@ -245,8 +254,8 @@ static void *producer_main(void *argument)
             produce(p, &ticket);
         else
             wait_for_turn(p, &ticket, taken);
-        (void)
-            dti_fenv_enter(); /* a function of a dataset may have changed it: the next rows shall not see that */
+        /* Sets the floating-point environment again, because a function of a dataset may have changed it. */
+        (void)dti_fenv_enter();
     }
     dti_frame_leave(&frame, saved);
     return NULL;

@@ -1,4 +1,4 @@
-/* src/input/distribute/rebatch.c - which steps there are, and sizes of per-replica batches. Pure. */
+/* src/input/distribute/rebatch.c - decides which steps exist, and the sizes of per-replica batches. Pure. */
 #include "input/distribute/rebatch.h"
 
 uint64_t dti_rebatch_full(uint64_t global, uint32_t n, uint32_t r)
@@ -11,15 +11,15 @@ static uint32_t all_replicas(const struct dti_cut *cut)
     return cut->pipelines * cut->replicas;
 }
 
-/* Rows of the first `places` of the N sizes. */
+/* Returns the sum of the first `shares` of the N sizes. */
 static uint64_t first_sizes(const struct dti_cut *cut, uint64_t shares)
 {
     uint64_t n = all_replicas(cut), more = cut->global % n;
     return cut->global / n * shares + (shares < more ? shares : more);
 }
 
-/* Among how many places the rows that the pipeline chooses for a step are shared out; the place of its own
- * replica j. */
+/* num_shares returns the number of shares that the rows of a step of this pipeline are divided into.
+ * share_of returns the share of its own replica j. */
 static uint32_t num_shares(const struct dti_cut *cut)
 {
     return cut->arrangement == DTI_CUT_SHARED ? all_replicas(cut) : cut->replicas;
@@ -30,7 +30,7 @@ static uint32_t share_of(const struct dti_cut *cut, uint32_t j)
     return cut->arrangement == DTI_CUT_SHARED ? cut->pipeline * cut->replicas + j : j;
 }
 
-/* Rows of the places below `place` in a full step. */
+/* Returns the rows of the shares below `share` in a full step. */
 static uint64_t full_before(const struct dti_cut *cut, uint64_t step, uint32_t share)
 {
     uint64_t rows, first;
@@ -59,7 +59,7 @@ uint64_t dti_cut_step(const struct dti_cut *cut, uint64_t step)
 
 uint64_t dti_cut_most_of_step(const struct dti_cut *cut)
 {
-    struct dti_cut first = *cut; /* sizes fall: the first R places have most */
+    struct dti_cut first = *cut; /* sizes never increase, so the first R shares have most rows */
     first.pipeline = 0;
     return dti_cut_step(&first, 0);
 }
@@ -83,7 +83,7 @@ uint64_t dti_cut_before(const struct dti_cut *cut, uint64_t step, uint64_t rows,
 
 bool dti_cut_exists(const struct dti_cut *cut, uint64_t want, uint64_t got, bool failed, bool more)
 {
-    if (want == 0) /* nothing is lacking: with DTI_SHORT_NEVER that is all that counts */
+    if (want == 0) /* no row is missing, which is enough with DTI_SHORT_NEVER */
         return cut->shorts == DTI_SHORT_NEVER || more;
     if (got < want && (cut->shorts == DTI_SHORT_NEVER || (cut->shorts == DTI_SHORT_DROPPED && !failed)))
         return false;

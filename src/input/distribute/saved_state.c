@@ -1,12 +1,14 @@
-/* src/input/distribute/saved_state.c - an iterator's position as bytes.
+/* src/input/distribute/saved_state.c - saves an iterator's position as bytes and restores it.
  *
- * Sequencers are ahead of replicas: rows that are chosen lie in queues. The position is where the replicas
- * are, so the rows of steps that have not been taken are written down too, and come first when an iterator
- * goes on; then the cursor goes on where it was.
+ * Sequencers are ahead of replicas, so the queues contain rows that are chosen and not taken. The position is
+ * that of the replicas. The state therefore includes the rows of steps that have not been taken. When an
+ * iterator continues, these rows come first, and then the cursor continues from its own position.
  *
- *     magic, fingerprint of the datasets, W, G, N, pass, how pipelines share the dataset; for each pipeline:
- *     the step that it goes on with, whether all its replicas do, else the step of each; rows; the cursor's
- *     own; at the end a hash of it all */
+ * The state consists of:
+ *     - magic, fingerprint of the datasets, W, G, N, pass, how pipelines share the dataset - for each
+ *     pipeline: its next step, whether this is the next step of all its replicas, otherwise the next step
+ *       of each replica, then the rows, then the position of the cursor
+ *     - a hash of all bytes before it */
 #include "input/distribute/iterator.h"
 
 #include <stdlib.h>
@@ -27,7 +29,7 @@ static ditto_status fingerprint(const struct ditto_iterator *it, uint64_t *out)
 
 /* -- writing -- */
 
-/* The step that a replica takes next. */
+/* Returns the step that a replica takes next. */
 static uint64_t step_of(const struct ditto_iterator *it, const struct dti_pipeline *p, uint32_t j)
 {
     return p->sequencer.begins[j] + it->consumer[p->first_replica + j].ring.next;
@@ -49,7 +51,7 @@ static uint64_t write_steps(const struct ditto_iterator *it, const struct dti_pi
     return least;
 }
 
-/* Under the sequencer's lock. */
+/* The caller holds the sequencer's lock. */
 static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_pipeline *p,
                                    struct dti_bytes *to)
 {
@@ -68,7 +70,8 @@ static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_p
         for (uint64_t i = 0; i < step->count; i++)
             DTI_TRY(dti_row_save(d, dti_rows_from(step->rows, i).word, to));
     }
-    for (size_t i = 0; i < s->short_of; i++) /* also where replicas have gone on without rows, beyond `cut` */
+    for (size_t i = 0; i < s->short_of;
+         i++) /* even if replicas have taken steps without rows, beyond `cut` */
         DTI_TRY(dti_row_save(d, dti_rows_from(s->step[s->cut % (s->o.slots + 1)].rows, i).word, to));
     for (size_t i = s->before_given; i < s->before_count; i++)
         DTI_TRY(dti_row_save(d, dti_rows_from(s->before, i).word, to));
@@ -90,8 +93,8 @@ ditto_status dti_iterator_save(ditto_iterator *it, struct dti_bytes *to)
         struct dti_pipeline *p = &it->pipeline[w];
         struct dti_frame frame;
         pthread_mutex_lock(&p->sequencer.lock);
-        struct dti_fenv saved =
-            dti_frame_enter_input(&frame, it->team); /* a generator's save must not come back here */
+        /* In this context a generator's save function cannot call back into the iterator. */
+        struct dti_fenv saved = dti_frame_enter_input(&frame, it->team);
         ditto_status status = write_pipeline(it, p, to);
         dti_frame_leave(&frame, saved);
         pthread_mutex_unlock(&p->sequencer.lock);
@@ -110,9 +113,9 @@ static ditto_status refuse(const char *what, uint64_t saved, uint64_t now)
                     (unsigned long long)saved, what, (unsigned long long)now);
 }
 
-/* In states of libraries that had no DTI_SHARING_ROWS, the pipelines of DITTO_SHARD_DATA share nothing: each
- * read a dataset of its own, of every W-th row. Such a state is not of the rows that the pipelines deliver
- * now. */
+/* States of libraries without DTI_SHARING_ROWS say DTI_SHARING_NONE for DITTO_SHARD_DATA. There each
+ * pipeline read its own dataset of every W-th row. Such a state does not match the rows that the pipelines
+ * deliver now. */
 static ditto_status refuse_sharing(enum dti_sharing saved, enum dti_sharing now)
 {
     static const char *const words[] = {
@@ -193,8 +196,8 @@ ditto_status dti_state_read(struct ditto_iterator *it, struct dti_pipeline *p, s
     size_t bytes;
     DTI_TRY(read_steps(it, p, from));
     atomic_init(&it->progress.pipeline_progress[s->o.cut.pipeline].steps, s->first);
-    uint64_t rows =
-        dti_bytes_get_below(from, (uint64_t)(from->end - from->at)); /* each takes a byte at least */
+    /* Each row takes at least one byte. */
+    uint64_t rows = dti_bytes_get_below(from, (uint64_t)(from->end - from->at));
     if (!dti_multiply(rows + 1, s->before.stride * sizeof(uint64_t), &bytes))
         from->failed = true;
     DTI_TRY(dti_bytes_reader_status(from));

@@ -1,4 +1,4 @@
-/* src/input/distribute/sequencer.c - cutting steps and giving out tickets. */
+/* src/input/distribute/sequencer.c - cuts steps and gives out tickets. */
 #include "input/distribute/sequencer.h"
 
 #include <stdlib.h>
@@ -78,7 +78,7 @@ static void end_with(struct dti_sequencer *s, ditto_status status, uint64_t poin
         s->error = *error;
 }
 
-/* Asks the cursor; what it comes to is remembered: it is not asked again. */
+/* Asks the cursor for rows. After an end or an error it keeps the status and does not ask again. */
 static size_t ask(struct dti_sequencer *s, struct dti_rows rows, size_t want)
 {
     size_t got = 0;
@@ -99,8 +99,8 @@ static void choose(struct dti_sequencer *s, struct dti_input_step *step, uint64_
         step->count += ask(s, dti_rows_from(step->rows, step->count), want - step->count);
 }
 
-/* Whether the input has more rows: a step in which this pipeline gets none (G < N) exists on its account only
- * if it has. */
+/* Returns whether the input has more rows. If G < N, this pipeline gets no rows in some steps. It makes
+ * such a step exist only if there are more rows. */
 static bool has_more(struct dti_sequencer *s)
 {
     if (s->before_given == s->before_count) {
@@ -115,12 +115,13 @@ static void publish(struct dti_sequencer *s)
     struct dti_pipeline_progress *own = &s->o.progress->pipeline_progress[s->o.cut.pipeline];
     if (s->end < 0) /* release: pairs with first_error in order.c */
         atomic_store_explicit(&own->failed, s->end_point, memory_order_release);
-    atomic_store_explicit(&own->steps, s->cut, memory_order_release); /* pairs with dti_progress_is_known */
+    /* release: both pair with outcome_of */
+    atomic_store_explicit(&own->steps, s->cut, memory_order_release);
     if (s->end != DITTO_OK)
-        atomic_store_explicit(&own->ended, true, memory_order_release); /* the same */
+        atomic_store_explicit(&own->ended, true, memory_order_release);
 }
 
-/* The rows of step s->cut, if there are any. */
+/* Cuts step s->cut if there are rows for it. Otherwise sets the end. */
 static void cut_step(struct dti_sequencer *s)
 {
     struct dti_input_step *step = step_at(s, s->cut);
@@ -138,7 +139,7 @@ static void cut_step(struct dti_sequencer *s)
         step->count = 0;
         end_with(s, s->source, 2 * dti_sequencer_position(s, s->cut, 0), &s->source_error);
     }
-    atomic_fetch_add_explicit(&s->choosing_ns, dti_now_ns() - begin, memory_order_relaxed); /* for reports */
+    atomic_fetch_add_explicit(&s->choosing_ns, dti_now_ns() - begin, memory_order_relaxed); /* statistics */
     publish(s);
 }
 
@@ -174,14 +175,14 @@ static void pass_turn(struct dti_producer_group *crew)
     }
 }
 
-/* The ticket that the crew gives out next; false: none will follow. */
+/* Sets the ticket that the group gives out next. Returns false if there are no more. */
 static bool find_next(const struct dti_sequencer *s, struct dti_producer_group *crew,
                       struct dti_ticket *ticket)
 {
     for (uint32_t ended = 0; ended < crew->replicas; pass_turn(crew)) {
         uint32_t r = crew->replica[crew->next];
-        if (!s->ended[r] &&
-            crew->step >= s->begins[r]) { /* after a restore some may begin later than others */
+        /* After a restore some replicas may begin later than others. */
+        if (!s->ended[r] && crew->step >= s->begins[r]) {
             *ticket =
                 (struct dti_ticket){ .replica = r, .step = crew->step, .number = crew->step - s->begins[r] };
             return true;
@@ -191,7 +192,8 @@ static bool find_next(const struct dti_sequencer *s, struct dti_producer_group *
     return false;
 }
 
-/* Before a step is cut, all replicas have taken the one whose place it gets. False: *late has not. */
+/* Returns whether all replicas have taken the step whose entry the next step gets. If not, sets *late to a
+ * replica that has not, and *number to the ticket that must become free in its ring. */
 static bool has_ring_space(const struct dti_sequencer *s, uint32_t *late, uint64_t *number)
 {
     if (s->cut - s->kept < (uint64_t)s->o.slots + 1)
@@ -214,12 +216,12 @@ static enum dti_ticket_result block(struct dti_producer_group *crew, struct dti_
         ticket->replica = on;
     ticket->number = number;
     atomic_store_explicit(&crew->blocked_ticket, number, memory_order_relaxed);
-    atomic_store_explicit(&crew->blocked_on, on,
-                          memory_order_release); /* pairs with starved() in consumer.c */
+    /* release: pairs with stuck() and is_cut_off() in consumer.c */
+    atomic_store_explicit(&crew->blocked_on, on, memory_order_release);
     return on == DTI_BLOCKED_BY_PROGRESS ? DTI_TICKET_UNKNOWN : DTI_TICKET_BLOCKED;
 }
 
-/* What a replica gets in a step that has rows. */
+/* Sets the rows of a ticket for a step that has rows. */
 static void set_rows(struct dti_sequencer *s, struct dti_ticket *ticket)
 {
     const struct dti_input_step *step = step_at(s, ticket->step);
@@ -254,10 +256,10 @@ static enum dti_ticket_result take(struct dti_sequencer *s, struct dti_producer_
     else if (outcome == DTI_STEP_EXISTS_WITH_ROWS)
         set_rows(s, ticket);
     s->ended[r] = ticket->status != DITTO_OK;
-    atomic_store_explicit(&s->given[r], ticket->number + 1,
-                          memory_order_release); /* pairs with starved() in consumer.c */
+    /* release: both pair with starved() in consumer.c and the functions that it calls */
+    atomic_store_explicit(&s->given[r], ticket->number + 1, memory_order_release);
     pass_turn(crew);
-    atomic_store_explicit(&crew->blocked_on, DTI_NOT_BLOCKED, memory_order_release); /* the same */
+    atomic_store_explicit(&crew->blocked_on, DTI_NOT_BLOCKED, memory_order_release);
     return DTI_TICKET_TAKEN;
 }
 
@@ -274,7 +276,8 @@ ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket
 {
     uint64_t point = 2 * dti_sequencer_position(s, ticket->step, ticket->replica) + 1;
     pthread_mutex_lock(&s->lock);
-    /* Of several ends the first in the order of rows holds; an end of the rows that were chosen comes behind the last of them. */
+    /* Of several ends, the first one in the order of rows counts. The end of the chosen rows comes behind
+     * the last of them. */
     if (s->end == DITTO_OK || point < s->end_point)
         end_with(s, dti_error_get()->status, point, dti_error_get());
     s->ended[ticket->replica] = true;

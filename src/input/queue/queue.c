@@ -287,7 +287,8 @@ static inline enum sight look(ditto_queue *q)
         if (!is_filled(e, q->next)) {
             if (!q->ended && !has_ended(q))
                 return SEES_NOTHING;
-            q->ended = true; /* not written while the consumer waits, because producers read this line */
+            /* Not written while the consumer waits, because producers read this cache line. */
+            q->ended = true;
             return SEES_END;
         }
         if (__builtin_expect(e->kind != DTI_QUEUE_SLOT_WITHDRAWN, 1))

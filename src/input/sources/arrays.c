@@ -1,4 +1,4 @@
-/* src/input/sources/arrays.c - rows from arrays in memory. */
+/* src/input/sources/arrays.c - returns the rows of arrays in memory. */
 #include "input/sources/counted.h"
 #include "input/sources/sources.h"
 

@@ -1,4 +1,4 @@
-/* src/input/sources/counted.c - choosing rows by counting. */
+/* src/input/sources/counted.c - chooses rows by counting. */
 #include "input/sources/counted.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* src/input/sources/generator.c - rows that a function of the user's makes, one after the other, in the sequencer. */
+/* src/input/sources/generator.c - rows that a function of the user makes one after the other, in the
+ * sequencer. */
 #include "input/sources/owned_row.h"
 #include "input/sources/sources.h"
 
@@ -13,11 +14,11 @@ struct generator_dataset {
 struct generator_cursor {
     struct dti_cursor base; /* first */
     const struct generator_dataset *generator;
-    void *position; /* the user's */
+    void *position; /* owned by the user's functions */
     bool opened;
     uint64_t pass, rows;
     const _Atomic uint32_t *closing;
-    bool ended; /* it has said so, and is not asked again */
+    bool ended; /* it has returned the end and is not called again */
 };
 
 static DTI_GUARDED ditto_status begin(struct generator_cursor *c)
@@ -60,7 +61,7 @@ static ditto_status open_generator(const ditto_dataset *dataset, const struct dt
     return DITTO_OK;
 }
 
-/* One row, into a block of its own. */
+/* Makes one row in a new block. */
 static DTI_GUARDED ditto_status generate(struct generator_cursor *c, uint64_t *row)
 {
     const ditto_dataset *dataset = &c->generator->base;

@@ -13,8 +13,8 @@ ditto_status dti_owned_row_new(const ditto_dataset *dataset, uint64_t number, ui
 {
     size_t bytes = sizeof(struct dti_owned_row);
     for (uint32_t k = 0; k < dataset->components; k++)
-        bytes += aligned_bytes(
-            dataset->component[k].bytes); /* far from overflow: dti_dataset_finish, 16 components */
+        /* No overflow: dti_dataset_finish has checked the sum, and there are at most 16 components. */
+        bytes += aligned_bytes(dataset->component[k].bytes);
     struct dti_owned_row *held = malloc(bytes);
     if (held == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a row of %zu bytes", dataset->row_bytes);

@@ -1,4 +1,4 @@
-/* src/input/sources/range.c - the numbers start, start + step, ... below (or above) stop. */
+/* src/input/sources/range.c - the numbers start, start + step, ... up to but not including stop. */
 #include "input/sources/counted.h"
 #include "input/sources/sources.h"
 
@@ -13,7 +13,7 @@ static ditto_status fill_range(const ditto_dataset *dataset, struct dti_reader *
     const struct range_dataset *r = (const struct range_dataset *)dataset;
     int64_t *to = destination[0];
     (void)reader;
-    for (size_t i = 0; i < count; i++) /* modulo 2^64: a product may pass through what i64 does not have */
+    for (size_t i = 0; i < count; i++) /* modulo 2^64, because the product may not fit into an int64_t */
         to[i] = (int64_t)((uint64_t)r->start + (uint64_t)r->step * rows.word[i * rows.stride]);
     return DITTO_OK;
 }

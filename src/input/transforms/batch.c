@@ -1,7 +1,8 @@
-/* src/input/transforms/batch.c - marks on a dataset: batch, unbatch, prefetch.
+/* src/input/transforms/batch.c - batch, unbatch and prefetch, which only mark a dataset.
  *
- * Rows flow through unchanged: the cut into per-replica batches is made once, by the sequencer. Only where the rows that are left over
- * at the end are dropped does batch hold rows back: a batch's worth, until it is known to be whole. */
+ * They return rows unchanged, because the sequencer alone cuts rows into per-replica batches. There is one
+ * exception. If the rows of an incomplete batch at the end are dropped, batch keeps rows until it has a whole
+ * batch. */
 #include "input/transforms/transforms.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 static ditto_status open_mark(const ditto_dataset *dataset, const struct dti_pass *pass,
                               struct dti_cursor **out)
 {
-    return dti_cursor_open(dataset->input[0], pass, out); /* the input's own cursor */
+    return dti_cursor_open(dataset->input[0], pass, out); /* returns the cursor of the input */
 }
 
 static void digest_batch(const ditto_dataset *dataset, struct dti_bytes *to)
@@ -24,15 +25,17 @@ static const struct dti_dataset_kind mark_kind = { .name = "mark",
                                                    .open = open_mark,
                                                    .digest = digest_batch };
 
-/* -- batches that are whole -- */
+/* -- whole batches -- */
 
 struct whole_cursor {
     struct dti_cursor base; /* first */
     struct dti_cursor *from;
     struct dti_rows rows; /* [batch_rows] */
-    size_t given, filled; /* of them */
+    size_t given, filled; /* numbers of rows */
     ditto_status ended;
-    ditto_error error; /* if that was one: it comes after the rows before it */
+
+    /* If `ended` is an error, its record. It is reported after the rows before it. */
+    ditto_error error;
 };
 
 static void close_whole(struct dti_cursor *cursor)
@@ -67,7 +70,8 @@ static ditto_status open_whole(const ditto_dataset *dataset, const struct dti_pa
     return DITTO_OK;
 }
 
-/* The next batch. What is not a whole one at the end is dropped; before an error it is not. */
+/* Reads the next batch. An incomplete batch is dropped at the end of the input, but not in front of an
+ * error. */
 static ditto_status refill(struct whole_cursor *c)
 {
     const ditto_dataset *dataset = c->base.dataset;
@@ -101,7 +105,7 @@ static ditto_status next_whole(struct dti_cursor *cursor, struct dti_rows rows, 
 static ditto_status save_whole(struct dti_cursor *cursor, struct dti_bytes *to)
 {
     struct whole_cursor *c = (struct whole_cursor *)cursor;
-    if (c->ended < 0) { /* its input can't go on */
+    if (c->ended < 0) { /* the input cannot continue */
         dti_error_set(&c->error);
         return c->ended;
     }

@@ -1,9 +1,10 @@
-/* src/input/transforms/count.c - repeat, take and skip: transformations that only count rows. */
+/* src/input/transforms/count.c - repeat, take and skip, which only count rows. */
 #include "input/transforms/transforms.h"
 
 #include <stdlib.h>
 
-/* `passes` times the input; of it, leave out `skip` rows and give at most `take`. Each use sets one of the three. */
+/* Returns the input `passes` times, without the first `skip` rows, and at most `take` rows. Each use sets
+ * one of the three. */
 struct count_dataset {
     ditto_dataset base; /* first */
     uint64_t passes, skip, take;
@@ -11,10 +12,13 @@ struct count_dataset {
 
 struct count_cursor {
     struct dti_cursor base;  /* first */
-    struct dti_cursor *from; /* on the input */
+    struct dti_cursor *from; /* of the input */
     struct dti_pass pass;
     uint64_t passes_left, skip_left, take_left;
-    bool gave_row; /* in this pass: an input that has become empty must not be repeated for ever */
+
+    /* The input has given a row in this pass. An input that has become empty must not be repeated for
+     * ever. */
+    bool gave_row;
 };
 
 static ditto_status open_count(const ditto_dataset *dataset, const struct dti_pass *pass,
@@ -28,7 +32,7 @@ static ditto_status open_count(const ditto_dataset *dataset, const struct dti_pa
         .pass = *pass, .passes_left = d->passes, .skip_left = d->skip, .take_left = d->take
     };
     if (d->passes != DITTO_REPEAT_FOREVER)
-        c->pass.number *= d->passes; /* repeat(2) in pass 1 goes through passes 2 and 3 of its input */
+        c->pass.number *= d->passes; /* repeat(2) in pass 1 uses passes 2 and 3 of its input */
     ditto_status status = dti_cursor_open(dataset->input[0], &c->pass, &c->from);
     if (status != DITTO_OK) {
         free(c);
@@ -49,7 +53,7 @@ static ditto_status begin_pass(struct count_cursor *c, uint64_t number)
     return DITTO_OK;
 }
 
-/* The next rows of the input, over the borders of its passes. */
+/* Returns the next rows of the input, and starts its next pass when one ends. */
 static ditto_status next_over_passes(struct count_cursor *c, struct dti_rows rows, size_t want, size_t *got)
 {
     for (*got = 0;;) {

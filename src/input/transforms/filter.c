@@ -1,7 +1,8 @@
-/* src/input/transforms/filter.c - the rows for which a function of the user's says yes.
+/* src/input/transforms/filter.c - keeps the rows for which a function of the user sets `keep`.
  *
- * Which rows there are decides what every replica gets, so filters run in the sequencer: they read rows there, one after the other, and
- * the rows that stay are read again where batches are filled. What is costly belongs into a map behind the filter. */
+ * A filter decides which rows exist, and so which rows every replica gets. It therefore runs in the
+ * sequencer, which reads its rows one after the other. The rows that are kept are read again when batches
+ * are filled. Costly work should be in a map behind the filter. */
 #include "input/chunk.h"
 #include "input/transforms/transforms.h"
 
@@ -65,8 +66,8 @@ static DTI_GUARDED ditto_status ask(struct filter_cursor *c, struct dti_rows row
                                               dti_rows_from(rows, index).word);
 }
 
-/* Of `count` chosen rows those that stay move to the front. After an error those before it have been asked about, the others are
- * dropped. */
+/* Moves the rows that are kept, of `count` chosen rows, to the front. After an error *kept counts the rows
+ * before it; the row with the error and the rows behind it are dropped. */
 static ditto_status sift(struct filter_cursor *c, struct dti_rows rows, size_t count, size_t *kept)
 {
     const ditto_dataset *input = c->base.dataset->input[0];
@@ -98,7 +99,7 @@ static ditto_status next_filter(struct dti_cursor *cursor, struct dti_rows rows,
         ditto_status status =
             dti_cursor_next(c->from, some, left < c->chunk.most ? left : c->chunk.most, &more);
         ditto_error error = status < 0 ? *dti_error_get() : (ditto_error){ 0 };
-        ditto_status sifted = sift(c, some, more, &kept); /* rows that stand before what `status` says */
+        ditto_status sifted = sift(c, some, more, &kept); /* these rows come before `status` */
         *got += kept;
         DTI_TRY(sifted);
         if (status < 0)

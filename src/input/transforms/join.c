@@ -1,7 +1,9 @@
-/* src/input/transforms/join.c - rows of several inputs one after the other, or in turn: concatenate and interleave.
+/* src/input/transforms/join.c - joins the rows of several inputs: concatenate returns them one after the
+ * other, interleave returns them in turn.
  *
- * `cycle` inputs are open at a time and give `block` rows each in turn; when one ends, the next input that is not open yet takes its
- * place. A cycle of 1 with blocks without end is concatenation. A row has one word more: which input it is of. */
+ * `cycle` inputs are open at a time, and take turns to give `block` rows each. When one ends, the next
+ * input that was not open yet replaces it. Concatenation is a cycle of 1 with unlimited blocks. A row has
+ * one more word, which is the number of its input. */
 #include "input/transforms/transforms.h"
 
 #include <stdlib.h>
@@ -13,16 +15,18 @@ struct join_dataset {
 };
 
 struct cycle_input {
-    struct dti_cursor *from; /* NULL: empty */
+    struct dti_cursor *from; /* NULL if no input is open here */
     uint32_t input;
 };
 
 struct join_cursor {
     struct dti_cursor base; /* first */
     struct dti_pass pass;
-    uint32_t next_input; /* that takes a seat next */
+    uint32_t next_input; /* the input that is opened next */
     uint32_t cycle_inputs, turn;
-    uint64_t in_block; /* rows that the seat whose turn it is has given */
+
+    /* The rows of the current block that cycle_input[turn] has given. */
+    uint64_t in_block;
     struct cycle_input cycle_input[];
 };
 
@@ -48,7 +52,7 @@ static ditto_status open_join(const ditto_dataset *dataset, const struct dti_pas
     return DITTO_OK;
 }
 
-/* Each input numbers its files behind those of the inputs before it. */
+/* Opens an input. Its files are numbered behind those of the inputs before it. */
 static ditto_status sit(struct join_cursor *c, struct cycle_input *cycle_input, uint32_t input)
 {
     const ditto_dataset *d = c->base.dataset;
@@ -74,7 +78,7 @@ static bool all_ended(const struct join_cursor *c)
     return c->next_input == c->base.dataset->inputs;
 }
 
-/* Rows of the seat whose turn it is. */
+/* Returns up to `want` rows of cycle_input[turn]. */
 static ditto_status take_turn(struct join_cursor *c, struct dti_rows rows, size_t want, size_t *got)
 {
     const struct join_dataset *d = (const struct join_dataset *)c->base.dataset;
@@ -150,7 +154,7 @@ static ditto_status restore_join(struct dti_cursor *cursor, struct dti_bytes_rea
 static ditto_status fill_join(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
                               size_t count, void *const *destination)
 {
-    for (size_t i = 0, run; i < count; i += run) { /* neighbours of one input together */
+    for (size_t i = 0, run; i < count; i += run) { /* neighbours of one input are filled together */
         const uint64_t *which = dti_rows_from(rows, i).word;
         void *to[DITTO_MAX_COMPONENTS];
         for (run = 1; i + run < count && which[run * rows.stride] == *which;)

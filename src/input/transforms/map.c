@@ -1,7 +1,9 @@
-/* src/input/transforms/map.c - a function of the user's on every row, computed where batches are filled: in parallel, in order.
+/* src/input/transforms/map.c - calls a function of the user with every row. Producers call it when they fill
+ * batches, so it runs in parallel, and the order of rows is kept.
  *
- * A row gets one word more: a number that depends on the pass and on the row's place in it alone. Random maps are seeded with it, so
- * they do not depend on who computes them, or how often. */
+ * A row has one more word, a number that depends only on the pass and on the row's number in the pass. It
+ * is the seed of random maps. Their results therefore do not depend on the thread that computes them or on
+ * how often they are computed. */
 #include "input/chunk.h"
 #include "input/transforms/transforms.h"
 
@@ -27,8 +29,8 @@ static ditto_status open_map(const ditto_dataset *dataset, const struct dti_pass
     struct map_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
-    uint32_t shards =
-        pass->shards > 1 ? pass->shards : 1; /* pipelines that read other files number their own rows */
+    /* Pipelines that read different files number their rows separately. */
+    uint32_t shards = pass->shards > 1 ? pass->shards : 1;
     c->pass = pass->number * shards + (shards > 1 ? pass->shard : 0);
     ditto_status status = dti_cursor_open(dataset->input[0], pass, &c->from);
     if (status != DITTO_OK) {
@@ -43,7 +45,7 @@ static ditto_status next_map(struct dti_cursor *cursor, struct dti_rows rows, si
 {
     struct map_cursor *c = (struct map_cursor *)cursor;
     ditto_status status = dti_cursor_next(c->from, dti_rows_words_from(rows, 1), want, got);
-    for (size_t i = 0; i < *got; i++) /* 2^40 rows of a pass, 2^24 passes: enough for streams not to meet */
+    for (size_t i = 0; i < *got; i++) /* numbers are distinct for 2^40 rows of a pass and 2^24 passes */
         rows.word[i * rows.stride] = (c->pass << 40) + c->row++;
     return status;
 }
@@ -74,7 +76,7 @@ static void advance(const ditto_dataset *dataset, ditto_tensor *row)
         row[k].data = (char *)row[k].data + dataset->component[k].bytes;
 }
 
-/* Rows whose values are in `in`, one after the other. */
+/* Calls the function with `count` rows, whose values are at in[k], one after the other. */
 static DTI_GUARDED ditto_status map_rows(const struct map_dataset *map, const struct dti_reader *reader,
                                          struct dti_rows rows, size_t count, void *const *in,
                                          void *const *out)
@@ -85,7 +87,7 @@ static DTI_GUARDED ditto_status map_rows(const struct map_dataset *map, const st
     dti_row_tensors(&map->base, out, to);
     for (size_t i = 0; i < count; i++, advance(input, from), advance(&map->base, to)) {
         uint64_t *row = dti_rows_from(rows, i).word;
-        if (i % 16 == 0) /* a map may take long */
+        if (i % 16 == 0) /* the function may be slow */
             DTI_TRY(dti_closing_check(reader->closing));
         ditto_random random = ditto_random_make(map->seed, *row);
         uint32_t serial = dti_error_serial;

@@ -1,4 +1,4 @@
-/* src/input/transforms/shard.c - every n-th row, or block of rows. */
+/* src/input/transforms/shard.c - keeps every n-th row, or every n-th block of rows. */
 #include "input/transforms/transforms.h"
 
 #include <stdlib.h>
@@ -13,7 +13,9 @@ struct shard_cursor {
     struct dti_cursor base; /* first */
     struct dti_cursor *from;
     const _Atomic uint32_t *closing;
-    uint64_t turn, in_block; /* whose block the next row is of, and its place there */
+
+    /* The shard that has the next row, and the row's number in its block. */
+    uint64_t turn, in_block;
 };
 
 static ditto_status open_shard(const ditto_dataset *dataset, const struct dti_pass *pass,

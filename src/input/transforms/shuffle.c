@@ -1,13 +1,15 @@
-/* src/input/transforms/shuffle.c - rows in a random order that depends on seed and pass alone.
+/* src/input/transforms/shuffle.c - returns rows in a random order that depends only on the seed and the pass.
  *
- * A buffer of rows is kept full; each row given out is drawn from it and replaced by the next one of the input. With a
- * buffer of all rows that is Knuth's algorithm P. It runs in the one sequencer, so producers cannot change the order. */
+ * A buffer of rows is kept full. Each row that is returned is drawn from the buffer and replaced by the
+ * next row of the input. If the buffer has all rows, this is Knuth's algorithm P. It runs in the
+ * sequencer, so producers cannot change the order. */
 #include "input/transforms/transforms.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_AT_ONCE ((size_t)1024) /* rows between two looks whether the iterator is being destroyed */
+/* The most rows between two checks whether the iterator is being destroyed. */
+#define MOST_AT_ONCE ((size_t)1024)
 
 struct shuffle_dataset {
     ditto_dataset base; /* first */
@@ -18,11 +20,15 @@ struct shuffle_cursor {
     struct dti_cursor base; /* first */
     struct dti_cursor *from;
     uint64_t random;   /* state of SplitMix64 */
-    uint64_t capacity; /* UINT64_MAX: all rows */
+    uint64_t capacity; /* UINT64_MAX for all rows */
     struct dti_rows rows;
     size_t filled, allocated;
-    ditto_status drained; /* what ended the input; OK: it may have more */
-    ditto_error error;    /* if that was one: it comes when the rows before it have been given out */
+
+    /* The status that ended the input. DITTO_OK if it may have more rows. */
+    ditto_status drained;
+
+    /* If `drained` is an error, its record. It is reported when the rows before it have been returned. */
+    ditto_error error;
     const _Atomic uint32_t *closing;
 };
 
@@ -35,7 +41,8 @@ static uint64_t next_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* Uniform in [0, bound), without bias: numbers beyond the last full multiple of bound are drawn again. */
+/* Returns a number that is uniform in [0, bound). Numbers beyond the last full multiple of bound are drawn
+ * again, so there is no bias. */
 static uint64_t random_below(uint64_t *state, uint64_t bound)
 {
     uint64_t limit = UINT64_MAX - UINT64_MAX % bound, number;
@@ -57,7 +64,8 @@ static ditto_status open_shuffle(const ditto_dataset *dataset, const struct dti_
     c->rows.stride = dataset->row_words;
     uint64_t own_pass = o->reshuffle == DITTO_RESHUFFLE_NEVER ? 0 : pass->number;
     c->random = o->seed;
-    c->random = next_random(&c->random) ^ own_pass; /* mixed, so that seed 1 pass 0 is not seed 0 pass 1 */
+    /* Mixed, so that seed 1 in pass 0 differs from seed 0 in pass 1. */
+    c->random = next_random(&c->random) ^ own_pass;
     ditto_status status = dti_cursor_open(dataset->input[0], pass, &c->from);
     if (status != DITTO_OK) {
         free(c);
@@ -140,7 +148,7 @@ static void close_shuffle(struct dti_cursor *cursor)
 static ditto_status save_shuffle(struct dti_cursor *cursor, struct dti_bytes *to)
 {
     struct shuffle_cursor *c = (struct shuffle_cursor *)cursor;
-    if (c->drained < 0) { /* its input can't go on */
+    if (c->drained < 0) { /* the input cannot continue */
         dti_error_set(&c->error);
         return c->drained;
     }

@@ -1,4 +1,4 @@
-/* src/input/transforms/zip.c - rows made of one row of each input; it ends with the shortest. */
+/* src/input/transforms/zip.c - makes each row from one row of each input. It ends with the shortest input. */
 #include "input/transforms/transforms.h"
 
 #include <stdlib.h>
@@ -36,7 +36,8 @@ static ditto_status open_zip(const ditto_dataset *dataset, const struct dti_pass
     return status;
 }
 
-/* What the inputs before `inputs` gave from row `first` on, which has no partner. */
+/* Drops the rows from `first` on that the first `inputs` inputs have given. They have no partner in the other
+ * inputs. */
 static void drop_alone(const ditto_dataset *d, uint32_t inputs, struct dti_rows rows, size_t first,
                        const size_t *given)
 {
@@ -60,7 +61,8 @@ static ditto_status next_zip(struct dti_cursor *cursor, struct dti_rows rows, si
         return DITTO_END_OF_INPUT;
     *got = want;
     for (uint32_t i = 0; i < d->inputs; i++) {
-        /* An input is asked for no more than the ones before it gave, so what it then says comes first in the order of rows. */
+        /* An input is asked for no more rows than the inputs before it gave. If it gives fewer, its status
+         * therefore comes first in the order of rows. */
         size_t asked = *got;
         ditto_status own = asked > 0 || i == 0 ? dti_cursor_next(c->from[i], dti_rows_words_from(rows, word),
                                                                  asked, &given[i])
@@ -148,7 +150,7 @@ static ditto_status load_row_zip(const ditto_dataset *dataset, uint64_t *row, st
         word += status == DITTO_OK ? dataset->input[loaded]->row_words : 0;
     }
     word = row;
-    for (uint32_t i = 0; status != DITTO_OK && i < loaded; i++) { /* those before the one that failed */
+    for (uint32_t i = 0; status != DITTO_OK && i < loaded; i++) { /* drops the parts that were loaded */
         dti_rows_drop(dataset->input[i], (struct dti_rows){ word, 0 }, 1);
         word += dataset->input[i]->row_words;
     }
@@ -175,15 +177,16 @@ ditto_status dti_zip_create(ditto_dataset *const *input, uint32_t inputs, ditto_
     if (d == NULL)
         return dti_error_get()->status;
     d->components = d->row_words = 0;
-    d->by_file = false; /* which rows stand beside one another depends on all files before them */
+    d->by_file = false; /* which rows form one row depends on all files before them */
     for (uint32_t i = 0; i < inputs; i++) {
         memcpy(&d->component[d->components], input[i]->component,
                input[i]->components * sizeof d->component[0]);
-        d->components += input[i]->components; /* at most DITTO_MAX_COMPONENTS: the caller has looked */
+        /* The caller has checked that the sum is at most DITTO_MAX_COMPONENTS. */
+        d->components += input[i]->components;
         d->row_words += input[i]->row_words;
         d->infinite &= input[i]->infinite;
-        d->files = input[i]->files > d->files ? input[i]->files
-                                              : d->files; /* file k of one goes with file k of the other */
+        /* File k of one input belongs to file k of the others. */
+        d->files = input[i]->files > d->files ? input[i]->files : d->files;
     }
     return dti_dataset_out(d, DITTO_OK, out);
 }

@@ -1,10 +1,13 @@
-/* src/input/sources/files/file_row.c - reading rows that are places in files. */
+/* src/input/sources/files/file_row.c - reads rows that are positions in files. */
 #include "input/sources/files/file_row.h"
 
 #include <string.h>
 
-#define SPAN_BYTES ((uint64_t)256 << 10) /* of one read, unless one row has more */
-#define GAP_BYTES  ((uint64_t)4096)      /* that are read for nothing rather than with a read more */
+/* The most bytes of one read, unless a single row has more. */
+#define SPAN_BYTES ((uint64_t)256 << 10)
+
+/* A gap between rows of at most this size is read too, because another read would cost more. */
+#define GAP_BYTES ((uint64_t)4096)
 
 void dti_file_row_where(const struct dti_files *files, struct dti_file_row file_row, const char *what,
                         struct dti_text *text)
@@ -31,7 +34,7 @@ ditto_status dti_file_rows_check(const struct dti_files *files, struct dti_rows 
     return DITTO_OK;
 }
 
-/* How many rows from the first on lie in one span, and where that ends. */
+/* Returns how many rows, from the first on, can be read together, and sets *end to the end of the read. */
 static size_t span_of(struct dti_rows rows, size_t count, size_t after, uint64_t *end)
 {
     struct dti_file_row first = dti_file_row_get(rows.word);

@@ -1,4 +1,5 @@
-/* src/input/sources/files/files.c - lists of files. */
+/* src/input/sources/files/files.c - lists of files, and the descriptors that are open in the whole
+ * process. */
 #include "input/sources/files/files.h"
 
 #include <errno.h>
@@ -12,7 +13,8 @@
 
 /* -- looking -- */
 
-/* What may be waited for, or has no size, is not opened: a FIFO, a folder, a device. */
+/* Checks a file. A FIFO, a folder and a device are refused, because reading them may wait or they have no
+ * size. */
 static ditto_status look_at(struct dti_file *file)
 {
     struct stat about;
@@ -31,7 +33,7 @@ static ditto_status look_at(struct dti_file *file)
 
 static ditto_status add(struct dti_files *files, const char *name)
 {
-    if ((files->count & (files->count - 1)) == 0) { /* room doubles */
+    if ((files->count & (files->count - 1)) == 0) { /* the capacity doubles */
         size_t capacity = files->count != 0 ? 2 * (size_t)files->count : 1;
         struct dti_file *grown = realloc(files->file, capacity * sizeof *grown);
         if (grown == NULL)
@@ -65,22 +67,25 @@ static ditto_status add_matches(struct dti_files *files, const char *pattern)
     for (size_t i = 0; failed == 0 && i < found.gl_pathc && status == DITTO_OK; i++)
         status = add(files, found.gl_pathv[i]);
     globfree(&found);
-    if (files->count >
-        first) /* by bytes, not by the locale: the order of rows must not depend on the user's language */
+    /* Sorted by bytes and not by the locale, because the order of rows must not depend on the user's
+     * language. */
+    if (files->count > first)
         qsort(files->file + first, files->count - first, sizeof *files->file, by_name);
     return status;
 }
 
-/* -- what is open, in the whole process -- */
+/* -- the open files of the whole process -- */
 
 static struct {
     pthread_mutex_t lock;
-    struct dti_file *oldest, *newest; /* of those that nobody reads from, by when they were read last */
-    uint32_t count;                   /* open files, those that are being read from included */
+
+    /* The list of files that no thread is reading, ordered by the time when they were read last. */
+    struct dti_file *oldest, *newest;
+    uint32_t count; /* of all open files */
 } opened = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* A child process finds the lock free, and what it guards whole. Files that threads read from which it does not have stay open until
- * their list is freed. */
+/* hold and let_go also run around fork, so that a child process finds the lock free and the list
+ * consistent. Files that other threads were reading stay open in the child until their list is freed. */
 static void hold(void)
 {
     pthread_mutex_lock(&opened.lock);
@@ -91,11 +96,11 @@ static void let_go(void)
 }
 static void keep_whole_in_children(void)
 {
-    (void)pthread_atfork(hold, let_go,
-                         let_go); /* refused for want of memory: then a child had better not read files */
+    /* If this fails because there is no memory, a child process should not read files. */
+    (void)pthread_atfork(hold, let_go, let_go);
 }
 
-/* Under the lock, as all that follow. */
+/* The caller holds the lock. This is also true for the functions below, up to open_file. */
 static void becomes_idle(struct dti_file *file)
 {
     file->older = opened.newest;
@@ -127,7 +132,7 @@ static bool close_oldest(void)
     return true;
 }
 
-/* 0, or errno. */
+/* Returns 0, or errno. */
 static int open_file(struct dti_file *file)
 {
     while (opened.count >= DTI_FILES_OPEN && close_oldest())
@@ -142,7 +147,7 @@ static int open_file(struct dti_file *file)
     return 0;
 }
 
-/* Makes sure that it is open, and stays so until it is given back. 0, or errno. */
+/* Makes sure that the file is open and stays open until give_back. Returns 0, or errno. */
 static int take(struct dti_file *file)
 {
     int failed = 0;
@@ -190,7 +195,7 @@ void dti_files_free(struct dti_files *files)
         struct dti_file *file = &files->file[i];
         if (file->descriptor < 0)
             continue;
-        if (file->pins == 0) /* else by a thread that this process does not have */
+        if (file->pins == 0) /* otherwise, after fork, a thread of the parent process was reading it */
             is_idle_no_more(file);
         close_file(file);
     }
@@ -209,7 +214,7 @@ static ditto_status pin(struct dti_files *files, uint32_t number, int *descripto
     if (failed != 0)
         return DTI_FAIL_ERRNO(failed == ENOENT ? DITTO_ERR_NOT_FOUND : DITTO_ERR_IO, failed, "%s",
                               file->name);
-    *descriptor = file->descriptor; /* the same until it is given back */
+    *descriptor = file->descriptor; /* it does not change until give_back */
     return DITTO_OK;
 }
 

@@ -1,4 +1,4 @@
-/* src/input/sources/files/gzip.c - gzip files by zlib. */
+/* src/input/sources/files/gzip.c - reads gzip files with zlib. */
 #include "input/sources/files/gzip.h"
 
 #ifdef DTI_HAVE_ZLIB
@@ -6,17 +6,19 @@
 #include <string.h>
 #include <zlib.h>
 
-#define PIECE_BYTES ((size_t)64 << 10) /* of a read, and of what is unpacked at once */
+#define PIECE_BYTES ((size_t)64 << 10) /* of one read and of one inflate */
 
 struct dti_gzip {
     struct dti_files *files;
     const _Atomic uint32_t *closing;
     uint32_t file;
-    bool ended;          /* all of the contents is in `unpacked` */
-    bool between;        /* a member has ended, no byte of another one was seen */
-    uint64_t read;       /* compressed bytes that were read: those not used yet are stream.avail_in */
+    bool ended;   /* the rest of the contents is in `unpacked` */
+    bool between; /* a member has ended, and no byte behind it was seen */
+
+    /* The number of compressed bytes that were read. The last stream.avail_in of them are not used yet. */
+    uint64_t read;
     uint64_t at;         /* offset in the contents of the next byte */
-    size_t used, filled; /* [used, filled) of `unpacked` are the bytes from `at` on */
+    size_t used, filled; /* unpacked[used, filled) are the bytes from `at` on */
     z_stream stream;
     unsigned char packed[PIECE_BYTES], unpacked[PIECE_BYTES];
 };
@@ -29,7 +31,7 @@ ditto_status dti_gzip_check(void)
 ditto_status dti_gzip_open(struct dti_files *files, const _Atomic uint32_t *closing, struct dti_gzip **out)
 {
     struct dti_gzip *g = calloc(1, sizeof *g);
-    if (g == NULL || inflateInit2(&g->stream, 15 + 16) != Z_OK) { /* windows of any size, gzip alone */
+    if (g == NULL || inflateInit2(&g->stream, 15 + 16) != Z_OK) { /* windows of any size, only gzip */
         free(g);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read a compressed file");
     }
@@ -68,7 +70,8 @@ static ditto_status fail(const struct dti_gzip *g, ditto_status status, const ch
                     (unsigned long long)(g->at + (g->filled - g->used)));
 }
 
-/* There is a byte to unpack; or the file has ended where it may. */
+/* Reads compressed bytes. On success there is a byte to unpack, or `ended` is set because the file ends
+ * behind a member. */
 static ditto_status read_piece(struct dti_gzip *g)
 {
     size_t got;
@@ -89,14 +92,14 @@ static ditto_status read_piece(struct dti_gzip *g)
     return DITTO_OK;
 }
 
-/* Fills `unpacked`, which is empty, with what one piece gives; perhaps nothing. */
+/* Fills `unpacked`, which is empty, with the contents of one piece. It may stay empty. */
 static ditto_status unpack(struct dti_gzip *g)
 {
     if (g->stream.avail_in == 0)
         DTI_TRY(read_piece(g));
     if (g->ended)
         return DITTO_OK;
-    if (g->between) /* whatever is there must be another member */
+    if (g->between) /* the bytes that follow must be another member */
         inflateReset(&g->stream);
     bool behind = g->between;
     g->between = false;
@@ -107,7 +110,7 @@ static ditto_status unpack(struct dti_gzip *g)
     g->filled = PIECE_BYTES - g->stream.avail_out;
     g->between = result == Z_STREAM_END;
     if (result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR)
-        return DITTO_OK; /* BUF_ERROR: it wants the next piece */
+        return DITTO_OK; /* Z_BUF_ERROR means that it needs the next piece */
     if (result == Z_MEM_ERROR)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read a compressed file");
     return fail(g, DITTO_ERR_CORRUPT,

@@ -1,4 +1,4 @@
-/* src/input/sources/files/window.c - going through files from front to back. */
+/* src/input/sources/files/window.c - reads files from front to back. */
 #include "input/sources/files/window.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ void dti_window_next_file(struct dti_window *w)
     stand(w, dti_files_next(w->files, w->file + 1, w->pass.first_file, w->pass.shards, w->pass.shard), 0);
 }
 
-/* Room for `more` bytes behind what is there, which moves to the front. */
+/* Moves the bytes in the buffer to its front and makes space for `more` bytes behind them. */
 static ditto_status ensure_capacity(struct dti_window *w, size_t more)
 {
     size_t capacity = w->capacity;
@@ -46,7 +46,7 @@ static ditto_status ensure_capacity(struct dti_window *w, size_t more)
     w->filled -= w->used;
     w->used = 0;
     while (capacity - w->filled < more)
-        capacity *= 2; /* who asks has a limit of its own, far below SIZE_MAX */
+        capacity *= 2; /* no overflow, because callers have limits far below SIZE_MAX */
     if (capacity == w->capacity)
         return DITTO_OK;
     char *grown = aligned_alloc(ALIGNMENT, capacity);
@@ -60,7 +60,8 @@ static ditto_status ensure_capacity(struct dti_window *w, size_t more)
     return DITTO_OK;
 }
 
-/* Up to an aligned offset; of a small file, all of it and one byte more, so that its end is seen at once. */
+/* Returns the size of the next read. It ends at an aligned offset. For a small file it is all of the file
+ * and one byte more, so that one read also finds the end. */
 static size_t next_piece(const struct dti_window *w, uint64_t from)
 {
     uint64_t known = w->files->file[w->file].bytes, piece = DTI_WINDOW_BYTES - from % DTI_WINDOW_BYTES;
@@ -92,7 +93,7 @@ ditto_status dti_window_need(struct dti_window *w, size_t bytes, const char **da
     *data = w->buffer + w->used;
     *length = w->filled - w->used;
     uint64_t end = w->at + *length;
-    if (*length < bytes && end < w->files->file[w->file].bytes) /* what it still has has been handed out */
+    if (*length < bytes && end < w->files->file[w->file].bytes) /* earlier bytes have been returned already */
         return DTI_FAIL(DITTO_ERR_IO, "%s: the file ends at offset %llu: it became shorter while it was read",
                         w->files->file[w->file].name, (unsigned long long)end);
     return DITTO_OK;
@@ -112,7 +113,9 @@ ditto_status dti_window_skip(struct dti_window *w, uint64_t bytes, bool *whole)
         stand(w, w->file, w->at + bytes);
         return DITTO_OK;
     }
-    while (bytes > 0) { /* in the buffer; or beyond what the file had when it was listed: it may have grown */
+    /* The bytes are in the buffer, or beyond the size that the file had when it was listed. It may have
+     * grown. */
+    while (bytes > 0) {
         const char *data;
         size_t length;
         DTI_TRY(dti_window_need(w, 1, &data, &length));

@@ -1,4 +1,4 @@
-/* src/input/sources/records/fixed.c - records of equal length. */
+/* src/input/sources/records/fixed.c - files of records of equal length. */
 #include "base/types/convert.h"
 #include "input/sources/files/file_row.h"
 #include "input/sources/sources.h"
@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LONG_BYTES \
-    ((size_t)256   \
-     << 10) /* records from here on are not read as a whole and then copied, but component by component */
+/* Shorter records are read as a whole and then copied. Records from this size on are read component by
+ * component. */
+#define LONG_BYTES ((size_t)256 << 10)
 
 struct fixed_dataset {
     ditto_dataset base; /* first */
     struct dti_files files;
     ditto_fixed_options options;
-    uint64_t stride;   /* bytes from the start of one record to that of the next */
+    uint64_t stride;   /* bytes from the start of one record to the next */
     uint64_t *records; /* [files.count] */
     bool swap;
 };
@@ -23,7 +23,7 @@ struct fixed_cursor {
     struct dti_cursor base; /* first */
     const struct fixed_dataset *fixed;
     struct dti_pass pass;
-    uint32_t file; /* count: all have been given */
+    uint32_t file; /* files.count when all have been returned */
     uint64_t record;
 };
 
@@ -91,17 +91,19 @@ static ditto_status restore_fixed(struct dti_cursor *cursor, struct dti_bytes_re
 
 /* -- reading -- */
 
-/* Part of a record, or of neighbouring ones, right to where it belongs. */
+/* Reads bytes of component k, of one record or of neighbouring ones, directly to their destination. */
 static ditto_status read_into(const ditto_dataset *dataset, uint32_t k, struct dti_file_row file_row,
                               uint64_t offset, void *to, size_t bytes)
 {
-    struct fixed_dataset *f = (struct fixed_dataset *)dataset; /* descriptors are under a lock */
+    /* The cast is safe because only descriptors change, and a lock protects them. */
+    struct fixed_dataset *f = (struct fixed_dataset *)dataset;
     DTI_TRY(dti_files_read_all(&f->files, file_row.file, offset, to, bytes, "record", file_row.number));
     dti_elements_arrange(to, bytes, dataset->component[k].dtype, f->swap);
     return DITTO_OK;
 }
 
-/* One component, and records that follow one another: neighbours come with one read. */
+/* Fills a dataset of one component whose records follow one another. One read gets records that are
+ * neighbours. */
 static ditto_status fill_runs(const ditto_dataset *dataset, struct dti_rows rows, size_t count,
                               void *const *destination)
 {
@@ -178,7 +180,8 @@ static void digest_fixed(const ditto_dataset *dataset, struct dti_bytes *to)
     dti_bytes_put_u64(to, f->files.count);
     for (uint32_t i = 0; i < f->files.count; i++)
         dti_bytes_put_u64(to, f->records[i]);
-    if (f->stride != dataset->row_bytes) /* only then: states of before there were strides stay good */
+    if (f->stride !=
+        dataset->row_bytes) /* only then, so that states from before there were strides stay valid */
         dti_bytes_put_u64(to, f->stride);
 }
 
@@ -202,7 +205,7 @@ static const struct dti_dataset_kind fixed_kind = {
     .free = free_fixed,
 };
 
-/* How many records a file has. */
+/* Computes the number of records in a file. */
 static ditto_status count_records(const struct fixed_dataset *f, const struct dti_file *file,
                                   uint64_t *records)
 {
@@ -244,8 +247,8 @@ static ditto_status look_at_files(struct fixed_dataset *f, const ditto_files *fi
     return DITTO_OK;
 }
 
-/* Where all elements have one size, a record that begins within an element of another one is a mistake: a
- * stride in elements, say. */
+/* If all elements have the same size, a record that begins within an element of another record is a
+ * mistake, for example a stride that was given in elements. */
 static ditto_status check_stride(const struct fixed_dataset *f)
 {
     size_t element = ditto_dtype_bytes(f->base.component[0].dtype);
@@ -267,7 +270,7 @@ static ditto_status prepare(struct fixed_dataset *f, const ditto_files *files, c
     f->base.components = components;
     for (uint32_t k = 0; k < components; k++)
         DTI_TRY(dti_dataset_set_component(&f->base, k, &row[k]));
-    DTI_TRY(dti_dataset_finish(&f->base)); /* now: records are counted by it */
+    DTI_TRY(dti_dataset_finish(&f->base)); /* already here, because counting records needs row_bytes */
     if (f->base.row_bytes == 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "a record has 0 bytes: a file could hold any number of them");
     f->stride = f->options.stride_bytes != 0 ? f->options.stride_bytes : f->base.row_bytes;

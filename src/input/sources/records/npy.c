@@ -1,5 +1,6 @@
-/* src/input/sources/records/npy.c - arrays in .npy files, one per component. Read, not mapped: a file that became shorter is an error then, where
- * a mapping would end the process with SIGBUS. */
+/* src/input/sources/records/npy.c - rows of arrays in .npy files, one file per component. Files are read
+ * and not mapped. If a file becomes shorter, reading returns an error; with a mapping the process would
+ * get SIGBUS. */
 #include "input/sources/counted.h"
 #include "base/types/convert.h"
 #include "input/sources/files/files.h"
@@ -20,7 +21,7 @@ struct npy_dataset {
 
 /* -- reading -- */
 
-/* Neighbours come with one read, to where they belong. */
+/* Reads one component of `count` rows directly to its destination. One read gets rows that are neighbours. */
 static ditto_status fill_component(struct npy_dataset *n, uint32_t k, struct dti_rows rows, size_t count,
                                    char *destination)
 {
@@ -42,8 +43,8 @@ static ditto_status fill_npy(const ditto_dataset *dataset, struct dti_reader *re
     (void)reader;
     for (uint32_t k = 0; k < dataset->components; k++)
         if (dataset->component[k].bytes > 0)
-            DTI_TRY(fill_component((struct npy_dataset *)dataset, k, rows, count,
-                                   destination[k])); /* descriptors are under a lock */
+            /* The cast is safe because only descriptors change, and a lock protects them. */
+            DTI_TRY(fill_component((struct npy_dataset *)dataset, k, rows, count, destination[k]));
     return DITTO_OK;
 }
 
@@ -80,7 +81,7 @@ static const struct dti_dataset_kind npy_kind = {
     .free = free_npy,
 };
 
-/* What is said of an array by its header; the text is read into `text`, which has room for the longest. */
+/* Reads and parses the header of file k. `text` is a buffer of DTI_NPY_HEADER_BYTES for the header text. */
 static ditto_status read_header(struct dti_files *files, uint32_t k, char *text, struct dti_npy_header *out)
 {
     const char *name = files->file[k].name;
@@ -102,7 +103,7 @@ static ditto_status read_header(struct dti_files *files, uint32_t k, char *text,
     return DITTO_OK;
 }
 
-/* An array that has rows, all of which the file has. */
+/* Checks that the array has rows and that the file has all of them. */
 static ditto_status check_array(const struct dti_file *file, const struct dti_npy_header *header)
 {
     const ditto_tensor *spec = &header->spec;
@@ -143,7 +144,7 @@ static ditto_status prepare(struct npy_dataset *n, const char *const *names, uin
 {
     n->counted.base.row_words = 1;
     n->counted.base.components = components;
-    n->counted.base.files = 1; /* a row needs all of them: they go together */
+    n->counted.base.files = 1; /* a row needs all files, so they count as one */
     n->counted.base.by_file = true;
     DTI_TRY(dti_files_create(&n->files, &(ditto_files){ .names = names, .count = components }));
     char *text = malloc(DTI_NPY_HEADER_BYTES);

@@ -1,4 +1,5 @@
-/* src/input/sources/records/npy_header.c - the header of a .npy file: a literal of Python, of which three keys and their values are known. */
+/* src/input/sources/records/npy_header.c - parses the header of a .npy file, a Python dictionary literal
+ * with three known keys. */
 #include "input/sources/records/npy_header.h"
 
 #include "base/types/convert.h"
@@ -60,7 +61,7 @@ static void skip_spaces(struct parser *p)
         p->at++;
 }
 
-/* Passes over this character and spaces around it, if it comes next. */
+/* Skips this character and the spaces around it if it comes next. Returns whether it does. */
 static bool take(struct parser *p, char c)
 {
     skip_spaces(p);
@@ -78,7 +79,7 @@ static bool take_word(struct parser *p, const char *word)
     return there;
 }
 
-/* A string without escapes, in quotes of either kind. */
+/* Parses a string without escapes, in single or double quotes. */
 static ditto_status parse_string(struct parser *p, const char **string, size_t *length)
 {
     char quote = p->at < p->end ? *p->at : '\0';
@@ -94,7 +95,7 @@ static ditto_status parse_string(struct parser *p, const char **string, size_t *
     return DITTO_OK;
 }
 
-/* A value that is none of ours, as much of it as a message can hold. */
+/* Refuses an element type. The message has as much of it as fits. */
 static ditto_status no_such_descr(struct parser *p, const char *descr, size_t length)
 {
     dti_text_add(p->why, "elements of type %.*s: ditto has no such dtype", (int)(length < 64 ? length : 64),
@@ -102,7 +103,7 @@ static ditto_status no_such_descr(struct parser *p, const char *descr, size_t le
     return DITTO_ERR_UNSUPPORTED;
 }
 
-/* Byte order, kind and bytes: "<f4". */
+/* Parses byte order, kind and bytes, for example "<f4". */
 static ditto_status parse_descr(struct parser *p)
 {
     static const struct {
@@ -134,7 +135,7 @@ static ditto_status parse_descr(struct parser *p)
     return DITTO_OK;
 }
 
-/* Digits; an L behind them as Python 2 wrote it. */
+/* Parses digits, with an optional L behind them, which Python 2 wrote. */
 static ditto_status parse_length(struct parser *p, size_t *length)
 {
     const char *start = p->at;
@@ -181,7 +182,7 @@ static ditto_status parse_order(struct parser *p)
     return p->out->fortran || take_word(p, "False") ? DITTO_OK : wrong(p, "neither True nor False");
 }
 
-/* Each key once. */
+/* Parses the value of a key. Each key may occur once. */
 static ditto_status parse_value(struct parser *p, const char *key, size_t length)
 {
     static const struct {
@@ -197,7 +198,7 @@ static ditto_status parse_value(struct parser *p, const char *key, size_t length
     return wrong(p, "a key that is not descr, fortran_order or shape, once each,");
 }
 
-/* The elements can be counted, and so can rows of an array without any. */
+/* Checks that the bytes of the array can be counted, also if a dimension is 0. */
 static ditto_status check_size(struct parser *p)
 {
     ditto_tensor *spec = &p->out->spec;

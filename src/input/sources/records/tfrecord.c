@@ -1,4 +1,4 @@
-/* src/input/sources/records/tfrecord.c - what a record of a TFRecord file is, and datasets of them. */
+/* src/input/sources/records/tfrecord.c - checks records of TFRecord files, and makes datasets of them. */
 #include "input/sources/records/tfrecord.h"
 
 #include "input/sources/files/gzip.h"
@@ -6,7 +6,9 @@
 #include "input/sources/sources.h"
 
 #define DEFAULT_MAX_BYTES 65536
-#define MOST_BYTES        (((uint64_t)1 << 32) - 64 - 1) /* a place counts in 32 bits, with header and footer */
+
+/* A row counts the bytes of its record, with header and footer, in 32 bits. */
+#define MOST_BYTES (((uint64_t)1 << 32) - 64 - 1)
 
 /* -- records -- */
 
@@ -21,7 +23,7 @@ static uint64_t u64_at(const char *bytes)
     return u32_at(bytes) | (uint64_t)u32_at(bytes + 4) << 32;
 }
 
-/* "data.tfrecord: record 7 at offset 1234" and what is wrong with it. */
+/* Records an error "data.tfrecord: record 7 at offset 1234: " and the text `what`. */
 static ditto_status fail(const struct dti_tfrecord *t, ditto_status status, struct dti_record record,
                          const char *what)
 {
@@ -59,7 +61,6 @@ ditto_status dti_record_check_data(const struct dti_tfrecord *t, struct dti_reco
     return fail(t, DITTO_ERR_CORRUPT, record, what);
 }
 
-/* The file ended in a record, at `end`. */
 ditto_status dti_record_fail_cut(const struct dti_tfrecord *t, struct dti_record record, const char *in,
                                  uint64_t end, bool shorter)
 {

@@ -1,5 +1,5 @@
-/* src/input/sources/records/tfrecord_packed.c - records of compressed files: read by the cursor, and a row holds one. Its number is its file << 32 |
- * its record, from 1, in the file. */
+/* src/input/sources/records/tfrecord_packed.c - records of compressed files. The cursor reads them, and a
+ * row holds one record. The row's number is file << 32 | the number of the record in the file, from 1. */
 #include "input/sources/files/gzip.h"
 #include "input/sources/owned_row.h"
 #include "input/sources/records/tfrecord.h"
@@ -12,7 +12,7 @@ struct packed_cursor {
     const struct dti_tfrecord *tfrecord;
     struct dti_pass pass;
     struct dti_gzip *gzip;
-    uint32_t file; /* count: all have been read */
+    uint32_t file; /* files.count when all have been read */
     uint64_t records;
 };
 
@@ -44,7 +44,8 @@ static ditto_status open_packed(const ditto_dataset *dataset, const struct dti_p
     return DITTO_OK;
 }
 
-/* The record at the present place, into component[0] and [1]. END_OF_INPUT: the file has no more. */
+/* Reads the record at the current position into component[0] and [1]. Returns DITTO_END_OF_INPUT if the
+ * file has no more records. */
 static ditto_status unpack_record(struct packed_cursor *c, void *const *component)
 {
     const struct dti_tfrecord *t = c->tfrecord;
@@ -107,7 +108,7 @@ static ditto_status save_packed(struct dti_cursor *cursor, struct dti_bytes *to)
     return DITTO_OK;
 }
 
-/* What lies before the place can't be passed over without being unpacked. */
+/* Unpacks all records before the position again, because they cannot be skipped in a compressed file. */
 static ditto_status restore_packed(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
     struct packed_cursor *c = (struct packed_cursor *)cursor;
@@ -140,8 +141,8 @@ static void where_packed(const ditto_dataset *dataset, const uint64_t *row, stru
     const struct dti_files *files = &((const struct dti_tfrecord *)dataset)->files;
     uint64_t number = dti_owned_row_of(row)->number, file = number >> 32;
     dti_text_add(text, "%s: record %llu",
-                 file < files->count ? files->file[file].name
-                                     : "another file", /* of a state that is not ours */
+                 /* A damaged state may contain any number. */
+                 file < files->count ? files->file[file].name : "another file",
                  (unsigned long long)(number & UINT32_MAX));
 }
 

@@ -1,5 +1,5 @@
-/* src/input/sources/records/tfrecord_plain.c - records of plain files: the cursor walks from header to header, and a row is a place, from its
- * record's first byte on. */
+/* src/input/sources/records/tfrecord_plain.c - records of plain files. The cursor goes from header to
+ * header, and a row is the position of its record's first byte. */
 #include "input/sources/files/file_row.h"
 #include "input/sources/records/tfrecord.h"
 #include "input/sources/files/window.h"
@@ -13,13 +13,14 @@ struct plain_cursor {
     struct dti_cursor base; /* first */
     const struct dti_tfrecord *tfrecord;
     struct dti_window window;
-    uint64_t records; /* that were taken from the present file */
+    uint64_t records; /* returned from the current file */
 };
 
 static ditto_status open_plain(const ditto_dataset *dataset, const struct dti_pass *pass,
                                struct dti_cursor **out)
 {
-    struct dti_tfrecord *t = (struct dti_tfrecord *)dataset; /* descriptors are under a lock */
+    /* The cast is safe because only descriptors change, and a lock protects them. */
+    struct dti_tfrecord *t = (struct dti_tfrecord *)dataset;
     struct plain_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
@@ -33,7 +34,8 @@ static ditto_status open_plain(const ditto_dataset *dataset, const struct dti_pa
     return DITTO_OK;
 }
 
-/* Goes past one record, which begins with these `length` bytes. */
+/* Checks the header of the next record, sets `row` and moves behind the record. `header` has the first
+ * `length` bytes of the record. */
 static ditto_status walk(struct plain_cursor *c, const char *header, size_t length, uint64_t *row)
 {
     struct dti_window *w = &c->window;

@@ -1,7 +1,8 @@
 /* src/input/sources/text/csv.c - rows of CSV files.
  *
- * The sequencer finds rows (text_lines.h), the producers read and parse them: one pass over a row, field by field, each stored where a table
- * says. Nothing is kept and nothing mapped, so files may be larger than memory, and one that shrinks gives an error. */
+ * The sequencer finds rows (text_lines.h). The producers read and parse them in one pass over a row, field
+ * by field, and a table says where each field is stored. Files are neither kept in memory nor mapped. They
+ * may therefore be larger than memory, and a file that becomes shorter gives an error. */
 #include "input/sources/text/csv_field.h"
 #include "input/sources/text/text_lines.h"
 #include "input/sources/files/file_row.h"
@@ -15,11 +16,11 @@
 
 enum field_kind { SKIPPED, NUMBER, BOOLEAN, TEXT };
 
-/* What is done with a field. A column has one of these, or as many as components use it: all but its last are marked. */
+/* One use of a field. A column has one use for each component that contains it, or one with kind SKIPPED. */
 struct use {
     uint32_t offset; /* in the component's row */
     uint8_t component, kind, dtype;
-    bool again; /* the next use is of the same column */
+    bool again; /* the next use is for the same column */
 };
 
 struct csv_dataset {
@@ -37,10 +38,10 @@ struct csv_row {
     uint32_t column; /* from 0 */
     char delimiter;
     const char *end;
-    char *to[DITTO_MAX_COMPONENTS]; /* its place in each component */
+    char *to[DITTO_MAX_COMPONENTS]; /* the destination of the row in each component */
 };
 
-/* -- what is wrong with a row -- */
+/* -- errors of a row -- */
 
 #define FIELD "%s:%llu: column %u: "
 #define FIELD_OF(r)                                                                                \
@@ -52,7 +53,8 @@ static ditto_status refuse_field(const struct csv_row *r, const char *fault)
     return DTI_FAIL(DITTO_ERR_CORRUPT, FIELD "%s", FIELD_OF(r), fault);
 }
 
-/* What stands there may be anything: unprintable bytes do not reach a terminal through a message. */
+/* The field may contain any bytes. Unprintable ones are replaced, so that a message cannot send them to a
+ * terminal. */
 static ditto_status refuse_value(const struct csv_row *r, const struct use *use,
                                  const struct dti_csv_field *field)
 {
@@ -73,7 +75,7 @@ static ditto_status refuse_columns(struct csv_row *r, const char *at)
 {
     const struct csv_dataset *csv = r->csv;
     uint32_t found = r->column + 1;
-    while (at != NULL && at < r->end) { /* counts the rest, as far as it can be understood */
+    while (at != NULL && at < r->end) { /* counts the rest, up to the first invalid field */
         struct dti_csv_field field;
         const char *fault;
         at = dti_csv_cut(at + 1, r->end, csv->lines.delimiter, csv->lines.quotes, &field, &fault);
@@ -99,7 +101,7 @@ static void store_missing(const ditto_csv_component *c, void *to)
     case DITTO_U64:
         *(uint64_t *)to = (uint64_t)value;
         break;
-    default: { /* of smaller types the low bytes: two's complement */
+    default: { /* smaller types are the low bytes, in two's complement */
         int64_t whole = (int64_t)value;
         int32_t low = (int32_t)whole;
         int16_t lower = (int16_t)whole;
@@ -153,7 +155,7 @@ static ditto_status store_text(const struct csv_row *r, const struct use *use,
     return dti_utf8_valid(to, length) ? DITTO_OK : refuse_field(r, "the text is not UTF-8");
 }
 
-/* Any field; *next: where it ends. */
+/* Parses any field and sets *next to its end. */
 static ditto_status parse_field(const struct csv_row *r, const struct use *use, const char *at,
                                 const char **next)
 {
@@ -169,7 +171,8 @@ static ditto_status parse_field(const struct csv_row *r, const struct use *use, 
     return use->kind == TEXT ? store_text(r, use, &field, to) : store_value(r, use, field, to);
 }
 
-/* An integer of a few digits, which is what most fields of most files are. Returns where it ends; NULL: it isn't that. */
+/* Parses an integer of a few digits, the most frequent kind of field. Returns its end, or NULL if the
+ * field is something else. */
 static inline const char *parse_short(const struct csv_row *r, const struct use *use, const char *at)
 {
     uint32_t magnitude;
@@ -184,7 +187,7 @@ static inline const char *parse_short(const struct csv_row *r, const struct use 
     int32_t value = negative ? -(int32_t)magnitude : (int32_t)magnitude;
     switch (use->dtype) {
     case DITTO_F32:
-        *(float *)to = negative ? -(float)magnitude : (float)magnitude; /* -0 is one, too */
+        *(float *)to = negative ? -(float)magnitude : (float)magnitude; /* also for -0 */
         return next;
     case DITTO_F64:
         *(double *)to = negative ? -(double)magnitude : (double)magnitude;
@@ -203,7 +206,8 @@ static inline const char *parse_short(const struct csv_row *r, const struct use 
     }
 }
 
-/* A number and nothing else, perhaps in quotes. Returns where the field ends; NULL: it isn't that. */
+/* Parses a field that is only a number, with or without quotes. Returns the end of the field, or NULL if
+ * it is something else. */
 static inline const char *parse_number(const struct csv_row *r, const struct use *use, const char *at)
 {
     struct dti_csv_number number;
@@ -293,7 +297,7 @@ static bool is_integer(ditto_dtype dtype)
     return dtype >= DITTO_I8 && dtype <= DITTO_U64;
 }
 
-/* Whether an element of this dtype can be `value`. */
+/* Returns whether an element of this dtype can have the value. */
 static bool holds(ditto_dtype dtype, double value)
 {
     if (dtype == DITTO_F64)
@@ -305,7 +309,7 @@ static bool holds(ditto_dtype dtype, double value)
     bool is_signed = dtype <= DITTO_I64;
     int bits = (int)ditto_dtype_bytes(dtype) * 8 - is_signed;
     return value == trunc(value) && value < ldexp(1, bits) &&
-           value >= (is_signed ? -ldexp(1, bits) : 0); /* nan is not */
+           value >= (is_signed ? -ldexp(1, bits) : 0); /* false for nan */
 }
 
 static ditto_status check_component(const struct csv_dataset *csv, const ditto_csv_component *c, uint32_t k)
@@ -356,7 +360,7 @@ static ditto_status set_components(struct csv_dataset *csv, const ditto_csv_comp
     return DITTO_OK;
 }
 
-/* The uses of a column: how many; written to `use` unless NULL. */
+/* Returns the number of uses of a column, and writes them to `use` unless it is NULL. */
 static size_t uses_of(const struct csv_dataset *csv, uint32_t column, struct use *use)
 {
     size_t uses = 0;

@@ -1,4 +1,4 @@
-/* src/input/sources/text/csv_field.c - fields of CSV rows. */
+/* src/input/sources/text/csv_field.c - finds and parses fields of CSV rows. */
 #include "input/sources/text/csv_field.h"
 #include "base/base.h"
 
@@ -7,7 +7,7 @@
 
 /* -- cutting -- */
 
-/* `at` is behind the quote that opens. */
+/* Finds the end of a field in quotes. `at` is behind the opening quote. */
 static const char *cut_quoted(const char *at, const char *end, char delimiter, struct dti_csv_field *field,
                               const char **fault)
 {
@@ -53,7 +53,7 @@ bool dti_csv_copy(const struct dti_csv_field *field, char *to, size_t capacity, 
 {
     const char *at = field->text, *end = at + field->length;
     size_t used = 0;
-    while (at < end) { /* up to and with a quote, and over the one that doubles it */
+    while (at < end) { /* copies up to and including a quote, and skips the quote that doubles it */
         const char *quote = field->doubled ? memchr(at, '"', (size_t)(end - at)) : NULL;
         size_t piece = (size_t)((quote != NULL ? quote + 1 : end) - at);
         if (piece > capacity - used)
@@ -67,23 +67,23 @@ bool dti_csv_copy(const struct dti_csv_field *field, char *to, size_t capacity, 
     return true;
 }
 
-/* Bytes of the character at text[0], 0: it is none. */
+/* Returns the bytes of the character at text[0], or 0 if it is not valid. */
 static size_t character_bytes(const unsigned char *text, size_t length)
 {
     unsigned char first = text[0], low = 0x80, high = 0xbf;
     size_t bytes = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
     if (bytes == 1)
         return 1;
-    if (first < 0xc2 || first > 0xf4 || bytes > length) /* 0xc0 and 0xc1: longer than needed */
+    if (first < 0xc2 || first > 0xf4 || bytes > length) /* 0xc0 and 0xc1 are overlong */
         return 0;
     if (first == 0xe0)
-        low = 0xa0; /* longer than needed */
+        low = 0xa0; /* below are overlong encodings */
     else if (first == 0xed)
-        high = 0x9f; /* surrogates */
+        high = 0x9f; /* above are surrogates */
     else if (first == 0xf0)
-        low = 0x90; /* longer than needed */
+        low = 0x90; /* below are overlong encodings */
     else if (first == 0xf4)
-        high = 0x8f; /* above U+10FFFF */
+        high = 0x8f; /* above are characters above U+10FFFF */
     if (text[1] < low || text[1] > high)
         return 0;
     for (size_t i = 2; i < bytes; i++)
@@ -130,7 +130,7 @@ const char *dti_csv_scan_rest(const char *at, const char *end, struct dti_csv_nu
         n->digits += (size_t)(at - first);
         n->whole = false;
     }
-    if (n->digits == 0) /* only a point */
+    if (n->digits == 0) /* there is only a point */
         return start;
     if (at < end && (*at == 'e' || *at == 'E')) {
         const char *first = at + 1;
@@ -138,10 +138,11 @@ const char *dti_csv_scan_rest(const char *at, const char *end, struct dti_csv_nu
         uint64_t exponent = 0;
         first += first < end && (*first == '-' || *first == '+');
         const char *behind = scan_digits(first, end, &exponent);
-        if (behind == first) /* an e without digits is not the number's */
+        if (behind == first) /* an e without digits does not belong to the number */
             return at;
-        if (behind - first >
-            9) /* zeros in front, or far out of range: not told exactly, so left to who can */
+        /* A long exponent has leading zeros or is far out of range. This makes the C library parse the
+         * number. */
+        if (behind - first > 9)
             n->digits = DTI_CSV_DIGITS + 1;
         n->exponent += negative ? -(int64_t)(exponent % 1000000000) : (int64_t)(exponent % 1000000000);
         n->whole = false;
@@ -150,8 +151,9 @@ const char *dti_csv_scan_rest(const char *at, const char *end, struct dti_csv_nu
     return at;
 }
 
-/* W. D. Clinger, "How to read floating point numbers accurately", PLDI 1990: where mantissa and power of ten are both exact, one
- * operation rounds once. The rest is for the C library. */
+/* If mantissa and power of ten are both exact, one operation rounds only once (W. D. Clinger, "How to read
+ * floating point numbers accurately", PLDI 1990). Returns false for other numbers, which the C library
+ * parses. */
 static bool exact_real(const struct dti_csv_number *n, double *value)
 {
     static const double power[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
@@ -176,10 +178,11 @@ static bool store_real(const struct dti_csv_number *n, const char *text, size_t 
         return true;
     }
     *(float *)to = (float)value;
-    return !isinf(*(float *)to); /* 1e39 is a number, but not an f32 */
+    return !isinf(*(float *)to); /* 1e39 is a number that f32 cannot hold */
 }
 
-/* An integer with many digits: most of them zeros in front, or too large for any dtype. */
+/* Parses an integer with many digits. It has leading zeros, or it is large or even too large for any
+ * dtype. */
 static bool long_integer(const char *text, size_t length, uint64_t *magnitude)
 {
     size_t i = text[0] == '-' || text[0] == '+' ? 1 : 0;

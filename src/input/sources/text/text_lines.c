@@ -1,4 +1,4 @@
-/* src/input/sources/text/text_lines.c - finding lines, and rows that span lines. */
+/* src/input/sources/text/text_lines.c - finds lines, and rows that span lines. */
 #include "input/sources/text/text_lines.h"
 #include "input/sources/files/file_row.h"
 #include "input/sources/files/window.h"
@@ -10,18 +10,24 @@ struct lines_cursor {
     struct dti_cursor base; /* first */
     const struct dti_text_lines *lines;
     struct dti_window window;
-    uint64_t line; /* number of the next one in its file, from 1 */
+    uint64_t line; /* number of the next line in its file, from 1 */
 };
 
 /* -- one row -- */
 
-/* The search for a row's end. A quote in the middle of a field, which is no quote, would mislead it; but such a row can't be read
- * anyway, and no row behind it is. So the number of quotes tells what is inside of them. */
+/* The search for a row's end. It counts quotes to decide what is inside them. A quote in the middle of a
+ * field, which is not a valid quote, would mislead it. But such a row is refused anyway, and no replica
+ * gets a row behind it. */
 struct line_search {
-    size_t at; /* bytes before it have been looked at; the row does not end there */
-    size_t
-        newline; /* no line end lies in [at, newline): it is not searched twice, however many quotes there are */
-    bool quotes, inside, crossed; /* quotes count; `at` is between some; so was a line end */
+    /* The bytes before `at` have been searched, and the row does not end there. */
+    size_t at;
+
+    /* There is no line end in [at, newline). These bytes are not searched twice, even if there are many
+     * quotes. */
+    size_t newline;
+    bool quotes;  /* quotes have a meaning */
+    bool inside;  /* `at` is inside quotes */
+    bool crossed; /* a line end was inside quotes */
 };
 
 static size_t find(const char *data, size_t from, size_t to, char byte)
@@ -30,7 +36,7 @@ static size_t find(const char *data, size_t from, size_t to, char byte)
     return found != NULL ? (size_t)(found - data) : to;
 }
 
-/* True: the row ends at s->newline. False: not in the `have` bytes that are here. */
+/* Returns true if the row ends at s->newline, and false if it does not end in the first `have` bytes. */
 static bool search_end(struct line_search *s, const char *data, size_t have)
 {
     for (;;) {
@@ -64,7 +70,8 @@ static uint64_t count_lines(const char *data, size_t bytes)
 
 struct found {
     const char *data;
-    size_t bytes, taken; /* without the row's end, and with it. taken 0: the file has ended */
+    size_t bytes; /* of the row without its line end */
+    size_t taken; /* with its line end; 0 if the file has ended */
     uint64_t lines;
 };
 
@@ -85,7 +92,7 @@ static ditto_status find_row(struct lines_cursor *c, bool quotes, struct found *
     bool ended;
     DTI_TRY(dti_window_need(&c->window, 1, &f->data, &have));
     while (!(ended = search_end(&s, f->data, have)) && have > before) {
-        if (have > most + 1) /* the last byte may be half of a line end */
+        if (have > most + 1) /* the last byte may be the '\r' of a line end */
             return refuse_length(c, &s);
         before = have;
         DTI_TRY(dti_window_need(&c->window, have + 1, &f->data, &have));
@@ -105,7 +112,7 @@ static bool is_blank(const struct found *f, char delimiter)
     return i == f->bytes;
 }
 
-/* UTF-8's mark of byte order, which some programs begin files with. */
+/* Skips the byte order mark of UTF-8, which some programs write at the start of files. */
 static ditto_status pass_mark(struct dti_window *window)
 {
     const char *data;
@@ -198,8 +205,8 @@ ditto_status dti_text_lines_restore(struct dti_cursor *cursor, struct dti_bytes_
 
 struct dti_files *dti_text_lines_files(const ditto_dataset *dataset)
 {
-    return (struct dti_files *)&((const struct dti_text_lines *)dataset)
-        ->files; /* no dataset was ever defined as const */
+    /* The cast is valid because no dataset is defined as const. */
+    return (struct dti_files *)&((const struct dti_text_lines *)dataset)->files;
 }
 
 void dti_text_lines_where(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)

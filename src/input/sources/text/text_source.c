@@ -1,4 +1,4 @@
-/* src/input/sources/text/text_source.c - the lines of text files as they are. */
+/* src/input/sources/text/text_source.c - returns the unchanged lines of text files. */
 #include "input/sources/text/text_lines.h"
 #include "input/sources/files/file_row.h"
 #include "input/sources/sources.h"
