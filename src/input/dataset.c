@@ -40,7 +40,7 @@ void *dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_d
 {
     uint32_t depth = depth_above(input, inputs);
     if (depth > DTI_MOST_DEPTH_OF_DATASETS) {
-        DTI_FAIL(DITTO_ERR_RANGE, "a dataset made from %u others, one from the other: at most %u", depth - 1,
+        DTI_FAIL(DITTO_ERR_RANGE, "a dataset at the end of a chain of %u others: at most %u", depth - 1,
                  DTI_MOST_DEPTH_OF_DATASETS - 1);
         return NULL;
     }
@@ -96,7 +96,7 @@ ditto_status dti_dataset_check_alike(const ditto_dataset *first, const char *fir
     char expected_words[DTI_SPEC_WORDS], found_words[DTI_SPEC_WORDS];
     void *none[DITTO_MAX_COMPONENTS] = { NULL };
     if (own->components != first->components)
-        return DTI_FAIL(DITTO_ERR_INVALID, "rows of %s have %u components, but those of %s %u", own_name,
+        return DTI_FAIL(DITTO_ERR_INVALID, "rows of %s have %u components, but rows of %s have %u", own_name,
                         own->components, first_name, first->components);
     dti_row_tensors(first, none, expected);
     dti_row_tensors(own, none, found);

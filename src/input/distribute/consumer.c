@@ -25,8 +25,8 @@ ditto_status dti_iterator_claim(ditto_iterator *it, enum dti_use use)
 static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p,
                   const struct dti_producer_group *crew, uint32_t *left)
 {
-    uint32_t blocked =
-        atomic_load_explicit(&crew->blocked_on, memory_order_acquire); /* pairs with block() in sequencer.c */
+    /* acquire: pairs with block() in sequencer.c */
+    uint32_t blocked = atomic_load_explicit(&crew->blocked_on, memory_order_acquire);
     if (blocked == DTI_NOT_BLOCKED || blocked == DTI_BLOCKED_BY_PROGRESS)
         return false;
     uint32_t replica = p->first_replica + blocked;
@@ -45,8 +45,8 @@ static bool held_up(const struct ditto_iterator *it, uint64_t step, uint32_t *le
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         const struct dti_pipeline *p = &it->pipeline[w];
         const struct dti_pipeline_progress *n = &it->progress.pipeline_progress[w];
-        if (atomic_load_explicit(&n->ended,
-                                 memory_order_acquire) || /* both pair with publish() in sequencer.c */
+        /* acquire: both loads pair with publish() in sequencer.c */
+        if (atomic_load_explicit(&n->ended, memory_order_acquire) ||
             atomic_load_explicit(&n->steps, memory_order_acquire) > step)
             continue;
         for (uint32_t c = 0; c < p->crews; c++)
@@ -59,8 +59,9 @@ static bool held_up(const struct ditto_iterator *it, uint64_t step, uint32_t *le
 /* Returns true if a producer has this ticket of the replica, so that its slot will be filled. */
 static bool is_given(const struct dti_pipeline *p, uint32_t replica, uint64_t ticket)
 {
+    /* acquire: pairs with take() in sequencer.c */
     return atomic_load_explicit(&p->sequencer.given[replica - p->first_replica], memory_order_acquire) >
-           ticket; /* pairs with take() in sequencer.c */
+           ticket;
 }
 
 /* Returns true if the replica's next ticket that was not given out cannot be given out. */

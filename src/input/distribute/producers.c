@@ -56,7 +56,7 @@ static void set_affinity(struct dti_producer *p)
         return;
     if (left_over(&allowed, p->iterator->team->replica[replica].pu.numa_node, &p->affinity) == 0 &&
         left_over(&allowed, DITTO_NO_NODE, &p->affinity) == 0)
-        p->affinity = allowed; /* replicas use all PUs, so producers share them */
+        p->affinity = allowed; /* replicas use all PUs */
 }
 
 /* -- groups -- */
@@ -76,7 +76,7 @@ static ditto_status make_crews(struct ditto_iterator *it, struct dti_pipeline *p
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for producers of %u replicas", n);
     }
     p->crew = memset(crew, 0, bytes);
-    p->crew[0].replica = list; /* all groups share the list; each points to its own part */
+    p->crew[0].replica = list; /* each group points to its own part of the list */
     /* Numbers the nodes in the order of their first replica: node[j] is the number of replica j's node. */
     for (uint32_t j = 0; j < n; j++) {
         uint32_t own = it->team->replica[p->first_replica + j].pu.numa_node, before = 0;
@@ -247,8 +247,8 @@ static void *producer_main(void *argument)
     if (p->has_affinity)
         dti_affinity_restore(&p->affinity);
     struct dti_fenv saved = dti_frame_enter_input(&frame, it->team);
-    while (atomic_load_explicit(&it->closing, memory_order_acquire) ==
-               0 && /* pairs with dti_producers_stop */
+    /* acquire: pairs with dti_producers_stop */
+    while (atomic_load_explicit(&it->closing, memory_order_acquire) == 0 &&
            (taken = dti_sequencer_take(&p->pipeline->sequencer, p->crew, &ticket)) != DTI_TICKET_FINISHED) {
         if (taken == DTI_TICKET_TAKEN)
             produce(p, &ticket);

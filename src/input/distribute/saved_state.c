@@ -70,8 +70,8 @@ static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_p
         for (uint64_t i = 0; i < step->count; i++)
             DTI_TRY(dti_row_save(d, dti_rows_from(step->rows, i).word, to));
     }
-    for (size_t i = 0; i < s->short_of;
-         i++) /* even if replicas have taken steps without rows, beyond `cut` */
+    /* Also if replicas have taken steps without rows, beyond `cut`. */
+    for (size_t i = 0; i < s->short_of; i++)
         DTI_TRY(dti_row_save(d, dti_rows_from(s->step[s->cut % (s->o.slots + 1)].rows, i).word, to));
     for (size_t i = s->before_given; i < s->before_count; i++)
         DTI_TRY(dti_row_save(d, dti_rows_from(s->before, i).word, to));
@@ -109,7 +109,7 @@ ditto_status dti_iterator_save(ditto_iterator *it, struct dti_bytes *to)
 
 static ditto_status refuse(const char *what, uint64_t saved, uint64_t now)
 {
-    return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved with %llu %s, but here are %llu",
+    return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved with %llu %s, but now there are %llu",
                     (unsigned long long)saved, what, (unsigned long long)now);
 }
 
@@ -124,7 +124,7 @@ static ditto_status refuse_sharing(enum dti_sharing saved, enum dti_sharing now)
         [DTI_SHARING_ROWS] = "share out the rows of each global batch",
     };
     bool old = saved == DTI_SHARING_NONE && now == DTI_SHARING_ROWS;
-    return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved where pipelines %s%s, but here they %s",
+    return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved when pipelines %s%s, but now they %s",
                     words[saved], old ? " (or every W-th row, as DATA did in an earlier version)" : "",
                     words[now]);
 }
@@ -155,7 +155,7 @@ ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *
         return refuse_sharing(sharing, it->plan.sharing);
     if (print != own)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "the state is one of another dataset, or of one that was made otherwise");
+                        "the state belongs to another dataset, or to one made with other arguments");
     if (global != it->plan.global)
         return refuse("rows in a global batch", global, it->plan.global);
     if (it->plan.pass != 0 && it->plan.pass != pass)

@@ -152,8 +152,8 @@ static enum dti_step_existence outcome_of(const struct dti_pipelines_progress *p
     bool own = false;
     for (uint32_t w = 0; w < progress->pipelines; w++) {
         const struct dti_pipeline_progress *n = &progress->pipeline_progress[w];
-        bool ended =
-            atomic_load_explicit(&n->ended, memory_order_acquire); /* before steps: pairs with publish */
+        /* acquire: both loads pair with publish. `ended` is loaded before `steps`. */
+        bool ended = atomic_load_explicit(&n->ended, memory_order_acquire);
         bool has = atomic_load_explicit(&n->steps, memory_order_acquire) > step;
         with += has;
         without += !has && ended;

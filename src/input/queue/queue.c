@@ -140,7 +140,7 @@ __attribute__((noinline)) static ditto_status wait_for_slot(struct claiming *c, 
     if (timeout_ms == 0)
         return DITTO_PENDING;
     return DTI_FAIL(DITTO_ERR_TIMED_OUT,
-                    "producer %u waited %u ms for room: the consumer is too slow, or has gone", producer,
+                    "producer %u waited %u ms for room: the consumer is too slow or has exited", producer,
                     timeout_ms);
 }
 
@@ -320,7 +320,7 @@ __attribute__((noinline)) static enum sight wait_for_item(ditto_queue *q, uint32
     DTI_FAIL(DITTO_ERR_TIMED_OUT, "the consumer waited %u ms for ticket %llu, which %s", timeout_ms,
              (unsigned long long)ticket,
              taken ? "is claimed and not published"
-                   : "nobody has claimed: the producers are too slow, or have gone");
+                   : "no producer has claimed: the producers are too slow or have exited");
     return SEES_NOTHING;
 }
 

@@ -40,8 +40,9 @@ bool dti_ring_reached(const struct dti_ring *ring, uint64_t ticket)
 
 bool dti_ring_is_filled(const struct dti_ring *ring, uint64_t ticket)
 {
+    /* relaxed: for statistics, the slot is not read */
     return atomic_load_explicit(&ring->slot[ticket % ring->slots].turn, memory_order_relaxed) ==
-           2 * ticket + 1; /* relaxed: for statistics, the slot is not read */
+           2 * ticket + 1;
 }
 
 void dti_ring_publish(struct dti_ring *ring, uint64_t ticket)

@@ -130,8 +130,8 @@ static DTI_GUARDED ditto_status save_generator(struct dti_cursor *cursor, struct
     }
     if (length > capacity) {
         free(state);
-        return DTI_FAIL(DITTO_ERR_INVALID, "a generator's save spoke of %zu bytes, and then of %zu", capacity,
-                        length);
+        return DTI_FAIL(DITTO_ERR_INVALID, "a generator's save returned the length %zu first and then %zu",
+                        capacity, length);
     }
     dti_bytes_put_u64(to, length);
     dti_bytes_put(to, state, length);

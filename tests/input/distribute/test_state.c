@@ -1,5 +1,5 @@
-/* tests/input/distribute/test_state.c - an iterator's position, saved and gone on with (docs/semantics.md, "Datasets", 9.10): the rows that come are
- * exactly those that would have come. */
+/* tests/input/distribute/test_state.c - an iterator's position, saved and gone on with (docs/semantics.md,
+ * "Datasets", 9.10): the rows that come are exactly those that would have come. */
 #include "input/written_rows.h"
 
 #include <sched.h>
@@ -94,8 +94,8 @@ static void end_record(struct record *r)
     free(r);
 }
 
-/* Saves where `whole` is. Then it and `rest`, an iterator of that state on another strategy, take the rows that
- * are left, which are the same. */
+/* Saves where `whole` is. Then it and `rest`, an iterator of that state on another strategy, take the rows
+ * that are left, which are the same. */
 static void go_on_twice(ditto_strategy *s, struct record *whole, ditto_strategy *other, struct record *rest,
                         ditto_dataset *d, ditto_input_options options)
 {
@@ -298,7 +298,7 @@ static void a_state_belongs_to_its_dataset(void **state)
     }
     options.global_batch = 9;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
-    assert_message("8 rows in a global batch, but here are 9");
+    assert_message("8 rows in a global batch, but now there are 9");
     options.global_batch = 8;
     options.pipelines = 2;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
@@ -456,7 +456,8 @@ static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **st
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* Where a pipeline is given no rows in a step, whether the step exists hangs on rows behind it, which nobody gets. */
+/* Where a pipeline is given no rows in a step, whether the step exists hangs on rows behind it, which
+ * nobody gets. */
 static void steps_that_exist_are_there_after_a_restore(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
@@ -566,10 +567,10 @@ static void states_of_pipelines_that_shared_rows_in_another_way_are_refused(void
     assert_ok(ditto_iterator_destroy(it));
     options.shard = DITTO_SHARD_OFF;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
-    assert_message("share out the rows of each global batch, but here they each read all rows of a dataset");
+    assert_message("share out the rows of each global batch, but now they each read all rows of a dataset");
     options.pipelines = 1;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
-    assert_message("2 pipelines, but here are 1");
+    assert_message("2 pipelines, but now there are 1");
     ditto_state_free((void *)(uintptr_t)options.state);
     ditto_dataset_destroy(d);
     assert_ok(ditto_strategy_destroy(s));

@@ -191,7 +191,7 @@ static void a_try_and_a_timeout_say_what_is_missing(void **state)
     (void)state;
     assert_status(ditto_queue_get(queue, &got, 0), DITTO_PENDING);
     assert_status(ditto_queue_get(queue, &got, 20), DITTO_ERR_TIMED_OUT);
-    assert_message("ticket 0, which nobody has claimed");
+    assert_message("ticket 0, which no producer has claimed");
     assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket, NULL));
     assert_status(ditto_queue_get(queue, &got, 20), DITTO_ERR_TIMED_OUT);
     assert_message("claimed and not published");
@@ -391,7 +391,8 @@ static void a_put_that_raced_with_closing_comes_or_says_so(void **state)
 }
 
 #if SINGLE_STEPS
-/* A producer is held at one instruction of its put, the queue is closed, and the put ends at one instruction of the consumer's get. */
+/* A producer is held at one instruction of its put, the queue is closed, and the put ends at one
+ * instruction of the consumer's get. */
 struct close_race {
     ditto_queue *queue;
     _Atomic bool held, released, ended;
@@ -544,7 +545,7 @@ static void tickets_of_a_producer_that_has_gone_are_marked(void **state)
     assert_ok(ditto_queue_publish(queue, 1, ticket[0], number(1), 0));
     assert_ok(ditto_queue_get(queue, &got, 0));
     assert_status(ditto_queue_get(queue, &got, 0), DITTO_ERR_PEER_STOPPED);
-    assert_message("producer 0 failed at ticket 1: it has gone");
+    assert_message("producer 0 failed at ticket 1: it exited");
     assert_ok(ditto_queue_destroy(queue));
 }
 

@@ -114,7 +114,8 @@ static ditto_status unpack(struct dti_gzip *g)
     if (result == Z_MEM_ERROR)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read a compressed file");
     return fail(g, DITTO_ERR_CORRUPT,
-                behind ? "what lies behind the gzip stream is no other one," : "the gzip stream is damaged");
+                behind ? "the data behind the gzip stream is not another gzip stream,"
+                       : "the gzip stream is damaged");
 }
 
 ditto_status dti_gzip_read(struct dti_gzip *g, void *to, size_t bytes, size_t *got)

@@ -1,4 +1,5 @@
-/* tests/input/sources/records/test_tfrecord.c - the claims of source.h about TFRecord files, and of checksum.h. */
+/* tests/input/sources/records/test_tfrecord.c - the claims of source.h about TFRecord files, and of
+ * checksum.h. */
 #include "input/readers.h"
 
 #include "base/numbers/checksum.h"
@@ -487,7 +488,7 @@ static void damaged_compressed_files_are_refused(void **state)
     }
     add(&packed, "\0\0\0\0\0\0\0", 8);
     assert_status(read_damaged("behind.gz", packed.length, &rows), DITTO_ERR_CORRUPT);
-    assert_message("what lies behind the gzip stream is no other one, at offset");
+    assert_message("the data behind the gzip stream is not another gzip stream, at offset");
     assert_status(read_damaged("plain", 10, &rows), DITTO_ERR_CORRUPT);
     packed.length = 0;
     add(&packed, made.bytes, made.length);
