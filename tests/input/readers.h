@@ -1,4 +1,5 @@
-/* tests/input/readers.h - what tests of sources of files share: files of any bytes, and all rows of a dataset. */
+/* tests/input/readers.h - helper functions for tests of file sources: they write files and read all rows
+ * of a dataset. */
 #ifndef READERS_H
 #define READERS_H
 
@@ -15,7 +16,8 @@
 
 /* -- files -- */
 
-struct made { /* a file under construction */
+/* The bytes of a file that a test makes. */
+struct made {
     unsigned char bytes[1 << 21];
     size_t length;
 };
@@ -47,7 +49,9 @@ struct taken {
     uint32_t components;
     size_t rows, length, room;
     unsigned char *bytes; /* of all components of all rows, one after the other */
-    const char *shorten;  /* not NULL: the file that becomes empty when the first row has come */
+
+    /* If it is not NULL, this file is emptied after the first row. */
+    const char *shorten;
 };
 static inline ditto_status take_row(const ditto_tensor *row, void *state)
 {
@@ -73,7 +77,7 @@ static inline struct taken nothing_taken(const ditto_dataset *d)
     assert_ok(ditto_dataset_get_spec(d, &spec));
     return (struct taken){ .components = spec.components };
 }
-/* All rows, that must be readable; free(bytes). */
+/* Returns all rows, which must be readable. The caller frees `bytes`. */
 static inline struct taken take_all(ditto_dataset *d)
 {
     struct taken t = nothing_taken(d);
@@ -81,7 +85,8 @@ static inline struct taken take_all(ditto_dataset *d)
     return t;
 }
 
-/* What has been chosen and filled through the cursor, up to `want` rows, is the next in `all`. */
+/* Reads up to `want` rows with the cursor and compares them with the rows of `all` from row `from` on.
+ * Returns their number. */
 static inline size_t read_some(ditto_dataset *d, struct dti_cursor *cursor, const struct taken *all,
                                size_t from, size_t want)
 {
@@ -111,7 +116,7 @@ static inline size_t read_some(ditto_dataset *d, struct dti_cursor *cursor, cons
     return got;
 }
 
-/* A cursor that is saved behind each row goes on with the next, and damaged states give an error or rows, nothing else. */
+/* Saves a cursor behind each row. A restored cursor must continue with the next row. */
 static inline void restarts_anywhere(ditto_dataset *d)
 {
     struct taken all = take_all(d);
@@ -135,7 +140,7 @@ static inline void restarts_anywhere(ditto_dataset *d)
     free(all.bytes);
 }
 
-/* Each of two shards reads its own files, and together they read all. */
+/* Each of two shards must read its own files, and together they must read all files. */
 static inline void shards_take_turns(ditto_dataset *d)
 {
     struct taken all = take_all(d);

@@ -1,4 +1,4 @@
-/* tests/input/written_rows.c - see written_rows.h. */
+/* tests/input/written_rows.c - the functions of written_rows.h. */
 #include "input/written_rows.h"
 
 static ditto_status append(const ditto_tensor *row, void *state)
@@ -143,7 +143,7 @@ ditto_status counted_up_to(uint64_t count, bool can_be_saved, ditto_dataset **ou
     return ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, out);
 }
 
-/* -- at random -- */
+/* -- random datasets -- */
 
 static ditto_dataset *random_source(uint64_t *random, uint64_t rows, bool held)
 {
@@ -153,20 +153,20 @@ static ditto_dataset *random_source(uint64_t *random, uint64_t rows, bool held)
         return d;
     }
     switch (test_random(random) % 4) {
-    case 0: /* in turn */
+    case 0: /* interleave */
         for (int i = 0; i < 3; i++)
             inputs[i] = range((int64_t)(i * 1000), (int64_t)(i * 1000 + (int)(rows / 3) + i));
         assert_ok(ditto_dataset_interleave(inputs, 3, 1 + (uint32_t)(test_random(random) % 3),
                                            1 + test_random(random) % 4, &d));
         break;
-    case 1: /* one after the other */
+    case 1: /* concatenate */
         for (int i = 0; i < 3; i++)
             inputs[i] = i == 1 && held ? NULL : range(0, (int64_t)(rows / 3));
         if (inputs[1] == NULL)
             assert_ok(counted_up_to(rows / 3, true, &inputs[1]));
         assert_ok(ditto_dataset_concatenate(inputs, 3, &d));
         break;
-    case 2: /* beside one another */
+    case 2: /* zip */
         for (int i = 0; i < 3; i++)
             inputs[i] = range(i, (int64_t)rows + 2 * i);
         assert_ok(ditto_dataset_zip(inputs, 3, &d));

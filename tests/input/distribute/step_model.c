@@ -1,17 +1,17 @@
-/* tests/input/distribute/step_model.c - see step_model.h. It is written for being read beside the rules, not for speed; nothing of
- * the library is used. */
+/* tests/input/distribute/step_model.c - the functions of step_model.h. They follow the text of the rules
+ * and are not optimized. They use no code of the library. */
 #include "input/distribute/step_model.h"
 
 #include <string.h>
 
-/* 9.1: floor(G / N) rows, the first G mod N replicas one more. */
+/* Rule 9.1: floor(G / N) rows, and one more for the first G mod N replicas. */
 static uint64_t size_at(const struct steps *s, uint64_t place)
 {
     return s->global / s->replicas + (place % s->replicas < s->global % s->replicas);
 }
 
-/* 9.2 and 9.3: `rows` rows for replicas first .. first + count - 1 whose full sizes are these, from number
- * `at` of the input on. */
+/* Rules 9.2 and 9.3: divides `rows` rows of the input, from number `at` on, among `count` replicas from
+ * `replica` on. `full` has their full sizes. */
 static void share_out(struct steps *s, uint32_t replica, uint32_t count, const uint64_t *full, uint64_t rows,
                       uint64_t at)
 {
@@ -28,7 +28,7 @@ static void share_out(struct steps *s, uint32_t replica, uint32_t count, const u
     }
 }
 
-/* One order of rows: the rules of one pipeline that serves all replicas, whatever W is (9.6). */
+/* One order of rows. For every W the rules are those of one pipeline that serves all replicas (9.6). */
 static bool next_of_shared(struct steps *s)
 {
     uint64_t full[MOST_REPLICAS], left = s->length[0] - s->given[0],
@@ -43,7 +43,7 @@ static bool next_of_shared(struct steps *s)
     return true;
 }
 
-/* An order of rows for each pipeline: pipeline w rotates the list of the sizes by w * R, and by R more in
+/* One order of rows for each pipeline. Pipeline w rotates the list of sizes by w * R, and by R more in
  * each step (9.1). */
 static bool next_of_own(struct steps *s)
 {
@@ -56,7 +56,7 @@ static bool next_of_own(struct steps *s)
             full[w * each + j] = size_at(s, ((uint64_t)w + s->step) * each + j);
             want[w] += full[w * each + j];
         }
-        any |= left > 0; /* 9.4: in this step, or in a later one */
+        any |= left > 0; /* rule 9.4: in this step or in a later one */
         all &= left >= want[w];
     }
     if (s->last == LAST_STATIC ? !all : !any)
@@ -69,7 +69,7 @@ static bool next_of_own(struct steps *s)
     return true;
 }
 
-/* 9.2, 9.4: what is no whole batch at the end of each input is dropped, and nothing elsewhere. */
+/* Rules 9.2 and 9.4: only the incomplete batch at the end of each input is dropped. */
 static void drop_remainders(struct steps *s)
 {
     for (uint32_t w = 0; w < s->pipelines; w++)

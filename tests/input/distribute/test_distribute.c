@@ -1,4 +1,5 @@
-/* tests/input/distribute/test_distribute.c - the claims of distribute.h, and of docs/semantics.md, "Datasets", by the numbers of its rules. */
+/* tests/input/distribute/test_distribute.c - the claims of distribute.h, and of docs/semantics.md,
+ * "Datasets", by the numbers of its rules. */
 #include "input/written_rows.h"
 #include "input/distribute/step_model.h"
 
@@ -428,8 +429,9 @@ static void rule_9_6_files_are_dealt_out_to_pipelines(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* What counts rows across files gives the same rows whatever the number of pipelines: AUTO shares out rows then. */
-static void rule_9_6_what_counts_across_files_is_not_shared_out_by_files(void **state)
+/* What counts rows across files gives the same rows whatever the number of pipelines: AUTO shares out rows
+ * then. */
+static void rule_9_6_datasets_that_count_across_files_are_not_shared_by_files(void **state)
 {
     char *name[2] = { temporary_file("a0000000\nb0000000\nc0000000\n"),
                       temporary_file("d0000000\ne0000000\nf0000000\n") };
@@ -576,7 +578,7 @@ static void rule_9_7_replicas_of_a_pipeline_take_its_batches_in_turn(void **stat
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void rule_9_7_what_a_function_may_not_make(void **state)
+static void rule_9_7_datasets_that_a_function_must_not_make(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
@@ -680,7 +682,7 @@ static void rule_9_8_buffers_change_neither_rows_nor_order(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void memory_of_the_queues_stays_under_its_cap(void **state)
+static void memory_of_the_queues_stays_below_its_limit(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *d = then(range(0, 10000), batch_of, 200);
@@ -760,7 +762,7 @@ static void assert_batch_rows(ditto_iterator *it, size_t rows)
 }
 
 /* 8 or 10 rows for 4 replicas: every way to have whole steps alone, or not. */
-static void the_batch_dimension_is_known_where_all_batches_have_it(void **state)
+static void the_batch_dimension_is_known_if_all_batches_have_it(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
     char *name[2] = { temporary_bytes((const char[96]){ 0 }, 96), temporary_bytes((const char[8]){ 0 }, 8) };
@@ -842,7 +844,7 @@ static void the_batch_dimension_of_datasets_from_a_function(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void what_batches_look_like_is_known_after_the_strategy_is_gone(void **state)
+static void the_spec_of_batches_is_known_after_the_strategy_is_destroyed(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *d = then(range(0, 9), whole_batches_of, 4);
@@ -971,7 +973,8 @@ static ditto_status consume_to_error(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-/* Whether the map fails where batches are filled or, below a filter, in the sequencer; with whole batches alone or not. */
+/* Whether the map fails where batches are filled or, below a filter, in the sequencer; with whole batches
+ * alone or not. */
 static void no_row_before_a_failure_is_lost(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
@@ -1226,18 +1229,18 @@ int main(void)
         cmocka_unit_test(rule_9_4_static_shapes_drop_no_full_step_of_fewer_rows_than_replicas),
         cmocka_unit_test(rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelines),
         cmocka_unit_test(rule_9_4_a_pipeline_that_ends_early_gives_empty_batches),
-        cmocka_unit_test(the_batch_dimension_is_known_where_all_batches_have_it),
+        cmocka_unit_test(the_batch_dimension_is_known_if_all_batches_have_it),
         cmocka_unit_test(the_batch_dimension_of_datasets_from_a_function),
-        cmocka_unit_test(what_batches_look_like_is_known_after_the_strategy_is_gone),
+        cmocka_unit_test(the_spec_of_batches_is_known_after_the_strategy_is_destroyed),
         cmocka_unit_test(rule_9_5_components_are_cut_at_the_same_rows),
         cmocka_unit_test(rule_9_6_files_are_dealt_out_to_pipelines),
-        cmocka_unit_test(rule_9_6_what_counts_across_files_is_not_shared_out_by_files),
+        cmocka_unit_test(rule_9_6_datasets_that_count_across_files_are_not_shared_by_files),
         cmocka_unit_test(rule_9_9_across_replicas_no_row_before_a_failure_is_lost),
         cmocka_unit_test(rule_9_7_replicas_of_a_pipeline_take_its_batches_in_turn),
-        cmocka_unit_test(rule_9_7_what_a_function_may_not_make),
+        cmocka_unit_test(rule_9_7_datasets_that_a_function_must_not_make),
         cmocka_unit_test(rule_9_8_contradictions_are_named),
         cmocka_unit_test(rule_9_8_buffers_change_neither_rows_nor_order),
-        cmocka_unit_test(memory_of_the_queues_stays_under_its_cap),
+        cmocka_unit_test(memory_of_the_queues_stays_below_its_limit),
         cmocka_unit_test(rule_9_4_partial_steps_are_dropped_where_shapes_are_static),
         cmocka_unit_test(rule_9_9_across_replicas_batches_come_as_values),
         cmocka_unit_test(rule_9_9_the_end_may_be_asked_for),

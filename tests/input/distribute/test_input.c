@@ -1,4 +1,5 @@
-/* tests/input/distribute/test_input.c - the claims of dataset.h and distribute.h, and semantics.md section 9, rules 1 to 5 and 10. */
+/* tests/input/distribute/test_input.c - the claims of dataset.h and distribute.h, and semantics.md section
+ * 9, rules 1 to 5 and 10. */
 #include "input/written_rows.h"
 
 #include <pthread.h>
@@ -450,7 +451,7 @@ static ditto_status take_one(ditto_replica *self, void *argument)
     return ditto_next(self, argument, &b);
 }
 
-static void a_file_that_shrinks_meanwhile_is_an_error(void **state)
+static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
 {
     char *path = temporary_file("1,2,3\n4,5,6\n7,8,9\n");
     ditto_strategy *s = make_strategy(1, NULL);
@@ -571,7 +572,7 @@ static ditto_status one_takes_one_more(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void how_many_batches_may_be_taken_more_does_not_depend_on_timing(void **state)
+static void how_far_a_replica_may_be_ahead_does_not_depend_on_timing(void **state)
 {
     ditto_dataset *d = numbers(1000), *forever;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
@@ -682,10 +683,10 @@ int main(void)
         cmocka_unit_test(an_iterator_can_be_left_with_rows_in_it),
         cmocka_unit_test(a_malformed_line_is_named_by_file_line_and_column),
         cmocka_unit_test(files_that_cannot_be_read_are_refused),
-        cmocka_unit_test(a_file_that_shrinks_meanwhile_is_an_error),
+        cmocka_unit_test(a_file_that_shrinks_while_it_is_read_is_an_error),
         cmocka_unit_test(wrong_datasets_are_refused),
         cmocka_unit_test(of_several_malformed_lines_the_first_is_named),
-        cmocka_unit_test(how_many_batches_may_be_taken_more_does_not_depend_on_timing),
+        cmocka_unit_test(how_far_a_replica_may_be_ahead_does_not_depend_on_timing),
         cmocka_unit_test(rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named),
         cmocka_unit_test(a_queue_keeps_the_order_of_tickets),
     };

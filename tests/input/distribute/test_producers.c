@@ -1,5 +1,5 @@
-/* tests/input/distribute/test_producers.c - where functions of datasets are called: in which context, in which floating-point environment, and what
- * becomes of rows behind an error. */
+/* tests/input/distribute/test_producers.c - where functions of datasets are called: in which context, in
+ * which floating-point environment, and what becomes of rows behind an error. */
 #include "input/written_rows.h"
 
 #include <pthread.h>
@@ -446,7 +446,7 @@ static ditto_status keep_bits(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void numbers_in_files_do_not_either(void **state)
+static void numbers_in_files_do_not_depend_on_it_either(void **state)
 {
     static const uint32_t expected[4] = { 0x000116c2, 0x3dcccccd, 0x40533333, 0xc0f66666 };
     char *name = temporary_file("1e-40,0.1,3.3,-7.7\n");
@@ -572,7 +572,8 @@ static ditto_status gather_rows(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-/* What comes of `length` rows of which number `row` fails: all before it, nothing behind, in any order of the threads. */
+/* What comes of `length` rows of which number `row` fails: all before it, nothing behind, in any order of
+ * the threads. */
 static void fails_at(ditto_strategy *s, uint32_t n, int64_t length, int64_t row, uint64_t global,
                      uint32_t producers, uint32_t flags)
 {
@@ -606,7 +607,7 @@ static void fails_at(ditto_strategy *s, uint32_t n, int64_t length, int64_t row,
     ditto_dataset_destroy(d);
 }
 
-static void rule_9_10_rows_behind_an_error_are_given_to_nobody(void **state)
+static void rule_9_10_rows_behind_an_error_are_not_delivered(void **state)
 {
     static const uint64_t global[] = { 1, 2, 4, 7 };
     uint64_t random = test_seed(925);
@@ -649,7 +650,7 @@ static ditto_status leave_early(ditto_replica *self, void *it)
         status = ditto_next(self, it, &b);
     return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
 }
-static void a_replica_that_leaves_is_named_whatever_holds_the_batches_back(void **state)
+static void a_replica_that_leaves_is_named_for_every_cause_of_waiting(void **state)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     (void)state;
@@ -676,12 +677,12 @@ int main(void)
         cmocka_unit_test(rule_1_7_the_default_strategys_replica_takes_batches_outside_a_run),
 #if defined(__x86_64__)
         cmocka_unit_test(rows_do_not_depend_on_the_callers_floating_point_environment),
-        cmocka_unit_test(numbers_in_files_do_not_either),
+        cmocka_unit_test(numbers_in_files_do_not_depend_on_it_either),
         cmocka_unit_test(reduce_and_random_numbers_leave_the_callers_environment_as_it_was),
 #endif
-        cmocka_unit_test(rule_9_10_rows_behind_an_error_are_given_to_nobody),
+        cmocka_unit_test(rule_9_10_rows_behind_an_error_are_not_delivered),
         cmocka_unit_test(rule_9_10_with_static_shapes_the_batch_of_an_error_is_not_given),
-        cmocka_unit_test(a_replica_that_leaves_is_named_whatever_holds_the_batches_back),
+        cmocka_unit_test(a_replica_that_leaves_is_named_for_every_cause_of_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

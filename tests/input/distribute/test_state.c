@@ -156,7 +156,7 @@ static void the_rows_after_a_restore_are_those_that_would_have_come(void **state
 
 /* With any number of replicas that the pipelines can serve: the rows of a step are those of the global batch,
  * whoever gets them. */
-static void pipelines_go_on_together(void **state)
+static void pipelines_continue_together(void **state)
 {
     static const uint32_t replicas[] = { 4, 8, 4 };
     uint64_t random = test_seed(7);
@@ -191,7 +191,7 @@ static ditto_status overlapping(const char *name, ditto_dataset **out)
     return ditto_dataset_from_fixed(&(ditto_files){ &name, 1, 0 }, row, 2, &options, out);
 }
 
-static void rows_that_overlap_in_their_file_go_on(void **state)
+static void rows_that_overlap_in_their_file_continue(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL), *other = make_strategy(2, NULL);
     int64_t numbers[302];
@@ -233,7 +233,7 @@ static void rows_that_overlap_in_their_file_go_on(void **state)
     assert_ok(ditto_strategy_destroy(other));
 }
 
-static void replicas_that_are_apart_stay_so(void **state)
+static void replicas_at_different_steps_stay_apart(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL), *other = make_strategy(2, NULL);
     ditto_dataset *d = then(range(0, 200), shuffle_by, 11);
@@ -362,7 +362,7 @@ static ditto_status fail_on_7(const ditto_tensor *row, int *keep, void *user)
     return *(const int64_t *)row[0].data == 7 ? DITTO_ERR_CORRUPT : DITTO_OK;
 }
 
-static void what_cannot_be_saved_says_so(void **state)
+static void an_iterator_that_cannot_be_saved_returns_an_error(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *d, *failing, *source = range(0, 100);
@@ -507,7 +507,7 @@ static const unsigned char of_every_second_row[] = { 0x44, 0x49, 0x54, 0x54, 0x4
                                                      0x02, 0x01, 0x00, 0x00, 0x00, 0x0c, 0x29, 0xe9, 0x91,
                                                      0x00, 0x6e, 0xcb, 0x0f, 0x15 };
 
-static void states_of_before_go_on_where_the_rules_are_the_same(void **state)
+static void older_states_continue_if_the_rules_are_the_same(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
     ditto_dataset *d = range(0, 50);
@@ -580,16 +580,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_rows_after_a_restore_are_those_that_would_have_come),
-        cmocka_unit_test(pipelines_go_on_together),
+        cmocka_unit_test(pipelines_continue_together),
         cmocka_unit_test(an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end),
         cmocka_unit_test(steps_that_exist_are_there_after_a_restore),
-        cmocka_unit_test(rows_that_overlap_in_their_file_go_on),
-        cmocka_unit_test(replicas_that_are_apart_stay_so),
-        cmocka_unit_test(states_of_before_go_on_where_the_rules_are_the_same),
+        cmocka_unit_test(rows_that_overlap_in_their_file_continue),
+        cmocka_unit_test(replicas_at_different_steps_stay_apart),
+        cmocka_unit_test(older_states_continue_if_the_rules_are_the_same),
         cmocka_unit_test(states_of_pipelines_that_shared_rows_in_another_way_are_refused),
         cmocka_unit_test(a_state_belongs_to_its_dataset),
         cmocka_unit_test(rows_that_the_source_does_not_have_are_refused),
-        cmocka_unit_test(what_cannot_be_saved_says_so),
+        cmocka_unit_test(an_iterator_that_cannot_be_saved_returns_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

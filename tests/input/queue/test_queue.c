@@ -1,4 +1,4 @@
-/* tests/input/queue/test_queue.c - the claims of include/ditto/queue.h. */
+/* tests/input/queue/test_queue.c - tests the claims of include/ditto/queue.h. */
 #include "support/single_step.h"
 
 #include <ditto/queue.h>
@@ -24,7 +24,7 @@ static ditto_queue *make_with(uint32_t slots, uint32_t producers)
     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     options.slots = slots;
     options.producers = producers;
-    options.spin_us = 1; /* the border of spinning and sleeping */
+    options.spin_us = 1; /* waits change from spinning to sleeping */
     return make(&options);
 }
 
@@ -42,14 +42,16 @@ static void rest_ms(long ms)
     nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
 }
 
-/* -- streams: every item once, in the order of its producer and of the tickets -- */
+/* -- streams: every item comes once, in the order of its producer and of the tickets -- */
 
 struct stream {
     ditto_queue *queue;
     uint32_t producers;
     uint64_t items, max_bytes, seed;
     bool payload, claims;
-    _Atomic uint64_t outstanding; /* bytes between the return of a put or claim and that of its get */
+
+    /* The bytes for which put or claim has returned and get has not. */
+    _Atomic uint64_t outstanding;
     struct report report;
 };
 struct producer {
@@ -62,7 +64,8 @@ static uint64_t bytes_of(const struct stream *s, uint64_t n)
     return s->max_bytes != 0 ? 16 + n % (s->max_bytes / 2) : 16;
 }
 
-/* A ticket first, then the item. Now and then it is made late, so that others overtake it. */
+/* Claims a ticket, then publishes the item. Sometimes it publishes late, so that other producers overtake
+ * it. */
 static ditto_status claim_one(struct stream *s, uint32_t id, uint64_t n, uint64_t *random)
 {
     uint64_t ticket;
@@ -88,7 +91,7 @@ static ditto_status produce(struct stream *s, uint32_t id)
             DITTO_TRY(claim_one(s, id, n, &random));
             continue;
         }
-        /* Tried, by the clock, or for ever. */
+        /* A try, a timeout of 1 ms, or a wait without limit. */
         uint32_t timeout = (uint32_t)(test_random(&random) % 3);
         timeout = timeout == 2 ? DITTO_FOREVER : timeout;
         ditto_status status;
@@ -181,9 +184,9 @@ static void any_mixture_of_calls_keeps_the_order(void **state)
     }
 }
 
-/* -- room -- */
+/* -- limits -- */
 
-static void a_try_and_a_timeout_say_what_is_missing(void **state)
+static void a_try_and_a_timeout_report_the_cause(void **state)
 {
     ditto_queue *queue = make_with(2, 1);
     ditto_queue_item got;
@@ -207,7 +210,7 @@ static void a_try_and_a_timeout_say_what_is_missing(void **state)
     assert_ok(ditto_queue_destroy(queue));
 }
 
-static void the_cap_holds_for_all_bytes_that_are_out(void **state)
+static void the_limit_counts_all_bytes_in_use(void **state)
 {
     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     ditto_queue_item got;
@@ -222,7 +225,7 @@ static void the_cap_holds_for_all_bytes_that_are_out(void **state)
     assert_status(ditto_queue_put(queue, 1, number(2), 41, 0), DITTO_PENDING);
     assert_ok(ditto_queue_claim(queue, 1, 40, 0, &ticket, NULL));
     assert_status(ditto_queue_put(queue, 0, number(3), 1, 10), DITTO_ERR_TIMED_OUT);
-    assert_ok(ditto_queue_put(queue, 0, number(3), 0, 0)); /* nothing always fits */
+    assert_ok(ditto_queue_put(queue, 0, number(3), 0, 0)); /* an item of 0 bytes always fits */
     assert_status(ditto_queue_publish(queue, 1, ticket, number(2), 41), DITTO_ERR_RANGE);
     assert_ok(ditto_queue_publish(queue, 1, ticket, number(2), 4));
     assert_ok(ditto_queue_get(queue, &got, 0));
@@ -230,11 +233,11 @@ static void the_cap_holds_for_all_bytes_that_are_out(void **state)
     assert_status(ditto_queue_put(queue, 0, number(5), 1, 0), DITTO_PENDING);
     assert_ok(ditto_queue_get(queue, &got, 0));
     assert_int_equal(got.bytes, 4);
-    assert_ok(ditto_queue_put(queue, 0, number(5), 40, 0)); /* all that was claimed has come back */
+    assert_ok(ditto_queue_put(queue, 0, number(5), 40, 0)); /* all claimed bytes have been returned */
     assert_ok(ditto_queue_destroy(queue));
 }
 
-/* Each thread keeps bytes for a moment: the sum of what they hold never passes the cap. */
+/* Each thread claims bytes and publishes them. The sum of the claimed bytes never exceeds max_bytes. */
 static void *hold_bytes(void *argument)
 {
     struct producer *p = argument;
@@ -255,7 +258,7 @@ static void *hold_bytes(void *argument)
     return NULL;
 }
 
-static void bytes_in_the_making_never_pass_the_cap(void **state)
+static void claimed_bytes_never_exceed_the_limit(void **state)
 {
     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     struct stream s = { .producers = 8, .items = (uint64_t)test_trials(2000), .max_bytes = 1000 };
@@ -296,7 +299,7 @@ static void *block(void *argument)
     return NULL;
 }
 
-static void closing_wakes_whoever_waits(void **state)
+static void closing_wakes_all_waiting_threads(void **state)
 {
     (void)state;
     for (int puts = 0; puts < 2; puts++) {
@@ -323,7 +326,7 @@ static void closing_wakes_whoever_waits(void **state)
     }
 }
 
-static void what_was_claimed_before_closing_still_comes(void **state)
+static void items_claimed_before_closing_are_delivered(void **state)
 {
     ditto_queue *queue = make_with(8, 1);
     ditto_queue_item got;
@@ -343,7 +346,7 @@ static void what_was_claimed_before_closing_still_comes(void **state)
     assert_ok(ditto_queue_destroy(queue));
 }
 
-/* Puts until it is closed; how many of them were said to be in. */
+/* Puts until the queue is closed, and adds the number of successful puts to `outstanding`. */
 static void *put_until_closed(void *argument)
 {
     struct producer *p = argument;
@@ -362,7 +365,7 @@ static void *close_soon(void *argument)
     return NULL;
 }
 
-static void a_put_that_raced_with_closing_comes_or_says_so(void **state)
+static void a_put_that_races_with_closing_is_delivered_or_refused(void **state)
 {
     uint64_t seed = test_seed(7);
     (void)state;
@@ -434,14 +437,14 @@ static void end_put(void *argument)
         sched_yield();
 }
 
-/* False: get has fewer instructions than `get_steps`. */
+/* Returns false if get has fewer instructions than `get_steps`. */
 static bool race_of_close(unsigned long put_steps, unsigned long get_steps, bool *put_was_held)
 {
     struct close_race r = { .queue = make_with(1, 2), .put_steps = put_steps };
     int before = 0;
     pthread_t thread;
     assert_ok(ditto_queue_put(r.queue, 1, &before, 1, 0));
-    assert_ok(ditto_queue_get(r.queue, &r.taken, 0)); /* the only slot still has this item in it */
+    assert_ok(ditto_queue_get(r.queue, &r.taken, 0)); /* the only slot still contains this item */
     assert_int_equal(pthread_create(&thread, NULL, put_held, &r), 0);
     while (!atomic_load(&r.held) && !atomic_load(&r.ended))
         sched_yield();
@@ -457,20 +460,20 @@ static bool race_of_close(unsigned long put_steps, unsigned long get_steps, bool
         r.got = ditto_queue_get(r.queue, &r.taken, 0);
     }
     assert_int_equal(r.got, DITTO_END_OF_INPUT);
-    assert_int_equal(ditto_queue_get(r.queue, &r.taken, 0), DITTO_END_OF_INPUT); /* and again */
+    assert_int_equal(ditto_queue_get(r.queue, &r.taken, 0), DITTO_END_OF_INPUT); /* every time */
     assert_ok(ditto_queue_destroy(r.queue));
     *put_was_held = r.put_was_held;
     return get_was_held;
 }
 #endif
 
-static void no_item_comes_twice_wherever_closing_meets_a_put(void **state)
+static void no_item_comes_twice_if_closing_races_with_a_put(void **state)
 {
     (void)state;
 #if SINGLE_STEPS
     bool put_was_held = true;
     unsigned long combinations = 0;
-    /* Between its look at the state and the one behind its ticket a put has about twenty instructions. */
+    /* A put has about twenty instructions between its load of the state and the load behind its ticket. */
     for (unsigned long put_steps = 1; put_was_held; put_steps += 5)
         for (unsigned long get_steps = 1; race_of_close(put_steps, get_steps, &put_was_held); get_steps++)
             combinations++;
@@ -505,7 +508,7 @@ static void a_failure_comes_after_all_before_it_and_stays(void **state)
             assert_ok(ditto_queue_get(queue, &got, 0));
             assert_int_equal(number_of(&got), i);
         }
-        assert_ok(ditto_queue_close(queue)); /* changes nothing */
+        assert_ok(ditto_queue_close(queue)); /* has no effect */
         for (int again = 0; again < 3; again++) {
             assert_status(ditto_queue_get(queue, &got, DITTO_FOREVER), DITTO_ERR_IO);
             assert_message(text);
@@ -529,13 +532,13 @@ static void a_failure_wakes_producers_that_wait_for_a_slot(void **state)
     assert_ok(ditto_queue_destroy(b.queue));
 }
 
-static void tickets_of_a_producer_that_has_gone_are_marked(void **state)
+static void tickets_of_a_producer_that_has_exited_are_marked(void **state)
 {
     ditto_queue *queue = make_with(8, 2);
     ditto_queue_item got;
     uint64_t ticket[3];
     (void)state;
-    assert_ok(ditto_queue_abandon(queue, 0)); /* holds nothing */
+    assert_ok(ditto_queue_abandon(queue, 0)); /* it holds no ticket */
     assert_ok(ditto_queue_claim(queue, 1, 0, 0, &ticket[0], NULL));
     assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket[1], NULL));
     assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket[2], NULL));
@@ -554,7 +557,7 @@ static void count_drop(void *item, void *argument)
     *(uint64_t *)argument += (uint64_t)(uintptr_t)item;
 }
 
-static void what_is_left_is_dropped_once(void **state)
+static void items_that_are_left_are_dropped_once(void **state)
 {
     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     ditto_queue_item got;
@@ -575,7 +578,7 @@ static void what_is_left_is_dropped_once(void **state)
     assert_ok(ditto_queue_destroy(NULL));
 }
 
-static void payload_is_the_consumers_until_its_next_get(void **state)
+static void the_consumer_owns_the_payload_until_its_next_get(void **state)
 {
     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     ditto_queue_item got;
@@ -593,7 +596,7 @@ static void payload_is_the_consumers_until_its_next_get(void **state)
     assert_ok(ditto_queue_publish(queue, 0, ticket, NULL, 100));
     assert_ok(ditto_queue_get(queue, &got, 0));
     assert_string_equal(got.item, "first");
-    assert_status(ditto_queue_put(queue, 0, "third", 6, 0), DITTO_PENDING); /* the slot is in hand */
+    assert_status(ditto_queue_put(queue, 0, "third", 6, 0), DITTO_PENDING); /* the consumer holds the slot */
     assert_ok(ditto_queue_get(queue, &got, 0));
     assert_ptr_equal(got.item, payload);
     assert_ok(ditto_queue_put(queue, 0, "third", 6, 0));
@@ -601,10 +604,10 @@ static void payload_is_the_consumers_until_its_next_get(void **state)
     assert_status(ditto_queue_put(queue, 0, payload, 101, 0), DITTO_ERR_RANGE);
     assert_ok(ditto_queue_get(queue, &got, 0));
     assert_string_equal(got.item, "third");
-    assert_status(ditto_queue_get(queue, &got, 0), DITTO_PENDING); /* and the slot is back */
+    assert_status(ditto_queue_get(queue, &got, 0), DITTO_PENDING); /* this returns the slot */
     assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket, NULL));
     assert_status(ditto_queue_publish(queue, 0, ticket, payload, 0), DITTO_ERR_INVALID);
-    assert_ok(ditto_queue_destroy(queue)); /* with a ticket out */
+    assert_ok(ditto_queue_destroy(queue)); /* a ticket is still claimed */
 }
 
 static void waits_are_counted_on_both_sides(void **state)
@@ -670,7 +673,7 @@ static void wrong_options_are_refused(void **state)
     assert_ok(ditto_queue_destroy(queue));
 }
 
-static void spinning_for_0_us_that_is_said_is_not_spinning(void **state)
+static void an_explicit_spin_time_of_0_us_means_no_spinning(void **state)
 {
     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     (void)state;
@@ -729,21 +732,21 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_item_comes_once_in_the_order_of_tickets),
         cmocka_unit_test(any_mixture_of_calls_keeps_the_order),
-        cmocka_unit_test(a_try_and_a_timeout_say_what_is_missing),
-        cmocka_unit_test(the_cap_holds_for_all_bytes_that_are_out),
-        cmocka_unit_test(bytes_in_the_making_never_pass_the_cap),
-        cmocka_unit_test(closing_wakes_whoever_waits),
-        cmocka_unit_test(what_was_claimed_before_closing_still_comes),
-        cmocka_unit_test(a_put_that_raced_with_closing_comes_or_says_so),
-        cmocka_unit_test(no_item_comes_twice_wherever_closing_meets_a_put),
+        cmocka_unit_test(a_try_and_a_timeout_report_the_cause),
+        cmocka_unit_test(the_limit_counts_all_bytes_in_use),
+        cmocka_unit_test(claimed_bytes_never_exceed_the_limit),
+        cmocka_unit_test(closing_wakes_all_waiting_threads),
+        cmocka_unit_test(items_claimed_before_closing_are_delivered),
+        cmocka_unit_test(a_put_that_races_with_closing_is_delivered_or_refused),
+        cmocka_unit_test(no_item_comes_twice_if_closing_races_with_a_put),
         cmocka_unit_test(a_failure_comes_after_all_before_it_and_stays),
         cmocka_unit_test(a_failure_wakes_producers_that_wait_for_a_slot),
-        cmocka_unit_test(tickets_of_a_producer_that_has_gone_are_marked),
-        cmocka_unit_test(what_is_left_is_dropped_once),
-        cmocka_unit_test(payload_is_the_consumers_until_its_next_get),
+        cmocka_unit_test(tickets_of_a_producer_that_has_exited_are_marked),
+        cmocka_unit_test(items_that_are_left_are_dropped_once),
+        cmocka_unit_test(the_consumer_owns_the_payload_until_its_next_get),
         cmocka_unit_test(waits_are_counted_on_both_sides),
         cmocka_unit_test(wrong_options_are_refused),
-        cmocka_unit_test(spinning_for_0_us_that_is_said_is_not_spinning),
+        cmocka_unit_test(an_explicit_spin_time_of_0_us_means_no_spinning),
         cmocka_unit_test(wrong_arguments_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* tests/input/transforms/test_transforms.c - what each source in memory and each transformation gives, on one thread. */
+/* tests/input/transforms/test_transforms.c - tests the rows of sources in memory and of transformations,
+ * on one thread. */
 #include "input/written_rows.h"
 
 static ditto_dataset *joined(ditto_status (*join)(ditto_dataset *const *, uint32_t, ditto_dataset **),
@@ -21,8 +22,8 @@ static void ranges_count_up_and_down(void **state)
     assert_ok(ditto_dataset_from_range(2, -3, -2, &d));
     assert_rows(d, 2, 0, -2);
     ditto_dataset_destroy(d);
-    assert_ok(ditto_dataset_from_range(INT64_MIN, INT64_MAX, INT64_MAX,
-                                       &d)); /* differences that i64 does not have */
+    /* The differences do not fit into an int64_t. */
+    assert_ok(ditto_dataset_from_range(INT64_MIN, INT64_MAX, INT64_MAX, &d));
     assert_rows(d, INT64_MIN, -1, INT64_MAX - 1);
     ditto_dataset_destroy(d);
     assert_status(ditto_dataset_from_range(0, 10, 0, &d), DITTO_ERR_RANGE);
@@ -68,12 +69,12 @@ static void behind_batch_take_skip_and_shard_count_in_batches(void **state)
     ditto_dataset_destroy(flat);
     ditto_dataset_destroy(d);
     ditto_dataset_destroy(batched);
-    d = then(then(range(0, 10), whole_batches_of, 4), ditto_dataset_repeat,
-             2); /* each pass drops its own remainder */
+    /* Each pass drops its own remainder. */
+    d = then(then(range(0, 10), whole_batches_of, 4), ditto_dataset_repeat, 2);
     assert_rows(d, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
     ditto_dataset_destroy(d);
-    d = then(then(range(0, 3), whole_batches_of, 4), ditto_dataset_repeat,
-             DITTO_REPEAT_FOREVER); /* empty: ends */
+    /* Repeating an empty dataset ends. */
+    d = then(then(range(0, 3), whole_batches_of, 4), ditto_dataset_repeat, DITTO_REPEAT_FOREVER);
     static struct rows none;
     assert_ok(list_rows(d, 0, &none));
     assert_int_equal(none.count, 0);
@@ -87,8 +88,9 @@ static void several_datasets_become_one(void **state)
     d = joined(ditto_dataset_concatenate, range(0, 3), range(10, 12));
     assert_rows(d, 0, 1, 2, 10, 11);
     ditto_dataset_destroy(d);
-    for (int i = 0; i < 5;
-         i++) /* the example of tf.data's interleave: blocks of 4 of 2 at a time, each six times */
+    /* The example of interleave in the documentation of tf.data: five inputs of six equal rows, two at a
+     * time, in blocks of 4. */
+    for (int i = 0; i < 5; i++)
         inputs[i] = then(range(i + 1, i + 2), ditto_dataset_repeat, 6);
     assert_ok(ditto_dataset_interleave(inputs, 5, 2, 4, &d));
     assert_rows(d, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5);
@@ -130,14 +132,14 @@ static void zipped_rows_have_the_components_of_both_and_end_with_the_shorter(voi
     }
 }
 
-static void filters_keep_what_they_say(void **state)
+static void filters_keep_the_rows_that_they_accept(void **state)
 {
     ditto_dataset *d = then(range(0, 10), keep_residues, 3);
     (void)state;
     assert_rows(d, 1, 2, 4, 5, 7, 8);
     ditto_dataset_destroy(d);
     static struct rows rows;
-    d = then(range(0, 30000), keep_residues, 1); /* nothing stays */
+    d = then(range(0, 30000), keep_residues, 1); /* no row is kept */
     assert_ok(list_rows(d, 0, &rows));
     assert_int_equal(rows.count, 0);
     ditto_dataset_destroy(d);
@@ -163,8 +165,8 @@ static void random_maps_depend_on_row_and_pass_alone(void **state)
     ditto_dataset_destroy(then(d, add_noise, 6));
 }
 
-/* repeat(2) of pass 0 goes through passes 0 and 1 of its input, that of pass 1 through 2 and 3. */
-static void what_is_repeated_goes_through_passes_of_its_own(void **state)
+/* repeat(2) uses passes 0 and 1 of its input in pass 0, and passes 2 and 3 in pass 1. */
+static void a_repeated_dataset_uses_its_own_passes(void **state)
 {
     static struct rows once, twice;
     ditto_dataset *d = then(range(0, 100), shuffle_by, 0), *repeated;
@@ -189,7 +191,8 @@ static ditto_status add_hundred(const ditto_tensor *in, const ditto_tensor *out,
     return DITTO_OK;
 }
 
-/* Many rows are read at once, and singly when one of them fails: below the second map nothing has been written then. */
+/* Many rows are read at once, or one by one when one of them fails. In that case the input of the second
+ * map has written nothing. */
 static void rows_before_one_that_fails_are_reduced(void **state)
 {
     static struct rows rows;
@@ -197,7 +200,7 @@ static void rows_before_one_that_fails_are_reduced(void **state)
     (void)state;
     assert_ok(ditto_dataset_map(d, fail_on_row, (void *)7, NULL, &failing));
     assert_ok(ditto_dataset_map(failing, add_hundred, NULL, NULL, &mapped));
-    assert_ok(keep_residues(mapped, 103, &filtered)); /* without 103 */
+    assert_ok(keep_residues(mapped, 103, &filtered)); /* drops the row 103 */
     for (int with_filter = 0; with_filter < 2; with_filter++) {
         assert_status(list_rows(with_filter ? filtered : mapped, 0, &rows), DITTO_ERR_CORRUPT);
         assert_int_equal(rows.count, 7 - with_filter);
@@ -210,7 +213,7 @@ static void rows_before_one_that_fails_are_reduced(void **state)
     ditto_dataset_destroy(d);
 }
 
-/* A row of 2^64 - 128 bytes can be counted, and what else its memory takes cannot. */
+/* The 2^64 - 128 bytes of a row can be counted, but not the bytes of the memory that it needs. */
 static void a_row_that_no_memory_holds_is_refused(void **state)
 {
     static struct rows rows;
@@ -239,7 +242,7 @@ static void a_shuffle_without_limit_reaches_every_order(void **state)
     for (uint64_t pass = 0; pass < 24000; pass++) {
         unsigned number = 0;
         assert_ok(list_rows(d, pass, &rows));
-        for (int i = 0; i < 4; i++) /* the order's number among all 24 */
+        for (int i = 0; i < 4; i++) /* the number of this order among all 24 */
             for (int j = i + 1; j < 4; j++)
                 number += (rows.row[j] < rows.row[i]) * (unsigned[]){ 6, 2, 1, 0 }[i];
         seen[number]++;
@@ -247,7 +250,8 @@ static void a_shuffle_without_limit_reaches_every_order(void **state)
     double chi = 0;
     for (int i = 0; i < 24; i++)
         chi += ((double)seen[i] - 1000) * ((double)seen[i] - 1000) / 1000;
-    assert_true(chi < 60); /* 23 degrees of freedom: more happens once in 30000 times; the seeds are fixed */
+    /* There are 23 degrees of freedom, and a larger value occurs once in 30000 times. The seeds are fixed. */
+    assert_true(chi < 60);
     ditto_dataset_destroy(d);
 }
 
@@ -384,7 +388,7 @@ static void a_function_that_fails_is_named_with_the_row(void **state)
     ditto_dataset_destroy(source);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+static void wrong_arguments_are_refused_by_transformations(void **state)
 {
     ditto_dataset *d = range(0, 10), *batched = then(range(0, 10), batch_of, 2), *out, *zipped[9];
     ditto_map_options map = DITTO_MAP_OPTIONS_INIT;
@@ -449,16 +453,16 @@ int main(void)
         cmocka_unit_test(behind_batch_take_skip_and_shard_count_in_batches),
         cmocka_unit_test(several_datasets_become_one),
         cmocka_unit_test(zipped_rows_have_the_components_of_both_and_end_with_the_shorter),
-        cmocka_unit_test(filters_keep_what_they_say),
+        cmocka_unit_test(filters_keep_the_rows_that_they_accept),
         cmocka_unit_test(random_maps_depend_on_row_and_pass_alone),
-        cmocka_unit_test(what_is_repeated_goes_through_passes_of_its_own),
+        cmocka_unit_test(a_repeated_dataset_uses_its_own_passes),
         cmocka_unit_test(rows_before_one_that_fails_are_reduced),
         cmocka_unit_test(a_row_that_no_memory_holds_is_refused),
         cmocka_unit_test(a_shuffle_without_limit_reaches_every_order),
         cmocka_unit_test(a_generator_that_fails_loses_no_row_before_it),
         cmocka_unit_test(an_input_that_cannot_be_opened_comes_after_those_before_it),
         cmocka_unit_test(a_function_that_fails_is_named_with_the_row),
-        cmocka_unit_test(what_makes_no_sense_is_refused),
+        cmocka_unit_test(wrong_arguments_are_refused_by_transformations),
         cmocka_unit_test(a_chain_of_datasets_has_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

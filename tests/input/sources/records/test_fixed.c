@@ -1,4 +1,5 @@
-/* tests/input/sources/records/test_fixed.c - the claims of source.h about files of records of equal length. */
+/* tests/input/sources/records/test_fixed.c - tests the claims of source.h about files of records of equal
+ * length. */
 #include "input/readers.h"
 
 static struct made made;
@@ -49,12 +50,13 @@ static void components_lie_one_after_the_other(void **state)
     }
 }
 
-/* One record with one element of each of 16 bytes' worth, 00 01 02 ...: its bytes in memory are these. */
-static void elements_of_every_type_are_turned_round(void **state)
+/* The file has the bytes 00 01 02 ..., and a component has 16 bytes. Checks the bytes of the elements in
+ * memory. */
+static void elements_of_every_type_are_byte_swapped(void **state)
 {
     static const struct {
         ditto_dtype dtype;
-        size_t width; /* of what is turned round */
+        size_t width; /* bytes of the unit that is swapped */
     } types[] = { { DITTO_F16, 2 },  { DITTO_BF16, 2 }, { DITTO_F32, 4 }, { DITTO_F64, 8 }, { DITTO_C64, 4 },
                   { DITTO_C128, 8 }, { DITTO_I8, 1 },   { DITTO_I16, 2 }, { DITTO_I32, 4 }, { DITTO_I64, 8 },
                   { DITTO_U8, 1 },   { DITTO_U16, 2 },  { DITTO_U32, 4 }, { DITTO_U64, 8 } };
@@ -65,8 +67,8 @@ static void elements_of_every_type_are_turned_round(void **state)
     const char *path = write_bytes("types", made.bytes, made.length);
     for (size_t k = 0; k < sizeof types / sizeof types[0]; k++)
         for (int big = 0; big < 2; big++)
-            for (uint32_t components = 1; components <= 2;
-                 components++) { /* read to their places, and copied there */
+            /* One component is read directly to its destination, two are copied there. */
+            for (uint32_t components = 1; components <= 2; components++) {
                 size_t elements = 16 / ditto_dtype_bytes(types[k].dtype);
                 ditto_tensor row[2] = { { .dtype = types[k].dtype, .rank = 1, .shape = { elements } },
                                         { .dtype = types[k].dtype, .rank = 1, .shape = { elements } } };
@@ -143,8 +145,9 @@ static void files_follow_one_another(void **state)
     restarts_anywhere(d);
     shards_take_turns(d);
     ditto_shuffle_options mixed = DITTO_SHUFFLE_OPTIONS_INIT;
-    for (mixed.seed = 0; mixed.seed < 20;
-         mixed.seed++) { /* neighbours, and rows of two files that would be */
+    /* Some orders have rows that are neighbours in a file, or that only seem to be because they are in two
+     * files. */
+    for (mixed.seed = 0; mixed.seed < 20; mixed.seed++) {
         assert_ok(ditto_dataset_shuffle(d, &mixed, &shuffled));
         t = take_all(shuffled);
         assert_int_equal(t.rows, 4);
@@ -173,7 +176,8 @@ static ditto_status open_at_stride(const char *const *paths, uint32_t files, con
     return ditto_dataset_from_fixed(&(ditto_files){ paths, files, 0 }, row, components, &options, out);
 }
 
-/* A header and a footer of `around` bytes, and between them the numbers 0 .. tokens - 1 in 16 bits each. */
+/* Writes a header and a footer of `around` bytes, and between them `tokens` numbers of 16 bits from
+ * `first` on. */
 static const char *write_tokens(const char *name, unsigned first, unsigned tokens, size_t around)
 {
     made.length = 0;
@@ -184,7 +188,7 @@ static const char *write_tokens(const char *name, unsigned first, unsigned token
     return write_bytes(name, made.bytes, made.length);
 }
 
-/* Row i of what was taken holds the `count` numbers from first + i * stride on. */
+/* Checks that row `row` has the `count` numbers from first + row * stride on. */
 static void assert_windows(const struct taken *t, size_t row, size_t count, size_t first, size_t stride)
 {
     for (size_t i = 0; i < count; i++) {
@@ -194,7 +198,8 @@ static void assert_windows(const struct taken *t, size_t row, size_t count, size
     }
 }
 
-/* T tokens and the one behind them, at a stride of T: what a language model learns from. */
+/* A row has T tokens and the one behind them, and the stride is T. Language models are trained on such
+ * rows. */
 static void rows_of_a_language_model_overlap_by_one_token(void **state)
 {
     (void)state;
@@ -202,8 +207,8 @@ static void rows_of_a_language_model_overlap_by_one_token(void **state)
         for (unsigned tokens = 0; tokens < 40; tokens++) {
             const char *path = write_tokens("tokens", 0, tokens, 3);
             ditto_tensor row = { .dtype = DITTO_U16, .rank = 1, .shape = { length + 1 } };
-            size_t rows =
-                tokens / length - (tokens % length == 0 && tokens > 0); /* each needs the token behind it */
+            /* Each row needs the token behind it. */
+            size_t rows = tokens / length - (tokens % length == 0 && tokens > 0);
             ditto_dataset *d;
             ditto_status status = open_at_stride(&path, 1, &row, 1, 3, 2 * length, &d);
             if (rows == 0) {
@@ -222,7 +227,7 @@ static void rows_of_a_language_model_overlap_by_one_token(void **state)
         }
 }
 
-/* Shorter and longer strides than the record, read one by one, together, and in any order. */
+/* Strides are shorter and longer than the record. Records are read one by one, together, and in any order. */
 static void records_begin_at_every_stride(void **state)
 {
     enum { TOKENS = 3000 };
@@ -269,7 +274,8 @@ static void components_of_records_that_overlap(void **state)
     for (size_t i = 0; i < 1000000; i++)
         add_number(&made, test_random(&random), 1);
     const char *path = write_bytes("mixed", made.bytes, made.length);
-    for (uint32_t components = 2; components <= 3; components++) /* short records; long ones, read in parts */
+    /* With 2 components records are short. With 3 they are long and are read in parts. */
+    for (uint32_t components = 2; components <= 3; components++)
         for (size_t stride = 3; stride < 1000; stride = stride * 5 + 1) {
             size_t bytes = components == 2 ? 7 : 600007, rows = (1000000 - bytes) / (stride * 997) + 1;
             ditto_dataset *d;
@@ -299,7 +305,7 @@ static void no_record_crosses_from_one_file_to_the_next(void **state)
     ditto_dataset *d;
     (void)state;
     names[0] = write_tokens("0-even", 0, 10, 0);  /* 0 - 3, 3 - 6, 6 - 9 */
-    names[1] = write_tokens("1-odd", 100, 3, 0);  /* too short for one */
+    names[1] = write_tokens("1-odd", 100, 3, 0);  /* too short for a record */
     names[2] = write_tokens("2-even", 200, 9, 0); /* 200 - 203, 203 - 206; two tokens are left */
     names[3] = write_tokens("3-odd", 300, 4, 0);
     assert_ok(open_at_stride(names, 4, &row, 1, 0, 6, &d));
@@ -314,7 +320,7 @@ static void no_record_crosses_from_one_file_to_the_next(void **state)
     ditto_dataset_destroy(d);
 }
 
-static void a_stride_of_one_record_is_no_stride(void **state)
+static void a_stride_of_one_record_equals_no_stride(void **state)
 {
     const char *path = write_bytes("even", "0123456789abcdef", 16),
                *odd = write_bytes("rest", "0123456789", 10);
@@ -322,7 +328,8 @@ static void a_stride_of_one_record_is_no_stride(void **state)
     uint64_t print[3];
     (void)state;
     for (uint64_t i = 0; i < 3; i++) {
-        assert_ok(open_at_stride(&path, 1, two_u16, 1, 0, 4 * i / 2, &d[i])); /* none, half a record, one */
+        /* The stride is not set, half a record, and one record. */
+        assert_ok(open_at_stride(&path, 1, two_u16, 1, 0, 4 * i / 2, &d[i]));
         assert_ok(dti_dataset_fingerprint(d[i], &print[i]));
         ditto_dataset_destroy(d[i]);
     }
@@ -347,12 +354,12 @@ static void records_that_overlap_by_a_part_of_an_element_are_refused(void **stat
     }
     assert_ok(open_at_stride(&path, 1, two_u16, 1, 0, 5, &d)); /* a byte between the records */
     ditto_dataset_destroy(d);
-    pair[1].dtype = DITTO_U8; /* elements of several sizes: there is no one size to go by */
+    pair[1].dtype = DITTO_U8; /* there is no check if elements have different sizes */
     assert_ok(open_at_stride(&path, 1, pair, 2, 0, 3, &d));
     ditto_dataset_destroy(d);
 }
 
-/* -- what is refused -- */
+/* -- errors -- */
 
 static void a_file_must_be_a_whole_number_of_records(void **state)
 {
@@ -403,13 +410,13 @@ static void wrong_arguments_and_files_are_refused(void **state)
     assert_message("0 bytes");
     assert_status(open_fixed(path, &unknown, 1, 0, 0, 0, &d), DITTO_ERR_INVALID);
     assert_status(open_fixed(path, two_u16, 0, 0, 0, 0, &d), DITTO_ERR_INVALID);
-    assert_status(open_fixed(path, huge, 2, 0, 0, 0, &d),
-                  DITTO_ERR_CORRUPT); /* so much fits size_t, but not the file */
+    /* The size of a record fits size_t, but not the file. */
+    assert_status(open_fixed(path, huge, 2, 0, 0, 0, &d), DITTO_ERR_CORRUPT);
     assert_message("ok: records of");
     assert_status(open_fixed(path, two_u16, 1, UINT64_MAX, 0, 0, &d), DITTO_ERR_CORRUPT);
     assert_status(open_fixed(path, two_u16, 1, UINT64_MAX, UINT64_MAX, 0, &d), DITTO_ERR_CORRUPT);
-    assert_status(open_fixed(path, two_u16, 1, 4, UINT64_MAX - 3, 0, &d),
-                  DITTO_ERR_CORRUPT); /* their sum is 0 */
+    /* The sum of header and footer overflows to 0. */
+    assert_status(open_fixed(path, two_u16, 1, 4, UINT64_MAX - 3, 0, &d), DITTO_ERR_CORRUPT);
     assert_message("ok ends at offset 8");
     assert_status(open_fixed(own_path("absent"), two_u16, 1, 0, 0, 0, &d), DITTO_ERR_NOT_FOUND);
     assert_status(open_fixed(own_folder, two_u16, 1, 0, 0, 0, &d), DITTO_ERR_IO);
@@ -441,7 +448,7 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
     }
 }
 
-/* A saved state may be of another program, or damaged: its rows are checked before they are read. */
+/* A saved state may come from another program or be damaged. Its rows are checked before they are read. */
 static void rows_outside_the_files_are_an_error(void **state)
 {
     const char *path = write_bytes("places", made.bytes, 2000000);
@@ -474,7 +481,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(components_lie_one_after_the_other),
-        cmocka_unit_test(elements_of_every_type_are_turned_round),
+        cmocka_unit_test(elements_of_every_type_are_byte_swapped),
         cmocka_unit_test(a_bool_is_0_or_1),
         cmocka_unit_test(long_records_are_read_component_by_component),
         cmocka_unit_test(files_follow_one_another),
@@ -482,7 +489,7 @@ int main(void)
         cmocka_unit_test(records_begin_at_every_stride),
         cmocka_unit_test(components_of_records_that_overlap),
         cmocka_unit_test(no_record_crosses_from_one_file_to_the_next),
-        cmocka_unit_test(a_stride_of_one_record_is_no_stride),
+        cmocka_unit_test(a_stride_of_one_record_equals_no_stride),
         cmocka_unit_test(records_that_overlap_by_a_part_of_an_element_are_refused),
         cmocka_unit_test(a_file_must_be_a_whole_number_of_records),
         cmocka_unit_test(wrong_arguments_and_files_are_refused),

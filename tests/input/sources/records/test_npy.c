@@ -1,12 +1,13 @@
-/* tests/input/sources/records/test_npy.c - the claims of source.h about .npy files, and of npy_header.h. The bytes are those that NumPy is documented to
- * write ("numpy.lib.format"): the text filled up with spaces, ended by a newline, so that data begins at a multiple of 64. */
+/* tests/input/sources/records/test_npy.c - tests the claims of source.h about .npy files, and those of
+ * npy_header.h. The bytes follow NumPy's documentation ("numpy.lib.format"): spaces and a newline pad the
+ * text so that the data begins at a multiple of 64. */
 #include "input/readers.h"
 
 #include "input/sources/records/npy_header.h"
 
 static struct made made;
 
-/* A header as NumPy writes it; data may follow. */
+/* Writes a header as NumPy does. Data may follow. */
 static void begin_file(unsigned version, const char *dictionary)
 {
     size_t prefix = version == 1 ? 10 : 12, length = strlen(dictionary) + 1;
@@ -27,7 +28,7 @@ static ditto_status open_one(const char *path, ditto_dataset **out)
     return ditto_dataset_from_npy(&path, 1, out);
 }
 
-/* Made with this header and data: opens, or gives this error. */
+/* Opens a file with this header and data. Returns the status. */
 static ditto_status open_with(const char *dictionary, const void *data, size_t bytes, ditto_dataset **out)
 {
     begin_file(1, dictionary);
@@ -39,7 +40,7 @@ static ditto_status open_with(const char *dictionary, const void *data, size_t b
 
 static void a_file_written_by_numpy_is_read(void **state)
 {
-    /* numpy.save("a.npy", numpy.arange(6, dtype="<i4").reshape(3, 2)), byte by byte */
+    /* The bytes of numpy.save("a.npy", numpy.arange(6, dtype="<i4").reshape(3, 2)). */
     static const char bytes[] =
         "\x93NUMPY\x01\x00\x76\x00{'descr': '<i4', 'fortran_order': False, 'shape': (3, 2), }"
         "                                                          \n"
@@ -64,7 +65,7 @@ static void a_file_written_by_numpy_is_read(void **state)
 static const struct {
     const char *descr;
     ditto_dtype dtype;
-    size_t width; /* of what has a byte order */
+    size_t width; /* bytes of the unit that has a byte order */
 } types[] = { { "f2", DITTO_F16, 2 }, { "f4", DITTO_F32, 4 },   { "f8", DITTO_F64, 8 },
               { "c8", DITTO_C64, 4 }, { "c16", DITTO_C128, 8 }, { "i1", DITTO_I8, 1 },
               { "i2", DITTO_I16, 2 }, { "i4", DITTO_I32, 4 },   { "i8", DITTO_I64, 8 },
@@ -168,15 +169,15 @@ static void headers_may_be_written_in_other_ways(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         ditto_dataset *d;
-        assert_ok(open_with(good[i], "\1\2\3\4\5\6\7\10 and more", 17,
-                            &d)); /* NumPy reads over what follows, too */
+        /* Bytes behind the array are ignored, as in NumPy. */
+        assert_ok(open_with(good[i], "\1\2\3\4\5\6\7\10 and more", 17, &d));
         struct taken t = take_all(d);
         assert_int_equal(t.rows, 2);
         assert_memory_equal(t.bytes, "\1\2\3\4\5\6\7\10", 8);
         free(t.bytes);
         ditto_dataset_destroy(d);
     }
-    ditto_dataset *d; /* rows of nothing are rows */
+    ditto_dataset *d; /* rows of 0 bytes are rows */
     assert_ok(open_with("{'descr': '<f4', 'fortran_order': False, 'shape': (7, 0, 3), }", "", 0, &d));
     struct taken t = take_all(d);
     assert_true(t.rows == 7 && t.length == 0);
@@ -270,10 +271,10 @@ static void a_header_cut_or_changed_anywhere_gives_an_error_or_rows(void **state
             ditto_status status = open_one(write_bytes("flip.npy", made.bytes, made.length), &d);
             if (bit < 8 * 6)
                 assert_status(status, DITTO_ERR_CORRUPT);
-            else if (bit < 8 * 8) /* between 2.0 and 3.0 there is one bit */
+            else if (bit < 8 * 8) /* 2.0 and 3.0 differ in one bit */
                 assert_true((version > 1 && bit == 8 * 6) || status == DITTO_ERR_CORRUPT ||
                             status == DITTO_ERR_UNSUPPORTED);
-            if (status == DITTO_OK) { /* fewer rows, or others of as many bytes at most */
+            if (status == DITTO_OK) { /* the array has at most as many bytes */
                 struct taken t = take_all(d);
                 assert_true(t.length <= 16);
                 free(t.bytes);
@@ -284,7 +285,7 @@ static void a_header_cut_or_changed_anywhere_gives_an_error_or_rows(void **state
     }
 }
 
-static void what_is_no_npy_file_is_refused(void **state)
+static void files_that_are_not_npy_files_are_refused(void **state)
 {
     ditto_dataset *d;
     (void)state;
@@ -339,7 +340,7 @@ int main(void)
         cmocka_unit_test(headers_may_be_written_in_other_ways),
         cmocka_unit_test(other_headers_are_refused),
         cmocka_unit_test(a_header_cut_or_changed_anywhere_gives_an_error_or_rows),
-        cmocka_unit_test(what_is_no_npy_file_is_refused),
+        cmocka_unit_test(files_that_are_not_npy_files_are_refused),
         cmocka_unit_test(a_file_that_becomes_shorter_is_an_error),
     };
     return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);

@@ -1,5 +1,5 @@
-/* tests/input/sources/records/test_tfrecord.c - the claims of source.h about TFRecord files, and of
- * checksum.h. */
+/* tests/input/sources/records/test_tfrecord.c - tests the claims of source.h about TFRecord files, and
+ * those of checksum.h. */
 #include "input/readers.h"
 
 #include "base/numbers/checksum.h"
@@ -27,7 +27,8 @@ static void checksums_have_the_known_values(void **state)
     assert_int_equal(dti_crc32c_masked(0), 0xa282ead8u);
     for (size_t i = 0; i < sizeof random; i++)
         random[i] = (unsigned char)test_random(&seed);
-    for (size_t from = 0; from < 16; from++) /* the instruction and the tables, at any alignment and length */
+    /* The instruction and the tables give equal results at any alignment and length. */
+    for (size_t from = 0; from < 16; from++)
         for (size_t length = 0; from + length <= sizeof random; length++)
             assert_int_equal(dti_crc32c(random + from, length), dti_crc32c_tables(random + from, length));
 }
@@ -58,7 +59,7 @@ static void make_four(void)
     for (int i = 0; i < RECORDS; i++)
         add_record(&made, contents[i], strlen(contents[i]));
 }
-/* Where record i begins, in the file of four. */
+/* Returns the offset of record i in the file of four records. */
 static size_t begin_of(size_t i)
 {
     size_t at = 0;
@@ -77,7 +78,7 @@ static ditto_status open_tfrecord(const char *path, uint64_t max_bytes, ditto_co
     return ditto_dataset_from_tfrecord(&(ditto_files){ .names = &path, .count = 1 }, &options, out);
 }
 
-/* Row i, of max_bytes, is this. */
+/* Checks that row i, of max_bytes, has these bytes. */
 static void check_row(const struct taken *t, size_t i, size_t max_bytes, const char *data, size_t length)
 {
     unsigned char expected[256] = { 0 };
@@ -170,8 +171,8 @@ static void records_may_be_larger_than_a_read(void **state)
     free(t.bytes);
     ditto_dataset_destroy(shuffled);
     ditto_dataset_destroy(d);
-    for (size_t cut = 1; cut < 60;
-         cut++) { /* the last one, of 40 bytes, is cut where nothing but sizes tells */
+    /* Cuts the last record, of 40 bytes. Only the size of the file shows the cut. */
+    for (size_t cut = 1; cut < 60; cut++) {
         assert_int_equal(truncate(path, (off_t)(made.length - cut)), 0);
         assert_ok(open_tfrecord(path, sizeof data, DITTO_COMPRESSION_NONE, 0, &d));
         struct taken some = nothing_taken(d);
@@ -214,7 +215,7 @@ static void a_file_that_ends_anywhere_gives_the_whole_records_before(void **stat
     }
 }
 
-/* Part of record i that a byte belongs to: 0 header, 1 data, 2 footer. */
+/* Returns the part of record i that a byte belongs to: 0 for the header, 1 for the data, 2 for the footer. */
 static int part_of(size_t at, size_t *record)
 {
     for (*record = 0; begin_of(*record + 1) <= at;)
@@ -246,7 +247,8 @@ static void no_flipped_bit_passes(void **state)
                 assert_message(place);
             assert_int_equal(t.rows, told ? record : RECORDS);
             for (size_t i = 0; i < t.rows; i++)
-                if (i != record || part == 2) /* else it is data that nobody wanted checked */
+                if (i != record ||
+                    part == 2) /* otherwise the data is changed, and trust skips its checksum */
                     check_row(&t, i, 8, contents[i], strlen(contents[i]));
                 else
                     check_row(&t, i, 8, (const char *)made.bytes + begin_of(i) + 12, strlen(contents[i]));
@@ -256,7 +258,7 @@ static void no_flipped_bit_passes(void **state)
         }
 }
 
-static void lengths_that_cannot_be_are_refused(void **state)
+static void impossible_lengths_are_refused(void **state)
 {
     static const uint64_t lengths[] = {
         9, 100, 1u << 20, UINT32_MAX, (uint64_t)1 << 32, INT64_MAX, UINT64_MAX - 16, UINT64_MAX
@@ -280,8 +282,8 @@ static void lengths_that_cannot_be_are_refused(void **state)
         ditto_dataset_destroy(d);
         if (lengths[i] > UINT32_MAX - 64)
             continue;
-        ditto_tfrecord_options options =
-            DITTO_TFRECORD_OPTIONS_INIT; /* it may be so long, but the file is not */
+        /* The option allows the length, but the file is shorter. */
+        ditto_tfrecord_options options = DITTO_TFRECORD_OPTIONS_INIT;
         options.max_bytes = lengths[i] + 8;
         const char *path = own_path("long");
         assert_ok(ditto_dataset_from_tfrecord(&(ditto_files){ &path, 1, 0 }, &options, &d));
@@ -302,7 +304,7 @@ static void lengths_that_cannot_be_are_refused(void **state)
     assert_status(open_tfrecord(path, 8, (ditto_compression)2, 0, &d), DITTO_ERR_RANGE);
 }
 
-static void what_is_no_tfrecord_file_is_refused(void **state)
+static void files_that_are_not_tfrecord_files_are_refused(void **state)
 {
     ditto_dataset *d;
     (void)state;
@@ -335,13 +337,14 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
     assert_ok(open_tfrecord(path, 1000, DITTO_COMPRESSION_NONE, 0, &d));
     assert_ok(ditto_dataset_shuffle(d, NULL, &shuffled));
     struct taken t = nothing_taken(d);
-    t.shorten = path; /* after all rows have been chosen */
+    t.shorten = path; /* emptied after all rows have been chosen */
     assert_status(ditto_dataset_reduce(shuffled, take_row, &t, 0), DITTO_ERR_IO);
     assert_message("shrinks: record ");
     assert_message("became shorter");
     assert_true(t.rows > 0 && t.rows < 1000);
     free(t.bytes);
-    for (size_t left = 0; left < 50; left++) { /* before they are, but after its size was asked for */
+    /* Cut before the rows are chosen, but after the size of the file was read. */
+    for (size_t left = 0; left < 50; left++) {
         write_bytes("shrinks", made.bytes, made.length);
         ditto_dataset_destroy(shuffled);
         ditto_dataset_destroy(d);
@@ -389,8 +392,8 @@ static void compressed_files_have_the_same_rows(void **state)
     packed.length = 0;
     add_member(&packed, made.bytes, made.length);
     names[0] = write_bytes("0-even.gz", packed.bytes, packed.length);
-    packed.length =
-        0; /* members that end in the middle of a header, of data and of a footer, and empty ones */
+    /* The members end in the middle of a header, of data and of a footer. Some are empty. */
+    packed.length = 0;
     add_member(&packed, made.bytes, 0);
     add_member(&packed, made.bytes, 5);
     add_member(&packed, made.bytes + 5, 9);
@@ -440,7 +443,7 @@ static void large_compressed_records_and_many(void **state)
     ditto_dataset_destroy(d);
 }
 
-/* Rows before an error are the right ones, whatever happened to the file: returns how reading ended. */
+/* Reads a damaged file and checks that the rows before an error are right. Returns the status of reading. */
 static ditto_status read_damaged(const char *name, size_t length, size_t *rows)
 {
     ditto_dataset *d;
@@ -474,13 +477,13 @@ static void damaged_compressed_files_are_refused(void **state)
             assert_true((length == first && rows == 4) || (length == packed.length && rows == 8));
     assert_status(read_damaged("cut.gz", packed.length - 1, &rows), DITTO_ERR_CORRUPT);
     assert_message("the gzip stream is cut off");
-    for (size_t bit = 0; bit < 8 * packed.length; bit++) { /* a time stamp may have any value */
+    for (size_t bit = 0; bit < 8 * packed.length; bit++) { /* the time stamp may have any value */
         packed.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
         if (read_damaged("flip.gz", packed.length, &rows) == DITTO_OK)
             assert_int_equal(rows, 8);
         packed.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
     }
-    for (int byte = 0; byte < 256; byte += 5) { /* zeros too, with which tapes were filled up */
+    for (int byte = 0; byte < 256; byte += 5) { /* also 0, which is the padding of tapes */
         add(&packed, &(unsigned char){ (unsigned char)byte }, 1);
         assert_status(read_damaged("behind.gz", packed.length, &rows), DITTO_ERR_CORRUPT);
         assert_int_equal(rows, 8);
@@ -494,14 +497,14 @@ static void damaged_compressed_files_are_refused(void **state)
     add(&packed, made.bytes, made.length);
     assert_status(read_damaged("plain", packed.length, &rows), DITTO_ERR_CORRUPT);
     assert_message("the gzip stream is damaged at offset");
-    packed.length = 0; /* whole as a stream, but its contents is cut */
+    packed.length = 0; /* the stream is whole, but its contents are cut */
     add_member(&packed, made.bytes, made.length - 1);
     assert_status(read_damaged("cut.gz", packed.length, &rows), DITTO_ERR_CORRUPT);
     assert_message("record 4 at offset 59 of the contents: the contents ends in its footer");
     assert_int_equal(rows, 3);
 }
 
-static void a_compressed_file_that_changed_cannot_be_gone_on_with(void **state)
+static void a_state_of_a_changed_compressed_file_is_refused(void **state)
 {
     struct dti_pass pass = { 0 };
     struct dti_cursor *cursor;
@@ -553,14 +556,14 @@ int main(void)
         cmocka_unit_test(records_may_be_larger_than_a_read),
         cmocka_unit_test(a_file_that_ends_anywhere_gives_the_whole_records_before),
         cmocka_unit_test(no_flipped_bit_passes),
-        cmocka_unit_test(lengths_that_cannot_be_are_refused),
-        cmocka_unit_test(what_is_no_tfrecord_file_is_refused),
+        cmocka_unit_test(impossible_lengths_are_refused),
+        cmocka_unit_test(files_that_are_not_tfrecord_files_are_refused),
         cmocka_unit_test(a_file_that_becomes_shorter_is_an_error),
 #ifdef DTI_HAVE_ZLIB
         cmocka_unit_test(compressed_files_have_the_same_rows),
         cmocka_unit_test(large_compressed_records_and_many),
         cmocka_unit_test(damaged_compressed_files_are_refused),
-        cmocka_unit_test(a_compressed_file_that_changed_cannot_be_gone_on_with),
+        cmocka_unit_test(a_state_of_a_changed_compressed_file_is_refused),
 #else
         cmocka_unit_test(compressed_files_need_zlib),
 #endif

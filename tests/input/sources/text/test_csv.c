@@ -1,4 +1,5 @@
-/* tests/input/sources/text/test_csv.c - the claims of source.h for CSV files, through ditto_dataset_reduce. */
+/* tests/input/sources/text/test_csv.c - tests the claims of source.h for CSV files, with
+ * ditto_dataset_reduce. */
 #include "support/support.h"
 
 #include <ditto/source.h>
@@ -13,7 +14,7 @@
 
 #define BYTES(literal) literal, sizeof literal - 1
 
-/* -- rows as text: values of a row behind one another with '|' between, rows in lines; text without the zeros behind it -- */
+/* -- rows as text: one line per row, '|' behind each value, text without its padding of zeros -- */
 
 struct rows {
     char *text;
@@ -78,7 +79,7 @@ static ditto_status collect(const ditto_tensor *row, void *state)
     return DITTO_OK;
 }
 
-/* -- what is expected -- */
+/* -- expected rows and errors -- */
 
 struct table {
     ditto_csv_component component[4];
@@ -94,7 +95,7 @@ static const struct table numbers = { { { 0, 2, DITTO_F32, 0, 0, 0 }, { 2, 1, DI
                                       DITTO_CSV_OPTIONS_INIT };
 static const struct table texts = { { TEXT_COLUMN(0), TEXT_COLUMN(1) }, 2, DITTO_CSV_OPTIONS_INIT };
 
-/* `row` has room for all components, so that the function above sees where they end. */
+/* Copies the row into an array with all components, so that the function above sees where they end. */
 struct seen {
     struct rows *rows;
     uint32_t components;
@@ -128,7 +129,7 @@ static void expect_rows(const struct table *t, const char *bytes, size_t length,
     forget_file(name);
 }
 
-/* `rows` rows, and then an error: what its message says behind the file's name. */
+/* Expects `rows` rows and then an error. `message` is the part of its message behind the file's name. */
 static void expect_error(const struct table *t, const char *bytes, size_t length, size_t rows,
                          const char *message)
 {
@@ -178,7 +179,7 @@ static void a_malformed_row_is_named_by_file_line_and_column(void **state)
     expect_error(&numbers, BYTES("1\0,2,3\n"), 0, ":1: column 1: \"1?\" is not");
     expect_error(&numbers, BYTES("1,,3\n"), 0, ":1: column 2: \"\" is not a number");
     expect_error(&numbers, BYTES("1,2,3\r"), 0,
-                 ":1: column 3: \"3?\" is not a number"); /* \r alone ends no line */
+                 ":1: column 3: \"3?\" is not a number"); /* \r alone is not a line end */
     expect_error(&numbers, BYTES("1,2,3\n\"4\n\",5,6\n"), 1,
                  ":2: column 1: \"4?\" is not a number of type f32");
     expect_error(&numbers, BYTES("\"1\n\n\",2,3\n4,5,6\n"), 0, ":1: column 1");
@@ -191,12 +192,12 @@ static void quotes_are_those_of_rfc_4180(void **state)
     struct table raw = texts;
     (void)state;
     expect_rows(&texts, BYTES("a,b\n"), "a|b|\n");
-    expect_rows(&texts, BYTES(" a , b\t\n"), " a | b\t|\n"); /* spaces are the text's own */
+    expect_rows(&texts, BYTES(" a , b\t\n"), " a | b\t|\n"); /* spaces belong to the text */
     expect_rows(&texts, BYTES("\"a\",\"b\"\r\n\"c\",d"), "a|b|\nc|d|\n");
     expect_rows(&texts, BYTES("\"a,b\",\"c\nd\"\n\"e\r\nf\",\"\n\n\"\n"), "a,b|c\nd|\ne\r\nf|\n\n|\n");
     expect_rows(&texts, BYTES("\"a\"\"b\",\"\"\"\"\n\"\"\"a\",\"a\"\"\"\n"), "a\"b|\"|\n\"a|a\"|\n");
     expect_rows(&texts, BYTES("\"\"\"\"\"\"\"\",\"x\"\"\"\"y\"\n"), "\"\"\"|x\"\"y|\n");
-    expect_rows(&texts, BYTES(",\n\"\",\"\"\n"), "||\n||\n"); /* text that is missing is empty */
+    expect_rows(&texts, BYTES(",\n\"\",\"\"\n"), "||\n||\n"); /* missing text is empty */
     expect_rows(&texts, BYTES("a\r,\rb\n"), "a\r|\rb|\n");
     expect_rows(&texts, BYTES("\"\"\"\n\"\"\",b\n"), "\"\n\"|b|\n");
     expect_error(&texts, BYTES("a,b\nc\"d,e\n"), 1,
@@ -212,10 +213,11 @@ static void quotes_are_those_of_rfc_4180(void **state)
     expect_rows(&raw, BYTES("\"a,b\"\nc\"d,\"\n"), "\"a|b\"|\nc\"d|\"|\n");
     raw.options = texts.options;
     raw.options.delimiter = '\t';
-    expect_rows(&raw, BYTES("a,b\tc\n\t\n\"\t\"\td\n"), "a,b|c|\n||\n\t|d|\n"); /* a tab is no blank, then */
+    expect_rows(&raw, BYTES("a,b\tc\n\t\n\"\t\"\td\n"),
+                "a,b|c|\n||\n\t|d|\n"); /* the delimiter is not a blank */
 }
 
-static void columns_between_are_looked_at_only_for_their_ends(void **state)
+static void unused_columns_are_scanned_only_for_their_ends(void **state)
 {
     struct table t = { { { 1, 1, DITTO_I32, 0, 0, 0 }, { 3, 1, DITTO_F64, 0, 0, 0 }, TEXT_COLUMN(1) },
                        3,
@@ -269,7 +271,7 @@ static void text_is_utf8_and_fits(void **state)
                  ":1: column 2: the text has more than 24 bytes");
 }
 
-static void missing_values_are_errors_or_what_was_said(void **state)
+static void missing_values_are_errors_or_the_given_value(void **state)
 {
     struct table t = { { { 0, 2, DITTO_F32, 0, DITTO_CSV_MISSING_VALUE, NAN },
                          { 2, 1, DITTO_I16, 0, DITTO_CSV_MISSING_VALUE, -1 },
@@ -328,8 +330,8 @@ static void every_dtype_has_its_limits(void **state)
                  of[i].most);
         snprintf(message, sizeof message, "%s|%s|some more text|\n0|1||\n", of[i].least, of[i].most);
         expect_rows(&t, line, strlen(line), message);
-        for (int side = 0; side < 2;
-             side++) { /* in front of a long row, and at its end: parsed in other ways */
+        /* Fields at the beginning and at the end of a row are parsed by different functions. */
+        for (int side = 0; side < 2; side++) {
             const char *beyond = side == 0 ? of[i].below : of[i].above;
             snprintf(line, sizeof line, "%s,0,some more text", beyond);
             snprintf(message, sizeof message, ":1: column 1: \"%s\" is not a number of type %s", beyond,
@@ -353,14 +355,14 @@ static void every_dtype_has_its_limits(void **state)
 
 /* -- numbers -- */
 
-/* A number as people and programs write them. */
+/* Writes a random number in one of the forms that people and programs use. */
 static void random_number(uint64_t *random, char text[80])
 {
     static const char *const formats[] = { "%.17g", "%.6f", "%.3e", "%g", "%.9g", "%.0f", "%+.15E", "%.20f" };
     uint64_t bits = test_random(random), kind = test_random(random) % 12;
     double value;
     memcpy(&value, &bits, sizeof value);
-    if (kind >= 8 || !isfinite(value) || fabs(value) > 1e30) /* most are of a size that data has */
+    if (kind >= 8 || !isfinite(value) || fabs(value) > 1e30) /* most have the size of real data */
         value = (double)(int64_t)bits / (double)((uint64_t)1 << (10 + test_random(random) % 54));
     if (kind < 8)
         snprintf(text, 80, formats[kind], value);
@@ -395,7 +397,7 @@ static ditto_status compare(const ditto_tensor *row, void *state)
     return DITTO_OK;
 }
 
-/* Bit by bit, of the C library's strtod; f32 through a double. */
+/* The bits must be those of the C library's strtod. An f32 is converted from a double. */
 static void numbers_are_rounded_as_strtod_does(void **state)
 {
     enum { MANY = 100000 };
@@ -411,7 +413,7 @@ static void numbers_are_rounded_as_strtod_does(void **state)
     while (count < MANY) {
         random_number(&random, c.text[count]);
         double value = strtod(c.text[count], NULL);
-        if (isinf(value)) /* an error, here */
+        if (isinf(value)) /* this is an error in a CSV file */
             continue;
         fprintf(file, "%s,%s\n", c.text[count], isinf((float)value) ? "0" : c.text[count]);
         count++;
@@ -448,8 +450,9 @@ static void integers_of_all_lengths_come_back(void **state)
 
 /* -- files -- */
 
-/* Fields of 1 to 300000 bytes, in quotes or not, with line ends in them: rows begin and end anywhere in what is read. */
-static void rows_may_lie_across_the_borders_of_reads(void **state)
+/* Fields have 1 to 300000 bytes, with and without quotes, and line ends inside quotes. Rows therefore
+ * begin and end anywhere in a read. */
+static void rows_may_cross_the_boundaries_of_reads(void **state)
 {
     struct table t = { { { 0, 1, DITTO_U8, 300000, 0, 0 }, { 1, 1, DITTO_I32, 0, 0, 0 } },
                        2,
@@ -490,7 +493,7 @@ static void lines_are_counted_through_quotes_and_files(void **state)
     struct rows r = { 0 };
     ditto_dataset *d;
     (void)state;
-    t.options.skip_lines = 1; /* whatever quotes it has */
+    t.options.skip_lines = 1; /* quotes in this line do not count */
     assert_ok(ditto_dataset_from_csv(&(ditto_files){ names, 2, 0 }, t.component, 2, &t.options, &d));
     assert_status(ditto_dataset_reduce(d, collect_row, &(struct seen){ &r, 2 }, 0), DITTO_ERR_CORRUPT);
     snprintf(message, sizeof message, "%s:5: column 2: the line has 1 columns", second);
@@ -503,12 +506,12 @@ static void lines_are_counted_through_quotes_and_files(void **state)
     forget_file(second);
 }
 
-static void an_endless_row_does_not_eat_memory(void **state)
+static void an_endless_row_does_not_use_memory(void **state)
 {
     char *name = temporary_file("1,2,3\n1,2,\"3");
     char message[128];
     (void)state;
-    assert_int_equal(truncate(name, 1l << 30), 0); /* a hole: it takes no room */
+    assert_int_equal(truncate(name, 1l << 30), 0); /* a hole needs no disk space */
     ditto_dataset *d = csv_of(name, &numbers);
     struct rows r = { 0 };
     assert_status(ditto_dataset_reduce(d, collect_row, &(struct seen){ &r, 2 }, 0), DITTO_ERR_CORRUPT);
@@ -522,8 +525,8 @@ static void an_endless_row_does_not_eat_memory(void **state)
     forget_file(name);
 }
 
-/* A shuffle chooses all rows before the first is read: the first that is read cuts the file for those behind it. Rows are long, so that
- * they don't come with one read. */
+/* A shuffle chooses all rows before it reads the first. The first row that is read cuts the file for the
+ * others. Rows are long, so that one read does not get several. */
 struct cut {
     const char *name;
     int rows;
@@ -537,7 +540,7 @@ static ditto_status cut_file(const ditto_tensor *row, void *state)
     return truncate(cut->name, 0) == 0 ? DITTO_OK : DITTO_ERR_USER;
 }
 
-static void a_file_that_shrinks_meanwhile_is_an_error(void **state)
+static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
 {
     enum { ROWS = 8, WIDE = 100000 };
     struct table t = { { { 0, WIDE, DITTO_I32, 0, 0, 0 } }, 1, DITTO_CSV_OPTIONS_INIT };
@@ -559,15 +562,16 @@ static void a_file_that_shrinks_meanwhile_is_an_error(void **state)
     forget_file(name);
 }
 
-/* -- inside: positions, shards, rows that come out of a state -- */
+/* -- internal functions: positions, shards, rows of a state -- */
 
-/* Reads what is left of a pass, `step` rows at a time, each time with a new cursor that is restored from the one before. */
+/* Reads a pass, `step` rows at a time, each time with a new cursor that is restored from the state of the
+ * previous one. */
 static void read_in_steps(ditto_dataset *d, const struct dti_pass *pass, size_t step, struct rows *r)
 {
     struct dti_bytes state = { 0 };
     struct dti_reader reader = { 0 };
     ditto_status status = DITTO_OK;
-    for (int round = 0; status == DITTO_OK || round < 3; round++) { /* and the end comes again and again */
+    for (int round = 0; status == DITTO_OK || round < 3; round++) { /* the end is returned every time */
         struct dti_cursor *cursor;
         uint64_t word[8 * 3];
         struct dti_rows rows = { word, 3 };
@@ -608,8 +612,8 @@ static void positions_are_saved_and_shards_take_whole_files(void **state)
     for (size_t step = 1; step < 8; step++) {
         struct rows r = { 0 };
         read_in_steps(d, &(struct dti_pass){ 0 }, step, &r);
-        read_in_steps(d, &(struct dti_pass){ .shards = 2, .shard = 0, .first_file = 3 }, step,
-                      &r); /* its second is number 4 */
+        /* The second file has number 4. */
+        read_in_steps(d, &(struct dti_pass){ .shards = 2, .shard = 0, .first_file = 3 }, step, &r);
         read_in_steps(d, &(struct dti_pass){ .shards = 2, .shard = 1, .first_file = 3 }, step, &r);
         read_in_steps(d, &(struct dti_pass){ .shards = 9, .shard = 1, .first_file = 3 }, step, &r);
         add(&r, "", 1);
@@ -621,7 +625,7 @@ static void positions_are_saved_and_shards_take_whole_files(void **state)
         forget_file(names[i]);
 }
 
-/* Whatever a row's words say, there is an error and no other harm. */
+/* Any wrong words of a row must give an error and have no other effect. */
 static void rows_of_a_damaged_state_are_refused(void **state)
 {
     static const uint64_t damaged[][3] = {
@@ -645,7 +649,7 @@ static void rows_of_a_damaged_state_are_refused(void **state)
     forget_file(name);
 }
 
-/* -- what is refused -- */
+/* -- errors -- */
 
 static void refuse(ditto_csv_component component, ditto_csv_options options, ditto_status status,
                    const char *message)
@@ -659,7 +663,7 @@ static void refuse(ditto_csv_component component, ditto_csv_options options, dit
     forget_file(name);
 }
 
-static void what_no_file_could_have_is_refused(void **state)
+static void impossible_components_are_refused(void **state)
 {
     ditto_csv_options plain = DITTO_CSV_OPTIONS_INIT, o = plain;
     ditto_csv_component good = { 0, 3, DITTO_F32, 0, 0, 0 };
@@ -720,7 +724,7 @@ static void files_that_cannot_be_read_are_refused(void **state)
     names[0] = "/tmp";
     assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, NULL, &d), DITTO_ERR_IO);
     names[0] = empty;
-    remove(empty); /* a FIFO in its place: refused, not waited for */
+    remove(empty); /* a FIFO is refused and not waited for */
     assert_int_equal(mkfifo(empty, 0600), 0);
     assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, NULL, &d), DITTO_ERR_IO);
     forget_file(empty);
@@ -733,19 +737,19 @@ int main(void)
         cmocka_unit_test(a_row_is_a_line_of_fields),
         cmocka_unit_test(a_malformed_row_is_named_by_file_line_and_column),
         cmocka_unit_test(quotes_are_those_of_rfc_4180),
-        cmocka_unit_test(columns_between_are_looked_at_only_for_their_ends),
+        cmocka_unit_test(unused_columns_are_scanned_only_for_their_ends),
         cmocka_unit_test(text_is_utf8_and_fits),
-        cmocka_unit_test(missing_values_are_errors_or_what_was_said),
+        cmocka_unit_test(missing_values_are_errors_or_the_given_value),
         cmocka_unit_test(every_dtype_has_its_limits),
         cmocka_unit_test(numbers_are_rounded_as_strtod_does),
         cmocka_unit_test(integers_of_all_lengths_come_back),
-        cmocka_unit_test(rows_may_lie_across_the_borders_of_reads),
+        cmocka_unit_test(rows_may_cross_the_boundaries_of_reads),
         cmocka_unit_test(lines_are_counted_through_quotes_and_files),
-        cmocka_unit_test(an_endless_row_does_not_eat_memory),
-        cmocka_unit_test(a_file_that_shrinks_meanwhile_is_an_error),
+        cmocka_unit_test(an_endless_row_does_not_use_memory),
+        cmocka_unit_test(a_file_that_shrinks_while_it_is_read_is_an_error),
         cmocka_unit_test(positions_are_saved_and_shards_take_whole_files),
         cmocka_unit_test(rows_of_a_damaged_state_are_refused),
-        cmocka_unit_test(what_no_file_could_have_is_refused),
+        cmocka_unit_test(impossible_components_are_refused),
         cmocka_unit_test(files_that_cannot_be_read_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

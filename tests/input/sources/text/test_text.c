@@ -1,4 +1,5 @@
-/* tests/input/sources/text/test_text.c - the claims of source.h for lists of files and for text, through ditto_dataset_reduce. */
+/* tests/input/sources/text/test_text.c - tests the claims of source.h for lists of files and for text, with
+ * ditto_dataset_reduce. */
 #include "support/support.h"
 
 #include <ditto/source.h>
@@ -55,7 +56,7 @@ static ditto_dataset *text_of(const char *name, uint64_t max_bytes, uint64_t ski
 static void expect_dataset(ditto_dataset *d, const char *expected, size_t expected_length)
 {
     struct lines l = { 0 };
-    for (uint64_t pass = 0; pass < 2; pass++) { /* and again: datasets can be read as often as one likes */
+    for (uint64_t pass = 0; pass < 2; pass++) { /* datasets can be read several times */
         l.used = 0;
         assert_ok(ditto_dataset_reduce(d, collect, &l, pass));
         assert_int_equal(l.used, expected_length);
@@ -88,14 +89,14 @@ static void expect_error(ditto_dataset *d, const char *name, const char *message
 
 /* -- lines -- */
 
-static void lines_come_without_their_ends_whatever_is_in_them(void **state)
+static void lines_have_any_content_and_no_line_ends(void **state)
 {
     (void)state;
     expect_lines(BYTES("one\ntwo\n"), 0, BYTES("[one][two]"));
     expect_lines(BYTES("one\r\ntwo\r\n"), 0, BYTES("[one][two]"));
-    expect_lines(BYTES("one\ntwo"), 0, BYTES("[one][two]"));         /* the last end may lack */
+    expect_lines(BYTES("one\ntwo"), 0, BYTES("[one][two]"));         /* the last line end is optional */
     expect_lines(BYTES("\n\r\n \nx\n\n"), 0, BYTES("[][][ ][x][]")); /* empty lines are lines */
-    expect_lines(BYTES("a\rb\r\r\nc\r"), 0, BYTES("[a\rb\r][c\r]")); /* \r alone ends nothing */
+    expect_lines(BYTES("a\rb\r\r\nc\r"), 0, BYTES("[a\rb\r][c\r]")); /* \r alone is not a line end */
     expect_lines(BYTES("a\0b\n\0\n\0"), 0, BYTES("[a\0b][\0][\0]"));
     expect_lines(BYTES("\xff\xfe\x80\n\"not, \"a CSV file\n"), 0,
                  BYTES("[\xff\xfe\x80][\"not, \"a CSV file]"));
@@ -104,7 +105,7 @@ static void lines_come_without_their_ends_whatever_is_in_them(void **state)
                        "b\n"),
                  0,
                  BYTES("[a][\xef\xbb\xbf"
-                       "b]")); /* a mark stands in front of a file, not of a line */
+                       "b]")); /* a byte order mark is only at the start of a file */
     expect_lines(BYTES("\xef\xbb"), 0, BYTES("[\xef\xbb]"));
     expect_lines(BYTES("h\"1\nh2\none\n"), 2, BYTES("[one]"));
 }
@@ -136,7 +137,7 @@ static void a_line_that_is_too_long_is_named(void **state)
     memset(line, 'x', sizeof line);
     line[LONGEST] = '\r';
     line[LONGEST + 1] = '\n';
-    name = temporary_bytes(line, LONGEST + 2); /* of the very length that is allowed */
+    name = temporary_bytes(line, LONGEST + 2); /* exactly the allowed length */
     struct lines l = { 0 };
     ditto_dataset *d = text_of(name, LONGEST, 0);
     assert_ok(ditto_dataset_reduce(d, collect, &l, 0));
@@ -155,7 +156,7 @@ static void a_line_that_is_too_long_is_named(void **state)
     assert_status(ditto_dataset_from_text(&(ditto_files){ &any, 1, 0 }, &options, &d), DITTO_ERR_RANGE);
 }
 
-/* Files with holes: they take no room. */
+/* Makes a file with a hole, which needs no disk space. */
 static char *endless(const char *beginning, long bytes)
 {
     char *name = temporary_file(beginning);
@@ -163,7 +164,7 @@ static char *endless(const char *beginning, long bytes)
     return name;
 }
 
-static void an_endless_line_does_not_eat_memory(void **state)
+static void an_endless_line_does_not_use_memory(void **state)
 {
     char *name = endless("a\nb\nthe third", 1l << 30);
     (void)state;
@@ -171,10 +172,10 @@ static void an_endless_line_does_not_eat_memory(void **state)
     expect_error(text_of(name, LONGEST, 0), name, ":3: the line has more than 64 bytes", 2);
     struct rusage usage;
     assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
-    assert_true(usage.ru_maxrss - before < 64 << 10 ||
-                getenv("DITTO_TEST_SHORT") != NULL); /* sanitizers keep what is freed */
+    /* Not checked with sanitizers, which keep freed memory. */
+    assert_true(usage.ru_maxrss - before < 64 << 10 || getenv("DITTO_TEST_SHORT") != NULL);
     forget_file(name);
-    name = endless("", 1l << 30); /* the first line: told at once */
+    name = endless("", 1l << 30); /* an error in the first line is returned at once */
     ditto_dataset *d;
     assert_status(ditto_dataset_from_text(&(ditto_files){ (const char *const *)&name, 1, 0 }, NULL, &d),
                   DITTO_ERR_CORRUPT);
@@ -182,8 +183,8 @@ static void an_endless_line_does_not_eat_memory(void **state)
     forget_file(name);
 }
 
-/* Lines of all lengths around those of the reads that find them, with both ends. */
-static void lines_may_lie_across_the_borders_of_reads(void **state)
+/* The lengths of lines are around the size of the reads. Both line ends are tried. */
+static void lines_may_cross_the_boundaries_of_reads(void **state)
 {
     static const size_t lengths[] = { 262140, 262142,  262143, 262144, 262145, 524287,
                                       524288, 1000000, 3,      0,      262141, 7 };
@@ -205,16 +206,16 @@ static void lines_may_lie_across_the_borders_of_reads(void **state)
         }
         char *name = temporary_bytes(text, used);
         expect_dataset(text_of(name, 1000000, 0), expected, wanted);
-        expect_dataset(text_of(name, (uint64_t)20 << 20, 0), expected,
-                       wanted); /* more than lines have without being asked for */
+        /* Above the limit of lines for which the program does not ask for more. */
+        expect_dataset(text_of(name, (uint64_t)20 << 20, 0), expected, wanted);
         forget_file(name);
         free(text);
         free(expected);
     }
 }
 
-/* Random lines of random length, with every kind of byte: against a split by hand. */
-static void any_bytes_are_split_at_line_ends_alone(void **state)
+/* Random lines of random length, with every kind of byte, are compared with a split in this test. */
+static void any_bytes_are_split_only_at_line_ends(void **state)
 {
     uint64_t random = test_seed(77);
     (void)state;
@@ -226,7 +227,7 @@ static void any_bytes_are_split_at_line_ends_alone(void **state)
             uint64_t r = test_random(&random);
             text[i] = (char)(r % few == 0 ? '\n' : r % few == 1 ? '\r' : r >> 8);
         }
-        text[0] = 'x'; /* no mark */
+        text[0] = 'x'; /* so that there is no byte order mark */
         for (size_t i = 0; i < size; i++) {
             size_t end = i;
             while (end < size && text[end] != '\n')
@@ -250,7 +251,7 @@ static void any_bytes_are_split_at_line_ends_alone(void **state)
 
 enum { FILES = 150 };
 
-/* A folder with files 000 to 149, the last of which do not end their last line. */
+/* Makes a folder with files 000 to 149. The last line of the last files has no line end. */
 static void make_folder(char *folder)
 {
     strcpy(folder, "/tmp/ditto-test-XXXXXX");
@@ -265,7 +266,7 @@ static void make_folder(char *folder)
     }
 }
 
-static void files_are_read_one_behind_the_other(void **state)
+static void files_are_read_one_after_the_other(void **state)
 {
     char folder[64], pattern[80], expected[4096], paths[FILES][96];
     const char *names[FILES];
@@ -281,14 +282,14 @@ static void files_are_read_one_behind_the_other(void **state)
             used += (size_t)snprintf(expected + used, sizeof expected - used, i < 100 ? "[%d][]" : "[%d]", i);
     }
     options.max_bytes = LONGEST;
-    options.skip_lines = 1; /* of each */
+    options.skip_lines = 1; /* in each file */
     assert_ok(ditto_dataset_from_text(&(ditto_files){ names, FILES, 0 }, &options, &d));
     expect_dataset(d, expected, used);
-    snprintf(pattern, sizeof pattern, "%s/*.txt", folder); /* sorted, though the folder isn't */
+    snprintf(pattern, sizeof pattern, "%s/*.txt", folder); /* sorted, although the folder is not */
     const char *one = pattern;
     assert_ok(ditto_dataset_from_text(&(ditto_files){ &one, 1, DITTO_FILES_GLOB }, &options, &d));
     expect_dataset(d, expected, used);
-    const char *two[] = { paths[3], paths[3] }; /* twice, if that is asked for */
+    const char *two[] = { paths[3], paths[3] }; /* a file may be in the list twice */
     assert_ok(ditto_dataset_from_text(&(ditto_files){ two, 2, 0 }, &options, &d));
     expect_dataset(d, BYTES("[3][][3][]"));
     snprintf(pattern, sizeof pattern, "%s/*.csv", folder);
@@ -306,13 +307,13 @@ static int shuffle_lines(ditto_dataset *d)
     REQUIRE(ditto_dataset_shuffle(d, NULL, &shuffled) == DITTO_OK);
     ditto_dataset_destroy(d);
     REQUIRE(ditto_dataset_reduce(shuffled, collect, &l, 0) == DITTO_OK);
-    REQUIRE(l.rows == 3 * 99 + 2 * 50); /* heading, number, empty line; without the empty file */
+    REQUIRE(l.rows == 3 * 99 + 2 * 50); /* heading, number, empty line; one file is empty */
     ditto_dataset_destroy(shuffled);
     free(l.text);
     return 0;
 }
 
-/* Files in every order at once, with few descriptors: of one dataset, and of as many datasets as there are files. */
+/* Reads files in a random order with few descriptors, from one dataset and from one dataset per file. */
 static int shuffle_many(void *folder)
 {
     char path[96];
@@ -364,9 +365,9 @@ static int count_descriptors(void)
 struct reading {
     pthread_t thread;
     const char *folder;
-    int first;             /* of its files */
-    ditto_dataset *shared; /* not NULL: read this instead */
-    _Atomic int *stop;     /* not NULL: until then */
+    int first;             /* the first of its files */
+    ditto_dataset *shared; /* if it is not NULL, the thread reads this dataset */
+    _Atomic int *stop;     /* if it is not NULL, the thread reads until it is set */
     bool failed;
 };
 
@@ -435,7 +436,7 @@ static void few_files_stay_open_when_many_threads_have_read(void **state)
     start_reading(r, folder, shuffled, NULL);
     end_reading(r);
     assert_true(count_descriptors() - before <= 64);
-    start_reading(r, folder, NULL, NULL); /* of many datasets, beside one that was read */
+    start_reading(r, folder, NULL, NULL); /* one dataset per thread, beside the one that was read */
     end_reading(r);
     assert_ok(ditto_dataset_reduce(shuffled, collect, &l, 0));
     free(l.text);
@@ -447,7 +448,7 @@ static void few_files_stay_open_when_many_threads_have_read(void **state)
     rmdir(folder);
 }
 
-/* The child has none of the threads that were reading. */
+/* The threads that were reading do not exist in the child. */
 static int read_in_child(void *argument)
 {
     struct reading *r = argument;
@@ -480,7 +481,7 @@ static void a_child_process_reads_files_of_its_own(void **state)
     rmdir(folder);
 }
 
-static void what_is_no_regular_file_is_refused(void **state)
+static void files_that_are_not_regular_are_refused(void **state)
 {
     char *name = temporary_file("a\n");
     const char *names[2] = { name, "/nowhere/x" };
@@ -498,7 +499,7 @@ static void what_is_no_regular_file_is_refused(void **state)
     files = (ditto_files){ names, 0, 0 };
     assert_status(ditto_dataset_from_text(&files, NULL, &d), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_from_text(NULL, NULL, &d), DITTO_ERR_INVALID);
-    remove(name); /* a FIFO in its place: refused, not waited for */
+    remove(name); /* a FIFO is refused and not waited for */
     assert_int_equal(mkfifo(name, 0600), 0);
     files.count = 1;
     assert_status(ditto_dataset_from_text(&files, NULL, &d), DITTO_ERR_IO);
@@ -540,7 +541,8 @@ static ditto_status count_row(const ditto_tensor *row, void *state)
     return DITTO_OK;
 }
 
-/* Wherever it is cut, before its rows are looked for: the whole lines that are left, then an error, never a part of a line. */
+/* The file is cut at every position before its rows are chosen. The result must be the whole lines that
+ * are left and then an error, never a part of a line. */
 static void a_file_that_became_shorter_gives_no_half_row(void **state)
 {
     static const char text[] = "11\n22\n33\n4444\n55\n";
@@ -566,17 +568,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_that_became_shorter_gives_no_half_row),
-        cmocka_unit_test(lines_come_without_their_ends_whatever_is_in_them),
+        cmocka_unit_test(lines_have_any_content_and_no_line_ends),
         cmocka_unit_test(files_without_a_row_are_refused),
         cmocka_unit_test(a_line_that_is_too_long_is_named),
-        cmocka_unit_test(an_endless_line_does_not_eat_memory),
-        cmocka_unit_test(lines_may_lie_across_the_borders_of_reads),
-        cmocka_unit_test(any_bytes_are_split_at_line_ends_alone),
-        cmocka_unit_test(files_are_read_one_behind_the_other),
+        cmocka_unit_test(an_endless_line_does_not_use_memory),
+        cmocka_unit_test(lines_may_cross_the_boundaries_of_reads),
+        cmocka_unit_test(any_bytes_are_split_only_at_line_ends),
+        cmocka_unit_test(files_are_read_one_after_the_other),
         cmocka_unit_test(few_files_are_open_at_a_time),
         cmocka_unit_test(few_files_stay_open_when_many_threads_have_read),
         cmocka_unit_test(a_child_process_reads_files_of_its_own),
-        cmocka_unit_test(what_is_no_regular_file_is_refused),
+        cmocka_unit_test(files_that_are_not_regular_are_refused),
         cmocka_unit_test(a_function_that_fails_is_named_with_its_row_in_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
