@@ -1,5 +1,5 @@
-/* tests/input/distribute/test_distribute.c - the claims of distribute.h, and of docs/semantics.md,
- * "Datasets", by the numbers of its rules. */
+/* tests/input/distribute/test_distribute.c - tests the claims of distribute.h and of docs/semantics.md,
+ * "Datasets". Names of tests contain the numbers of the rules. */
 #include "input/written_rows.h"
 #include "input/distribute/step_model.h"
 
@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* -- what every replica got -- */
+/* -- the batches of every replica -- */
 
 enum { MOST_STEPS = 4000, MOST_TAKEN = 10000 };
 struct taken {
@@ -19,7 +19,7 @@ struct taken {
 struct distribution {
     struct report report;
     ditto_iterator *iterator;
-    uint64_t stop_after; /* steps; 0: at the end */
+    uint64_t stop_after; /* steps, or 0 for the end */
     struct taken *taken; /* [n] */
     ditto_status end;
 };
@@ -42,7 +42,7 @@ static ditto_status consume(ditto_replica *self, void *argument)
     }
     if (status == DITTO_OK)
         return DITTO_OK;
-    EXPECT(&d->report, ditto_next(self, d->iterator, &b) == status); /* again and again */
+    EXPECT(&d->report, ditto_next(self, d->iterator, &b) == status); /* every time */
     if (ditto_replica_id(self) == 0)
         d->end = status;
     return status < 0 ? status : DITTO_OK;
@@ -80,7 +80,8 @@ struct point {
     ditto_shard shard;
 };
 
-/* What every replica got, step after step, is what the rules say: rows of the list [w] for each pipeline. */
+/* Checks the batches of every replica, step after step, against the rules. list[w] has the rows of
+ * pipeline w. */
 static void check_steps(struct steps *s, const struct distribution *d, const int64_t *const *list)
 {
     uint64_t at[MOST_REPLICAS] = { 0 }, steps = 0;
@@ -105,7 +106,7 @@ static void check_steps(struct steps *s, const struct distribution *d, const int
             at[r] += s->count[r];
         }
     for (uint32_t r = 0; r < s->replicas; r++)
-        assert_int_equal(d->taken[r].steps, steps); /* 9.4: all end together */
+        assert_int_equal(d->taken[r].steps, steps); /* rule 9.4: all end together */
 }
 
 static ditto_dataset *upstream(unsigned kind, uint64_t length)
@@ -146,7 +147,7 @@ static void try_point(ditto_strategy *s, const struct point *p, uint64_t number)
     }
     check_steps(&steps, &d, list);
     for (uint32_t w = 0; w < (steps.shared ? 1 : p->pipelines); w++)
-        assert_int_equal(steps.given[w], all.count); /* every row, exactly once */
+        assert_int_equal(steps.given[w], all.count); /* every row is delivered exactly once */
     end(&d);
     ditto_dataset_destroy(dataset);
 }
@@ -199,7 +200,7 @@ static void many_replicas_get_the_same_rows(void **state)
 
 /* -- the rules, from the dataset to the replica -- */
 
-/* A dataset whose rows are 0 .. length - 1, or, for pipelines that read other files, the files' names and
+/* A dataset whose rows are 0 ... length - 1. If pipelines read different files, the rows of file w are
  * 10000 w + i. */
 struct source {
     ditto_dataset *dataset;
@@ -232,7 +233,7 @@ static void free_source(struct source *from)
         forget_file(from->name[w]);
 }
 
-/* Whether N divides G, and no batch can be another than full. */
+/* The batch dimension must be known exactly if N divides G and every batch is full. */
 static void check_spec(const struct steps *s, const ditto_iterator *it, bool by_file)
 {
     ditto_tensor spec[DITTO_MAX_COMPONENTS];
@@ -266,8 +267,8 @@ static void try_steps(ditto_strategy *strategy, struct steps *s, ditto_shard sha
     free_source(&from);
 }
 
-/* Any G, W, length, last step, and way of sharing; FILE: of lengths that differ, and not where rows are
- * counted across files. */
+/* Draws G, W, length, rule for the last step, and sharing at random. With FILE the lengths differ, and
+ * rows are not counted across files. */
 static void draw_steps(uint64_t *random, uint32_t replicas, struct steps *s, ditto_shard *shard)
 {
     uint64_t length = 1 + test_random(random) % 300;
@@ -302,15 +303,16 @@ static void rules_9_1_to_9_6_hold_from_the_dataset_to_the_replica(void **state)
     }
 }
 
-/* drop_remainder takes away rows at the end of all input, never what one pipeline lacks in its own step. */
+/* drop_remainder drops rows at the end of the whole input. It never drops a step because one pipeline has
+ * too few rows for it. */
 static void rule_9_4_dropping_the_remainder_loses_no_whole_batch_of_several_pipelines(void **state)
 {
     ditto_strategy *strategy = make_strategy(8, NULL);
     (void)state;
     for (uint32_t pipelines = 1; pipelines <= 8; pipelines *= 2)
         for (int shard = DITTO_SHARD_DATA; shard <= DITTO_SHARD_OFF; shard++)
-            for (uint64_t global = 2; global <= 100;
-                 global += 49) /* fewer rows than replicas; 51, 100: not divisible */
+            /* 2 is less than the number of replicas, and 51 and 100 are not divisible by it. */
+            for (uint64_t global = 2; global <= 100; global += 49)
                 for (uint64_t more = 0; more < 2; more++) {
                     struct steps s = {
                         .global = global, .replicas = 8, .pipelines = pipelines, .last = LAST_DROPPED
@@ -323,7 +325,7 @@ static void rule_9_4_dropping_the_remainder_loses_no_whole_batch_of_several_pipe
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* With static shapes a step in which a pipeline is given no rows lacks none. */
+/* With static shapes a step is full even if a pipeline gets no rows in it. */
 static void rule_9_4_static_shapes_drop_no_full_step_of_fewer_rows_than_replicas(void **state)
 {
     ditto_strategy *strategy = make_strategy(4, NULL);
@@ -380,7 +382,7 @@ static void rule_9_6_files_are_dealt_out_to_pipelines(void **state)
     ditto_dataset *d;
     struct distribution got;
     (void)state;
-    text.max_bytes = 8; /* a row's bytes are read as one number */
+    text.max_bytes = 8; /* the test reads a row's bytes as one number */
     for (int i = 0; i < 5; i++) {
         char lines[64];
         snprintf(lines, sizeof lines, "%c0000000\n%c1111111\n", 'a' + i, 'a' + i);
@@ -397,20 +399,22 @@ static void rule_9_6_files_are_dealt_out_to_pipelines(void **state)
             for (uint64_t i = 0; i < got.taken[r].rows; i++)
                 assert_int_equal((((const char *)&got.taken[r].row[i])[0] - 'a') % 2, r / 2);
             rows += got.taken[r].rows;
-            assert_int_equal(got.taken[r].steps,
-                             3); /* 6 rows of pipeline 0: 2, 2, 2; pipeline 1 ends earlier, and gives none */
+            /* The 6 rows of pipeline 0 make steps of 2, 2 and 2. Pipeline 1 ends earlier and has no rows
+             * then. */
+            assert_int_equal(got.taken[r].steps, 3);
         }
         assert_int_equal(rows, 10);
         end(&got);
         ditto_dataset_destroy(d);
     }
     assert_ok(ditto_dataset_from_text(&(ditto_files){ (const char *const *)name, 1, 0 }, &text, &d));
-    options.shard = DITTO_SHARD_FILE; /* one file: pipeline 1 has none */
+    options.shard = DITTO_SHARD_FILE; /* pipeline 1 has no file, because there is only one */
     distribute(&got, s, d, &options);
     assert_int_equal(got.taken[0].rows + got.taken[1].rows, 2);
     assert_int_equal(got.taken[2].rows + got.taken[3].rows, 0);
     end(&got);
-    options.shard = DITTO_SHARD_AUTO; /* fewer files than pipelines: rows, as one pipeline would give them */
+    /* There are fewer files than pipelines, so AUTO shares rows. They are those of one pipeline. */
+    options.shard = DITTO_SHARD_AUTO;
     distribute(&got, s, d, &options);
     assert_int_equal(got.taken[0].rows, 1);
     assert_int_equal(got.taken[1].rows, 1);
@@ -429,8 +433,8 @@ static void rule_9_6_files_are_dealt_out_to_pipelines(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* What counts rows across files gives the same rows whatever the number of pipelines: AUTO shares out rows
- * then. */
+/* If a dataset counts rows across files, AUTO shares rows. The rows are then the same for any number of
+ * pipelines. */
 static void rule_9_6_datasets_that_count_across_files_are_not_shared_by_files(void **state)
 {
     char *name[2] = { temporary_file("a0000000\nb0000000\nc0000000\n"),
@@ -561,7 +565,9 @@ static void rule_9_7_replicas_of_a_pipeline_take_its_batches_in_turn(void **stat
         begin(&d, 4, it);
         run_all(s, consume, &d, &d.report);
         for (uint32_t r = 0; r < 4; r++) {
-            uint64_t at = 0; /* 22 rows in batches of 3: 7 whole ones and one of 1, dealt out in turn */
+            /* 22 rows in batches of 3 are 7 whole batches and one of 1 row. The replicas take them in
+             * turn. */
+            uint64_t at = 0;
             assert_int_equal(d.taken[r].steps, (8 + each - 1) / each);
             for (uint64_t step = 0; step < d.taken[r].steps; step++) {
                 uint64_t number = step * each + r % each, first = number * 3,
@@ -736,7 +742,8 @@ static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **st
         end(&got);
     }
     ditto_dataset_destroy(d);
-    d = then(forever, ditto_dataset_repeat, DITTO_REPEAT_FOREVER); /* marked infinite: no step is smaller */
+    d = then(forever, ditto_dataset_repeat,
+             DITTO_REPEAT_FOREVER); /* no step of an infinite dataset is smaller */
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_iterator *it;
     options.global_batch = 8;
@@ -751,7 +758,7 @@ static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **st
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* -- what batches look like -- */
+/* -- the spec of batches -- */
 
 static void assert_batch_rows(ditto_iterator *it, size_t rows)
 {
@@ -761,7 +768,7 @@ static void assert_batch_rows(ditto_iterator *it, size_t rows)
     assert_int_equal(spec[0].shape[0], rows);
 }
 
-/* 8 or 10 rows for 4 replicas: every way to have whole steps alone, or not. */
+/* Tries 8 and 10 rows for 4 replicas, with all options that decide whether there are only whole steps. */
 static void the_batch_dimension_is_known_if_all_batches_have_it(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
@@ -775,15 +782,16 @@ static void the_batch_dimension_is_known_if_all_batches_have_it(void **state)
             for (uint32_t pipelines = 1; pipelines <= 4; pipelines *= 2)
                 for (int shard = files && pipelines <= 2 ? DITTO_SHARD_FILE : DITTO_SHARD_DATA;
                      shard <= DITTO_SHARD_OFF; shard++)
-                    for (int how = 0; how < 4; how++) { /* nothing; static; DROP_REMAINDER; for ever */
-                        bool apart =
-                            shard == DITTO_SHARD_FILE && pipelines > 1; /* they end in different steps */
+                    /* 0 is no option, 1 static shapes, 2 DROP_REMAINDER, 3 an infinite dataset. */
+                    for (int how = 0; how < 4; how++) {
+                        /* The pipelines end in different steps. */
+                        bool apart = shard == DITTO_SHARD_FILE && pipelines > 1;
                         bool known = global == 8 && (how == 1 || (how >= 2 && !apart));
                         ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
                         ditto_dataset *repeated, *d;
                         struct distribution got;
                         if (how == 2 && apart)
-                            continue; /* refused: rows are counted across files */
+                            continue; /* refused, because rows are counted across files */
                         assert_ok(ditto_dataset_repeat(rows[files], how == 3 ? DITTO_REPEAT_FOREVER : 1,
                                                        &repeated));
                         d = then(repeated, how == 2 ? whole_batches_of : batch_of, global);
@@ -814,8 +822,8 @@ static ditto_status make_whole_batches(const ditto_input_context *context, void 
     return DITTO_OK;
 }
 
-/* 7 whole batches for the replicas of each pipeline: those of one pipeline end together, several each end in
- * a step of their own. */
+/* Each pipeline has at least 7 whole batches. The replicas of one pipeline end together, but several
+ * pipelines end in different steps. */
 static void the_batch_dimension_of_datasets_from_a_function(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
@@ -836,8 +844,8 @@ static void the_batch_dimension_of_datasets_from_a_function(void **state)
             for (uint32_t r = 0; r < 4; r++)
                 rows += got.taken[r].rows;
             if (pipelines == 1)
-                assert_int_equal(rows, 12); /* one whole step: the next one has 3 batches for 4 replicas */
-            else if (!flags)                /* 7, 10, 13 and 16 whole batches */
+                assert_int_equal(rows, 12); /* the second step has only 3 batches for 4 replicas */
+            else if (!flags)                /* the pipelines have 7, 10, 13 and 16 whole batches */
                 assert_int_equal(rows, pipelines == 2 ? 3 * (7 + 10) : 3 * (7 + 10 + 13 + 16));
             end(&got);
         }
@@ -860,7 +868,7 @@ static void the_spec_of_batches_is_known_after_the_strategy_is_destroyed(void **
 static void rule_9_4_a_pipeline_that_ends_early_gives_empty_batches(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
-    (void)state; /* fewer rows than replicas: in every step two pipelines are given none */
+    (void)state; /* steps have fewer rows than replicas, and in every step two pipelines get none */
     for (int64_t length = 1; length < 20; length++)
         try_point(s,
                   &(struct point){ .global = 1,
@@ -899,7 +907,7 @@ static void rule_9_9_across_replicas_batches_come_as_values(void **state)
                     assert_int_equal(((int64_t *)t.data)[i], row++);
             }
             if (step == 0)
-                kept = value; /* stays good */
+                kept = value; /* it stays valid */
             else
                 ditto_value_destroy(value);
         }
@@ -973,8 +981,8 @@ static ditto_status consume_to_error(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-/* Whether the map fails where batches are filled or, below a filter, in the sequencer; with whole batches
- * alone or not. */
+/* The map fails when batches are filled, or below a filter, which runs in the sequencer. Both are tried
+ * with and without dropped remainders. */
 static void no_row_before_a_failure_is_lost(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
@@ -998,7 +1006,7 @@ static void no_row_before_a_failure_is_lost(void **state)
                 for (uint32_t r = 0; r < 3; r++)
                     for (uint64_t i = 0; i < got.taken[r].rows; i++)
                         seen[got.taken[r].row[i]] = true;
-                for (int64_t row = filtered; row < bad; row++) /* 0 is a multiple of 1000 */
+                for (int64_t row = filtered; row < bad; row++) /* the filter drops row 0 */
                     assert_true(seen[row]);
                 assert_false(seen[bad]);
                 end(&got);
@@ -1007,7 +1015,7 @@ static void no_row_before_a_failure_is_lost(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* Rows 8 and 10 of a step fail, each in another replica's batch; 8 does so later in time. */
+/* Rows 8 and 10 of a step fail, in the batches of different replicas. Row 8 fails later in time. */
 static ditto_status fail_twice(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                void *later)
 {
@@ -1058,7 +1066,7 @@ static void rule_9_10_the_first_error_in_the_order_of_rows_counts(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* Row `bad` fails where batches are filled, or where rows are chosen. */
+/* Row `bad` fails when batches are filled, or when rows are chosen. */
 static void rule_9_10_with_static_shapes_no_batch_is_short_in_front_of_an_error(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
@@ -1071,7 +1079,7 @@ static void rule_9_10_with_static_shapes_no_batch_is_short_in_front_of_an_error(
             options.global_batch = 10;
             options.flags = DITTO_INPUT_STATIC;
             assert_ok(ditto_dataset_map(source, fail_on_row, (void *)(uintptr_t)bad, NULL, &d));
-            d = filtered ? then(d, keep_residues, 1000) : d; /* all but row 0 */
+            d = filtered ? then(d, keep_residues, 1000) : d; /* keeps all rows except row 0 */
             assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
             begin(&got, 2, got.iterator);
             run_all(s, consume_to_error, &got, &got.report);
@@ -1109,7 +1117,7 @@ static void rule_9_9_across_replicas_no_row_before_a_failure_is_lost(void **stat
         }
         assert_int_equal(status, DITTO_ERR_CORRUPT);
         assert_true(rows >= bad);
-        assert_status(ditto_iterator_next(it, &value), DITTO_ERR_CORRUPT); /* again and again */
+        assert_status(ditto_iterator_next(it, &value), DITTO_ERR_CORRUPT); /* every time */
         assert_message("on row");
         assert_ok(ditto_iterator_destroy(it));
         ditto_dataset_destroy(d);
@@ -1186,15 +1194,15 @@ static void destroying_waits_for_a_run_on_another_thread(void **state)
     assert_ok(ditto_iterator_destroy(it));
     pthread_join(thread, NULL);
     assert_int_equal(b.status, DITTO_OK);
-    assert_true(got.taken[0].rows + got.taken[1].rows == 200 ||
-                got.taken[0].steps == 0); /* it may not have begun */
+    /* The run may not have begun before the iterator was destroyed. */
+    assert_true(got.taken[0].rows + got.taken[1].rows == 200 || got.taken[0].steps == 0);
     free(got.taken);
     ditto_dataset_destroy(d);
     ditto_dataset_destroy(source);
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* A replica of one pipeline leaves: those of another are told, if they wait for it. */
+/* A replica of one pipeline leaves. Replicas of another pipeline that wait for it get the error. */
 static void rule_9_9_a_replica_that_leaves_is_named_across_pipelines(void **state)
 {
     ditto_dataset *d = then(range(0, 1000), ditto_dataset_repeat, DITTO_REPEAT_FOREVER);

@@ -1,6 +1,7 @@
-/* tests/input/distribute/test_failing_rows.c - what each replica gets when a row can't be had: which batches, and
- * then which error. It is worked out from the rules (9.6, 9.8 and 9.10 of docs/semantics.md), and is the
- * same for any number of pipelines, of producers, of batches in a queue, and in any order of the threads. */
+/* tests/input/distribute/test_failing_rows.c - tests which batches and then which error each replica gets
+ * when a row fails. The expected result is computed from rules 9.6, 9.8 and 9.10 of docs/semantics.md. It
+ * is the same for any number of pipelines, of producers and of batches in a queue, and for any order of
+ * the threads. */
 #include "input/written_rows.h"
 #include "input/distribute/step_model.h"
 
@@ -16,8 +17,8 @@ static void rest_us(long us)
 
 /* -- where a row fails -- */
 
-/* What chooses rows fails for all pipelines that share them. What fills batches fails for the one pipeline
- * that delivers the row. */
+/* An error while rows are chosen fails all pipelines that share the rows. An error while batches are
+ * filled fails only the pipeline that delivers the row. */
 enum where { IN_MAP, IN_FIELD, IN_FILTER, IN_GENERATOR, PLACES };
 
 static bool is_chosen(enum where where)
@@ -25,7 +26,7 @@ static bool is_chosen(enum where where)
     return where == IN_FILTER || where == IN_GENERATOR;
 }
 
-/* Slow where it fails, so that other producers and pipelines are ahead by then. */
+/* Fails slowly, so that other producers and pipelines are already further. */
 static ditto_status fail_slowly(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                 void *row)
 {
@@ -94,7 +95,7 @@ static ditto_dataset *make_fields(char *name)
     return d;
 }
 
-/* Gives up the input's handle. */
+/* Makes a dataset with a row that fails, and destroys the handle of the input. */
 static ditto_dataset *failing(ditto_dataset *input, enum where where, int64_t *row)
 {
     ditto_dataset *d;
@@ -114,7 +115,7 @@ struct batches {
 };
 struct got {
     ditto_iterator *iterator;
-    uint32_t slow; /* this replica computes for a while */
+    uint32_t slow; /* the replica that computes for a while */
     struct batches replica[SERVED];
     struct report report;
 };
@@ -136,7 +137,7 @@ static ditto_status take_all(ditto_replica *self, void *argument)
     }
     if (own->end < 0)
         snprintf(own->message, sizeof own->message, "%s", ditto_last_error()->message);
-    EXPECT(&g->report, ditto_next(self, g->iterator, &b) == own->end); /* again and again, the same one */
+    EXPECT(&g->report, ditto_next(self, g->iterator, &b) == own->end); /* the same status every time */
     EXPECT(&g->report, own->end >= 0 || strcmp(own->message, ditto_last_error()->message) == 0);
     return DITTO_OK;
 }
@@ -148,7 +149,7 @@ static void give(struct batches *to, int64_t first, uint64_t count)
     to->size[to->count++] = count;
 }
 
-/* The batch of `count` rows from `first` on, of which row `bad` can't be had. */
+/* Adds the batch of `count` rows from `first` on, in which row `bad` fails. */
 static void give_up_to(struct batches *to, int64_t first, uint64_t count, int64_t bad, bool is_static)
 {
     bool fails = bad >= first && bad < first + (int64_t)count;
@@ -175,7 +176,7 @@ static void compare(const char *what, const struct got *found, const struct batc
                      ditto_status_name(f->end), (unsigned long long)e->rows, (unsigned long long)e->count,
                      ditto_status_name(e->end));
         if (f->end < 0 && message != NULL)
-            assert_string_equal(f->message, message); /* the first error in the order of rows, for all */
+            assert_string_equal(f->message, message); /* all get the first error in the order of rows */
         if (f->end < 0)
             message = f->message;
     }
@@ -209,13 +210,14 @@ static void take_and_compare(ditto_strategy *strategy, const struct steps *s, di
 
 /* -- pipelines that share rows -- */
 
-/* The rules of one pipeline that serves all replicas: batches in the order of steps and replicas, up to
- * the row. */
+/* Computes the expected batches by the rules of one pipeline that serves all replicas. They come in the
+ * order of steps and replicas, up to the row that fails. */
 static void expect_shared(const struct steps *asked, enum where where, int64_t row, struct batches *expected)
 {
     struct steps s = *asked;
     ditto_status end = is_chosen(where) ? DITTO_ERR_CORRUPT : DITTO_END_OF_INPUT;
-    if (is_chosen(where)) { /* in front of an error a short step is delivered, except with static shapes */
+    /* A short step in front of an error is delivered, except with static shapes. */
+    if (is_chosen(where)) {
         s.length[0] = (uint64_t)row;
         s.last = s.last == LAST_DROPPED ? LAST_FILLED : s.last;
     }
@@ -255,7 +257,7 @@ static void try_shared(ditto_strategy *strategy, const struct steps *s, enum whe
         forget_file(name);
 }
 
-/* Every row, for all ways to share out the last step, and any number of pipelines and producers. */
+/* Tries every row, all rules for the last step, and several numbers of pipelines and producers. */
 static void rows_and_errors_do_not_depend_on_the_number_of_pipelines(enum where where)
 {
     static const uint64_t global[] = { 1, 2, 3, 4, 7, 8 };
@@ -303,7 +305,7 @@ static void rule_9_6_a_generator_that_fails_ends_all_pipelines_at_its_row(void *
 
 /* -- pipelines that read different rows -- */
 
-/* Pipeline w's rows are 1000 w + i, and one of them fails. */
+/* The rows of pipeline w are 1000 w + i, and one of them fails. */
 struct of_files {
     struct steps steps;
     enum where where;
@@ -311,7 +313,7 @@ struct of_files {
     int64_t row; /* in its file */
 };
 
-/* Rows of a full step of the model's pipeline w. */
+/* Returns the rows of a full step of the model's pipeline w. */
 static uint64_t full_step(const struct steps *s, uint32_t w)
 {
     uint64_t each = s->replicas / s->pipelines, first = (w + s->step) * each, rows = 0;
@@ -320,16 +322,16 @@ static uint64_t full_step(const struct steps *s, uint32_t w)
     return rows;
 }
 
-/* Whether a pipeline, in the step that the model has come to, has rows of its own for this step, or none now
- * and some later (G < N). `before` is how many it had given before. */
+/* Returns whether pipeline w has own rows for the model's current step. If it gets no rows in this step (G
+ * < N), returns whether it has rows later. `before` is the number of rows that it had given before. */
 static bool has_own(const struct steps *s, uint32_t w, uint64_t before)
 {
     return full_step(s, w) == 0 ? before < s->length[w] : s->given[w] > before;
 }
 
-/* With static shapes the pass ends for all behind the row. Else a pipeline goes on with rows of its own,
- * and gets the error in the place of the first batch of no rows, or of the end, that comes behind the
- * error. */
+/* With static shapes the pass ends for all pipelines behind the row. Otherwise a pipeline continues with
+ * its own rows. It gets the error instead of the first batch of no rows, or instead of the end, that comes
+ * behind the error. */
 static void expect_own(const struct of_files *o, struct batches *expected)
 {
     struct steps s = o->steps;
@@ -349,7 +351,8 @@ static void expect_own(const struct of_files *o, struct batches *expected)
             break;
         for (uint32_t r = 0; r < s.replicas; r++) {
             uint32_t w = r / each;
-            failed |= lacks && w == o->pipeline && !is_static; /* the step for which it has no row any more */
+            failed |=
+                lacks && w == o->pipeline && !is_static; /* the pipeline has no more rows for this step */
             int64_t bad = w == o->pipeline && !is_chosen(o->where) ? o->row : -1;
             struct batches *own = &expected[r];
             bool behind = failed && (is_static || w == o->pipeline || !has_own(&s, w, before[w]));
@@ -364,7 +367,7 @@ static void expect_own(const struct of_files *o, struct batches *expected)
             failed |= own->end < 0;
         }
     }
-    if (is_chosen(o->where) && is_static) /* whether that pipeline is one for which the pass has ended */
+    if (is_chosen(o->where) && is_static) /* true if the pass has ended because of that pipeline */
         failed = s.length[o->pipeline] - s.given[o->pipeline] < full_step(&s, o->pipeline);
     for (uint32_t r = 0; r < s.replicas; r++)
         expected[r].end = failed ? DITTO_ERR_CORRUPT : DITTO_END_OF_INPUT;
@@ -423,12 +426,14 @@ static void rule_9_10_no_pipeline_over_files_ends_as_if_there_were_no_error(void
 
 struct waiting {
     ditto_iterator *iterator;
-    ditto_status run;           /* as which the run ends, and so what replica 0 does after its first batch */
-    ditto_status got;           /* what replica 1 gets at last */
-    _Atomic ditto_status other; /* what it got */
+
+    /* The expected status of the run. It decides what replica 0 does after its first batch. */
+    ditto_status run;
+    ditto_status got;           /* the expected last status of replica 1 */
+    _Atomic ditto_status other; /* its actual last status */
 };
 
-/* Replica 0 takes one batch, replica 1 all that it can get. */
+/* Replica 0 takes one batch, replica 1 takes all that it can get. */
 static ditto_status wait_for_other(ditto_replica *self, void *argument)
 {
     struct waiting *w = argument;
@@ -446,7 +451,7 @@ static ditto_status wait_for_other(ditto_replica *self, void *argument)
     return status;
 }
 
-/* A child, because what it shows is that nobody waits for ever. */
+/* Runs in a child process with a time limit, because the test shows that no replica waits for ever. */
 static int wait_in_child(void *argument)
 {
     const struct waiting *asked = argument;

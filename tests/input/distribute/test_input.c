@@ -1,5 +1,5 @@
-/* tests/input/distribute/test_input.c - the claims of dataset.h and distribute.h, and semantics.md section
- * 9, rules 1 to 5 and 10. */
+/* tests/input/distribute/test_input.c - tests the claims of dataset.h and distribute.h, and rules 1 to 5
+ * and 10 of docs/semantics.md, section 9. */
 #include "input/written_rows.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include "input/queue/ring.h"
 #include "replicas/replicas.h"
 
-/* -- pure -- */
+/* -- pure functions -- */
 
 static uint64_t share(uint64_t rows, uint64_t g, uint32_t n, uint32_t r, bool even)
 {
@@ -67,13 +67,16 @@ struct pass {
     ditto_iterator *iterator;
     uint64_t global, expected_steps;
     _Atomic uint32_t seen[MOST_ROWS]; /* how often each row was delivered */
-    uint32_t order[MOST_ROWS * 4];    /* row at each place of the stream, by (step, replica, index) */
+
+    /* The row at each position of the stream, by (step, replica, index). */
+    uint32_t order[MOST_ROWS * 4];
     _Atomic uint64_t steps, rows;
     uint64_t sizes[64][DITTO_MAX_REPLICAS]; /* of the first 64 steps */
-    unsigned slow;                          /* replicas dawdle, to shake the timing */
+    unsigned slow;                          /* replicas are sometimes slow, to vary the timing */
 };
 
-/* Every row has x = its number, y = 2 x, 2 x + 1: components must be cut at the same rows. */
+/* In every row x is its number and y is (2 x, 2 x + 1), which checks that components are cut at the same
+ * rows. */
 static ditto_status consume(ditto_replica *self, void *argument)
 {
     struct pass *p = argument;
@@ -88,7 +91,7 @@ static ditto_status consume(ditto_replica *self, void *argument)
                b.component[0].rank == 1 && b.component[1].rank == 2 && b.component[1].shape[1] == 2);
         EXPECT(&p->report,
                (uintptr_t)b.component[0].data % 64 == 0 && (uintptr_t)b.component[1].data % 64 == 0);
-        uint64_t before = 0; /* FILL: where this batch begins in the step */
+        uint64_t before = 0; /* with FILL, where this batch begins in the step */
         for (uint32_t r = 0; r < id; r++)
             before += dti_rebatch_full(p->global, n, r);
         for (uint64_t i = 0; i < b.rows; i++) {
@@ -108,7 +111,7 @@ static ditto_status consume(ditto_replica *self, void *argument)
         steps++;
     }
     EXPECT(&p->report, status == DITTO_END_OF_INPUT);
-    EXPECT(&p->report, ditto_next(self, p->iterator, &b) == DITTO_END_OF_INPUT); /* again and again */
+    EXPECT(&p->report, ditto_next(self, p->iterator, &b) == DITTO_END_OF_INPUT); /* every time */
     EXPECT(&p->report, p->expected_steps == 0 || steps == p->expected_steps);
     atomic_store(&p->steps, steps);
     return DITTO_OK;
@@ -161,10 +164,11 @@ static void rule_9_10_every_row_is_delivered_exactly_once(void **state)
                     ditto_dataset *d = numbers(lengths[l]);
                     struct pass *p = iterate(s, d, &options, globals[g]);
                     ditto_dataset_destroy(d);
-                    assert_int_equal(p->steps, (lengths[l] + globals[g] - 1) / globals[g]); /* 9.4 */
+                    assert_int_equal(p->steps, (lengths[l] + globals[g] - 1) / globals[g]); /* rule 9.4 */
                     for (size_t i = 0; i < MOST_ROWS; i++)
                         assert_int_equal(p->seen[i], i < lengths[l]);
-                    for (size_t i = 0; i < lengths[l]; i++) /* 9.2: consecutive rows in replica order */
+                    for (size_t i = 0; i < lengths[l];
+                         i++) /* rule 9.2: rows are consecutive in replica order */
                         assert_int_equal(p->order[i], i);
                     free(p);
                     points++;
@@ -191,7 +195,7 @@ static void rule_9_3_the_last_step_is_4_and_2_or_3_and_3(void **state)
     assert_int_equal(p->sizes[1][1], 3);
     free(p);
     ditto_dataset_destroy(batched);
-    assert_ok(ditto_dataset_batch(d, 8, DITTO_BATCH_DROP_REMAINDER, &batched)); /* 9.2 */
+    assert_ok(ditto_dataset_batch(d, 8, DITTO_BATCH_DROP_REMAINDER, &batched)); /* rule 9.2 */
     p = iterate(s, batched, NULL, 8);
     assert_int_equal(p->steps, 1);
     assert_int_equal(p->rows, 8);
@@ -225,7 +229,7 @@ static void rule_9_2_rows_flow_across_repetitions(void **state)
     (void)state;
     assert_ok(ditto_dataset_batch(d, 8, 0, &batched));
     assert_ok(ditto_dataset_repeat(batched, 2, &twice));
-    ditto_dataset_destroy(d); /* its handle alone: twice keeps what it needs */
+    ditto_dataset_destroy(d); /* `twice` has its own references */
     ditto_dataset_destroy(batched);
     struct pass *p = iterate(s, twice, NULL, 8);
     assert_int_equal(p->rows, 20);
@@ -255,8 +259,8 @@ static void shuffle_orders_by_seed_and_pass_alone(void **state)
         assert_ok(ditto_dataset_shuffle(d, &how, &shuffled));
         how.reshuffle = DITTO_RESHUFFLE_NEVER;
         assert_ok(ditto_dataset_shuffle(d, &how, &fixed));
-        for (uint32_t producers = 1; producers <= 4;
-             producers++) { /* the number of producers changes nothing */
+        /* The order does not depend on the number of producers. */
+        for (uint32_t producers = 1; producers <= 4; producers++) {
             options.producers = producers;
             options.pass = 0;
             struct pass *p = iterate(s, shuffled, &options, 10);
@@ -264,7 +268,7 @@ static void shuffle_orders_by_seed_and_pass_alone(void **state)
                 assert_int_equal(p->seen[i], 1);
                 moved += p->order[i] != i;
                 if (buffer > 0)
-                    assert_true(p->order[i] < i + buffer); /* drawn from the next 16 */
+                    assert_true(p->order[i] < i + buffer); /* drawn from the next `buffer` rows */
             }
             if (producers == 1)
                 memcpy(first, p->order, sizeof first);
@@ -275,7 +279,7 @@ static void shuffle_orders_by_seed_and_pass_alone(void **state)
         struct pass *p = iterate(s, shuffled, &options, 10);
         assert_memory_not_equal(p->order, first, sizeof first);
         free(p);
-        p = iterate(s, fixed, &options, 10); /* NEVER: pass 1 is as pass 0 */
+        p = iterate(s, fixed, &options, 10); /* with NEVER, pass 1 equals pass 0 */
         assert_memory_equal(p->order, first, sizeof first);
         free(p);
         ditto_dataset_destroy(shuffled);
@@ -303,7 +307,7 @@ static void take_and_skip_cut_a_dataset_in_two(void **state)
     free(a);
     free(b);
     ditto_dataset_destroy(head);
-    assert_ok(ditto_dataset_skip(d, 1000, &head)); /* nothing left: no step */
+    assert_ok(ditto_dataset_skip(d, 1000, &head)); /* no row is left, so there is no step */
     a = iterate(s, head, &options, 7);
     assert_int_equal(a->steps, 0);
     free(a);
@@ -328,7 +332,7 @@ static void an_iterator_can_be_left_with_rows_in_it(void **state)
         assert_ok(ditto_strategy_iterate(s, forever, &options, &one));
         assert_ok(ditto_strategy_iterate(s, forever, &options, &two));
         ditto_iterator_destroy(one);
-        assert_ok(ditto_strategy_destroy(s)); /* before its iterator: the producers are stopped */
+        assert_ok(ditto_strategy_destroy(s)); /* stops the producers of iterator `two` */
         ditto_iterator_destroy(two);
     }
     assert_int_equal(count_threads(), threads);
@@ -359,7 +363,8 @@ static ditto_status csv(const char *path, const ditto_csv_component *components,
 static const ditto_csv_component two_columns[] = { { .first_column = 0, .count = 2, .dtype = DITTO_F32 },
                                                    { .first_column = 2, .count = 1, .dtype = DITTO_I32 } };
 
-/* A CSV text, the status that reading it ends with, and what the message says after the file's name. */
+/* Reads a CSV text. `expected` is the last status, and `message` the part of the message behind the file's
+ * name. */
 static void expect_csv(const char *text, ditto_status expected, const char *message)
 {
     char *path = temporary_file(text), wanted[256];
@@ -399,7 +404,7 @@ static void a_malformed_line_is_named_by_file_line_and_column(void **state)
     expect_csv("1,2,3000000000\n", DITTO_ERR_CORRUPT, ":1: column 3");
     expect_csv("\xef\xbb\xbf"
                "1,2,3\n  \n4,5,6 \n",
-               DITTO_END_OF_INPUT, ""); /* byte order mark, spaces at line ends */
+               DITTO_END_OF_INPUT, ""); /* a byte order mark and spaces at line ends are ignored */
     expect_csv("1e39,2,3\n", DITTO_ERR_CORRUPT, ":1: column 1: \"1e39\" is not a number of type f32");
     expect_csv("nan,2,3\n", DITTO_ERR_CORRUPT, ":1: column 1");
     expect_csv("\033[31m,2,3\n", DITTO_ERR_CORRUPT, ":1: column 1: \"?[31m\" is not");
@@ -436,7 +441,7 @@ static void files_that_cannot_be_read_are_refused(void **state)
     options.columns = 0;
     options.delimiter = '.';
     assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
-    remove(empty); /* a FIFO in its place: refused, not waited for */
+    remove(empty); /* a FIFO is refused and not waited for */
     assert_int_equal(mkfifo(empty, 0600), 0);
     assert_status(csv(empty, two_columns, 2, NULL, &d), DITTO_ERR_IO);
     remove(empty);
@@ -463,11 +468,11 @@ static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
     options.global_batch = 1;
     options.buffer = 1;
     assert_ok(csv(path, two_columns, 2, NULL, &d));
-    assert_ok(
-        ditto_dataset_shuffle(d, &how, &shuffled)); /* all lines are found at once, then read one by one */
+    /* The shuffle finds all lines at once. They are then read one by one. */
+    assert_ok(ditto_dataset_shuffle(d, &how, &shuffled));
     assert_ok(ditto_strategy_iterate(s, shuffled, &options, &it));
-    assert_ok(
-        ditto_strategy_run(s, take_one, it)); /* so all lines are found, and the third one is not read yet */
+    /* After this run all lines are found, and the third one is not read yet. */
+    assert_ok(ditto_strategy_run(s, take_one, it));
     assert_int_equal(truncate(path, 0), 0);
     assert_status(ditto_strategy_run(s, drain, it), DITTO_ERR_IO);
     assert_message("became shorter");
@@ -506,8 +511,8 @@ static void wrong_datasets_are_refused(void **state)
     assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &batched));
     assert_status(ditto_dataset_shuffle(batched, NULL, &other), DITTO_ERR_INVALID);
     assert_message("without end");
-    assert_ok(ditto_dataset_skip(batched, UINT64_MAX - 1,
-                                 &other)); /* would take for ever; destroying does not wait for it */
+    /* The skip would take for ever. Destroying the iterator does not wait for it. */
+    assert_ok(ditto_dataset_skip(batched, UINT64_MAX - 1, &other));
     options.global_batch = 4;
     assert_ok(ditto_strategy_iterate(s, other, &options, &it));
     assert_ok(ditto_iterator_destroy(it));
@@ -537,7 +542,8 @@ static void of_several_malformed_lines_the_first_is_named(void **state)
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *d;
     (void)state;
-    for (int line = 1; line <= 300; line++) /* in two steps, read at the same time */
+    /* The bad lines are in two steps that are read at the same time. */
+    for (int line = 1; line <= 300; line++)
         strcat(text, line == 201 || line == 211 ? "1,bad,3\n" : "1,2,3\n");
     path = temporary_file(text);
     options.global_batch = 8;
@@ -579,8 +585,9 @@ static void how_far_a_replica_may_be_ahead_does_not_depend_on_timing(void **stat
     (void)state;
     assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &forever));
     options.global_batch = 4;
-    options.buffer =
-        1; /* the queue holds the batch in use and one more: the fifth is there whatever the others do */
+    /* The queue holds the batch in use and one more, so the fifth batch does not depend on the other
+     * replica. */
+    options.buffer = 1;
     ditto_strategy *s = make_strategy(2, NULL);
     for (int i = 0; i < 300; i++) {
         struct uneven u = { .generous = 1 };
@@ -620,7 +627,7 @@ static void rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named(void
     ditto_dataset_destroy(d);
 }
 
-/* -- the queue alone: several producers, tickets from a counter -- */
+/* -- the ring alone, with several producers and tickets from a counter -- */
 
 enum { TICKETS = 100000, SLOTS = 4 };
 struct bench_queue {

@@ -1,5 +1,5 @@
-/* tests/input/distribute/test_producers.c - where functions of datasets are called: in which context, in
- * which floating-point environment, and what becomes of rows behind an error. */
+/* tests/input/distribute/test_producers.c - tests in which context and in which floating-point environment
+ * functions of datasets are called, and that rows behind an error are not delivered. */
 #include "input/written_rows.h"
 
 #include <pthread.h>
@@ -27,7 +27,7 @@ static ditto_iterator *iterate(ditto_strategy *s, ditto_dataset *d, uint64_t glo
 
 /* -- context -- */
 
-/* What a function of a dataset does, and what it was told. */
+/* The handles that a function of a dataset uses, and the statuses that its calls return. */
 struct caller {
     ditto_strategy *strategy;
     ditto_variable *variable;
@@ -128,7 +128,8 @@ static int calls_of_a_dataset(void *kind)
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &so, &c.strategy) == DITTO_OK);
     REQUIRE(ditto_variable_create(c.strategy, &initial, NULL, &c.variable) == DITTO_OK);
     REQUIRE(make_calling(*(enum kind *)kind, &c, &d) == DITTO_OK);
-    for (int taken = 0; taken < 2; taken++) { /* destroyed at once, and after a run that wants its rows */
+    /* The iterator is destroyed at once, or after a run that takes its rows. */
+    for (int taken = 0; taken < 2; taken++) {
         atomic_store(&c.calls, 0);
         atomic_store(&c.iterator, NULL);
         REQUIRE(ditto_strategy_iterate(c.strategy, d, &io, &it) == DITTO_OK);
@@ -140,7 +141,8 @@ static int calls_of_a_dataset(void *kind)
         while (atomic_load(&c.calls) == 0)
             rest_us(100);
         ditto_status status;
-        while ((status = ditto_iterator_destroy(it)) == DITTO_ERR_BUSY) /* a call that is refused is in it */
+        /* It is busy while a call that will be refused has not returned. */
+        while ((status = ditto_iterator_destroy(it)) == DITTO_ERR_BUSY)
             rest_us(100);
         REQUIRE(status == DITTO_OK);
         REQUIRE(c.read == DITTO_ERR_CONTEXT && c.scope == DITTO_ERR_CONTEXT && c.create == DITTO_ERR_CONTEXT);
@@ -149,7 +151,7 @@ static int calls_of_a_dataset(void *kind)
         REQUIRE(c.self == DITTO_ERR_CONTEXT);
         REQUIRE(strstr(c.message, "hand it in by the user pointer") != NULL);
     }
-    /* The strategy goes first, with a producer that calls it all the time. */
+    /* Destroys the strategy before the iterator, while a producer calls it all the time. */
     atomic_store(&c.calls, 0);
     atomic_store(&c.iterator, NULL);
     REQUIRE(ditto_strategy_iterate(c.strategy, d, &io, &it) == DITTO_OK);
@@ -170,10 +172,10 @@ static void a_function_of_a_dataset_makes_no_call_of_a_strategy(void **state)
 {
     (void)state;
     for (enum kind kind = MAP; kind <= GENERATOR; kind++)
-        assert_int_equal(in_child(calls_of_a_dataset, &kind, 60), 0); /* 124: it has hung */
+        assert_int_equal(in_child(calls_of_a_dataset, &kind, 60), 0); /* 124 means that it hangs */
 }
 
-/* A generator's functions for its position are called where the iterator is made and saved. */
+/* A generator's save and restore functions are called when the iterator is saved and made. */
 static ditto_status generator_counts(void *user, void *position, const ditto_tensor *row)
 {
     (void)user;
@@ -310,10 +312,11 @@ static void rule_1_7_the_default_strategys_replica_takes_batches_outside_a_run(v
     for (uint32_t producers = 1; producers < 3; producers++) {
         ditto_iterator *it = iterate(s, d, 4, producers, 0);
         take_all_outside(it, 10);
-        assert_status(ditto_iterator_next(it, &value), DITTO_ERR_CONTEXT); /* it is used in the other way */
+        /* The batches are already taken with ditto_next. */
+        assert_status(ditto_iterator_next(it, &value), DITTO_ERR_CONTEXT);
         assert_ok(ditto_iterator_destroy(it));
     }
-    /* inside a run, outside, on another thread: one queue */
+    /* There is one queue inside a run, outside, and on another thread. */
     struct in_default own = { .iterator = iterate(s, d, 1, 1, 0) };
     pthread_t thread;
     run_all(s, take_in_run, &own, &own.report);
@@ -324,7 +327,7 @@ static void rule_1_7_the_default_strategys_replica_takes_batches_outside_a_run(v
     assert_string_equal(own.report.first_failure, "");
     assert_int_equal(own.sum, 0 + 1 + 2 + 3);
     assert_ok(ditto_iterator_destroy(own.iterator));
-    /* errors come as in a run, again and again, and do not stay in the strategy */
+    /* Errors are the same as in a run. They are returned every time and do not stay in the strategy. */
     assert_ok(ditto_dataset_map(d, fail_on_row, (void *)5, NULL, &bad));
     ditto_iterator *it = iterate(s, bad, 4, 1, 0);
     assert_ok(ditto_next(ditto_get_replica_context(), it, &b));
@@ -337,7 +340,7 @@ static void rule_1_7_the_default_strategys_replica_takes_batches_outside_a_run(v
     assert_ok(ditto_strategy_run(s, do_nothing, NULL));
     assert_ok(ditto_iterator_destroy(it));
     ditto_dataset_destroy(bad);
-    /* a real strategy's batches are its replicas' */
+    /* Only the replicas of another strategy may take its batches. */
     ditto_strategy *real = make_strategy(2, NULL);
     it = iterate(real, d, 4, 1, 0);
     assert_status(ditto_next(ditto_get_replica_context(), it, &b), DITTO_ERR_CONTEXT);
@@ -374,7 +377,7 @@ static ditto_status compute(const ditto_tensor *in, const ditto_tensor *out, dit
     y[1] = tiny * x;
     y[2] = normal;
     y[3] = (double)modes();
-    if (user != NULL) /* a function that leaves another environment than it found */
+    if (user != NULL) /* the function changes the environment */
         set_modes(CONTRACT | ROUND_UP);
     return DITTO_OK;
 }
@@ -530,7 +533,7 @@ struct failing {
     int64_t row;
     _Atomic int calls;
 };
-/* Slow where it fails, so that other producers are ahead by then. */
+/* Fails slowly, so that other producers are already further. */
 static ditto_status fail_slowly(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                 void *user)
 {
@@ -568,20 +571,20 @@ static ditto_status gather_rows(ditto_replica *self, void *argument)
     }
     g->replica[id].end = status;
     snprintf(g->replica[id].message, sizeof g->replica[id].message, "%s", ditto_last_error()->message);
-    EXPECT(&g->report, ditto_next(self, g->iterator, &b) == status); /* again and again */
+    EXPECT(&g->report, ditto_next(self, g->iterator, &b) == status); /* every time */
     return DITTO_OK;
 }
 
-/* What comes of `length` rows of which number `row` fails: all before it, nothing behind, in any order of
- * the threads. */
+/* Row number `row` of `length` rows fails. All rows before it must be delivered and none behind it, in any
+ * order of the threads. */
 static void fails_at(ditto_strategy *s, uint32_t n, int64_t length, int64_t row, uint64_t global,
                      uint32_t producers, uint32_t flags)
 {
     static struct gathered g;
     struct failing failing = { .row = row };
     ditto_dataset *rows = range(0, length), *d;
-    int64_t each = flags & DITTO_INPUT_STATIC ? (int64_t)global / n
-                                              : 1; /* static: N divides G, and no batch is smaller */
+    /* With static shapes N divides G, and no batch is smaller. */
+    int64_t each = flags & DITTO_INPUT_STATIC ? (int64_t)global / n : 1;
     int64_t given = row / each * each;
     bool seen[4 * MOST_OF_REPLICA] = { false };
     uint64_t all = 0;
@@ -619,7 +622,7 @@ static void rule_9_10_rows_behind_an_error_are_not_delivered(void **state)
             int64_t row = (int64_t)(test_random(&random) % (uint64_t)length);
             fails_at(s, n, length, row, global[trial % 4], 1 + (uint32_t)(test_random(&random) % 4), 0);
         }
-        fails_at(s, n, 40, 39, 4, 3, 0); /* the last row of all, where the end is known already */
+        fails_at(s, n, 40, 39, 4, 3, 0); /* the last row, when the end is already known */
         assert_ok(ditto_strategy_destroy(s));
     }
 }
@@ -640,7 +643,7 @@ static void rule_9_10_with_static_shapes_the_batch_of_an_error_is_not_given(void
     }
 }
 
-/* -- a replica that leaves, where batches come in the order of rows -- */
+/* -- a replica that leaves while batches are delivered in the order of rows -- */
 
 static ditto_status leave_early(ditto_replica *self, void *it)
 {

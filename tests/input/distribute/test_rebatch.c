@@ -1,5 +1,6 @@
-/* tests/input/distribute/test_rebatch.c - the arithmetic of steps (src/input/distribute/rebatch.h) against the rules of
- * docs/semantics.md: every G, N, W and length in a range, without a thread. */
+/* tests/input/distribute/test_rebatch.c - compares the arithmetic of steps
+ * (src/input/distribute/rebatch.h) with the rules of docs/semantics.md, for every G, N, W and length in a
+ * range, without threads. */
 #include "input/distribute/step_model.h"
 #include "support/support.h"
 
@@ -10,8 +11,8 @@ enum { MOST_ROWS = 300, MOST_GLOBAL = 100, MOST_SERVED = 8 };
 /* The pipelines of an iterator, cut with the library's functions. */
 struct cutting {
     struct dti_cut cut[MOST_SERVED];
-    uint64_t length[MOST_SERVED],
-        at[MOST_SERVED]; /* rows of each pipeline's input; those before its next step */
+    uint64_t length[MOST_SERVED]; /* rows of each pipeline's input */
+    uint64_t at[MOST_SERVED];     /* rows before its next step */
     bool ended[MOST_SERVED];
     uint64_t step, first[MOST_SERVED], count[MOST_SERVED]; /* of replicas, as in struct steps */
 };
@@ -22,7 +23,7 @@ static void begin_cutting(struct cutting *c, const struct steps *s)
     *c = (struct cutting){ .step = UINT64_MAX };
     for (uint32_t w = 0; w < s->pipelines; w++) {
         c->length[w] = s->length[s->shared ? 0 : w];
-        if (s->last == LAST_DROPPED && !s->shared) /* by batch itself, at the end of each input */
+        if (s->last == LAST_DROPPED && !s->shared) /* batch drops the rows at the end of each input */
             c->length[w] -= c->length[w] % s->global;
         c->cut[w] = (struct dti_cut){
             .global = s->global,
@@ -38,7 +39,7 @@ static void begin_cutting(struct cutting *c, const struct steps *s)
     }
 }
 
-/* What a sequencer does with its pipeline's next step; returns the rows that it has chosen. */
+/* Does what a sequencer does with its pipeline's next step. Returns the number of rows that it chooses. */
 static uint64_t cut_one(struct cutting *c, uint32_t w)
 {
     const struct dti_cut *cut = &c->cut[w];
@@ -73,7 +74,7 @@ static bool next_cut(struct cutting *c)
         }
         c->at[w] += rows;
     }
-    assert_true(none == 0 || none == pipelines); /* 9.4: all end together */
+    assert_true(none == 0 || none == pipelines); /* rule 9.4: all end together */
     return none == 0;
 }
 
@@ -108,13 +109,14 @@ static uint64_t compare(struct steps *s)
                 fail_at(s, r, &c);
         batches += s->replicas;
     }
-    if (s->last == LAST_FILLED || s->last == LAST_EVEN) /* 9.10: every row was delivered */
+    if (s->last == LAST_FILLED || s->last == LAST_EVEN) /* rule 9.10: every row was delivered */
         for (uint32_t w = 0; w < (s->shared ? 1 : s->pipelines); w++)
             assert_int_equal(s->given[w], s->length[w]);
     return batches;
 }
 
-/* The rows of each pipeline's own input: all have `length` (OFF), or they share them out unequally (FILE). */
+/* Sets the rows of each pipeline's own input. All inputs have `length` rows (OFF), or unequal parts of it
+ * (FILE). */
 static void set_lengths(struct steps *s, uint64_t length, bool unequal)
 {
     uint64_t sum = (uint64_t)s->pipelines * (s->pipelines + 1) / 2, left = length;
@@ -124,7 +126,7 @@ static void set_lengths(struct steps *s, uint64_t length, bool unequal)
     }
 }
 
-/* Every length, or some of them where there are many more batches, and fewer where the test is slow. */
+/* Tries every length. It tries only some if there are many more batches, and fewer if the test is slow. */
 static void compare_all(bool shared, bool unequal)
 {
     uint64_t every = (test_trials(5) < 5 ? 11u : 1u) * (shared || unequal ? 1u : 4u), batches = 0, cases = 0;
@@ -132,8 +134,8 @@ static void compare_all(bool shared, bool unequal)
         for (uint64_t length = global % every; length <= MOST_ROWS; length += every)
             for (uint32_t replicas = 1; replicas <= MOST_SERVED; replicas++)
                 for (uint32_t pipelines = 1; pipelines <= replicas; pipelines++)
-                    for (int last = 0; last < (unequal ? LAST_DROPPED : LAST_STEPS);
-                         last++) { /* FILE: not with DROP_REMAINDER */
+                    /* FILE is refused with DROP_REMAINDER. */
+                    for (int last = 0; last < (unequal ? LAST_DROPPED : LAST_STEPS); last++) {
                         struct steps s = { .global = global,
                                            .replicas = replicas,
                                            .pipelines = pipelines,

@@ -1,5 +1,5 @@
-/* tests/input/distribute/test_state.c - an iterator's position, saved and gone on with (docs/semantics.md,
- * "Datasets", 9.10): the rows that come are exactly those that would have come. */
+/* tests/input/distribute/test_state.c - tests saved positions of iterators (docs/semantics.md, "Datasets",
+ * 9.10). After a restore the rows are exactly those that would have come without it. */
 #include "input/written_rows.h"
 
 #include <sched.h>
@@ -7,13 +7,17 @@
 #include "input/dataset.h"
 
 enum { MOST_STEPS = 3000, MOST_REPLICAS = 8, MOST_OF_STEP = 24 };
-/* Every step's rows, in replica order. */
+/* The rows of every step, in replica order. */
 struct record {
     struct report report;
     ditto_iterator *iterator;
     uint32_t n;
-    uint64_t stop_at; /* the step before which replicas return; UINT64_MAX: the end */
-    uint32_t laggard; /* a replica that takes one batch less; UINT32_MAX: none */
+
+    /* Replicas return before this step. UINT64_MAX means at the end. */
+    uint64_t stop_at;
+
+    /* This replica takes one batch less. UINT32_MAX means none. */
+    uint32_t laggard;
     uint64_t count[MOST_STEPS][MOST_REPLICAS];
     int64_t row[MOST_STEPS][MOST_REPLICAS][MOST_OF_STEP];
     uint64_t steps[MOST_REPLICAS];
@@ -69,7 +73,7 @@ static void take_until(ditto_strategy *s, struct record *r, uint64_t step)
     run_all(s, consume, r, &r->report);
 }
 
-/* All rows of the steps from `first` on, in order: whatever N is, they must be the same. */
+/* Lists all rows of the steps from `first` on, in order. They must be the same for every N. */
 static size_t flatten(const struct record *r, uint64_t first, int64_t *out)
 {
     size_t count = 0;
@@ -94,8 +98,8 @@ static void end_record(struct record *r)
     free(r);
 }
 
-/* Saves where `whole` is. Then it and `rest`, an iterator of that state on another strategy, take the rows
- * that are left, which are the same. */
+/* Saves the position of `whole` and makes `rest` from this state on another strategy. Both must take the
+ * same rows from there on. */
 static void go_on_twice(ditto_strategy *s, struct record *whole, ditto_strategy *other, struct record *rest,
                         ditto_dataset *d, ditto_input_options options)
 {
@@ -142,7 +146,7 @@ static void the_rows_after_a_restore_are_those_that_would_have_come(void **state
             rest->steps[id] = first->steps[0];
         take_until(strategy[to], rest, UINT64_MAX);
         assert_same_from(whole, rest, first->steps[0]);
-        take_until(strategy[from], first, UINT64_MAX); /* saving has changed nothing */
+        take_until(strategy[from], first, UINT64_MAX); /* saving has no effect on the rows */
         assert_same_from(whole, first, 0);
         struct record *all[] = { whole, first, rest };
         for (int i = 0; i < 3; i++)
@@ -154,8 +158,8 @@ static void the_rows_after_a_restore_are_those_that_would_have_come(void **state
         assert_ok(ditto_strategy_destroy(strategy[i]));
 }
 
-/* With any number of replicas that the pipelines can serve: the rows of a step are those of the global batch,
- * whoever gets them. */
+/* The number of replicas may change to any that the pipelines can serve. The rows of a step are those of
+ * the global batch, for any number of replicas. */
 static void pipelines_continue_together(void **state)
 {
     static const uint32_t replicas[] = { 4, 8, 4 };
@@ -182,7 +186,8 @@ static void pipelines_continue_together(void **state)
     assert_ok(ditto_strategy_destroy(wide));
 }
 
-/* Rows (i, [i + 1, i + 2]) of a file of numbers: records of three at a stride of one. */
+/* Makes rows (i, [i + 1, i + 2]) from a file of numbers. They are records of three numbers at a stride of
+ * one. */
 static ditto_status overlapping(const char *name, ditto_dataset **out)
 {
     ditto_fixed_options options = DITTO_FIXED_OPTIONS_INIT;
@@ -326,7 +331,7 @@ static void a_state_belongs_to_its_dataset(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* Row number `row`, as a state has it, of a dataset. */
+/* Loads row number `row` of a dataset as from a state. */
 static ditto_status load(ditto_dataset *d, uint64_t row)
 {
     struct dti_bytes bytes = { 0 };
@@ -381,8 +386,8 @@ static void an_iterator_that_cannot_be_saved_returns_an_error(void **state)
     struct record *r = make_record(2);
     r->iterator = open_at(s, failing, options, NULL, 0);
     assert_status(ditto_strategy_run(s, consume, r), DITTO_ERR_CORRUPT);
-    assert_status(ditto_iterator_save(r->iterator, &saved, &bytes),
-                  DITTO_ERR_CORRUPT); /* there is nothing to go on from */
+    /* There is no position to continue from. */
+    assert_status(ditto_iterator_save(r->iterator, &saved, &bytes), DITTO_ERR_CORRUPT);
     assert_message("row 7 of a range");
     end_record(r);
     it = open_at(s, source, options, NULL, 0);
@@ -418,7 +423,7 @@ static ditto_status until_restore(void *user, void *position, const void *bytes,
     return DITTO_OK;
 }
 
-/* What has met an error cannot be gone on from: it would come to a good end. */
+/* An iterator that has met an error cannot be saved, because a restored one would end without the error. */
 static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **state)
 {
     ditto_strategy *s = make_strategy(1, NULL);
@@ -442,7 +447,7 @@ static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **st
         r->iterator = open_at(s, d, options, NULL, 0);
         take_until(s, r, how == 0 ? 3 : 1);
         ditto_status status = DITTO_OK;
-        for (int i = 0; i < 2000 && status == DITTO_OK; i++) { /* until the producer has met it */
+        for (int i = 0; i < 2000 && status == DITTO_OK; i++) { /* until the producer has met the error */
             status = ditto_iterator_save(r->iterator, &saved, &bytes);
             if (status == DITTO_OK)
                 ditto_state_free(saved);
@@ -456,8 +461,8 @@ static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **st
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* Where a pipeline is given no rows in a step, whether the step exists hangs on rows behind it, which
- * nobody gets. */
+/* If a pipeline gets no rows in a step, the step exists only if there are rows behind it. These rows are
+ * not delivered yet. */
 static void steps_that_exist_are_there_after_a_restore(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
@@ -491,8 +496,8 @@ static void steps_that_exist_are_there_after_a_restore(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* Saved by the library when the pipelines of DATA each read every W-th row: range(0, 50), G = 6, N = 4,
- * behind two steps. */
+/* States of an earlier version, in which each pipeline of DATA read every W-th row. They were saved after
+ * two steps of range(0, 50) with G = 6 and N = 4. */
 static const unsigned char of_one_pipeline[] = { 0x44, 0x49, 0x54, 0x54, 0x4f, 0x49, 0x54, 0x32, 0xfe,
                                                  0x27, 0x0b, 0xf7, 0x46, 0x46, 0xc1, 0x10, 0x01, 0x06,
                                                  0x04, 0x00, 0x00, 0x02, 0x01, 0x00, 0x0c, 0xc0, 0x9b,
