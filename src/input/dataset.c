@@ -128,10 +128,10 @@ void dti_dataset_retain(ditto_dataset *dataset)
     atomic_fetch_add_explicit(&dataset->references, 1, memory_order_relaxed);
 }
 
-/* Gives up one reference. Returns true if it was the last; then the caller frees the dataset. */
+/* Gives up one reference. Returns true if it was the last. Then the caller frees the dataset. */
 static bool give_up(ditto_dataset *d)
 {
-    /* acq_rel: release orders this thread's accesses before the freeing; acquire orders the accesses of other
+    /* acq_rel: release orders this thread's accesses before the freeing. acquire orders the accesses of other
      * threads before it. */
     return atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) == 1;
 }

@@ -41,7 +41,8 @@ struct dti_pass {
     uint32_t first_file;
 };
 
-/* Chosen rows. The words of row i begin at word[i * stride]; a dataset uses the first row_words of them. */
+/* Chosen rows. The words of row i begin at word[i * stride], and a dataset uses the first row_words of
+ * them. */
 struct dti_rows {
     uint64_t *word;
     size_t stride;
@@ -93,7 +94,7 @@ struct dti_dataset_kind {
     /* Describes where a row comes from, for messages. */
     void (*where)(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text);
 
-    /* drop frees one row; it is called only if `holds` is true. save_row and load_row write and read one row.
+    /* drop frees one row. It is called only if `holds` is true. save_row and load_row write and read one row.
      * NULL means that the words of the row are written and read as they are. */
     void (*drop)(const ditto_dataset *dataset, const uint64_t *row);
     ditto_status (*save_row)(const ditto_dataset *dataset, const uint64_t *row, struct dti_bytes *to);
@@ -199,8 +200,8 @@ void dti_rows_drop(const ditto_dataset *dataset, struct dti_rows rows, size_t co
 ditto_status dti_row_save(const ditto_dataset *dataset, const uint64_t *row, struct dti_bytes *to);
 ditto_status dti_row_load(const ditto_dataset *dataset, uint64_t *row, struct dti_bytes_reader *from);
 
-/* dti_rows_save writes the number `count` and then the rows. dti_rows_saved reads the number; more than
- * `most` rows is an error of the reader. dti_rows_load reads the rows. Even if it fails, the caller owns
+/* dti_rows_save writes the number `count` and then the rows. dti_rows_saved reads the number. The reader
+ * fails if there are more than `most` rows. dti_rows_load reads the rows. Even if it fails, the caller owns
  * the first *loaded rows. */
 ditto_status dti_rows_save(const ditto_dataset *dataset, struct dti_rows rows, size_t count,
                            struct dti_bytes *to);
@@ -209,7 +210,7 @@ ditto_status dti_rows_load(const ditto_dataset *dataset, struct dti_rows rows, s
                            struct dti_bytes_reader *from);
 
 /* Lays out `rows` values of each component in one block of *bytes bytes. offset[k] is where component k
- * begins; no two components share a cache line. Returns false if the block has more bytes than size_t can
+ * begins. No two components share a cache line. Returns false if the block has more bytes than size_t can
  * count. */
 bool dti_dataset_layout(const ditto_dataset *dataset, uint64_t rows, size_t *offset, size_t *bytes);
 

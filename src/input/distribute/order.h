@@ -1,9 +1,9 @@
 /* src/input/distribute/order.h - hands over batches to their replicas in the order of rows.
  *
  * Producers finish batches in any order. A batch is handed over only when all batches before it have been
- * read without an error, because no replica gets the rows behind an error, and only then it is known whether
- * there is an error. The producer that closes a gap also hands over the finished batches behind it. A single
- * producer finishes batches in this order anyway.
+ * read without an error. The reason is that no replica gets the rows behind an error, and before that an
+ * error may still be found. The producer that closes a gap also hands over the finished batches behind it. A
+ * single producer finishes batches in this order anyway.
  *
  * Several pipelines hand over their batches without waiting for one another. A replica takes a batch only
  * when all pipelines have handed over the batches before it in the order of all batches (sequencer.h). If

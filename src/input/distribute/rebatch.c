@@ -59,7 +59,8 @@ uint64_t dti_cut_step(const struct dti_cut *cut, uint64_t step)
 
 uint64_t dti_cut_most_of_step(const struct dti_cut *cut)
 {
-    struct dti_cut first = *cut; /* sizes never increase, so the first R shares have most rows */
+    /* Sizes never increase along the list, so the first R shares have the most rows. */
+    struct dti_cut first = *cut;
     first.pipeline = 0;
     return dti_cut_step(&first, 0);
 }

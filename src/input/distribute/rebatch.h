@@ -58,9 +58,9 @@ uint64_t dti_cut_full(const struct dti_cut *cut, uint64_t step, uint32_t j);
  * steps. */
 uint64_t dti_cut_step(const struct dti_cut *cut, uint64_t step);
 
-/* Return the most rows that the pipeline chooses for a step, and the most rows that one replica gets. With
- * DTI_CUT_EACH, R * global may overflow; then the result is UINT64_MAX, and the caller reports
- * DITTO_ERR_RANGE. */
+/* The first function returns the most rows that the pipeline chooses for a step, the second the most rows
+ * that one replica gets. With DTI_CUT_EACH, R * global may overflow. Then the result is UINT64_MAX, and
+ * the caller reports DITTO_ERR_RANGE. */
 uint64_t dti_cut_most_of_step(const struct dti_cut *cut);
 uint64_t dti_cut_most_of_batch(const struct dti_cut *cut);
 
@@ -72,7 +72,7 @@ uint64_t dti_cut_before(const struct dti_cut *cut, uint64_t step, uint64_t rows,
  *   want    the rows of a full step
  *   got     the rows that the input had for it
  *   failed  reading the input has failed
- *   more    the input has rows behind the step; this matters only if want is 0, and not with
+ *   more    the input has rows behind the step, which matters only if want is 0, and not with
  *           DTI_SHORT_NEVER */
 bool dti_cut_exists(const struct dti_cut *cut, uint64_t want, uint64_t got, bool failed, bool more);
 
@@ -94,9 +94,9 @@ enum dti_step_existence {
 /* Decides whether a step exists. Of `pipelines` pipelines, `with` have cut it and `without` have ended before
  * it.
  *   own          this pipeline has cut it
- *   all_or_none  the step exists if all pipelines have cut it (DTI_SHORT_NEVER), and not if any has. The
- *                result is unknown until all have reached the step, because one of them may reach an error
- *                there */
+ *   all_or_none  all pipelines must have cut the step, otherwise one is enough (true for DTI_SHORT_NEVER).
+ *                If it is true, the result is unknown until all have reached the step, because one of them
+ *                may reach an error there */
 enum dti_step_existence dti_cut_existence(bool all_or_none, uint32_t pipelines, uint32_t with,
                                           uint32_t without, bool own);
 

@@ -70,7 +70,7 @@ static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_p
         for (uint64_t i = 0; i < step->count; i++)
             DTI_TRY(dti_row_save(d, dti_rows_from(step->rows, i).word, to));
     }
-    /* Also if replicas have taken steps without rows, beyond `cut`. */
+    /* These rows are saved even if replicas have taken steps without rows, beyond `cut`. */
     for (size_t i = 0; i < s->short_of; i++)
         DTI_TRY(dti_row_save(d, dti_rows_from(s->step[s->cut % (s->o.slots + 1)].rows, i).word, to));
     for (size_t i = s->before_given; i < s->before_count; i++)

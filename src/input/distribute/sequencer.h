@@ -80,7 +80,8 @@ struct dti_producer_group {
 };
 
 struct dti_input_step {
-    uint64_t count; /* rows; with DTI_CUT_SHARED, of all pipelines together */
+    /* The number of rows. With DTI_CUT_SHARED these are the rows of all pipelines together. */
+    uint64_t count;
     struct dti_rows rows;
 };
 
@@ -168,7 +169,7 @@ enum dti_ticket_result dti_sequencer_take(struct dti_sequencer *s, struct dti_pr
 /* Returns true if it is known whether the step exists. */
 bool dti_progress_is_known(const struct dti_pipelines_progress *progress, uint32_t pipeline, uint64_t step);
 
-/* Reading the rows of a ticket failed; the error is the calling thread's. The ticket's queue ends there,
+/* Reading the rows of a ticket failed, and the calling thread has the error. The ticket's queue ends there,
  * and the other queues end behind it. Returns the status for the end of the queue. The published progress
  * has the error when the function returns. */
 ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket *ticket);

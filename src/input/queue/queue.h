@@ -12,7 +12,7 @@
  * ticket therefore has everything it needs and never waits. A producer that waits for a slot may hold bytes.
  * The consumer gives back slots, and it waits only for holders of tickets, so there is no cycle of waits.
  * Invariants  I1  tail is the number of tickets taken, and head is the number of slots given back:
- *                 head <= tail <= head + slots. A single producer stores tail; several producers use
+ *                 head <= tail <= head + slots. A single producer stores tail, and several producers use
  *                 compare-and-swap. Only the consumer stores head.
  *             I2  reserved - returned bytes are in use, at most max_bytes. Only producers write reserved.
  *                 Only the consumer writes returned, and it never decreases.
@@ -74,7 +74,7 @@ struct dti_queue_slot {
 
 /* One producer's own cache lines. */
 struct dti_queue_producer {
-    /* Statistics. Only this producer writes them; other threads read them. */
+    /* Statistics. Only this producer writes them, and other threads read them. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t puts, bytes, waits, wait_ns;
     uint64_t seen_head; /* its last value of head */
     struct dti_wait_policy wait_policy;

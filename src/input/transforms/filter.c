@@ -67,7 +67,7 @@ static DTI_GUARDED ditto_status ask(struct filter_cursor *c, struct dti_rows row
 }
 
 /* Moves the rows that are kept, of `count` chosen rows, to the front. After an error *kept counts the rows
- * before it; the row with the error and the rows behind it are dropped. */
+ * before it. The row with the error and the rows behind it are dropped. */
 static ditto_status sift(struct filter_cursor *c, struct dti_rows rows, size_t count, size_t *kept)
 {
     const ditto_dataset *input = c->base.dataset->input[0];

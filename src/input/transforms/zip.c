@@ -177,7 +177,8 @@ ditto_status dti_zip_create(ditto_dataset *const *input, uint32_t inputs, ditto_
     if (d == NULL)
         return dti_error_get()->status;
     d->components = d->row_words = 0;
-    d->by_file = false; /* which rows form one row depends on all files before them */
+    /* Which rows are joined to one row depends on all files before them. */
+    d->by_file = false;
     for (uint32_t i = 0; i < inputs; i++) {
         memcpy(&d->component[d->components], input[i]->component,
                input[i]->components * sizeof d->component[0]);

@@ -868,7 +868,8 @@ static void the_spec_of_batches_is_known_after_the_strategy_is_destroyed(void **
 static void rule_9_4_a_pipeline_that_ends_early_gives_empty_batches(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
-    (void)state; /* steps have fewer rows than replicas, and in every step two pipelines get none */
+    (void)state;
+    /* Steps have fewer rows than replicas, and in every step two pipelines get no rows. */
     for (int64_t length = 1; length < 20; length++)
         try_point(s,
                   &(struct point){ .global = 1,

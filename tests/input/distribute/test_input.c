@@ -167,8 +167,8 @@ static void rule_9_10_every_row_is_delivered_exactly_once(void **state)
                     assert_int_equal(p->steps, (lengths[l] + globals[g] - 1) / globals[g]); /* rule 9.4 */
                     for (size_t i = 0; i < MOST_ROWS; i++)
                         assert_int_equal(p->seen[i], i < lengths[l]);
-                    for (size_t i = 0; i < lengths[l];
-                         i++) /* rule 9.2: rows are consecutive in replica order */
+                    /* Rule 9.2: rows are consecutive in replica order. */
+                    for (size_t i = 0; i < lengths[l]; i++)
                         assert_int_equal(p->order[i], i);
                     free(p);
                     points++;

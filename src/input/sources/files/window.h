@@ -36,7 +36,7 @@ ditto_status dti_window_need(struct dti_window *window, size_t bytes, const char
 void dti_window_take(struct dti_window *window, size_t bytes);
 
 /* Moves the position forward by `bytes`, in the buffer or not. Bytes beyond the buffer are not read.
- * *whole says whether the file has all of these bytes; if not, the position is the end of the file.
+ * *whole says whether the file has all of these bytes. If not, the position is the end of the file.
  * Returns DITTO_ERR_IO. */
 ditto_status dti_window_skip(struct dti_window *window, uint64_t bytes, bool *whole);
 

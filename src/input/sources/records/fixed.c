@@ -180,7 +180,7 @@ static void digest_fixed(const ditto_dataset *dataset, struct dti_bytes *to)
     dti_bytes_put_u64(to, f->files.count);
     for (uint32_t i = 0; i < f->files.count; i++)
         dti_bytes_put_u64(to, f->records[i]);
-    /* Only in this case, so that states from before there were strides stay valid. */
+    /* A stride of one record is left out, so that states from before there were strides stay valid. */
     if (f->stride != dataset->row_bytes)
         dti_bytes_put_u64(to, f->stride);
 }

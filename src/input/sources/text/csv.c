@@ -70,7 +70,7 @@ static ditto_status refuse_value(const struct csv_row *r, const struct use *use,
                     ditto_dtype_name((ditto_dtype)use->dtype));
 }
 
-/* The row ended in r->column, or goes on behind the last column, at `at`. */
+/* Refuses a row that ended in r->column, or that continues behind the last column, at `at`. */
 static ditto_status refuse_columns(struct csv_row *r, const char *at)
 {
     const struct csv_dataset *csv = r->csv;

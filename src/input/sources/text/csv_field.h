@@ -79,7 +79,8 @@ static inline unsigned dti_csv_short(const char *at, uint32_t *value)
     unsigned bits = others != 0 ? (unsigned)__builtin_ctzll(others) & 0x38u : 0;
     if (bits == 0)
         return 0;
-    eight <<= 64 - bits; /* the first byte is the lowest, so this puts zeros in front of the number */
+    /* The first byte is the lowest one, so the shift puts zeros in front of the number. */
+    eight <<= 64 - bits;
     eight = (eight * 10 + (eight >> 8)) & 0x00ff00ff00ff00ffu;
     eight = (eight * 100 + (eight >> 16)) & 0x0000ffff0000ffffu;
     *value = (uint32_t)(eight * 10000 + (eight >> 32));

@@ -1,6 +1,6 @@
-/* src/input/sources/text/text_lines.h - what sources of text lines and of CSV rows share. A CSV row may span
- * lines. The sequencer finds where rows begin and end. It looks only for line ends and quotes; the producers
- * parse the rows. */
+/* src/input/sources/text/text_lines.h - the part that sources of text lines and of CSV rows share. A CSV
+ * row may span lines. The sequencer finds where rows begin and end. It looks only for line ends and
+ * quotes; the producers parse the rows. */
 #ifndef DTI_TEXT_LINES_H
 #define DTI_TEXT_LINES_H
 
@@ -13,7 +13,8 @@
 
 /* The dataset of such a kind begins with this struct. */
 struct dti_text_lines {
-    ditto_dataset base;     /* first; dti_text_lines_finish sets its row_words and files */
+    /* The first member. dti_text_lines_finish sets its row_words and files. */
+    ditto_dataset base;
     struct dti_files files; /* from dti_files_create */
 
     /* The lines to skip at the start of each file. Quotes in them do not count. */

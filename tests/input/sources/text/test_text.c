@@ -367,7 +367,7 @@ struct reading {
     const char *folder;
     int first;             /* the first of its files */
     ditto_dataset *shared; /* if it is not NULL, the thread reads this dataset */
-    _Atomic int *stop;     /* if it is not NULL, the thread reads until it is set */
+    _Atomic int *stop;     /* if it is not NULL, reading ends when it is set */
     bool failed;
 };
 
