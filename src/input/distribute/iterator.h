@@ -25,7 +25,7 @@ struct dti_producer {
 
 /* One order of rows, and the replicas that share it: first_replica ... first_replica + R - 1. */
 struct dti_pipeline {
-    ditto_dataset *dataset; /* referenced */
+    ditto_dataset *dataset; /* the pipeline holds a reference */
     uint32_t first_replica;
     struct dti_sequencer sequencer;
     struct dti_order order;
@@ -71,8 +71,9 @@ enum dti_sharing {
 struct dti_input_plan {
     uint64_t global, pass, max_bytes;
     uint32_t pipelines;
-    uint32_t replicas_each;    /* of each pipeline */
-    uint32_t slots, producers; /* of each ring, of each pipeline */
+    uint32_t replicas_each; /* of each pipeline */
+    uint32_t slots;         /* of each ring */
+    uint32_t producers;     /* of each pipeline */
     enum dti_sharing sharing;
     bool even, each, is_static, host_memory;
     const void *state;

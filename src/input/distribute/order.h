@@ -33,7 +33,8 @@ struct ditto_iterator;
 
 /* The state of one pipeline. */
 struct dti_order {
-    /* Constant, and on cache lines that no thread writes, because consumers read them while they wait. */
+    /* The next two members are constant. They are on cache lines that no thread writes, because consumers
+     * read them while they wait. */
 
     /* If false, producers hand over each batch as soon as it is finished. */
     alignas(DTI_CACHE_LINE_PAIR) bool needed;

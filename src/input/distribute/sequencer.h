@@ -2,7 +2,7 @@
  * out tickets.
  *
  * Everything that decides which rows a replica gets, and when, runs here, in one logical thread per pipeline.
- * It runs under a lock; the long work is done outside. A ticket is given out only after its step has been
+ * It runs under a lock, and the long work is done outside. A ticket is given out only after its step has been
  * cut, and only when its slot in the replica's ring is free. Neither the number of producers nor their speed
  * can therefore change the result. A step is kept until every replica has taken it, so a position can be
  * saved at any time.
@@ -39,7 +39,7 @@ struct dti_pipeline_progress {
     /* The number of steps with rows that it has cut so far. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t steps;
 
-    /* It will cut no more steps. Written after `steps` and `failed`. */
+    /* The pipeline will cut no more steps. It is written after `steps` and `failed`. */
     _Atomic bool ended;
 
     /* The point of its first error that is known so far, or DTI_NO_POINT. It never increases. */
@@ -49,10 +49,11 @@ struct dti_pipeline_progress {
 struct dti_pipelines_progress {
     uint32_t pipelines;
 
-    /* A step exists if all pipelines have cut it. Otherwise it exists if any has. */
+    /* If true, a step exists only if all pipelines have cut it. If false, one pipeline is enough. */
     bool all_or_none;
 
-    /* An error of one pipeline ends the others at its point. Otherwise they continue with their own rows. */
+    /* If true, an error of one pipeline ends the others at its point. If false, they continue with their own
+     * rows. */
     bool end_at_error;
 
     struct dti_pipeline_progress *pipeline_progress; /* [pipelines] */
@@ -71,11 +72,11 @@ struct dti_producer_group {
     uint32_t next;
 
     /* Why the next ticket cannot be given out: the pipeline's replica whose ring is full, or a constant
-     * above. Written under the lock, read by consumers. */
+     * above. It is written under the lock, and consumers read it. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t blocked_on;
 
-    /* The ticket that must become free in that ring, or the step with DTI_BLOCKED_BY_PROGRESS. Published
-     * by the store of blocked_on. */
+    /* The ticket whose slot must become free in that ring. With DTI_BLOCKED_BY_PROGRESS it is the step that
+     * the others must reach. The store of blocked_on publishes it. */
     _Atomic uint64_t blocked_ticket;
 };
 
@@ -118,7 +119,7 @@ struct dti_sequencer {
     /* [replicas] The number of tickets that were given out. Consumers read it. */
     _Atomic uint64_t *given;
 
-    /* The last status of the cursor, and its error. DITTO_OK if it may have more rows. */
+    /* The last status of the cursor, and its error. The status is DITTO_OK if it may have more rows. */
     ditto_status source;
     ditto_error source_error;
 
@@ -130,7 +131,7 @@ struct dti_sequencer {
     uint64_t end_point;
     ditto_error error;
 
-    /* The time spent in cutting steps. Written under the lock, read for statistics. */
+    /* The time spent in cutting steps. It is written under the lock, and statistics read it. */
     _Atomic uint64_t choosing_ns;
 };
 

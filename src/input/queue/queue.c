@@ -339,8 +339,8 @@ ditto_status dti_queue_get(ditto_queue *q, ditto_queue_item *out, uint32_t timeo
         return seen == SEES_END ? DITTO_END_OF_INPUT : DITTO_ERR_TIMED_OUT;
     uint64_t ticket = q->next;
     struct dti_queue_slot *e = dti_queue_slot_of(q, ticket);
-    if (__builtin_expect(e->kind == DTI_QUEUE_SLOT_FAILED,
-                         0)) /* it stays, and the next call finds it again */
+    /* A failure stays in its slot, and the next call finds it again. */
+    if (__builtin_expect(e->kind == DTI_QUEUE_SLOT_FAILED, 0))
         return dti_queue_failure(q);
     *out =
         (ditto_queue_item){ .item = e->item, .bytes = e->bytes, .ticket = ticket, .producer = e->producer };

@@ -332,7 +332,7 @@ static void an_iterator_can_be_left_with_rows_in_it(void **state)
         assert_ok(ditto_strategy_iterate(s, forever, &options, &one));
         assert_ok(ditto_strategy_iterate(s, forever, &options, &two));
         ditto_iterator_destroy(one);
-        assert_ok(ditto_strategy_destroy(s)); /* stops the producers of iterator `two` */
+        assert_ok(ditto_strategy_destroy(s)); /* stops the producers of `two` */
         ditto_iterator_destroy(two);
     }
     assert_int_equal(count_threads(), threads);
