@@ -57,8 +57,8 @@ static void finish(const ditto_dataset *dataset, const ditto_input_options *o, s
     uint64_t buffer = o->buffer != 0           ? o->buffer
                       : dataset->prefetch != 0 ? dataset->prefetch
                                                : DEFAULT_BUFFER;
-    plan->slots =
-        (uint32_t)(buffer == DITTO_NO_PREFETCH ? 1 : buffer + 1); /* one more for the batch in use */
+    /* One slot more, for the batch in use. */
+    plan->slots = (uint32_t)(buffer == DITTO_NO_PREFETCH ? 1 : buffer + 1);
 }
 
 static void release_all(ditto_dataset **datasets, uint32_t count)

@@ -79,8 +79,8 @@ static bool hand_over_next(struct dti_pipeline *p)
 {
     struct dti_order *o = &p->order;
     uint32_t replica;
-    uint64_t ticket,
-        position = atomic_load_explicit(&o->next, memory_order_relaxed); /* written under the lock */
+    /* relaxed: it is written under the lock */
+    uint64_t ticket, position = atomic_load_explicit(&o->next, memory_order_relaxed);
     if (ticket_of(p, position, &replica, &ticket)) {
         if (*finished_of(p, replica, ticket) != ticket + 1)
             return false;

@@ -6,9 +6,9 @@
 
 void dti_queue_close(ditto_queue *q)
 {
-    atomic_fetch_or_explicit(&q->state, DTI_QUEUE_CLOSING,
-                             memory_order_relaxed); /* E0; ordered by the fence */
-    dti_fence_heavy();                              /* pairs with dti_fence_light between T0 and T1 */
+    /* relaxed: E0, which the fence orders */
+    atomic_fetch_or_explicit(&q->state, DTI_QUEUE_CLOSING, memory_order_relaxed);
+    dti_fence_heavy(); /* pairs with dti_fence_light between T0 and T1 */
     atomic_fetch_or_explicit(&q->state, DTI_QUEUE_CLOSED, memory_order_release); /* C0 */
     dti_wait_queue_signal(&q->producers_waiting, DTI_EVERYONE);
     dti_wait_queue_signal(&q->consumer_waiting, DTI_EVERYONE);

@@ -28,14 +28,14 @@ struct dti_batch_slot *dti_ring_slot(struct dti_ring *ring, uint64_t ticket)
 
 bool dti_ring_is_free(const struct dti_ring *ring, uint64_t ticket)
 {
-    return atomic_load_explicit(&ring->slot[ticket % ring->slots].turn, memory_order_acquire) ==
-           2 * ticket; /* F1 */
+    /* acquire: F1 */
+    return atomic_load_explicit(&ring->slot[ticket % ring->slots].turn, memory_order_acquire) == 2 * ticket;
 }
 
 bool dti_ring_reached(const struct dti_ring *ring, uint64_t ticket)
 {
-    return atomic_load_explicit(&ring->slot[ticket % ring->slots].turn, memory_order_acquire) >=
-           2 * ticket; /* F1 */
+    /* acquire: F1 */
+    return atomic_load_explicit(&ring->slot[ticket % ring->slots].turn, memory_order_acquire) >= 2 * ticket;
 }
 
 bool dti_ring_is_filled(const struct dti_ring *ring, uint64_t ticket)
@@ -53,8 +53,8 @@ void dti_ring_publish(struct dti_ring *ring, uint64_t ticket)
 struct dti_batch_slot *dti_ring_peek(struct dti_ring *ring)
 {
     struct dti_batch_slot *slot = dti_ring_slot(ring, ring->next);
-    return atomic_load_explicit(&slot->turn, memory_order_acquire) == 2 * ring->next + 1 ? slot
-                                                                                         : NULL; /* P1 */
+    /* acquire: P1 */
+    return atomic_load_explicit(&slot->turn, memory_order_acquire) == 2 * ring->next + 1 ? slot : NULL;
 }
 
 void dti_ring_take(struct dti_ring *ring)
@@ -69,7 +69,8 @@ bool dti_ring_release(struct dti_ring *ring)
         return false;
     ring->holding = false;
     uint64_t ticket = ring->next - 1;
+    /* release: F0 */
     atomic_store_explicit(&dti_ring_slot(ring, ticket)->turn, 2 * (ticket + ring->slots),
-                          memory_order_release); /* F0 */
+                          memory_order_release);
     return true;
 }

@@ -742,8 +742,8 @@ static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **st
         end(&got);
     }
     ditto_dataset_destroy(d);
-    d = then(forever, ditto_dataset_repeat,
-             DITTO_REPEAT_FOREVER); /* no step of an infinite dataset is smaller */
+    /* No step of an infinite dataset is smaller. */
+    d = then(forever, ditto_dataset_repeat, DITTO_REPEAT_FOREVER);
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_iterator *it;
     options.global_batch = 8;

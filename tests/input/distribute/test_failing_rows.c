@@ -351,8 +351,8 @@ static void expect_own(const struct of_files *o, struct batches *expected)
             break;
         for (uint32_t r = 0; r < s.replicas; r++) {
             uint32_t w = r / each;
-            failed |=
-                lacks && w == o->pipeline && !is_static; /* the pipeline has no more rows for this step */
+            /* The pipeline has no more rows for this step. */
+            failed |= lacks && w == o->pipeline && !is_static;
             int64_t bad = w == o->pipeline && !is_chosen(o->where) ? o->row : -1;
             struct batches *own = &expected[r];
             bool behind = failed && (is_static || w == o->pipeline || !has_own(&s, w, before[w]));

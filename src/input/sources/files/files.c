@@ -138,8 +138,8 @@ static int open_file(struct dti_file *file)
     while (opened.count >= DTI_FILES_OPEN && close_oldest())
         ;
     do
-        file->descriptor =
-            open(file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may have become a FIFO */
+        /* O_NONBLOCK, because it may have become a FIFO. */
+        file->descriptor = open(file->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     while (file->descriptor < 0 && (errno == EMFILE || errno == ENFILE) && close_oldest());
     if (file->descriptor < 0)
         return errno;

@@ -178,8 +178,8 @@ static void a_malformed_row_is_named_by_file_line_and_column(void **state)
     expect_error(&numbers, BYTES("\033[31m,2,3\n"), 0, ":1: column 1: \"?[31m\" is not");
     expect_error(&numbers, BYTES("1\0,2,3\n"), 0, ":1: column 1: \"1?\" is not");
     expect_error(&numbers, BYTES("1,,3\n"), 0, ":1: column 2: \"\" is not a number");
-    expect_error(&numbers, BYTES("1,2,3\r"), 0,
-                 ":1: column 3: \"3?\" is not a number"); /* \r alone is not a line end */
+    /* \r alone is not a line end. */
+    expect_error(&numbers, BYTES("1,2,3\r"), 0, ":1: column 3: \"3?\" is not a number");
     expect_error(&numbers, BYTES("1,2,3\n\"4\n\",5,6\n"), 1,
                  ":2: column 1: \"4?\" is not a number of type f32");
     expect_error(&numbers, BYTES("\"1\n\n\",2,3\n4,5,6\n"), 0, ":1: column 1");
@@ -213,8 +213,8 @@ static void quotes_are_those_of_rfc_4180(void **state)
     expect_rows(&raw, BYTES("\"a,b\"\nc\"d,\"\n"), "\"a|b\"|\nc\"d|\"|\n");
     raw.options = texts.options;
     raw.options.delimiter = '\t';
-    expect_rows(&raw, BYTES("a,b\tc\n\t\n\"\t\"\td\n"),
-                "a,b|c|\n||\n\t|d|\n"); /* the delimiter is not a blank */
+    /* The delimiter is not a blank. */
+    expect_rows(&raw, BYTES("a,b\tc\n\t\n\"\t\"\td\n"), "a,b|c|\n||\n\t|d|\n");
 }
 
 static void unused_columns_are_scanned_only_for_their_ends(void **state)
@@ -223,8 +223,8 @@ static void unused_columns_are_scanned_only_for_their_ends(void **state)
                        3,
                        DITTO_CSV_OPTIONS_INIT };
     (void)state;
-    expect_rows(&t, BYTES("x,1,\xff,2\n,3,\"a,\"\"b\",4\n"),
-                "1|2|1|\n3|4|3|\n"); /* a column may be used twice */
+    /* A column may be used twice. */
+    expect_rows(&t, BYTES("x,1,\xff,2\n,3,\"a,\"\"b\",4\n"), "1|2|1|\n3|4|3|\n");
     expect_error(&t, BYTES("x\"y,1,,2\n"), 0, ":1: column 1: there is a quote");
     t.options.columns = 5;
     expect_rows(&t, BYTES("x,1,y,2,z\n"), "1|2|1|\n");
