@@ -30,7 +30,7 @@ static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p,
     if (blocked == DTI_NOT_BLOCKED || blocked == DTI_BLOCKED_BY_PROGRESS)
         return false;
     uint32_t replica = p->first_replica + blocked;
-    /* If the ring has been emptied meanwhile, the producers only have not woken up yet. relaxed: the store of
+    /* If the ring has been emptied meanwhile, the producers just have not woken up yet. relaxed: the store of
      * blocked_on has published it. */
     uint64_t ticket = atomic_load_explicit(&crew->blocked_ticket, memory_order_relaxed);
     if (!dti_replica_returned(&it->team->replica[replica]) || dti_ring_reached(it->ring[replica], ticket))
@@ -64,7 +64,7 @@ static bool is_given(const struct dti_pipeline *p, uint32_t replica, uint64_t ti
            ticket;
 }
 
-/* Returns true if the replica's next ticket that was not given out cannot be given out. */
+/* Called when the replica's next ticket has not been given out. Returns true if it cannot be given out. */
 static bool is_cut_off(const struct ditto_iterator *it, uint32_t replica, uint32_t *left)
 {
     const struct dti_consumer *c = &it->consumer[replica];

@@ -408,7 +408,7 @@ static uint64_t look(const _Atomic uint64_t *number)
 static void add_consumer(const struct ditto_iterator *it, uint32_t replica, ditto_input_stats *out)
 {
     const struct dti_consumer *c = &it->consumer[replica];
-    /* Loaded in the reverse of the order of the stores. */
+    /* They are loaded in the reverse order of their stores. */
     uint64_t ready = look(&c->ready), taken = look(&c->taken);
     out->steps = taken > out->steps ? taken : out->steps;
     out->rows += look(&c->rows);

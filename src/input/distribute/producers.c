@@ -77,7 +77,8 @@ static ditto_status make_crews(struct ditto_iterator *it, struct dti_pipeline *p
     }
     p->crew = memset(crew, 0, bytes);
     p->crew[0].replica = list; /* each group points to its own part of the list */
-    /* Numbers the nodes in the order of their first replica: node[j] is the number of replica j's node. */
+    /* Numbers the nodes in the order of their first replica, and sets node[j] to the number of replica j's
+     * node. */
     for (uint32_t j = 0; j < n; j++) {
         uint32_t own = it->team->replica[p->first_replica + j].pu.numa_node, before = 0;
         while (before < j && it->team->replica[p->first_replica + before].pu.numa_node != own)

@@ -4,10 +4,10 @@
  * that of the replicas. The state therefore includes the rows of steps that have not been taken. When an
  * iterator continues, these rows come first, and then the cursor continues from its own position.
  *
- * The state consists of:
- *     - magic, fingerprint of the datasets, W, G, N, pass, how pipelines share the dataset - for each
- *     pipeline: its next step, whether this is the next step of all its replicas, otherwise the next step
- *       of each replica, then the rows, then the position of the cursor
+ * The state consists of these parts:
+ *     - magic, fingerprint of the datasets, W, G, N, pass, how pipelines share the dataset
+ *     - for each pipeline: its next step, and whether this is the next step of all its replicas; if not, the
+ *       next step of each replica; then the rows, and the position of the cursor
  *     - a hash of all bytes before it */
 #include "input/distribute/iterator.h"
 

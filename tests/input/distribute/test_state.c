@@ -461,8 +461,8 @@ static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **st
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* If a pipeline gets no rows in a step, the step exists only if there are rows behind it. These rows are
- * not delivered yet. */
+/* If a pipeline gets no rows in a step, the step exists only if there are rows behind it. No replica gets
+ * them in this step. */
 static void steps_that_exist_are_there_after_a_restore(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);

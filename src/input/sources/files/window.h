@@ -6,7 +6,7 @@
 #include "input/dataset.h"
 #include "input/sources/files/files.h"
 
-/* The bytes of one read. Offsets of reads are multiples of it. */
+/* The most bytes of one read. Reads of large files end at multiples of it. */
 #define DTI_WINDOW_BYTES ((size_t)256 << 10)
 
 struct dti_window {

@@ -1,5 +1,5 @@
 /* src/input/sources/records/npy.c - rows of arrays in .npy files, one file per component. Files are read
- * and not mapped. If a file becomes shorter, reading returns an error; with a mapping the process would
+ * and not mapped. If a file becomes shorter, reading returns an error. With a mapping the process would
  * get SIGBUS. */
 #include "input/sources/counted.h"
 #include "base/types/convert.h"
