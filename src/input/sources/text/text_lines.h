@@ -1,6 +1,6 @@
 /* src/input/sources/text/text_lines.h - the part that sources of text lines and of CSV rows share. A CSV
  * row may span lines. The sequencer finds where rows begin and end. It looks only for line ends and
- * quotes; the producers parse the rows. */
+ * quotes. The producers parse the rows. */
 #ifndef DTI_TEXT_LINES_H
 #define DTI_TEXT_LINES_H
 
