@@ -589,7 +589,7 @@ static const struct {
     { weights,
       DITTO_ERR_SHAPE,
       { "weights are f64 [3], losses f64 [2, 2]: weights have the shape of the losses, or one" } },
-    { other_strategys_self, DITTO_ERR_CONTEXT, { "the handle is of another strategy" } },
+    { other_strategys_self, DITTO_ERR_CONTEXT, { "the handle belongs to another strategy" } },
     { neighbours_self,
       DITTO_ERR_CONTEXT,
       { "the handle is another replica's (replica 0's): this thread is replica 1" } },
